@@ -34,7 +34,8 @@ class KernelCompiler {
   virtual ~KernelCompiler() = default;
   virtual Target target() const = 0;
   // Returns the compiler, its version and options, and the architecture or CPU features. Together
-  // with the source text and the runtime header, they decide the image.
+  // with the source text and the runtime header (codegen/compile/runtime_text.h), they decide the
+  // bytes of the image.
   virtual std::string identity() const = 0;
   // Returns the image. Throws UserError if the source does not compile. The message contains the
   // compiler's log and the source with line numbers.
@@ -52,13 +53,13 @@ struct LaunchStage {
   std::vector<std::byte> args;
   struct PointerPatch {
     int32_t offset;   // bytes, into args
-    int32_t operand;  // index in the list of inputs and then outputs; or kWorkspace
+    int32_t operand;  // index into the inputs followed by the outputs; or kWorkspace
     bool operator==(const PointerPatch&) const = default;
   };
   static constexpr int32_t kWorkspace = -1;
   struct ScalarPatch {
     int32_t offset;   // bytes, into args
-    int32_t operand;  // index in the list of inputs
+    int32_t operand;  // index into the inputs
     DType dtype;      // the type that the kernel reads at `offset`
     bool operator==(const ScalarPatch&) const = default;
   };
@@ -66,8 +67,9 @@ struct LaunchStage {
   std::vector<ScalarPatch> scalars;
   // Cuda: a grid of `grid` x `grid_y` blocks of `block` threads, with `shared_bytes` of dynamic
   // shared memory.
-  // Cpp: the function is `void entry(const void* args, int64_t tile_begin, int64_t tile_end)`.
-  // There are `grid` tiles, which may run in any order and on any thread.
+  // Cpp: the function is `void entry(const void* args, int64_t tile_begin, int64_t tile_end)`. The
+  // work is split into `grid` tiles. One call computes the tiles from tile_begin to tile_end - 1.
+  // Tiles may run in any order and on any thread.
   int64_t grid = 1;
   int32_t grid_y = 1;
   int32_t block = 1;
@@ -75,8 +77,8 @@ struct LaunchStage {
   bool operator==(const LaunchStage&) const = default;
 };
 
-// A kernel and its launches for one set of shapes. The stages run in order on one stream. If all
-// outputs are empty, there are no stages.
+// A kernel and its launches for one set of shapes. The stages run in order on one stream. If no
+// output has elements, there are no stages.
 struct KernelPlan {
   KernelSource source;
   std::vector<LaunchStage> stages;

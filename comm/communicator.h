@@ -32,9 +32,10 @@ enum class CollectiveKind : uint8_t {
 std::string_view name(CollectiveKind kind);
 
 // One operation on buffers. The caller owns the buffers and must keep them alive until the
-// operation has completed. `count` is in elements. All ranks of the communicator must pass the same
-// `count`, `root`, `dtype` and `reduce`. In this table, `size` is the number of ranks of the
-// communicator:
+// operation has completed. `count` is in elements. For a collective, all ranks of the communicator
+// must pass the same `count`, `root`, `dtype` and `reduce`, as far as the kind uses them. For a
+// transfer, the sender and the receiver must pass the same `count` and `dtype`. In this table,
+// `size` is the number of ranks of the communicator:
 //   Allreduce      send[count]           -> recv[count]
 //   Reduce         send[count]           -> recv[count] of the root
 //   Broadcast      send[count] of the root -> recv[count]
@@ -51,7 +52,8 @@ std::string_view name(CollectiveKind kind);
 //   Barrier        no data; completes when every rank has posted it
 //   Send           send[count]           to `peer`
 //   Recv           recv[count]           from `peer`
-// On a rank that does not need a buffer, the transport ignores the pointer, which may be null.
+// On a rank that does not need a buffer, the transport ignores the pointer to this buffer. The
+// pointer may be null.
 //
 // An operation is in place if the result of a rank overwrites its own input. These cases are
 // allowed:
@@ -61,9 +63,9 @@ std::string_view name(CollectiveKind kind);
 //   scatter, reduce-scatter
 // An all-to-all or all-to-all-v cannot be in place. No other overlap of buffers is allowed.
 //
-// An allreduce produces the same bits on every rank. The sum of bools is their logical or; the
-// product is their logical and. Integers wrap around in their own type. Avg needs a float type.
-// Operations can move f8 types, but cannot reduce them.
+// An allreduce produces the same bits on every rank. In every reduction, the sum of bools is their
+// logical or, and the product is their logical and. Integers wrap around in their own type. Avg
+// needs a float type. Operations can move f8 types, but cannot reduce them.
 //
 // Three transports reduce in rank order: in-process on host memory, MPI, and in-process on one GPU.
 // Their results have the same bits in every run and on each of the three. They combine f16 and bf16
@@ -103,7 +105,7 @@ class Communicator {
 
   // Returns how post() executes operations.
   // - true: post() enqueues on a native device stream (a cudaStream_t). The stream orders the
-  //   operations, so callers do not call test(). The buffers are device memory.
+  //   operations, so callers need not call test(). The buffers are device memory.
   // - false: post() starts the operation at once. The buffers are host memory. test() returns
   //   whether the operation has completed.
   virtual bool isStreamOrdered() const = 0;
@@ -116,35 +118,36 @@ class Communicator {
   virtual Ticket post(std::span<const Operation> group, void* stream) = 0;
 
   // Advances the operations of the group, and returns whether all of them have completed. Throws
-  // UserError if another rank has failed or the transport reports an error. The message then has
-  // the name of the failed call and the text of the error.
+  // UserError if another rank has failed or the transport reports an error. The message for an
+  // error of the transport has the name of the failed call and the text of the error.
   virtual bool test(Ticket ticket) = 0;
 
   // Returns whether a collective occupies SMs while it waits for other ranks. The value matters
   // only for stream-ordered communicators.
-  // - true: the collectives of two such communicators deadlock if they start in different orders on
-  //   two ranks.
-  // - false: only streams wait. If every rank posts all collectives in the same order, these
-  //   collectives may run at the same time as all other collectives.
+  // - true: the collectives of two communicators that return true deadlock if they start in
+  //   different orders on two ranks.
+  // - false: only streams wait. If every rank posts all collectives in the same order, the
+  //   collectives of this communicator may run at the same time as the collectives of any other
+  //   communicator.
   virtual bool holdsDevice() const { return true; }
 
   // Checks whether the posted work of a stream-ordered communicator can still complete. If another
-  // rank is gone or the transport has met an error, probe() ends the posted work and throws
+  // rank is gone or the transport reports an error, probe() ends the posted work and throws
   // UserError. Call probe() repeatedly while you wait for a stream. Thread-safe; never blocks.
   virtual void probe() {}
 };
 
-// Selects the hardware of a GPU that moves the data of a collective: SMs or copy engines. A
-// transport without this choice ignores the struct. All ranks of a team must pass equal values.
+// Selects what moves the data of a collective: SMs or copy engines of the GPUs. A transport without
+// this choice ignores the struct. All ranks of a team must pass equal values.
 struct Carrier {
   // If kernels move the data: the largest number of thread blocks of a collective. Each thread
   // block has its own SM. 0: the transport chooses.
   int32_t ctas = 0;
   // 0: kernels move the data. 1 or more: the number of a copy channel. Copy engines move the data
-  // of a copy channel. They use no SM, except briefly for a sum. If a GPU of the team cannot access
-  // the memory of another GPU of the team, kernels move the data instead. Collectives on different
-  // copy channels of a team may run at the same time. Copy channels accept only the kinds for which
-  // mayCopy() (comm/operation.h) returns true.
+  // of a copy channel. Such a collective uses no SM, except briefly for a sum and for copies within
+  // a GPU. If a GPU of the team cannot access the memory of another GPU of the team, kernels move
+  // the data instead. Collectives on different copy channels of a team may run at the same time.
+  // Copy channels accept only the kinds for which mayCopy() (comm/operation.h) returns true.
   int32_t copy_channel = 0;
   auto operator<=>(const Carrier&) const = default;
 };
@@ -158,8 +161,8 @@ class WorldMonitor {
 };
 
 // One rank of a job. exchange(), barrier(), communicator() and split() are collective: each call
-// blocks until the other participating ranks make the same call. All ranks must make these calls in
-// the same order. Only one thread at a time may make them.
+// blocks until the other participating ranks make the same call. The participating ranks must make
+// these calls in the same order. Only one thread of a rank at a time may make them.
 class World {
  public:
   World();
@@ -197,15 +200,15 @@ class World {
   // throws UserError with `reason` and the number of this rank. Thread-safe; never blocks.
   virtual void abort(const std::string& reason) noexcept = 0;
 
-  // Returns why the job has failed, as far as this rank knows. A caller should then stop waiting.
-  // Empty: this rank knows of no failure. Thread-safe; never blocks.
+  // Returns why the job has failed, as far as this rank knows. Empty: this rank knows of no
+  // failure. If the text is not empty, a caller should stop waiting. Thread-safe; never blocks.
   virtual std::string fault() const { return {}; }
 
   // Ends the waiting calls of this rank after the job has failed. Every waiting call of this rank,
   // now or later, throws UserError with `reason`. The job monitor (comm/monitor/job_monitor.h)
   // notifies the other ranks. Never ends the process. Afterwards an MPI World makes no more MPI
   // calls, and buffers of unfinished operations may be freed. The default calls abort(), which is
-  // correct for ranks that share their state.
+  // correct if the ranks are threads of one process.
   virtual void interrupt(const std::string& reason) noexcept { abort(reason); }
 
   // Returns the monitor that this World owns. The first call creates the monitor with `make`, which
@@ -215,12 +218,13 @@ class World {
   // Reports that this rank leaves the job because of an exception. The UserError of the other ranks
   // contains `why`. Call fail() where a program catches the exception, while the World exists.
   // Without this call, the other ranks do not learn `why`. They only learn that this rank has left,
-  // after the exception has destroyed its World. fail() ends no process and waits for no rank.
+  // and only after the exception has destroyed the World of this rank. fail() ends no process and
+  // waits for no rank.
   virtual void fail(const std::string& why) noexcept;
 
  protected:
-  // Destroys the monitor. The destructor of every derived class must call this first, because the
-  // monitor calls interrupt() until then.
+  // Destroys the monitor. The destructor of every derived class must call this function first,
+  // because the monitor may call interrupt() until it is destroyed.
   void closeMonitor() noexcept;
   bool hasMonitor() const;
   // Returns the argument of fail(), if it was called.

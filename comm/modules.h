@@ -11,8 +11,8 @@
 namespace heddle::comm {
 
 // Entry points of the optional transports. Each transport is a shared library (a module), which
-// host/device/load_module.h loads on first use. The rest of heddle does not link the modules. It
-// finds the entry point of a module by the C symbol named below.
+// host/device/load_module.h loads on first use. The rest of heddle does not link the modules.
+// load_module.h finds the entry point of a module by the C symbol that is named below.
 
 // libheddle_mpi: `extern "C" const MpiModule* heddleMpiModule()`.
 struct MpiModule {
@@ -34,7 +34,7 @@ struct NcclModule {
   // in-process World, which executes exchange(). The communicator of a copy channel
   // (Carrier::copy_channel) uses copy engines instead of NCCL, if the GPUs of the team can access
   // each other's memory. `reduce` sums the data that copy engines moved to `device`. If `reduce` is
-  // nullptr, NCCL also serves the copy channels.
+  // nullptr, the communicators of copy channels also use NCCL.
   std::unique_ptr<World> (*makeWorld)(std::unique_ptr<World> bootstrap, int device,
                                       DeviceReduce reduce);
 };

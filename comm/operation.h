@@ -22,12 +22,12 @@ bool reduces(CollectiveKind kind);
 bool mayCopy(CollectiveKind kind);
 bool isRooted(CollectiveKind kind);  // reduce, broadcast, gather, scatter
 
-// Return whether a rank has a send buffer, and whether it has a receive buffer.
+// Return whether a rank needs a send buffer, and whether it needs a receive buffer.
 bool hasSend(CollectiveKind kind, bool is_root);
 bool hasRecv(CollectiveKind kind, bool is_root);
 
 // Return the number of elements in the send buffer and in the receive buffer. Call them only for a
-// rank that has the buffer. `size` is the number of ranks of the communicator.
+// rank that needs the buffer. `size` is the number of ranks of the communicator.
 int64_t sentBy(const Operation& operation, int size);
 int64_t receivedBy(const Operation& operation, int size);
 

@@ -10,7 +10,7 @@ namespace heddle::comm {
 namespace {
 
 // The number of elements of a block. Blocks are reduced one after the other. The intermediate
-// values of a block stay in the L1 cache while the loop reads each source once. The compiler
+// values of a block stay in the L1 cache until all sources have been combined. The compiler
 // vectorises the loop.
 constexpr int64_t kBlock = 1024;
 
@@ -123,7 +123,7 @@ void reduceOnHost(void* dst, std::span<const void* const> srcs, int64_t count, D
   HEDDLE_USER_CHECK(op != ReduceOp::Avg || isFloat(dtype), "an average of {} needs a float type",
                     name(dtype));
   switch (dtype) {
-    case DType::Bool:  // the sum is the maximum, and the product is the minimum
+    case DType::Bool:  // sum: the maximum of the bools; product: the minimum
       if (op == ReduceOp::Sum) op = ReduceOp::Max;
       if (op == ReduceOp::Prod) op = ReduceOp::Min;
       return reduceElements<BoolElement>(dst, srcs, count, op);

@@ -5,9 +5,10 @@
 
 namespace heddle::host {
 
-// Compiles a fusion again, after compile() has compiled it with other size defaults. This function
-// does not verify the program, because verification takes half of the time of compile(). The caller
-// must verify the result, unless it equals a verified program.
+// Compiles a fusion again, after compile() has compiled it with different default sizes
+// (Fusion::size_defaults). This function does not verify the program, because verification takes
+// half of the time of compile(). The caller must verify the result, unless it equals a verified
+// program.
 Program compileAgain(const Fusion& fusion, int64_t job_size, const CompileOptions& options,
                      const SegmentOptions& library);
 

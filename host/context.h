@@ -13,8 +13,8 @@ namespace heddle::host {
 
 // The resources on which one rank runs programs.
 //
-// Lifetimes: the context owns none of its resources. The device, the World, the cache and the job
-//            monitor must outlive every Executable that uses them.
+// Lifetimes: the context owns none of its resources. The device, the World, the image cache and the
+//            job monitor must outlive every Executable that uses them.
 // Failures:  when a rank fails, is killed or stopped, or leaves during a run, the job monitor
 //            notifies all other ranks. Every call that waits for other ranks then throws UserError
 //            within the monitor's deadline. The message has one line per rank, with the last
@@ -26,7 +26,8 @@ struct Context {
   codegen::ImageCache* images = nullptr;  // nullptr: a private cache in the default folder
   comm::JobMonitor* monitor = nullptr;    // nullptr: the monitor that the World owns
   // Options of the monitor that the World owns, for example its deadline. The first Executable that
-  // uses this monitor creates it with its options. The options of later Executables have no effect.
+  // uses this monitor creates it, with the options of its own Context. The options of later
+  // Executables have no effect.
   comm::JobMonitorOptions monitor_options = {};
 };
 

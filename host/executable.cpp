@@ -75,10 +75,10 @@ struct Executable::Impl {
   std::optional<InjectedFault> inject;  // nullopt: no fault on this rank
   std::atomic<bool> injected{false};
   comm::JobMonitor* monitor = nullptr;
-  bool on_shared_monitor = false;  // true: `monitor` is the one that the World owns
+  bool on_shared_monitor = false;  // true: `monitor` is the monitor of the World
   uint64_t hash = 0;               // identifies the program on the job monitor
-  // true: the program communicates on some rank, so all ranks count its runs. A rank without posts
-  // may leave the job once it has begun as many runs as the other ranks.
+  // true: the program communicates on some rank, so all ranks count its runs. A rank that itself
+  // posts no communication may leave the job once it has begun as many runs as the other ranks.
   bool communicates = false;
   std::shared_ptr<RunOrder> order;
   std::vector<std::unique_ptr<comm::World>> own_worlds;
@@ -128,7 +128,7 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
     program = concretized(std::move(p), ranks);
     inlined = inlineCalls(program);
     communicates = communicatesAnywhere(inlined);
-    // Precedes the comparison of programs, so that errors on all ranks can name instructions.
+    // This must precede checkAgreement(), so that errors on all ranks can name instructions.
     if (monitor != nullptr) hash = nameInstructions();
     std::lock_guard lock(order->running);
     const int64_t number = order->executables++;
@@ -176,7 +176,7 @@ void Executable::Impl::failJob(const char* reason) const noexcept {
   world->interrupt(reason);
 }
 
-// A job of one rank uses its own World, whose transport supports memory of this device.
+// In a job of one rank, this function creates a World whose transport supports this device.
 void Executable::Impl::makeCommunicators() {
   if (!communicates) return;
   if (ranks == 1) own_worlds = makeInProcessWorldsFor(device.kind(), 1);
@@ -195,7 +195,7 @@ Executable::Impl::~Impl() {
   if (resources) resources->job.close();
   std::lock_guard lock(order->running);
   if (order->latest && order->latest->resources == resources) order->latest.reset();
-  // Reports that this rank begins no more runs, so that no other rank waits for its next run.
+  // endRuns() notifies the other ranks, so that they do not wait for a next run of this rank.
   if (on_shared_monitor && --order->alive == 0 && !monitor->failed()) {
     monitor->activity().endRuns(thrown);
   }
@@ -300,7 +300,7 @@ Outputs Executable::Impl::issueWith(RunState& state, const std::shared_ptr<const
   return Outputs(std::move(result));
 }
 
-// Returns the fault for this run. Corrupt acts in every run, the other kinds only in the first run.
+// Returns the fault for this run. Corrupt acts in every run, all other kinds only in the first run.
 const InjectedFault* Executable::Impl::faultOfRun(const Plan& plan) {
   if (!inject) return nullptr;
   checkFault(*inject, plan, *resources);
@@ -308,8 +308,8 @@ const InjectedFault* Executable::Impl::faultOfRun(const Plan& plan) {
   return &*inject;
 }
 
-// Ends a run after issueWith() has failed. Work that was issued before may still report errors to
-// the completion. The caller already gets the first error, so these errors count as reported.
+// Ends a run after issueWith() has failed. Work that was issued before may still report errors. The
+// caller already gets the first error, so these later errors count as reported.
 void Executable::Impl::leaveFailed(RunState& state, Stream stream) {
   state.completion->reported.store(true);
   try {

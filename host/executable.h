@@ -22,19 +22,18 @@ struct RunOptions {
   // executes after the run. nullptr: the run uses ExecutableOptions::stream.
   // A stream of the caller must outlive the run's Outputs and every Tensor taken from them. The
   // reason: their memory is freed in the order of this stream.
-  // cudaStreamPerThread is a different stream in each thread. If another thread releases the last
-  // reference to an output, its memory is freed after the run. It is then not ordered after other
-  // work that the caller has enqueued on the stream.
+  // cudaStreamPerThread is a different stream in each thread. If a thread other than the caller of
+  // run() releases the last reference to an output, the memory is freed on the stream of the
+  // releasing thread. This stream waits for the run, but not for later work of the caller.
   Stream stream = nullptr;
   // Allocates the memory of temporaries and outputs. It must outlive the outputs. nullptr: the
   // allocator of the device. Memory that a library allocates internally, for a single call, always
   // comes from the device.
   Allocator* allocator = nullptr;
   // Tensors that receive the results: entry i receives output i. An entry without data is ignored.
-  // If a tensor has the layout of its output, the program writes directly into the tensor.
-  // Otherwise the run copies the output to the tensor at the end. run() throws UserError if a
-  // tensor that the program writes directly overlaps an input or another tensor that the program
-  // writes directly.
+  // If tensor i has the layout of output i, the program writes directly into the tensor. Otherwise
+  // the run copies the output to the tensor at the end. run() throws UserError if a tensor that the
+  // program writes directly overlaps an input or another tensor that the program writes directly.
   std::vector<Tensor> preallocated;
   // Records when each instruction ran. It must outlive the run. nullptr: nothing is recorded.
   RunProfile* profile = nullptr;
@@ -45,8 +44,8 @@ class Communicators;  // host/job/communicators.h
 
 // Options of an Executable.
 struct ExecutableOptions {
-  PassOptions passes;  // ignored here; compile() runs the passes
-  // false skips verification and race checks, for tests that run a program with races.
+  PassOptions passes;  // not used by an Executable; compile() runs the passes
+  // false: the Executable skips verification and race checks, for tests of programs with races.
   bool verify = true;
   // The stream of runs whose RunOptions::stream is nullptr. Several Executables may share it; their
   // runs then execute one after another. nullptr: the Executable creates a stream.
@@ -65,16 +64,18 @@ struct ExecutableOptions {
 //           that communicates on some rank. A rank issues only one communicating run at a time,
 //           across all Executables of a job monitor.
 // Order:    callers must issue communicating runs in the same order on every rank. Otherwise the
-//           job ends with an error that names the cause. All Executables of a World must use the
+//           job fails with an error that names the cause. All Executables of a World must use the
 //           same job monitor; by default they do. With different monitors (Context::monitor), a
 //           rank could issue two communicating runs at a time. If several threads or ranks then
 //           issue runs in different orders, the ranks could wait for each other forever.
 // Caching:  plans (host/plan/plan.h) are cached by sizes and strides. A run with the sizes and
 //           strides of an earlier run evaluates no sizes, compiles nothing, creates no event and
-//           allocates no heap memory per instruction. Exceptions: the instructions Check and Print
-//           and the reference evaluator allocate.
+//           allocates no heap memory per instruction. There are two exceptions that allocate: the
+//           instructions Check and Print, and the reference evaluator, which runs kernels if there
+//           is no C++ compiler.
 // NCCL:     the first run with new sizes waits until every rank has begun it. The ranks then
-//           compare the operations that they will post (host/run/match_collectives_across_ranks.h).
+//           compare the communication operations that they will enqueue
+//           (host/run/match_collectives_across_ranks.h).
 class Executable {
  public:
   // Prepares the program. The constructor is collective over the job: the ranks compare their
@@ -101,8 +102,8 @@ class Executable {
     int64_t plans = 0;     // number of plans created so far
     int64_t runs = 0;      // number of runs issued so far
     // Largest number of bytes that a run held at once for temporaries and outputs. The count
-    // follows the order of the program. On the device, streams may allocate and free in another
-    // order.
+    // assumes that memory is allocated and freed in the order of the instructions. The order on the
+    // device can differ, because streams run concurrently.
     int64_t peak_bytes = 0;
     int64_t held_bytes = 0;           // bytes that runs have allocated and not freed
     int64_t communicators = 0;        // number of communicators of this rank

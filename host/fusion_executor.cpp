@@ -45,9 +45,9 @@ Layout::Observed observe(const TensorDesc& desc) {
   return observed;
 }
 
-// Returns the layout class of the inputs. In a job of several ranks, all inputs have one class,
-// whose kernels accept any strides. The ranks must agree on the program, but each rank knows only
-// its own layouts.
+// Returns the layout class of the inputs. In a job of several ranks, the class contains no layouts,
+// and the kernels accept any strides. The reason: the ranks must agree on the program, but each
+// rank knows only its own layouts.
 LayoutClass classOf(const Fusion& fusion, const std::vector<Argument>& inputs, bool one_rank) {
   LayoutClass result(fusion.inputs().size());
   for (size_t i = 0; one_rank && i < std::min(inputs.size(), result.size()); ++i) {
@@ -66,7 +66,8 @@ Fusion withLayouts(Fusion fusion, const LayoutClass& layouts) {
   return fusion;
 }
 
-// Returns whether two descriptors have the same layout class and sizes.
+// Returns whether two descriptors have equal sizes and strides. They then also have equal layout
+// classes.
 bool sameMemory(const TensorDesc& a, const TensorDesc& b) {
   return a.strides == b.strides && a.sizes == b.sizes && a.alloc == b.alloc && a.global == b.global;
 }
@@ -78,8 +79,8 @@ bool isSplit(const TensorView& tensor) {
   return false;
 }
 
-// Replaces the size defaults by the sizes of a run. The passes base their decisions on size
-// defaults.
+// Returns the fusion with the sizes of a run as its default sizes. The passes base their decisions
+// on default sizes.
 Fusion withSizes(Fusion fusion, const SizeBindings& sizes) {
   fusion.size_defaults.assign(sizes.begin(), sizes.end());
   return fusion;
@@ -101,7 +102,8 @@ struct FusionExecutor::Impl {
     // If depends_on_sizes is false, these two members are the key of the entry.
     LayoutClass layouts;
     AttentionSizes attention_sizes;
-    // If depends_on_sizes is true, the lowered program is the key: withoutSizes() of it.
+    // If depends_on_sizes is true, the key is the lowered program without default sizes
+    // (withoutSizes()).
     std::optional<Program> program;
     std::shared_ptr<Executable> executable;
   };
@@ -121,9 +123,9 @@ struct FusionExecutor::Impl {
     HEDDLE_USER_CHECK(context.device != nullptr, "{}", kWhy);
     ranks = context.world == nullptr ? 1 : context.world->size();
     depends_on_sizes = ranks > 1 && !fusion.meshes.empty();
-    // Dead values are removed before attentions are searched, as in the lowering. An attention is
-    // found only if no other value reads its intermediate values, and dead values do not count as
-    // readers.
+    // Dead values are removed before attentions are searched, as in the lowering. The reason: an
+    // attention is found only if no value outside of the attention reads its intermediate values.
+    // Dead values must not count as such readers.
     if (context.device->kind() == DeviceKind::Cuda) {
       live_fusion = removeDead(fusion);
       attentions = attentionsOf(live_fusion);
@@ -212,7 +214,7 @@ struct FusionExecutor::Impl {
     Program program = lowered(withSizes(fusion, sizes), sizes);
     Program decided = withoutSizes(program);
     const auto found = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
-      return entry.program->body.size() == decided.body.size() &&  // cheap, and mostly decides
+      return entry.program->body.size() == decided.body.size() &&  // cheap, and usually decides
              sameProgram(*entry.program, decided);
     });
     if (found != entries.end()) return found;
@@ -222,9 +224,9 @@ struct FusionExecutor::Impl {
     return added;
   }
 
-  // Reports to the job monitor that this rank begins to create another Executable together with the
-  // other ranks. The report has the form of a run. If another rank has different sizes and runs a
-  // cached program, the monitor detects that the runs differ.
+  // Reports to the job monitor that this rank begins to create a further Executable together with
+  // the other ranks. To the monitor, the creation looks like a run. If another rank has different
+  // sizes and runs a cached program instead, the monitor detects that the runs differ.
   int64_t beginCreation(const SizeBindings& sizes) const {
     size_t plan = 0;
     for (const auto& [symbol, size] : sizes) {
@@ -349,15 +351,15 @@ struct FusionExecutor::Impl {
   Context context;
   CompileOptions options;
   int64_t ranks = 1;
-  bool depends_on_sizes = false;      // true: other sizes may need another program
+  bool depends_on_sizes = false;      // true: different sizes may need a different program
   Fusion live_fusion;                 // the fusion without dead values
-  std::vector<Attention> attentions;  // of live_fusion; empty without a library for attention
+  std::vector<Attention> attentions;  // attentions of live_fusion; empty: no library for attention
   comm::JobMonitor* monitor = nullptr;
   ExecutableOptions shared;  // options of all Executables
   mutable std::mutex mutex;
   std::list<Entry> entries;  // most recently used first
-  // Most recently used first. The lists of two ranks may differ: a rank without the element that it
-  // needs only lowers the fusion again.
+  // Most recently used first. The lists of two ranks may differ. This does no harm: a rank that
+  // does not find an element lowers the fusion again, without communication.
   std::list<CachedInputs> cached_inputs;
   Executable::Stats dropped_stats;  // sum over the programs that were dropped from the cache
 };

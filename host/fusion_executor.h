@@ -16,16 +16,18 @@ namespace heddle::host {
 //                depends on the sizes that decide whether a library computes an attention. Any
 //                other new size, for example a new batch size, only needs a new plan
 //                (host/plan/plan.h).
-// Several ranks: the fusion is compiled for the sizes of the run. The sizes decide the steps of
-//                resharding, and which tensors are gathered because they do not divide evenly. They
-//                also decide into how many chunks a collective is split. For symbols in
+// Several ranks: the fusion is compiled for the sizes of the run. The sizes decide how tensors are
+//                resharded. In particular, a tensor is gathered if its sharded axis does not divide
+//                evenly among the ranks. The sizes also decide into how many chunks of rows a
+//                collective is split (host/passes/chunk). For symbols in
 //                CompileOptions::passes.chunk_sizes, the sizes given there decide the number of
 //                chunks instead.
 // New sizes:     with several ranks, a run with new sizes lowers the fusion again, that is,
 //                translates it to a host program. Lowering takes milliseconds for a large fusion
 //                and needs no communication. Usually the result equals a cached program, which then
 //                only gets a new plan. Otherwise all ranks create a new Executable together. All
-//                ranks decide alike, because the result depends only on unsharded sizes.
+//                ranks decide alike, because the result depends only on unsharded sizes, which are
+//                equal on all ranks.
 // No mesh:       in a job of several ranks, a fusion without a mesh is lowered once. The exception
 //                is attention: the fusion is lowered again if sizes change that decide whether a
 //                library computes an attention.
@@ -42,16 +44,17 @@ class FusionExecutor {
   ~FusionExecutor();
   FusionExecutor(FusionExecutor&&) noexcept;
 
-  // Starts a run. Threads, order, memory and errors are those of Executable::run().
+  // Starts a run. The rules of Executable::run() for threads, order, memory and errors apply.
   Outputs run(const std::vector<Argument>& inputs, const RunOptions& options = {});
 
   // Returns the sums over all programs that this object has created. Exceptions: `programs` is the
   // number of cached programs, and `peak_bytes` is the maximum over the programs.
   Executable::Stats stats() const;
 
-  // Returns the preferred descriptor of each input on this rank. The entry of a scalar is empty. A
-  // run also accepts other strides, except for an input that a collective or a send reads directly.
-  // `sizes` gives unsharded sizes. Missing sizes are the defaults of the fusion.
+  // Returns, for each input, the descriptor of the block that this rank passes to run(): its sizes
+  // and its preferred strides. The entry of a scalar is empty. A run also accepts different
+  // strides, except for an input that a collective or a send reads directly.
+  // `sizes` gives unsharded sizes. A missing size takes its default (Fusion::size_defaults).
   // The call lowers the fusion, but does not communicate.
   // Throws UserError if `sizes` contains a symbol that no input of the fusion has, or if a symbol
   // has no value.

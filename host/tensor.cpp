@@ -11,7 +11,8 @@ namespace heddle::host {
 namespace {
 
 // Describes an input in the memory order that the program expects (Layout::Observed). This order
-// may differ from the allocation order of the slot, which describe() uses.
+// may differ from the allocation order of the program's slot (its variable for the input).
+// describe() uses the allocation order.
 TensorDesc describeInput(const Program& program, size_t position, const SizeBindings& sizes,
                          int64_t rank, int64_t ranks) {
   const Slot& slot = program.slots.at(static_cast<size_t>(program.inputs[position]));

@@ -35,7 +35,8 @@ std::string readAll(int fd) {
   }
 }
 
-// Child processes and folders, which would otherwise outlive this process.
+// The child processes that endChildProcesses() ends, and the folders that it removes. Otherwise
+// they would outlive this process.
 struct Outliving {
   std::mutex mutex;
   bool ended = false;  // endChildProcesses() was called
@@ -50,8 +51,8 @@ Outliving& outliving() {
   return *one;
 }
 
-// Waits for the end of a child process and returns its exit code. It removes the pid from the list
-// before it reaps the process. After that, the system may give the pid to another program, which
+// Waits for the end of a child process and returns its exit code. Removes the pid from the list of
+// children before it reaps the process. A reaped pid may become the pid of another program, which
 // endChildProcesses() must not end.
 int waitFor(pid_t pid) {
   siginfo_t ended;
@@ -90,8 +91,8 @@ std::vector<RunningProcess> runningProcesses() {
   return found;
 }
 
-// Stops the processes and their descendants, and returns all of them. A process is stopped before
-// the function looks for its children, so that it cannot start further children.
+// Stops the processes and their descendants, and returns all of them. Stops each process before it
+// looks for the children of this process. A stopped process cannot start more children.
 std::vector<pid_t> stopWithDescendants(std::vector<pid_t> all) {
   const auto listed = [&](pid_t pid) {
     return std::find(all.begin(), all.end(), pid) != all.end();
@@ -178,7 +179,8 @@ void endChildProcesses() noexcept {
     std::error_code ignored;
     for (const std::string& folder : all.folders) std::filesystem::remove_all(folder, ignored);
   } catch (const std::exception&) {
-    // There is no memory. The remaining programs and folders stay, but the process still exits.
+    // This process is out of memory. The remaining programs and folders stay, but the process still
+    // exits.
   }
 }
 

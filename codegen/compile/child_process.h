@@ -7,8 +7,8 @@ namespace heddle::codegen {
 
 struct ProcessResult {
   bool started = false;
-  int exit_code = -1;  // 128 + signal if a signal killed it
-  std::string output;  // stdout and stderr, interleaved as they arrived; or why it did not start
+  int exit_code = -1;  // 128 + the number of the signal, if a signal killed the program
+  std::string output;  // stdout and stderr in order of arrival; or why the program did not start
 };
 
 // Runs a program (looked up on PATH) without a shell and waits for its end. Thread-safe.
@@ -20,9 +20,9 @@ ProcessResult runProcess(const std::vector<std::string>& command);
 // if a program ignores SIGTERM. Thread-safe.
 void endChildProcesses() noexcept;
 
-// A new folder that only this user may enter. The constructor creates it under $TMPDIR, or under
-// /tmp if TMPDIR is unset. It throws UserError if it cannot create the folder. The destructor
-// removes the folder with its contents.
+// A new folder that only the user of this process can access. The constructor creates it under
+// $TMPDIR, or under /tmp if TMPDIR is unset. It throws UserError if it cannot create the folder.
+// The destructor removes the folder with its contents.
 class TempFolder {
  public:
   TempFolder();

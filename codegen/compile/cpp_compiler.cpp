@@ -12,10 +12,12 @@ namespace heddle::codegen {
 namespace {
 
 // The reasons for some flags:
-// - -fno-math-errno, -fno-trapping-math: they allow vector code, and change no value.
+// - -fno-math-errno, -fno-trapping-math: with these flags the compiler vectorizes more loops. They
+//   change no value.
 // - -fwrapv: i64 overflow wraps, as in PyTorch.
-// - -ffp-contract=off: no fused multiply-add. The result of a multiplication and an addition is the
-//   same in one kernel and in two kernels, and does not depend on segmentation.
+// - -ffp-contract=off: no fused multiply-add. A multiplication and an addition then have the same
+//   result whether one kernel or two kernels compute them. Results therefore do not depend on the
+//   division of a fusion into kernels.
 // - -mprefer-vector-width=512: by default GCC uses vectors of 32 bytes on Intel CPUs with AVX-512.
 //   libmvec's functions for 64 bytes (codegen/runtime/cpu_math.h) are faster.
 const std::vector<std::string> kFlags = {
@@ -34,9 +36,11 @@ const std::vector<std::string> kFlags = {
 #endif
 };
 
-// The largest number of kernels in one run of the compiler. Measured with GCC 12, 10 kernels take
-// this user time: 1.9 s in ten runs, 1.2 s in two runs, 1.1 s in one run. On two cores, two runs
-// have the shortest elapsed time. On ten cores, ten runs would have it.
+// The largest number of kernels in one run of the compiler. Each run has a fixed cost. Measured
+// with GCC 12, the compilation of 10 kernels takes 1.9 s of CPU time in ten runs, 1.2 s in two
+// runs, and 1.1 s in one run. Runs can execute at the same time. On two cores, two runs finish
+// first; on ten cores, ten runs would finish first. ImageCache (codegen/compile/image_cache.h)
+// therefore uses smaller groups if cores would be idle.
 constexpr size_t kMostAtOnce = 16;
 
 std::string readFile(const std::string& path) {

@@ -36,13 +36,13 @@ void forEachOnThreads(size_t count, const Work& work) {
   for (std::thread& helper : helpers) helper.join();
 }
 
-// One source of a call, and its result.
+// One source that a caller of get() requested, and its result.
 struct Wanted {
   const KernelSource* source;
   ImageKey key;
   Image image;
   std::exception_ptr error;
-  bool mine = false;  // the current call compiles or loads the image
+  bool mine = false;  // the current call of get() has claimed the image (claim())
 };
 
 using Group = std::vector<Wanted*>;
@@ -51,7 +51,7 @@ using Group = std::vector<Wanted*>;
 std::vector<Group> groupsOf(const Group& wanted, const KernelCompiler& compiler) {
   const size_t most = compiler.mostAtOnce();
   const size_t fewest = (wanted.size() + most - 1) / most;
-  // Creates more groups than necessary if cores would otherwise be idle. A group must not be too
+  // Creates more than `fewest` groups if cores would otherwise be idle. A group must not be too
   // small, because each start of the compiler costs time.
   const size_t least = std::max<size_t>(1, most / 3);
   const size_t count = std::max(fewest, std::min(coresToUse(), wanted.size() / least));
@@ -71,9 +71,9 @@ struct ImageCache::Impl {
   std::condition_variable finished;
   std::map<std::string, Image> images;  // by key text; nullptr while a thread compiles or loads it
 
-  // Takes the images that exist, and claims missing images that no other thread has claimed. If
-  // other threads have claimed all missing images, waits for these threads. Returns true if this
-  // call has claimed images, and false if no image is missing.
+  // Takes the images that exist, and claims missing images: the thread that claims an image must
+  // compile or load it. If other threads have claimed all missing images, waits for these threads.
+  // Returns true if this call has claimed images, and false if no image is missing.
   bool claim(std::vector<Wanted>& wanted) {
     std::unique_lock lock(mutex);
     for (;;) {
@@ -93,8 +93,8 @@ struct ImageCache::Impl {
     }
   }
 
-  // Publishes the claimed images. If an image has an error, drops the claim instead. Another thread
-  // that needs the image then compiles the source itself, and gets the same error.
+  // Publishes the claimed images. If a source did not compile, drops the claim instead. Another
+  // thread that needs the image then compiles the source itself, and gets the same error.
   void publish(std::vector<Wanted>& wanted) {
     std::lock_guard lock(mutex);
     for (Wanted& w : wanted) {
@@ -159,7 +159,7 @@ std::vector<Image> ImageCache::get(const std::vector<const KernelSource*>& sourc
                  "the kernel source and the compiler have different targets");
     wanted.push_back({source, ImageKey(*source, compiler), nullptr, nullptr, false});
   }
-  // A thread publishes the images that it has claimed before it waits for other threads. Two
+  // Before a thread waits for other threads, it publishes all images that it has claimed. Two
   // threads therefore never wait for each other.
   while (impl_->claim(wanted)) {
     try {

@@ -12,8 +12,8 @@ namespace heddle::codegen {
 // A cache of kernel images on disk. Thread-safe; many processes may share a folder.
 // - The key consists of the source text, the runtime header and the compiler identity. A hash of
 //   the key names the files. The full key is also stored and compared.
-// - A file is written under a private name and then renamed. If a file is damaged, the image is
-//   compiled again and the file is replaced.
+// - A file is written under a private name and then renamed, so readers never see a partial file.
+//   If a file is damaged, the image is compiled again and the file is replaced.
 // - If the folder is not writable, the cache only reads it, and prints one message on stderr.
 // - If the folder becomes larger than `max_bytes`, the least recently used images are removed.
 // - An image is compiled only once, even if several threads request it.
@@ -34,7 +34,7 @@ class ImageCache {
   // throws the error of the first failed source in the order of `sources`.
   std::vector<std::shared_ptr<const KernelImage>> get(
       const std::vector<const KernelSource*>& sources, const KernelCompiler& compiler);
-  int64_t compiled() const;  // number of sources that this object compiled, not found on disk
+  int64_t compiled() const;  // number of compiled sources, without images found on disk
   static std::string defaultFolder();
 
  private:

@@ -88,8 +88,8 @@ struct Entry {
   int64_t bytes = 0;
 };
 
-// Returns the entries of the folder by stem. If several entries link to one file, its size is
-// divided equally among them. Also removes old temporary files.
+// Returns the entries of the folder by stem. If several entries link to one file, each entry counts
+// an equal share of the file's size. Also removes old temporary files.
 std::map<std::string, Entry> entriesOf(const fs::path& folder) {
   std::map<std::string, Entry> entries;
   std::error_code error;
@@ -134,7 +134,8 @@ std::shared_ptr<const KernelImage> ImageFiles::load(const ImageKey& key) const {
   const fs::path path = pathOf(key);
   const std::optional<std::string> bytes = readWhole(path);
   if (!note || !bytes || *note != checksumLine(*bytes) + key.text) return nullptr;
-  // Records the time of this use as the time of the key file. evict() sorts entries by this time.
+  // Sets the modification time of the key file to the time of this use. evict() sorts entries by
+  // this time.
   std::error_code ignored;
   fs::last_write_time(note_path, fs::file_time_type::clock::now(), ignored);
   auto image = std::make_shared<KernelImage>();
@@ -190,8 +191,8 @@ bool ImageFiles::write(const std::vector<const ImageKey*>& keys, const std::stri
   return true;
 }
 
-// Writes the shared object to a temporary folder, because dlopen needs a file. The destructor of
-// this ImageFiles removes the folder.
+// Writes the shared object to a temporary folder, because dlopen needs a file and the cache folder
+// is not writable. The destructor of this ImageFiles removes the temporary folder.
 std::string ImageFiles::keep(const ImageKey& key, const std::string& image) {
   std::lock_guard lock(mutex_);
   if (!own_folder_) own_folder_.emplace();

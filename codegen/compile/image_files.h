@@ -15,8 +15,9 @@
 namespace heddle::codegen {
 
 // The key of a kernel image. `text` contains everything that decides the bytes of the image. `stem`
-// is a hash of `text` and names the files of the image. The full text is stored in the folder too,
-// and load() compares it.
+// is a hash of `text` and names the files of the image. Two texts may have the same hash. Therefore
+// the full text is stored in the folder too, and load() compares it with the text of the requested
+// key.
 struct ImageKey {
   ImageKey(const KernelSource& source, const KernelCompiler& compiler);
   std::string text;
@@ -36,9 +37,9 @@ class ImageFiles {
   // Returns the image of `key`, or nullptr if the image is missing or damaged.
   std::shared_ptr<const KernelImage> load(const ImageKey& key) const;
   // Stores one image under each of `keys`, and returns one KernelImage per key. The files of the
-  // keys are hard links to one file, or copies if the file system has no hard links. Each returned
-  // KernelImage has the path of its own key. Another process may replace the file of a key, but
-  // only by an image that serves the same key.
+  // keys are hard links to one file, or copies if the file system has no hard links. For C++, each
+  // returned KernelImage has the path of its own key. Another process may replace the file of a
+  // key, but only by an image that serves the same key.
   std::vector<std::shared_ptr<const KernelImage>> save(const std::vector<const ImageKey*>& keys,
                                                        std::vector<std::byte> bytes);
 

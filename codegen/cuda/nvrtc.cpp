@@ -53,8 +53,8 @@ class Program {
 class NvrtcCompiler : public KernelCompiler {
  public:
   explicit NvrtcCompiler(const std::string& arch)
-      // --fmad=false: no fused multiply-add. The result of a multiplication and an addition is the
-      // same in one kernel and in two kernels.
+      // --fmad=false: no fused multiply-add. A multiplication and an addition then have the same
+      // result whether one kernel or two kernels compute them.
       : options_{"--gpu-architecture=" + arch, "-std=c++17", "--fmad=false"} {
     int major = 0;
     int minor = 0;

@@ -34,20 +34,21 @@ std::string convertText(const std::string& text, DType from, DType to);
 std::string applyText(std::string_view text, const std::string& a, const std::string& b = {},
                       const std::string& c = {}, const std::string& d = {});
 
-// Supplies the text of the inputs of a body (codegen/plan/body.h), which differs between targets.
+// The text of the nodes that read tensors, accumulators and coordinates (Node in
+// codegen/plan/body.h). This text differs between targets.
 struct LeafText {
-  std::function<std::string(int tensor)> element;      // element of a tensor, of its stored type
-  std::function<std::string(int accumulator)> result;  // final value
+  std::function<std::string(int tensor)> element;      // element of a tensor, in its stored type
+  std::function<std::string(int accumulator)> result;  // final value of an accumulator
   std::string lane;                                    // number of the current lane
 };
 
-// Writes the nodes of `body` as constants. Their names are `prefix` followed by the number of the
-// node.
+// Writes the definition of one constant per node of `body`. The name of the constant is `prefix`
+// followed by the number of the node.
 void writeNodes(TextWriter& out, const Body& body, const LoopNest& nest, const LeafText& leaves,
                 const std::string& prefix);
 
 // Return the text of the index of the current element along a coordinate (Space::coordinates; -1:
-// an axis of one element). The local index counts from the start of this rank's block, and has the
+// an axis of one element). The local index counts from the start of this rank's shard, and has the
 // kernel's index type. The global index counts in the unsharded tensor, and is an i64.
 std::string localIndexText(const LoopNest& nest, int coordinate, const std::string& lane);
 std::string globalIndexText(const LoopNest& nest, int coordinate, const std::string& lane);

@@ -11,15 +11,16 @@ namespace heddle::codegen {
 // How a kernel computes the index along one logical axis of a tensor that it reads at computed
 // indices.
 struct PlaceAlong {
-  // An i64 node of the same body, whose value is the index. -1: `coordinate` gives the index.
+  // Index into Body::nodes of the i64 node whose value is the index. -1: `coordinate` gives the
+  // index.
   int node = -1;
   // Index into Space::coordinates. -1: the index is 0.
   int coordinate = -1;
-  bool local = false;     // the coordinate counts from the start of this rank's block
+  bool local = false;     // the coordinate counts from the start of this rank's shard
   bool reversed = false;  // the index is extent - 1 - coordinate
   int64_t shift = 0;      // subtracted from the coordinate
   bool checked = false;   // the index may be outside of the tensor
-  bool in_block = false;  // this rank holds only a block of the axis; other elements read 0
+  bool in_block = false;  // the shard has a part of the axis; elements outside of it read 0
 };
 
 // One value of a kernel body. Its C++ or CUDA type is valueType() (codegen/emit/kernel_text.h),
@@ -30,15 +31,15 @@ struct Node {
     Load,     // element of Space::tensors[index]
     Scalar,   // run-time scalar: input `index` of the segment
     Literal,  // `literal`
-    // `text` applied to `operands`, which are first converted to `compute`. The result is rounded
-    // to `dtype`.
+    // `text` applied to `operands`, which replace {0}, {1}, ... in `text`. The operands are first
+    // converted to `compute`. The result is rounded to `dtype`.
     Apply,
     Result,  // final value of accumulator `index`
-    // Index of the element in the unsharded tensor, along Space::coordinates[index]. If index is
-    // -1, the value is 0.
+    // Index of the current element in the unsharded tensor, along Space::coordinates[index]. If
+    // `index` is -1, the value is 0.
     Coordinate,
-    // Element of Space::indexed[index] at `places`. Outside of the tensor, the value is operand 0
-    // if there is one, else `literal`.
+    // Element of Space::indexed[index] at `places`. If the places are outside of the tensor, the
+    // value is operand 0 if there is one, else `literal`.
     LoadAt,
   };
   Kind kind = Kind::Literal;
@@ -64,17 +65,17 @@ struct Body {
 };
 
 struct Accumulator {
-  std::string_view text;     // combines accumulator {0} and element {1}
+  std::string_view text;     // expression that combines accumulator {0} and element {1}
   DType type = DType::F32;   // F32, F64 or I64
   Scalar identity;           // start value
-  int element = 0;           // node of the loop body that is combined
-  DType dtype = DType::F32;  // of the finished value
+  int element = 0;           // node of the loop body whose value is combined
+  DType dtype = DType::F32;  // dtype of the finished value
   bool average = false;      // the finished value is divided by the number of elements
 };
 
 // The computation of one kernel. The loop body runs for every element of the space and feeds the
-// accumulators. The finish body runs after it, for every element of the kept axes. Without
-// reductions there is only the loop body.
+// accumulators. After the loop, the finish body runs for every element of the kept axes
+// (codegen/plan/space.h). Without reductions there is only the loop body.
 struct Computation {
   Body loop;
   std::vector<Accumulator> accumulators;

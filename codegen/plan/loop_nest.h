@@ -20,20 +20,22 @@ class ArgumentLayout {
     std::string name;
     std::string type;    // in the kernel language
     int32_t offset = 0;  // bytes
-    bool index = false;  // the kernel copies the field to a local of its index type
+    bool index = false;  // the kernel copies the field to a variable of its index type
   };
   void addPointer(const std::string& name, int32_t operand);
-  // Adds a field with the index type of the kernel. Returns the parameter `name`.
+  // Adds an i64 field, which the kernel copies to a local variable of its index type. Returns the
+  // parameter `name`.
   IndexExpr addSize(const std::string& name, int64_t value);
-  // Adds an i64 field.
+  // Adds an i64 field, which the kernel does not convert to its index type.
   void addOffset(const std::string& name, int64_t value);
-  // The kernel receives a bool as bool, every integer as i64 and every float as f64.
+  // Adds a field for a run-time scalar. The kernel receives a bool as bool, every integer as i64
+  // and every float as f64.
   void addScalar(const std::string& name, int32_t operand, DType dtype);
 
   const std::vector<Field>& fields() const { return fields_; }
   // Returns the declaration of the struct in the kernel language.
   std::string structText(const std::string& name) const;
-  // Moves the bytes of the block and the patches into `stage`.
+  // Moves the bytes of the block to `stage`, with the patches for pointers and scalars.
   void moveInto(LaunchStage& stage);
 
  private:
@@ -71,21 +73,23 @@ struct Coordinate {
 };
 
 // The index of the current element along one axis of the space, for bodies that use this index. The
-// index is the sum of the coordinate `axis`, the lane (if `lanes`) and the argument `offset`.
+// index is the sum of the coordinate `axis`, the number of the lane (if `lanes` is true) and the
+// argument `offset`.
 struct AxisCoordinate {
   std::string axis;    // name of the coordinate; empty: the axis has one element
   bool lanes = false;  // lanes run along this axis
-  std::string offset;  // argument with the start of this rank's block; empty: not used
+  std::string offset;  // argument with the start of this rank's shard; empty: not used
 };
 
 // A tensor that is read at computed indices, with extents and strides per logical axis.
 struct IndexedAccess {
   std::string name;  // also the name of the field with its pointer
   DType dtype = DType::F32;
-  std::vector<IndexExpr> extents;  // of this rank's block
+  std::vector<IndexExpr> extents;  // of this rank's shard
   std::vector<IndexExpr> strides;
-  // Per axis: the arguments with the start of this rank's block and with the unsharded extent. Both
-  // are empty unless PlaceAlong::in_block is set for the axis.
+  // Per axis: the names of two arguments. The argument in `begins` is the start of this rank's
+  // shard. The argument in `wholes` is the unsharded extent. Both names are empty if
+  // PlaceAlong::in_block is false for the axis.
   std::vector<std::string> begins;
   std::vector<std::string> wholes;
 };

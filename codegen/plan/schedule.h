@@ -22,12 +22,12 @@ namespace heddle::codegen {
 // - CUDA: chunk == lanes. A thread loads `unroll` items and then computes them one at a time. In a
 //   reduction, a block of `block` threads computes block / reduce_threads items of the kept axes,
 //   and reduce_threads threads share each of these items.
-// - Cpp: an item is one simple loop, and a tile consists of `items_per_tile` items. In a reduction,
-//   the loop has `lanes` accumulators.
+// - Cpp: one simple loop computes an item, and a tile consists of `items_per_tile` items. In a
+//   reduction, the loop has `lanes` accumulators.
 //
 // If splits > 1, the reduced items are divided into `splits` ranges. Each range writes its
-// accumulators to the workspace. A second launch combines them in order. The kernels need no
-// atomics, so the result is the same in every run.
+// accumulators to the workspace. A second launch combines the accumulators of all ranges in order.
+// The kernels need no atomics, so the result is the same in every run.
 enum class ScheduleKind : uint8_t { Pointwise, InnerReduction, OuterReduction };
 
 struct Schedule {
@@ -46,7 +46,7 @@ struct Schedule {
   size_t laneAxis(const Space& space) const;
 };
 
-// Return the number of items along the kept axes, and along the reduced axes.
+// Return the number of items along the kept axes and along the reduced axes (codegen/plan/space.h).
 int64_t keptItems(const Schedule& schedule, const Space& space);
 int64_t reducedItems(const Schedule& schedule, const Space& space);
 

@@ -11,8 +11,8 @@ namespace heddle::codegen {
 // A tensor as the loops of one kernel access it, with one stride per axis of the iteration space.
 // The stride is 0 along axes that the tensor does not have.
 struct SpaceTensor {
-  int operand = 0;  // index in the list of inputs and then outputs of the segment; or
-                    // LaunchStage::kWorkspace
+  int operand = 0;  // index into the inputs of the segment followed by its outputs;
+                    // or LaunchStage::kWorkspace
   DType dtype = DType::F32;
   bool output = false;
   std::vector<int64_t> strides;  // elements, per axis of the space
@@ -30,9 +30,9 @@ struct SpaceCoordinate {
 struct IndexedTensor {
   int operand = 0;
   DType dtype = DType::F32;
-  std::vector<int64_t> extents;  // of this rank's block, per logical axis
+  std::vector<int64_t> extents;  // of this rank's shard, per logical axis
   std::vector<int64_t> global;   // extents of the unsharded tensor
-  std::vector<int64_t> offsets;  // index of the block's first element in the unsharded tensor
+  std::vector<int64_t> offsets;  // index of the shard's first element in the unsharded tensor
   std::vector<int64_t> strides;  // elements, per logical axis
 };
 

@@ -6,8 +6,9 @@
 // widths. Therefore loops call functions that kernels define themselves, such as hd_sinf. hd_sinf
 // exists for one element and for every vector width. All of these versions call the same function
 // of libmvec:
-// - with AVX-512, the function for vectors of 64 bytes, or for a few functions two vectors of 32
-//   bytes, which are faster for these functions
+// - with AVX-512, usually the function for vectors of 64 bytes. For a few functions, such as erf,
+//   all versions call the function for vectors of 32 bytes: two of its calls are faster than one
+//   call for 64 bytes
 // - otherwise, the function for vectors of 32 bytes
 //
 // An element therefore has the same bits at every position. The text of a kernel defines the
@@ -67,8 +68,9 @@ HD_INLINE Whole repeated(const X& x) {
     return x;
   }
 }
-// Calls `form`, a function of libmvec, for operands of another width. Shorter operands are
-// repeated. Longer operands are processed in two parts.
+// Calls `form`, a function of libmvec. The operands `xs` may be shorter or longer than the vectors
+// of `form`. Shorter operands are repeated until they fill a vector. Longer operands are processed
+// in two parts.
 template <class X, class Whole, class... Wholes, class... Xs>
 HD_INLINE X byForm(Whole (*form)(Wholes...), const Xs&... xs) {
   if constexpr (sizeof(X) > sizeof(Whole)) {
@@ -82,8 +84,9 @@ HD_INLINE X byForm(Whole (*form)(Wholes...), const Xs&... xs) {
 #define HD_V16(T) hd::Vector<T, 16>
 #define HD_V32(T) hd::Vector<T, 32>
 #define HD_V64(T) hd::Vector<T, 64>
-// Defines a function of one operand (v) or two operands (vv). `symbol` is the name that loops call.
-// `name` is not used elsewhere.
+// HD_FORM_v defines a function of one operand, and HD_FORM_vv a function of two operands. The
+// function calls `base`, a function of libmvec. `symbol` is the name by which loops call the new
+// function. `name` is its C++ name, which nothing else uses.
 #define HD_OPERANDS_v(type) type
 #define HD_OPERANDS_vv(type) type, type
 #define HD_FORM_v(type, name, symbol, base)                              \
@@ -266,8 +269,8 @@ inline bool isfinite(bool) { return true; }
 inline long long bitwise_not(long long x) { return ~x; }
 inline bool bitwise_not(bool x) { return !x; }
 
-// If an operand is NaN, the result is NaN. These expressions have no branches, so the compiler can
-// vectorize loops over them.
+// maximum() and minimum(): if an operand is NaN, the result is NaN. These expressions have no
+// branches, so the compiler can vectorize loops over them.
 inline float maximum(float a, float b) { return (a > b) | (a != a) ? a : b; }
 inline double maximum(double a, double b) { return (a > b) | (a != a) ? a : b; }
 inline long long maximum(long long a, long long b) { return a > b ? a : b; }
@@ -276,7 +279,7 @@ inline float minimum(float a, float b) { return (a < b) | (a != a) ? a : b; }
 inline double minimum(double a, double b) { return (a < b) | (a != a) ? a : b; }
 inline long long minimum(long long a, long long b) { return a < b ? a : b; }
 inline bool minimum(bool a, bool b) { return a & b; }
-// The result is NaN only if both operands are NaN.
+// fmax() and fmin(): the result is NaN only if both operands are NaN.
 inline float fmax(float a, float b) { return (a >= b) | (b != b) ? a : b; }
 inline double fmax(double a, double b) { return (a >= b) | (b != b) ? a : b; }
 inline long long fmax(long long a, long long b) { return a > b ? a : b; }
@@ -287,7 +290,7 @@ inline long long fmin(long long a, long long b) { return a < b ? a : b; }
 inline bool fmin(bool a, bool b) { return a & b; }
 
 // Integer division by 0 gives the quotient 0 and the remainder 0. Division by -1 is a special case,
-// because the negative of the lowest integer overflows.
+// because the lowest integer divided by -1 would overflow.
 inline long long div_trunc(long long a, long long b) {
   return b == 0 ? 0 : b == -1 ? (long long)(0ull - (unsigned long long)a) : a / b;
 }

@@ -54,10 +54,10 @@ inline unsigned bf16Bits(float x) {
 }
 inline float roundBf16(float x) { return floatOf(bf16Bits(x) << 16); }
 
-// A float format of `width` bits: a sign, an exponent with `bias`, and `mantissa` bits. Values that
-// are too large become `overflow`. These are the bits of infinity, or of the largest value if the
-// format has no infinity (`infinite` is false). The functions have no branches, so the compiler can
-// vectorize loops over them.
+// A float format of `width` bits: a sign, an exponent with the bias `bias`, and a mantissa of
+// `mantissa` bits. `overflow` are the bits that replace values that are too large: infinity, or the
+// largest value if the format has no infinity (`infinite` is false). The functions have no
+// branches, so the compiler can vectorize loops over them.
 template <int width, int mantissa, int bias, unsigned overflow, unsigned nan, bool infinite = true>
 struct SmallFloat {
   static constexpr unsigned rebias = (127u - bias) << 23;
@@ -66,7 +66,7 @@ struct SmallFloat {
   static HD_INLINE unsigned bits(float x) {
     constexpr int dropped = 23 - mantissa;
     // The bits of a float whose unit in the last place is the smallest positive value of the
-    // format.
+    // format. The addition of this float rounds the sum to a multiple of that value.
     constexpr unsigned big = (unsigned)(127 + 24 - bias - mantissa) << 23;
     const unsigned magnitude = bitsOf(x) & 0x7fffffffu;
     const unsigned half = (1u << (dropped - 1)) - 1u + ((magnitude >> dropped) & 1u);
@@ -107,8 +107,9 @@ inline float roundF8E5M2(float x) { return f8e5m2Value(f8e5m2Bits(x)); }
 inline long long wrapU8(long long x) { return (unsigned char)x; }
 inline long long wrapI8(long long x) { return (signed char)x; }
 inline long long wrapI32(long long x) { return (int)x; }
-// Returns 0 if `x` is NaN or truncates to 0, else `limited`. Some compilers replace a conversion to
-// an integer and back by trunc(), which would keep the sign of a zero.
+// Returns 0 if `x` is NaN or truncates to 0, else `limited`. Without this function, the result
+// could be -0: some compilers replace a conversion to an integer and back by trunc(), which keeps
+// the sign.
 template <class F>
 inline F kept(F x, F limited) {
   return (x >= 1) | (x <= -1) ? limited : 0;
@@ -158,7 +159,7 @@ inline T put(V x) {
 }
 template <>
 inline BFloat16 put<BFloat16, float>(float x) {
-  // The value is already rounded.
+  // x is already rounded to bf16.
   return {(unsigned short)(bitsOf(x) >> 16)};
 }
 template <>

@@ -30,8 +30,9 @@ __device__ inline unsigned short toHalf(float x) {
     U32 rounded = size + 0xfffu + ((size >> 13) & 1u);
     return (unsigned short)(sign | ((rounded - 0x38000000u) >> 13));
   }
-  // The result is a multiple of 2^-24. After multiplication by 2^24, the addition of 2^23 rounds it
-  // to an integer, whose bits are then the last bits of the sum.
+  // The result is a subnormal f16, which is a multiple of 2^-24. `scaled` is |x| * 2^24 + 2^23. The
+  // addition of 2^23 rounds |x| * 2^24 to an integer. The low bits of the sum are this integer, and
+  // they are also the bits of the f16.
   float scaled = __uint_as_float(size) * 16777216.0f + 8388608.0f;
   return (unsigned short)(sign | (__float_as_uint(scaled) & 0x7fffffu));
 }
@@ -42,16 +43,17 @@ __device__ inline unsigned short toBf16(float x) {
   return (unsigned short)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
-// Returns the value of an f8e4m3 byte. Its bits are shifted to the positions of an f16, which then
-// has the value times 2^-8. NaN is a special case, because its bits would be a number in f16.
+// Returns the value of an f8e4m3 byte. Shifts the bits to their positions in an f16, whose value is
+// then 2^-8 times the value of the byte. NaN is a special case, because the shifted bits of a NaN
+// are a number in f16.
 __device__ inline float fromE4M3(U32 bits) {
   if ((bits & 0x7fu) == 0x7fu) return __uint_as_float(0x7fc00000u);
   return fromHalf((bits & 0x80u) << 8 | (bits & 0x7fu) << 7) * 256.0f;
 }
 __device__ inline float fromE5M2(U32 bits) { return fromHalf(bits << 8); }
 
-// Converts `x` to a float of 8 bits: a sign, an exponent with `bias`, and `mantissa` bits. Values
-// that are too large become `overflow`.
+// Converts `x` to a float of 8 bits: a sign, an exponent with the bias `bias`, and a mantissa of
+// `mantissa` bits. `overflow` are the bits that replace values that are too large.
 __device__ inline unsigned char toByte(float x, U32 mantissa, U32 bias, U32 overflow) {
   U32 bits = __float_as_uint(x);
   U32 sign = (bits >> 24) & 0x80u;

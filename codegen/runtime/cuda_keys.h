@@ -1,13 +1,13 @@
 // Maps the elements of a line to unsigned integers (keys) with the same order, and loads and stores
-// lines of keys. A *place* is the index of an element in its line. In a kernel source, this text
-// follows cuda_lines.h.
+// lines of keys. A *place* is the index of an element in its line (cuda_lines.h). In a kernel
+// source, this text follows cuda_lines.h.
 
 namespace hdl {
 
 constexpr int kDigits = 256;           // values of one digit of 8 bits
 constexpr int kWarpLine = 256;         // longest line that a warp sorts
 constexpr int kTile = 4096;            // elements that a block holds at a time
-constexpr U32 kNoPlace = 0xffffffffu;  // the place of a position after the end of a line
+constexpr U32 kNoPlace = 0xffffffffu;  // stored instead of a place after the end of a line
 constexpr U32 kAllLanes = 0xffffffffu;
 
 // The rule by which the bits of an element become a key K, which has 32 or 64 bits.
@@ -16,7 +16,7 @@ struct KeyRule {
   bool real;   // the element is a float
   int shift;   // f16 and bf16: 16, because they use the upper half of the key
   K infinity;  // bits of infinity; larger bits are NaN
-  K most;      // integers: limit of the bits, which is 1 for bools
+  K most;      // for integers and bools: larger bits become `most`; 1 for bools
   K turned;    // mask of the bits that are inverted at the end
 };
 template <class K>
@@ -45,7 +45,8 @@ __device__ inline K keyOf(const KeyRule<K>& rule, K bits) {
   }
   return key ^ rule.turned;
 }
-// Returns the key of an index of a scatter. The key is the number of the target, or `extent` if the
+// Returns the key of an index of a scatter. The targets of a scatter are the positions along the
+// axis of its result, numbered from 0. The key is the number of the target, or `extent` if the
 // index is outside of the targets.
 __device__ inline U64 keyOfIndex(const Args& args, U64 bits) {
   const U64 index = args.index_type == kI32 ? (U64)(I64)(int)bits : bits;
@@ -55,8 +56,8 @@ __device__ inline U64 keyOfIndex(const Args& args, U64 bits) {
   return target < (U64)args.extent ? target : (U64)args.extent;
 }
 
-// The position of an unsorted line, in elements. The line consists of elements of a tensor, of
-// elements of an index tensor, or of keys with their places.
+// Where an unsorted line begins, and its stride, in elements. The line consists of elements of a
+// tensor, of elements of an index tensor, or of keys with their places.
 struct Source {
   I64 begin;
   I64 stride;
@@ -112,9 +113,9 @@ __device__ __forceinline__ void takeElements(const Args& args, const Source& sou
   HDL_UNROLL
   for (int j = 0; j < J; ++j) key[j] = keyOf(rule, key[j]);
 }
-// Loads elements first, first + step, ... of a line as keys, with their places. After the end of
-// the line, it returns the largest possible key, which sorts last. The function issues all loads
-// before it uses the first result.
+// Loads elements first, first + step, ... of a line as keys, with their places. For positions after
+// the end of the line, the key is the largest possible key, which sorts last. The function issues
+// all loads before it uses the first result.
 template <class K, int J>
 __device__ __forceinline__ void take(const Args& args, const Source& source, I64 first, int step,
                                      I64 end, K (&key)[J], U32 (&place)[J]) {
@@ -139,8 +140,8 @@ __device__ __forceinline__ void take(const Args& args, const Source& source, I64
   }
 }
 
-// The position of a sorted line, in elements. The result of argsort consists of the first `extent`
-// places of each line.
+// Where a sorted line begins, and its stride, in elements. The result of argsort consists of the
+// first `extent` places of each line.
 struct Target {
   I64 begin;
   I64 stride;

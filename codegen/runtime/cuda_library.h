@@ -1,8 +1,8 @@
 // CUDA kernels of the library functions that heddle implements itself: cumsum, argsort, scatter and
 // scatter_add. In a kernel source, this text follows cuda_select.h.
 // host/device/cuda_library_launches.h launches the kernels and documents their arguments. The
-// results do not depend on the order in which blocks or threads run, because atomics only count
-// integers.
+// kernels use atomics only to count integers. The results therefore do not depend on the order in
+// which blocks or threads run.
 
 namespace hdl {
 
@@ -10,8 +10,9 @@ constexpr int kItems = 4;  // neighbouring elements of a line that one thread sc
 
 // --- cumsum --------------------------------------------------------------------------------------
 
-// Scans one chunk of one line. The same thread reads and writes an element, so the result may
-// overwrite the input.
+// Computes the running sums of one chunk of one line (cuda_lines.h). A chunk consists of
+// `args.chunk` neighbouring elements of a line. The same thread reads and writes an element, so the
+// result may overwrite the input.
 template <class V>
 __device__ void scanChunk(const Args& args, I64 line, I64 chunk, V* shared) {
   const I64 in = offsetOf(args.lines, 1, line);
@@ -74,8 +75,8 @@ __device__ void addChunks(const Args& args) {
   }
 }
 
-// Scans one line per thread. It is used if there are many lines that are short or neighbours in
-// memory.
+// Scans one line per thread. The host launches this kernel if there are many lines that are short
+// or neighbours in memory.
 template <class V>
 __device__ void scanColumns(const Args& args) {
   for (I64 line = firstItem(); line < args.lines.count; line += itemStep()) {
@@ -138,12 +139,12 @@ __device__ __forceinline__ void addSources(const Args& args, I64 type, const U32
   storeAs(type, args.out, out, sum);
 }
 
-// Computes the result of a scatter or scatter_add from the sorted index.
+// Computes the result of a scatter or scatter_add from the sorted elements of the index tensor.
 __device__ inline void combine(const Args& args) {
   const I64 count = args.group * args.extent * args.lanes.count;
   for (I64 item = firstItem(); item < count; item += itemStep()) {
-    // The index in which neighbouring elements of the result differ varies fastest
-    // (LibraryArgs::order).
+    // `item` is the number of a combination of lane, target and line. The index in which
+    // neighbouring elements of the result differ varies fastest (LibraryArgs::order).
     const I64 inner = args.order == 0   ? args.lanes.count
                       : args.order == 1 ? args.extent
                                         : args.group;
@@ -196,8 +197,8 @@ __device__ inline void putPlaces(const Args& args) {
 
 }  // namespace hdl
 
-// The host compiles three parts separately, each at its first use. HDL_PART selects the part. 1:
-// kernels for keys of 32 bits. 2: kernels for keys of 64 bits. 0: all other kernels.
+// The host compiles the kernels in three parts, each at its first use. HDL_PART selects the part.
+// 1: kernels for keys of 32 bits. 2: kernels for keys of 64 bits. 0: all other kernels.
 #ifdef HDL_PART
 #define HDL_HAS(part) (HDL_PART == part)
 #else

@@ -1,11 +1,13 @@
 // The arguments of heddle's library kernels, and functions that these kernels share. A line
-// consists of the elements along the axis of a library call. In a kernel source, this text follows
-// cuda_elements.h and precedes cuda_keys.h, cuda_sort.h, cuda_select.h and cuda_library.h.
+// consists of the elements along one axis: the axis on which a library function such as cumsum
+// works. In a kernel source, this text follows cuda_elements.h and precedes cuda_keys.h,
+// cuda_sort.h, cuda_select.h and cuda_library.h.
 
 namespace hdl {
 
-// The host fills Args. Args has the same members as LibraryArgs in
-// host/device/cuda_library_launches.h, in the same order. That header documents the members.
+// The arguments of a kernel (Args), which the host fills. Args has the same members as LibraryArgs
+// in host/device/cuda_library_launches.h, in the same order. That header documents the members of
+// Args and Lines.
 struct Lines {
   I64 count;
   I64 axes;
@@ -59,7 +61,8 @@ constexpr int kWarps = kThreads / 32;
 
 // --- positions -----------------------------------------------------------------------------------
 
-// Returns the offset of the first element of line `line` of an operand, in elements.
+// Returns where line `line` of operand `operand` begins: the offset of its first element, in
+// elements.
 __device__ inline I64 offsetOf(const Lines& lines, int operand, I64 line) {
   I64 offset = 0;
   HDL_ROLLED  // divisions are long code, so the loop must not be unrolled
@@ -76,9 +79,9 @@ __device__ inline I64 offsetOf(const Lines& lines, int operand, I64 line) {
 __device__ inline I64 firstItem() { return (I64)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ inline I64 itemStep() { return (I64)gridDim.x * blockDim.x; }
 
-// Returns the sum of `own` over all threads of the block before this thread. Sets `total` to the
-// sum over all threads of the block. The function contains one barrier. The caller must execute
-// another barrier before the next call.
+// Returns the sum of `own` over the threads of the block whose number is lower than the number of
+// this thread. Sets `total` to the sum of `own` over all threads of the block. The function
+// contains one barrier. The caller must execute another barrier before the next call.
 template <class V>
 __device__ V sumBefore(V own, V* shared, V& total) {
   int lane = (int)threadIdx.x % 32;

@@ -76,7 +76,7 @@ __device__ inline bool isfinite(bool) { return true; }
 __device__ inline long long bitwise_not(long long x) { return ~x; }
 __device__ inline bool bitwise_not(bool x) { return !x; }
 
-// If an operand is NaN, the result is NaN.
+// maximum() and minimum(): if an operand is NaN, the result is NaN.
 __device__ inline float maximum(float a, float b) { return (a > b) | (a != a) ? a : b; }
 __device__ inline double maximum(double a, double b) { return (a > b) | (a != a) ? a : b; }
 __device__ inline long long maximum(long long a, long long b) { return a > b ? a : b; }
@@ -85,7 +85,7 @@ __device__ inline float minimum(float a, float b) { return (a < b) | (a != a) ? 
 __device__ inline double minimum(double a, double b) { return (a < b) | (a != a) ? a : b; }
 __device__ inline long long minimum(long long a, long long b) { return a < b ? a : b; }
 __device__ inline bool minimum(bool a, bool b) { return a & b; }
-// The result is NaN only if both operands are NaN.
+// fmax() and fmin(): the result is NaN only if both operands are NaN.
 __device__ inline float fmax(float a, float b) { return (a >= b) | (b != b) ? a : b; }
 __device__ inline double fmax(double a, double b) { return (a >= b) | (b != b) ? a : b; }
 __device__ inline long long fmax(long long a, long long b) { return a > b ? a : b; }
@@ -96,7 +96,7 @@ __device__ inline long long fmin(long long a, long long b) { return a < b ? a : 
 __device__ inline bool fmin(bool a, bool b) { return a & b; }
 
 // Integer division by 0 gives the quotient 0 and the remainder 0. Division by -1 is a special case,
-// because the negative of the lowest integer overflows.
+// because the lowest integer divided by -1 would overflow.
 __device__ inline long long div_trunc(long long a, long long b) {
   return b == 0 ? 0 : b == -1 ? (long long)(0ull - (unsigned long long)a) : a / b;
 }

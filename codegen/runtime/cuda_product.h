@@ -1,7 +1,8 @@
 // CUDA kernels for two tasks: matrix products that cuBLASLt does not support, and bias and
-// activation after a matrix product of cuBLASLt. host/device/fallback_matmul.h chooses between
-// them. In a kernel source, this text follows cuda_elements.h. Operands may have any strides. The
-// terms of an element are added in order, so the bits of a result do not depend on the grid.
+// activation after a matrix product of cuBLASLt. host/device/fallback_matmul.h chooses the kernel.
+// In a kernel source, this text follows cuda_elements.h. Operands may have any strides. Each
+// element of the result is a sum of products, which are added in order. Its bits therefore do not
+// depend on the grid.
 
 namespace hdp {
 
@@ -31,7 +32,7 @@ struct Args {
 
 constexpr int kThreads = 256;
 constexpr int kTile = 64;            // number of rows and of columns of c that a block computes
-constexpr int kTerms = 16;           // number of terms of the sums in shared memory at a time
+constexpr int kTerms = 16;           // products per sum in one step: columns of a, rows of b
 constexpr int kSide = 16;            // number of threads along an edge of the tile
 constexpr int kOwn = kTile / kSide;  // a thread computes kOwn x kOwn elements
 
@@ -83,9 +84,10 @@ __device__ inline Offsets offsetsOf(const Args& args, I64 batch) {
   return offsets;
 }
 
-// Loads part of a (operand 0) or b (operand 1) to `tile`: kTile rows of a or columns of b, starting
-// at `first`, and kTerms terms of each, starting at `base`. Elements after the end are 0.
-// Neighbouring threads read along the axis with the smaller stride.
+// Loads a tile of a (operand 0) or b (operand 1) to `tile`. The tile of a has kTile rows, starting
+// at `first`, and kTerms columns, starting at `base`. For b, rows and columns change roles.
+// Elements after the end of the matrix are 0. Neighbouring threads read along the axis with the
+// smaller stride.
 template <class V>
 __device__ inline void loadTile(const Args& args, int operand, I64 offset, I64 first, I64 base,
                                 V (*tile)[kTile]) {

@@ -35,9 +35,9 @@ __device__ inline double nanF64() { return __longlong_as_double(0x7ff80000000000
 
 // --- bf16: conversions round to nearest even; a NaN becomes quiet --------------------------------
 
-// Rounds `x` to a bf16 value. The packed conversion of two values has a higher throughput than the
-// conversion of one value. The value is in the upper half of the result, so the result already has
-// the bits of the rounded float.
+// Rounds `x` to a bf16 value. The instruction converts two values, x and 0, because it has a higher
+// throughput than the instruction for one value. The upper half of the result has the bf16 bits of
+// `x`, and the lower half is 0. The result therefore has the bits of the rounded float.
 __device__ inline float roundBf16(float x) {
   unsigned bits;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(x), "f"(0.0f));
@@ -57,14 +57,15 @@ __device__ inline float f16Value(unsigned short bits) {
   return x;
 }
 
-// Converts `x` to a float of 8 bits: a sign, an exponent with `bias`, and `mantissa` bits. Values
-// that are too large become `overflow`. These are the bits of infinity, or of the largest value if
-// the format has no infinity.
+// Converts `x` to a float of 8 bits: a sign, an exponent with the bias `bias`, and a mantissa of
+// `mantissa` bits. `overflow` are the bits that replace values that are too large: infinity, or the
+// largest value if the format has no infinity.
 template <int mantissa, int bias, unsigned overflow>
 __device__ inline unsigned char f8Bits(float x) {
   constexpr int dropped = 23 - mantissa;
   constexpr unsigned rebias = (127u - bias) << 23;
   // The bits of a float whose unit in the last place is the smallest positive value of the format.
+  // The addition of this float rounds the sum to a multiple of that value.
   constexpr unsigned big = (unsigned)(127 + 24 - bias - mantissa) << 23;
   const unsigned bits = __float_as_uint(x);
   const unsigned magnitude = bits & 0x7fffffffu;
@@ -78,8 +79,9 @@ __device__ inline unsigned char f8Bits(float x) {
 }
 __device__ inline unsigned char f8e4m3Bits(float x) { return f8Bits<3, 7, 0x7eu>(x); }
 __device__ inline unsigned char f8e5m2Bits(float x) { return f8Bits<2, 15, 0x7cu>(x); }
-// Returns the value of an f8e4m3 byte. Its bits are shifted to the positions of an f16, which then
-// has the value times 2^-8. NaN is a special case, because its bits would be a number in f16.
+// Returns the value of an f8e4m3 byte. Shifts the bits to their positions in an f16, whose value is
+// then 2^-8 times the value of the byte. NaN is a special case, because the shifted bits of a NaN
+// are a number in f16.
 __device__ inline float f8e4m3Value(unsigned char x) {
   const unsigned magnitude = x & 0x7fu;
   const float value = f16Value((unsigned short)((x & 0x80u) << 8 | magnitude << 7)) * 256.0f;
@@ -96,7 +98,7 @@ __device__ inline float roundF8E5M2(float x) { return f8e5m2Value(f8e5m2Bits(x))
 __device__ inline long long wrapU8(long long x) { return (unsigned char)x; }
 __device__ inline long long wrapI8(long long x) { return (signed char)x; }
 __device__ inline long long wrapI32(long long x) { return (int)x; }
-// NaN is a special case, because fmin and fmax would return the limit.
+// NaN is a special case, because fminf and fmaxf would return a limit.
 __device__ inline long long saturate(float x, float lowest, float highest) {
   return x != x ? 0 : (int)::fminf(::fmaxf(x, lowest), highest);
 }
@@ -132,7 +134,7 @@ struct Put {
 };
 template <>
 struct Put<BFloat16, float> {
-  // The value is already rounded.
+  // x is already rounded to bf16.
   __device__ static BFloat16 from(float x) { return {(unsigned short)(__float_as_uint(x) >> 16)}; }
 };
 template <>
@@ -157,8 +159,8 @@ __device__ inline T put(V x) {
 }
 
 // --- memory --------------------------------------------------------------------------------------
-// load() and store() access the first `count` of kLanes neighbouring elements. `whole` says that
-// the address is aligned for wide accesses.
+// load() and store() access the first `count` of kLanes neighbouring elements. If `whole` is true,
+// the address is aligned for words of up to 16 bytes (Pack).
 
 template <int kBytes>
 struct Word;

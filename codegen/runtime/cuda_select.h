@@ -1,12 +1,13 @@
 // Finds the elements that a sort would put first in a long line (cuda_lines.h), without sorting the
-// whole line. The line is split into tiles of kTile elements. In one step, each tile selects its
-// candidates for these elements. Further steps select from the candidates, until one block can hold
-// them (host/device/cuda_library_launches.h). The selection is stable: of elements with equal keys,
-// it takes those that come first in the line. In a kernel source, this text follows cuda_sort.h.
+// whole line. The line is split into tiles of kTile elements. In one step, a block selects from
+// each tile the candidates for these elements. Further steps select from the candidates, until one
+// block can hold them (host/device/cuda_library_launches.h). The selection is stable: of elements
+// with equal keys, it takes those that come first in the line. In a kernel source, this text
+// follows cuda_sort.h.
 
 namespace hdl {
 
-// The rule by which elements of a tile are selected.
+// Says which elements of a tile are selected.
 template <class K>
 struct Chosen {
   K mask;      // bits of a key that are compared
@@ -14,7 +15,7 @@ struct Chosen {
   U32 equals;  // number of elements taken whose key equals `last`
 };
 
-// Shared memory of a block that selects.
+// Shared memory of a block that selects elements of a tile.
 struct Choice {
   U32 found[kDigits];
   U32 sums[kWarps];
@@ -104,7 +105,7 @@ __device__ void keepChosen(const Args& args, const K (&key)[J], const U32 (&plac
   }
 }
 
-// Executes one step: each tile selects the `keep` elements that a sort would put first. The
+// Executes one step: selects from each tile the `keep` elements that a sort would put first. The
 // elements keep the order that they have in the line. The results of all tiles of a line form one
 // line of the next step, with chunks * keep elements.
 template <class K>

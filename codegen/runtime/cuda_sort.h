@@ -1,5 +1,5 @@
-// Sorts lines by key. Elements with equal keys are sorted by place, so the sort is stable.
-// cuda_keys.h defines keys and places. In a kernel source, this text follows cuda_keys.h.
+// Sorts lines (cuda_lines.h) by key. Elements with equal keys are sorted by place, so the sort is
+// stable. cuda_keys.h defines keys and places. In a kernel source, this text follows cuda_keys.h.
 // - A warp sorts a line of up to kWarpLine elements.
 // - A block sorts a line of up to kTile elements. In both cases, one kernel loads the line from its
 //   source, sorts it and stores it to its destination.
@@ -92,9 +92,9 @@ __device__ void sortWarps(const Args& args) {
 
 // --- one tile per block: a radix sort, the lowest digit first ------------------------------------
 
-// Shared memory of a block that ranks a tile.
+// Shared memory of a block that computes the ranks of the elements of a tile (rankByDigit()).
 struct Ranks {
-  U32 before[kWarps][kDigits];  // [warp][digit]: number of elements that come earlier
+  U32 before[kWarps][kDigits];  // by warp and digit; rankByDigit() explains the contents
   U32 sums[kWarps];
 };
 
@@ -109,9 +109,10 @@ __device__ inline int digitOf(K key, I64 shift) {
   return (int)((key >> shift) & (kDigits - 1));
 }
 
-// Computes the rank of each element: its position after a stable sort of the tile by one digit. The
-// function has no barrier at its start and end, so the caller must place a barrier between two
-// calls.
+// Computes the rank of each element: its position after a stable sort of the tile by one digit. At
+// first, Ranks::before contains the number of elements of each warp with each digit. At the end, it
+// contains the rank of the first of these elements. The function has no barrier at its start and
+// end, so the caller must place a barrier between two calls.
 template <class K, int J>
 __device__ void rankByDigit(const K (&key)[J], I64 shift, U32 (&rank)[J], Ranks& shared) {
   const int warp = (int)threadIdx.x / 32;
@@ -143,8 +144,8 @@ __device__ void rankByDigit(const K (&key)[J], I64 shift, U32 (&rank)[J], Ranks&
   for (int j = 0; j < J; ++j) rank[j] += shared.before[warp][digitOf(key[j], shift)];
 }
 
-// Moves the elements of a tile to their ranks. rankByDigit() and moveByDigit() rely on the barriers
-// of this function between two uses of shared memory.
+// Moves the elements of a tile to their ranks. The barriers of this function also separate two uses
+// of shared memory in rankByDigit() and moveByDigit().
 template <class T, int J>
 __device__ void moveToRanks(T (&value)[J], const U32 (&rank)[J], T* moved) {
   HDL_UNROLL
@@ -190,7 +191,8 @@ __device__ void sortTiles(const Args& args) {
 
 // --- long lines: steps move keys[from], places[from] to keys[1 - from], places[1 - from] ---------
 
-// Writes counts[line][digit][chunk]: the number of elements of the chunk that have this digit.
+// Writes counts[line][digit][chunk]: the number of elements of the chunk that have this digit. A
+// chunk consists of kTile neighbouring elements of a line.
 template <class K>
 __device__ void countDigits(const Args& args) {
   constexpr int J = kTile / kThreads;
@@ -226,7 +228,7 @@ __device__ void moveByDigit(const Args& args) {
   constexpr int J = kTile / kThreads;
   __shared__ K moved[kTile];
   __shared__ Ranks shared;
-  __shared__ U32 base[kDigits];  // start of a digit in the line minus its start in the tile
+  __shared__ U32 base[kDigits];  // by digit: its start in the line minus its start in the tile
   for (I64 item = blockIdx.x; item < args.group * args.chunks; item += gridDim.x) {
     const I64 line = item / args.chunks;
     const I64 chunk = item - line * args.chunks;

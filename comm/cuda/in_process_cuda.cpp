@@ -104,8 +104,8 @@ class CudaCommunicator : public Communicator {
     team_->job().changed.notify_all();
   }
 
-  // Posts all operations of the group. The caller must not wait for other ranks before this: two
-  // ranks could otherwise wait for each other.
+  // Posts all operations of the group. If a rank waited for other ranks before it has posted all of
+  // them, two ranks could wait for each other.
   std::vector<Participant> postAll(std::span<const Operation> group, cudaStream_t stream) {
     const std::shared_ptr<void> ready = events_->record(stream);
     std::lock_guard lock(team_->job().mutex);
@@ -117,7 +117,7 @@ class CudaCommunicator : public Communicator {
   template <class Condition>
   void await(const MatchedOperation& matched, const Condition& condition) {
     std::unique_lock lock(team_->job().mutex);
-    // The condition may be true even if the ranks disagree about the operation. In this case
+    // `condition` may return true even if the ranks disagree about the operation. In this case
     // isHalted() is true, and check() throws.
     while (!condition() || team_->isHalted()) {
       team_->check(matched);

@@ -9,7 +9,7 @@ namespace heddle::comm {
 
 // Creates the Worlds of `size` ranks that share the GPU `device`. Use each World in a thread of its
 // own, with its own streams. Communicators are stream-ordered and work on device memory. `reduce`
-// must also work if its result is one of its sources.
+// must also work if its destination is one of its sources.
 //
 // post() waits on the host twice for each operation: first until every other rank has posted the
 // operation too, then until every other rank has enqueued its part. post() does not wait for the

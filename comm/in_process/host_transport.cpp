@@ -1,7 +1,8 @@
-// The in-process transport on host memory. After all participants have posted an operation, any
-// participant may move its data in test(): first its own part, then the parts of the other ranks.
-// One rank that calls test() is therefore enough to complete an operation. Ranks that wait for
-// operations of different teams cannot block each other.
+// The in-process transport on host memory. After all participants have posted an operation, test()
+// on any participant may move the data of the operation. It moves the part of its own rank first,
+// then the parts of the other ranks (comm/in_process/operation_parts.h). One rank that calls test()
+// is therefore enough to complete an operation, and ranks that wait for operations of different
+// teams cannot block each other.
 //
 // Buffers may be freed after one of these events:
 // - test() has returned true or has thrown;
@@ -116,9 +117,9 @@ class HostCommunicator : public Communicator {
     }
   }
 
-  // Withdraws the buffers of this rank from every operation that has not completed. The other ranks
-  // then start no more parts of these operations, and report the first cause. Waits for running
-  // parts, which are only copies and reductions.
+  // Withdraws the buffers of this rank from every operation that has not completed. After that, no
+  // rank starts a part of these operations, and the other ranks report `cause`, or the cause of an
+  // earlier withdrawal. Waits for running parts, which are only copies and reductions.
   void withdraw(std::unique_lock<std::mutex>& lock, const std::string& cause) {
     for (auto& [ticket, participants] : pending_) {
       for (const Participant& participant : participants) {

@@ -12,8 +12,8 @@
 
 #include "comm/communicator.h"
 
-// Matches the operations of ranks that are threads of one process. To match means to find the
-// operations of different ranks that belong together. A transport then moves the data:
+// Finds the operations of different ranks that belong together, for ranks that are threads of one
+// process. Such operations *match*. A transport then moves the data of matching operations:
 // comm/in_process/host_transport.cpp on host memory, comm/cuda/in_process_cuda.cpp on one GPU.
 namespace heddle::comm {
 
@@ -30,11 +30,11 @@ struct JobState {
 };
 
 // One collective, or one transfer (a send with its receive), with the Operation that each
-// participant has posted. Vectors are indexed by participant. The participants of a collective are
-// the ranks of the team, in order. In a transfer, participant 0 is the sender and participant 1 is
-// the receiver.
+// participant has posted. Except for `claimed`, the vectors are indexed by participant. The
+// participants of a collective are the ranks of the team, in order. In a transfer, participant 0 is
+// the sender and participant 1 is the receiver.
 struct MatchedOperation {
-  std::vector<Operation> operations;  // once missing == 0, they may be read without the mutex
+  std::vector<Operation> operations;  // if missing == 0, may be read without the mutex
   // For AllToAllV: copies of the lists of counts, because a rank that leaves may free its own
   // lists.
   std::vector<std::vector<int64_t>> counts;
@@ -43,12 +43,12 @@ struct MatchedOperation {
   int missing = 0;            // number of participants that have not posted
 
   // State of the transport, guarded by the mutex of the job. A part is a piece of the data movement
-  // (comm/in_process/operation_parts.h). These members say which parts have started, how many are
-  // running, and how many are done.
+  // (comm/in_process/operation_parts.h). These members say which parts a rank has started to move
+  // (`claimed`, by part), how many are running, and how many are done.
   std::vector<bool> claimed;
   int running = 0;
   int done = 0;
-  std::string cancelled;  // why a rank withdrew its buffers; empty: none has
+  std::string cancelled;  // why a rank withdrew its buffers; empty: no rank has
   // The in-process transport on one GPU stores events here, by participant. `ready`: the buffers of
   // the participant may be used. `finished`: the part of the participant is done.
   std::vector<std::shared_ptr<void>> ready;
@@ -74,8 +74,8 @@ class Team {
   // Callers of every function below must hold the mutex of the job.
 
   // Adds the operation of `member` to its MatchedOperation. `ready` becomes MatchedOperation::ready
-  // of the participant. If the ranks disagree about the operation, the team fails, and check()
-  // throws from then on.
+  // of the participant. If the ranks disagree about the operation, the team fails: every later
+  // check() throws.
   Participant post(int member, const Operation& operation, std::shared_ptr<void> ready = nullptr);
 
   // Throws UserError if the operation can never complete: the job was aborted, the team has failed,
@@ -139,8 +139,8 @@ class InProcessJob {
     int missing;
   };
 
-  // Waits until `ready` returns true. Throws UserError if the job is aborted. Also throws UserError
-  // if a rank has left for which `needed` returns true.
+  // Waits until `ready` returns true. Throws UserError if the job is aborted, or if `needed`
+  // returns true for a rank that has left.
   void wait(std::unique_lock<std::mutex>& lock, const std::string& what,
             const std::function<bool()>& ready, const std::function<bool(int)>& needed);
 
@@ -157,7 +157,7 @@ using CommunicatorMaker =
 std::vector<std::unique_ptr<World>> makeWorldsOfThreads(int size, const std::string& transport,
                                                         CommunicatorMaker maker);
 
-// Does the same, with communicators on host memory.
+// Creates the Worlds as makeWorldsOfThreads() does, with communicators on host memory.
 std::vector<std::unique_ptr<World>> makeHostWorldsOfThreads(int size, const std::string& transport);
 
 }  // namespace heddle::comm

@@ -2,8 +2,8 @@
 
 #include "comm/in_process/job.h"
 
-// Splits the data movement of a matched operation (MatchedOperation) into parts. The split is the
-// same for every kind of memory.
+// Splits the data movement of an operation that all participants have posted (MatchedOperation in
+// comm/in_process/job.h) into parts. The split is the same for every kind of memory.
 namespace heddle::comm {
 
 // Copies and reduces elements in the kind of memory that a transport uses.
@@ -17,8 +17,8 @@ class Mover {
 };
 
 // Returns the number of parts of an operation that all participants have posted. The parts may be
-// moved in any order or at the same time. A collective has one part per rank, but a barrier has
-// none. A send with its receive has one part.
+// moved in any order or at the same time. A barrier has no parts. Every other collective has one
+// part per rank. A send with its receive has one part.
 int partsOf(const MatchedOperation& matched);
 
 // Moves one part:

@@ -68,9 +68,9 @@ std::string describeDifference(const RankSnapshot& blamed, const RankSnapshot& r
              : fmt::format("it runs another program than rank {}", right.rank);
 }
 
-// Finds ranks that executed different runs. If one of the two ranks is matching its posts
-// (kMatchingPosts), it finds the difference itself, and its message names the instruction. In this
-// case the rule waits for kGrace.
+// Finds two ranks that executed different runs. A rank that is matching its posts (kMatchingPosts)
+// finds the difference itself, and its message names the instruction. If one of the two ranks is
+// matching its posts, the rule therefore waits for kGrace.
 void checkRuns(const JobView& job, Findings& found) {
   for (const RunDifference& difference : findRunDifferences(job.ranks)) {
     const RankSnapshot& blamed = job.ranks[static_cast<size_t>(difference.blamed)];
@@ -82,8 +82,8 @@ void checkRuns(const JobView& job, Findings& found) {
   }
 }
 
-// Finds ranks that left, begin no more runs, or match the posts of an earlier run, while another
-// rank is in a later run (Rule::Absent, Rule::Unmatched).
+// Finds ranks that are missing in a run that another rank has begun: they have left, begin no more
+// runs (Rule::Absent), or still match the posts of an earlier run (Rule::Unmatched).
 void checkAbsence(const JobView& job, Findings& found) {
   const RankSnapshot* latest = nullptr;
   const RankSnapshot* latest_in_run = nullptr;
@@ -108,8 +108,9 @@ void checkAbsence(const JobView& job, Findings& found) {
                              later->rank, later->run);
                        }});
     }
-    // The sizes of this run are new on rank `entry`, which therefore matches its posts. The sizes
-    // were not new on rank `later`, which executed the run without matching its posts.
+    // The sizes of this run are new on rank `entry`, which therefore matches its posts and waits
+    // for all ranks. The sizes were not new on rank `later`, which executed the run without
+    // matching its posts. Rank `entry` would wait for ever.
     if (isAlive(entry) && entry.issued == kMatchingPosts) {
       found.push_back({Rule::Unmatched, entry.rank, later->rank, kSilentPart * job.deadline,
                        static_cast<uint64_t>(entry.run), [run = entry.run, rank = entry.rank] {
@@ -122,8 +123,8 @@ void checkAbsence(const JobView& job, Findings& found) {
   }
 }
 
-// Returns a text with the ranks that will post nothing more in the run of `waiter`, or an empty
-// text if there are none.
+// Returns a text that names the ranks that will post nothing more in the run of `waiter`. The text
+// is empty if there are no such ranks.
 std::string describeAlone(const JobView& job, const RankSnapshot& waiter) {
   std::vector<std::string> past;
   for (const RankSnapshot& entry : job.ranks) {
@@ -157,9 +158,9 @@ void checkAlone(const JobView& job, Findings& found) {
                    [&job, waiter] { return describeAlone(job, *waiter); }});
 }
 
-// Returns the rank that most likely delays the job. Only ranks that have not passed the earliest
-// run in which a rank waits can delay the job. Among them, the function prefers a rank that does
-// not wait, then the earliest run, then the earliest instruction.
+// Returns the rank that most likely delays the job. Let R be the earliest run in which a rank
+// waits. Only ranks that have not passed R can delay the job. Among these ranks, the function
+// prefers a rank that does not wait, then the earliest run, then the earliest instruction.
 const RankSnapshot* mostDelayed(const JobView& job) {
   int64_t earliest = INT64_MAX;
   for (const RankSnapshot& entry : job.ranks) {

@@ -23,8 +23,8 @@
 // ---------------------------------------------  --------------------------------  ---------------
 // A rank throws, or an exception destroys its    state Failed, with the reason     one poll
 //   World or monitor, or it calls World::fail.
-// The first process of another host is killed.   state Gone: its TCP connection    one poll
-//                                                closes without a last message
+// The process of the lowest rank of another      state Gone: its TCP connection    one poll
+//   host is killed.                              closes without a last message
 // A process of this host is killed or exits.     heartbeat: no process has its     one poll
 //                                                pid and start time any more
 // A process is stopped, or its host is silent.   heartbeat does not change         0.6 deadline
@@ -35,10 +35,11 @@
 // A rank has left, and another rank is in a      state Left; run: number           0.3 s
 //   later run.
 // A rank begins no more runs, and another rank   run: phase and number             0.3 s, or 1.5 s
-//   is in a later run. The longer time applies
-//   on another host, and after an exception.
+//   has begun a later run. The longer time
+//   applies to a rank of another host, and
+//   after an exception.
 // A rank waits to match its posts in a run, and  instruction kMatchingPosts;       0.6 deadline
-//   another rank is in a later run.              run: number
+//   another rank has begun a later run.          run: number
 // On the CPU device, a rank waits alone for a    instruction does not change;      the deadline
 //   collective.                                  run: all others have finished it
 // Nothing moves in the job.                      run and instruction of all ranks  the patience
@@ -70,8 +71,8 @@ struct Finding {
   uint64_t evidence;                    // if this number changes, the time starts again
   std::function<std::string()> reason;  // must not be called after the JobView is destroyed
 };
-// Applies all rules, and returns their findings. To a rank that has left, only Rule::Absent
-// applies.
+// Applies all rules, and returns their findings. The only rule that finds ranks that have left is
+// Rule::Absent.
 std::vector<Finding> findFailures(const JobView& job);
 
 // Two ranks that executed different runs.

@@ -15,7 +15,7 @@
 namespace heddle::comm {
 namespace {
 
-constexpr double kLongest = 1e8;  // seconds; about three years
+constexpr double kLongest = 1e8;  // the largest time limit, in seconds: about three years
 // How long a failed rank waits in its destructor for the other processes.
 constexpr std::chrono::milliseconds kLongestLeave{2000};
 
@@ -110,9 +110,9 @@ void JobMonitor::compareRuns() const {
   userError("{}", describeLost(blamed, reason));
 }
 
-// Compares the runs of all ranks when this rank leaves, because this is its last chance to do so.
-// The watcher will soon stop serving this rank, so the function itself notifies the owner of the
-// monitor.
+// Compares the runs of all ranks when this rank leaves. Later, this rank cannot compare them any
+// more. The watcher will soon stop serving this rank, so the function itself notifies the owner of
+// the monitor.
 void JobMonitor::compareLastRuns() {
   if (failed()) return;
   const std::vector<RunDifference> found = findRunDifferences(readAll(statuses()));
@@ -151,8 +151,8 @@ void JobMonitor::fail(const std::string& reason) noexcept {
       watcher_->wake();
     }
   } catch (const std::exception&) {
-    // There is no memory for a message. The other ranks see the failure in the status of this rank,
-    // or they see that its heartbeat stops.
+    // This process is out of memory and cannot create a message. The other ranks see the failure in
+    // the status of this rank, or they see that its heartbeat stops.
   }
 }
 

@@ -62,11 +62,13 @@ class JobMonitor : public WorldMonitor {
   // it. Every call must use the same type.
   std::shared_ptr<void> shared(const std::function<std::shared_ptr<void>()>& make);
 
-  // Compares the latest kKeptRuns runs of this rank with the runs of the next rank
-  // (RankStatus::run_hashes). Throws UserError if the two ranks executed different runs.
+  // Compares the latest kKeptRuns runs of this rank with the runs of the next higher rank
+  // (RankStatus::run_hashes). The highest rank compares its runs with those of rank 0. Throws
+  // UserError if the two ranks executed different runs.
   void compareRuns() const;
 
-  // Reports that this rank cannot continue. Has no effect if another rank failed first.
+  // Reports that this rank cannot continue: its state becomes Failed. If another rank failed first,
+  // the state becomes Left instead, and `reason` is not reported.
   void fail(const std::string& reason) noexcept override;
   // Returns whether any rank has failed or is lost, as far as this rank knows.
   bool failed() const { return failed_.load(std::memory_order_acquire); }

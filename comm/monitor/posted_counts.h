@@ -30,8 +30,8 @@ struct alignas(64) PostedCounts {
 
 // Writes the counts of `rank`, and compares them with the counts of the team members that have
 // written the same stamp. Call this function before the all-to-all-v is posted. Of any two ranks,
-// the rank that calls later finds the counts of the other rank. It does not find them if the other
-// rank is already kKept calls ahead.
+// the rank that calls later finds the counts of the rank that called earlier. It does not find them
+// if the earlier rank has made kKept more calls meanwhile.
 //   all      one entry per rank of the job
 //   stamp    identifies the call; equal on all members, not 0
 //   members  ranks of the team; `sends` and `expects` are parallel to it

@@ -39,12 +39,12 @@ class RankActivity {
   // Begins a run of a program that communicates on no rank. Returns a negative number, which other
   // ranks do not know. `chain` is as in beginRun(). One chain may contain runs of both kinds.
   int64_t beginLocalRun(uint64_t program, int64_t chain);
-  // Ends run `number` and all earlier runs of its chain. Returns false if the run has already
-  // ended.
+  // Ends run `number`, and all earlier runs of its chain if it belongs to a chain. Returns false if
+  // the run has already ended.
   bool endRun(int64_t number);
 
-  // Declares that this rank will begin no more runs. `unwinds`: the cause is an exception. If this
-  // exception later destroys the World, the World reports the reason.
+  // Declares that this rank will begin no more runs. `unwinds` is true if the cause is an
+  // exception. If this exception later destroys the World, the World reports the reason.
   void endRuns(bool unwinds = false);
   // Revokes endRuns().
   void resume();

@@ -19,7 +19,7 @@ enum class RankState : uint32_t {
   Failed,   // the rank itself reported a failure
   Left,     // left the job without a failure of its own
   Gone,     // its process ended, but the rank had not left the job
-  Lost,     // another rank reported it as stopped, silent, or in a different run
+  Lost,     // another rank reported it, for example as stopped or silent
 };
 
 // Returns whether a rank in this state makes the job fail.
@@ -43,9 +43,9 @@ std::string_view name(RankPhase phase);
 // (comm/monitor/tcp_link.h). A rank with this value never counts as silent.
 constexpr uint64_t kUnwatched = UINT64_MAX;
 
-// A value of RankStatus::issued. The rank is at the beginning of a run and has issued no
-// instruction of this run. It compares with the other ranks which collectives they will post
-// (host/run/match_collectives_across_ranks.h).
+// A value of RankStatus::issued. It means that the rank is at the beginning of a run and has issued
+// no instruction of this run. The rank compares with the other ranks which collectives they will
+// post (host/run/match_collectives_across_ranks.h).
 constexpr int32_t kMatchingPosts = -2;
 
 // The state of a rank and the reason for the state. The state changes only once, from Alive to
@@ -69,7 +69,7 @@ class StateWithReason {
 
 // RankStatus::run_hashes keeps one entry for each of the latest kKeptRuns runs. The entry of run n
 // is at index n % kKeptRuns. The high 32 bits of the entry are a hash of the plans of run n and of
-// all earlier runs. The low 32 bits are n. An entry of 0 has no run.
+// all earlier runs. The low 32 bits are n. An entry of 0 belongs to no run.
 constexpr size_t kKeptRuns = 8;
 uint64_t runHash(uint64_t hash_of_previous_run, uint64_t plan, int64_t run);
 
@@ -80,7 +80,7 @@ struct alignas(64) RankStatus {
   // Instruction: numbers of instructions of the program.
   std::atomic<uint64_t> program{0};    // hash of the program that runs
   std::atomic<int32_t> issued{-1};     // latest that the host issued; -1: none; or kMatchingPosts
-  std::atomic<int32_t> computing{-1};  // latest that a CPU stream executes now; -1: none
+  std::atomic<int32_t> computing{-1};  // latest that a CPU stream began and executes now; -1: none
   std::atomic<int32_t> communicating{-1};  // as `computing`, for collectives, sends and receives
   std::atomic<uint64_t> progress{0};       // number of instructions that streams have begun
 
@@ -94,8 +94,9 @@ struct alignas(64) RankStatus {
   StateWithReason state;
   std::atomic<bool> reported{false};  // the process has printed why it ends; known only on its host
 
-  // Begins a run. `counts`: the program communicates on some rank, so `run` counts the run.
-  // RankActivity (comm/monitor/rank_activity.h) writes `finished` and all later phases of the run.
+  // Begins a run. `counts` is true if the program communicates on some rank. In this case `run`
+  // counts the run. RankActivity (comm/monitor/rank_activity.h) writes `finished` and all later
+  // phases of the run.
   void beginRun(uint64_t program_hash, uint64_t plan_hash, bool counts);
   // Streams call begin() before and end() after each instruction.
   void begin(int32_t instruction, bool communicates) {

@@ -24,7 +24,7 @@ std::string folderForFiles() {
   return folder == nullptr || *folder == '\0' ? "/tmp" : folder;
 }
 
-// A file name by which other processes find the memory. The destructor unlinks the file.
+// A file name by which other processes find the shared memory. The destructor unlinks the file.
 class NamedFile {
  public:
   explicit NamedFile(const std::string& what) {
@@ -48,7 +48,8 @@ std::shared_ptr<void> mapFile(const std::string& what, const std::string& path, 
                               bool create) {
   const int file = open(path.c_str(), O_RDWR | O_CLOEXEC | (create ? O_CREAT | O_EXCL : 0), 0600);
   HEDDLE_USER_CHECK(file >= 0, "memory of the {}: open {}: {}", what, path, std::strerror(errno));
-  // Allocates all pages now. Otherwise a lack of memory would raise a signal at a later access.
+  // posix_fallocate allocates all pages now. Otherwise a lack of memory would raise a signal at a
+  // later access.
   const int refused = create ? posix_fallocate(file, 0, static_cast<off_t>(bytes)) : 0;
   void* memory =
       refused != 0 ? MAP_FAILED : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

@@ -14,8 +14,9 @@ namespace heddle::comm {
 // Carries statuses (RankStatus) between hosts. The process of the lowest rank of each host has a
 // TCP connection to the process of rank 0. Every 200 ms it sends the statuses of its host, and
 // receives the statuses of all other hosts. If a connection breaks without a last message, the
-// state of the lowest rank at its other end becomes Gone, and the heartbeats that arrive over this
-// connection stop. One thread at a time may use a TcpLink. Only connect() and close() wait.
+// state of the lowest rank of the host at the other end becomes Gone. No heartbeats arrive over
+// this connection any more. One thread at a time may use a TcpLink. Only connect() and close()
+// wait.
 class TcpLink {
  public:
   // Connects the hosts. Collective over the job. `statuses` has one entry per rank, and the ranks

@@ -117,10 +117,10 @@ void Watcher::poll() {
   for (Client& client : clients_) report(client);
 }
 
-// Counts for how many polls each finding holds with the same evidence. If a finding has held long
-// enough, changes the state of the blamed rank to Lost or Gone, which makes the job fail on all
-// ranks. If the blamed rank has left, its state stays Left. In this case the job fails only on
-// ranks in a later run (absentFor()).
+// Counts for how many polls each finding exists with the same evidence (Finding::evidence). If a
+// finding has held long enough, changes the state of the blamed rank to Lost or Gone, which makes
+// the job fail on all ranks. If the blamed rank has left, its state stays Left. In this case the
+// job fails only on ranks in a later run (absentFor()).
 void Watcher::judge() {
   decltype(held_) held;
   left_early_.clear();

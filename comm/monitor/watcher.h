@@ -42,7 +42,7 @@ class Watcher {
  private:
   struct Client {
     JobMonitor* monitor;
-    int64_t grace_polls = 0;  // number of polls for which a report has been delayed
+    int64_t grace_polls = 0;  // number of polls for which the report has been delayed
     bool reported = false;
   };
   struct Held {
@@ -65,7 +65,7 @@ class Watcher {
   std::unique_ptr<TcpLink> link_;
   std::vector<Client> clients_;
 
-  // Only the thread uses these.
+  // Only the thread of this object uses these members.
   JobView job_;
   std::map<std::pair<Finding::Rule, int>, Held> held_;  // by (Finding::rule, subject)
   std::vector<int> left_early_;  // ranks that left although another rank is in a later run

@@ -11,7 +11,7 @@
 namespace heddle::comm::mpi {
 namespace {
 
-// How long the destructor waits for messages of failed operations.
+// How long the destructor waits for the messages of operations that have failed.
 constexpr auto kGrace = std::chrono::seconds(1);
 // The largest number of collectives in one post. They have different tags, and MPI guarantees only
 // tags up to 32767.
@@ -70,7 +70,8 @@ MpiCommunicator::MpiCommunicator(std::shared_ptr<MpiThread> mpi_thread,
 
 MpiCommunicator::~MpiCommunicator() {
   // Some operations may not have ended yet. If test() has reported a failure, the destructor waits
-  // up to kGrace until they end. If they do not end, it ends the job.
+  // up to kGrace until these operations end. If they do not end in this time, the destructor ends
+  // the job.
   const auto deadline = std::chrono::steady_clock::now() + kGrace;
   for (const auto& [ticket, group] : pending_) {
     if (mpi_thread_->isInterrupted()) break;

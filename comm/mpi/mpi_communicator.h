@@ -27,13 +27,13 @@ struct Group;
 
 // The communicator of a team over MPI, on host memory.
 //
-// Every reduction first exchanges parts. Each rank then reduces its parts in rank order with
-// reduceOnHost(), as the in-process transport does. Results therefore have the same bits on every
-// rank, in every run and on both transports. An MPI_Op would not ensure this: MPI may combine
-// elements in any order, and a bf16 operator would round at every step. In an allreduce, every rank
-// reduces one part of the elements, and then all ranks get all reduced parts (comm/mpi/transfer.h).
-// This moves no more bytes than an optimal algorithm. comm/communicator.h specifies reductions of
-// NaN, bools and integers.
+// Every reduction first exchanges parts of the inputs. Each rank then reduces the parts that it has
+// received in rank order with reduceOnHost(), like the in-process transport on host memory. Results
+// therefore have the same bits on every rank, in every run and on both transports. An MPI_Op would
+// not ensure this: MPI may combine elements in any order, and a bf16 operator would round at every
+// step. In an allreduce, every rank reduces one part of the elements, and then all ranks get all
+// reduced parts (comm/mpi/transfer.h). An allreduce therefore moves no more bytes than with an
+// optimal algorithm. comm/communicator.h specifies reductions of NaN, bools and integers.
 //
 // If ranks disagree about a count, they get a UserError. If they disagree about the kind, the type
 // or the root, MPI may report an error or wait for ever. (The in-process transport reports every

@@ -14,13 +14,14 @@ namespace {
 constexpr int kYields = 200;
 constexpr auto kSleep = std::chrono::microseconds(50);
 // A thread without work still polls MPI at this interval, because MPI may report a message as sent
-// before it has sent the last bytes. It sends these bytes in a later call.
+// before it has sent the last bytes. MPI sends these bytes in a later call.
 constexpr auto kIdlePoll = std::chrono::milliseconds(20);
 // The exit code of mpirun after an abort. The heddle command exits with the same code if a job
 // fails.
 constexpr int kAbortCode = 2;
 
-// Number of polls between two calls of the listeners while there is other work.
+// Number of polls between two calls of the listeners (MpiThread::addListener) while there is
+// submitted work.
 constexpr int kPollsUnread = 64;
 // After MPI_Finalize in a failed job: the time in which the other ranks can report why they end.
 constexpr auto kReportTime = std::chrono::seconds(1);
@@ -30,8 +31,9 @@ std::weak_ptr<MpiThread> running;     // the MPI thread of this process, guarded
 std::atomic<bool> job_failed{false};  // an MPI thread of this process was interrupted
 
 // MPI_Finalize calls this function before it waits for the other ranks. In a failed job, some ranks
-// may never call MPI_Finalize, so the function ends the job. Otherwise it removes the listeners.
-// They call MPI, and a World may still exist after MPI_Finalize.
+// may never call MPI_Finalize, so the function ends the job. If the job has not failed, the
+// function removes the listeners. A listener calls MPI, which is not allowed after MPI_Finalize,
+// and a World with a listener may still exist then.
 int endFailedJob(MPI_Comm, int, void*, void*) {
   if (!job_failed) {
     MpiThread::removeListeners();
@@ -125,7 +127,7 @@ MpiThread::~MpiThread() {
 
 void MpiThread::start() {
   // Messages of the failed job may still arrive, and MPI would write them to buffers that were
-  // freed.
+  // freed. Therefore this process must not make MPI calls again.
   HEDDLE_USER_CHECK(!job_failed, "the job of this process has failed: another needs a new process");
   int finalized = 0, initialized = 0, provided = 0;
   MPI_Finalized(&finalized);

@@ -25,7 +25,8 @@ bool isDone(MPI_Request& request);
 
 // Owns the MPI thread: the only thread on which heddle calls MPI. If heddle initialises MPI, it
 // therefore requests only the level MPI_THREAD_SERIALIZED. If the program has initialised MPI, the
-// threads of the program may call MPI too. The level must then be MPI_THREAD_MULTIPLE. Thread-safe.
+// threads of the program may call MPI too. In this case the program must have requested the level
+// MPI_THREAD_MULTIPLE. Thread-safe.
 class MpiThread {
  public:
   // Returns the MPI thread of this process, and starts the thread if there is none. All Worlds

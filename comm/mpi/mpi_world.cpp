@@ -181,10 +181,10 @@ class TeamCreation {
 // posted.
 class ExceptionNotice {
  public:
-  // Starts the messages on the MPI thread. Waits until this has happened, at most kNoticeTime,
-  // because a failing rank next interrupts the MPI thread, which then drops its work. Does not wait
-  // for other ranks. If the MPI thread drops the work, the object leaks on purpose, because MPI may
-  // still read it.
+  // Starts the messages on the MPI thread. Waits until the messages have started, at most
+  // kNoticeTime. The wait is necessary: the caller next interrupts the MPI thread, which then drops
+  // its work. Does not wait for other ranks. If the MPI thread drops the work, the object leaks on
+  // purpose, because MPI may still read it.
   static void send(MpiThread& mpi_thread, const Channel& channel, const std::string& why) {
     auto* notice = new ExceptionNotice(channel);
     std::copy_n(why.data(), std::min(why.size(), notice->text_.size() - 1), notice->text_.data());
@@ -323,7 +323,8 @@ class MpiWorld : public World {
     try {
       ExceptionNotice::send(*mpi_thread_, channel_, failure().value_or(""));
     } catch (const std::exception&) {
-      // There is no memory for a message. The other ranks detect the end of the process.
+      // This process is out of memory and cannot send a message. The other ranks detect the end of
+      // the process.
     }
   }
 

@@ -15,7 +15,8 @@ namespace heddle::comm::mpi {
 //
 // A collective has one or two rounds. If two ranks have data to exchange in a round, they send a
 // message even if it has no elements. Ranks that disagree about a count therefore get an error.
-// Chunk r is chunkOf() (comm/operation.h) of rank r. The rounds are:
+// Chunk r consists of the elements that chunkOf() (comm/operation.h) assigns to rank r. The rounds
+// are:
 //   allreduce, reduce  round 1: every rank sends chunk r to rank r, which reduces it.
 //                      round 2: the reduced chunks are sent to all ranks, or to the root.
 //   reduce-scatter     round 1 of an allreduce
@@ -26,8 +27,8 @@ namespace heddle::comm::mpi {
 //   others             one round: each part is sent directly to its receiver.
 class Transfer {
  public:
-  // `post_number` is the number of the post. It counts only posts with a collective, per
-  // communicator. `index` is the number of the collective within its post. Both are equal on every
+  // `post_number` is the number of the post among the posts of this communicator that contain a
+  // collective. `index` is the number of the collective within its post. Both are equal on every
   // rank. `index` selects the tag of the messages, so collectives that run at the same time have
   // different tags.
   Transfer(const Operation& operation, int64_t post_number, int index);

@@ -58,7 +58,7 @@ void CopyChannelMember::giveUp(const std::string& why) noexcept {
     text = fault();
     if (text.empty()) text = fmt::format("rank {} has given up: {}", rank_, why);
   } catch (const std::exception&) {
-    // There is no memory for the text. The table then shows that the rank gave up, but not why.
+    // This process is out of memory. The table then shows that the rank gave up, but not why.
   }
   table_->entry(index_).state.leave(RankState::Failed, text);
 }

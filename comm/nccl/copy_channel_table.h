@@ -13,10 +13,11 @@
 namespace heddle::comm::nccl {
 
 // A table in host memory that the ranks of one host share. The table shows which ranks have given
-// up (JobMember::giveUp in comm/nccl/job_member.h). It also shows how many ranks have closed each
-// block of device memory of a copy channel (comm/nccl/shared_arena.h). The table needs no stream,
-// no transport and no job monitor. A parameter `index` is the index of a rank among the ranks of
-// its host. Thread-safe; no function waits.
+// up. A rank gives up after a failure: it ends its posted work, whose results are then invalid
+// (JobMember::giveUp in comm/nccl/job_member.h). The table also shows how many ranks have closed
+// each block of device memory of a copy channel (comm/nccl/shared_arena.h). The table needs no
+// stream, no transport and no job monitor. A parameter `index` is the index of a rank among the
+// ranks of its host. Thread-safe; no function waits.
 class CopyChannelTable {
  public:
   static constexpr int kBlocks = 64;  // largest number of blocks that one rank may have at a time
@@ -56,8 +57,8 @@ class CopyChannelTable {
 // rank has communicators.
 //
 // When a rank gives up, it writes this fact to the table before its streams continue. Another rank
-// reads the table after its own streams have ended. It then knows whether it may have received
-// invalid data, even if the data came through further ranks.
+// reads the table after its own streams have ended. That rank then knows whether it may have
+// received invalid data, even if the data came through a third rank.
 class CopyChannelMember {
  public:
   // Adds the rank of `world` to the table of its host. Collective over the job. If the call fails
@@ -78,8 +79,8 @@ class CopyChannelMember {
   // given up.
   std::string fault() const;
   // Returns whether every other rank of the host knows of the failure. A rank knows of the failure
-  // if it has given up too. The function also ignores a rank without communicators, and a rank
-  // whose process has ended or is stopped. A stopped rank will read the table when it continues.
+  // if it has given up too. Ranks without communicators do not count, nor do ranks whose process
+  // has ended or is stopped. A stopped rank will read the table when it continues.
   bool allKnow() const;
 
  private:

@@ -12,15 +12,16 @@ namespace {
 constexpr auto kPoll = std::chrono::milliseconds(1);
 constexpr auto kGracePoll = std::chrono::milliseconds(10);
 // After a failure, releaseWaits() ends the waits of the streams, and the streams continue with
-// invalid data. It ends them only after kGrace, so that all ranks of the host first learn of the
-// failure. If a rank does not learn of it, releaseWaits() ends them after kMostGrace.
+// invalid data. releaseWaits() does this only after kGrace, so that all ranks of the host first
+// learn of the failure. If a rank does not learn of the failure, releaseWaits() ends the waits
+// after kMostGrace.
 constexpr auto kGrace = std::chrono::milliseconds(500);
 constexpr auto kMostGrace = std::chrono::seconds(5);
 // For how long releaseWaits() writes the flags repeatedly. One write is not enough, because another
 // rank with more posted work may overwrite the flags.
 constexpr auto kReleaseLimit = std::chrono::seconds(15);
-// Added to the number of the latest barrier. The sum is greater than any number for which a stream
-// waits.
+// releaseWaits() writes to the flags the number of the latest barrier plus this constant. The sum
+// is greater than any number for which a stream waits.
 constexpr uint32_t kFarAhead = uint32_t{1} << 30;
 
 }  // namespace
@@ -109,7 +110,8 @@ Ticket CopyCommunicator::post(std::span<const Operation> group, void* native_str
       cudaEventRecord(latest_post_, stream);  // marks the end of the work that was enqueued
     }
     is_posting_.store(false);
-    // If giveUp() was called meanwhile, releaseWaits() may have ended waits of this post too early.
+    // If giveUp() was called during this post, releaseWaits() may have ended waits of the post too
+    // early. In this case the post must throw.
     if (why.empty()) why = failure();
     if (why.empty()) return next_++;
   }
@@ -129,8 +131,8 @@ void CopyCommunicator::enqueueAll(std::span<const Operation> group, cudaStream_t
 void CopyCommunicator::enqueue(const Operation& op, cudaStream_t stream) {
   const int64_t element = sizeOf(op.dtype);
   const int64_t part = static_cast<int64_t>(arena_->partBytes()) / element;
-  // The parts of an allreduce are not given by the operation. This class splits its buffers into
-  // parts.
+  // The operation defines the parts of an allgather or reduce-scatter. The buffers of an allreduce
+  // have no parts, so this function splits them.
   const bool splits = op.kind == CollectiveKind::Allreduce;
   const int64_t most = splits ? part * size_ : part;
   for (int64_t at = 0; at < op.count; at += most) {
@@ -148,8 +150,8 @@ void CopyCommunicator::enqueue(const Operation& op, cudaStream_t stream) {
 }
 
 // Moves one piece. A copy within the GPU uses an SM, and may wait until a matrix product releases
-// an SM. To wait only once, both copies of the part of this rank are enqueued together, and the
-// copy of the sum is enqueued directly after the sum.
+// an SM. To wait only once, an allgather enqueues its two copies within the GPU one directly after
+// the other. An allreduce enqueues the copy of the sum directly after the sum.
 void CopyCommunicator::move(CollectiveKind kind, const Piece& piece, cudaStream_t stream) {
   std::byte* out = arena_->out(rank_, half_);
   std::byte* own = piece.recv + piece.begin(rank_);
@@ -209,8 +211,9 @@ void CopyCommunicator::add(void* to, const void* from, int64_t bytes) {
   bytes_.push_back(static_cast<size_t>(bytes));
 }
 
-// Starts all collected copies. With CUDA 13 or later, this is one call, so that the links between
-// GPUs are not idle between two copies. The call also requests that the copies use no SMs.
+// Starts all collected copies. With CUDA 13 or later, one call starts all of them, so that the
+// links between GPUs are not idle between two copies. The call also requests that the copies use no
+// SMs.
 void CopyCommunicator::copy(cudaStream_t stream) {
   if (to_.empty()) return;
 #if CUDART_VERSION >= 13000
@@ -281,7 +284,7 @@ void CopyCommunicator::releaseWaits() noexcept {
       ending = allowed;
       std::this_thread::sleep_for(allowed ? kPoll : kGracePoll);
     }
-  } catch (const UserError&) {  // the GPU has met an error: no stream waits any more
+  } catch (const UserError&) {  // the GPU has failed: no stream waits any more
   }
 }
 

@@ -26,22 +26,22 @@ namespace heddle::comm::nccl {
 // only loses memory bandwidth and power. If NCCL kernels ran at the same time instead, the matrix
 // product would take a quarter longer (docs/benchmarks.md).
 //   reduce-scatter  every rank pushes a part to each other rank (SharedArena::in); barrier; each
-//                   rank sums its parts
-//   allgather       every rank stores its part in SharedArena::out; barrier; each rank pulls all
-//                   other parts
+//                   rank sums the parts that it received and its own part
+//   allgather       every rank stores its part in SharedArena::out; barrier; each rank pulls the
+//                   parts of the other ranks
 //   allreduce       a reduce-scatter of equal parts, then an allgather of the sums
 // If the parts are longer than SharedArena::partBytes(), the collective is split into pieces.
 // Successive pieces use the two halves of the arena alternately. A rank writes a half for piece n
 // only after the barrier of piece n - 1. At this time all ranks have finished piece n - 2, which
 // used the same half. No data is therefore overwritten too early.
 //
-// Only one rank computes each sum. It adds in rank order, and in f32 for the 16-bit types. All
+// Each sum is computed by one rank, which adds in rank order. It adds 16-bit floats in f32. All
 // ranks therefore get the same bits, and transports on host memory would give the same bits too. A
 // post never waits for other ranks. Errors and failures of the job are handled as in
 // NcclCommunicator.
 //
 // If a rank gives up (NcclJob::giveUp() in comm/nccl/nccl_job.h), the waits in its streams end. The
-// streams then continue with invalid data, which may reach other ranks, and through them further
+// streams then continue with invalid data, which may reach other ranks, and through these ranks all
 // ranks. Before the waits end, the rank therefore reports in a table (CopyChannelMember) that it
 // has given up. All ranks of the host can read the table. probe() reads it.
 class CopyCommunicator : public Communicator, public JobMember {
@@ -50,7 +50,7 @@ class CopyCommunicator : public Communicator, public JobMember {
   CopyCommunicator(std::unique_ptr<SharedArena> arena, int rank, int size, int device,
                    DeviceReduce reduce, std::shared_ptr<NcclJob> job);
   // Requires that all posted operations have completed, or that the job has failed. Waits up to 0.5
-  // s for ranks of other processes that still use the memory of this rank. If these ranks take
+  // s for ranks of other processes that still use the memory of this rank. If these ranks need
   // longer, the memory is freed later (SharedArena).
   ~CopyCommunicator() override;
 
@@ -74,7 +74,7 @@ class CopyCommunicator : public Communicator, public JobMember {
     int64_t total;   // length of all parts together; the last parts may be shorter or empty
     int64_t countOf(int rank) const;
   };
-  // The part of an operation that one half of the arena can hold.
+  // A piece of a collective, which fits into one half of the arena.
   struct Piece {
     const std::byte* send;
     std::byte* recv;
@@ -98,7 +98,7 @@ class CopyCommunicator : public Communicator, public JobMember {
   std::string failure();         // the argument of giveUp(); empty: giveUp() was not called
   void releaseWaits() noexcept;  // ends the waits for flags in the streams of this rank
   bool mayReleaseWaits(std::chrono::steady_clock::duration since) const;
-  bool waitForStreams();  // false: the streams do not end
+  bool waitForStreams();  // returns false if the streams do not end
 
   std::unique_ptr<SharedArena> arena_;
   int rank_;
@@ -118,7 +118,7 @@ class CopyCommunicator : public Communicator, public JobMember {
   std::atomic<bool> is_posting_{false};
   int half_ = 0;
   Ticket next_ = 0;
-  std::mutex failure_mutex_;  // guards the next two; never held during a CUDA call
+  std::mutex failure_mutex_;  // guards the next two members; never held during a CUDA call
   std::string failure_;
   std::thread release_thread_;
   cudaEvent_t latest_post_ = nullptr;      // recorded after the latest post

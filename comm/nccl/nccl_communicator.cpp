@@ -78,8 +78,8 @@ class NcclCommunicator::Busy {
 
 NcclCommunicator::~NcclCommunicator() {
   cudaSetDevice(device_);
-  // After a failure, giveUp() aborts all communicators of the rank together. Therefore this
-  // communicator must still be registered.
+  // After a failure, NcclJob::giveUp() aborts all communicators of the rank together. Therefore
+  // this communicator must still be one of the communicators of the NcclJob here.
   const std::string why = fault_();
   if (!why.empty()) job_->giveUp(why);
   job_->remove(this);

@@ -23,10 +23,10 @@ namespace heddle::comm::nccl {
 //   ranks of one run get the same result. bf16 may be rounded at each step. A minimum or maximum
 //   with a NaN may ignore the NaN.
 // - Neither NCCL nor this class checks that ranks post the same operation. A check in each post
-//   would need a message and a wait on the host. This takes many times longer than a post, which
-//   takes 2 us. Instead, ranks compare kinds and counts before the first run with new sizes
-//   (host/run/match_collectives_across_ranks.h). The job monitor compares the lists of an
-//   all-to-all-v (JobMonitor::compareCounts).
+//   would need a message and a wait on the host. The check would take many times longer than the
+//   post itself, which takes 2 us. Instead, ranks compare kinds and counts before the first run
+//   with new sizes (host/run/match_collectives_across_ranks.h). The job monitor compares the lists
+//   of an all-to-all-v (JobMonitor::compareCounts).
 //
 // A rank aborts all of its communicators in three cases: NCCL reports an error, the job fails, or a
 // call of NCCL exceeds its time limit. The kernels of the communicators then end, and every later
@@ -48,7 +48,7 @@ class NcclCommunicator : public Communicator, public JobMember {
   int size() const override { return size_; }
   bool isStreamOrdered() const override { return true; }
   Ticket post(std::span<const Operation> group, void* stream) override;
-  // Returns true, or throws UserError if NCCL has met an error. The result true does not mean that
+  // Returns true, or throws UserError if NCCL reports an error. The result true does not mean that
   // the group has completed: the stream orders the operations.
   bool test(Ticket ticket) override;
   void probe() override;

@@ -13,8 +13,9 @@ namespace {
 // The polling interval of the thread that watches calls. The thread ignores calls that are shorter
 // than this time.
 constexpr auto kPollTime = std::chrono::milliseconds(100);
-// The longest time for which a rank that gives up waits until the other ranks of the host know
-// this. It must wait before its posted work ends, because copy channels then pass on invalid data.
+// A rank that gives up waits until the other ranks of its host know this, at most for this time. It
+// waits before it ends its posted work: afterwards its copy channels send invalid data to the other
+// ranks.
 constexpr auto kInform = std::chrono::seconds(1);
 // The longest time for which finalFault() waits.
 constexpr auto kFinalFault = std::chrono::seconds(1);
@@ -104,8 +105,8 @@ void NcclJob::giveUp(const std::string& why) noexcept {
   const bool follows = mine && !mine->fault().empty();
   if (!follows) setFault(why);
   gave_up_.store(true);
-  // Informs the other ranks only once. Every communicator that ends may call giveUp() again, and
-  // the later calls must not wait.
+  // This function informs the other ranks only once. Every communicator that ends may call giveUp()
+  // again, and these later calls must not wait.
   if (mine) std::call_once(others_informed_, [&] { giveUpTogether(*mine, why); });
   std::lock_guard lock(members_mutex_);
   std::vector<std::thread> aborts;

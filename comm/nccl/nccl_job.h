@@ -75,7 +75,7 @@ class NcclJob : public std::enable_shared_from_this<NcclJob> {
   std::once_flag others_informed_;  // for one call of giveUpTogether()
   std::mutex members_mutex_;
   std::set<JobMember*> members_;
-  std::condition_variable stop_;  // with members_mutex_
+  std::condition_variable stop_;  // used with members_mutex_
   bool stopping_ = false;
   std::thread watcher_;
 };

@@ -23,8 +23,8 @@ namespace heddle::comm::nccl {
 // Ranks of one process share the blocks. Ranks of other processes open the blocks by CUDA IPC
 // handles. A rank that closes a block reports this in the CopyChannelTable
 // (comm/nccl/copy_channel_table.h). A block may be freed only after all ranks that opened it have
-// closed it. If a rank does not close a block in time, the block stays allocated. It is then freed
-// when its process next creates or destroys a copy channel.
+// closed it. If a rank does not close a block within the 0.5 s for which close() waits, the block
+// stays allocated. It is then freed when its process next creates or destroys a copy channel.
 class SharedArena {
  public:
 #ifdef HEDDLE_COPY_CHANNEL_PIECE_BYTES  // tests set it, because they need many small pieces

@@ -36,9 +36,9 @@ const Launcher* launcherOfThis() {
 
 struct Process {
   int pid = 0;
-  // A shell around a rank has the same environment variables as the rank. The process with the
-  // larger weight is taken as the rank. 2: the process is stopped. 1: it runs the same program as
-  // this process. 0: neither.
+  // A shell that starts a rank has the same environment variables as the rank. Of two such
+  // processes, the process with the larger weight is taken as the rank. 2: the process is stopped.
+  // 1: it runs the same program as this process. 0: neither of these.
   int weight = 0;
   std::string doing;
 };

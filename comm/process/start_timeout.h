@@ -16,9 +16,9 @@ namespace heddle::comm {
 class StartTimeout {
  public:
   // A function that is called when the wait must end. `text` says why the wait ends and what this
-  // rank waits for. The lines of describeJobProcesses() (comm/process/job_processes.h) follow.
-  // `signal` is the number of the signal that asked this process to end; 0: the time limit has
-  // expired.
+  // rank waits for, and ends with the lines of describeJobProcesses()
+  // (comm/process/job_processes.h). `signal` is the number of the signal that asked this process to
+  // end; 0: the time limit has expired.
   using End = std::function<void(const std::string& text, int signal)>;
 
   // - `seconds`: the limit; 0: no limit

@@ -9,7 +9,7 @@
 namespace heddle::host {
 namespace {
 
-// Limits of cuDNN (host/device/attention.h). Versions are as cudnnGetVersion() returns them.
+// Limits of cuDNN (host/device/attention.h). Versions have the form that cudnnGetVersion() returns.
 constexpr int64_t kVectorBytes = 16;
 constexpr int64_t kWidthStep = 8;
 constexpr int64_t kMostWidth = 128;

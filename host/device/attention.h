@@ -27,9 +27,9 @@ namespace heddle::host {
 // before it multiplies them by v. The ops keep the probabilities in f32.
 // - cuDNN: the error of an element of o is at most 2 u max|v|.
 // - The ops: the error of an element of o is at most u times its magnitude.
-// - Both bounds require that the scores are in the range of f32. The rounding of the scores adds to
-//   both bounds: e 2^-22 times the largest product of a row of q and a row of k. e is the width of
-//   q.
+// - Both bounds require that the scores are in the range of f32. Let e be the width of q. The
+//   rounding of the scores adds to both bounds: e 2^-22 times the largest product of a row of q and
+//   a row of k.
 // - If all scores of a row overflow to -inf, the ops return 0. The result of cuDNN is unspecified.
 //
 // Grouped-query attention (forward only). If several heads of q share one head of k and v, the
@@ -55,8 +55,8 @@ namespace heddle::host {
 // queries, keys]. The ops store several tensors of this size, with 4 bytes per element.
 
 // Describes the memory of each operand of a call on this rank. An operand has up to two batch axes
-// (usually batch and heads), then an axis of tokens and an axis of width. isReadable() says which
-// strides are allowed.
+// (usually batch and heads), then an axis of tokens and an axis of width. isReadable() describes
+// the strides that are allowed.
 struct AttentionSpec {
   TensorDesc q;
   TensorDesc k;
@@ -65,7 +65,8 @@ struct AttentionSpec {
   bool causal = false;  // true: row i of q uses only keys 0 to i
   float scale = 1;      // factor of the scores q k^T
 };
-// The members are as in AttentionSpec. A gradient has the name of its tensor with a leading d.
+// The members have the same meaning as in AttentionSpec. The name of a gradient is d, followed by
+// the name of the tensor: dq is the gradient of q.
 struct AttentionBackwardSpec {
   TensorDesc grad;  // gradient of o
   TensorDesc q;
@@ -140,8 +141,8 @@ SegmentOptions attentionOptions(DeviceKind kind, SizeBindings sizes);
 std::string whyNotTokens(bool causal, int64_t queries, int64_t keys, int64_t cudnn_version);
 
 // Returns the properties of `sizes` that decide whether attentionOptions() selects an attention. If
-// two sets of sizes give equal results, both select the attention or neither does. `sizes` must
-// contain every symbol.
+// two sets of sizes give equal results, attentionOptions() selects the attention for both or for
+// neither. `sizes` must contain every symbol.
 std::vector<int64_t> decidingSizes(const Fusion& fusion, const Attention& attention,
                                    const SizeBindings& sizes);
 

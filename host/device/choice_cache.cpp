@@ -43,8 +43,8 @@ std::optional<std::string> ChoiceCache::find(const std::string& key) {
 void ChoiceCache::put(const std::string& key, const std::string& choice) {
   std::lock_guard lock(mutex_);
   known_[key] = choice;
-  // Writes a temporary file, and renames it once it is complete. Other processes therefore never
-  // read an incomplete file.
+  // The text is written to a temporary file, which is renamed once it is complete. Other processes
+  // therefore never read an incomplete file.
   static std::atomic<int> counter{0};
   const std::string path = pathOf(key);
   const std::string temporary = fmt::format("{}.{}.{}.tmp", path, getpid(), counter.fetch_add(1));

@@ -8,9 +8,9 @@
 namespace heddle::host {
 
 // Stores chosen algorithms in memory and in files.
-// - Each key has one file. The name of the file is a hash of the identity and the key. The file has
-//   three lines: the identity, the key and the choice.
-// - A file that is damaged or belongs to another key is ignored.
+// - Each key has one file. The name of the file is a hash of the identity (see the constructor) and
+//   the key. The file has three lines: the identity, the key and the choice.
+// - A file that is damaged, or that belongs to a different key with the same hash, is ignored.
 // - If the folder cannot be written, choices last only as long as the process.
 // - The cache is thread-safe. Several processes may share the folder.
 class ChoiceCache {

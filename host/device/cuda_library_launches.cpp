@@ -17,7 +17,7 @@ constexpr int64_t kTile = 4096;     // elements that a block holds
 constexpr int64_t kWarps = kLibraryThreads / 32;
 constexpr int64_t kMostChosen = kTile / 4;  // argsort: longest result that uses selection
 constexpr int64_t kDigits = 256;            // values of a digit of the radix sort
-// Largest number of elements and targets in the lines that are sorted together. This number limits
+// Largest number of elements and targets in a group of lines that are sorted together. It bounds
 // the workspace.
 constexpr int64_t kGroupElements = int64_t{1} << 25;
 
@@ -80,7 +80,7 @@ int64_t blocksFor(int64_t items, int64_t items_per_block) {
 // --- cumsum --------------------------------------------------------------------------------------
 
 constexpr int64_t kColumnLines = 4096;  // lines that fill the GPU with one thread per line
-constexpr int64_t kShortScan = 64;      // elements of a line that one thread may always scan
+constexpr int64_t kShortScan = 64;      // longest line that one thread scans, whatever its strides
 
 // Returns whether one thread scans each line.
 bool scansColumns(const LibraryArgs& args) {
@@ -109,7 +109,7 @@ void scanLines(LibraryArgs args, LibraryLauncher& launcher) {
   // running sums of these totals. The third scans each chunk, starting from the running sum of the
   // chunks before it.
   launcher.launch(LibraryKernel::Totals, blocks, args);
-  LibraryArgs totals;  // each line consists of the totals of one line, and is scanned in place
+  LibraryArgs totals;  // one line per line of `args`: the totals of its chunks, scanned in place
   totals.in[0] = totals.out = args.totals;
   totals.in_type = totals.out_type =
       typeOf(isFloat(static_cast<DType>(args.in_type)) ? DType::F64 : DType::I64);

@@ -12,15 +12,15 @@ namespace heddle::host {
 //     line. If there are many lines that are short or neighbours in memory, one thread scans each
 //     line. If there are few long lines, each line is split into chunks. The totals of the chunks
 //     are computed before the chunks are scanned.
-//   argsort: each element gets an integer key with the same order, and the keys of each line are
-//     sorted. A warp or a block sorts a short line. A radix sort with digits of 8 bits sorts a long
-//     line. If the result needs only the first k elements of a long line, the line is split into
-//     tiles. Each tile selects its first k elements as candidates. This step is repeated on the
-//     candidates until one block can hold them.
-//   scatter: the elements of the index tensor are sorted in the same way. The sort is stable, so
-//     the sources of one target become neighbours, in row-major order. Then each element of the
-//     result is replaced by its last source (scatter), or its sources are added to it
-//     (scatter_add).
+//   argsort: each element gets an integer key, and the keys have the same order as the elements.
+//     The keys of each line are sorted. A warp or a block sorts a short line. A radix sort with
+//     digits of 8 bits sorts a long line. If the result needs only the first k elements of a long
+//     line, the line is split into tiles. Each tile selects its first k elements as candidates.
+//     This step is repeated on the candidates until one block can hold them.
+//   scatter: a target is an element of the result. Its sources are the elements that the index
+//     tensor assigns to it. The elements of the index tensor are sorted as in argsort. The sort is
+//     stable, so the sources of a target become neighbours, in row-major order. Then each target is
+//     replaced by its last source (scatter), or its sources are added to it (scatter_add).
 
 enum class LibraryKernel : uint8_t {
   Scan,
@@ -50,23 +50,23 @@ inline constexpr const char* kLibraryEntries[] = {
 inline constexpr int kLibraryThreads = 256;  // threads per block, for all of these kernels
 
 // The argument struct of the kernels. Its members equal those of hdl::Args in the kernels' source.
-// A "place" is the index of an element in its line. The sort moves it together with the key of the
-// element.
+// A "place" is the index of an element in its line. The sort moves a place together with the key of
+// its element.
 struct LibraryArgs {
   void* out = nullptr;
   const void* in[3] = {};
   LineSpace lines;
   LineSpace lanes;               // scatter: the axes along which the index does not change
   int64_t axis_strides[4] = {};  // strides along the axis, by operand as in LineSpace
-  void* keys[2] = {};            // two arrays, because a step of the sort moves keys to the other
+  void* keys[2] = {};            // two arrays; a sort step moves keys from one to the other
   uint32_t* places[2] = {};      // the places that belong to the keys
   uint32_t* starts = nullptr;    // scatter: per target, where its sources start
   int64_t* counts = nullptr;     // radix sort: numbers of keys per digit
   void* totals = nullptr;        // totals of the chunks of a scan
-  int64_t n = 0;                 // elements of a line; scatter: of the source
+  int64_t n = 0;                 // elements of a line; scatter: elements of a line of the source
   int64_t extent = 0;  // argsort: elements of a line of the result; scatter: number of targets
   int64_t first_target = 0;  // scatter: unsharded index of the first target of this block
-  int64_t first_line = 0;    // first line of the group that is sorted together
+  int64_t first_line = 0;    // first line of the group; the lines of a group are sorted together
   int64_t group = 0;         // number of lines of the group
   int64_t chunk = 0;         // elements per chunk
   int64_t chunks = 0;        // chunks per line

@@ -46,7 +46,7 @@ void ErrorSink::report(std::exception_ptr error, int32_t instruction) noexcept {
 void ErrorSink::rethrow(const std::vector<std::string>* instruction_texts) const {
   std::exception_ptr error;
   int32_t instruction = -1;
-  // Copies the error, so that the mutex is not locked while the exception propagates.
+  // The error is copied, so that the mutex is not locked while the exception propagates.
   {
     std::lock_guard lock(mutex_);
     error = error_;

@@ -32,8 +32,8 @@ std::string_view name(DeviceKind kind);
 
 // Opaque handles. On CUDA they are cudaStream_t and cudaEvent_t, so that a caller may pass its own
 // stream. On the CPU and the null device they are pointers that the device created. nullptr as a
-// Stream is the default stream of the device. On CUDA this is CUDA's default stream. On other
-// devices it is a stream like any other.
+// Stream is the default stream of the device. On CUDA this is CUDA's default stream. On the CPU and
+// the null device it is an ordinary stream.
 using Stream = void*;
 using Event = void*;
 using KernelHandle = const void*;
@@ -49,8 +49,8 @@ class ErrorSink {
   // Stores the error if it is the first one. `instruction` is the index of the failed instruction
   // in the program; -1: unknown.
   void report(std::exception_ptr error, int32_t instruction) noexcept;
-  // Throws the stored error. Returns if there is none. If the instruction is known, its index comes
-  // before the message, with its text if `instruction_texts` contains it. UserError remains
+  // Throws the stored error. Does nothing if there is none. If the instruction is known, its index
+  // comes before the message, with its text if `instruction_texts` contains it. UserError remains
   // UserError, std::bad_alloc becomes UserError, and every other exception becomes InternalError.
   void rethrow(const std::vector<std::string>* instruction_texts = nullptr) const;
   // Removes the error.
@@ -101,7 +101,7 @@ class Allocator {
   virtual void deallocate(void* memory, int64_t bytes, Stream stream) noexcept = 0;
 };
 
-// Forwards calls to another allocator and counts the allocated bytes. Thread-safe.
+// Forwards calls to the allocator `inner` and counts the allocated bytes. Thread-safe.
 class TrackingAllocator : public Allocator {
  public:
   explicit TrackingAllocator(Allocator& inner) : inner_(inner) {}
@@ -133,11 +133,11 @@ enum class Activation : uint8_t { None, Relu, GeluTanh };
 //             the device copies the operand.
 // Dtypes:     a, b and c have the same dtype, and the bias has the dtype of c. Exception: if a and
 //             b have f8 types, these may differ, and c may be f32, f16 or bf16.
-// Arithmetic: f64 accumulates in f64, all other floats in f32. The bias and the activation are
-//             applied to the accumulated element, which is then rounded once. Integers wrap. An
-//             element of a bool result is the OR of ANDs.
-// Gelu:       cuBLASLt is less exact. Its gelu has an error of 2e-5 of the f32 sum. For a half
-//             type, cuBLASLt also rounds the sum before it applies gelu.
+// Arithmetic: sums of f64 elements are accumulated in f64, sums of all other floats in f32. The
+//             bias and the activation are applied to the accumulated element, which is then rounded
+//             once. Integers wrap. An element of a bool result is the OR of ANDs.
+// Gelu:       the gelu of cuBLASLt is less exact: its error is up to 2e-5 of the f32 sum. For a
+//             half type, cuBLASLt also rounds the sum before it applies gelu.
 struct MatmulSpec {
   // The expected alignment of each operand in bytes: a power of two, at most 256. It follows from
   // the offset of the operand in its buffer, as if every buffer had 256-byte alignment. If a
@@ -200,8 +200,8 @@ class Device {
   virtual Allocator& allocator() = 0;  // the device's own pool
 
   virtual Stream createStream() = 0;
-  // Creates a stream with high priority. A GPU starts the waiting work of this stream before that
-  // of other streams.
+  // Creates a stream with high priority. A GPU starts the waiting work of this stream before the
+  // waiting work of streams with normal priority.
   virtual Stream createUrgentStream() { return createStream(); }
   // Waits for the work of the stream, then destroys the stream.
   virtual void destroyStream(Stream stream) noexcept = 0;
@@ -235,8 +235,9 @@ class Device {
   virtual void launch(KernelHandle kernel, const codegen::LaunchStage& stage, const std::byte* args,
                       Stream stream, const Issue& issue) = 0;
 
-  // Prepares a matrix product. The algorithm is taken from `choices`. If `choices` does not contain
-  // it, the library's first proposal is used. This proposal is the same in every process.
+  // Prepares a matrix product. The algorithm is taken from `choices`. If `choices` contains no
+  // algorithm for this matrix product, the library's first proposal is used. This proposal is the
+  // same in every process.
   // Throws UserError if sizes or dtypes disagree, or if the device cannot compute this matrix
   // product.
   virtual std::shared_ptr<const PreparedMatmul> prepareMatmul(const MatmulSpec& spec,
@@ -244,9 +245,9 @@ class Device {
   // Returns the questions (see AlgorithmChoices) that prepareMatmul() looks up in `choices`.
   // Returns an empty set if there is nothing to choose.
   virtual std::set<std::string> algorithmQuestions(const MatmulSpec&) { return {}; }
-  // Chooses an algorithm for one question, and returns it or "" if it made no choice. The question
-  // may come from the device of another rank. If no choice is stored, the call measures algorithms
-  // on `stream`.
+  // Returns the chosen algorithm for one question, or "" if the device makes no choice. The
+  // question may come from the device of another rank. If no choice is stored, the call measures
+  // algorithms on `stream`.
   virtual std::string chooseAlgorithm(const std::string&, Stream) { return {}; }
   // Returns false if algorithmQuestions() always returns an empty set. The result must be the same
   // on every rank of a job.

@@ -39,8 +39,8 @@ struct ProductArgs {
   int64_t axes = 0;                         // number of batch axes
   int64_t sizes[kMostBatchAxes] = {};       // sizes of the batch axes, outermost first
   int64_t strides[3][kMostBatchAxes] = {};  // batch strides of a, b and c
-  int64_t row_strides[3] = {};              // of a, b and c
-  int64_t column_strides[3] = {};           // of a, b and c
+  int64_t row_strides[3] = {};              // row strides of a, b and c
+  int64_t column_strides[3] = {};           // column strides of a, b and c
   int64_t bias_stride = 0;
   int64_t types[3] = {};   // DTypes of a, b and c
   int64_t activation = 0;  // an Activation
@@ -54,7 +54,7 @@ struct ProductLaunch {
 };
 
 // Returns the part of a matrix product that cuBLASLt computes. The part is the full matrix product,
-// or it lacks the bias or the activation. Returns nullopt if cuBLASLt computes no part.
+// or it lacks the bias, the activation or both. Returns nullopt if cuBLASLt computes no part.
 // cuBLASLt computes an f8 matrix product if all of these conditions are true:
 // - The GPU has f8 tensor cores (`has_float8`: sm_89 and later).
 // - The dtype of a or b is e4m3, and c is wider than f8.
@@ -67,7 +67,7 @@ std::optional<MatmulSpec> libraryPart(const MatmulSpec& spec, bool has_float8);
 ProductLaunch fallbackMatmul(const MatmulSpec& spec);
 // Returns the launch that completes the result of `part`, which libraryPart() returned for `spec`.
 // The kernel applies the bias and the activation that `part` lacks, in place. c must be f32 or f64,
-// because other types would round the sums before the bias is added.
+// because in a narrower type the sums would be rounded before the bias is added.
 ProductLaunch productFinish(const MatmulSpec& spec, const MatmulSpec& part);
 
 }  // namespace heddle::host

@@ -49,8 +49,8 @@ const Module& require(const Module* (*find)(std::string&)) {
 }  // namespace
 
 // No cache is needed, because the loader keeps one copy of each library. RTLD_LOCAL hides the
-// symbols of a module from the program. Otherwise they could replace symbols of the program, for
-// example those of another MPI.
+// symbols of a module from the program. Otherwise the symbols of the module could replace those of
+// the program, for example those of a second MPI library.
 void* findModuleEntry(const char* library, const char* symbol, std::string& why) {
   why = fmt::format("{} cannot be loaded", library);
   for (const std::string& path : pathsOf(library)) {

@@ -7,10 +7,10 @@
 
 namespace heddle::host {
 
-// Loads the optional modules: the parts of heddle that need CUDA, NCCL or MPI. A module is a shared
-// library that is loaded on first use and never unloaded. It is searched for in the folder of
-// libheddle.so, then in $HEDDLE_MODULE_DIR, then on the loader's search path. All functions are
-// thread-safe.
+// The functions in this file load the optional modules: the parts of heddle that need CUDA, cuDNN,
+// NCCL or MPI. A module is a shared library that is loaded on first use and never unloaded. It is
+// searched for in the folder of libheddle.so, then in $HEDDLE_MODULE_DIR, then on the loader's
+// search path. All functions are thread-safe.
 
 // Return a module. They throw UserError if the module cannot be loaded. The message names the file
 // and contains the loader's message for each path.

@@ -7,13 +7,14 @@
 namespace heddle::host {
 namespace {
 
-// Returns the value at `position`, counted from the last value (0), or `absent` if there is none.
+// Returns the value at `position` from the right, or `absent` if there is none. The last value has
+// position 0.
 int64_t fromRight(const std::vector<int64_t>& values, size_t position, int64_t absent) {
   return position < values.size() ? values[values.size() - 1 - position] : absent;
 }
 
-// Returns the stride of the batch axis at `position`, counted from the rightmost axis (0). The
-// stride is 0 if the operand is broadcast along this axis.
+// Returns the stride of the batch axis at `position` from the right, where the last axis has
+// position 0. The stride is 0 if the operand is broadcast along this batch axis.
 int64_t batchStride(const TensorDesc& desc, size_t position, int64_t extent, const char* operand) {
   const int64_t size = fromRight(desc.sizes, position, 1);
   HEDDLE_USER_CHECK(size == extent || size == 1,

@@ -10,9 +10,9 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 // host/device/timed_choice.h explains the short heats and the final.
-constexpr double kNear = 1.15;    // times up to this factor above the best are measured again
-constexpr double kClear = 1.005;  // algorithm 0 wins if its time is at most this factor longer
-constexpr int kRounds = 4;        // of short heats
+constexpr double kNear = 1.15;    // algorithms within this factor of the best time run again
+constexpr double kClear = 1.005;  // algorithm 0 wins within this factor of the best time
+constexpr int kRounds = 4;        // number of rounds of short heats
 constexpr double kHeatMs = 2;     // duration of a short heat, in milliseconds
 constexpr int kMostRepeats = 50;  // runs in a short heat
 constexpr size_t kFinalists = 4;
@@ -70,7 +70,7 @@ class TimedChoice {
     times_ = sustained;
   }
 
-  // Runs an algorithm for kFinalMs. Returns the mean time in the second half.
+  // Runs an algorithm for kFinalMs. Returns the mean time of a run in the second half.
   double finalHeat(size_t i) {
     const int half = runsFor(kFinalMs / 2, i);
     stopwatch_.mean(i, half);

@@ -4,8 +4,8 @@
 
 namespace heddle::host {
 
-// The version of the measurement. Increase it when a change of this code may select other
-// algorithms. Stored choices of other versions are ignored.
+// The version of the measurement. Increase this number when a change of the code may select
+// different algorithms. Choices that a different version has stored are ignored.
 inline constexpr int kTimedChoice = 2;
 
 // Measures the time of algorithms in milliseconds per run. Each call first runs the algorithm once

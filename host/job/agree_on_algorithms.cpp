@@ -8,7 +8,8 @@
 namespace heddle::host {
 namespace {
 
-// Asks for the choice of each question. The result contains no question without a choice.
+// Calls `ask` for each question and returns the choices. Questions for which `ask` returns no
+// choice are left out.
 AlgorithmChoices answersOf(const std::set<std::string>& questions,
                            const AlgorithmAgreement::Ask& ask) {
   AlgorithmChoices choices;
@@ -51,10 +52,11 @@ AlgorithmChoices AlgorithmAgreement::choose(const std::set<std::string>& questio
 void AlgorithmAgreement::exchange(const std::set<std::string>& questions, const Ask& ask) {
   const std::set<std::string> all = allLines(world_->exchange(joinLines(questions)));
   std::string mine;
-  // Every rank with a GPU loads its kernels here, when all ranks have posted the collectives of
-  // their earlier runs. The reason: CUDA loads a kernel at its first launch, and the load waits for
-  // all running work of the GPU. In the middle of a run, this work could be a collective that waits
-  // for another rank. The other rank could itself wait for CUDA's lock for loading kernels.
+  // CUDA loads a kernel at its first launch, and the load waits for all running work of the GPU. In
+  // the middle of a run, this work could be a collective that waits for another rank, while that
+  // rank waits for CUDA's lock for loading kernels. Therefore every rank with a GPU loads its
+  // kernels here, by asking its own questions. At this time, all ranks have posted the collectives
+  // of their earlier runs.
   if (world_->rank() != 0 && world_->transport() == "nccl") answersOf(questions, ask);
   if (world_->rank() == 0) {
     for (const auto& [question, choice] : answersOf(all, ask)) {

@@ -20,8 +20,9 @@ namespace heddle::host {
 //                Rank 0 sends its choices to all ranks.
 // When:          the ranks exchange questions only if the unsharded sizes are new. Unsharded sizes
 //                are equal on all ranks, so either all ranks take part or none. If the strides of
-//                one rank change later, this rank may have a new question. It then uses the
-//                library's first proposal, because no rank has made a choice.
+//                one rank change later, this rank may have a new question. The rank then uses the
+//                library's first proposal, because the ranks have agreed on no choice for this
+//                question.
 // No exchange:   if a program does not communicate, its ranks need not agree. They exchange nothing
 //                and use the library's first proposal.
 // Threads:       thread-safe. All ranks of a job must call choose() in the same order.
@@ -47,7 +48,7 @@ class AlgorithmAgreement {
   bool exchanges_;
   std::mutex mutex_;
   std::set<SizeBindings> agreed_;
-  AlgorithmChoices choices_;  // on which the ranks have agreed so far
+  AlgorithmChoices choices_;  // the choices on which the ranks have agreed so far
 };
 
 }  // namespace heddle::host

@@ -17,14 +17,15 @@ namespace heddle::host {
 class Communicators {
  public:
   // Creates the communicators that the program needs and that do not exist yet. The call is
-  // collective over the job. Every rank creates the communicators in the same order: that of the
-  // instructions that need them.
+  // collective over the job. Every rank creates the communicators in the order of the instructions
+  // that need them, so the order is equal on all ranks.
   // - The program must contain no Call instruction (inlineCalls() removes them).
   // - All programs must belong to the same job.
   // - No other thread may use this object during the call.
   void add(const Program& program, comm::World& world);
 
-  // Returns the communicator of a team. Throws InternalError if no added program needs it.
+  // Returns the communicator of the team `members` and the carrier. Throws InternalError if no
+  // added program needs this pair.
   comm::Communicator& of(const std::vector<int>& members, const comm::Carrier& carrier) const;
 
   // Returns the number of communicators of this rank.

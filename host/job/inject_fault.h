@@ -40,7 +40,7 @@ InjectedFault parseFault(std::string_view spec);
 void injectBefore(const InjectedFault& fault, Device& device, Stream stream, const Issue& issue,
                   std::function<bool()> ended);
 // Performs a Corrupt fault. Call this after the work of the instruction was enqueued on `stream`.
-// The instruction has written `bytes` bytes at `memory`; the fault inverts the first MiB of them.
+// The instruction writes `bytes` bytes at `memory`. The fault inverts the first MiB of these bytes.
 // Other kinds do nothing here.
 void injectAfter(const InjectedFault& fault, Device& device, void* memory, int64_t bytes,
                  Stream stream, const Issue& issue);

@@ -40,9 +40,9 @@ void JobLink::end(comm::Activity activity) {
 int64_t JobLink::beginRun(uint64_t sizes, bool communicates, int64_t chain) {
   std::lock_guard lock(mutex_);
   if (monitor_ == nullptr) return 0;
-  // The runs of one Executable that do not communicate end in the order in which they began, so
-  // they form one chain. The id of this chain is negative. The ids of chains of communicating runs
-  // are positive.
+  // A chain is a sequence of runs that end in the order in which they began. The runs of an
+  // Executable whose program does not communicate form one chain, with a negative id. Chains of
+  // communicating runs have positive ids.
   if (!communicates) return monitor_->activity().beginLocalRun(program_, -1 - number_);
   size_t plan = program_;
   boost::hash_combine(plan, number_);
@@ -50,8 +50,9 @@ int64_t JobLink::beginRun(uint64_t sizes, bool communicates, int64_t chain) {
   return monitor_->activity().beginRun(program_, plan, chain);
 }
 
-// The ranks compare their runs in the first 16 runs, and later in every kKeptRuns-th run. A
-// comparison in every run would be too slow, because it reads memory that another rank writes.
+// A rank compares its runs with those of the next rank after each of its first 16 runs, and later
+// after every kKeptRuns-th run. A comparison after every run would be too slow, because it reads
+// memory that the next rank writes.
 void JobLink::endRun(int64_t run) {
   constexpr int64_t kFirst = 16;
   constexpr auto kPeriod = static_cast<int64_t>(comm::kKeptRuns);

@@ -10,8 +10,8 @@
 
 namespace heddle::host {
 
-// Reports the runs of one Executable to the job monitor (comm/monitor/job_monitor.h). Does nothing
-// in a job of one rank, before open(), and after close(). Thread-safe.
+// Reports the runs of one Executable to the job monitor (comm/monitor/job_monitor.h). All reports
+// do nothing in a job of one rank, before open(), and after close(). Thread-safe.
 class JobLink {
  public:
   // Starts the reports. `world` and `monitor` must exist until close().
@@ -22,8 +22,8 @@ class JobLink {
   // Ends the reports.
   void close();
 
-  // Returns the status of this rank, or nullptr in a job of one rank. Work on streams writes to the
-  // status. This work must end before close().
+  // Returns the status of this rank, or nullptr in a job of one rank and before open(). Work on
+  // streams writes to the status. This work must end before close().
   comm::RankStatus* status() const { return status_; }
 
   // Report the start and the end of an activity of this rank, such as compiling or waiting. If the
@@ -35,12 +35,13 @@ class JobLink {
   // Reports the start of a run, and returns a number for endRun().
   //   sizes         hash that distinguishes the plans of one program
   //   communicates  true: the program communicates on some rank, so all ranks count its runs
-  //   chain         id of a sequence of runs that end in the order in which they began; 0: none
+  //   chain         id of a sequence of runs that end in the order in which they began; 0: the run
+  //                 belongs to no such sequence
   int64_t beginRun(uint64_t sizes, bool communicates, int64_t chain);
-  // Reports the end of the run with the number `run`, which beginRun() returned. Throws UserError
-  // if the next rank has begun different runs; not every call compares them. Does nothing if `run`
-  // is 0 or if the job has failed. After a failure, the status must still show the last
-  // instruction.
+  // Reports the end of the run with the number `run`, which beginRun() returned. Some of the calls
+  // compare the runs of this rank with those of the next rank, and throw UserError if the runs
+  // differ. Does nothing if `run` is 0 or if the job has failed. The status thus still shows the
+  // last instruction after a failure.
   void endRun(int64_t run);
 
   // Calls JobMonitor::compareCounts() for an all-to-all-v of the run that is being issued. Requires

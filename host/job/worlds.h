@@ -23,8 +23,9 @@ std::vector<std::unique_ptr<comm::World>> makeInProcessWorldsFor(DeviceKind kind
 // Errors:     UserError if a module that the job needs is missing (host/device/load_module.h).
 // Exceptions: if an exception ends the work of a rank, catch it outside of the scope of the World.
 //             The destructor of the World then notifies the other ranks, and their run() or wait()
-//             throws. Call World::fail() first, so that their error messages contain the reason.
-// After that: after a failure, MPI can only be used to end the process.
+//             throws. Call World::fail() before the destructor runs, so that the error messages of
+//             the other ranks contain the reason.
+// Failures:   after a failure, MPI can only be used to end the process.
 //             - If heddle initialised MPI, the process ends without MPI_Finalize.
 //             - A program that initialised MPI itself should wait for one second and then call
 //               MPI_Abort (examples/mpi_job.cpp). During this second, the other ranks can report

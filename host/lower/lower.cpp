@@ -26,8 +26,9 @@ class Lowering {
     program_.size_defaults = fusion_.size_defaults;
     program_.guards = fusion_.guards;
     for (ValueId id : fusion_.inputs()) program_.inputs.push_back(slotOf(id));
-    // Scalars come first, because any group may read them. Padding comes after all groups, because
-    // the padding of a slot depends on all of its collectives.
+    // Scalars are lowered before the groups, because any group may read them. Padding comes after
+    // all groups, because the padding of a slot (a variable of the program) depends on all of its
+    // collectives.
     evaluateScalars();
     for (const Group& group : segmented_.groups) lowerGroup(group);
     for (ValueId id : fusion_.outputs()) program_.outputs.push_back(slotOf(id));
@@ -51,7 +52,8 @@ class Lowering {
     program_.body.push_back({std::move(op), on, line});
   }
 
-  // Returns the value of Instruction::on for values on a mesh. kNoMesh means every rank of the job.
+  // Returns the value of Instruction::on for instructions that compute values on the mesh. kNoMesh
+  // means that every rank of the job executes the instruction.
   MeshId onMesh(MeshId mesh) const {
     if (!mesh.valid()) return kNoMesh;
     return fusion_.meshes[mesh].size() < job_size_ ? mesh : kNoMesh;
@@ -63,9 +65,9 @@ class Lowering {
     return sharding ? onMesh(sharding->mesh) : kNoMesh;
   }
 
-  // Returns, per value, whether the program needs an Evaluate for it. A scalar needs one if a
-  // group, an output of the fusion, or another scalar with an Evaluate reads it. A constant that
-  // only groups read needs none, because kernels repeat constants.
+  // Returns, per value, whether the program needs an Evaluate for it. A scalar needs one if it is
+  // an output of the fusion, or if a group or a scalar with an Evaluate reads it. A constant that
+  // only groups read needs none, because each kernel contains its constants.
   IdVector<ValueId, char> neededScalars() const {
     IdVector<ValueId, char> needed(fusion_.values().size(), 0);
     for (ValueId id : fusion_.outputs()) needed[id] = 1;
@@ -266,21 +268,22 @@ class Lowering {
     return slot.alloc;
   }
 
-  // Sets the allocation of `all`, the input or output of a collective that holds the blocks of all
-  // ranks of the team. It has space for one block per rank; all blocks have the rounded-up size.
+  // Sets the allocation of `all`: the input or output of a collective that holds the blocks of all
+  // ranks of the team. The allocation has space for one block per rank. All blocks have the size of
+  // the largest block.
   void padAllBlocks(const Collective& c, SlotId all, SlotId block) {
     const auto axis = static_cast<size_t>(c.step.axis);
     const Size blocks = allocOf(block)[axis] * Size(blocksOf(c.step));
     const bool is_first = program_.slots[static_cast<size_t>(all)].alloc.empty();
     Size& alloc = allocOf(all)[axis];
-    // These blocks cover the extent of the axis. Only another collective of this slot may need a
-    // larger allocation.
+    // Together, the blocks are at least as large as the axis. A larger allocation is needed only if
+    // a second collective uses the same slot.
     alloc = is_first ? blocks : Size::max(alloc, blocks);
   }
 
-  // Sets allocations so that the counts of a collective are equal on all ranks. The first loop
-  // handles inputs that a collective splits into blocks. It must come first, because an output of
-  // an allreduce or a broadcast gets the padded sizes of its input.
+  // Sets allocations so that the element counts of a collective are equal on all ranks. The first
+  // loop pads inputs that a collective splits into blocks. It must run before the second loop,
+  // because there the output of an allreduce or a broadcast gets the padded sizes of its input.
   void padForCollectives() {
     for (const Collective& c : collectives_) {
       switch (c.step.kind) {

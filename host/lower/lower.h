@@ -15,7 +15,8 @@ namespace heddle::host {
 // - The program has no Free instruction and uses only stream 0. The passes of
 //   host/passes/pipeline.cpp add Free instructions and streams.
 // - If a mesh is smaller than the job, only its ranks execute the instructions for values on it.
-// - Every `set` op that changes a sharding must be a single step of ir/analysis/reshard_step.h.
+// - Every `set` op that changes a sharding must be a single resharding step, such as one allgather
+//   (ir/analysis/reshard_step.h).
 Program lower(const SegmentedFusion& segmented, int64_t job_size);
 
 }  // namespace heddle::host

@@ -51,8 +51,8 @@ class ExchangeWriter {
     return sizes;
   }
 
-  // Returns the memory order of the received parts: part after part, each in the order of the
-  // input.
+  // Returns the memory order of the received parts. The parts are stored one after another, each in
+  // the memory order of the input.
   AxisOrder partOrder() const {
     AxisOrder order{0};
     for (int64_t axis : x_.order) order.push_back(axis + 1);

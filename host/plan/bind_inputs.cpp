@@ -9,8 +9,8 @@
 namespace heddle::host {
 namespace {
 
-// Maps each symbol to the axis that gave its value. Messages use it if another input gives another
-// value.
+// Maps each symbol to the axis that gave its value. Error messages name this axis if a different
+// input gives the symbol a different value.
 using Sources = std::map<std::string, std::string>;
 
 std::string axisOf(const Slot& slot, size_t axis) {
@@ -47,7 +47,7 @@ std::string defaultsIn(const Size& extent, const SizeBindings& given, const Size
   return list.empty() ? list : list + " by default)";
 }
 
-// Checks the extents that are constants or expressions. Requires that every symbol has its value.
+// Checks the extents that are constants or expressions. Requires that every symbol has a value.
 // `given` holds the symbols whose values come from inputs.
 void checkExtents(const Slot& slot, const std::vector<int64_t>& global, const SizeBindings& given,
                   const SizeBindings& sizes) {

@@ -15,7 +15,8 @@ namespace heddle::host {
 //   unsharded, unpadded, row-major tensor.
 // - Scalars at the end of the list may be missing if they have defaults.
 //
-// Throws UserError for any of these faults. The message names the input, if the fault has one.
+// Throws UserError for any of these faults. The message names the input if the fault concerns a
+// single input.
 // - The number of arguments is wrong, or a scalar is passed for a tensor or a tensor for a scalar.
 // - A dtype, a number of axes or a size is wrong.
 // - Two inputs give different values to one symbol. The message names both inputs.

@@ -6,7 +6,7 @@
 namespace heddle::host {
 namespace {
 
-// Returns the widest type of the category of a dtype.
+// Returns bool, f64 or i64: the widest type of the same category as `dtype`.
 DType scalarType(DType dtype) {
   if (dtype == DType::Bool) return dtype;
   return isFloat(dtype) ? DType::F64 : DType::I64;

@@ -6,9 +6,10 @@
 
 namespace heddle::host {
 
-// An input of a run may be a tensor without axes (0-d) in host memory. Kernels take the element of
-// this tensor by value, as a scalar argument. These functions rewrite the segment of a kernel
-// accordingly. A segment is the part of a fusion from which a kernel is generated.
+// A segment is the part of a fusion from which a kernel is generated. An input of a run may be a
+// tensor without axes (0-d) in host memory. Kernels take the element of this tensor by value, as a
+// scalar argument. The functions in this file check whether a segment allows this, and create the
+// necessary segments.
 
 // Returns whether input `position` of a segment may be passed by value. The conditions are:
 // - The input is a tensor without axes.

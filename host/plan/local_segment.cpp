@@ -69,7 +69,8 @@ class Localiser {
     return blockOf(n, mesh, tensor.sharding->axes[axis], rank_);
   }
 
-  // Returns an attribute of sizes with the constant sizes of this rank's block.
+  // Returns the list of sizes in attribute `attr` of an op. Each size is replaced by the constant
+  // size of this rank's block.
   std::vector<Size> localSizes(const Expression& expr, std::string_view attr) const {
     const auto& sizes = expr.attr<std::vector<Size>>(attr);
     const TensorView& out = segment_.tensor(expr.outputs[0]);

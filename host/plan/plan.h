@@ -16,16 +16,17 @@ namespace heddle::host {
 
 class PreparedAttention;  // host/device/attention.h
 
-// A plan is an unrolled program (host/unroll/unroll.h) bound to a device: a flat list of steps. The
-// plan fixes every size, offset, kernel and communicator. Only pointers and scalar values are
-// missing. A run writes them to known offsets in its copy of the kernels' argument blocks. All runs
-// with the same shapes share the plan. A plan is immutable, except its member `agreed`.
+// An unrolled program (host/unroll/unroll.h) is a host program written out for one rank and one set
+// of sizes. A plan is an unrolled program that is bound to a device: a flat list of steps. The plan
+// fixes every size, offset, kernel and communicator. Only pointers and scalar values are missing. A
+// run writes them to known offsets in its copy of the kernels' argument blocks. All runs with the
+// same shapes share the plan. A plan is immutable, except its member `agreed`.
 //
 // In this file, a register is an element of RunState::registers (host/run/run_state.h). It holds a
 // scalar value of the run.
 
-// Index in RunState::pointers. That list contains first the buffers of the unrolled program, then
-// one workspace per stream, then one entry per output for a preallocated tensor.
+// Index in RunState::pointers. That list contains, in this order, the buffers of the unrolled
+// program, one workspace per stream, and one entry per output for a preallocated tensor.
 using PointerIndex = int32_t;
 
 // An address: an offset from a pointer of the run.
@@ -52,7 +53,7 @@ struct LaunchStep {
   int32_t scalars;        // number of scalar patches
   StreamId stream;
 };
-struct ReferenceStep {  // runs a segment in the reference evaluator, if there is no compiler
+struct ReferenceStep {  // computes a kernel on the host; used without a compiler
   int32_t reference;    // index in Plan::references
   StreamId stream;
 };
@@ -172,17 +173,17 @@ struct Plan {
     Place b;
     Place bias;  // pointer -1: no bias
     Place c;
-    std::shared_ptr<const PreparedMatmul> prepared;  // equal calls share it
+    std::shared_ptr<const PreparedMatmul> prepared;  // shared by calls with equal specs
   };
   struct Library {
     LibraryCall call;  // its pointers are null; a run fills them in a copy
     std::vector<Place> inputs;
     Place output;
-    std::vector<TensorDesc> descs;  // of the inputs, then of the output
+    std::vector<TensorDesc> descs;  // of all inputs, followed by that of the output
   };
   struct Attention {
     static constexpr size_t kMostOperands = 7;
-    std::array<Place, kMostOperands> operands;  // first the tensors read, then those written
+    std::array<Place, kMostOperands> operands;  // the tensors read, followed by those written
     std::shared_ptr<const PreparedAttention> prepared;
   };
   // A tensor or a scalar.
@@ -192,7 +193,7 @@ struct Plan {
     int32_t scalar = -1;  // register of a scalar; -1: the operand is a tensor
   };
   struct Reference {
-    Fusion segment;  // localSegment(): all sizes are those of this rank's blocks
+    Fusion segment;  // result of localSegment() for the kernel's segment
     std::vector<Operand> inputs;
     std::vector<Operand> outputs;
   };
@@ -223,12 +224,12 @@ struct Plan {
   // Facts about a step for timelines and injected faults.
   struct StepNote {
     StreamId stream = -1;      // -1: the step runs on the host only
-    int32_t occurrence = 0;    // how often the instruction occurred before, for example in a loop
+    int32_t occurrence = 0;    // number of earlier executions; above 0 only in loops
     int64_t bytes = 0;         // bytes that the instruction reads and writes
     Place output;              // the first memory that the instruction writes
     int64_t output_bytes = 0;  // bytes at `output`; 0: the instruction writes nothing
-    // Index in Plan::teams if the step is a collective that no rank leaves before all have begun
-    // it; otherwise -1.
+    // If the step is a collective that no rank completes before all ranks of the team have begun
+    // it: the index of this team in Plan::teams. Otherwise -1.
     int32_t team = -1;
   };
   struct Output {
@@ -236,16 +237,17 @@ struct Plan {
     Place place;
     TensorDesc desc;
     int32_t input = -1;         // position of the input whose memory the output shares; -1: none
-    bool preallocated = false;  // the result is in the caller's tensor
+    bool preallocated = false;  // true: the output is in the caller's tensor
   };
 
   std::vector<Step> steps;
-  std::vector<InstructionIndex> instruction_of;  // per step: its instruction; -1: none
+  std::vector<InstructionIndex> instruction_of;  // instruction of each step; -1: none
   std::vector<StepNote> notes;                   // per step
   std::vector<std::vector<int>> teams;           // teams of collectives, as ranks of the World
   uint64_t sizes_hash = 0;                       // hash of the sizes for which the plan was created
-  // The round in which the ranks agreed on the operations that this plan posts; 0: not yet
-  // (host/run/match_collectives_across_ranks.h). RunOrder::running guards this member.
+  // Number of the round of comparisons (host/run/match_collectives_across_ranks.h) in which the
+  // ranks agreed on the operations that this plan posts; 0: the ranks have not agreed yet.
+  // RunOrder::running guards this member.
   mutable uint64_t agreed = 0;
   std::vector<Stage> stages;
   std::vector<std::byte> args;  // the argument blocks of all stages
@@ -262,7 +264,7 @@ struct Plan {
   std::vector<Reference> references;
   std::vector<Watched> watched;
   std::vector<Buffer> buffers;
-  std::vector<int64_t> workspace_bytes;  // per stream; all steps of a stream share it
+  std::vector<int64_t> workspace_bytes;  // size per stream; the steps of a stream share it
   std::vector<BufferInput> buffer_inputs;
   std::vector<ScalarInput> scalar_inputs;
   std::vector<ValueInput> value_inputs;
@@ -272,7 +274,7 @@ struct Plan {
   int32_t events = 0;                       // number of events
   int32_t streams = 1;                      // number of streams
   std::vector<bool> communication_streams;  // Program::communicationStreams()
-  bool communicates = false;                // the plan posts an operation on this rank
+  bool communicates = false;                // true: the plan posts operations on this rank
   // The communicators of the plan whose operations wait on the device
   // (comm::Communicator::isStreamOrdered()).
   std::vector<comm::Communicator*> stream_ordered;
@@ -289,7 +291,8 @@ struct Plan {
   size_t pointers() const { return buffers.size() + static_cast<size_t>(streams) + outputs.size(); }
 };
 
-// The resources to which makePlan() binds an unrolled program. makePlan() borrows them.
+// The resources to which makePlan() binds an unrolled program. The device and the communicators
+// must outlive the plan.
 struct PlanTarget {
   Device& device;
   const Communicators& communicators;

@@ -11,7 +11,7 @@
 namespace heddle::host {
 namespace {
 
-constexpr int64_t kPartAlignment = 256;  // of the copies in the workspace, in bytes
+constexpr int64_t kPartAlignment = 256;  // alignment of copies in the workspace, in bytes
 
 // Returns a descriptor of k or v in which each head is repeated `group` times. It has an additional
 // axis of stride 0 after the axis of heads.
@@ -70,7 +70,7 @@ const CudnnModule& cudnnOn(const Device& device) {
 }
 
 // Checks the numbers of tokens of a backward pass again, because the program may have been compiled
-// for other sizes.
+// for sizes different from those of the plan.
 void checkTokens(const CallLibrary& call, const std::vector<Part>& parts,
                  const CudnnModule& module) {
   if (!isAttentionBackward(call)) return;

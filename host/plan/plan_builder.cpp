@@ -93,7 +93,7 @@ void PlanBuilder::findEventUses() {
   }
 }
 
-// Creates the lists of arguments that a run writes to pointers and registers.
+// Creates the lists of arguments that a run stores in RunState::pointers and RunState::registers.
 void PlanBuilder::bindBuffers() {
   plan_->buffers = unrolled_.buffers;
   substituted_.assign(unrolled_.buffers.size(), false);

@@ -10,7 +10,8 @@
 namespace heddle::host {
 
 // Translates an unrolled program (host/unroll/unroll.h) to a plan (host/plan/plan.h). makePlan()
-// creates one PlanBuilder per plan.
+// creates one PlanBuilder per plan. Below, a segment is the part of a fusion from which a kernel is
+// generated.
 class PlanBuilder {
  public:
   PlanBuilder(const Program& program, const Unrolled& unrolled, const SizeBindings& sizes,
@@ -20,16 +21,17 @@ class PlanBuilder {
   std::shared_ptr<const Plan> build();
 
  private:
-  // The uses of one token or event of the program (host/program/instructions.h). A token or event
-  // that orders two streams needs an event of the device. The order within one stream needs none.
+  // The uses of one token or event of the program. A token stands for posted operations that a
+  // later Wait awaits (host/program/instructions.h). A token or event that orders two streams needs
+  // an event of the device. The order within one stream needs none.
   struct EventUse {
     StreamId stream = -1;  // the stream of the first use
-    bool crosses = false;  // true: another stream also uses the token or event
+    bool crosses = false;  // true: several streams use the token or event
     int32_t event = -1;    // index of the plan's event; -1: not assigned yet
   };
-  using EventKey = std::pair<bool, int32_t>;  // true: a token, false: an event; then its id
-  // A kernel for operands with these descriptors. Launches of one segment with equal descriptors
-  // share the stages and argument blocks of this kernel.
+  using EventKey = std::pair<bool, int32_t>;  // whether it is a token, and its id
+  // The kernel of a segment for operands with the descriptors `inputs` and `outputs`. Launches of
+  // the segment with equal descriptors share the stages and argument blocks of this kernel.
   struct PlannedKernel {
     const Fusion* segment;
     std::vector<TensorDesc> inputs;
@@ -59,7 +61,7 @@ class PlanBuilder {
   // The sends and receives between the instructions GroupBegin and GroupEnd. They are posted
   // together.
   struct Group {
-    bool open = false;                           // true: GroupEnd has not come yet
+    bool open = false;                           // true: GroupEnd has not been translated yet
     comm::Communicator* communicator = nullptr;  // nullptr: no operation so far
     StreamId stream = 0;
     int32_t first = 0;  // index of the first operation in Plan::operations
@@ -84,7 +86,7 @@ class PlanBuilder {
   Place placeOf(const View& view) const;
   Plan::Operand operandOf(const UnrolledStep& step, size_t input) const;
 
-  // plan_steps.cpp: one member per instruction that no other file handles. Exception:
+  // plan_steps.cpp: one member per instruction that no file below handles. Exception:
   // plan_launch.cpp handles LaunchKernel.
   void emit(const Allocate& op, const UnrolledStep& step);
   void emit(const Free& op, const UnrolledStep& step);
@@ -153,8 +155,8 @@ class PlanBuilder {
   PlanTarget target_;
   std::shared_ptr<Plan> plan_;
   InstructionIndex current_ = -1;
-  Plan::StepNote note_;                              // of the current instruction
-  std::map<InstructionIndex, int32_t> occurrences_;  // steps so far of each instruction
+  Plan::StepNote note_;  // note for the steps of the current instruction
+  std::map<InstructionIndex, int32_t> occurrences_;  // earlier executions of each instruction
 
   std::map<EventKey, EventUse> uses_;
   std::vector<bool> streams_used_;
@@ -180,7 +182,7 @@ class PlanBuilder {
     bool operator==(const Posted&) const = default;
   };
   std::vector<Posted> posted_;
-  bool branches_ = false;  // true: the program contains an If so far, so a run may skip posts
+  bool branches_ = false;  // true: an earlier step is a branch; a run may skip posts
 };
 
 }  // namespace heddle::host

@@ -97,8 +97,9 @@ void PlanBuilder::emit(const Communicate& op, const UnrolledStep& step) {
   emitRecord({true, op.token}, op.stream);
 }
 
-// Emits a transfer from one rank, or a gather or scatter whose root has no part of its own. These
-// become sends and receives of one part between the root and each other rank.
+// Emits a transfer from the root to the other rank, or a gather or scatter whose root has no part
+// of its own. These collectives become sends and receives of one part between the root and each
+// other rank.
 void PlanBuilder::emitOneWay(const Communicate& op, const UnrolledStep& step,
                              comm::Communicator* communicator) {
   const bool to_root = op.kind == comm::CollectiveKind::Gather;
@@ -124,7 +125,7 @@ void PlanBuilder::emitOneWay(const Communicate& op, const UnrolledStep& step,
   emitRecord({true, op.token}, op.stream);
 }
 
-// Adds the lists of counts to the latest collective, an all-to-all-v.
+// Adds the lists of counts to the collective that was emitted last, an all-to-all-v.
 void PlanBuilder::emitCounts(const UnrolledStep& step) {
   auto& posted = std::get<CollectiveStep>(plan_->steps.back());
   const int32_t ranks = posted.communicator->size();
@@ -151,7 +152,8 @@ void PlanBuilder::emit(const Recv& op, const UnrolledStep& step) {
   emitPeer(op.team, operation, placeOf(view), view, op.stream, op.token, step);
 }
 
-// Emits a send or a receive. Inside of a group, only adds the operation to the group.
+// Emits a send or a receive. Between GroupBegin and GroupEnd, the function only adds the operation
+// to the group.
 void PlanBuilder::emitPeer(const Team& team, comm::Operation operation, Place place,
                            const View& view, StreamId stream, const std::optional<TokenId>& token,
                            const UnrolledStep& step) {
@@ -240,7 +242,7 @@ void PlanBuilder::emit(const WaitEvent& op, const UnrolledStep&) {
   emitWait({false, op.event}, op.stream);
 }
 
-// Records a token or an event of the program, if another stream uses it.
+// Records a token or an event of the program, if a different stream also uses it.
 void PlanBuilder::emitRecord(const EventKey& key, StreamId stream) {
   EventUse& use = uses_.at(key);
   if (!use.crosses) return;
@@ -248,7 +250,7 @@ void PlanBuilder::emitRecord(const EventKey& key, StreamId stream) {
   emit(RecordStep{use.event, stream});
 }
 
-// Waits for a token or an event of the program, if another stream uses it.
+// Emits a wait for a token or an event of the program, if a different stream also uses it.
 void PlanBuilder::emitWait(const EventKey& key, StreamId stream) {
   EventUse& use = uses_.at(key);
   if (!use.crosses) return;

@@ -36,8 +36,8 @@ void PlanBuilder::emit(const LaunchKernel& op, const UnrolledStep& step) {
 void PlanBuilder::emitLaunch(Launch launch) {
   if (isEmpty(launch.outputs)) return;
   passValues(launch);
-  // The null device only counts launches, so its step has an empty stage. If another device has no
-  // compiler, the reference evaluator runs the segment.
+  // The null device only counts launches, so its step has an empty stage. On all other devices, the
+  // reference evaluator runs the segment if there is no compiler.
   if (target_.device.kind() == DeviceKind::Null) {
     plan_->stages.emplace_back();
     const auto stage = static_cast<int32_t>(plan_->stages.size()) - 1;
@@ -123,8 +123,8 @@ void PlanBuilder::addStages(PlannedKernel& kernel) {
   }
 }
 
-// Compiles and loads all kernels of the plan together, because one run of a compiler may take
-// several kernels.
+// Compiles and loads all kernels of the plan together, because a compiler can compile several
+// kernels at once.
 void PlanBuilder::loadKernels() {
   if (kernels_.empty()) return;
   std::vector<const codegen::KernelPlan*> all;

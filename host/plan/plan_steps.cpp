@@ -19,8 +19,8 @@ int64_t validSpan(const TensorDesc& desc) {
   return span;
 }
 
-// Returns whether one copy of contiguous bytes is enough. This requires that both sides have the
-// same strides, and that no other data lies between the elements of `out`.
+// Returns whether one copy of contiguous bytes is enough. This requires that `out` and `in` have
+// the same strides, and that no data of other tensors lies between the elements of `out`.
 bool isPlainCopy(const TensorDesc& out, const TensorDesc& in) {
   for (size_t i = 0; i < out.rank(); ++i) {
     if (out.sizes[i] > 1 && out.strides[i] != in.strides[i]) return false;

@@ -32,10 +32,10 @@ class HostIrEvaluator {
                                       bool check_races, Stream stream) const;
 
   // Issues every step of the plan on state.streams.
-  // Before: `state` is prepared for the plan. It contains the pointers of inputs and preallocated
-  //         outputs, and the scalar inputs.
-  // After:  state.pointers contains the buffers of the outputs. state.owned says which buffers the
-  //         run still holds.
+  // Before: state.prepare() was called for the plan. `state` contains the pointers of the inputs
+  //         and preallocated outputs, and the scalar inputs.
+  // After:  state.pointers contains the buffers of the outputs. state.owned is true for each buffer
+  //         that the run still holds.
   // Errors: an exception names the instruction. Before it is thrown, all memory of the run is freed
   //         in stream order. Work that fails later reports its error to state.completion.
   void execute(const Plan& plan, RunState& state, Allocator& allocator) const;

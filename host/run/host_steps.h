@@ -8,8 +8,8 @@
 namespace heddle::host {
 
 // The steps of a plan (host/plan/plan.h) that run code on the host. Scalar arithmetic runs
-// immediately. The other steps run in stream order. These steps may allocate memory, because they
-// are not part of a fast path.
+// immediately. All other steps run in stream order. They may allocate memory, because they are not
+// meant to be fast.
 
 // Returns the value of an op on scalar registers. Rounds it like the reference evaluator
 // (ir/reference/reference.h).
@@ -19,7 +19,8 @@ Scalar applyToScalars(const ApplyStep& step, const std::vector<Scalar>& register
 // tensors must be in host memory. The plan of `reference` must outlive the work.
 void enqueueReference(const Plan::Reference& reference, const RunState& state, Device& device,
                       Stream stream, const Issue& issue);
-// Fails the run if the tensor contains NaN or infinity. The error names the slot and the element.
+// Fails the run if the tensor contains NaN or infinity. The error names the program's variable
+// (slot) and the element.
 void enqueueCheck(const Plan::Watched& watched, const RunState& state, Device& device,
                   Stream stream, const Issue& issue);
 // Prints name, type and the first 8 values of a tensor, or the value of a scalar, to stdout.

@@ -76,8 +76,9 @@ void Issuer::freeWorkspaces() noexcept {
   }
 }
 
-// Makes stream 0 wait for the other streams, so that frees on stream 0 happen after their work. If
-// this fails, the function only reports the error, because all memory must still be freed.
+// Makes stream 0 wait for all other streams of the run, so that frees on stream 0 happen after the
+// work of all streams. If this fails, the function only reports the error, because all memory must
+// still be freed.
 void Issuer::joinStreams() noexcept {
   for (size_t i = 1; i < static_cast<size_t>(plan_.streams); ++i) {
     try {
@@ -203,7 +204,7 @@ void Issuer::operator()(const CopyStep& step) {
 }
 
 // Sets the lists of counts of an all-to-all-v from the registers, and compares them with the lists
-// of other ranks. The device copies the lists when it posts the operation.
+// of all other ranks of the team. The device copies the lists when it posts the operation.
 void Issuer::bindCounts(const CollectiveStep& step, comm::Operation& operation) {
   const Plan::Counts& counts = plan_.counts[static_cast<size_t>(step.counts)];
   const auto list = [&](int32_t first, int32_t at, int64_t elements, std::string_view verb) {

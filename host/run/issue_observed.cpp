@@ -38,7 +38,8 @@ Written writtenBy(const Plan& plan, size_t step) {
   if (!writesData(plan.steps[step])) return {};
   const Plan::StepNote& note = plan.notes[step];
   if (note.output_bytes > 0) return {note.output, note.output_bytes};
-  // For a group of receives, the note contains no output, because GroupEnd names no slot.
+  // A group of receives is issued by the instruction GroupEnd. GroupEnd names no variable (slot),
+  // so the note contains no output.
   const auto* post = std::get_if<CollectiveStep>(&plan.steps[step]);
   for (int32_t i = 0; post != nullptr && i < post->operations; ++i) {
     const auto at = static_cast<size_t>(post->first + i);
@@ -83,8 +84,7 @@ void Issuer::issueObserved(size_t step) {
   if (faulty) injectAfterStep(step);
 }
 
-// Injects the fault before the step. Does so only once per run, even if the instruction is in a
-// loop.
+// Injects the fault before the step, but only once per run, even if the instruction is in a loop.
 void Issuer::injectBeforeStep(StreamId on) {
   if (injected_ || state_.fault->kind == InjectedFault::Kind::Corrupt) return;
   injected_ = true;

@@ -19,8 +19,8 @@ using comm::CollectiveKind;
 using comm::Operation;
 using nlohmann::json;
 
-// The most posts of each channel (PostChannel) that a rank sends in full. For all later posts
-// together, the rank sends only their number and one hash.
+// The largest number of posts of a channel (PostChannel in host/verify/post_sequence.h) that a rank
+// sends in full. For all later posts together, the rank sends only their number and one hash.
 constexpr size_t kSentInFull = 1024;
 
 struct PlannedPost {
@@ -43,7 +43,7 @@ bool isBetween(const Channel& channel, int a, int b) {
 
 // The posts of one rank to one channel. The first kSentInFull posts are stored and sent in full.
 struct Sequence : PostSequence<PlannedPost> {
-  uint64_t rest_hash = 0;  // hash of all other posts
+  uint64_t rest_hash = 0;  // hash of all posts after the first kSentInFull
 };
 using Sequences = std::map<Channel, Sequence>;
 
@@ -107,8 +107,8 @@ std::string encodePosts(const Sequences& sequences) {
   return all.dump();
 }
 
-// Parses the posts of rank `peer`. Throws UserError if the text is not a list of posts. The rank
-// then takes part in another exchange.
+// Parses the posts of rank `peer`. Throws UserError if the text is not a list of posts. In this
+// case, rank `peer` has called World::exchange() for a different purpose.
 Sequences decodePosts(const std::string& text, int peer) {
   Sequences sequences;
   const json all = json::parse(text, nullptr, false);
@@ -190,7 +190,7 @@ class Comparison {
 
 }  // namespace
 
-// Only NCCL needs the comparison: other transports compare each operation when it is posted.
+// Only NCCL needs the comparison. All other transports compare each operation when it is posted.
 CrossRankMatcher::CrossRankMatcher(comm::World* world, bool communicates, size_t most)
     : world_(world),
       most_(most),
@@ -203,8 +203,9 @@ void CrossRankMatcher::agree(const Plan& plan, RunResources& resources) {
   plan.agreed = round_;
 }
 
-// Returns whether no earlier run in this round had these sizes, and stores them. The result is the
-// same on all ranks, because it does not depend on the plans that a rank has cached.
+// Returns whether no earlier run in this round had the sizes with this hash, and stores the hash.
+// The result is the same on all ranks, because it does not depend on the plans that a rank has
+// cached.
 bool CrossRankMatcher::isNew(uint64_t sizes_hash) {
   if (agreed_.count(sizes_hash) > 0) return false;
   if (agreed_.size() == most_) {

@@ -9,28 +9,30 @@
 
 namespace heddle::host {
 
-// Checks, before a run, that all ranks of a job will post matching collectives and transfers. If
-// ranks post collectives with different counts or types, NCCL does not report this: it hangs, or
-// its results are wrong. Other transports compare operations when they are posted. For these
-// transports the class does nothing.
+// Checks, before a run, that all ranks of a job will post matching collectives and transfers. A
+// post is the call with which a rank enqueues its part of such an operation. Posts match if they
+// can be parts of the same operation (host/verify/collectives_fit.h). If ranks post collectives
+// with different counts or types, NCCL does not report this: it hangs, or its results are wrong.
+// Other transports compare operations when they are posted. For these transports the class does
+// nothing.
 //
 // When:    before the first run with sizes that are new to the Executable. Later runs with these
 //          sizes exchange nothing, because the counts depend only on the program and the sizes.
-//          unroll() ensures this: it requires that inputs that are sent or received are allocated
-//          as their types state. The job monitor (comm/monitor/job_monitor.h) checks that all ranks
-//          run with the same sizes.
-// What:    each rank sends a list of its posts to all other ranks, over the host. Two ranks compare
-//          the posts in which both take part: the collectives of each communicator that they share,
-//          and the transfers between the two. The lists are in the order of issue, because NCCL
-//          matches posts in this order.
+//          unroll() ensures this by a check: an input that is sent or received must have the
+//          allocated sizes that its type states. The job monitor (comm/monitor/job_monitor.h)
+//          checks that all ranks run with the same sizes.
+// What:    each rank sends a list of its posts to all other ranks (World::exchange()). Two ranks
+//          compare the posts in which both take part: the collectives of each communicator that
+//          they share, and the transfers between the two. The lists are in the order of issue,
+//          because NCCL matches posts in this order.
 // Limits:  posts after a branch on a scalar are not compared, because only the run decides the
-//          branch. The counts of an all-to-all-v are also known only in the run. There the ranks
-//          compare them (comm/monitor/posted_counts.h).
-// Cache:   the class stores the sizes of the runs that it has compared, because these are equal on
-//          all ranks. The plans that a rank has cached can differ between ranks. When kMost
-//          different sizes are stored, the class discards all of them and begins a new round, which
-//          bounds the memory. A plan stores the number of the round in which the ranks agreed on
-//          it.
+//          branch. The counts of an all-to-all-v are also known only in the run. The ranks compare
+//          these counts during the run (comm/monitor/posted_counts.h).
+// Cache:   the class stores the sizes of the runs that it has compared. From these sizes, every
+//          rank decides alike whether a run needs a comparison. The cached plans do not allow such
+//          a decision, because they can differ between ranks. When kMost different sizes are
+//          stored, the class discards all of them and begins a new round, which bounds the memory.
+//          A plan stores the number of the round in which the ranks agreed on it.
 // Threads: one thread at a time may call agree(); the thread must hold RunOrder::running. All ranks
 //          must begin their runs in the same order.
 class CrossRankMatcher {

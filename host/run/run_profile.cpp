@@ -36,8 +36,8 @@ void RunProfile::start(std::shared_ptr<const Plan> plan, std::vector<std::string
   issues_.clear();
   work_.clear();
   if (device.kind() != DeviceKind::Cuda) return;
-  // Relates the clock of the device to the clock of the host. On an idle stream, a timer is
-  // recorded at about the time at which the host's wait for the timer ends.
+  // The code below relates the clock of the device to the clock of the host. On an idle stream, a
+  // timer is recorded at about the time at which the host's wait for the timer ends.
   Stream idle = device.createStream();
   origin_ = device.createTimer();
   device.recordEvent(origin_, idle);
@@ -91,7 +91,7 @@ TimelineEvent RunProfile::eventOf(const Span& span, bool issues) const {
   return event;
 }
 
-// Merges the consecutive steps of one instruction on one stream into one event.
+// Merges the steps of one execution of an instruction on one stream into one event.
 std::vector<TimelineEvent> RunProfile::events() {
   std::lock_guard lock(mutex_);
   HEDDLE_USER_CHECK(plan_ != nullptr, "the profile was given to no run");

@@ -19,8 +19,8 @@ struct OwnedBuffer {
   OwnedBuffer& operator=(const OwnedBuffer&) = delete;
 
   // Makes the current thread's stream wait for the run. This is necessary for cudaStreamPerThread:
-  // the thread that destroys the last owner may have another stream than the thread that ran the
-  // program.
+  // the thread that destroys the last owner may have a different stream than the thread that issued
+  // the run.
   void waitForRun() noexcept {
     try {
       resources->device().waitEvent(stream, run->event);
@@ -30,7 +30,7 @@ struct OwnedBuffer {
   }
 
   std::shared_ptr<RunResources> resources;
-  std::shared_ptr<Completion> run;  // only if differsPerThread(stream)
+  std::shared_ptr<Completion> run;  // set only if differsPerThread(stream) is true
   Allocator& allocator;
   Stream stream;
   void* memory = nullptr;
@@ -85,7 +85,7 @@ std::vector<Argument> takeOutputs(const Plan& plan, RunState& state, Allocator& 
     const auto buffer = static_cast<size_t>(output.place.pointer);
     Tensor tensor;
     std::byte* base = state.pointers[buffer];
-    tensor.data = base == nullptr ? nullptr : base + output.place.offset;  // empty: no memory
+    tensor.data = base == nullptr ? nullptr : base + output.place.offset;  // nullptr: 0 bytes
     tensor.desc = output.desc;
     if (output.input >= 0) {
       tensor.owner = std::get<Tensor>(inputs[static_cast<size_t>(output.input)]).owner;

@@ -10,8 +10,9 @@ namespace heddle::host {
 
 // The results of one run. All copies of its Outputs (host/outputs.h) share this object.
 struct RunResult {
-  // Keeps the shared stream of runs alive. Declared before `values`, so that it is destroyed after
-  // them: their memory must be freed while the stream still exists.
+  // Keeps the shared stream of the runs alive. The memory of `values` must be freed while this
+  // stream still exists. Therefore `completion` is declared before `values`, and is destroyed after
+  // them.
   std::shared_ptr<Completion> completion;
   std::vector<Argument> values;
 };

@@ -30,8 +30,8 @@ void awaitEvent(Device& device, Event event, const Plan& plan) {
     probe(plan);
     std::this_thread::sleep_for(kPollingInterval);
   }
-  // The event also happens if another wait has aborted a collective. The run has then failed, and
-  // probe() throws.
+  // The event also happens if a different call, for example in another thread, has aborted a
+  // collective. The run has then failed, and probe() throws.
   probe(plan);
 }
 
@@ -114,8 +114,8 @@ void Completion::waitForDevice() {
 }
 
 void Completion::conclude() {
-  // Collectives that wait on the device also complete if another wait has aborted them. Completion
-  // alone therefore does not mean success.
+  // Collectives that wait on the device also complete if probe() has aborted them. A completed run
+  // is therefore not always a successful run.
   if (plan && !plan->stream_ordered.empty() && resources->job.failed()) {
     throw UserError(resources->job.failure());
   }

@@ -40,7 +40,8 @@ class SharedStream {
 };
 
 // The parts of an Executable that its Outputs need: events, the shared stream, and texts for error
-// messages. Outputs may exist longer than their Executable, so they share ownership. Thread-safe.
+// messages. Outputs may exist longer than their Executable, so both share ownership of this object.
+// Thread-safe.
 class RunResources {
  public:
   // `instruction_texts` has the text of each instruction. If `stream` is nullptr, the constructor
@@ -54,7 +55,7 @@ class RunResources {
   Device& device() const { return device_; }
   const std::vector<std::string>& texts() const { return texts_; }
   std::string text(InstructionIndex index) const;  // such as "instruction 3 (launch @k0 ...)"
-  // Returns an event for one run. giveEvent() returns the event, so that later runs can use it.
+  // takeEvent() returns an event for one run. giveEvent() takes the event back for later runs.
   Event takeEvent();
   void giveEvent(Event event);
   SharedStream& stream() { return *stream_; }
@@ -106,7 +107,8 @@ struct Completion {
   void conclude();  // call this once the event has happened
 
   // true: it is known whether the run has failed, so the run no longer needs its communicators. The
-  // Executable waits for this before it destroys the communicators. Outputs may exist longer.
+  // Executable waits for this before it destroys the communicators. Outputs may exist longer than
+  // the communicators; wait() then no longer uses them.
   std::atomic<bool> settled_{false};
 };
 
@@ -126,17 +128,17 @@ class RunState {
   std::vector<bool> owned;  // by BufferId; true: this run has allocated and not yet freed it
   std::vector<Scalar> registers;
   std::vector<Event> events;
-  std::vector<Stream> streams;  // by StreamId; 0: the stream of the run; this state owns the others
-  std::vector<std::byte> args;  // copy of the plan's argument blocks, patched in place
+  std::vector<Stream> streams;  // by StreamId; 0: the run's stream; the state owns all others
+  std::vector<std::byte> args;  // copy of the plan's argument blocks; launches patch it
   std::vector<comm::Operation> operations;
-  int64_t held_bytes = 0;          // bytes allocated by the steps issued so far, less those freed
+  int64_t held_bytes = 0;          // bytes allocated minus bytes freed by the steps issued so far
   int64_t peak_bytes = 0;          // largest value of held_bytes in this run
   std::vector<int64_t> counts;     // lists of the all-to-all-v calls (Plan::Counts)
   std::vector<std::byte> staging;  // host memory to which ReadBack copies
   std::shared_ptr<Completion> completion;  // the end of the latest run
   RunProfile* profile = nullptr;           // records this run; nullptr: no record
   const InjectedFault* fault = nullptr;    // the fault to inject on this rank; nullptr: none
-  bool busy = false;  // true: a thread issues a run with this state; the pool guards the member
+  bool busy = false;  // true: a thread issues a run; the mutex of the pool guards it
 
  private:
   Device& device_;
@@ -156,7 +158,7 @@ class RunStatePool {
   void watch(std::shared_ptr<Completion> completion);
   // Throws the error of a watched run that has completed, if no call has thrown this error yet. The
   // function queries the device only for runs that have already reported an error, because a query
-  // takes as long as a launch. watch() queries the device for other runs.
+  // takes as long as a launch. watch() queries the device for all other runs.
   void rethrowErrors();
   // Waits until all watched runs have completed, but at most for the time `most`. Returns whether
   // they have completed.

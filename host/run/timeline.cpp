@@ -18,8 +18,8 @@ using Collective = std::tuple<InstructionIndex, int32_t, std::vector<int>>;
 
 constexpr int kIssueThread = 1'000'000;  // large, so that viewers show it below the streams
 
-// Returns the end of each collective: the time at which the last of the ranks with this clock
-// completed it.
+// Returns the end of each collective: the time at which the last rank with the clock `clock`
+// completed the collective.
 std::map<Collective, int64_t> endsOn(const std::vector<RankTimeline>& timelines,
                                      const std::string& clock) {
   std::map<Collective, int64_t> ends;

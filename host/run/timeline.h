@@ -22,8 +22,9 @@ RankTimeline decodeTimeline(const std::string& bytes);
 // Converts the times of all machines to the clock of the first timeline. All ranks complete a
 // collective that is also a barrier (TimelineEvent::team) at about the same time. The offset
 // between the clocks of two machines is therefore the median difference between the ends of such
-// collectives. If two machines share no collective, the function uses other machines as
-// intermediates. If there are none, the times of the machine are not converted.
+// collectives. If a machine shares no such collective with the machine of the first timeline, its
+// times are converted through the clock of a third machine. If no third machine connects the two,
+// the times remain unchanged.
 void alignClocks(std::vector<RankTimeline>& timelines);
 
 // Returns the text of a JSON file for ui.perfetto.dev and chrome://tracing. The file shows each

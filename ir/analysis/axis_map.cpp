@@ -75,9 +75,9 @@ AxisMap sliceMap(const TensorView& in, const TensorView& out, const Expression& 
   return map;
 }
 
-// Maps the axes that the reshape keeps. These are found by comparing both shapes from the left and
-// then from the right, as long as the extents are equal. The axes in between are regrouped and map
-// to no axis.
+// Maps the axes that the reshape keeps. The function compares both shapes from the left, and then
+// from the right, as long as the extents are equal: these axes are kept. The axes in between are
+// split or merged, and map to no axis.
 AxisMap reshapeMap(const TensorView& in, const TensorView& out) {
   AxisMap map{out.domain, {std::vector<int>(in.rank(), AxisMap::kNone)}, {identity(out.rank())}};
   size_t left = 0;
@@ -160,8 +160,8 @@ AxisMap indexMap(const Fusion& fusion, const Expression& expr, const TensorView&
   return map;
 }
 
-// Maps an op that needs all elements along the attribute `axis` at once. No operand axis maps to
-// this axis.
+// Maps an op that needs all elements along the attribute `axis` at once. The operand's axis with
+// this index maps to no axis.
 AxisMap wholeLinesMap(const Fusion& fusion, const Expression& expr, const TensorView& out) {
   const size_t axis = expr.axis();
   AxisMap map{out.domain, {}, {identity(out.rank())}};

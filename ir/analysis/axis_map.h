@@ -6,7 +6,7 @@
 
 namespace heddle {
 
-// Describes which axes of the operands correspond to which axes of the result of one expression.
+// Describes, for one expression, which axes of the operands correspond to which axes of the result.
 // Sharding propagation, segmentation and codegen use only this description of an op's structure.
 //
 // The iteration space ("space") of an expression consists of the axes of the result and the reduced
@@ -20,7 +20,8 @@ namespace heddle {
 struct AxisMap {
   // The entry of a logical axis that corresponds to no axis of the space:
   //  - an axis of one element that is broadcast to a larger extent
-  //  - an axis that a slice shortens, or that a reshape regroups
+  //  - an axis that a slice shortens, or that a reshape regroups (splits into several axes, or
+  //    merges with neighbouring axes)
   //  - an axis of one element that a reduction keeps (`keepdim`)
   //  - an axis along which an op reads or writes at computed indices
   //  - an axis along which an op needs all elements at once (cumsum, argsort)

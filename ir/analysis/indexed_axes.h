@@ -18,8 +18,8 @@ struct IndexedAxis {
   // devices in the same way. false: every rank needs the unsplit axis, except if looksUpInBlocks()
   // (ir/analysis/shardable_axes.h) is true for the expression.
   bool together = false;
-  bool reversed = false;  // flip: the operand's index is extent - 1 - index
-  int64_t low = 0;        // pad: the operand's index is index - low
+  bool reversed = false;  // flip: the operand's index is extent - 1 - the output's index
+  int64_t low = 0;        // pad: the operand's index is the output's index - low
   int64_t high = 0;       // pad: output elements after the last element of the operand
   // Returns whether the computed index may be outside of the operand.
   bool mayMiss() const { return output_axis == kByValue || low > 0 || high > 0; }
@@ -28,12 +28,15 @@ struct IndexedAxis {
 // Returns one entry per logical axis of operand 0. The expression must be an Index op.
 std::vector<IndexedAxis> indexedAxesOf(const Fusion& fusion, const Expression& expr);
 
-// Returns whether the expression reads this operand at computed indices. This is true for operand 0
-// of an Index op. The axes of this operand are not axes of the kernel that reads it.
+// Returns whether the expression reads this operand at computed indices. This is true only for
+// operand 0 of an Index op. The axes of this operand are not axes of the iteration space of the
+// kernel that reads it (ir/analysis/kernel_rules.h).
 bool isIndexed(const Expression& expr, size_t operand);
 
-// Returns the inputs of a kernel segment that some expression reads at computed indices, without
-// duplicates. None of these inputs may share memory with an output of the kernel.
+// Returns the inputs of `segment` that some expression reads at computed indices, without
+// duplicates. `segment` contains the expressions of one kernel (extract() in ir/segment/segment.h).
+// None of these inputs may share memory with an output of the kernel, because the kernel may read
+// an element after it has written an output.
 std::vector<ValueId> indexedInputs(const Fusion& segment);
 
 }  // namespace heddle

@@ -69,8 +69,8 @@ std::string whyNotOp(const Fusion& fusion, const Expression& expr) {
 using AxisNode = Id<struct AxisNodeTag>;      // one axis of one value
 using KernelAxis = Id<struct KernelAxisTag>;  // one axis of the kernel: a class of AxisNodes
 
-// A union-find structure of the axes of all values that some expressions read or write. Axes that
-// correspond in an expression are in one class. Each class is one axis of the kernel.
+// A union-find structure of axes: the axes of all values that a set of expressions reads or writes.
+// Axes that correspond in an expression are in one class. Each class is one axis of the kernel.
 class Axes {
  public:
   explicit Axes(const Fusion& fusion) : fusion_(fusion) {}
@@ -138,7 +138,7 @@ class Axes {
 
  private:
   const Fusion& fusion_;
-  std::unordered_map<ValueId, AxisNode> first_;  // first axis of each value; never iterated
+  std::unordered_map<ValueId, AxisNode> first_;  // node of axis 0 of each value; never iterated
   std::vector<ValueId> values_;
   IdVector<AxisNode, AxisNode> parent_;
   IdVector<AxisNode, KernelAxis> numbers_;
@@ -185,8 +185,8 @@ class Question {
     axes_.number();
     std::string why = checkIndexed();             // rule 7
     if (why.empty()) why = checkTwice();          // rule 2
-    if (why.empty()) why = checkReductions();     // rule 3: span and axes
-    if (why.empty()) why = checkAfter();          // rule 3: no chain of reductions; rule 4
+    if (why.empty()) why = checkReductions();     // rule 3, first two sentences
+    if (why.empty()) why = checkAfter();          // rule 3, last sentence, and rule 4
     if (why.empty()) why = checkStored(stored);   // rule 5
     if (why.empty()) why = checkExtents(stored);  // rule 6
     return why;
@@ -244,7 +244,7 @@ class Question {
 
   std::string checkAfter() {
     if (reductions_.empty()) return {};
-    std::unordered_map<ValueId, ValueId> source;  // value -> the result of a reduction that it uses
+    std::unordered_map<ValueId, ValueId> source;  // value -> reduction result it depends on
     for (ExprId id : exprs_) {
       const Expression& expr = fusion_.expr(id);
       ValueId from = kNoValue;

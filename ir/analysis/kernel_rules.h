@@ -16,14 +16,14 @@ namespace heddle {
 //
 //  1. The kernel contains only pointwise, reduction, broadcast, expand, full, iota and index
 //     expressions, and `set` expressions that only copy.
-//  2. No two axes of a value are the same axis of the space. A kernel therefore cannot read x[i]
-//     and x[j] of the same value x, as the outer product of x with itself needs.
+//  2. No two axes of a value are the same axis of the space. A kernel therefore cannot compute the
+//     outer product of a value x with itself, because it would read x[i] and x[j].
 //  3. The operand of each reduction has all axes of the space. All reductions reduce the same axes.
 //     No reduction depends on the result of another reduction.
 //  4. A value that depends on a reduction has no reduced axis. Otherwise the kernel would need a
 //     second pass over the data.
 //  5. A stored value has all axes of the space, or exactly the axes that are not reduced. A kernel
-//     can compute a value with fewer axes, but cannot store it.
+//     can compute a value with any other set of axes, but cannot store it.
 //  6. Each axis of the space is an axis of a value that the kernel reads from memory or stores. The
 //     kernel takes the extent of the axis from this value. A kernel therefore cannot expand a value
 //     along a new axis and then reduce this axis.
@@ -33,7 +33,7 @@ namespace heddle {
 class KernelRules {
  public:
   // Borrows the fusion, which must outlive this object. The object computes the axis map of each
-  // expression once.
+  // expression at most once.
   explicit KernelRules(const Fusion& fusion);
 
   // Returns "" if these expressions can be one kernel. Otherwise returns the reason, with the names

@@ -38,8 +38,8 @@ AxisOrder permuted(const AxisOrder& order, const std::vector<int64_t>& axes) {
   return result;
 }
 
-// Returns the step of a `set`, but never Relayout. reshardStepOf() detects Relayout, but it cannot
-// be used here, because it calls memoryOrder(), which calls this function.
+// Returns the step of a `set`, but never Relayout. reshardStepOf() detects Relayout, but calls
+// memoryOrder(), which calls this function. It can therefore not be used here.
 ReshardStep stepOf(const Fusion& fusion, const Expression& set) {
   const TensorView& from = fusion.tensor(set.inputs[0]);
   const TensorView& to = fusion.tensor(set.outputs[0]);

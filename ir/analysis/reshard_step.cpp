@@ -38,7 +38,7 @@ std::vector<MeshAxis> after(const std::vector<MeshAxis>& list, size_t prefix) {
 struct AxesChange {
   std::vector<size_t> grown;   // logical axes to whose lists mesh axes are appended
   std::vector<size_t> shrunk;  // logical axes whose lists lose their innermost mesh axes
-  bool other = false;          // some list changes in another way
+  bool other = false;          // some list changes in neither of these two ways
 };
 
 AxesChange changeOf(const AxisLists& from, const AxisLists& to) {
@@ -56,8 +56,9 @@ AxesChange changeOf(const AxisLists& from, const AxisLists& to) {
   return change;
 }
 
-// Returns the partial entries that the step reduces. Returns nullopt if `to` has an entry that
-// `from` lacks, or if the entries have different reductions.
+// Returns the entries of Sharding::partial that the step reduces: `from` has them and `to` lacks
+// them. Returns nullopt if `to` has an entry that `from` lacks, or if the reduced entries have
+// different reductions.
 std::optional<std::vector<Sharding::Partial>> resolved(const std::vector<Sharding::Partial>& from,
                                                        const std::vector<Sharding::Partial>& to) {
   std::vector<Sharding::Partial> gone;
@@ -93,11 +94,11 @@ struct Change {
   const TensorView& tensor;
   AxisLists from;
   AxisLists to;
-  const DeviceMesh& mesh;  // of `from`, or of `to` if `from` has none
+  const DeviceMesh& mesh;  // the mesh of `from`, or the mesh of `to` if `from` has no sharding
 };
 
 // Returns the mesh axes that a logical axis has in `longer` but not in `shorter`. Returns nullopt
-// if blocksAreFlat() is false for these mesh axes.
+// if the blocks along these mesh axes are not flat (blocksAreFlat() in ir/types/mesh_relations.h).
 std::optional<std::vector<MeshAxis>> flatTail(const Change& change, size_t axis,
                                               const AxisLists& longer, const AxisLists& shorter) {
   std::vector<MeshAxis> tail = after(longer[axis], shorter[axis].size());
@@ -107,7 +108,8 @@ std::optional<std::vector<MeshAxis>> flatTail(const Change& change, size_t axis,
   return tail;
 }
 
-// Returns the step that reduces the partial entries in `gone`, which all have the same reduction.
+// Returns the step that reduces the partial entries in `gone`. All these entries have the same
+// reduction.
 ReshardStep reductionStep(const Change& change, const AxesChange& axes,
                           const std::vector<Sharding::Partial>& gone) {
   ReshardStep step;

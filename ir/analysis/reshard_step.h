@@ -8,8 +8,9 @@
 
 namespace heddle {
 
-// Describes how a `set` expression changes the sharding or layout of a value. After the pass
-// insertResharding (ir/passes/sharding/insert_resharding.h), no `set` is Compound.
+// Describes how a `set` expression changes the sharding or layout of a value. A step is one view,
+// one copy or one collective. A change that needs several steps is Compound; the pass
+// insertResharding (ir/passes/sharding/insert_resharding.h) replaces it by a path of steps.
 struct ReshardStep {
   enum class Kind : uint8_t {
     Same,      // another name for the same data
@@ -18,14 +19,14 @@ struct ReshardStep {
     // differ if they have the same axes and ranks. They may also differ if the operand is
     // replicated and the mesh of the result contains only ranks of the operand's mesh.
     Slice,
-    Gather,         // an allgather over the innermost mesh axes of one logical axis
+    Gather,         // an allgather along one logical axis, over its innermost mesh axes
     AllReduce,      // partial over some mesh axes -> replicated over these mesh axes
     ReduceScatter,  // partial over some mesh axes -> one logical axis is sharded over them
-    AllToAll,       // the innermost mesh axes of one logical axis move to another one
+    AllToAll,       // the innermost mesh axes of one logical axis move to a second logical axis
     // Between meshes:
-    Transfer,     // the same sharding on another mesh: device i sends to device i
-    Broadcast,    // replicated on one mesh -> replicated on the other mesh
-    GatherTo,     // one logical axis is sharded over a full mesh -> unsharded on one device
+    Transfer,   // the same sharding on both meshes: device i of one sends to device i of the other
+    Broadcast,  // replicated on one mesh -> replicated on the other mesh
+    GatherTo,   // one logical axis is sharded over a full mesh -> unsharded on one device
     ScatterFrom,  // replicated on one mesh -> one logical axis is sharded over the full other mesh
     Compound,     // a change that needs several steps
   };
@@ -56,9 +57,9 @@ std::string_view name(ReshardStep::Kind kind);
 ReshardStep reshardStepOf(const Fusion& fusion, const Expression& set);
 
 // Returns the step between two shardings of the tensor. A missing sharding counts as replicated.
-// The result is never Relayout. A collective that joins or splits blocks along several mesh axes is
-// one step only if blocksAreFlat() (ir/types/mesh_relations.h) is true for these blocks. Otherwise
-// the result is Compound.
+// The result is never Relayout. A collective can join or split blocks along several mesh axes in
+// one step only if the blocks have equal sizes and follow each other without gaps (blocksAreFlat()
+// in ir/types/mesh_relations.h). Otherwise the result is Compound.
 ReshardStep stepBetween(const std::optional<Sharding>& from, const std::optional<Sharding>& to,
                         const TensorView& tensor, const Meshes& meshes);
 

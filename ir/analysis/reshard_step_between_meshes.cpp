@@ -7,7 +7,7 @@
 namespace heddle {
 namespace {
 
-// Returns whether two shardings are equal if their meshes are ignored.
+// Compares two shardings, and ignores their meshes.
 bool samePlaces(Sharding from, const Sharding& to) {
   from.mesh = to.mesh;
   return samePlacement(from, to);
@@ -29,8 +29,9 @@ ReshardStep apart(ReshardStep::Kind kind, RootedTeam team, size_t axis) {
   return step;
 }
 
-// Returns the only sharded logical axis if it is sharded over the full mesh and its blocks are
-// flat. Otherwise returns nullopt, also if no axis or several axes are sharded.
+// Returns the sharded logical axis if there is exactly one, if it is sharded over the full mesh,
+// and if its blocks are flat (blocksAreFlat() in ir/types/mesh_relations.h). Otherwise returns
+// nullopt.
 std::optional<size_t> axisOverAll(const Sharding& state, const TensorView& tensor,
                                   const DeviceMesh& mesh) {
   std::optional<size_t> found;
@@ -51,8 +52,8 @@ ReshardStep transferStep(const Sharding& from, const Sharding& to, const DeviceM
   return rooted(ReshardStep::Kind::Transfer, pairTeam(source, target));
 }
 
-// Returns the index of the rank in the team of all ranks of the mesh. `list` gives the order of the
-// mesh axes in the team.
+// Returns the index of `rank` in a team that contains all ranks of the mesh. The ranks of the team
+// are in row-major order over the mesh axes in `list`.
 int positionInTeam(const DeviceMesh& mesh, const std::vector<MeshAxis>& list, int64_t rank) {
   const std::vector<int64_t> team = mesh.team(rank, list);
   return static_cast<int>(std::find(team.begin(), team.end(), rank) - team.begin());

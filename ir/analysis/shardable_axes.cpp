@@ -14,15 +14,16 @@ bool cutsOrRegroups(OpKind kind) {
          kind == OpKind::Scan || kind == OpKind::Scatter;
 }
 
-// Returns whether each device may compute a partial matrix product, and the partial results are
-// summed later. Results with an f8 type cannot be summed.
+// Returns whether the expression is a matrix product whose reduced axis may be split. Each device
+// then computes a partial result, and the partial results are summed later. Results with an f8 type
+// cannot be summed.
 bool isPartialProduct(const Fusion& fusion, const Expression& expr) {
   return expr.op->kind == OpKind::Matmul && !isFloat8(fusion.tensor(expr.outputs[0]).dtype);
 }
 
-// Returns, for each axis of the space, whether it can be split over devices. Every device must then
-// be able to compute its block of the result from its blocks of the operands. A broadcast axis
-// cannot be split.
+// Returns, for each axis of the space, whether it can be split over devices. This requires that
+// every device can compute its block of the result from its blocks of the operands. A broadcast
+// axis cannot be split.
 std::vector<bool> spreadable(const Fusion& fusion, const Expression& expr, const AxisMap& map) {
   std::vector<bool> may(map.space.size(), false);
   bool regroups = cutsOrRegroups(expr.op->kind);
@@ -61,8 +62,9 @@ std::vector<Size> products(const std::vector<IterDomain>& domain, size_t begin, 
   return result;
 }
 
-// Splits a run of regrouped axes into shorter runs. A run is split wherever the extents before this
-// position have equal products in operand and result.
+// Splits a run of regrouped axes into the shortest possible runs. A run can be split before an
+// operand axis a and a result axis b if the extents before a and the extents before b have equal
+// products.
 std::vector<Run> cutRun(const TensorView& in, const TensorView& out, const Run& whole) {
   const std::vector<Size> left = products(in.domain, whole.from, whole.from_end);
   const std::vector<Size> right = products(out.domain, whole.to, whole.to_end);
@@ -81,8 +83,8 @@ std::vector<Run> cutRun(const TensorView& in, const TensorView& out, const Run& 
   return runs;
 }
 
-// Returns the run of axes that the reshape regroups. The axes to the left and to the right of this
-// run are kept.
+// Returns the run of axes that the reshape regroups. The reshape keeps the axes to the left and to
+// the right of this run.
 Run regroupedRun(const TensorView& in, const TensorView& out, const std::vector<int>& map) {
   size_t left = 0;
   while (left < map.size() && map[left] == static_cast<int>(left)) ++left;

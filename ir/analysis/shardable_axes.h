@@ -9,19 +9,20 @@ namespace heddle {
 // Describes which axes of an expression can be split over devices. Every device can then compute
 // its block of the result from its blocks of the operands. Most axes of the iteration space
 // ("space", ir/analysis/axis_map.h) can be split, because their elements correspond in operands and
-// result. In three more cases the elements do not correspond one to one, but an axis can still be
-// split:
-//  - reshape: the outermost axis of a group of regrouped axes, in operand and result. The number of
-//    devices must divide both extents. A block then has the same elements in operand and result.
-//  - take, take_along_axis: the axis of operand 0 from which the index selects. The axis becomes an
-//    additional axis of the space, which is reduced by a sum. Each rank looks up the indices that
-//    are in its block, and uses 0 for all other indices.
+// result. Three kinds of ops have an axis whose elements do not correspond one to one, but which
+// can still be split:
+//  - reshape: a group of adjacent operand axes becomes a group of adjacent result axes. The
+//    outermost axis of both groups can be split if the number of devices divides both extents. A
+//    block then has the same elements in operand and result.
+//  - take, take_along_axis: the axis of operand 0 from which the index selects. This axis becomes
+//    an additional axis of the space, which is reduced by a sum. Each rank looks up the indices
+//    that are in its block, and uses 0 for all other indices. The sum over the ranks is the result.
 //  - scatter, scatter_add: the axis along which the op writes at indices. Each rank writes the
 //    elements whose index is in its block.
 struct ShardableAxes {
   AxisMap map;
   std::vector<bool> may;  // per axis of the space: whether it may be split
-  // The outermost axis of a group of axes that a reshape regroups.
+  // The outermost axis of a group of axes that a reshape regroups, in operand and result.
   struct Regrouped {
     int space;     // index of the axis in the space, which is also the axis of the result
     size_t input;  // the axis of the operand
@@ -30,7 +31,7 @@ struct ShardableAxes {
     bool splits;   // one axis of the operand becomes several
     bool merges;   // several axes of the operand become one
 
-    // Returns whether both extents are multiples of `devices` for all sizes.
+    // Returns whether both extents are multiples of `devices`, whatever values their symbols have.
     bool isEven(int64_t devices) const;
   };
   std::vector<Regrouped> regrouped;

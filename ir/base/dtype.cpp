@@ -151,8 +151,8 @@ int64_t toInt(const Scalar& scalar) {
 }
 
 int64_t intFrom(DType dtype, double value) {
-  // In C++ the cast is undefined for NaN and for numbers out of range. The largest i64 becomes 2^63
-  // as a double, which is out of range. The comparison is therefore `>=`.
+  // In C++ the cast is undefined for NaN and for numbers out of range. As a double, the largest i64
+  // rounds up to 2^63, which is out of range. The comparison is therefore `>=`.
   const IntRange range = rangeOf(dtype);
   if (std::isnan(value)) return 0;
   if (value >= static_cast<double>(range.highest)) return range.highest;

@@ -66,7 +66,7 @@ class Lexer {
     userError("{}:{}:{}: {}", origin_, where.line, where.column, message);
   }
 
-  // Returns false at the end of the text.
+  // Skips white space and comments. Returns false at the end of the text.
   bool skipSpace() {
     while (!done()) {
       char c = at();

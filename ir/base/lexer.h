@@ -35,8 +35,9 @@ struct Token {
 
 // A cursor over the tokens of one text. All parsers read from it.
 //
-// Errors: UserError "<origin>:<line>:<column>: found 'x', expected y". The constructor accepts any
-// bytes. If a byte cannot start a token, it throws UserError with the position of this byte.
+// Errors: UserError "<origin>:<line>:<column>: found 'x', expected y". `text` may contain any
+// bytes. If a byte cannot start a token, the constructor throws UserError with the position of this
+// byte.
 class TokenStream {
  public:
   // The deepest nesting that parsers accept. The limit prevents a stack overflow, because parsers
@@ -46,8 +47,8 @@ class TokenStream {
   TokenStream(std::string_view text, std::string_view origin);
 
   const std::string& origin() const { return origin_; }
-  // Returns the token that is `ahead` tokens after the next one. After the last token it returns
-  // End.
+  // Returns the token that is `ahead` tokens after the next token, or End if the text has no such
+  // token.
   const Token& peek(size_t ahead = 0) const;
   Token next();
   bool atEnd() const { return peek().kind == TokenKind::End; }
@@ -64,13 +65,13 @@ class TokenStream {
   bool acceptSymbol(std::string_view symbol);
   bool acceptWord(std::string_view word);
 
-  // Consume the next token. Throw UserError if it is not the expected token. The message contains
-  // `expected` as the description of the expected token.
+  // Consume the next token. Throw UserError if it is not the expected symbol, word or kind of
+  // token. `expected` describes the expected token in the message of the error.
   void expectSymbol(std::string_view symbol);
   void expectWord(std::string_view word);
-  // `kind` is Word, Value, Mesh or String. Returns Token::text.
+  // Consumes a token of this kind, which must be Word, Value, Mesh or String. Returns Token::text.
   std::string expectName(TokenKind kind, std::string_view expected);
-  // Returns an integer, which may have a minus sign.
+  // Consumes an integer, which may have a minus sign, and returns it.
   int64_t expectInt(std::string_view expected);
   void expectEnd();
 

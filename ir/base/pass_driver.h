@@ -24,8 +24,9 @@ struct PassOptions {
   // Called after every pass with its duration. A pass that runs on two versions of a program is
   // reported twice.
   std::function<void(std::string_view pass, double seconds)> timing;
-  // true: the pipeline verifies its result. A caller sets it to false if the caller verifies the
-  // result itself, or if it already verified this fusion with other default sizes.
+  // true: the pipeline verifies its final result. A caller sets it to false in two cases: the
+  // caller verifies the result itself, or it has already verified the result for the same fusion
+  // with different default sizes.
   bool verify = true;
   // true: the pipeline verifies the fusion or the program after every pass. If a verification
   // fails, the pipeline throws InternalError with the name of the pass.

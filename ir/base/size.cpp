@@ -136,7 +136,8 @@ const char* spelling(Size::Kind kind) {
   HEDDLE_CHECK(false, "size kind {} has no operator", static_cast<int>(kind));
 }
 
-// Recursion is safe, because the parser limits the depth of the sizes in a text.
+// The function is recursive. The depth of recursion is limited, because the parser limits the depth
+// of sizes (ir/text/parse_size.cpp).
 void print(const Size& size, std::string& out) {
   const Size::Kind kind = size.kind();
   if (kind == Size::Kind::Constant) {

@@ -17,7 +17,7 @@ namespace heddle {
 //  - `rank`: the number of this rank in the job
 //  - `ranks`: the number of ranks in the job
 //  - `@m.x`: the extent of axis x of mesh @m
-//  - `@m.x.index`: the coordinate of this rank on this axis
+//  - `@m.x.index`: the coordinate of this rank on axis x of mesh @m
 //  - the indices of the loops around an instruction
 //
 // Values:   immutable; copies share one tree. Several threads may use a Size.
@@ -44,7 +44,7 @@ class Size {
 
   bool operator==(const Size& other) const;  // structural
 
-  // Returns the value of a symbol, or nullopt if the symbol has no value.
+  // A function that returns the value of a symbol, or nullopt if the symbol has no value.
   using Lookup = std::function<std::optional<int64_t>(const std::string&)>;
 
   // Returns the value. Throws UserError for a symbol without a value, an overflow or a division by

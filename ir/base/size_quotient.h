@@ -4,7 +4,8 @@
 
 namespace heddle {
 
-// Returns floorDiv(a, b) with common factors cancelled. For example, quotient(t*4, 4) is t.
+// Returns floorDiv(a, b), and cancels factors that `a` and `b` have in common. For example,
+// quotient(t*4, 4) is t.
 Size quotient(const Size& a, const Size& b);
 
 // Returns mod(a, n), simplified to 0 if the factors of `a` show that n divides `a`. For example,

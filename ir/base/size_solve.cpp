@@ -7,7 +7,7 @@
 namespace heddle {
 namespace {
 
-// Returns whether the job defines the symbol. Other symbols are defined by inputs.
+// Returns whether the job defines the symbol. The values of all other symbols follow from inputs.
 bool isGiven(const std::string& symbol) {
   return symbol == "rank" || symbol == "ranks" || symbol.starts_with("@");
 }
@@ -20,8 +20,9 @@ std::vector<std::string> unknownIn(const Size& size, const SizeBindings& known) 
   return symbols;
 }
 
-// Returns the unknown operand of an operation with the result `value` and the other operand
-// `other`. Returns nullopt on overflow, or if the kind cannot be solved.
+// Solves an operation with one unknown operand. `value` is the result of the operation, and `other`
+// is the known operand. Returns nullopt on overflow, or if the function cannot invert operations of
+// this kind.
 std::optional<int64_t> undone(Size::Kind kind, int64_t value, int64_t other, bool unknown_left) {
   int64_t result = 0;
   bool fits = false;

@@ -10,7 +10,7 @@
 namespace heddle {
 
 // A float format of `width` bits: a sign bit, an exponent with the bias `bias`, and `mantissa` bits
-// of mantissa. A number that is too large becomes `overflow`. These are the bits of infinity, or of
+// of mantissa. A number that is too large becomes `overflow`, which has the bits of infinity, or of
 // the largest number if the format has no infinity. `nan` has the bits of a quiet NaN. A
 // "magnitude" is the bits of a number without the sign.
 struct SmallFloat {
@@ -49,9 +49,9 @@ struct SmallFloat {
   constexpr bool isSubnormal(uint32_t magnitude) const { return magnitude < rebias() + (1u << 23); }
 
   // Rounds an f32 magnitude whose result is a normal number. The function adds about half a unit in
-  // the last place and then drops the low bits. If the last kept bit is 0, the added value is
-  // slightly less than half a unit. If the bit is 1, the value is exactly half a unit. A tie
-  // therefore rounds to even.
+  // the last place and then drops the low bits. If the lowest kept bit is 0, the function adds
+  // slightly less than half a unit, so that a tie rounds down. If the bit is 1, it adds exactly
+  // half a unit, so that a tie rounds up. A tie therefore rounds to even.
   constexpr uint32_t normal(uint32_t magnitude) const {
     const int dropped = 23 - mantissa;
     const uint32_t half = (1u << (dropped - 1)) - 1 + (magnitude >> dropped & 1);

@@ -89,8 +89,8 @@ Heads sharedHeads(FusionBuilder& b, const char* op_name, Term q, Term k, Term v)
   return {true, of_q, of_k, group, q.extent(q.rank() - 2)};
 }
 
-// Checks dtypes and extents of the operands. Leading axes must be equal or 1. With gqa,
-// sharedHeads() checks the axis of heads.
+// Checks dtypes and extents of the operands. The extents of a leading axis must be equal or 1. With
+// gqa, sharedHeads() checks the extents of the heads axis instead.
 void checkAttention(FusionBuilder& b, const char* op_name, Term q, Term k, Term v, bool gqa) {
   composite::sameType(b, op_name, q, k);
   composite::sameType(b, op_name, q, v);
@@ -128,8 +128,9 @@ Term headsOfRows(Term x, const Heads& heads) {
   return heads.shared ? regrouped(x, heads.of_q, heads.rows) : x;
 }
 
-// Reduces the gradient of a broadcast operand to `sizes`. It sums over the axes that the operand
-// lacks and over the axes on which the operand has extent 1.
+// Reduces the gradient of a broadcast operand to `sizes`, the sizes of the operand. The function
+// sums over the axes that the operand lacks, and over the axes along which the operand has extent
+// 1.
 Term summedTo(Term grad, const std::vector<Size>& sizes) {
   const size_t added = grad.rank() - sizes.size();
   const Axes leading = rowMajor(added);

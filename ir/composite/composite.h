@@ -14,7 +14,7 @@
 // follows. Names, defaults, shapes and results follow PyTorch, except where a comment states a
 // difference.
 //
-// Rounding: operands of a half type (f16, bf16) compute in f32 from the first op to the last. Each
+// Rounding: if operands have a half type (f16, bf16), all ops of the composite compute in f32. Each
 //           result is rounded once, at the end.
 // Sizes:    every size in a formula is unsharded.
 // Axes:     a negative axis counts from the end. A tensor without axes counts as a tensor with one
@@ -43,8 +43,9 @@ struct VarMean {
 // torch.var_mean.
 VarMean varMean(FusionBuilder& b, ValueId x, const Axes& axes = {}, double correction = 1,
                 bool keepdim = false);
-// Returns the quantities of Welford's method: the average, the sum of squared differences from the
-// average (m2), and the number of elements (i64). They are computed in two passes over the data.
+// The results of welford(), which computes the quantities of Welford's method: the average, the sum
+// of squared differences from the average (m2), and the number of elements (i64). welford() needs
+// two passes over the data.
 struct Welford {
   ValueId average;
   ValueId m2;
@@ -57,8 +58,9 @@ ValueId amin(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepdim = 
 // torch.any and torch.all. NaN counts as true. The result is always bool (PyTorch gives u8 for u8).
 ValueId any(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepdim = false);
 ValueId all(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepdim = false);
-// torch.argmax and torch.argmin: return the i64 index of the first extreme element, or of the first
-// NaN if there is a NaN. Without an axis they search all elements in row-major order.
+// torch.argmax and torch.argmin: return the i64 index of the largest or smallest element, or of the
+// first NaN if there is a NaN. If several elements are equal, the index of the first one is
+// returned. Without an axis they search all elements in row-major order.
 ValueId argmax(FusionBuilder& b, ValueId x, std::optional<int64_t> axis = {}, bool keepdim = false);
 ValueId argmin(FusionBuilder& b, ValueId x, std::optional<int64_t> axis = {}, bool keepdim = false);
 // torch.logsumexp: log(sum(exp(x - m))) + m, where m is the maximum of x, or 0 if the maximum is
@@ -70,7 +72,8 @@ ValueId logsumexp(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepd
 // Tensor.expand_as: expands `x` to the axes and extents of `y`.
 ValueId expandAs(FusionBuilder& b, ValueId x, ValueId y);
 // torch.squeeze: removes the listed axes that have extent 1. An empty list means all axes. (In the
-// text form an empty list means no axes.) An axis with a symbolic extent stays.
+// text form, an empty list means no axes, and a missing list means all axes.) An axis with a
+// symbolic extent stays.
 ValueId squeeze(FusionBuilder& b, ValueId x, const Axes& axes = {});
 // torch.unsqueeze.
 ValueId unsqueeze(FusionBuilder& b, ValueId x, int64_t axis);
@@ -92,8 +95,8 @@ ValueId stack(FusionBuilder& b, const std::vector<ValueId>& values, int64_t axis
 // may be shorter, and there may be fewer than `chunks` pieces. A symbolic extent gives exactly
 // `chunks` pieces, and the last pieces may be empty. `chunks` is at most 4096.
 std::vector<ValueId> chunk(FusionBuilder& b, ValueId x, int64_t chunks, int64_t axis = 0);
-// Tensor.repeat. `repeats` may be longer than the rank; the additional entries give new leading
-// axes.
+// Tensor.repeat. `repeats` may be longer than the rank of `x`; the additional leading entries
+// create new leading axes.
 ValueId repeat(FusionBuilder& b, ValueId x, const std::vector<int64_t>& repeats);
 
 // --- new tensors and indexing (ir/composite/creation_and_indexing.cpp) ---------------------------
@@ -131,7 +134,7 @@ struct Sorted {
   ValueId values;
   ValueId indices;  // i64
 };
-// torch.sort. The sort is always stable, and NaN is above every number.
+// torch.sort. The sort is always stable, and NaN counts as greater than every number.
 Sorted sort(FusionBuilder& b, ValueId x, int64_t axis = -1, bool descending = false);
 // torch.topk. The result is sorted, and equal values are in the order of their indices.
 Sorted topk(FusionBuilder& b, ValueId x, int64_t k, int64_t axis = -1, bool largest = true);
@@ -141,8 +144,8 @@ Sorted topk(FusionBuilder& b, ValueId x, int64_t k, int64_t axis = -1, bool larg
 // consists of the row-major index of the element in the unsharded tensor, and of `offset`. The
 // random bits, and the results of all functions except normal(), are therefore equal on every
 // backend and for every sharding. The results of normal() differ between backends, because log and
-// cos differ. Seed and offset are i64 scalars. A second tensor with the same seed needs another
-// offset.
+// cos differ. Seed and offset are i64 scalars. Two tensors with the same seed need different
+// offsets; otherwise they contain the same bits.
 
 struct Philox {
   ValueId seed;
@@ -151,17 +154,17 @@ struct Philox {
 // Returns i64 elements that contain word 0 (lower half) and word 1 (upper half) of the Philox
 // block.
 ValueId randomBits(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox);
-// Returns uniform numbers in [low, high). low and high are first rounded to `dtype`. A result is
-// low + u * (high - low). If high - low is infinite, it is u * high + (1 - u) * low. It is computed
-// in f64, limited to the largest number of `dtype` below high, and rounded once. u is a uniform
-// number in [0, 1) with as many bits as `dtype` has binary digits:
+// Returns uniform numbers in [low, high). low and high are first rounded to `dtype`. Each element
+// is low + u * (high - low), or u * high + (1 - u) * low if high - low is infinite. The element is
+// computed in f64, limited to the largest number of `dtype` below high, and rounded once. u is a
+// uniform number in [0, 1) with as many bits as `dtype` has binary digits:
 //   f32: (word 0 >> 8) * 2^-24      f64: (both words >> 11) * 2^-53
 //   f16: (word 0 >> 21) * 2^-11     bf16: (word 0 >> 24) * 2^-8
 ValueId uniform(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, double low = 0,
                 double high = 1, DType dtype = DType::F32);
 // Returns normal numbers mean + stddev * z with z = sqrt(-2 log u1) cos(2 pi u2) (Box and Muller
-// 1958). They are computed in f64 and rounded once. u1 = (word 0 + 1) * 2^-32 and u2 = word 1 *
-// 2^-32.
+// 1958). The numbers are computed in f64 and rounded once. u1 = (word 0 + 1) * 2^-32 and u2 = word
+// 1 * 2^-32.
 ValueId normal(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, double mean = 0,
                double stddev = 1, DType dtype = DType::F32);
 // Returns bools. An element is true if a uniform f32 number in [0, 1) is below p. p is first
@@ -212,8 +215,8 @@ ValueId dropoutBackward(FusionBuilder& b, ValueId dy, ValueId mask, double p = 0
 // Weight and bias are optional (kNoValue). They have the dtype of `x`. If `x` has a half type, they
 // may also be f32.
 
-// torch.softmax and torch.log_softmax: return e / sum(e) with e = exp(x - max) over one axis, and
-// the logarithm of this quotient.
+// torch.softmax: e / sum(e) with e = exp(x - max), where sum and max are taken over one axis.
+// torch.log_softmax: the logarithm of this quotient.
 ValueId softmax(FusionBuilder& b, ValueId x, int64_t axis = -1);
 ValueId logSoftmax(FusionBuilder& b, ValueId x, int64_t axis = -1);
 // Return the gradients of softmax and logSoftmax. y is the result of the forward.
@@ -221,7 +224,7 @@ ValueId softmaxBackward(FusionBuilder& b, ValueId dy, ValueId y, int64_t axis = 
 ValueId logSoftmaxBackward(FusionBuilder& b, ValueId dy, ValueId y, int64_t axis = -1);
 
 // torch.nn.functional.layer_norm over the last `dims` axes, with the biased variance. dims = 0
-// means as many axes as the weight has, or one axis without a weight.
+// means as many axes as the weight has, or one axis if there is no weight.
 ValueId layerNorm(FusionBuilder& b, ValueId x, ValueId weight = kNoValue, ValueId bias = kNoValue,
                   double eps = 1e-5, int64_t dims = 0);
 // torch.nn.functional.rms_norm. Without eps it uses the machine epsilon of the type of x, or of f32
@@ -307,8 +310,8 @@ struct AttentionOptions {
 //  - mask (kNoValue: none): a float mask is added to the scores. A bool mask is true for the scores
 //    that are used. The mask is broadcast to [..., l, s].
 //  - The result is 0 for a query that attends to no key.
-//  - Half types compute in f32 from the first op to the last, as PyTorch's math path does. Scores
-//    and probabilities are not rounded. If cuDNN computes the attention, it rounds more
+//  - If operands have a half type, all ops compute in f32, as in PyTorch's math path. Scores and
+//    probabilities are not rounded. If cuDNN computes the attention, it rounds more
 //    (host/device/attention.h).
 ValueId attention(FusionBuilder& b, ValueId q, ValueId k, ValueId v, ValueId mask = kNoValue,
                   const AttentionOptions& options = {});

@@ -73,8 +73,8 @@ ValueId arange(FusionBuilder& b, Scalar start, Scalar stop, Scalar step,
   Result result(b);
   const bool integers = isInteger(start) && isInteger(stop) && isInteger(step);
   const int64_t n = arangeCount(b, start, stop, step);
-  // As in PyTorch, the number of elements follows from the unconverted arguments. They are
-  // converted to integers before the multiplication.
+  // As in PyTorch, the number of elements follows from the unconverted arguments. If the numbers
+  // are computed in i64, start and step are converted to integers before the multiplication.
   const bool in_integers = integers || (dtype && !isFloat(*dtype));
   const DType computed = in_integers ? DType::I64 : DType::F64;
   Term value = composite::cast({&b, b.iota({Size(n)}, 0)}, computed);
@@ -194,7 +194,8 @@ Sorted topk(FusionBuilder& b, ValueId x, int64_t k, int64_t axis, bool largest) 
                                    b.where("topk"), along, b.typeOf(x), k));
   const ValueId order =
       b.apply("argsort", {x}, {{"axis", along}, {"descending", largest}, {"first", k}});
-  // If the extent is a number, argsort already returns exactly k indices.
+  // If the extent is a number, argsort has already returned exactly k indices, and no slice is
+  // needed.
   const Term first{&b, extent.isConstant() ? order : sliceAxis(b, order, along, Size(0), Size(k))};
   return {result(b.takeAlongAxis(x, first.id, along)), first.id};
 }

@@ -13,8 +13,8 @@ using composite::Term;
 
 // The operands of cross_entropy, and terms that the forward and the gradient share. is_class
 // selects the logit of the target class. It is computed by comparing the target with the index
-// along the class axis. This needs one pass over the logits, and also works if the class axis is
-// sharded.
+// along the class axis. The comparison needs one pass over the logits, and also works if the class
+// axis is sharded.
 struct Entropy {
   Term x;                 // the logits
   Term wide;              // the logits, widened (ir/composite/terms.h)
@@ -98,7 +98,8 @@ Entropy entropyOf(FusionBuilder& b, const char* op_name, ValueId logits, ValueId
 Term zero(FusionBuilder& b) { return composite::constant(b, 0.0); }
 
 // Returns the divisor of the mean loss, in the type in which the loss is computed:
-//  - classes: the number of targets that are not ignored, or the sum of their weights
+//  - class indices: the number of targets that are not ignored, or with class weights the sum of
+//    the weights of these targets
 //  - probabilities: the number of targets
 Term counted(const Entropy& e) {
   if (e.probable) {
@@ -148,9 +149,9 @@ Term lossesOf(const Entropy& e, const CrossEntropyOptions& options) {
   return composite::where(e.ignored, zero(b), loss);
 }
 
-// Returns the gradient with respect to the loss of each target. The result has an axis of extent 1
-// in place of the classes. If the gradient is the same for all targets, the result may instead have
-// no axes.
+// Returns the gradient of the final result with respect to the loss of each target. The result has
+// an axis of extent 1 in place of the classes. If the gradient is the same for all targets, the
+// result may instead have no axes.
 Term lossGrads(FusionBuilder& b, const char* op_name, const Entropy& e, ValueId dloss,
                const CrossEntropyOptions& options) {
   Term grad = composite::floatOperand(b, op_name, dloss);
@@ -175,8 +176,9 @@ Term lossGrads(FusionBuilder& b, const char* op_name, const Entropy& e, ValueId 
   return grad.rank() == 0 && e.x.rank() > 1 ? grad : composite::broadcast(grad, {e.axis});
 }
 
-// Returns the row of padding_idx, counted from the front. If the number of rows is symbolic, a
-// padding_idx beyond the last row is accepted. It has no effect, because no valid index equals it.
+// Returns padding_idx as a row index from 0; a negative padding_idx counts from the end. If the
+// number of rows is symbolic, a padding_idx beyond the last row is accepted. It has no effect,
+// because no valid index equals it.
 int64_t paddingRow(FusionBuilder& b, const Size& rows, int64_t index) {
   const std::string where = b.where("embedding_backward");
   if (!rows.isConstant()) {

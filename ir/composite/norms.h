@@ -6,8 +6,8 @@
 // ir/composite include this header.
 namespace heddle::composite {
 
-// Returns the last `dims` axes of `x`. dims = 0 means as many axes as `weight` has, or one axis
-// without a weight.
+// Returns the last `dims` axes of `x`. dims = 0 means as many axes as `weight` has, or one axis if
+// there is no weight.
 Axes lastAxes(FusionBuilder& b, std::string_view op_name, Term x, ValueId weight, int64_t dims);
 // Returns a weight or bias, widened by widen() (ir/composite/terms.h). The parameter must have
 // exactly the axes `axes` of `x`.
@@ -31,7 +31,7 @@ struct Normal {
   Term normal;    // (x - mean) * scale
   Term n;         // number of elements that each mean averages
 };
-// Normalizes `wide` over `axes`. `wide` has the result type of widen().
+// Normalizes `wide` over `axes`. `wide` must be a result of widen().
 Normal normalOf(Term wide, const Axes& axes, double eps, bool keepdim = true);
 
 // Returns the machine epsilon of the type in which heddle computes with `dtype`. For half types

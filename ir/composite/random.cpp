@@ -21,7 +21,7 @@ Term shiftedRight(Term bits, int64_t places) {
   return composite::call("bitwise_right_shift", {bits, integer(*bits.b, places)});
 }
 
-// Returns the low `count` bits.
+// Returns the lowest `count` bits of `bits`.
 Term lowBits(Term bits, int count) {
   return composite::call("bitwise_and", {bits, integer(*bits.b, (int64_t{1} << count) - 1)});
 }
@@ -77,7 +77,7 @@ double numberBelow(DType dtype, double value) {
   return toDouble(loadElement(&bits, dtype, 0));
 }
 
-// Returns low + u * (high - low). It avoids an overflow if high - low is infinite.
+// Returns low + u * (high - low). The function uses a second formula if high - low is infinite.
 Term between(Term u, double low, double high) {
   if (std::isfinite(high - low)) return u * (high - low) + low;
   return u * high + (1.0 - u) * low;

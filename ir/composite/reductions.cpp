@@ -13,7 +13,7 @@ using composite::Result;
 using composite::Term;
 
 struct Moments {
-  Term mean;  // in the type widen() gives (ir/composite/terms.h)
+  Term mean;  // in the type that widen() gives (ir/composite/terms.h)
   Term m2;    // sum of squared differences from the mean
   Term n;     // number of elements per mean
 };
@@ -65,8 +65,8 @@ ValueId extremePlace(FusionBuilder& b, const char* op_name, const char* reductio
                                    b.typeOf(value), along));
   const Term extreme{&b, b.reduce(reduction, x.id, {along}, true)};
   Term hit = composite::call("eq", {x, extreme});
-  // If an element is NaN, the extreme is NaN, which equals no element. The elements that are NaN
-  // count as extremes then.
+  // If an element is NaN, the extreme is NaN too. NaN equals no element, so `hit` must also contain
+  // the elements that are NaN.
   if (isFloat(x.dtype())) {
     hit = composite::call("logical_or", {hit, composite::call("isnan", x)});
   }

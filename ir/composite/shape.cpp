@@ -22,7 +22,8 @@ Size clampedBound(const Size& bound, const Size& extent) {
 }
 
 // Extends `value` to `total` elements along `axis`. The elements of `value` start at index
-// `offset`. The other elements are arbitrary, because the caller does not use them.
+// `offset`. The elements before and after those of `value` are arbitrary, because the caller does
+// not use them.
 Term indexed(Term value, int64_t axis, const Size& offset, const Size& total) {
   FusionBuilder& b = *value.b;
   const auto at = static_cast<size_t>(axis);
@@ -155,8 +156,9 @@ ValueId select(FusionBuilder& b, ValueId x, int64_t axis, int64_t index) {
   return result(b.reshape(one, composite::without(sizes, along)));
 }
 
-// Extends each tensor to the full extent of the axis. The index along the axis then selects the
-// tensor, from the last tensor to the first.
+// Extends each tensor to the full extent of the axis. For each element, nested `where` ops then
+// select one of the extended tensors by the index along the axis. The innermost `where` is appended
+// first, so the loop runs from the last tensor to the first.
 ValueId cat(FusionBuilder& b, const std::vector<ValueId>& values, int64_t axis) {
   Result result(b);
   const std::vector<Term> terms = joinable(b, "cat", values, axis);
@@ -221,7 +223,7 @@ ValueId repeat(FusionBuilder& b, ValueId x, const std::vector<int64_t>& repeats)
   HEDDLE_USER_CHECK(repeats.size() >= rank, "{}: {} has {} axes, got {} repeats", b.where("repeat"),
                     b.typeOf(x), rank, repeats.size());
   const Term wide = composite::broadcast({&b, x}, firstAxes(repeats.size() - rank));
-  Axes added;  // one broadcast axis before each repeated axis
+  Axes added;  // one broadcast axis before each axis that is repeated
   std::vector<Size> expanded;
   std::vector<Size> sizes;
   for (size_t i = 0; i < repeats.size(); ++i) {

@@ -8,8 +8,8 @@
 #include "ir/graph/builder.h"
 
 // Helpers for the sources of ir/composite, which write composite ops (ir/composite/composite.h) as
-// formulas. A Term is a value in a formula. Other functions check operands. Only the sources of
-// ir/composite include this header.
+// formulas. A Term is a value in a formula. The functions at the end of this header check operands.
+// Only the sources of ir/composite include this header.
 namespace heddle::composite {
 
 // A value of the fusion under construction. The operators and functions below append ops to the
@@ -55,8 +55,8 @@ Term mean(Term a, const Axes& axes, bool keepdim = true);
 // Returns a size as an i64 scalar.
 Term sizeScalar(FusionBuilder& b, const Size& size);
 
-// Returns an i64 tensor. For each element of a tensor with these `sizes`, it contains the index of
-// the element along `axis`. All other axes of the result are broadcast axes.
+// Returns an i64 tensor. Along `axis`, its elements are 0, 1, 2, ...: the indices of the elements
+// of a tensor with these `sizes`. All other axes of the result are broadcast axes.
 Term positions(FusionBuilder& b, const std::vector<Size>& sizes, int64_t axis);
 
 // A composite with operands of a half type (f16, bf16) computes in f32 and rounds once, at the end.
@@ -85,8 +85,8 @@ class Result {
 // Checks that the operand has a float type other than f8.
 Term floatOperand(FusionBuilder& b, std::string_view op_name, ValueId id);
 void refuseFloat8(FusionBuilder& b, std::string_view op_name, ValueId id);
-// Return axes counted from the front. axesOf() also sorts them, and takes an empty list as all
-// axes. An axis out of range or listed twice throws UserError.
+// Convert negative axes, which count from the end, to indices from 0. axesOf() also sorts the axes,
+// and takes an empty list as all axes. An axis out of range or listed twice throws UserError.
 Axes axesOf(FusionBuilder& b, std::string_view op_name, Term x, Axes axes);
 int64_t axisOf(FusionBuilder& b, std::string_view op_name, Term x, int64_t axis);
 // Returns the axis as a list. For a tensor without axes, the axes 0 and -1 are valid, as in
@@ -98,7 +98,7 @@ void sameShape(FusionBuilder& b, std::string_view op_name, Term x, Term y);
 // are numbers.
 void broadcastable(FusionBuilder& b, std::string_view op_name, Term x, Term y);
 // Adds a guard, which checks in every run that `holds` equals `value`. If `holds` is a number, the
-// function does nothing, and the caller must compare. `says` is the text of the error; it names the
+// function does nothing, and the caller must compare. `says` is the message of the error, with the
 // op, the operand and the condition.
 void guardSize(FusionBuilder& b, const Size& holds, int64_t value, std::string says);
 // Checks that an extent is even. If the extent is symbolic, a guard checks it in every run.

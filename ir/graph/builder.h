@@ -22,8 +22,9 @@ struct ProductOptions {
 //
 // Errors:  every call checks arity, attributes, dtypes and shapes. It throws UserError with the op
 //          and the operands. If line() was called, the error also contains the source line.
-// Names:   name() names the next result. Other tensors are called T0, T1, ..., and other scalars
-//          S0, S1, ...; the number is the index of the value among all values.
+// Names:   name() names the next result. A result without a name gets a default name: T0, T1, ...
+//          for tensors, S0, S1, ... for scalars. The number is the index of the value among all
+//          values.
 // Threads: not thread-safe. One builder builds one Fusion.
 //
 //   FusionBuilder b("relu_sum");
@@ -43,27 +44,28 @@ class FusionBuilder {
   FusionBuilder& name(std::string value_name);  // sets the name of the result of the next op
   FusionBuilder& line(int source_line);         // sets the line of all later values and errors
   // Returns the name that the last call of name() set and that no op has used yet, or "". Then
-  // forgets the name. A composite op calls this before its first op, because the name is meant for
-  // its result.
+  // forgets the name. A composite op (ir/composite/composite.h) appends several ops. It calls this
+  // function before it appends the first of them, because the name is meant for the result of the
+  // last one.
   std::string takePendingName() { return std::exchange(pending_name_, ""); }
   void rename(ValueId value, std::string value_name);
-  // Reserves a name for a later call of name(). No value gets this name by default.
+  // Reserves a name: the builder never uses it as a default name.
   void keepFree(std::string value_name) { kept_.insert(std::move(value_name)); }
 
   ValueId constant(Scalar value);
   ValueId sizeOf(ValueId tensor, int64_t axis);
   // Appends an elementwise op.
-  //  - Operands of different rank or with broadcast axes are broadcast as in PyTorch.
+  //  - Operands of different rank, or with axes of extent 1, are broadcast as in PyTorch.
   //  - If all operands are scalars, the result is a scalar.
-  //  - A 0-d tensor does not widen the type of tensors with axes that have the same category (bool,
-  //    integer or float). It is first cast to their type.
-  //  - An i64 or i32 tensor beside an f16 or bf16 tensor is first cast to f16 or bf16, except in
-  //    `where`.
+  //  - If a 0-d tensor and a tensor with axes have types of the same category (bool, integer or
+  //    float), the type of the tensor with axes counts. A wider 0-d tensor is first cast to it.
+  //  - If the common type of the operands is f16 or bf16, i64 and i32 tensors are first cast to
+  //    this type, except in `where`.
   ValueId pointwise(std::string_view op_name, std::vector<ValueId> operands);
   ValueId cast(ValueId value, DType dtype);
   // Appends a reduction. Negative axes count from the end, and an empty list means all axes. If
-  // `keepdim` is true, the result has broadcast axes in place of the reduced axes. Otherwise it
-  // lacks these axes.
+  // `keepdim` is true, the result has a broadcast axis (extent 1) in place of each reduced axis.
+  // Otherwise the result lacks the reduced axes.
   ValueId reduce(std::string_view op_name, ValueId value, std::vector<int64_t> axes = {},
                  bool keepdim = false);
   // Inserts broadcast axes of extent 1. `output_axes` are their indices in the result.
@@ -71,10 +73,11 @@ class FusionBuilder {
   // Stretches axes of extent 1 to `sizes` and adds new axes in front. The size -1 keeps the extent
   // of an axis.
   ValueId expand(ValueId value, std::vector<Size> sizes);
-  // Regroups the elements in row-major order. One size may be -1 and follows from the others.
-  // `gather_uneven` matters only if the reshape splits a sharded axis unevenly, that is, if the
-  // number of devices does not divide the outermost new axis. true: heddle gathers the axis before
-  // the reshape. false: compiling the fusion throws UserError.
+  // Gives the elements a new shape and keeps their row-major order. One size may be -1; its value
+  // follows from the remaining sizes. `gather_uneven` matters only if the reshape splits a sharded
+  // axis into several axes, and the number of devices does not divide the outermost of these. true:
+  // heddle gathers the sharded axis before the reshape, so that every device holds all of its
+  // elements. false: compiling the fusion throws UserError.
   ValueId reshape(ValueId value, std::vector<Size> sizes, bool gather_uneven = false);
   // Axis i of the result is axis axes[i] of `value`.
   ValueId permute(ValueId value, std::vector<int64_t> axes);
@@ -82,8 +85,8 @@ class FusionBuilder {
   // `steps` is empty, every step is 1.
   ValueId slice(ValueId value, std::vector<Size> starts, std::vector<Size> stops,
                 std::vector<int64_t> steps = {});
-  // Create tensors. full() stores `scalar` in every element. iota() stores in each element (i64)
-  // its index along `axis` in the unsharded tensor.
+  // Create tensors. full() stores `scalar` in every element. The elements of iota() are i64. Each
+  // element is its own index along `axis` in the unsharded tensor.
   ValueId full(ValueId scalar, std::vector<Size> sizes, DType dtype);
   ValueId iota(std::vector<Size> sizes, int64_t axis);
   // Rules of the ops from flip() to scatterAdd() below:
@@ -103,42 +106,44 @@ class FusionBuilder {
   ValueId take(ValueId value, ValueId index, int64_t axis);
   // Computes PyTorch's gather. `index` has the rank of `value`, and the result has the shape of
   // `index`. Along axes other than `axis`, `index` may be smaller than `value` if both extents are
-  // numbers. The op then reads only the first elements of `value` along this axis.
+  // numbers. Along an axis where `index` is smaller, the op reads only the first elements of
+  // `value`.
   ValueId takeAlongAxis(ValueId value, ValueId index, int64_t axis);
-  // Returns the running sum along the axis. Each sum includes the element itself. Integers and
-  // bools give i64.
+  // Returns the running sum along the axis. Each sum includes the element itself. For integers and
+  // bools the result is i64.
   ValueId cumsum(ValueId value, int64_t axis);
-  // Returns the indices that sort each line along the axis. The sort is stable, and NaN is above
-  // every number. If `first` is set, each line of the result has only the first `first` indices, or
-  // all indices if the line has fewer elements.
+  // Returns the indices that sort each line along the axis. The sort is stable, and NaN counts as
+  // greater than every number. If `first` is set, the result contains only the first `first`
+  // indices of each line. If a line has fewer elements, the result contains all its indices.
   ValueId argsort(ValueId value, int64_t axis = -1, bool descending = false,
                   std::optional<int64_t> first = {});
   // Return a copy of `value` in which source[i] is stored (scatter) or added (scatterAdd) at
   // index[i] along `axis`.
-  //  - `index` may be smaller than `source` if the extents are numbers. The op then reads only the
-  //    first elements of `source` along this axis.
+  //  - `index` may be smaller than `source` if the extents are numbers. Along an axis where `index`
+  //    is smaller, the op reads only the first elements of `source`.
   //  - Along axes other than `axis`, `index` may be smaller than `value` if the extents are
-  //    numbers. The other elements of `value` are then unchanged.
+  //    numbers. Elements of `value` beyond the extent of `index` are unchanged.
   //  - With `stretch`, an axis of `index` with extent 1 is stretched to the extent of `source`, as
-  //    in PyTorch's index_add. The other rules about smaller extents then do not apply.
+  //    in PyTorch's index_add. The two rules above about smaller extents then do not apply.
   //  - If several elements have the same index, scatter() keeps the last one in row-major order.
   //    scatterAdd() adds them in row-major order to the element of `value`.
   //  - An index out of range stores nothing.
   ValueId scatter(ValueId value, ValueId index, ValueId source, int64_t axis, bool stretch = false);
   ValueId scatterAdd(ValueId value, ValueId index, ValueId source, int64_t axis,
                      bool stretch = false);
-  // Computes PyTorch's matmul. Batch axes are broadcast from the right. An `a` with one axis counts
-  // as a row, and a `b` with one axis counts as a column. The result then lacks this axis. The
-  // operands must have the same dtype, or both must have f8 types. matmul accumulates in f32 or
-  // wider, applies the activation, and rounds once. The result has the dtype of the operands, or
-  // ProductOptions::dtype for f8 operands.
+  // Computes PyTorch's matmul. Batch axes are broadcast from the right. If `a` has one axis, it
+  // counts as a matrix of one row, and the result has no row axis. If `b` has one axis, it counts
+  // as a matrix of one column, and the result has no column axis. The operands must have the same
+  // dtype, or both must have f8 types. matmul accumulates in f32 or wider, applies the activation,
+  // and rounds once. The result has the dtype of the operands, or ProductOptions::dtype for f8
+  // operands.
   ValueId matmul(ValueId a, ValueId b, const ProductOptions& options = {});
   // Computes PyTorch's linear: x[..., k] times the transposed w[n, k], plus bias[n]. A bias of one
-  // element is added for every n. If the weight is w[k], the result has no axis n, and a bias is an
-  // error. linear rounds once, like matmul.
+  // element is added to all elements. If the weight is w[k], the result has no axis n, and a bias
+  // is an error. linear rounds once, like matmul.
   ValueId linear(ValueId x, ValueId w, std::optional<ValueId> bias = std::nullopt,
                  const ProductOptions& options = {});
-  // Copies the values. The result may have another sharding or layout.
+  // Copies the values. The result may have a different sharding or layout than `value`.
   ValueId set(ValueId value);
 
   // Appends the op of the op table (ir/ops/op.h) with this name. `attrs` are the attributes of the
@@ -154,35 +159,39 @@ class FusionBuilder {
   //  - It uses a mesh axis twice.
   //  - It splits a broadcast axis, or an axis that a reduction kept with `keepdim`.
   //  - It declares an f8 tensor partial, or an integer or bool tensor partial with avg.
-  //  - Its stream split names an axis that the tensor lacks, or has no parts.
+  //  - Its stream split (Sharding::StreamSplit) names an axis that the tensor lacks, or its number
+  //    of parts is not positive.
   //  - The value already has a different sharding from an earlier call.
   void shard(ValueId value, Sharding sharding);
   // Sets the memory order that the user requires for a value.
   void strideOrder(ValueId value, AxisOrder order);
   void output(ValueId value);
 
-  // --- for composites (ir/composite/composite.h) -------------------------------------------
-  // Errors of these functions name `op_name`, the op that the caller wrote.
+  // --- for composites (ir/composite/composite.h) ------------------------------------------- If
+  // one of these functions throws UserError, the message names `op_name`, the op that the caller
+  // wrote.
 
   std::string where(std::string_view op_name) const;  // "add" or "add at line 7"
   std::string typeOf(ValueId id) const;               // "%x: f32[t, h]"
   // Returns the tensor of an operand. Throws UserError if the id is not a tensor of this fusion.
   const TensorView& tensorOf(std::string_view op_name, ValueId id) const;
-  // Returns the axis counted from the front. Throws UserError if it is out of range.
+  // Returns the axis as an index from 0; a negative `axis` counts from the end. Throws UserError if
+  // the axis is out of range.
   int64_t normalizeAxis(std::string_view op_name, int64_t axis, size_t rank) const;
-  // Returns the axes counted from the front and sorted. Throws UserError for a repeated axis. For
-  // rank 0, the axes 0 and -1 are valid, and the result is empty.
+  // Converts each axis like normalizeAxis(), and returns the axes in ascending order. Throws
+  // UserError for a repeated axis. For rank 0, the axes 0 and -1 are valid, and the result is
+  // empty.
   std::vector<int64_t> normalizeAxes(std::string_view op_name, std::vector<int64_t> axes,
                                      size_t rank) const;
   // Throws UserError if a size is a negative number.
   void checkSizes(std::string_view op_name, const std::vector<Size>& sizes) const;
-  // Requires that two axes of operands have equal extents. If both extents are numbers and differ,
-  // it throws UserError. If an extent is symbolic, it adds a guard (SizeGuard) that compares the
-  // extents in every run.
+  // Checks that axis a_axis of `a` and axis b_axis of `b` have equal extents. If both extents are
+  // numbers and differ, the function throws UserError. If an extent is symbolic, the function adds
+  // a guard (SizeGuard), which compares the extents in every run.
   void agree(std::string_view op_name, ValueId a, size_t a_axis, ValueId b, size_t b_axis);
 
   const Fusion& fusion() const { return fusion_; }
-  Fusion& mutableFusion() { return fusion_; }  // passes use it for meshes, guards and defaults
+  Fusion& mutableFusion() { return fusion_; }  // for meshes, guards, shardings, layouts
   Fusion build() &&;                           // throws UserError if there is no output
 
  private:
@@ -215,15 +224,16 @@ class FusionBuilder {
   const TensorView& indexOf(std::string_view op_name, ValueId id) const;
   // Throws UserError for an f8 tensor. Elementwise ops and reductions do not accept f8.
   void refuseFloat8(std::string_view op_name, ValueId id) const;
-  // Throws UserError if the operands from index `first` on mix an f8 type with another type.
+  // Considers the operands from index `first` on. Throws UserError if one of them has an f8 type
+  // and another one has a different type.
   void checkFloat8Operands(std::string_view op_name, const std::vector<ValueId>& operands,
                            int first) const;
   // Appends constants for the trailing operands that a call omitted.
   void addDefaults(const OpDef& op, std::vector<ValueId>& operands);
   ValueId applyStructural(const OpDef& op, const std::vector<ValueId>& operands,
                           const Attrs& attrs);
-  // Returns axis `axis` of the result of broadcasting the operands. Adds a guard if the extents can
-  // only be compared in a run.
+  // Broadcasts the operands, and returns the axis `axis` of the common shape. Adds a guard
+  // (SizeGuard) if the extents can only be compared in a run.
   IterDomain broadcastAxis(std::string_view op_name, const std::vector<ValueId>& tensors,
                            size_t axis);
 

@@ -92,7 +92,8 @@ ValueId FusionBuilder::withoutAxis(ValueId value, size_t axis) {
   return reshape(value, std::move(sizes));
 }
 
-// Returns a batch axis of the result. Batch axes are broadcast, and an operand may lack the axis.
+// Returns a batch axis of the result. `from_right` is its distance from the last axis of `a` and
+// `b`. An operand may lack the axis, or be broadcast along it.
 IterDomain FusionBuilder::batchAxis(ValueId a, ValueId b, size_t from_right) {
   const size_t a_rank = fusion_.tensor(a).rank();
   const size_t b_rank = fusion_.tensor(b).rank();

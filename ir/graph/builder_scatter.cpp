@@ -16,9 +16,9 @@ bool areNumbers(const Size& a, const Size& b) { return a.isConstant() && b.isCon
 
 }  // namespace
 
-// Slices `value` to the sizes of the index, because the ops read no other elements. Along
-// `whole_axis` (-1: none) all elements are kept. If one of two sizes is symbolic, the sizes must be
-// equal.
+// Slices `value` to the sizes of `index`, because take_along_axis and scatter read no elements
+// beyond them. Along `whole_axis` (-1: none) the function keeps all elements. If an extent of
+// `value` or `index` is symbolic, both extents must be equal.
 ValueId FusionBuilder::cutToIndex(std::string_view op_name, ValueId value, ValueId index,
                                   int64_t whole_axis) {
   const std::vector<Size> sizes = fusion_.tensor(value).sizes();
@@ -123,7 +123,7 @@ ValueId FusionBuilder::scatterBy(std::string_view op_name, ValueId value, ValueI
 
 // Slices `source` to the sizes of `index`. Then pads source and index to the sizes of `value` along
 // all axes except `axis`. The index is padded with -1, because an element with index -1 is not
-// stored. With `stretch`, it only checks the sizes.
+// stored. With `stretch`, the function only checks the sizes.
 void FusionBuilder::fitScatter(std::string_view op_name, ValueId value, ValueId& index,
                                ValueId& source, int64_t axis, bool stretch) {
   if (!stretch) {

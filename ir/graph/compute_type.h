@@ -10,9 +10,9 @@ namespace heddle {
 // output.
 DType computeTypeOf(const Fusion& fusion, const Expression& expr);
 
-// Returns whether the expression raises a tensor to a power that is a host scalar. For floats,
-// heddle then computes the powers 0.5 and -0.5 as sqrt and rsqrt, as PyTorch does. pow() would give
-// other results for -0.0 and -inf.
+// Returns whether the expression raises a tensor to a power that is a scalar in host memory. For
+// floats, heddle then computes the powers 0.5 and -0.5 as sqrt and rsqrt, as PyTorch does. For the
+// bases -0.0 and -inf, the results of pow() would differ from PyTorch's.
 bool isPowByNumber(const Fusion& fusion, const Expression& expr);
 
 }  // namespace heddle

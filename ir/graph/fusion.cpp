@@ -104,8 +104,8 @@ bool sameValue(const Value& x, const Value& y) {
          x.user_sharding == y.user_sharding && sameScalar(x.default_value, y.default_value);
 }
 
-// Returns whether two lists of ids refer to equal values. Values of two fusions are compared by
-// name, because names are unique in a fusion.
+// Returns whether two lists of ids refer to equal values. Ids may differ between two equal fusions,
+// so the function compares the values. Their names are unique in a fusion.
 bool sameIds(const Fusion& a, const std::vector<ValueId>& x, const Fusion& b,
              const std::vector<ValueId>& y) {
   return std::equal(x.begin(), x.end(), y.begin(), y.end(),

@@ -46,11 +46,11 @@ struct Expression {
   bool operator==(const Expression&) const = default;
 
   const Attr* find(std::string_view name) const;
-  // Returns the attribute. Throws InternalError if it is absent or has another type. FusionBuilder
-  // checks attributes, so this error is a bug in heddle.
+  // Returns the attribute. Throws InternalError if it is absent or has a type other than T.
+  // FusionBuilder checks attributes, so this error is a bug in heddle.
   template <class T>
   const T& attr(std::string_view name) const;
-  // Returns the attribute "axis", counted from the front. Throws InternalError if it is absent.
+  // Returns the attribute "axis", which is never negative. Throws InternalError if it is absent.
   size_t axis() const { return static_cast<size_t>(attr<int64_t>("axis")); }
 };
 
@@ -86,15 +86,17 @@ class Fusion {
   const TensorView& tensor(ValueId id) const { return value(id).tensor; }
   std::optional<ValueId> find(std::string_view name) const;
 
-  // Passes call setSharding() and layout(). A pass may change the sharding and the layout of a
-  // value, but not its dtype or domain.
+  // The sharding and the layout of a value may change after FusionBuilder has created it. Its dtype
+  // and its domain never change.
   void setSharding(ValueId id, std::optional<Sharding> sharding);
   Layout& layout(ValueId id) { return values_.at(id).tensor.layout; }
 
   // Returns, for each value, the expressions that read it, in execution order.
   IdVector<ValueId, std::vector<ExprId>> users() const;
 
-  // Only FusionBuilder calls these functions. They check nothing.
+  // FusionBuilder calls these functions; other code should use FusionBuilder. Only mutableValue()
+  // has two more callers: the parser (ir/text/parse_fusion.cpp) and FusionRewriter
+  // (ir/graph/rewrite.h). The functions check nothing.
   ValueId appendValue(Value value);
   ExprId appendExpr(Expression expr);
   void appendInput(ValueId id) { inputs_.push_back(id); }
@@ -114,14 +116,14 @@ class Fusion {
   template <class T>
   void annotate(const std::string& key, T fact, Remap<T> remap = nullptr);
   template <class T>
-  std::optional<T> annotation(const std::string& key) const;  // nullopt: absent or of another type
+  std::optional<T> annotation(const std::string& key) const;  // nullopt: absent, or not of type T
   void dropAnnotation(const std::string& key) { annotations_.erase(key); }
 
   // Copies the annotations of `from`. A pass that rebuilds a fusion calls this. Annotations with a
   // `remap` function are remapped or dropped. All other annotations are copied unchanged.
   void inheritAnnotations(const Fusion& from, const IdMap& map);
 
-  // Returns the keys of annotations that contain the id of a value that does not exist.
+  // Returns the keys of annotations whose facts contain ids of values that do not exist.
   std::vector<std::string> staleAnnotations() const;
 
  private:
@@ -144,7 +146,7 @@ class Fusion {
 bool sameGraph(const Fusion& a, const Fusion& b);
 
 // Returns the values of the symbols of a fusion for a run. The value of a symbol comes from the
-// sizes of the inputs, or from the size defaults if no input determines it. `inputs` has the
+// sizes of the inputs. If no input determines it, it comes from size_defaults. `inputs` has the
 // unsharded sizes of each input of the fusion; the entries of scalars are ignored. Throws UserError
 // in these cases:
 //  - The number of inputs, or the number of axes of an input, is wrong.

@@ -24,7 +24,7 @@ std::string printShape(const TensorView& tensor);
 // Returns sharding and layout, each after a space, or "" if the tensor has neither. If
 // `user_sharding` is false, the text marks the sharding as `inferred`, that is, set by a pass.
 std::string printSuffix(const TensorView& tensor, bool user_sharding, const Meshes& meshes);
-// Returns printShape() followed by printSuffix(), with the sharding as one that the user wrote.
+// Returns printShape() followed by printSuffix() with user_sharding = true.
 std::string printTensorType(const TensorView& tensor, const Meshes& meshes);
 
 }  // namespace heddle

@@ -36,7 +36,7 @@ ValueId rounded(FusionBuilder& b, ValueId id, DType dtype) {
 
 // The ways in which an op uses a scalar operand if its tensors are integers.
 enum class ScalarUse : uint8_t {
-  Wraps,   // the op wraps, so the scalar may wrap with the result
+  Wraps,   // the result wraps, so the scalar may wrap too without changing the result
   Number,  // the op compares with, divides by, shifts by or selects the exact value
   Lower,   // the scalar is a lower bound
   Upper,   // the scalar is an upper bound

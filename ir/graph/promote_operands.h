@@ -7,9 +7,9 @@
 
 namespace heddle {
 
-// PyTorch computes some elementwise ops with other operand types than heddle's type promotion
-// gives. These functions insert conversions that make the results equal. Only FusionBuilder calls
-// them.
+// For some elementwise ops, PyTorch converts operands to other types than the general promotion
+// rules (promoteOperands() in ir/ops/op.h) give. These functions insert the same conversions. Only
+// FusionBuilder calls them.
 
 // Converts float scalars to integers if all tensors are integers, so that the scalars do not turn
 // the tensors into floats. The function converts the parameters of threshold and the value of
@@ -23,12 +23,12 @@ void fitParameters(FusionBuilder& b, const OpDef& def, std::vector<ValueId>& ope
 //    cast and where are exceptions.
 //  - A scalar that is compared with a tensor of a half type is rounded to the half type.
 //  - Some ops on u8, i8 and i32 need the exact value of a scalar: they compare with it, divide or
-//    shift by it, or select it. A literal that the type cannot represent throws UserError. A scalar
-//    that is not a literal first wraps to the type.
-//  - In sums, products and bit operations on these types, a scalar is not converted, because the
-//    result wraps.
-//  - A literal bound of clamp, maximum and similar ops may be outside of these types if the bound
-//    then has no effect. Otherwise it throws UserError.
+//    shift by it, or select it. A literal that `promoted` cannot represent throws UserError. A
+//    scalar that is not a literal is cast to `promoted`, which wraps.
+//  - In sums, products and bit operations on u8, i8 and i32, a scalar is not converted, because the
+//    result wraps in any case.
+//  - In clamp, maximum and similar ops on u8, i8 and i32, a literal bound may be outside the range
+//    of the type if it then has no effect. A literal bound with an effect throws UserError.
 void fitOperands(FusionBuilder& b, const OpDef& def, std::vector<ValueId>& operands,
                  DType promoted);
 

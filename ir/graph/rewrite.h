@@ -10,8 +10,8 @@
 namespace heddle {
 
 // Rebuilds a Fusion with FusionBuilder, expression by expression. A pass can omit expressions,
-// insert new expressions, or let an expression read another value. A copied value keeps its name,
-// line, sharding, layout and Value::user_sharding.
+// insert new expressions, or let an expression read a different value. A copied value keeps its
+// name, line, sharding, layout and Value::user_sharding.
 //
 // "Old" values and expressions are in the original fusion, "new" ones in the fusion that is built.
 // If a new value *replaces* an old value, copied expressions that read the old value read the new
@@ -33,7 +33,7 @@ class FusionRewriter {
   // Copies an expression. The copy reads the values that replace the old operands, and its result
   // replaces the old result.
   ValueId copy(ExprId old);
-  // Copies an expression like copy(), but the copy reads `operands` (new ids).
+  // Copies an expression like copy(), but the copy reads the new values `operands`.
   ValueId copyOn(ExprId old, std::vector<ValueId> operands);
   // Copies an expression like copyOn(), but the result replaces no value. The result has the name
   // `name`, and no sharding or layout.
@@ -46,8 +46,8 @@ class FusionRewriter {
   // the name, sharding, layout and line of `old`.
   ValueId setAs(ValueId value, ValueId old);
 
-  // Returns the builder, which can append other new values. These values have no sharding or
-  // layout.
+  // Returns the builder, with which a pass can append more new values. These values have no
+  // sharding or layout.
   FusionBuilder& builder() { return builder_; }
   // Lets the new value `now` replace `old`, and copies sharding, layout and line of `old` to `now`.
   // Requires that both have the same name. Throws InternalError if their types differ.
@@ -67,8 +67,9 @@ class FusionRewriter {
 
   // Returns the new fusion, with all outputs, guards, defaults and annotations of the old one.
   Fusion finish() &&;
-  // Returns the new fusion as a part of the old one. Its outputs are the values given to output().
-  // It has no guards, defaults or annotations, because these belong to the full fusion.
+  // Returns the new fusion as one part of the old one. Its outputs are the values for which
+  // output() was called. It has no guards, defaults or annotations, because these belong to the
+  // full fusion.
   Fusion finishPart() &&;
 
  private:

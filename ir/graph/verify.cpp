@@ -87,8 +87,8 @@ class Verifier {
     }
   }
 
-  // Checks that each value is exactly one input, or the output of exactly one expression to which
-  // Value::definition refers.
+  // Checks that each value is defined exactly once: it is an input of the fusion, or the output of
+  // the expression Value::definition.
   void definitions() const {
     IdVector<ValueId, int> defined(fusion_.values().size(), 0);
     for (ValueId id : fusion_.inputs()) {
@@ -203,8 +203,8 @@ class Verifier {
 
   // --- types -------------------------------------------------------------------------------------
 
-  // If an operand is a literal, appends the same literal to `builder`, because the rules of ops
-  // depend on its value. Returns nullopt if the operand is not a literal.
+  // If an operand is a literal, appends the same literal to `builder`, because the rules of an op
+  // may depend on the value of a literal. Returns nullopt for any other operand.
   std::optional<ValueId> literalAgain(FusionBuilder& builder, const Value& operand) const {
     if (operand.definition == kNoExpr) return std::nullopt;
     const Expression& definition = fusion_.expr(operand.definition);

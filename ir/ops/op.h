@@ -15,18 +15,18 @@
 namespace heddle {
 
 // The structure of an op. Code that depends on the structure switches over the kind without a
-// default case. If a new kind is added, the build therefore fails wherever the case for it is
-// missing. A new pointwise or reduction op needs no new kind, only a row of the op table.
+// default case. The build therefore fails at each switch that lacks a case for a new kind. A new
+// pointwise or reduction op needs no new kind, only a row of the op table.
 enum class OpKind : uint8_t {
   Constant,   // a scalar literal: attribute `value`
   SizeOf,     // an i64 scalar: the unsharded extent of axis `axis` of the operand
   Pointwise,  // computes each element from the operands' elements at its index; includes casts
   Reduction,  // reduces the axes in attribute `axes`
-  Broadcast,  // inserts broadcast axes at the positions `axes` of the output
+  Broadcast,  // inserts broadcast axes (extent 1); `axes` are their indices in the output
   Expand,     // stretches broadcast axes to `sizes`
   Reshape,    // regroups the elements in row-major order to `sizes`
   Permute,    // output axis i is input axis `axes`[i]
-  Slice,      // selects elements `starts`, `starts` + `steps`, ... before `stops` along each axis
+  Slice,      // selects elements start, start + step, ... before stop along each axis
   Full,       // a new tensor of `sizes` with a scalar in every element
   Iota,       // a new i64 tensor of `sizes`: the unsharded index of each element along `axis`
   Index,      // elements of operand 0 at computed indices: flip, pad, take, take_along_axis
@@ -34,7 +34,7 @@ enum class OpKind : uint8_t {
   Scan,       // computes each line along `axis` separately: cumsum, argsort
   Scatter,  // a copy of operand 0 in which elements of operand 2 are stored or added along `axis`,
             // at the indices in operand 1
-  Set,      // the same values; the output may have another sharding or layout
+  Set,      // the same values; sharding or layout of the output may differ
 };
 
 // The rule that determines the dtype of the result.
@@ -83,11 +83,11 @@ struct OpDef {
   int bool_operands = 0;
   bool takes_bools = true;  // false: bool operands are an error, as in PyTorch
   int64_t (*on_bools)(const int64_t*) = nullptr;
-  // The reference function for f32 operands. An op needs it if a small rounding difference of an
-  // intermediate result can change its result a lot, as in trunc(a / b). For other ops the
-  // reference computes in double and rounds the result to f32.
+  // The reference function for f32 operands. An op needs this function if a small rounding
+  // difference in an intermediate value can change the final result a lot, as in trunc(a / b).
+  // Without this function, the reference computes in double and rounds the result to f32.
   float (*on_singles)(const float*) = nullptr;
-  // Default values of the trailing operands, which a call may omit.
+  // A call may omit trailing operands. These are their default values.
   std::span<const Scalar> defaults = {};
   // A note for docs/ops.md. It states what the name of the op does not say, and how the op differs
   // from PyTorch's op.
@@ -112,8 +112,8 @@ const OpDef& op(std::string_view name);
 //  - min:      inf for floats, the highest value for integers
 Scalar identityOf(ReduceOp op, DType dtype);
 
-// Returns the type in which heddle computes with values of `dtype`: f32 for floats up to f32, i64
-// for integers, and `dtype` itself for bool and f64.
+// Returns the type in which heddle computes with values of `dtype`: f32 for all float types except
+// f64, i64 for integers, and `dtype` itself for bool and f64.
 DType computeType(DType dtype);
 
 // Returns the dtype of the result of a pointwise op whose operands have the common type `promoted`.
@@ -126,10 +126,11 @@ DType resultType(const OpDef& op, DType promoted);
 DType operandType(const OpDef& op, DType result, DType promoted);
 
 // Returns the common type of operands by PyTorch's rules. The kinds of operands are, in this order:
-// tensors with axes, 0-d tensors, host scalars. The category of a type is bool, integer or float,
-// in ascending order. Operands of one kind affect the result only if their category is higher than
-// the category of all earlier kinds. A float scalar that affects the type gives f32. If all
-// operands are scalars, the result is their promote() type (ir/base/dtype.h).
+// tensors with axes, 0-d tensors, scalars in host memory. The category of a type is bool, integer
+// or float, in ascending order. Operands of one kind affect the common type only if their category
+// is higher than the categories of all operands of earlier kinds. If a float scalar affects the
+// common type, the common type is f32. If all operands are scalars, the result is their promote()
+// type (ir/base/dtype.h).
 enum class OperandKind : uint8_t { Tensor, ZeroDim, Scalar };
 struct OperandType {
   DType dtype;

@@ -6,10 +6,10 @@
 
 #include "ir/ops/op.h"
 
-// The rows of the op table. Each family of ops has one file, rows_<family>.cpp. A new pointwise or
-// reduction op needs a row in one of these files, and reference results from PyTorch for its test.
-// If the runtime headers of kernels (codegen/runtime) lack its math function, add the function
-// there.
+// The rows of the op table. Each family of ops has one file, rows_<family>.cpp. To add a pointwise
+// or reduction op, add a row to one of these files, and reference results from PyTorch for the test
+// of the op. If the runtime headers of kernels (codegen/runtime) lack the math function of the op,
+// add the function there.
 namespace heddle::op_rows {
 
 std::span<const OpDef> structuralOps();
@@ -38,13 +38,14 @@ using I = const int64_t*;
 using OnFloats = double (*)(D);
 using OnInts = int64_t (*)(I);
 
-// A row of a pointwise op. Its member functions set the fields that few rows need.
+// A row of a pointwise op. Its member functions set the fields that only few rows need, and return
+// the row.
 struct Row : OpDef {
   Row(std::string_view row_name, int operands, R rule, std::string_view kernel_text,
       OnFloats floats, OnInts ints = nullptr)
       : OpDef{row_name, K::Pointwise, operands, rule, kernel_text, floats, ints} {}
 
-  // Returns a unary op that converts its operand to a float type.
+  // Returns the row of a unary op that converts its operand to a float type.
   static Row real(std::string_view row_name, std::string_view kernel_text, OnFloats floats) {
     return {row_name, 1, R::PromoteFloat, kernel_text, floats};
   }

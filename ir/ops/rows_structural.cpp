@@ -1,5 +1,5 @@
-// Ops that are not pointwise: constants, new tensors, changes of shape, moves of elements, and
-// library calls.
+// All ops except pointwise ops and reductions: constants, new tensors, changes of shape, moves of
+// elements, and matrix products.
 #include "ir/ops/rows.h"
 
 namespace heddle::op_rows {

@@ -1,4 +1,5 @@
-// Pointwise ops with one tensor operand. The other operands of some of these ops are parameters.
+// Pointwise ops with one tensor operand. Some of these ops have more operands: parameters, such as
+// the slope of leaky_relu.
 #include "ir/ops/rows.h"
 #include "ir/ops/scalar_functions.h"
 

@@ -10,8 +10,8 @@ namespace {
 uint64_t u(int64_t v) { return static_cast<uint64_t>(v); }
 int64_t wrap(uint64_t v) { return static_cast<int64_t>(v); }
 
-// Returns erfinv(x) with single precision. It is the first value of an iteration. Source: M. Giles,
-// "Approximating the erfinv function" (2010).
+// Returns erfinv(x) with single precision. erfinv() starts its iteration with this value. Source:
+// M. Giles, "Approximating the erfinv function" (2010).
 double erfinvStart(double x) {
   double w = -std::log((1 - x) * (1 + x));
   double p = 0;
@@ -43,13 +43,13 @@ double erfinv(double x) {
     return std::fabs(x) == 1 ? std::copysign(std::numeric_limits<double>::infinity(), x)
                              : std::numeric_limits<double>::quiet_NaN();
   }
-  // From 0.5 on, compute the error with erfc, because 1 - |x| is exact there.
+  // `error` is erf(y) - a. For a >= 0.5 it is computed with erfc, because 1 - a is exact there.
   const double a = std::fabs(x);
   double y = erfinvStart(a);
   for (int i = 0; i < 3; ++i) {
     const double error = a < 0.5 ? std::erf(y) - a : (1 - a) - std::erfc(y);
     const double step = error * (std::sqrt(M_PI) / 2) * std::exp(y * y);
-    // Halley's method: the second derivative of erf is -2 y times its first derivative.
+    // A step of Halley's method. It uses that the second derivative of erf is -2 y times the first.
     y -= step / (1 + y * step);
   }
   return std::copysign(y, x);

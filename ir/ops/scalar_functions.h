@@ -30,7 +30,7 @@ int64_t divTrunc(int64_t a, int64_t b);
 // Returns base to the power exponent. With a negative exponent, the exact result is rounded toward
 // zero, and base 0 gives 0.
 int64_t pow(int64_t base, int64_t exponent);
-// Returns a[0] to the power a[1], for a power that is a host scalar (isPowByNumber() in
+// Returns a[0] to the power a[1], for a power that is a scalar in host memory (isPowByNumber() in
 // ir/graph/compute_type.h). As in PyTorch, the function computes sqrt for the power 0.5, and 1 /
 // sqrt for the power -0.5.
 double powByNumber(const double* a);

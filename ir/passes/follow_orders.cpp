@@ -26,8 +26,8 @@ bool spansAllAxes(const TensorView& tensor, size_t rank) {
                       [](const IterDomain& axis) { return axis.kind == IterKind::Broadcast; });
 }
 
-// Returns the hinted order that the operands share. Returns nullopt if there is none, if it is
-// row-major, or if the last axis is not innermost.
+// Returns the hinted order (Layout::allocation_order) that the operands have in common. Returns
+// nullopt if there is no such order, if it is row-major, or if the last axis is not innermost.
 std::optional<AxisOrder> orderToFollow(const Fusion& fusion, const Expression& expr) {
   const size_t rank = fusion.tensor(expr.outputs[0]).rank();
   std::optional<AxisOrder> order;

@@ -8,8 +8,8 @@
 namespace heddle {
 namespace {
 
-// Returns, for each expression, the matrix product that can take it as its activation, or kNoExpr
-// if there is none.
+// Returns, for each expression, the matrix product into which the expression can be fused as the
+// activation. The entry is kNoExpr if there is no such matrix product.
 IdVector<ExprId, ExprId> productsOf(const Fusion& fusion) {
   const IdVector<ValueId, std::vector<ExprId>> users = fusion.users();
   IdVector<ExprId, ExprId> products(fusion.exprs().size(), kNoExpr);

@@ -45,19 +45,22 @@ constexpr Pass kPasses[] = {
     // Before propagateSharding, because the passes that choose shardings do not accept stream
     // splits.
     {"noteStreamSplits", streams},
-    // Chooses the sharding of every value, and moves no data.
+    // Before the passes that split ops and move data, because they need the sharding of every
+    // value.
     {"propagateSharding", shardings},
     // After shardings are chosen, because the shardings determine which sums are split over
     // devices.
     {"splitLinear", split},
-    // Inserts a `set` for each data movement. After this pass, only `set` expressions communicate.
+    // After splitLinear, because it inserts reductions between the ops that splitLinear separated.
+    // After this pass, only `set` expressions communicate.
     {"insertResharding", resharding},
     // After insertResharding, because it joins the reductions that insertResharding inserted.
     {"joinReductions", join},
     // After insertResharding, because a collective may be between a matrix product and its
     // activation.
     {"fuseEpilogue", epilogues},
-    // After fuseEpilogue, because a fused expression no longer needs a memory order of its own.
+    // After fuseEpilogue, because an expression that was fused into a matrix product no longer
+    // needs a memory order of its own.
     {"followOrders", orders},
     // Last, because it needs the final memory orders.
     {"materializeViews", views},
@@ -76,7 +79,7 @@ Fusion runPasses(const Fusion& fusion, int64_t job_size, const PassOptions& opti
   std::vector<std::string_view> names = passNames();
   names.insert(names.end(), other_passes.begin(), other_passes.end());
   checkSkippedPasses(options.skip, names);
-  // Verify the input too; otherwise the first pass would be blamed for an invalid input.
+  // Verify the input too. Otherwise the error for an invalid input would name the first pass.
   if (options.verify_each) verify(fusion);
   const PassDriver<Fusion> driver(options, sameGraph, print);
   Fusion result = fusion;

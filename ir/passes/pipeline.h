@@ -15,9 +15,9 @@ namespace heddle {
 //  - each expression is needed by an output;
 //  - if the fusion has shardings, each tensor has one; each expression except `set` needs no
 //    communication; and each `set` is one ReshardStep (ir/analysis/reshard_step.h).
-// `other_passes` are the names of passes of later pipelines; options.skip may contain them too.
-// Throws UserError if the fusion cannot be lowered, or if options.skip contains a name that no pass
-// has.
+// `other_passes` contains the names of the passes that run later, on the host program. options.skip
+// may contain these names too. Throws UserError if the fusion cannot be lowered, or if options.skip
+// contains a name that no pass has.
 Fusion runPasses(const Fusion& fusion, int64_t job_size, const PassOptions& options = {},
                  const std::vector<std::string_view>& other_passes = {});
 

@@ -35,7 +35,7 @@ void loadInts(const ElementRun& run, int64_t count, DType compute, int64_t* out)
 void storeElements(const double* values, int64_t count, DType dtype, std::byte* out);
 void storeElements(const int64_t* values, int64_t count, DType dtype, std::byte* out);
 
-// Evaluates one pointwise expression on runs of elements.
+// Evaluates one pointwise expression on sequences of elements (ElementRun).
 class ElementCore {
  public:
   ElementCore(const Fusion& fusion, const Expression& expr);
@@ -49,7 +49,8 @@ class ElementCore {
   DType result_;
 };
 
-// Returns true if the reference computes ops on this type in int64, and false if in double.
+// Returns whether the reference computes ops on this type in int64. It computes all other ops in
+// double.
 inline bool computesInts(DType dtype) { return !isFloat(dtype); }
 
 // The arithmetic in which reductions and matrix products accumulate: double or int64.
@@ -106,17 +107,17 @@ HostTensor inputValue(const ReferenceContext& context, ValueId id);
 HostTensor leafValue(const ReferenceContext& context, const Expression& expr);
 
 // Describes which elements of one operand an expression reads, as linear indices into the dense
-// operand. The output element at coordinates c reads element offset + sum over i of c[i] *
-// strides[i]. A reduction or matrix product reads more elements per output element: this element,
-// and every element that is reached from it by steps along the inner axes. The inner axes are the
-// reduced axes.
+// operand. The output element at coordinates c reads the element with the index offset + sum over i
+// of c[i] * strides[i]. A reduction or matrix product has inner axes: the reduced axes. For each
+// output element, it also reads all elements that are reached from this index by steps of
+// inner_strides along the inner axes.
 struct Access {
   int64_t offset = 0;
   std::vector<int64_t> strides;        // per output axis
   std::vector<int64_t> inner_strides;  // per inner axis
 };
 struct Accesses {
-  std::vector<int64_t> inner_sizes;  // the reduced axes; empty for other ops
+  std::vector<int64_t> inner_sizes;  // extents of the reduced axes; empty if there are none
   std::vector<Access> operands;
 };
 // Returns the accesses of an expression. The expression must not be a Constant or SizeOf, and

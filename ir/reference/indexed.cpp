@@ -54,7 +54,8 @@ HostTensor iota(const Expression& expr, HostTensor out) {
   return out;
 }
 
-// Computes out[c] = value[place(c)], or `otherwise` if place(c) is out of range.
+// Computes out[c] = value[place(c)] for all coordinates c, or `otherwise` if place(c) is out of
+// range.
 template <class Place>
 HostTensor readAt(const HostTensor& value, const Scalar& otherwise, HostTensor out, Place place) {
   forElements(out.sizes, [&](int64_t linear, const std::vector<int64_t>& at) {

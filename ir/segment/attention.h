@@ -8,15 +8,15 @@
 
 namespace heddle {
 
-// An attention (scaled_dot_product_attention) or its backward that was found in a fusion. The
-// fusion contains it as single ops. Operands and results are f16 or bf16. The formulas use the
-// probabilities p = softmax(q k^T scale):
+// An attention (scaled_dot_product_attention) or its backward that was found in a fusion. In the
+// fusion it consists of many ops. Operands and results are f16 or bf16. The formulas use the
+// probabilities p = softmax(q k^T scale), where ^T swaps the last two axes:
 //   forward:  o = p v
 //   backward: dq = ds k scale, dk = ds^T q scale, dv = p^T g, where g is the gradient of o,
-//             ds = p (dp - sum(p dp, keys)) and dp = g v^T
+//             dp = g v^T and ds = p (dp - sum of p dp over the keys)
 // The fusion computes all of this in f32 and rounds each result once, at the end.
 struct Attention {
-  std::vector<ExprId> exprs;  // expressions of the attention, ascending, without host scalars
+  std::vector<ExprId> exprs;  // ascending; without the scalar expressions that the host evaluates
   bool backward = false;
   ValueId q = kNoValue;  // [batch..., tokens, width]
   ValueId k = kNoValue;

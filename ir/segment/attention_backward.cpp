@@ -4,8 +4,9 @@
 namespace heddle {
 namespace {
 
-// Starts at the probabilities p and follows their readers to the gradients of v, q and k. g is the
-// gradient of the result of the forward:
+// Matches the backward of an attention. The match starts at the probabilities p and follows their
+// readers to the gradients of v, q and k. g is the gradient of the result of the forward, and ^T
+// swaps the last two axes:
 //   dv = p^T g;  weighted = (g v^T) p;  ds = (weighted - p sum(weighted)) scale;
 //   dq = ds k;   dk = ds^T q
 class BackwardMatch : public AttentionMatch {

@@ -91,8 +91,9 @@ std::string AttentionMatch::takeProbabilities(ValueId id) {
   return isScale(scale_) ? "" : "its scale is neither a constant nor rsqrt of the width";
 }
 
-// Takes the ops of where(top == -inf, 0, exp(x - where(top == -inf, 0, top)) / sum) and returns x,
-// or kNoValue if the ops do not match.
+// Takes the ops of a softmax of x, and returns x, or kNoValue if the ops do not match. The ops are
+// where(top == -inf, 0, e / sum(e)) with e = exp(x - where(top == -inf, 0, top)). top is the
+// maximum of each row of x.
 ValueId AttentionMatch::takeSoftmax(ValueId id) {
   const Expression& safe = *take(id, "where");
   const Expression* shares = take(safe.inputs[2], "div");
@@ -205,7 +206,7 @@ std::optional<double> AttentionMatch::literal(ValueId id) const {
   return value == nullptr ? std::nullopt : std::optional(*value);
 }
 
-// Returns whether the scale is a literal or rsqrt of the width of q.
+// Returns whether the scale is a literal or the reciprocal square root of the width of q.
 bool AttentionMatch::isScale(ValueId id) {
   found_.scale = literal(id);
   if (found_.scale) return true;
@@ -278,8 +279,9 @@ void AttentionMatch::finish() {
   if (found_.why_not.empty()) found_.why_not = whyNotAlone();
 }
 
-// Returns the reason why a library call is not enough, or "". An intermediate value that is an
-// output, or that is read outside of the attention, must be computed anyway.
+// Returns the reason why a library call is not enough, or "". A library call does not return
+// intermediate values. It is therefore not enough if an intermediate value is an output of the
+// fusion, or if an expression outside of the attention reads it.
 std::string AttentionMatch::whyNotAlone() const {
   const auto holds = [](const std::vector<ValueId>& ids, ValueId id) {
     return std::find(ids.begin(), ids.end(), id) != ids.end();

@@ -29,20 +29,23 @@ class AttentionMatch {
   // nullptr if there are none or several.
   const Expression* reader(ValueId id, std::string_view op, size_t position) const;
 
-  // Returns whether the value is where(top == -inf, 0, exp(..) / sum(..)).
+  // Returns whether the value is where(top == -inf, 0, exp(..) / sum(..)), where top is the maximum
+  // of each row. ir/composite/attention.cpp writes a softmax in this form.
   bool isSoftmax(ValueId id) const;
 
  protected:
   static constexpr const char* kOther = "its ops are not those of scaled_dot_product_attention";
 
   // Takes the ops that compute the probabilities `id` from q and k. Returns "" if the ops match,
-  // otherwise the reason why they do not match. With gqa (Attention::gqa), `id` is the softmax
-  // before its reshape, with the shape [..., heads of q, queries, keys].
+  // otherwise the reason why they do not match. With gqa (Attention::gqa), `id` is the result of
+  // the softmax, with the shape [..., heads of q, queries, keys], and not the reshape that follows
+  // it.
   std::string takeProbabilities(ValueId id);
   // Takes a reshape of a grouped-query attention. If `to_rows` is true, it reshapes [..., heads of
-  // q, queries, n] to [..., heads of k, rows, n]. Otherwise it reshapes in the other direction.
-  // Returns the operand of the reshape, or kNoValue if `id` is not the result of a reshape.
-  // whyNotIndexed() checks the extents later, when q and k are known.
+  // q, queries, n] to [..., heads of k, rows, n]. The rows are the queries of all heads of q that
+  // share a head of k. If `to_rows` is false, it reshapes in the opposite direction. Returns the
+  // operand of the reshape, or kNoValue if `id` is not the result of a reshape. whyNotIndexed()
+  // checks the extents later, when q and k are known.
   ValueId takeRegrouped(ValueId id, bool to_rows);
   // Takes the cast that rounds the f32 result of `wide` to f16 or bf16, and returns the rounded
   // value. Returns kNoValue if there is no such cast, or if something else reads the f32 result.

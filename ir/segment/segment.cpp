@@ -99,8 +99,8 @@ class Segmenter {
     return kinds_[id] == GroupKind::Kernel && !isHostScalar(fusion_, fusion_.expr(id));
   }
 
-  // Makes each attention one group, which becomes a library call. An attention cannot be one group
-  // if its operands depend on its results, directly or through other groups. In this case the
+  // Merges each attention into one group, which becomes a library call. An attention cannot be one
+  // group if its operands depend on its results, directly or through other groups. In this case the
   // merging starts again without this attention.
   void takeAttentions(const SegmentOptions& options) {
     for (Attention& one : attentionsOf(fusion_)) {
@@ -236,7 +236,7 @@ class Segmenter {
 
   int indexOf(ExprId id) const { return result_.group_of[id]; }
 
-  // Adds one reason for each operand of `user` that another group computes.
+  // Adds one reason to Group::cuts for each operand of `user` that another group computes.
   void tellCuts(ExprId user) {
     int to = indexOf(user);
     if (to < 0) return;
@@ -260,7 +260,8 @@ class Segmenter {
     return whatItIs(fusion_, fusion_.expr(other));
   }
 
-  // Adds a reason to each kernel that shares no value with another group.
+  // Adds a reason to Group::cuts of each kernel that neither reads a result of another group nor is
+  // read by another group. If there is only one kernel, it adds none.
   void tellLoners() {
     std::vector<bool> bound(result_.groups.size(), false);
     size_t kernels = 0;
@@ -289,7 +290,7 @@ class Segmenter {
   IdVector<ExprId, GroupKind> kinds_;
   std::vector<Attention> attentions_;
   std::vector<std::pair<ExprId, std::string>> joins_;
-  std::map<std::pair<ExprId, ExprId>, std::string> refusals_;  // (producer, user)
+  std::map<std::pair<ExprId, ExprId>, std::string> refusals_;  // (producer, user) -> reason
   SegmentedFusion result_;
 };
 

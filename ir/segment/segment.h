@@ -17,11 +17,11 @@ std::string_view name(GroupKind kind);
 // call (Library), one collective (Communication) or one view (Metadata).
 struct Group {
   GroupKind kind = GroupKind::Kernel;
-  std::vector<ExprId> exprs;       // in the order of the fusion
-  std::vector<ValueId> inputs;     // values that only other groups compute, in order of use
+  std::vector<ExprId> exprs;    // in the order of the fusion
+  std::vector<ValueId> inputs;  // values that the group reads but does not compute, in order of use
   std::vector<ValueId> outputs;    // computed values that other groups read or the fusion returns
-  std::vector<std::string> joins;  // why expressions were joined: one reason per join
-  std::vector<std::string> cuts;   // why other groups are separate: one reason per value or group
+  std::vector<std::string> joins;  // why expressions are in one group: one reason per join
+  std::vector<std::string> cuts;   // why this group and others are separate groups
   // Set if the group is a library call that replaces several expressions.
   std::optional<Attention> attention;
 };
@@ -33,15 +33,15 @@ struct SegmentedFusion {
   Fusion fusion;
   std::vector<Group> groups;
   IdVector<ExprId, int> group_of;  // -1 for host scalars
-  // One text for each attention or backward that is not one library call, with the reason. The list
-  // is empty if SegmentOptions::attention is not set.
+  // For each attention or backward that did not become one library call: a text that names it and
+  // gives the reason. The list is empty if SegmentOptions::attention is not set.
   std::vector<std::string> notes;
 };
 
 struct SegmentOptions {
-  // Returns "" if the library of the device computes this attention as one call, otherwise the
-  // reason why not. The function must return the same on every rank of a job. If it is not set, the
-  // ops of attentions are treated like all other ops.
+  // Returns "" if a library of the device can compute this attention in one call. Otherwise returns
+  // the reason why it cannot. The function must return the same on every rank of a job. If it is
+  // not set, the ops of attentions are treated like all other ops.
   std::function<std::string(const Fusion&, const Attention&)> attention;
 };
 
@@ -54,7 +54,8 @@ SegmentedFusion segment(const Fusion& fusion, const SegmentOptions& options = {}
 Fusion extract(const SegmentedFusion& segmented, const Group& group);
 
 // Returns the text of the fusion, with the number of the group before each expression. A list of
-// the groups follows, with the reason for each join and split. The resharding moves are at the end.
+// the groups follows, with the reason for each join and split. The moves of data between devices
+// (ir/passes/sharding/reshard_moves.h) are at the end.
 std::string dumpText(const SegmentedFusion& segmented);
 // Returns the graph of expressions as Graphviz text, with one cluster per group.
 std::string dumpDot(const SegmentedFusion& segmented);

@@ -83,8 +83,8 @@ struct SegmentGraph::Impl {
     return found;
   }
 
-  // Reorders the groups at the positions `from` to `to`. First come the groups that do not depend
-  // on the merged group. The merged group follows, and then the groups in `late`, which depend on
+  // Reorders the groups at the positions `from` to `to`. The new order is: the groups that do not
+  // depend on the merged group, then the merged group, then the groups in `late`, which depend on
   // it.
   void reorder(size_t from, size_t to, size_t merged, std::vector<size_t> late) {
     std::sort(late.begin(), late.end(),
@@ -129,9 +129,9 @@ struct SegmentGraph::Impl {
   Graph graph;
   Sets sets;
   std::vector<bool> in_group;
-  std::vector<std::vector<ExprId>> members;  // expressions of each representative's group
-  std::vector<size_t> position;              // position of each representative in the order
-  std::vector<size_t> at;                    // representative at each position; kNobody: none
+  std::vector<std::vector<ExprId>> members;  // per group id: its expressions
+  std::vector<size_t> position;              // per group id: its position in the order
+  std::vector<size_t> at;                    // per position: the group id, or kNobody
   std::vector<int> mark;                     // the last epoch in which between() found the group
   int epoch = 0;                             // number of calls of between()
 };

@@ -8,8 +8,9 @@
 namespace heddle {
 
 // A graph of groups of expressions. Initially each expression is a group of its own. Two groups can
-// be merged if the dataflow between groups stays acyclic. Host scalars are in no group and have no
-// edges. The graph uses the fusion only in the constructor.
+// be merged if the dataflow between groups stays acyclic. Expressions that the host evaluates
+// (isHostScalar() in ir/analysis/kernel_rules.h) are in no group and have no edges. The graph uses
+// the fusion only in the constructor.
 class SegmentGraph {
  public:
   explicit SegmentGraph(const Fusion& fusion);

@@ -7,8 +7,8 @@
 
 namespace heddle {
 
-// Prints the text form of a fusion (grammar: docs/text_format.md). The text omits annotations and
-// the guards that only a composite op added. Everything else is preserved:
+// Prints the text form of a fusion (grammar: docs/text_format.md). The text omits ids, source
+// lines, annotations, and the guards that only a composite op added. It preserves everything else:
 //  - print(parseFusion(x)) == x for every text x that print() returned.
 //  - sameGraph(parseFusion(print(f)), f) is true for every fusion f.
 //  - A float is printed with the fewest digits that parse to the same value.
@@ -24,7 +24,7 @@ std::string printMeshes(const Meshes& meshes);                              // o
 // Prints `fusion name(...) {...}`, without the version line and the meshes.
 std::string printFusionBody(const Fusion& fusion);
 
-// The version line, which is the first line of every file.
+// The version line. It is the first line of every text of a fusion or a host program.
 inline constexpr std::string_view kVersionLine = "heddle 1";
 
 }  // namespace heddle

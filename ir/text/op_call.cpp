@@ -29,8 +29,8 @@ std::string_view nearestOp(std::string_view name) {
 CallShape callShape(const std::string& op_name) {
   if (const OpDef* op = findOp(op_name)) return {op->attrs, op->kind == OpKind::Constant};
   if (const CompositeDef* composite = findComposite(op_name)) return {composite->attrs, false};
-  // Do not search the nearest name for a long name. No op has a similar name, and editDistance()
-  // would take too long.
+  // Do not search for the nearest name if `op_name` is very long. No op has a similar name, and
+  // editDistance() would take too long.
   constexpr size_t kLongestName = 40;
   if (op_name.size() > kLongestName) userError("there is no op '{}'", op_name);
   userError("there is no op '{}'; the nearest name is '{}'", op_name, nearestOp(op_name));

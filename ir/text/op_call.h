@@ -16,8 +16,8 @@ struct CallShape {
   bool literal_is_attr = false;  // constant(0.5): the literal is the attribute, not an operand
 };
 
-// Returns how to call the op of this name. Throws UserError if there is none, and suggests the
-// nearest name.
+// Returns the CallShape of the op with this name. Throws UserError if there is none, and suggests
+// the nearest name.
 CallShape callShape(const std::string& op_name);
 
 // Appends the op, or the ops of the composite, to the builder and returns the results. A result may

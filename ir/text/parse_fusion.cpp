@@ -14,7 +14,8 @@
 namespace heddle {
 namespace {
 
-// Returns the expected text of an error, for example "an attribute of sum: axes or keepdim".
+// Returns what an error message names as expected, for example "an attribute of sum: axes or
+// keepdim".
 std::string attrsOf(const std::string& op, const CallShape& shape) {
   if (shape.attrs.empty()) return fmt::format("')', because {} has no attributes", op);
   std::string out = fmt::format("an attribute of {}: ", op);
@@ -182,8 +183,8 @@ class FusionParser {
       define(targets[i].at, targets[i].name, ids[i]);
       if (targets[i].type) checkType(targets[i].type_at, ids[i], *targets[i].type);
     }
-    // A suffix after the call belongs to the only result. If there are several results, their
-    // suffixes are in their types or at `return`.
+    // If the call has one result, a suffix after the call belongs to this result. If there are
+    // several results, their suffixes are in their types or at `return`.
     if (ids.size() == 1) suffix(ids[0]);
   }
 
@@ -254,8 +255,8 @@ class FusionParser {
   }
 
   // Names the new values of a call. There may be several new values: composite ops consist of many
-  // ops, and other ops may broadcast their operands. Names are assigned after the call, because a
-  // name that the builder chose might equal a name that appears later in the text. A result that
+  // ops, and other ops may broadcast their operands. The names are assigned after the call, because
+  // a default name of the builder might equal a name that appears later in the text. A result that
   // existed before the call keeps its name, and the name in the text is an alias.
   void nameNewValues(ValueId before, const std::vector<ValueId>& results,
                      const std::vector<Target>& targets) {

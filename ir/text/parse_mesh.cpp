@@ -31,8 +31,8 @@ int64_t parseMeshSize(TokenStream& in) {
   return size;
 }
 
-// Returns the number of devices of the listed axes, or nullopt if it depends on the size of the
-// job. The check for too many devices is here, because the parser knows the line and column for the
+// Returns the number of devices of `mesh`, or nullopt if the number depends on the size of the job.
+// The check for too many devices is here, because the parser knows the line and column for the
 // error.
 std::optional<int64_t> deviceCount(TokenStream& in, const Token& at, const DeviceMesh& mesh) {
   std::optional<int64_t> count = knownDevices(mesh);

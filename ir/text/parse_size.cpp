@@ -6,7 +6,7 @@ namespace {
 using Combine = Size (*)(const Size&, const Size&);
 
 // The largest number of operators in a size. A sum `a + b + ...` becomes a tree whose depth is the
-// number of terms, so this limits the depth of recursion over sizes.
+// number of terms. The limit therefore also limits the depth of recursive functions of sizes.
 constexpr int kMaxOperators = 1000;
 
 struct Function {

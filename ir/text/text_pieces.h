@@ -71,8 +71,8 @@ struct ParsedType {
 };
 ParsedType parseType(TokenStream& in, const Meshes& meshes);
 
-// Parses `fusion name(...) {...}`, which follows the meshes in the text. Errors of FusionBuilder
-// get the file and the line as a prefix.
+// Parses `fusion name(...) {...}`, which follows the meshes in the text. If FusionBuilder throws
+// UserError, the parser prepends the file and the line to the message.
 Fusion parseFusionBody(TokenStream& in, const Meshes& meshes);
 
 // --- printing ------------------------------------------------------------------------------------

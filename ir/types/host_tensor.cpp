@@ -28,7 +28,7 @@ uint64_t mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// Computes the FNV-1a hash. std::hash may differ between builds.
+// Computes the FNV-1a hash. std::hash is not used, because its results may differ between builds.
 uint64_t hashOf(const std::string& text) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
@@ -38,7 +38,8 @@ uint64_t hashOf(const std::string& text) {
 // Sums four uniform integers of 16 bits, centres the sum and scales it to standard deviation 1. All
 // steps except the last multiplication are exact, so the result does not depend on a math library.
 double normalFrom(uint64_t bits) {
-  // sqrt(3) / 2^16: a uniform number in [0, 1) has variance 1/12, so four of them have 1/3.
+  // sqrt(3) / 2^16. A uniform number in [0, 1) has variance 1/12, so the sum of four has variance
+  // 1/3.
   constexpr double kScale = 1.7320508075688772 / 65536.0;
   uint64_t sum = (bits & 0xffff) + (bits >> 16 & 0xffff) + (bits >> 32 & 0xffff) + (bits >> 48);
   return (static_cast<double>(sum) - 2 * 65535.0) * kScale;

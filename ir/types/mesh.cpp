@@ -63,7 +63,7 @@ int64_t DeviceMesh::coordinate(int64_t rank, MeshAxis axis) const {
 }
 
 std::vector<int64_t> DeviceMesh::team(int64_t rank, const std::vector<MeshAxis>& team_axes) const {
-  // Returns the row-major stride of a mesh axis, in positions of the mesh.
+  // Returns the difference between the row-major positions of two neighbours along a mesh axis.
   auto strideOf = [&](MeshAxis axis) {
     int64_t stride = 1;
     for (auto it = axes.rbegin(); it != axes.rend() && it->axis != axis; ++it) stride *= it->size;

@@ -59,7 +59,8 @@ using MeshId = Id<struct MeshTag>;  // index into the meshes of a Fusion or Prog
 inline constexpr MeshId kNoMesh;
 using Meshes = IdVector<MeshId, DeviceMesh>;
 
-// The largest number of devices of a mesh. The reason: transports store a rank in 32 bits.
+// The largest number of devices of a mesh. The limit exists because the communication libraries
+// store a rank in 32 bits.
 inline constexpr int64_t kMaxDevices = int64_t{1} << 31;
 
 // Returns the product of the axis sizes that are not kFromJob, or nullopt if it exceeds

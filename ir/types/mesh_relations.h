@@ -24,17 +24,17 @@ bool isDisjoint(const DeviceMesh& a, const DeviceMesh& b);
 int64_t devicesOf(const DeviceMesh& mesh,
                   const std::vector<MeshAxis>& axes);  // product of the sizes of `axes`
 
-// Returns whether the list contains every axis of the mesh that has more than one device.
+// Returns whether `list` contains all axes of the mesh with more than one device.
 bool coversMesh(const std::vector<MeshAxis>& list, const DeviceMesh& mesh);
 
 // Returns the id of the first mesh with the same axes and ranks, or kNoMesh if there is none.
 MeshId findMesh(const Meshes& meshes, const DeviceMesh& mesh);
 
-// A team with a root rank, which sends or receives for the others. DeviceMesh::team() of `mesh`
-// over `axes` gives the ranks of the team.
+// A team in which one rank, the root, sends data to all other ranks or receives data from them.
+// DeviceMesh::team() of `mesh` over `axes` gives the ranks of the team.
 struct RootedTeam {
-  DeviceMesh mesh;             // one of the two meshes, or a new one with both names
-  std::vector<MeshAxis> axes;  // mesh axes over which the team runs; empty: all axes
+  DeviceMesh mesh;             // one of the two meshes, or a new mesh named after both
+  std::vector<MeshAxis> axes;  // mesh axes that the team spans; empty: all axes
   int root = 0;                // index of the root in the team
 };
 
@@ -55,14 +55,14 @@ RootedTeam pairTeam(const DeviceMesh& from, const DeviceMesh& to);
 RootedTeam teamWithRoot(const DeviceMesh& mesh, const std::vector<MeshAxis>& list, int64_t root,
                         const DeviceMesh& from, const DeviceMesh& to);
 
-// Returns whether the blocks of an extent are flat. The extent is split over the mesh axes in
-// `list`, and the function considers the blocks along the last `count` of these axes. Flat blocks
-// have the same size and follow each other without gaps; only the last blocks may be short or
-// empty. Blocks are flat in two cases:
+// Returns whether the blocks of an extent are flat. Flat blocks have the same size and follow each
+// other without gaps; only the last blocks may be short or empty. The extent is split over the mesh
+// axes in `list`, and the function considers the blocks along the last `count` of these axes. The
+// blocks are flat in two cases:
 //  - At most one of the last `count` axes has more than one device.
 //  - The number of devices along all axes in `list` divides the extent for all sizes.
-// In all other cases uneven blocks may be split again, which leaves gaps between the smaller
-// blocks.
+// In all other cases the blocks of one mesh axis may be short, and the next mesh axis splits these
+// short blocks again. This leaves gaps.
 bool blocksAreFlat(const Size& extent, const DeviceMesh& mesh, const std::vector<MeshAxis>& list,
                    size_t count);
 

@@ -23,13 +23,13 @@ namespace heddle {
 //       .view("u1") for the bits.
 // Fortran order: readNpy() converts arrays in Fortran order to row-major order.
 //
-// `wanted` is the dtype that the caller expects. It only affects how raw bytes and '|u1' are read.
-// The result may have another dtype, so the caller must compare the dtypes.
+// `wanted` is the dtype that the caller expects. `wanted` only affects how raw bytes and '|u1' are
+// read. The result may have a dtype other than `wanted`, so the caller must compare the two.
 //
 // Errors: readNpy() throws UserError with the file and the problem. Problems are a dtype that
 // heddle lacks (the message lists the accepted dtypes), truncated data, bytes after the data, and a
-// malformed header. All functions throw UserError if the file cannot be opened. writeNpy() throws
-// UserError if the header or the file cannot be written.
+// malformed header. writeNpy() throws UserError if the header would be too long. The functions with
+// a path also throw UserError if the file cannot be opened or written.
 HostTensor readNpy(const std::string& path, std::optional<DType> wanted = {});
 HostTensor readNpy(std::istream& in, const std::string& name, std::optional<DType> wanted = {});
 

@@ -15,7 +15,8 @@ std::string_view name(ReduceOp op);
 std::optional<ReduceOp> reduceOpFromName(std::string_view text);
 
 // Describes how one tensor is split over the devices of a mesh. Each mesh axis appears at most once
-// in a sharding. Devices along a mesh axis that does not appear in the sharding hold the same data.
+// in a sharding. If a mesh axis does not appear in the sharding, all devices along this mesh axis
+// hold the same data.
 struct Sharding {
   // Each device along `axis` holds a partial value. The reduction of the partial values with `op`
   // gives the value of the tensor.

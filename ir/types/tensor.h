@@ -28,7 +28,7 @@ struct IterDomain {
 // For example, {0, 2, 3, 1} is NHWC storage of a tensor with the logical axes [n, c, h, w].
 using AxisOrder = std::vector<int64_t>;
 
-// The layout of a tensor in memory. It has three independent parts:
+// The layout of a tensor in memory. The three members are independent of each other.
 struct Layout {
   struct Observed {
     AxisOrder order;
@@ -69,9 +69,9 @@ struct TensorDesc {
   std::vector<int64_t> global;   // unsharded logical sizes
   std::vector<int64_t> sizes;    // valid elements on this rank
   std::vector<int64_t> alloc;    // allocated elements on this rank; >= sizes
-  std::vector<int64_t> strides;  // of the allocation; 0 for a stretched broadcast axis
-  // The index of local element 0 in the unsharded tensor. For an input, an empty list or zeros mean
-  // the offset that follows from the sharding of the input.
+  std::vector<int64_t> strides;  // strides of the allocation; 0 for a stretched broadcast axis
+  // The index of local element 0 in the unsharded tensor. For an input, the list may be empty or
+  // all zeros. The offset then follows from the sharding of the input.
   std::vector<int64_t> offset;
   bool held = true;  // false: this rank is outside of the tensor's mesh and holds no data
 

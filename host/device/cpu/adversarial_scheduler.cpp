@@ -8,8 +8,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Tasks run if no task has been enqueued for this time. A host thread needs less time to enqueue
-// its next task, and a test takes much longer.
+// Tasks run if no task has been enqueued for this time: the short time after hurry(), otherwise the
+// long time. A busy host thread enqueues its next task earlier, and a test takes much longer.
 constexpr milliseconds kShortIdle{2};
 constexpr milliseconds kLongIdle{50};
 // Tasks also run if more tasks than this are queued, even if the host never waits.
@@ -123,7 +123,7 @@ bool AdversarialScheduler::step(CpuStream& stream) {
 }
 
 bool AdversarialScheduler::runOne(std::vector<Entry*>& fresh, std::vector<Entry*>& begun) {
-  // Polls the started tasks one after another, so that all running collectives make progress.
+  // The started tasks are polled one after another, so that all running collectives make progress.
   if (!begun.empty() && (fresh.empty() || chance(8))) {
     return step(*begun[turn_++ % begun.size()]->stream);
   }

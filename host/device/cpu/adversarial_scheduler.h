@@ -14,12 +14,12 @@ namespace heddle::host {
 
 // Runs all streams of a device on one thread, for tests. If a program lacks a wait, the order of
 // the tasks probably makes the test fail. The order is random with a given seed. Only the order
-// within each stream and the waits of the tasks restrict it.
+// within each stream and the waits of the tasks restrict this random order.
 // - The scheduler often runs many tasks of one stream in a row, and none of other streams.
 // - The scheduler delays work as long as it can. Usually it runs tasks only while a host thread
 //   waits for a point of a stream (StreamPoint in host/device/cpu/cpu_task.h).
 // - The scheduler also runs tasks if no task has been enqueued for some time, or if very many tasks
-//   are queued. Otherwise another rank, or a host thread that waits in another way, could wait
+//   are queued. Otherwise another rank, or a host thread that does not wait for a point, could wait
 //   forever.
 // - If there is one rank, and its host waits for all work, the order depends only on the seed.
 // Thread-safe.

@@ -20,8 +20,8 @@ class StreamTable {
 
 // The memory pool of a CPU device. A freed block is used again for later allocations of the same
 // size class (classOf()). An allocation on the stream on which the block was freed may get the
-// block at once. An allocation on another stream may get it once the first stream has passed the
-// point at which the block was freed.
+// block at once. An allocation on a different stream may get the block once the stream that freed
+// the block has passed the point of the free.
 class CpuAllocator : public Allocator {
  public:
   // - `limit`: the largest number of bytes that the pool may take from the system; 0: no limit.
@@ -46,8 +46,8 @@ class CpuAllocator : public Allocator {
   void* reuse(int64_t size, const CpuStream& stream);
   // Returns a block from the system, or nullptr if there is no memory or the limit is reached.
   void* fresh(int64_t size);
-  // Returns to the system all free blocks that no stream can be using. Returns whether there was
-  // such a block.
+  // Gives free blocks back to the system, if no stream can still access them. Returns whether there
+  // was such a block.
   bool trim();
   // Returns the points at which the free blocks were freed.
   std::vector<StreamPoint> freePoints();

@@ -53,8 +53,8 @@ class CommunicateTask : public TaskBody {
     std::lock_guard lock(order_->mutex);
     if (!posted_) {
       if (order_->posted != number_) return false;
-      // Counts the group before post(). If post() throws, later groups must not wait for this
-      // group.
+      // The group is counted before post(). Otherwise later groups would wait for this group
+      // forever if post() throws.
       ++order_->posted;
       posted_ = true;
       ticket_ = communicator_.post(operations(), nullptr);
@@ -64,9 +64,9 @@ class CommunicateTask : public TaskBody {
 
   bool communicates() const override { return true; }
 
-  // A posted group must be awaited, because the transport uses its buffers. World::abort() notifies
-  // the other ranks of the failure and ends this wait. A group that is not posted is counted after
-  // all earlier groups, so that later groups can be counted too.
+  // A posted group must be awaited, because the transport uses its buffers. When the job has
+  // failed, World::interrupt() ends this wait: test() then throws. A group that is not posted is
+  // counted after all earlier groups, so that later groups can be counted too.
   bool skip() override {
     if (posted_) return poll();
     std::lock_guard lock(order_->mutex);

@@ -21,8 +21,8 @@ struct PostOrder {
 };
 
 // Holds one PostOrder for each communicator that a device uses. A new communicator may have the
-// address of a destroyed one. It then continues with the old counts, which is correct because both
-// counts are equal at this time. Thread-safe.
+// address of a destroyed one. The new communicator then continues with the old counts. This is
+// correct, because both counts are equal at this time. Thread-safe.
 class PostOrders {
  public:
   std::shared_ptr<PostOrder> of(const comm::Communicator& communicator);

@@ -207,7 +207,7 @@ class CpuDevice : public Device {
         streams_(*streams_holder_),
         allocator_(streams_, options.memory_limit, options.adversarial_seed.has_value()) {}
 
-  // The streams are destroyed first, because their tasks use the other members and the kernels.
+  // The streams are destroyed first, because their tasks use the kernels and all other members.
   ~CpuDevice() override {
     streams_holder_.reset();
     for (const auto& kernel : kernels_) dlclose(kernel->library);

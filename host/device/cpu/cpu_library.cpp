@@ -243,9 +243,9 @@ int64_t indexAt(const void* index, bool narrow, int64_t at) {
   return narrow ? static_cast<const int32_t*>(index)[at] : static_cast<const int64_t*>(index)[at];
 }
 
-// Computes sums[target][lane] in the workspace: first the elements of the tensor, then the sources
-// in their order along the axis. The sums are stored at the end, so that they are rounded once. If
-// `kAdds` is false, a source replaces the sum.
+// Computes sums[target][lane] in the workspace. Each sum begins with the element of the tensor.
+// Then the sources are added, in their order along the axis. If `kAdds` is false, a source replaces
+// the sum instead. The sums are stored at the end, so that they are rounded once.
 template <class E, bool kAdds>
 void scatterBlock(const Work& work, const Block& block, std::byte* scratch) {
   using Stored = typename E::Stored;
@@ -264,7 +264,7 @@ void scatterBlock(const Work& work, const Block& block, std::byte* scratch) {
   for (int64_t i = 0; i < work.shape.n; ++i) {
     for (int64_t lane = 0; lane < lanes; ++lane) {
       // If the index is less than that of the first target, the subtraction wraps to a large
-      // number.
+      // number, which the comparison rejects.
       const auto named = static_cast<uint64_t>(
           indexAt(work.call.in[1], narrow, block.at[2][lane] + i * strides[2]));
       const uint64_t local = named - static_cast<uint64_t>(work.shape.first);

@@ -29,7 +29,7 @@ struct F8e4m3 {
 struct F8e5m2 {
   uint8_t bits;
 };
-// An operand of one of the two f8 types. A table maps its bits to numbers.
+// An element of an f8 operand, for both f8 types. A table maps its bits to a number.
 struct F8 {
   uint8_t bits;
 };
@@ -188,8 +188,8 @@ class Reader {
   std::vector<Compute> packed_;
 };
 
-// Returns the value that an integer has as a `Stored`. Integers wrap before the activation is
-// applied.
+// Returns x as the type `Stored` represents it: an integer wraps. This must happen before the
+// activation is applied.
 template <class Stored, class T>
 T wrapped(T x) {
   if constexpr (std::is_integral_v<Stored>) {
@@ -202,7 +202,7 @@ T wrapped(T x) {
 template <class T>
 T activated(T x, Activation activation) {
   if (activation == Activation::Relu) {
-    if constexpr (std::is_unsigned_v<T>) {  // the bits of an int64
+    if constexpr (std::is_unsigned_v<T>) {  // x has the bits of an int64
       return static_cast<std::make_signed_t<T>>(x) < 0 ? T{0} : x;
     } else {
       return x < 0 ? T{0} : x;  // NaN remains NaN

@@ -120,8 +120,8 @@ Task* CpuStream::head() {
 
 void CpuStream::finishHead(Task& task) {
   // The task is destroyed before completed_ counts it. All resources of the task are then released
-  // when a waiting thread continues. The mutex is not locked during this, because the destructor of
-  // a task may run code of the caller.
+  // when a waiting thread continues. The mutex is not locked during the destruction, because the
+  // destructor of a task may run code of the caller.
   task.destroy();
   bool thread_waits = false;
   {

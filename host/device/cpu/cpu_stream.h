@@ -24,7 +24,8 @@ class CpuStream {
  public:
   // `scheduler` nullptr: the stream has its own thread.
   explicit CpuStream(AdversarialScheduler* scheduler);
-  // If the stream has its own thread, runs all queued tasks first.
+  // If the stream has its own thread, the destructor first waits until this thread has run all
+  // queued tasks.
   ~CpuStream();
   CpuStream(const CpuStream&) = delete;
   CpuStream& operator=(const CpuStream&) = delete;
@@ -60,7 +61,7 @@ class CpuStream {
   void finishHead(Task& task);
 
  private:
-  void announce();  // tells the scheduler, if there is one, that a task will be enqueued
+  void announce();  // notifies the scheduler, if there is one, that a task will be enqueued
   void serve();     // the loop of the stream's own thread
 
   AdversarialScheduler* scheduler_;

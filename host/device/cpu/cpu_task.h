@@ -15,7 +15,8 @@ class CpuStream;
 
 // A point in a stream: the end of the first `tasks` tasks since the stream was created. A stream
 // has passed the point when these tasks are done. A point is valid as long as the device exists,
-// because the device keeps destroyed streams. A stream that is used again continues to count.
+// because the device keeps destroyed streams. A destroyed stream may be used again as a new stream;
+// it then continues to count its tasks.
 struct StreamPoint {
   CpuStream* stream = nullptr;  // nullptr: passed() returns true
   uint64_t tasks = 0;

@@ -8,8 +8,9 @@
 
 namespace heddle::host {
 
-// An entry point of a generated C++ kernel (codegen::LaunchStage in codegen/kernel.h). It computes
-// the tiles from `tile_begin` up to, but not including, `tile_end`.
+// An entry point of a generated C++ kernel (codegen::LaunchStage in codegen/kernel.h). The work of
+// a kernel is divided into tiles, which can run in parallel. The function computes the tiles from
+// `tile_begin` up to, but not including, `tile_end`.
 using CpuKernelFunction = void (*)(const void* args, int64_t tile_begin, int64_t tile_end);
 
 // Runs the tiles of kernels on the calling thread and on the threads of a pool. Several threads may

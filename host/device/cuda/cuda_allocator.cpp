@@ -28,7 +28,8 @@ CudaAllocator::CudaAllocator(int device) : device_(device) {
   HEDDLE_USER_CHECK(pools != 0, "cuda:{} has no stream-ordered memory pools", device_);
   cudaMemPool_t pool = nullptr;
   HEDDLE_CUDA(cudaDeviceGetDefaultMemPool, &pool, device_);
-  // By default, each synchronization would return the free memory of the pool to the system.
+  // Without this setting, each synchronization would return the free memory of the pool to the
+  // system.
   uint64_t keep = std::numeric_limits<uint64_t>::max();
   HEDDLE_CUDA(cudaMemPoolSetAttribute, pool, cudaMemPoolAttrReleaseThreshold, &keep);
 }

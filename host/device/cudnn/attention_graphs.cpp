@@ -130,9 +130,9 @@ BackwardGraph::BackwardGraph(const AttentionBackwardSpec& spec, const TensorDesc
   addGradients(addProbabilities(maskedScores(q_, k_)), totals, spec.k);
 }
 
-// Adds the row sums of p dp, where p are the probabilities and dp = g v^T is their gradient. They
-// equal the row sums of g o, which take less work (g is the gradient of o). cuDNN also expects a
-// multiplication by the factor of a dropout, which is 1 here.
+// Let p be the probabilities, g the gradient of o, and dp = g v^T the gradient of p. This function
+// adds the row sums of p dp. They equal the row sums of g o, which take less work. cuDNN also
+// expects a multiplication by the factor of a dropout, which is 1 here.
 Graph::Tensor BackwardGraph::addRowTotals(const TensorDesc& o) {
   const Graph::Tensor products = graph_.inner(CUDNN_DATA_FLOAT, FourAxes(o).sizes);
   const Graph::Tensor sums = rows(), totals = rows();

@@ -25,11 +25,12 @@ class AttentionGraph {
   }
   // Adds an intermediate tensor with one f32 element per row.
   Graph::Tensor rows() { return graph_.inner(CUDNN_DATA_FLOAT, row_sizes_); }
-  // Adds the tensor of the log-sum-exp of each row, in dense memory.
+  // Adds a dense tensor that holds the log-sum-exp of each row.
   Graph::Tensor logSums();
-  // Adds the scores q k^T scale. With a causal mask, the score of a masked key is -inf.
+  // Adds the scores: q k^T, multiplied by the scale. With a causal mask, the score of a masked key
+  // is -inf.
   Graph::Tensor maskedScores(Graph::Tensor q, Graph::Tensor transposed_k);
-  // Enqueues the graph. Adds the bindings of the numbers to `bindings`.
+  // Enqueues the graph. `bindings` names the memory of the tensors; execute() adds the numbers.
   void execute(cudnnHandle_t handle, std::vector<Graph::Binding> bindings, void* workspace) const;
 
   const cudnnDataType_t half_;  // type of q

@@ -11,7 +11,7 @@
 namespace heddle::host::cudnn {
 namespace {
 
-constexpr int64_t kAlignment = 256;     // of the parts of the workspace, in bytes
+constexpr int64_t kAlignment = 256;     // alignment of the workspace's parts, in bytes
 constexpr uintptr_t kVectorBytes = 16;  // the alignment that cuDNN needs for operands
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
@@ -23,8 +23,8 @@ int64_t spanBytes(const TensorDesc& desc) {
   return (last + 1) * sizeOf(desc.dtype);
 }
 
-// Gives cuDNN an aligned operand. This is the given memory if it is aligned, otherwise a temporary
-// copy.
+// An operand with the alignment that cuDNN needs: the given memory if it is aligned, otherwise a
+// temporary copy.
 class AlignedOperand {
  public:
   AlignedOperand(void* memory, const TensorDesc& desc, bool is_read, cudaStream_t stream)
@@ -81,7 +81,7 @@ class AlignedOperand {
 };
 
 // A prepared attention on a list of tensors. The call reads the first `inputs` tensors and writes
-// the others.
+// the remaining ones.
 class PreparedCall : public PreparedAttention {
  public:
   // The mutex is locked while the stream is set and the call is enqueued, because other calls use

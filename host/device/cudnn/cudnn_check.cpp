@@ -13,7 +13,7 @@ void check(cudnnStatus_t status, std::string_view what) {
 
 void check(cudaError_t status, std::string_view what) {
   if (status == cudaSuccess) return;
-  // Clears the error. Otherwise a later call of cudaGetLastError() would return it again.
+  // This call clears the error. Otherwise a later call of cudaGetLastError() would return it again.
   cudaGetLastError();
   userError("{}: {} ({})", what, cudaGetErrorString(status), cudaGetErrorName(status));
 }

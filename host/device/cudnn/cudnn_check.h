@@ -14,7 +14,7 @@ void check(cudaError_t status, std::string_view what);
 
 // The constructor makes `device` the current CUDA device of the calling thread. The destructor
 // restores the previous one. DeviceGuard (host/device/cuda/kernel/cuda_check.h) does the same, but
-// belongs to another module.
+// belongs to the module libheddle_cuda.
 class CurrentDevice {
  public:
   explicit CurrentDevice(int device);

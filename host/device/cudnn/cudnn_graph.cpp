@@ -133,9 +133,9 @@ void Graph::reshape(Tensor operand, Tensor result) {
   ops_.push_back(op);
 }
 
-// A proposal of the heuristic may be unsupported, which only building a plan shows. Therefore this
-// function tries to build plans from the proposals in order. If all fail, the last status becomes
-// the error.
+// The heuristic may propose configurations that cuDNN does not support. The only way to find this
+// out is to build a plan. Therefore this function tries the proposals in order until it can build a
+// plan. If all proposals fail, the last status becomes the error.
 void Graph::plan(cudnnHandle_t handle) {
   const Handle graph = make(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   setAttributes(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, ops_);

@@ -41,8 +41,8 @@ class Graph {
   Tensor tensor(cudnnDataType_t type, const Sizes& sizes, const Sizes& strides);
   // Adds an f32 number in host memory.
   Tensor number();
-  // Add an intermediate tensor, for which the caller provides no memory. The first form is
-  // row-major.
+  // Add an intermediate tensor, for which the caller provides no memory. The overload without
+  // strides is row-major.
   Tensor inner(cudnnDataType_t type, const Sizes& sizes);
   Tensor inner(cudnnDataType_t type, const Sizes& sizes, const Sizes& strides);
 

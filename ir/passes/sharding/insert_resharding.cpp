@@ -63,7 +63,7 @@ class Resharding {
       }
     }
     Fusion result = std::move(rewriter_).finish();
-    if (remade_) result = removeDead(result);  // some originals may have no readers now
+    if (remade_) result = removeDead(result);  // the original full or iota may have no readers now
     result.guards.insert(result.guards.end(), guards_.begin(), guards_.end());
     if (!moves_.empty()) result.annotate(kReshardingAnnotation, std::move(moves_));
     return result;
@@ -181,7 +181,8 @@ class Resharding {
     moves_.push_back(std::move(move));
   }
 
-  // Appends one elementary step and the copies that it needs because of memory orders.
+  // Appends one step, and the copies that bring operand and result into the memory orders that they
+  // need.
   ValueId step(ValueId value, const Sharding& to, const std::string& name, ValueId target,
                int line) {
     const TensorView tensor = now().tensor(value);
@@ -201,7 +202,8 @@ class Resharding {
     AxisOrder order = memoryOrder(now(), value).value();
     collective_inputs_.insert(baseOf(now(), value));
     if (pads(step, tensor)) padded_.insert(baseOf(now(), value));
-    // A kernel after the all-to-all reorders the blocks, and can write any memory order.
+    // The memory order of the result is free: a kernel after the all-to-all reorders the blocks,
+    // and can write any order.
     if (step.kind == ReshardStep::Kind::AllToAll)
       return finish(value, to, wanted_name, target, line, {});
     if (required && !sameOrder(*required, order, tensor)) {
@@ -252,8 +254,8 @@ class Resharding {
   }
 
   // Returns a value with the data of `value`, without gaps, and with the axis of the step outermost
-  // in memory. The result is a copy, or `value` itself. In the second case `value` may get an order
-  // hint.
+  // in memory. The result is a copy, or `value` itself. In the second case the function may set
+  // Layout::allocation_order of `value`.
   ValueId prepared(ValueId value, const ReshardStep& step, const std::string& name, int line) {
     const TensorView tensor = now().tensor(value);
     const bool conflict = sizesConflict(value, step, tensor);
@@ -281,12 +283,12 @@ class Resharding {
     return b.apply("cast", {value}, {{"dtype", now().tensor(value).dtype}});
   }
 
-  // Returns whether two collectives would read the same memory, and one of them needs padded
-  // memory.
+  // Returns whether this step and an earlier collective would read the same memory, and one of the
+  // two needs padded memory.
   bool sizesConflict(ValueId value, const ReshardStep& step, const TensorView& tensor) const {
     const ValueId base = baseOf(now(), value);
     if (step.kind == ReshardStep::Kind::AllReduce)
-      return false;  // accepts padded and unpadded memory
+      return false;  // an allreduce accepts padded and unpadded memory
     return padded_.count(base) != 0 ||
            (pads(step, tensor) && (collective_inputs_.count(base) != 0 || isView(value)));
   }
@@ -324,7 +326,8 @@ class Resharding {
   }
 
   // Returns whether the pass may choose the memory order of the value. A kernel or a library must
-  // compute the value. Its order must not be required, hinted or fixed by a collective.
+  // compute the value. Its order must not be required by the user, chosen by a pass before, or
+  // fixed by a collective that reads the value.
   bool mayHint(ValueId id) const {
     const Value& value = now().value(id);
     if (value.definition == kNoExpr || value.tensor.layout.stride_order ||

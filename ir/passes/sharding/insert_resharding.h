@@ -8,26 +8,29 @@ namespace heddle {
 // fusion without shardings is returned unchanged. Otherwise the result has these properties:
 //  - Every expression except `set` is local: each rank computes its block of the result from its
 //    blocks of the operands.
-//  - Every `set` is one ReshardStep (ir/analysis/reshard_step.h). If a value needs several steps,
-//    the pass takes the path that moves the fewest bytes (ir/passes/sharding/reshard_path.h).
+//  - Every `set` is one ReshardStep (ir/analysis/reshard_step.h). If a change of sharding needs
+//    several steps, the pass inserts one `set` per step, and takes the path that moves the fewest
+//    bytes (ir/passes/sharding/reshard_path.h).
 //  - If an expression cannot compute its result %name in the wanted sharding, it computes
 //    %name_partial or %name_local instead. `set` expressions then move this value to %name.
-//  - The axis that a collective joins or splits is the outermost axis in the memory of its operand
-//    and of its result. An all-to-all is an exception: only the split axis is outermost, and only
-//    in the operand.
-//  - To get this memory order, the pass sets the order hint of a computed operand. If the operand
-//    is an input or a view, or has another order already, the pass copies it to %name_packed.
-//  - A `full` or `iota` that is needed in another sharding is not moved but computed again as
-//    %name_again.
+//  - If a collective joins or splits an axis, this axis is outermost in the memory of operand and
+//    result. An all-to-all joins one axis and splits another one. Only the split axis must then be
+//    outermost, and only in the operand.
+//  - To get this memory order, the pass sets Layout::allocation_order of an operand that a kernel
+//    or library computes. If the operand is an input or a view, or already has a different order,
+//    the pass copies it to %name_packed.
+//  - If the result of a `full` or `iota` is needed in a second sharding, the pass does not move it.
+//    Each rank computes its new block as %name_again.
 //  - If the ranks of a step between two meshes form no mesh of the fusion, the pass adds them as a
 //    mesh.
-//  - If a reshape regroups axes that stay sharded, a guard checks that the number of devices
-//    divides their extents.
+//  - A reshape may split or merge an axis that stays sharded. If it is not known that the number of
+//    devices divides the extents before and after, a guard (SizeGuard) checks it in every run.
 //  - An annotation lists the moves (ir/passes/sharding/reshard_moves.h).
 //
 // Throws UserError in these cases:
-//  - No sequence of steps leads to a sharding.
-//  - A reshape splits a sharded axis unevenly.
+//  - No sequence of steps leads to a sharding that an expression needs.
+//  - A reshape splits a sharded axis unevenly, and checkReshapeSharding()
+//    (ir/passes/sharding/reshape_sharding.h) does not allow it.
 //  - A tensor has no sharding, because propagateSharding was skipped.
 Fusion insertResharding(const Fusion& fusion);
 

@@ -63,8 +63,8 @@ class ReductionJoiner {
     return old_.value(id).name;
   }
 
-  // Updates the annotation of moves (reshard_moves.h). Of several moves that were joined, only the
-  // first move remains.
+  // Updates the list of moves (reshard_moves.h). If several moves were joined, only the first of
+  // them stays in the list.
   void tell(Fusion& fusion) const {
     auto moves = fusion.annotation<std::vector<ReshardMove>>(kReshardingAnnotation);
     if (!moves) return;
@@ -97,7 +97,7 @@ class ReductionJoiner {
 
   // Returns whether the sum may be the operand of a collective, directly or through a view. Joining
   // would make the sum the result of a collective. Its memory would be padded for this collective,
-  // and the next collective may need other padding.
+  // and the next collective may need padding of a different size.
   bool feedsCollective(ValueId id) const {
     const std::vector<ExprId>& users = users_[id];
     return std::any_of(users.begin(), users.end(), [&](ExprId user) {
@@ -153,7 +153,8 @@ class ReductionJoiner {
   IdVector<ValueId, std::vector<ExprId>> users_;
   Steps steps_;
   IdVector<ExprId, bool> joined_;  // whether the expression adds partial values
-  // For each old value that is reduced later: the new partial value to add.
+  // For each old value that is reduced later as a part of a sum: its partial value in the new
+  // fusion.
   IdVector<ValueId, ValueId> partial_;
   FusionRewriter rewriter_;
 };

@@ -15,8 +15,8 @@ using SpaceAxes = std::vector<std::vector<MeshAxis>>;
 const std::optional<Sharding>& stateOf(const States& states, ValueId id) { return states[id]; }
 
 // Returns false if the blocks of a regrouped axis are known to be uneven in operand or result. If
-// the axis can be gathered instead, it also returns false if the blocks are uneven at the size
-// defaults.
+// the axis can be gathered instead, the function also returns false if the blocks are uneven with
+// the default sizes of the fusion (Fusion::size_defaults).
 bool mayBeEven(const ShardableAxes::Regrouped& axis, int64_t devices, bool can_gather,
                const ReshardPaths& paths) {
   const auto divides = [&](const Size& extent) {
@@ -28,9 +28,9 @@ bool mayBeEven(const ShardableAxes::Regrouped& axis, int64_t devices, bool can_g
   return divides(axis.from) && divides(axis.to);
 }
 
-// Returns whether heddle may gather an axis that the reshape splits unevenly. If not,
-// checkReshapeSharding() reports an error. A sharding that the user wrote for the result also
-// allows the gather.
+// Returns whether heddle may gather an axis that the reshape splits unevenly. The user allows it by
+// gather_uneven or by writing a sharding for the result. Otherwise checkReshapeSharding() reports
+// an error.
 bool maySplitGathered(const Fusion& fusion, const Expression& expr) {
   return fusion.value(expr.outputs[0]).user_sharding || gathersUneven(expr);
 }

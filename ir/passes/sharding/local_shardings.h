@@ -21,37 +21,39 @@ struct LocalShardings {
 // The sharding of each value; nullopt if it is not known yet.
 using States = IdVector<ValueId, std::optional<Sharding>>;
 
-// Chooses the LocalShardings of an expression. Each operand, and the result with its wanted
-// sharding, claims mesh axes for axes of the iteration space ("space axes",
-// ir/analysis/axis_map.h). The claimed mesh axes are those over which the operand or result is
-// already split. ir/analysis/shardable_axes.h determines which space axes may be split.
+// Chooses the LocalShardings of an expression. A choice assigns mesh axes to axes of the iteration
+// space ("space axes", ir/analysis/axis_map.h). Each operand claims the mesh axes over which it is
+// split, for the space axes of its split axes. The result does the same with its wanted sharding.
+// ir/analysis/shardable_axes.h determines which space axes may be split.
 //
 //  - Operands claim mesh axes in order of size, largest first; the result claims last. If a claim
-//    conflicts with an earlier claim, the operand or result is resharded. A claim conflicts if the
-//    space axis already has other mesh axes, or if another space axis already uses the mesh axis.
+//    conflicts with an earlier claim, the operand or result that made the later claim is resharded.
+//    A claim conflicts if the space axis already has different mesh axes, or if a different space
+//    axis already uses the mesh axis.
 //  - If any claim conflicts, the planner tries each operand and the result as the first claimant.
 //    It keeps the choice that moves the fewest bytes. Ties keep the default order.
 //  - If the shardings are on several meshes, the planner tries each mesh. It tries the mesh of the
 //    result first.
 //  - An axis that a slice shortens is not split.
-//  - Axes that a reshape regroups are split only if all their blocks are equal ("even"). Sizes may
-//    be symbolic, so the rule depends on the claim:
+//  - An axis that a reshape splits or merges can stay sharded only if all its blocks are equal
+//    ("even"). With symbolic sizes this may be unknown, so the rule depends on the claim:
 //    - A claim of the result requires even blocks for all sizes. A claim of an operand requires the
 //      same if the user did not ask for this axis to be sharded
 //      (ir/passes/sharding/user_sharded_axes.h).
-//    - If the user asked for the operand's axis to be sharded, the claim is rejected if blocks are
-//      uneven for all sizes.
-//    - If heddle may gather this axis instead, the claim is also rejected if blocks are uneven at
-//      the size defaults. heddle may gather an axis that the reshape merges. If the reshape splits
-//      an axis, heddle may gather it only with gather_uneven or if the user wrote the sharding of
-//      the result.
+//    - If the user asked for the operand's axis to be sharded, the claim is rejected if the blocks
+//      are known to be uneven.
+//    - Instead of keeping an axis sharded, heddle may gather it, so that every device holds all its
+//      elements. If this is allowed, the claim is also rejected if blocks are uneven with the
+//      default sizes of the fusion (Fusion::size_defaults). It is always allowed for an axis that
+//      the reshape merges. If the reshape splits the axis, it is allowed only with gather_uneven or
+//      if the user wrote the sharding of the result.
 class LocalShardingPlanner {
  public:
   explicit LocalShardingPlanner(const Fusion& fusion)
       : fusion_(fusion), paths_(fusion), user_sharded_(userShardedAxes(fusion)) {}
 
-  // Returns the choice for this expression. `states` contains the shardings of its operands and of
-  // its result.
+  // Returns the LocalShardings for this expression. `states` contains the shardings of its
+  // operands, and the wanted sharding of its result.
   LocalShardings plan(const Expression& expr, const States& states) const;
 
   const ReshardPaths& paths() const { return paths_; }

@@ -20,7 +20,7 @@ class Propagation {
   // The order of the walks matters. First, operands determine the shardings of results; then
   // readers determine the shardings that are still missing. The second forward walk propagates the
   // shardings from the readers. New tensors (full, iota) follow their readers last, because they
-  // cost nothing in any sharding.
+  // need no communication in any sharding.
   Fusion run() {
     forward();
     backward();
@@ -48,8 +48,8 @@ class Propagation {
     }
   }
 
-  // Returns the sharding that the readers of a value want, or nullopt if they disagree or want
-  // none.
+  // Returns the sharding that the readers of a value want. Returns nullopt if the readers want
+  // different shardings, or if none of them wants a sharding.
   std::optional<Sharding> wish(ValueId id) {
     std::optional<Sharding> common;
     for (ExprId user : users_[id]) {
@@ -80,8 +80,8 @@ class Propagation {
   }
 
   // Gives new tensors the sharding that their readers want. New tensors are full, iota and values
-  // that are computed only from them. They cost nothing in any sharding, so the other operands
-  // determine the shardings of the readers first.
+  // that are computed only from them. In any sharding they need no communication. This function
+  // therefore runs after the values that are not new have determined the shardings of the readers.
   void backwardToNew() {
     IdVector<ValueId, bool> is_new(states_.size(), false);
     for (const Expression& expr : fusion_.exprs()) {
@@ -139,7 +139,7 @@ class Propagation {
   }
 
   // Returns the mesh of the first reader whose result has a sharding. Inputs and new tensors that
-  // no rule gave a sharding are replicated on this mesh.
+  // have no sharding at the end are replicated on this mesh.
   std::optional<MeshId> meshOfReaders(ValueId id) {
     for (ExprId user : users_[id]) {
       const Expression& expr = fusion_.expr(user);

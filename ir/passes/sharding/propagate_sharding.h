@@ -10,13 +10,13 @@ namespace heddle {
 //  - Then the pass walks backward: a value without a sharding gets a sharding that fits its
 //    readers. Outputs of the fusion are excluded.
 //  - Inputs and new tensors (full, iota) that still have no sharding are replicated.
-//  - A value is partial only if the user declared it partial. Every other partial result is reduced
-//    right after the expression that computes it.
+//  - A value is partial only if the user declared it partial. If an expression computes a partial
+//    result without such a declaration, the result is reduced right after this expression.
 //
-// This pass only chooses shardings; insertResharding inserts the data movement later. The two
-// passes are separate, because the choice of a sharding depends on operands and readers, but must
-// not depend on inserted moves. Throws UserError if a sharding has a stream split, which happens if
-// noteStreamSplits was skipped.
+// This pass only chooses shardings; insertResharding inserts the data movement later. The passes
+// are separate, because the choice of a sharding depends on operands and readers, and must not
+// depend on moves that were inserted before. Throws UserError if a sharding has a stream split,
+// which happens if noteStreamSplits was skipped.
 Fusion propagateSharding(const Fusion& fusion);
 
 }  // namespace heddle

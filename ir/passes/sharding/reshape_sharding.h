@@ -6,9 +6,9 @@
 
 namespace heddle {
 
-// Returns whether the reshape has gather_uneven=true. If it has, heddle gathers a sharded axis that
-// the reshape splits unevenly. Otherwise this axis is an error, as checkReshapeSharding()
-// describes.
+// Returns whether the reshape has gather_uneven=true. With this attribute, heddle gathers a sharded
+// axis that the reshape splits unevenly. Without it, checkReshapeSharding() may throw UserError for
+// this axis.
 bool gathersUneven(const Expression& reshape);
 
 // Checks a reshape whose operand 0 has the sharding `operand`. propagateSharding must have run on

@@ -24,7 +24,7 @@ struct ReshardMove {
   std::string from;               // text form of the sharding before the move
   std::string to;                 // text form of the sharding after the move
   Way way;                        // the path that was taken
-  std::vector<Way> alternatives;  // paths with other first steps, cheapest first
+  std::vector<Way> alternatives;  // paths with a different first step, cheapest first
   bool operator==(const ReshardMove&) const = default;
 };
 

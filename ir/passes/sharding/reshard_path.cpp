@@ -46,11 +46,12 @@ bool isPrefix(const std::vector<MeshAxis>& list, const std::vector<MeshAxis>& of
   return list.size() <= of.size() && std::equal(list.begin(), list.end(), of.begin());
 }
 
-// Returns the fraction of a buffer that one device sends in a ring algorithm with `team` devices.
+// `team` is the number of devices of a collective. Returns the fraction of a buffer that each of
+// them sends in a ring algorithm.
 double share(double team) { return (team - 1) / team; }
 
-// Returns the sharding without the partial entries over `axes`. Returns nullopt if an entry is
-// missing or if the entries have different reductions.
+// Returns the sharding without the partial entries over the mesh axes `axes`. Returns nullopt if
+// one of these axes has no partial entry, or if the entries have different reductions.
 std::optional<Sharding> without(Sharding state, const std::vector<MeshAxis>& axes) {
   std::optional<ReduceOp> op;
   for (MeshAxis axis : axes) {
@@ -94,8 +95,9 @@ double ReshardPaths::bytes(const TensorView& tensor) const {
   return total;
 }
 
-// Returns the extent at the size defaults. Symbols without a default are 4096 (kNominalExtent). If
-// the extent then exceeds 64 bits, the function tries smaller values.
+// Returns the extent with the default sizes of the fusion. Symbols without a default count as 4096
+// (kNominalExtent). If the extent then exceeds 64 bits, the function tries smaller values for these
+// symbols.
 double ReshardPaths::nominal(const Size& extent) const {
   for (int64_t each = kNominalExtent; each > 1; each /= 8) {
     const auto lookup = [&](const std::string& symbol) -> std::optional<int64_t> {
@@ -170,8 +172,8 @@ void addGathers(const Sharding& state, std::vector<Sharding>& to) {
   }
 }
 
-// Adds all-to-all steps. Each step takes the mesh axes `added` from another tensor axis, where they
-// are the innermost, and appends them to the mesh axes of tensor axis `axis`.
+// Adds all-to-all steps. Each step takes the mesh axes `added` from a tensor axis whose innermost
+// mesh axes they are, and appends them to the mesh axes of tensor axis `axis`.
 void addExchanges(const Sharding& state, size_t axis, const std::vector<MeshAxis>& added,
                   std::vector<Sharding>& to) {
   for (size_t other = 0; other < state.axes.size(); ++other) {
@@ -185,13 +187,14 @@ void addExchanges(const Sharding& state, size_t axis, const std::vector<MeshAxis
 }
 
 // Adds steps that split the axis further: slices, reduce-scatters and all-to-alls. `wanted` is the
-// list of mesh axes that split this axis in the goal. Each step adds the next one or more of them.
+// list of mesh axes that split this axis in the goal. Each step appends one or more of the mesh
+// axes that are still missing, in the order of `wanted`.
 void addCuts(const Sharding& state, size_t axis, const std::vector<MeshAxis>& wanted,
              std::vector<Sharding>& to) {
   const std::vector<MeshAxis>& list = state.axes[axis];
   if (!isPrefix(list, wanted)) return;
   std::vector<MeshAxis> added;
-  bool free = true;  // no added mesh axis is in use, so a slice suffices
+  bool free = true;  // no added mesh axis is in use yet: a slice is enough
   for (size_t i = list.size(); i < wanted.size(); ++i) {
     added.push_back(wanted[i]);
     free = free && !uses(state, wanted[i]);
@@ -240,10 +243,10 @@ ReshardPaths::Path ReshardPaths::find(const TensorView& tensor, const Sharding& 
   using NodeId = Id<Node>;
   struct Node {
     Sharding state;
-    NodeId previous;  // invalid: this is the start
+    NodeId previous;  // invalid for the start node
   };
   IdVector<NodeId, Node> nodes;
-  using Entry = std::tuple<double, int, NodeId>;  // bytes, steps, node; ties: older node first
+  using Entry = std::tuple<double, int, NodeId>;  // bytes, steps, node; ties: lower node
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
   queue.emplace(0.0, 0, nodes.push_back({from, NodeId()}));
   std::set<Key> done;

@@ -9,9 +9,9 @@
 namespace heddle {
 
 // Finds paths from one sharding of a tensor to another, and their costs. The cost is the number of
-// bytes that one device sends. Symbols have the size defaults of the fusion. A symbol without a
-// default counts as kNominalExtent. A path depends only on the fusion, so every rank takes the same
-// path.
+// bytes that one device sends. The cost is computed with the default sizes of the fusion
+// (Fusion::size_defaults). A symbol without a default counts as kNominalExtent. A path depends only
+// on the fusion, so every rank takes the same path.
 class ReshardPaths {
  public:
   static constexpr int64_t kNominalExtent = 4096;
@@ -27,10 +27,10 @@ class ReshardPaths {
     double bytes = 0;      // bytes that one device sends
     bool possible = true;  // false: no sequence of steps leads to the wanted sharding
   };
-  // Returns the path of elementary steps (ir/analysis/reshard_step.h) that moves the fewest bytes.
-  // If several paths move equally many bytes, the path with the fewest steps is taken. The
-  // remaining ties are broken by a fixed order of the steps: steps within a mesh come before steps
-  // to another mesh.
+  // Returns the path of steps (ir/analysis/reshard_step.h) that moves the fewest bytes. No step is
+  // Compound. If several paths move equally many bytes, the path with the fewest steps is taken.
+  // The remaining ties are broken by a fixed order of the steps: steps within a mesh come before
+  // steps to another mesh.
   // Neither sharding may have a stream split.
   Path find(const TensorView& tensor, const Sharding& from, const Sharding& to) const;
 
@@ -41,7 +41,8 @@ class ReshardPaths {
                                  size_t most) const;
 
   double bytes(const TensorView& tensor) const;  // size of the unsharded tensor in bytes
-  // Returns the extent at the size defaults, or nullopt if one of its symbols has no default.
+  // Returns the extent with the default sizes of the fusion, or nullopt if one of its symbols has
+  // no default.
   std::optional<int64_t> byDefaults(const Size& extent) const;
 
  private:
@@ -58,11 +59,11 @@ class ReshardPaths {
 // Returns "allreduce over x", "allgather of axis 0 over y, x", "slice", ...
 std::string describeStep(const ReshardStep& step);
 
-// Returns the sharding of a value after its partial values have been reduced. It is the same
-// sharding without partial entries.
+// Returns the sharding without its partial entries. This is the sharding that a value has after its
+// partial values have been reduced.
 Sharding resolved(Sharding sharding);
 
-// Returns the sharding of a tensor with `rank` axes that is replicated on the mesh.
+// Returns the replicated sharding on the mesh, for a tensor with `rank` axes.
 Sharding replicated(MeshId mesh, size_t rank);
 
 }  // namespace heddle

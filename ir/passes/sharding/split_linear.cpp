@@ -66,7 +66,8 @@ class LinearSplitter {
     rewriter_.adopt(value, result);
   }
 
-  // Gives all tensors from `first` on the sharding of the result, without splitting broadcast axes.
+  // Gives the sharding of the result to every tensor with an id of at least `first`. Their
+  // broadcast axes are not split.
   void place(ValueId first, ValueId result) {
     Fusion& fusion = rewriter_.fusion();
     const Sharding& wanted = states_[result].value();

@@ -7,7 +7,7 @@ namespace heddle {
 // Separates bias and activation from matrix products whose reduced axis is split over devices. Bias
 // and activation become separate ops after the reduction across devices; otherwise every device
 // would add the bias. The rounding changes: each device rounds its partial sums to the type of the
-// result, but an unsplit matrix product does not round its intermediate sums. The pass runs after
+// result. In an unsplit matrix product, intermediate sums are not rounded. The pass runs after
 // propagateSharding, which chooses the axes that are split. It runs before insertResharding, which
 // inserts the reduction.
 Fusion splitLinear(const Fusion& fusion);

@@ -11,8 +11,8 @@ namespace heddle {
 //  - The user wrote a sharding of the value that splits the axis.
 //  - The user asked for the corresponding axis of an operand to be sharded.
 // An axis may also be sharded only because the readers of the value are sharded. The user did not
-// ask for this sharding, so it must not add conditions on sizes. Only the passes that treat
-// reshapes use the result. If the fusion has no reshape, all lists are empty.
+// ask for this sharding, so it must not add conditions on sizes. Only the sharding of reshapes
+// depends on the result. If the fusion has no reshape, all lists are therefore empty.
 IdVector<ValueId, std::vector<bool>> userShardedAxes(const Fusion& fusion);
 
 }  // namespace heddle

@@ -20,17 +20,18 @@ namespace heddle::host {
 // Computes the matrix products of one device. Thread-safe.
 //
 // cuBLASLt computes:
-// - f32, f64, f16 and bf16. f64 accumulates in f64, the others in f32. f32 operands keep their
-//   precision, unless tf32 is requested.
-// - f8, if libraryPart() (host/device/fallback_matmul.h) allows it, without fast accumulation.
-//   cuBLASLt then adds partial sums in f32. On sm_90, the tensor cores compute each partial sum
-//   with fewer bits than f32 has.
-// - bias and activation, as epilogues of these matrix products. There are two exceptions: the gelu
-//   of f64, and the bias and activation of f8 with an f32 result. In these cases, one of heddle's
-//   own kernels runs after cuBLASLt.
+// - matrix products of f32, f64, f16 and bf16. Sums of f64 elements are accumulated in f64, all
+//   other sums in f32. f32 operands keep their precision, unless tf32 is requested.
+// - matrix products of f8, if libraryPart() (host/device/fallback_matmul.h) allows it, without fast
+//   accumulation. cuBLASLt then adds partial sums in f32. On sm_90, the tensor cores compute each
+//   partial sum with fewer bits than f32 has.
+// - the bias and the activation, as epilogues of these matrix products. There are two exceptions:
+//   the gelu of f64, and the bias and activation of f8 with an f32 result. In these cases, one of
+//   heddle's own kernels runs after cuBLASLt.
 // Operands whose strides cuBLASLt cannot read are packed into the workspace.
 //
-// heddle's own kernels compute integers, bools, and all other f8 matrix products.
+// heddle's own kernels compute the matrix products of integers and bools, and the f8 matrix
+// products that cuBLASLt does not compute.
 //
 // Choice of algorithms. choose() measures the first kCandidates algorithms that the heuristic of
 // cuBLASLt proposes, and stores the fastest one in memory and on disk. It does so once per problem
@@ -59,8 +60,8 @@ class CudaMatmul {
 
  private:
   // Returns whether cuBLASLt has an algorithm for each call of an f8 matrix product. The function
-  // checks the expected alignments of the operands and alignments of 16 bytes, the smallest that f8
-  // allows.
+  // checks this for the expected alignments of the operands, and for alignments of 16 bytes, the
+  // smallest that f8 allows.
   bool hasAlgorithms(const MatmulLayout& layout) const;
   // Prepares a matrix product for heddle's own kernels.
   std::shared_ptr<const PreparedMatmul> prepareOwn(const MatmulSpec& spec);
@@ -79,7 +80,7 @@ class CudaMatmul {
 
   AlgorithmTimer timer_;
   std::mutex loaded_mutex_;
-  std::set<std::string> loaded_;  // questions of load()
+  std::set<std::string> loaded_;  // questions for which load() was called
   std::unique_ptr<ChoiceCache> store_;
 };
 

@@ -7,9 +7,10 @@
 namespace heddle::host {
 namespace {
 
-// Largest number of batches per call. Kernels may use a grid axis with this limit for the batches.
+// Largest number of batches per call. Kernels may use one axis of the grid for the batches, and
+// this is the limit of a grid axis.
 constexpr int64_t kMostBatches = 65535;
-constexpr int64_t kAlignment = 256;   // of packed operands, in bytes
+constexpr int64_t kAlignment = 256;   // alignment of packed operands, in bytes
 constexpr int64_t kLayoutBytes = 16;  // unit of f8 strides and alignments, in bytes
 // Number of zero terms in each sum if k is 0. Every algorithm supports this number of terms.
 constexpr int64_t kZeroTerms = 16;
@@ -144,8 +145,8 @@ class Layouting {
     problem_.c = sideOf(shape_.m, shape_.n, shape_.c, shape_.c_dtype);
   }
 
-  // Returns the longest batch axis along which the results do not interleave in memory, or -1 if
-  // there is none. If results interleave, some algorithms fail when they run.
+  // Returns the longest batch axis along which the matrices of c do not interleave in memory, or -1
+  // if there is none. If these matrices interleave, some algorithms fail when they run.
   std::ptrdiff_t callAxis() const {
     const int64_t span = (shape_.m - 1) * problem_.c.ld + shape_.n;
     std::ptrdiff_t best = -1;

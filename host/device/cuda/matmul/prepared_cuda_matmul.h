@@ -11,8 +11,9 @@
 namespace heddle::host {
 
 // A matrix product with its descriptors and algorithms. Usually run() needs one call of
-// cublasLtMatmul. If an operand is less aligned than expected, run() needs other descriptors. The
-// first run with this alignment creates them, with the first algorithm that the heuristic proposes.
+// cublasLtMatmul. If an operand is less aligned than expected, run() needs different descriptors.
+// The first run with this alignment creates these descriptors, and uses the first algorithm that
+// the heuristic proposes.
 class PreparedCudaMatmul : public PreparedMatmul {
  public:
   // Throws UserError if cuBLASLt has no algorithm for this matrix product. `handle`, `copy` and
