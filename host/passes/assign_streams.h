@@ -6,8 +6,9 @@ namespace heddle::host {
 
 // Moves collectives from stream 0 to other streams, so that they run beside other work. Collectives
 // share a stream if they have the same team (the ranks that take part) and the same copy channel
-// (comm::Carrier). Streams are numbered in the order of first use, which is the same on every rank.
-// All other instructions stay on stream 0.
+// (comm::Carrier). Streams are numbered in the order in which the program first uses them, so the
+// numbers are the same on every rank. There are at most 15 of these streams; if more are needed,
+// all further collectives share the last one. All other instructions stay on stream 0.
 //
 // Run this before sinkWaits(), which puts each wait on the stream that needs it. A program does not
 // change in these cases:

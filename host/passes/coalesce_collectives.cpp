@@ -71,7 +71,9 @@ class Coalescer {
     }
   }
 
-  // Returns whether another collective of this kind accesses a buffer that collective `i` accesses.
+  // Returns whether a buffer that collective `i` reads (or writes) has several reads (or writes) by
+  // collectives of this kind. Such collectives are pieces of one collective that was split on
+  // purpose.
   bool isPiece(size_t i, CollectiveKind kind) const {
     const auto& accesses = items_.items[i].accesses;
     return std::any_of(accesses.begin(), accesses.end(), [&](const ItemAccess& access) {
@@ -178,7 +180,7 @@ class Coalescer {
   const BufferAccesses items_;
   const NominalSizes sizes_;
   std::map<TokenId, std::vector<size_t>> posts_, waits_;  // indices into the body
-  // Number of collectives of a kind that access a buffer.
+  // (kind of collective, read or write of a buffer) -> number of such accesses in the program.
   std::map<std::pair<CollectiveKind, ItemAccess>, int> sharing_;
   std::vector<PostGroup> open_;
   std::map<size_t, PostGroup> joined_;  // by the index of the last post

@@ -4,11 +4,12 @@
 
 namespace heddle::host {
 
-// Joins small collectives into groups. A group is one Communicate with several pairs of buffers
-// (Communicate::also); it has one post, one token and one wait. Groups save time, because starting
-// a small collective takes longer than moving its bytes.
-//   The collectives of a group have the same kind, reduction, root, team and carrier. They do not
-//     depend on each other.
+// Joins small collectives into groups. A group is one Communicate instruction with several pairs of
+// buffers (Communicate::also). This instruction posts (starts) all collectives of the group, and
+// one Wait waits for all of them. Groups save time, because starting a small collective takes
+// longer than moving its bytes.
+//   The collectives of a group have the same kind, reduction, root, team and carrier
+//     (comm::Carrier). They do not depend on each other.
 //   The group is posted at the position of its last collective. A collective moves past other
 //     instructions only if these do not conflict with its accesses and do not redefine its slots.
 //   Collectives on parts of one buffer are not joined, because an earlier pass or the author split

@@ -44,9 +44,10 @@ class SyncInserter {
     for (Instruction& x : from) to.push_back(std::move(x));
   }
 
-  // Orders `stream` after the accesses in `missing`, before item `at`. For each other stream, only
-  // its last access needs an instruction, because this access is ordered after the earlier ones. An
-  // access that the waits for the other accesses cover needs no instruction either.
+  // Inserts instructions before item `at` that order `stream` after the accesses in `missing`. An
+  // access needs no instruction in two cases: `missing` contains a later access on the same stream
+  // (and neither access is by a posted operation), or the waits for the other accesses already
+  // order `stream` after this access.
   void require(const std::vector<StreamOrder::Done>& missing, StreamId stream, size_t at) {
     std::map<StreamId, StreamOrder::Done> latest;
     std::map<int32_t, StreamOrder::Done> posts;
@@ -78,7 +79,8 @@ class SyncInserter {
   void wait(const StreamOrder::Done& done, StreamId stream, size_t at) {
     if (done.post >= 0) {
       const TokenId token = order_.tokenOf(done.post);
-      if (token < 0) return;  // no Wait precedes the next post of the token: verify() reports this
+      // A later post uses the same token, without a Wait in between. verify() reports this error.
+      if (token < 0) return;
       before_[at].push_back({Wait{token, stream}});
     } else {
       before_[at].push_back({WaitEvent{eventAfter(done), stream}});

@@ -88,8 +88,8 @@ class Pipeline {
       : options_(options), driver_(options, sameProgram, print) {}
 
   Program run(Program program) {
-    // If the program is illegal before the passes, or if the caller skips insert_sync, no pass is
-    // to blame for a race. Then only verify() at the end checks races.
+    // A race is no error of a pass if the program is illegal before the passes, or if the caller
+    // skips insert_sync. In these cases, races are checked only at the end, by verify().
     const bool may_race = driver_.skips("insert_sync");
     if (options_.verify_each && (may_race || !isLegal(Legal::Order, program))) {
       most_ = Legal::Structure;
@@ -148,7 +148,7 @@ class Pipeline {
 
   const PassOptions& options_;
   const PassDriver<Program> driver_;
-  Legal most_ = Legal::Program;  // no pass is followed by more checks than these
+  Legal most_ = Legal::Program;  // the strictest checks that follow a pass
 };
 
 }  // namespace

@@ -11,19 +11,21 @@
 namespace heddle::host {
 
 // Runs the fusion passes (ir/passes/pipeline.h) for a job of `job_size` ranks. options.skip names
-// passes to leave out; it may also contain names of host passes.
+// the passes to leave out. Names of host passes in options.skip are ignored here.
 Fusion runFusionPasses(const Fusion& fusion, int64_t job_size, const PassOptions& options);
 
 // Runs the host passes in the order of host/passes/pipeline.cpp. If options.verify is set, verify()
-// (host/verify/verify.h) checks the result. options.skip may also contain names of fusion passes.
+// (host/verify/verify.h) checks the result. Names of fusion passes in options.skip are ignored
+// here.
 //
-// The pass chunk_collectives splits matrix products and collectives into chunks. If the sizes of a
+// The pass chunk_collectives splits matrix products and collectives into chunks of rows. A stream
+// split in the program text, such as `stream(0: 4)` of a slot, requests 4 chunks. If the sizes of a
 // run decide whether the split version may run, the result is an If instruction that contains the
 // split and the unsplit version. The later passes have run on both versions.
 // Throws UserError if
 //   a name in options.skip is not a pass,
 //   options.chunks is outside 0 .. PassOptions::kMostChunks, or
-//   no collective can be split as a stream split requests.
+//   a stream split requests chunks that are not possible.
 Program runPasses(Program program, const PassOptions& options = {});
 
 // Returns the names of the host passes in order.

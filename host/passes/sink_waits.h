@@ -8,9 +8,9 @@ namespace heddle::host {
 // position is right before the first instruction that conflicts with the posted operation. Two
 // instructions conflict if they access the same memory and at least one of them writes.
 //   The wait is on the stream of the conflicting instruction. If this instruction has no stream, or
-//     if it does not run on all ranks of the wait, the wait is on stream 0.
+//     if it does not run on all ranks that execute the wait, the wait is on stream 0.
 //   If no instruction conflicts, the wait is at the end of the program, on stream 0.
-//   A wait does not pass another post of its token or another wait for it.
+//   A wait for a token does not pass a further post of this token or a further wait for it.
 // A program does not change if its author ordered its streams (isUnordered() in
 // host/passes/analysis/buffer_accesses.h is false).
 Program sinkWaits(Program program);

@@ -82,7 +82,7 @@ void forEachSizeIn(M& member, Visit& visit) {
   } else if constexpr (kIsVariant<T>) {
     std::visit(inside, member);
   } else if constexpr (std::is_same_v<T, std::vector<int64_t>>) {
-    // The steps of a slice and attributes of integers are constants.
+    // An attribute that is a list of integers contains constants, not sizes.
   } else if constexpr (kIsVector<T>) {
     for (auto& part : member) inside(part);
   } else {

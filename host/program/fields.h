@@ -15,15 +15,16 @@
 namespace heddle::host {
 
 // Every instruction of a host program (host/program/instructions.h) declares a list of its fields.
-// Each entry has the kind of the field and its role. The functions of host/program/visit.h and
-// host/program/program.h derive from the lists which slots, tokens, sizes, streams, teams and
-// bodies an instruction has. The build fails if an instruction has no list, or if its list leaves a
+// Each entry has the kind of the field and its role. A field may name a slot (a register of the
+// program) or a token (which represents a posted operation). The functions of host/program/visit.h
+// and host/program/program.h use the lists to find the slots, tokens, sizes, streams, teams and
+// bodies of an instruction. The build fails if an instruction has no list, or if its list leaves a
 // member out.
 
-// The role of a field: the use of the slot, token or event that the field names.
+// The role of a field: how the instruction uses the slot, token or event that the field names.
 struct FieldRole {
-  // A slot: the instruction redefines it. A token: the instruction posts the operation that the
-  // token represents. An event: the instruction records it.
+  // true: the instruction redefines the slot, posts the operation that the token represents, or
+  // records the event.
   bool defines = false;
   bool reads = false;     // the instruction reads the memory of the slot
   bool writes = false;    // the instruction writes the memory of the slot

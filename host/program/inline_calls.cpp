@@ -8,9 +8,10 @@
 namespace heddle::host {
 namespace {
 
-// Replaces the Calls of one program. For each Call, it first maps the symbols of the callee to
-// those of the caller, then the meshes, then the slots. Slots come last, because their types use
-// symbols and meshes. Finally it renames a copy of the callee's body.
+// Replaces the Calls of one program by the bodies of the called programs (the callees). For each
+// Call, the class first maps the symbols of the callee to those of the caller, then the meshes,
+// then the slots. Slots come last, because their types use symbols and meshes. Finally it copies
+// the body of the callee and renames the ids and sizes in the copy.
 class Inliner {
  public:
   explicit Inliner(const Program& program) : out_(program) {
@@ -203,7 +204,8 @@ class Inliner {
     }
   }
 
-  // Appends `names` to `to`, and renames those that exist already. Returns the id of the first one.
+  // Appends `names` to `to`. A name that `to` already contains is renamed. Returns the id of the
+  // first appended name.
   static int32_t append(const std::vector<std::string>& names, std::vector<std::string>& to) {
     const auto first = static_cast<int32_t>(to.size());
     std::set<std::string> taken(to.begin(), to.end());
@@ -240,8 +242,8 @@ class Inliner {
   const std::vector<Program>* callees_ = nullptr;
   std::set<std::string> slot_names_;
   std::set<std::string> index_names_;
-  // Maps of the Call that is being expanded, from the symbols and ids of the callee to those of the
-  // caller.
+  // These maps belong to the Call that is being expanded. They map the symbols and ids of the
+  // callee to those of the caller.
   std::map<std::string, Size> symbols_;
   IdVector<MeshId, MeshId> meshes_;
   std::vector<SlotId> slots_;

@@ -63,7 +63,7 @@ struct Alias {
   };  // another name for the same elements
   struct Reshape {
     bool operator==(const Reshape&) const = default;
-  };  // other axes, same row-major order of elements; the strides of `in` must permit the view
+  };  // different axes, same row-major order of elements; see regroup() of host/unroll/view.h
   struct Permute {
     std::vector<int64_t> axes;
     bool operator==(const Permute&) const = default;
@@ -77,7 +77,7 @@ struct Alias {
   struct Index {
     Size index;
     bool operator==(const Index&) const = default;
-  };  // removes axis 0 at this index, as in %in[i % 2]
+  };  // selects one index of axis 0 and removes this axis, as in %in[i % 2]
   struct Shard {
     bool operator==(const Shard&) const = default;
   };  // the block of `in` that the sharding of `out` assigns to this rank
@@ -114,9 +114,9 @@ struct Evaluate {
   }
 };
 
-// Launches a kernel. The slots are in the order of the inputs and outputs of Kernel::segment. The
-// program does not contain variant, grid and workspace: a plan (host/plan/plan.h) chooses them for
-// the sizes of a run. An output slot may also be an input if the kernel works element by element.
+// Launches a kernel. The slots are in the order of the inputs and outputs of Kernel::segment. A
+// plan (host/plan/plan.h) chooses kernel variant, grid and workspace for the sizes of a run. An
+// output slot may also be an input if the kernel works element by element.
 struct LaunchKernel {
   KernelId kernel;
   std::vector<SlotId> inputs;
@@ -169,14 +169,15 @@ struct Copy {
   }
 };
 
-// Posts a collective. `token` represents it until it has completed.
-// Counts:  include the padding of each allocation. All ranks therefore have equal counts.
+// Posts (starts) a collective. `token` represents it until it has completed.
+// Counts:  include the padding of the allocations, except in an AllToAllV. All ranks allocate equal
+//          sizes, so their counts are equal.
 // Buffers: before a Wait on the token, no instruction may write `in` or access `out`. A slot that
 //          only the root needs may be undefined on other ranks.
-// Order:   each part is one range of memory. The gathered or scattered axis must thus be outermost
-//          in memory. In an all-to-all: the split axis in `in` and the joined axis in `out`.
+// Order:   the part of each rank is contiguous, so the gathered or scattered axis is outermost in
+//          memory. In an all-to-all: the split axis of `in` and the joined axis of `out`.
 struct Communicate {
-  comm::CollectiveKind kind;  // never Recv; Send: from the root of a team of two to the other rank
+  comm::CollectiveKind kind;  // never Recv. Send: in a team of two, from the root to the other
   SlotId out;                 // kNoSlot for a Barrier
   SlotId in;
   Team team;
@@ -189,15 +190,14 @@ struct Communicate {
   std::optional<SlotId> recv_counts = {};
   // Selects SMs or copy engines for the collective, and limits the number of SMs.
   comm::Carrier carrier = {};
-  // Further buffers of the same post; requires mayGroup(). A pair must not write to memory of
-  // another pair.
+  // Further buffers, only if mayGroup(kind). A pair must not write to memory of another pair.
   struct Pair {
     SlotId in;
     SlotId out;
     bool operator==(const Pair&) const = default;
   };
   std::vector<Pair> also = {};
-  std::vector<Pair> pairs() const;  // (in, out), then `also`; none for a Barrier
+  std::vector<Pair> pairs() const;  // (in, out) and then all of `also`; empty for a Barrier
   bool operator==(const Communicate&) const = default;
   static constexpr std::string_view kMnemonic = "communicate";
   static constexpr InstructionKind kKind = InstructionKind::Post;
@@ -216,9 +216,9 @@ struct Communicate {
 // Allreduce, Reduce, Broadcast, Allgather, ReduceScatter and AllToAll.
 bool mayGroup(comm::CollectiveKind kind);
 
-// Send and Recv post a transfer to or from rank `peer` of the team. `peer` may use `rank`, `ranks`,
-// mesh indices and loop indices. Outside of a group, each Send and each Recv has its own token.
-// Inside a group, only GroupEnd has a token; it represents all transfers of the group.
+// Send and Recv post a transfer to or from rank `peer` of the team. `peer` may contain `rank`,
+// `ranks`, mesh coordinates and loop indices. Outside of a group, each Send and each Recv has its
+// own token. Inside a group, only GroupEnd has a token; it represents all transfers of the group.
 struct Send {
   SlotId slot;
   Size peer;
@@ -357,7 +357,7 @@ struct If {
   }
 };
 
-// Runs another program of the same file. Passes its inputs, and defines `outputs` as its outputs.
+// Runs another program of the same file on `inputs`. Its outputs define the slots `outputs`.
 struct Call {
   std::string program;
   std::vector<SlotId> inputs;
@@ -371,7 +371,7 @@ struct Call {
   }
 };
 
-// Check fails the run if the slot contains NaN or infinity. Print prints name and first values.
+// Check fails the run if the slot contains NaN or infinity. Print prints its name and first values.
 struct Check {
   SlotId slot;
   StreamId stream = 0;

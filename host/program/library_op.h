@@ -13,7 +13,7 @@ namespace heddle::host {
 // - `attention` of (q, k, v): softmax(q k^T scale) v
 // - `attention_backward` of (g, q, k, v): the gradients (dq, dk, dv), where g is the gradient of
 //   the result of `attention`
-// A fusion has no op for the two attention functions. It composes them of several ops
+// A fusion has no op for the two attention functions. It expresses each of them by several ops
 // (ir/segment/attention.h).
 
 // Returns the op of a library function, or nullptr if there is no such function.
@@ -36,9 +36,9 @@ std::string libraryArgumentsOf(const OpDef& op);
 // checks the sizes later.
 void verifyLibrary(const Program& program, const CallLibrary& call);
 
-// These functions return an attribute of a call that verifyLibrary() has accepted. They return
-// nullopt if the call does not have the attribute. libraryAxis() requires that the call has an
-// axis.
+// The next four functions return an attribute of a call that verifyLibrary() has accepted.
+// libraryNumber() and libraryCount() return nullopt if the call does not have the attribute.
+// libraryAxis() requires that the call has an axis.
 int64_t libraryAxis(const CallLibrary& call);
 std::optional<double> libraryNumber(const CallLibrary& call, std::string_view name);
 std::optional<int64_t> libraryCount(const CallLibrary& call, std::string_view name);

@@ -27,8 +27,8 @@ struct Slot {
   std::string name;  // without '%'
   bool is_scalar = false;
   TensorView tensor;  // unsharded logical sizes, layout, sharding
-  // Allocated size of each axis on one rank, equal on all ranks. Empty: the size of the largest
-  // block of the sharding.
+  // Allocated size of each axis on one rank, equal on all ranks. Empty: each axis has the size of
+  // the largest block that the sharding assigns to a rank.
   std::vector<Size> alloc;
   std::optional<Scalar> default_value;  // of a scalar input
   bool isList() const { return is_scalar && tensor.rank() > 0; }
@@ -42,8 +42,9 @@ struct Instruction {
   bool operator==(const Instruction& other) const { return on == other.on && op == other.op; }
 };
 
-// A kernel of the program: the part of a fusion (ir/graph/fusion.h) from which code is generated. A
-// printed program contains these segments, so it can run without its fusion.
+// A kernel of the program. Its segment is the part of a fusion (ir/graph/fusion.h) from which the
+// code of the kernel is generated. The text of a program contains the segments, so a parsed program
+// can run without its fusion.
 struct Kernel {
   std::string name;  // without '@'
   Fusion segment;
@@ -61,7 +62,7 @@ struct Program {
   std::vector<std::pair<std::string, int64_t>> size_defaults;
   std::vector<SizeGuard> guards;
   std::vector<Instruction> body;
-  std::vector<Program> callees;  // programs that Call names; their ids are their own
+  std::vector<Program> callees;  // programs that Calls name; their ids refer to their own lists
 
   std::optional<SlotId> findSlot(std::string_view name) const;
   int streams() const;  // 1 + the highest StreamId in use
@@ -84,7 +85,8 @@ int32_t countInstructions(const std::vector<Instruction>& body);
 // --- derived from the field lists of instructions (host/program/instructions.h) ----------------
 
 // A read or write of the memory of a tensor slot by an instruction. In a collective with a root,
-// only some ranks access each slot. The unrolled program contains only the accesses of its rank.
+// only some ranks access each slot. This list contains the accesses of all ranks; the unrolled
+// program of a rank contains only the accesses of this rank.
 struct Access {
   SlotId slot;
   bool write;             // false: a read

@@ -83,9 +83,9 @@ void forEachBody(OpT& op, Visit&& visit) {
   forEachFieldOfKind<FieldKind::Body>(op, [&](auto& body, FieldRole) { visit(body); });
 }
 
-// Calls `visit(instruction, index)` for every instruction, including those in bodies. An
-// instruction is visited before its bodies, in the order of InstructionIndex. The function is
-// iterative, because programs may be nested deeply.
+// Calls `visit(instruction, index)` for every instruction, including those in bodies. The order is
+// that of InstructionIndex, in which an instruction precedes its bodies. The function is iterative,
+// because programs may be nested deeply.
 template <class InstructionT, class Visit>
 void forEachInstructionIn(InstructionT* first, InstructionT* last, Visit&& visit) {
   std::vector<std::pair<InstructionT*, InstructionT*>> open{{first, last}};
@@ -121,8 +121,9 @@ void forEachSlotInside(const Instruction& instruction, Visit&& visit) {
                        [&](const Instruction& x, InstructionIndex) { forEachSlot(x.op, visit); });
 }
 
-// The new names of ids and sizes: each function maps an old one to a new one. An empty function
-// changes nothing. `index` renames the loop index that a For declares.
+// Maps the ids and sizes of an instruction to new ones. Each function takes an old id or size and
+// returns the new one. An empty function changes nothing. `index` renames the loop index that a For
+// declares.
 struct Renaming {
   std::function<SlotId(SlotId)> slot;
   std::function<TokenId(TokenId)> token;
@@ -132,13 +133,13 @@ struct Renaming {
   std::function<Size(const Size&)> size;
   std::function<std::string(const std::string&)> index;
 };
-// Renames the ids and sizes of this instruction, but not those in its bodies. Slots are renamed in
-// the order of the text form.
+// Replaces the ids and sizes of this instruction, but not those in its bodies. Calls
+// `renaming.slot` in the order of the text form.
 void rename(Instruction& instruction, const Renaming& renaming);
 
 // Replaces every Call by the body of the called program. The slots, tokens, events, kernels and
-// loop indices of that program get new names. Throws UserError if a callee does not exist, or if an
-// operand does not fit.
+// loop indices of that program get new names. Throws UserError if a called program does not exist,
+// or if an operand does not fit the input or output of the called program.
 Program inlineCalls(const Program& program);
 
 }  // namespace heddle::host

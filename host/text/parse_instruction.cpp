@@ -64,8 +64,9 @@ Op InstructionParser::op() {
   in_.fail("an instruction or '}'");
 }
 
-// Parses the fields of an instruction of the regular form, after its mnemonic: slots, tokens,
-// events and the stream, in the order of the field list.
+// Parses the fields of an instruction after its mnemonic. `Regular` is an instruction whose fields
+// are only slots, tokens, events and a stream. The text contains them in the order of the field
+// list.
 template <class Regular>
 Op InstructionParser::regularFields(int32_t defined) {
   Regular made{};
@@ -221,8 +222,8 @@ int32_t InstructionParser::countOf(std::string_view key, int32_t most) {
   return static_cast<int32_t>(count);
 }
 
-// Parses arguments such as (%a, %b, axis=1). The text may contain the attributes in any order. They
-// are stored in the order of the op table.
+// Parses arguments such as (%a, %b, axis=1). The text may contain attributes such as `axis` in any
+// order. The instruction stores them in the order of the op table.
 void InstructionParser::libraryArguments(const OpDef& op, CallLibrary& call) {
   std::vector<std::optional<Attr>> found(op.attrs.size());
   in_.expectSymbol("(");

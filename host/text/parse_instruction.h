@@ -30,8 +30,9 @@ class InstructionParser {
   Op assignment();       // %y = ...
   Op tokenAssignment();  // $t = ...
   Op eventAssignment();  // !e = ...
-  // Parses an instruction of one of the types `Regular` if its mnemonic is the next word. `defined`
-  // is the id of the name before the "=", or kNoId if there is no "=".
+  // Parses an instruction of one of the types `Regular`. Returns nullopt if the next word is the
+  // mnemonic of none of them. `defined` is the id of the name before the "=", or kNoId if there is
+  // no "=".
   static constexpr int32_t kNoId = -1;
   template <class... Regular>
   std::optional<Op> regular(int32_t defined);

@@ -32,8 +32,8 @@ class InstructionPrinter {
   explicit InstructionPrinter(const Program& program) : program_(program) {}
 
   // Returns the regular form of an instruction: the slot, token or event that it defines, its
-  // mnemonic, all other slots, tokens and events, and the stream. An instruction with other fields
-  // needs its own overload.
+  // mnemonic, all other slots, tokens and events, and the stream. An instruction with fields of
+  // other kinds needs its own overload.
   template <class Regular>
   std::string operator()(const Regular& x) const {
     std::string defined, named;
@@ -123,8 +123,8 @@ class InstructionPrinter {
     std::string operator()(const Alias::Unpad&) const { return " unpad"; }
   };
 
-  // Returns the item with this id. Throws UserError if the id is out of range, because messages
-  // about illegal programs print their instructions.
+  // Returns the item with this id. Throws UserError if the id is out of range. Such ids occur in
+  // illegal programs, whose instructions are printed in messages.
   template <class Item>
   static const Item& item(const std::vector<Item>& items, int32_t id) {
     HEDDLE_USER_CHECK(id >= 0 && static_cast<size_t>(id) < items.size(),
@@ -234,8 +234,8 @@ class SectionPrinter {
     }
   }
 
-  // Prints the instructions. The function is iterative, because programs may be nested deeply. It
-  // handles For and If separately, because the text around their bodies differs.
+  // Prints the instructions. The function is iterative, because programs may be nested deeply. The
+  // function handles For and If separately, because the text around their bodies differs.
   void body() {
     struct Open {
       const std::vector<Instruction>* list;

@@ -1,5 +1,5 @@
-// Checks the views of a collective. Its two sides are the operands and the results of this rank. A
-// part is the range of memory that one rank contributes or gets.
+// Checks the views of a collective. The two sides of a collective are the operands and the results
+// of this rank. A part is the range of memory that one rank contributes or gets.
 #include <algorithm>
 #include <numeric>
 
@@ -24,7 +24,7 @@ bool viewsOverlap(const View& a, const View& b) {
          b.byte_offset < a.byte_offset + a.desc.allocBytes();
 }
 
-// Checks one operand with its result.
+// Checks one pair of buffers: an operand and its result.
 class CollectiveChecker {
  public:
   CollectiveChecker(const Communicate& x, const UnrolledStep& step, size_t pair,
@@ -83,8 +83,8 @@ class CollectiveChecker {
                       collectiveName(x_.kind), place_.size, allocatedIn(whole));
   }
 
-  // Checks that the result does not overlap the operand, unless the collective is in place. Then
-  // the part of this rank has the same address on both sides.
+  // Checks that the result does not overlap the operand, unless the collective is in place. A
+  // collective is in place if the part of this rank has the same address on both sides.
   void apart() const {
     const int64_t in_end = in_.byte_offset + in_.desc.allocBytes();
     const int64_t out_end = out_.byte_offset + out_.desc.allocBytes();
@@ -101,8 +101,8 @@ class CollectiveChecker {
   }
 
   // Checks that the axis along which the two sides differ is outermost in the memory of the larger
-  // side, and that all other axes have the same order on both sides. Makes no check if the two
-  // sides have different ranks, except for an all-to-all.
+  // side, and that all other axes have the same order on both sides. If the two sides have
+  // different numbers of axes, only an all-to-all is checked.
   void memoryOrder() const {
     const TensorDesc& in = in_.desc;
     const TensorDesc& out = out_.desc;
@@ -120,7 +120,7 @@ class CollectiveChecker {
   }
 
   // Checks an all-to-all whose result has an additional first axis, which counts the parts. Each
-  // part must have the same memory order on both sides.
+  // part must have the same memory order in the operand and in the result.
   void besideParts() const {
     const TensorDesc& in = in_.desc;
     const TensorDesc& out = out_.desc;
@@ -136,8 +136,8 @@ class CollectiveChecker {
     }
   }
 
-  // Checks that the axes with the same size on both sides have the same strides. In a team of one
-  // rank, these are all axes.
+  // Checks that each axis with the same size on both sides has the same stride on both. In a team
+  // of one rank, all axes have the same size on both sides.
   void sameOrder() const {
     const TensorDesc& in = in_.desc;
     const TensorDesc& out = out_.desc;

@@ -86,8 +86,8 @@ bool areApart(const View& a, const View& b) {
          b.desc.numel() == 0;
 }
 
-// Checks that no result overlaps an operand or another result. Otherwise the kernel would overwrite
-// elements that it still reads.
+// Checks that no result overlaps an operand or a second result. The kernel would otherwise
+// overwrite elements that it still reads.
 void checkAttentionMemory(const CallLibrary& x, const UnrolledStep& step) {
   for (size_t i = 0; i < step.outputs.size(); ++i) {
     for (const View& in : step.inputs) {

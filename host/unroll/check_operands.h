@@ -8,9 +8,10 @@
 
 namespace heddle::host {
 
-// Checks of the operands of an instruction, when a rank and its sizes are known. An operand is a
-// view: a buffer, an offset and a descriptor (host/unroll/unroll.h). If a check fails, it throws
-// UserError. The message does not name the instruction; the caller adds its name.
+// Functions that check the operands of an instruction for one rank and one set of sizes. An operand
+// is a view: a buffer, an offset and a descriptor (host/unroll/unroll.h). If a check fails, the
+// function throws UserError. The message does not name the instruction; the caller of the function
+// adds the name.
 
 // Checks that a tensor of the caller fits the input slot: dtype, sizes, and memory order if the
 // type of the slot declares one (Layout::observed).
@@ -30,17 +31,17 @@ struct TeamPlace {
   int64_t size;   // number of ranks of the team
   int64_t parts;  // number of parts of the larger side: `size`, or one less if the root has no part
                   // (UnrolledStep::root_apart)
-  // Per pair of buffers. If this rank has a view on only one side: the number of allocated elements
-  // of the other side, on the ranks that have it. nullopt: this rank has views on both sides, or
-  // the type does not determine the number.
+  // One entry per pair of buffers. If this rank has no view on one of the two sides, the entry is
+  // the number of elements that the other ranks allocate for this side. nullopt: this rank has
+  // views on both sides, or the type does not determine the number.
   std::vector<std::optional<int64_t>> elsewhere;
 };
 // Checks the dtypes, the numbers of allocated elements and the memory orders of both sides of a
 // collective. Also checks that the sides do not overlap, except in the ways that the transports
 // allow (comm/communicator.h). If this rank has no part on a side, the view of this side is empty.
 void checkCollective(const Communicate& x, const UnrolledStep& step, const TeamPlace& place);
-// Checks that the tensor has this number of elements. If it has several, they must be dense in
-// row-major order.
+// Checks that the tensor has `elements` elements. Several elements must be dense in row-major
+// order.
 void checkReadBack(const Slot& slot, const UnrolledStep& step, int64_t elements);
 // Checks that the view is one range of memory without gaps, in any order of axes. `what` names the
 // operation in the message.

@@ -6,8 +6,8 @@
 namespace heddle::host {
 namespace {
 
-// Sets the streams of the steps GroupBegin and GroupEnd, which are instructions without a stream.
-// They get the stream of the posts between them.
+// The instructions GroupBegin and GroupEnd name no stream. Puts their steps on the stream of the
+// posts between them.
 void placeGroups(Unrolled& unrolled) {
   size_t begin = 0;
   StreamId stream = 0;

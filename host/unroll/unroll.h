@@ -15,8 +15,9 @@ namespace heddle::host {
 // - Instructions that only other ranks execute (Instruction::on) are left out.
 // - Branches on sizes are decided. Branches on scalars become jumps.
 // - Each view is resolved to a buffer, a byte offset and a descriptor.
-// The result is called an unrolled program. verify() checks it for races, and a Plan binds it to a
-// device. Races are therefore checked on the steps that run.
+// The result is called an unrolled program. verify() (host/verify/verify.h) checks it for races,
+// and a Plan (host/plan/plan.h) binds it to a device. Races are therefore checked on the same steps
+// that a run executes.
 
 using BufferId = int32_t;  // index into Unrolled::buffers
 
@@ -44,6 +45,8 @@ struct UnrolledAccess {
   bool write;  // false: a read
 };
 
+// One step of an unrolled program. A step names scalars of the host by registers, which are
+// numbered from 0. A list has one register per element.
 struct UnrolledStep {
   const Instruction* instruction = nullptr;  // in the Program, which must outlive the Unrolled
   InstructionIndex index = -1;
@@ -62,16 +65,16 @@ struct UnrolledStep {
   // the right side of its predicate, as an i64.
   std::optional<Scalar> known;
   int32_t scalar_out = -1;  // Evaluate, ReadBack: the register to write; the first one of a list
-  // Index of the step to continue with. An If that the run decides jumps if its predicate is false.
-  // A step without instruction, at the end of If::then_body, always jumps. -1: the step does not
-  // jump.
+  // Index of the step to which this step jumps. -1: this step does not jump. An If that the run
+  // decides jumps if its predicate is false. A step without instruction, at the end of
+  // If::then_body, always jumps.
   int32_t jump = -1;
 };
 
 struct Unrolled {
   // If the program contains Calls: a copy of the program in which each Call is replaced by the
   // called program. All ids of the unrolled program then refer to this copy. nullptr: the program
-  // contains no Calls. The programs of plans contain none.
+  // contains no Calls. A program from which a Plan is prepared contains none.
   std::shared_ptr<const Program> inlined;
   std::vector<UnrolledStep> steps;
   std::vector<Buffer> buffers;

@@ -64,8 +64,8 @@ void Unroller::instruction(const Instruction& x, InstructionIndex index) {
   fill(step, x.op);
   const bool collective = std::holds_alternative<Communicate>(x.op);
   // The input or the output slot of a collective may have a view although this rank does not access
-  // it. The accesses of a collective are therefore the views of the step. The accesses of all other
-  // instructions are the views of their slots.
+  // it. For a collective, the accesses therefore use the views of the step. For all other
+  // instructions, they use the views of the slots.
   size_t read = 0, written = 0;
   for (const Access& access : accessesOf(x.op)) {
     if (slot(access.slot).is_scalar) continue;
@@ -86,7 +86,7 @@ void Unroller::openLoop(const For& loop, InstructionIndex index) {
   frame.at = scope_.evaluate(loop.start);
   frame.stop = scope_.evaluate(loop.stop);
   if (frame.at >= frame.stop) return;
-  // Each iteration counts as a step. The limit is checked before the first iteration.
+  // Each iteration counts as a step. kMaxSteps is checked here, before the first iteration.
   int64_t trips = 0;
   const bool fits = !__builtin_sub_overflow(frame.stop, frame.at, &trips);
   HEDDLE_USER_CHECK(fits && trips <= kMaxSteps - counted_, "the program takes more than {} steps",
@@ -177,8 +177,9 @@ void Unroller::closeElse() {
   leaveBranch(otherwise);
 }
 
-// Undefines the scalars and lists that do not have a value after both bodies. `defined` are those
-// that have a value after the other body.
+// Called at the end of the last body of a branch. Undefines the scalars and lists that do not have
+// a value after both bodies. `defined` contains those that have a value after the first body; if
+// there is no else_body, those that have a value before the branch.
 void Unroller::keepScalars(const std::set<SlotId>& defined) {
   for (SlotId id : scalars_) {
     if (defined.count(id) == 0) branched_.insert(id);

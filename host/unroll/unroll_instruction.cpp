@@ -151,8 +151,8 @@ void Unroller::peer(UnrolledStep& step, const Size& peer, const Team& team) {
   checkPosted(step);
 }
 
-// Requires that inputs that are sent or received are allocated as their types state. The
-// reasons:
+// Requires that inputs of the program that are sent or received are allocated as their types state.
+// The reasons:
 // - A post covers the complete allocation. Ranks compare posts only for new sizes, so the length of
 //   a post must depend only on the program and the sizes.
 // - The other end of a transfer relies on the memory order.
@@ -173,8 +173,8 @@ void Unroller::checkPosted(const UnrolledStep& step) const {
   }
 }
 
-// Returns whether the root of a gather or scatter is outside of the mesh of the parts. The result
-// is the same on all ranks, because all ranks know the mesh.
+// Returns whether the root of a gather or scatter is outside of the mesh whose ranks hold the
+// parts. The result is the same on all ranks, because all ranks know the mesh.
 bool Unroller::rootIsApart(const Communicate& x, const std::vector<int64_t>& team) const {
   const bool gathers = x.kind == comm::CollectiveKind::Gather;
   if (!gathers && x.kind != comm::CollectiveKind::Scatter) return false;
@@ -199,7 +199,7 @@ std::optional<int64_t> Unroller::allocatedByType(SlotId id) const {
 }
 
 // First determines whether this rank sends and whether it receives. Then resolves only the views
-// that it needs, because a slot that only other ranks use may have no view on this rank.
+// that this rank needs. The reason: a slot that only other ranks use may have no view here.
 void Unroller::communicate(UnrolledStep& step, const Communicate& x) {
   const std::vector<int64_t> team = scope_.members(x.team);
   const auto size = static_cast<int64_t>(team.size());

@@ -6,7 +6,8 @@
 namespace heddle::host {
 namespace {
 
-// The most elements of a list. No job has so many ranks. The limit keeps register numbers in range.
+// The most elements of a list. A list has one element per rank of a team, and no job has so many
+// ranks. The limit keeps register numbers in range.
 constexpr int64_t kMaxList = 1 << 20;
 
 SizeBindings withDefaults(const Program& program, SizeBindings sizes) {
@@ -54,8 +55,8 @@ int32_t Unroller::registerOf(SlotId id) {
 
 namespace {
 
-// Returns whether both descriptors give every element the same position in memory. The stride of an
-// axis of one element does not matter.
+// Returns whether both descriptors give every element the same position in memory. Ignores the
+// strides of axes of one element, because they do not influence positions.
 bool liesAs(const TensorDesc& wanted, const TensorDesc& given) {
   if (wanted.alloc != given.alloc) return false;
   if (given.numel() == 0) return true;

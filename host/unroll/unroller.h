@@ -29,7 +29,7 @@ class Unroller {
     // Only for a Loop:
     const std::string* loop_index = nullptr;
     int64_t at = 0;    // current value of the loop index
-    int64_t stop = 0;  // end of its range
+    int64_t stop = 0;  // the loop ends when `at` reaches this value
     // Only for Then and Else, the bodies of an If that the run decides:
     const If* branch = nullptr;
     size_t jump_step = 0;               // the step whose jump is set at the end of this list

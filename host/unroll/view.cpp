@@ -188,8 +188,8 @@ class ViewMaker {
   }
 
  private:
-  // Returns the view that begins at element `begin` of the operand. Requires that it has the sizes
-  // of the type of the result.
+  // Returns the view that begins at element `begin` of the operand. Requires that the sizes of
+  // `desc` are those that the type of the result states.
   View place(TensorDesc desc, int64_t begin) const {
     HEDDLE_USER_CHECK(desc.sizes == want_.sizes, "%{} has the sizes {}, the view of %{} has {}",
                       out_.name, str(want_.sizes), in_slot_.name, str(desc.sizes));
@@ -207,8 +207,8 @@ class ViewMaker {
 
 }  // namespace
 
-// Computes the strides for each group of axes separately. A group must be dense, and its padding
-// must be at its end on both sides.
+// Computes the strides for each group of axes separately. A group must be dense, and all its
+// padding must be at its end, in both tensors.
 std::optional<std::vector<int64_t>> regroup(const TensorDesc& from, const TensorDesc& to) {
   if (elements(from.alloc) != elements(to.alloc)) return std::nullopt;
   if (from.numel() != to.numel()) return std::nullopt;

@@ -14,9 +14,9 @@ View makeView(const Alias& alias, const Slot& out, const Slot& in_slot, const Vi
               const Scope& scope);
 
 // Returns the strides of `to` for a reshape of `from` without a copy. Both descriptors have the
-// same elements in row-major order, but different axes. Returns nullopt if there are no such
-// strides. A group is a minimal list of adjacent axes of `from` that become adjacent axes of `to`.
-// Only the outermost axis of a group may have padding.
+// same elements in row-major order, but different axes. A group is a minimal list of adjacent axes
+// of `from` that become adjacent axes of `to`. Returns nullopt if a copy would be needed, or if an
+// axis other than the outermost one of a group has padding.
 std::optional<std::vector<int64_t>> regroup(const TensorDesc& from, const TensorDesc& to);
 
 }  // namespace heddle::host

@@ -85,7 +85,8 @@ class RaceChecker {
     const int32_t time = ++clock.streams[static_cast<size_t>(step.stream)];
     int32_t post = -1;
     if (isPost(op)) post = group_ >= 0 ? group_ : newPost(at);
-    // The end of stream 0 must be ordered after all work, except after a Free.
+    // The end of stream 0 must be ordered after all work. Exception: it need not be ordered after a
+    // Free.
     if (post < 0 && !std::holds_alternative<Free>(op)) {
       state_.last_work[static_cast<size_t>(step.stream)] = at;
       state_.work_time[static_cast<size_t>(step.stream)] = time;

@@ -6,9 +6,9 @@
 
 namespace heddle::host {
 
-// Compares the collectives and transfers that two ranks post. Two files use this comparison before
-// the ranks issue anything: host/verify/match_collectives.h compares unrolled programs, and
-// host/run/match_collectives_across_ranks.h compares plans.
+// Compares the collectives and transfers that two ranks post. Two files use this comparison, both
+// before the ranks issue any operation: host/verify/match_collectives.h compares unrolled programs,
+// and host/run/match_collectives_across_ranks.h compares plans.
 
 // Returns whether the posts of two ranks can be parts of the same operation. Both posts must be at
 // the same position of a channel (host/verify/post_sequence.h). The function does not compare the

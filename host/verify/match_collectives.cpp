@@ -63,8 +63,7 @@ void CollectiveMatcher::add(const Unrolled& unrolled) {
       collective(unrolled, step, *x);
       continue;
     }
-    // The other instructions that post, Send and Recv, have one view: Send reads it, Recv writes
-    // it.
+    // Only Send and Recv remain. They have one view: Send reads it, Recv writes it.
     const bool sends = !step.inputs.empty();
     const View& view = sends ? step.inputs.front() : step.outputs.at(0);
     comm::Operation operation;
@@ -130,8 +129,8 @@ void CollectiveMatcher::collective(const Unrolled& unrolled, const UnrolledStep&
   }
 }
 
-// Adds the transfers of a collective that transports execute as transfers between the root and each
-// other rank. Each transfer moves one part.
+// Transports execute some collectives with a root as transfers, one between the root and each other
+// rank. Adds these transfers. Each of them moves one part.
 void CollectiveMatcher::rootTransfers(size_t team, int me, const UnrolledStep& step,
                                       const Communicate& x) {
   const std::vector<int>& members = teams_[team];
@@ -160,9 +159,9 @@ void CollectiveMatcher::transfer(size_t team, int me, const UnrolledStep& step,
 }
 
 // Returns whether the ranks post two collectives of equal type in different orders. `in_a` and
-// `in_b` are the posts at the same position of the sequences `a` and `b`. Different slots alone are
-// not an error. But the order is wrong if each rank also posts the slots of the other rank, at
-// another position.
+// `in_b` are the posts at one position of the sequences `a` and `b`. It is no error if these two
+// posts have different slots. The order is wrong only if `a` also contains the slots of `in_b`, and
+// `b` the slots of `in_a`.
 bool CollectiveMatcher::isCrossed(const Sequence& a, const Sequence& b, const Post& in_a,
                                   const Post& in_b) const {
   if (in_a.slots.in == in_b.slots.in || in_a.slots.out == in_b.slots.out) return false;

@@ -12,13 +12,14 @@ namespace heddle::host {
 
 // Lists and compares the operations that ranks post: collectives and transfers. A channel is a set
 // of operations that match by their order: the first post of one rank belongs to the first post of
-// every other rank, and so on. Two files use this header before the ranks issue anything:
+// every other rank, and so on. Two files use this header, both before the ranks issue any
+// operation:
 //   host/verify/match_collectives.h compares the unrolled programs of all ranks, in one process.
 //   host/run/match_collectives_across_ranks.h compares the plans of the ranks of a job.
 
-// Identifies a channel. There are two kinds of channels:
+// Identifies a channel. A channel contains one of the following:
 //   the collectives of a team that have equal carriers
-//   the transfers in a team from one rank to one other rank, whatever their carriers
+//   the transfers in a team from one rank to one other rank, with any carriers
 // The type `Team` is the list of the World ranks of the team, or an index into a table of such
 // lists.
 template <class Team>
@@ -52,9 +53,9 @@ struct PostSequence {
 };
 
 // Returns the position of the first posts that do not match, or nullopt if all known posts match.
-// If one sequence ends before the other, the position is the end of the shorter one. fits(a, b)
-// returns whether two posts match. The function calls it only for positions at which both sequences
-// store a post.
+// If one sequence is shorter but otherwise matches, the position is its end. fits(a, b) returns
+// whether two posts match. The function calls it only for positions at which both sequences store a
+// post.
 template <class Post, class Fits>
 std::optional<size_t> firstMismatch(const PostSequence<Post>& a, const PostSequence<Post>& b,
                                     const Fits& fits) {

@@ -9,8 +9,8 @@
 
 namespace heddle::host {
 
-// An access to a buffer with which a later access may still race. Two accesses race if they
-// overlap, at least one of them writes, and nothing determines their order.
+// An access to a buffer. A later access may still race with it. Two accesses race if they overlap,
+// at least one of them writes, and nothing determines their order.
 struct RaceAccess {
   int64_t begin = 0;  // the access is to the bytes [begin, end) of the buffer
   int64_t end = 0;
@@ -38,26 +38,26 @@ struct RaceBuffer {
 // the branch, and checks both bodies from the same state.
 struct RaceState : StreamClocks {
   std::vector<RaceBuffer> buffers;
-  std::vector<int32_t> last_work;  // per stream: the last step with work, or -1
+  std::vector<int32_t> last_work;  // per stream: last step that is no post and no Free, or -1
   std::vector<int32_t> work_time;  // per stream: the time of this step
   std::vector<int32_t> post_step;  // per posted operation: the step that posts it
 
   RaceState(size_t stream_count, size_t token_count, size_t event_count, size_t buffer_count);
 
-  // Prepares this state for the check of the second body. Before the call, it must be a copy of the
-  // state before the branch. `then` is the state after the first body. All work of the first body
-  // counts as completed, because a run executes only one of the bodies.
+  // Prepares this state for the check of the second body. Before the call, this state must be a
+  // copy of the state before the branch. `then` is the state after the first body. All work of the
+  // first body counts as completed, because a run executes only one of the bodies.
   void beginOtherwise(const RaceState& then);
-  // Turns this state into the state after the branch. Before the call, it must be the state after
-  // the first body; `otherwise` is the state after the second body. The result contains only
+  // Turns this state into the state after the branch. Before the call, this state must be the state
+  // after the first body; `otherwise` is the state after the second body. The result contains only
   // knowledge that is certain after both bodies. The posts [posts_before, posts_then) belong to the
   // first body, later posts to the second body. Returns a buffer that is live at the end of only
   // one body, or -1 if there is none.
   int32_t merge(RaceState otherwise, size_t posts_before, size_t posts_then);
 
  private:
-  // For each stream s: sets the time of s to to[s] in every clock in which this time is at least
-  // from[s]. Adds the posts [first, last) to all clocks.
+  // Marks the work of a body as completed. For each stream s, raises the time of s to to[s] in
+  // every clock in which this time is at least from[s]. Adds the posts [first, last) to all clocks.
   void raise(const std::vector<int32_t>& from, const std::vector<int32_t>& to, size_t first,
              size_t last);
   std::vector<int32_t> times() const;  // per stream: the time of its last step

@@ -21,7 +21,7 @@ struct TokenClock {
 struct StreamClocks {
   std::vector<VectorClock> streams;
   std::vector<std::optional<VectorClock>> events;  // nullopt: the event is not recorded yet
-  std::vector<TokenClock> tokens;                  // no posts: a Wait on the token changes nothing
+  std::vector<TokenClock> tokens;  // TokenClock::posts empty: no post yet, a Wait does nothing
 
   // Creates the clocks at the start of a program. The work of the caller is on stream 0, at time 1.
   // No other stream is ordered after it.

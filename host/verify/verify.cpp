@@ -15,10 +15,12 @@
 namespace heddle::host {
 namespace {
 
-// The most ranks whose unrolled programs are checked for races. Further ranks rarely have other
-// races. Also the number of job sizes that are tried.
+// The most ranks whose unrolled programs are checked for races. Ranks above this limit rarely have
+// races that no lower rank has. jobsFor() also uses the number as the limit of the job sizes that
+// it tries.
 constexpr int64_t kMaxJob = 64;
-// If the meshes need a job of more ranks than this, their size does not determine the checked job.
+// If the meshes need a job of more ranks than this, their sizes are ignored when the size of the
+// checked job is chosen.
 constexpr int64_t kMaxMesh = 1024;
 // Number of job sizes that are checked if the program depends on the number of ranks.
 constexpr size_t kMaxJobs = 3;
@@ -53,7 +55,7 @@ void solveGuards(const Program& program, SizeBindings& sizes, std::set<std::stri
     try {
       sizes[symbol.symbolName()] = value.evaluate(lookupIn(sizes));
     } catch (const UserError&) {
-      // The value depends on the job. unroll() checks the guard.
+      // The value depends on the job, so the symbol is not set. unroll() checks the guard later.
     }
   };
   for (const SizeGuard& guard : program.guards) {
@@ -71,7 +73,7 @@ SizeBindings trialSizes(const Program& program, int64_t value) {
   return sizes;
 }
 
-// Makes the sizes the defaults of the program's symbols.
+// Sets the defaults of the program's symbols to these sizes.
 void giveDefaults(Program& program, const SizeBindings& sizes) {
   std::map<std::string, int64_t> defaults(program.size_defaults.begin(),
                                           program.size_defaults.end());

@@ -38,12 +38,13 @@ struct ActualJob {
 //   ranks, it checks the three smallest jobs.
 // - If the sizes are known, they are used. Otherwise symbols have their defaults. Symbols without a
 //   default get the first of a few small values for which all views exist.
-// - If the sizes are unknown and the known job has an impossible view for each of the small values,
-//   verify() checks the smallest jobs instead.
+// - If the job is known and the sizes are not, some view of this job may be impossible for each of
+//   the small values. verify() then checks the smallest jobs instead of the known job.
 void verify(const Program& program, const ActualJob& actual = {});
 
 // Makes the same checks as verify(), except that buffers need not be freed or returned. Use this
-// function before the pass insert_frees has run.
+// function for programs on which the pass insert_frees (host/passes/insert_frees.h) has not run
+// yet.
 void verifyOrder(const Program& program);
 
 // Says whether a program must free its buffers. No: the pass insert_frees has not run yet.

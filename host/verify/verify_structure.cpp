@@ -138,8 +138,8 @@ class StructureVerifier {
 
   // --- instructions ----------------------------------------------------------------------------
 
-  // Checks a list of instructions and, recursively, their bodies. The check of the depth comes
-  // first, so that deeply nested programs do not overflow the stack.
+  // Checks a list of instructions and, recursively, their bodies. Checks the depth before it
+  // recurses, so that deeply nested programs do not overflow the stack.
   void list(const std::vector<Instruction>& body, int depth) {
     HEDDLE_USER_CHECK(depth < TokenStream::kMaxDepth, "bodies are nested deeper than {}",
                       TokenStream::kMaxDepth);

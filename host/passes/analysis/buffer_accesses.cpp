@@ -64,7 +64,7 @@ class ItemFinder {
   // Returns whether the author of the program ordered this instruction. `nested` says whether the
   // instruction is in the body of a For or If. The result is true for
   //   GroupBegin, GroupEnd, Send, Recv, Call and barriers
-  //   in bodies also for posts, events, waits and instructions on streams other than 0
+  //   if `nested` is true: also posts, events, waits, and instructions on streams other than 0
   static bool isOrderedByAuthor(const Op& op, bool nested) {
     switch (kindOf(op)) {
       case InstructionKind::Group:
@@ -86,7 +86,8 @@ class ItemFinder {
   }
 
   // Visits the bodies of a For or If. A body may run any number of times, so a slot may name one of
-  // several buffers afterwards. The function repeats the visits until no slot gets another buffer.
+  // several buffers afterwards. The function repeats the visits until the visits add no buffer to
+  // any slot.
   void body(std::vector<const std::vector<Instruction>*> lists, Item& item) {
     // A slot may name another part of a buffer in each iteration, so its part is unknown.
     for (const auto* list : lists) {

@@ -26,8 +26,8 @@ struct ItemAccess {
   ItemAccess whole() const { return {root, write}; }
 };
 
-// A part of a buffer: the elements [start, stop) along `axis` of the tensor that `slot` names. A
-// slot may be redefined; `definition` then says which of its tensors is meant.
+// A part of a buffer: the elements [start, stop) along `axis` of the tensor that `slot` names.
+// Because a slot may be redefined, `definition` says which of its definitions is meant.
 struct BufferPart {
   SlotId slot;
   int32_t definition;  // 0: the input of the program; n: the n-th definition of the slot
@@ -40,8 +40,8 @@ struct Item {
   std::set<ItemAccess> accesses;
   StreamId stream = -1;  // -1: the item has no stream
   TokenId posts = -1;    // the token of the operation that the item posts; -1: it posts none
-  // true: the author of the program ordered this item, so passes change neither the item nor the
-  // accesses to its buffers. Opaque items are
+  // true: the author of the program has ordered this item on the streams. Passes then change
+  // neither this item nor any access to its buffers. Opaque items are
   //   GroupBegin, GroupEnd, Send, Recv, Call and barriers
   //   a For or If whose bodies contain one of these, or a post, wait, event or stream other than 0
   bool opaque = false;
@@ -57,7 +57,8 @@ struct BufferAccesses {
   std::vector<BufferPart> parts;
 
   bool anyOpaque() const;
-  // Returns false if the two accesses, which are to the same root, share no element at any sizes.
+  // Returns whether two accesses to the same root may share an element. Returns false if they share
+  // none for any sizes.
   bool mayOverlap(const ItemAccess& a, const ItemAccess& b) const;
   // Returns whether every access that may overlap with `b` may also overlap with `a`. Both must be
   // accesses to the same root.

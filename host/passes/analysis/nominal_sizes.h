@@ -4,8 +4,9 @@
 
 namespace heddle::host {
 
-// Nominal sizes: values of the size symbols with which a pass estimates times, to choose the
-// fastest of several correct programs. The value of a symbol is the first of these that exists:
+// Nominal sizes are values of the size symbols. A pass uses them to estimate times, so that it can
+// choose the fastest of several correct programs. The value of a symbol is the first of these that
+// exists:
 //   its value in PassOptions::chunk_sizes
 //   its default in the program
 //   4096

@@ -24,7 +24,7 @@ std::vector<SlotUses> slotUsesOf(const Program& program);
 // slot are contiguous in memory except for padding. Returns nullopt if the order is unknown. It is
 // known in two cases:
 //   One Allocate at the top level defines the slot.
-//   The slot is a reshape of such a slot, whose memory order is row-major.
+//   The slot is a reshape of a slot that one Allocate at the top level defines, in row-major order.
 std::optional<AxisOrder> denseOrderOf(const Program& program, const std::vector<SlotUses>& uses,
                                       SlotId id);
 

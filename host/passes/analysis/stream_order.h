@@ -8,12 +8,12 @@
 
 namespace heddle::host {
 
-// Determines which accesses to buffers a stream can rely on to have happened. The class walks over
-// the items of a host program in order. An item is a top-level instruction; a root is a buffer
-// (both in buffer_accesses.h). After each item, the class knows for each stream the earlier
-// accesses after which the stream is ordered. checkRaces() (host/verify/verify.h) has the same
-// rules but needs sizes. This class compares buffers and parts of buffers without sizes. It ignores
-// opaque items (Item::opaque).
+// Determines which accesses to buffers have certainly happened before the next work on a stream.
+// The class walks over the items of a host program in order. An item is a top-level instruction; a
+// root is a buffer (both in buffer_accesses.h). After each item, the class knows for each stream
+// the earlier accesses after which the stream is ordered. checkRaces() (host/verify/verify.h) has
+// the same rules but needs sizes. This class compares buffers and parts of buffers without sizes.
+// It ignores opaque items (Item::opaque).
 class StreamOrder {
  public:
   // An access for which later accesses may have to wait.
@@ -21,7 +21,7 @@ class StreamOrder {
     ItemAccess access;
     size_t item;  // the item that accesses the buffer
     StreamId stream;
-    int32_t time;  // number of the step on the stream
+    int32_t time;  // time of the access on its stream (VectorClock)
     int32_t post;  // number of the posted operation that accesses the buffer; -1: no operation
     bool knownTo(const VectorClock& clock) const {
       return post >= 0 ? clock.knowsPost(post) : clock.knowsStep(stream, time);
@@ -36,7 +36,7 @@ class StreamOrder {
   // Returns the past accesses for which item `i` must still wait: those that conflict with the item
   // and after which the stream of the item is not ordered.
   std::vector<Done> missing(size_t i) const;
-  // Returns the work for which stream 0 must still wait at the end of the program. It must be
+  // Returns the work for which stream 0 must still wait at the end of the program. Stream 0 must be
   // ordered after all posts and after the last work of each stream.
   std::vector<Done> missingAtEnd() const;
   // Returns whether stream 0 is ordered after all accesses to the root.
@@ -46,8 +46,10 @@ class StreamOrder {
   void step(size_t i);
 
   VectorClock& clock(StreamId stream) { return clocks_.of(stream); }
-  // Returns the clock of the stream right after the access. If the access is by a posted operation,
-  // the result is the clock at which the operation was posted, plus the operation itself.
+  // Returns the clock of the stream right after the access. A clock says which work has certainly
+  // completed (VectorClock in host/verify/happens_before.h). If the access is by a posted
+  // operation, the result is the clock at which the operation was posted, plus the operation
+  // itself.
   const VectorClock& after(const Done& done) const {
     return done.item == kBegin ? begin_ : after_.at(done.item);
   }

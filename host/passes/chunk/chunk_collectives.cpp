@@ -30,7 +30,7 @@ struct Choice {
   const ChunkCut* cut = nullptr;  // the axes
   ChunkShares shares = {1};       // the lengths of the chunks; {1}: no split
   Remainders remainders;
-  bool is_chain = false;  // true: each chunk passes through the front of the match too
+  bool is_chain = false;  // true: the front (OverlapMatch::front) is split too
 };
 
 class Chunker {
@@ -38,8 +38,9 @@ class Chunker {
   Chunker(const Program& program, const PassOptions& options)
       : program_(program), options_(options), sizes_(program, options) {}
 
-  // Chooses a split for every match, and writes the program. Splits with a front (two-stage splits)
-  // are chosen first, because each of them also determines the split of the gather before it.
+  // Chooses a split for every match, and writes the program. Two-stage splits, which split a match
+  // and its front (OverlapMatch::front), are chosen before all other splits. The reason: each of
+  // them also determines the split of the gather before the front.
   std::optional<Chunked> run() {
     const OverlapMatches found = findOverlapPatterns(program_);
     for (const WholeCollective& whole : found.whole) {
@@ -100,8 +101,8 @@ class Chunker {
   const Slot& slot(SlotId id) const { return program_.slots[static_cast<size_t>(id)]; }
   const Communicate& post(size_t at) const { return std::get<Communicate>(program_.body[at].op); }
 
-  // Drops every split whose rows do not divide at the nominal sizes, if the rows of another split
-  // divide. One branch selects the split or the unsplit version of all matches together, so a split
+  // If the rows of at least one split divide at the nominal sizes, drops all splits whose rows do
+  // not. One branch selects the split or the unsplit version of all matches together, so a split
   // whose rows do not divide would disable all others. Keeps the stream splits of the program text.
   void keepWhatDivides(std::vector<std::pair<const OverlapMatch*, Choice>>& choices) {
     const auto divides = [&](const auto& each) { return dividesNominally(each.second.remainders); };
@@ -146,7 +147,7 @@ class Chunker {
         fmt::join(able, " or axis "));
   }
 
-  // Splits into this number of equal chunks. Prefers axes whose rows divide at the nominal sizes
+  // Returns a split into `chunks` equal chunks. Prefers axes whose rows divide at the nominal sizes
   // over axes whose rows divide only at other sizes.
   Choice fixed(const OverlapMatch& match, int64_t chunks) const {
     Choice best;
@@ -196,7 +197,8 @@ class Chunker {
 
   // Returns the best split of a match together with its front. Returns no split (one chunk) if
   //   the match has no front,
-  //   the program text requests a stream split for one of the two collectives, or
+  //   the program text requests a stream split for its collective or for the gather before its
+  //     front, or
   //   separate splits of the two stages, or no split, are cheaper (mostForChain()).
   Choice chainOf(const OverlapMatch& match, const OverlapMatches& found) {
     const OverlapMatch* gather = gatherOf(match, found);
@@ -228,7 +230,7 @@ class Chunker {
   // time of separate splits of the two stages, but always less than the time without a split.
   double mostForChain(const OverlapMatch& match, const OverlapMatch* gather) const {
     ChunkedWork front = frontWork(program_, sizes_, match);
-    if (gather != nullptr) front.flops = front.calls = 0;  // the gather's match counts this work
+    if (gather != nullptr) front.flops = front.calls = 0;  // `gather` contains this work too
     double whole = productSeconds(front);
     double apart = whole;
     for (const OverlapMatch* each : {&match, gather}) {
@@ -280,7 +282,8 @@ class Chunker {
     return wanted;
   }
 
-  // Throws UserError if a slot on several devices has a stream split that no match uses.
+  // Throws UserError if the program text requests a stream split of a slot on several devices, but
+  // no match uses this slot.
   void checkServed(const OverlapMatches& found) const {
     for (size_t i = 0; i < program_.slots.size(); ++i) {
       const auto id = static_cast<SlotId>(i);

@@ -8,41 +8,44 @@
 
 namespace heddle::host {
 
-// A program in which matrix products overlap with collectives. Both are split into chunks of rows.
-// While one chunk is communicated, the next chunk is computed. These patterns are split:
+// A program in which matrix products and the collectives next to them are split into chunks of
+// rows, so that they overlap. While one chunk is communicated, the next chunk is computed. These
+// patterns are split:
 //   allgather -> matrix products         each chunk gathers some rows of every rank
 //   matrix product -> reduce-scatter     each chunk holds some rows of every rank
 //   matrix product -> allreduce          each chunk holds some rows
 //   (allgather ->) matrix products (-> kernel) -> matrix product -> reduce-scatter or allreduce
-//                                        two stages: each chunk passes through all of these
-// The brackets mark optional parts. One place in a program that has such a pattern is called a
-// match (OverlapMatch of host/passes/chunk/overlap_patterns.h). A match may contain a kernel
-// between a matrix product and the collective. The kernel must work row by row
-// (host/passes/chunk/rowwise_kernel.h), and then runs on the rows of each chunk. It may add the
-// results of several matrix products.
+//                                        two stages: each chunk passes through all steps
+// The brackets mark optional parts. The instructions of a program that form such a pattern are
+// called a match (OverlapMatch of host/passes/chunk/overlap_patterns.h). A match may contain a
+// kernel between a matrix product and the collective. The kernel must work row by row
+// (host/passes/chunk/rowwise_kernel.h), and then runs on the rows of each chunk. The kernel may add
+// the results of several matrix products.
 //
-// Rows:    all axes of a tensor except the last. The second operand of the matrix product is a
-//          matrix, so each row of the result depends on one row of the first operand.
+// Rows:    the rows of a tensor are all its axes except the last. The second operand of the matrix
+//          product is a matrix, so each row of the result depends on one row of the first operand.
 // Axes:    a chunk is one contiguous range of memory, so the split axis is the outermost axis in
-//          memory. For an allgather it is the gathered axis, for a reduce-scatter the scattered
-//          axis. If the rows have the same order in memory on both sides of the matrix product, all
-//          axes of rows can be split as if they were one axis. This is called a flat split.
+//          memory. This is the gathered axis of an allgather, or the scattered axis of a
+//          reduce-scatter. If the rows have the same order in memory on both sides of the matrix
+//          product, all axes of rows can be split as if they were one axis. This is called a flat
+//          split.
 // Memory:  chunks of the first and the last tensor of a pattern are views. For the tensors between
 //          them, each chunk is allocated separately.
-// Order:   the chunks follow each other in the program, all on stream 0. The waits of a pattern
-//          follow right after its posts. Later passes move posts and waits, so that the chunks
-//          overlap.
+// Order:   the chunks follow each other in the program, all on stream 0. In each pattern, the
+//          instructions that wait for collectives directly follow those that post (start) them.
+//          Later passes move these instructions, so that the chunks overlap.
 struct Chunked {
   Program program;
-  // The sum of all remainders of the splits (host/passes/chunk/remainders.h). `program` may run
-  // only with sizes for which `rest` is zero. The rows then divide into chunks on every rank,
-  // without padding. For all other sizes, the original program must run.
+  // The sum of all remainders of the splits. A remainder is a size expression that is zero if rows
+  // divide into chunks on every rank, without padding (host/passes/chunk/remainders.h). `program`
+  // may run only with sizes for which `rest` is zero. For all other sizes, the original program
+  // must run.
   Size rest;
 };
 
 // Splits the matches of a program into chunks. Returns nullopt if no match is split. The result
-// depends only on the program and the options, so it is the same on every rank. "Nominal sizes" are
-// the sizes of host/passes/analysis/nominal_sizes.h.
+// depends only on the program and the options, so it is the same on every rank. Nominal sizes are
+// the sizes that the passes assume when they estimate times (host/passes/analysis/nominal_sizes.h).
 //   options.chunks is the number of chunks, which have equal lengths. With kAutoChunks, the cost
 //     model (host/passes/chunk/cost_model.h) chooses the lengths that are fastest at the nominal
 //     sizes.

@@ -119,8 +119,8 @@ std::vector<Size> ChunkWriter::localSizes(SlotId id) const {
 
 // --- writing ------------------------------------------------------------------------------------
 
-// Makes emit() append to the instructions that replace instruction `i`, and returns these
-// instructions. The list is empty at first, so instruction `i` is then removed.
+// Makes emit() append to the instructions that replace instruction `i`. Returns these instructions.
+// If emit() appends nothing, instruction `i` is removed.
 std::vector<Instruction>& ChunkWriter::instead(size_t i) {
   if (!instead_[i]) instead_[i].emplace();
   current_ = i;
@@ -132,9 +132,9 @@ void ChunkWriter::emit(Op op) {
   instead_[current_]->push_back({std::move(op), old.on, old.line});
 }
 
-// Creates the view of a tensor of which chunks are slices. The view has no padding. For a flat
-// split, all axes of rows become one axis. If `blocks` > 1, the split axis becomes two axes: the
-// blocks, and the rows of a block.
+// Creates the view of tensor `id` whose slices are the chunks. The view has no padding. For a flat
+// split (ChunkCut::isFlat()), all axes of rows become one axis. If `blocks` > 1, the split axis
+// becomes two axes: the blocks, and the rows of a block.
 ChunkWriter::Rows ChunkWriter::rowsIn(const Work& work, SlotId id, int64_t blocks) {
   std::vector<Size> sizes = localSizes(id);
   SlotId view = newSlot(id, "_rows", sizes);
@@ -179,7 +179,8 @@ SlotId ChunkWriter::chunkOf(const Work& work, const Rows& rows, SlotId of) {
   return view;
 }
 
-// Allocates the current chunk of the tensor `like`, which is between matrix product and collective.
+// Allocates the current chunk of the tensor `like`, which is neither the first nor the last tensor
+// of the match.
 SlotId ChunkWriter::newChunk(Work& work, SlotId like) {
   const Size rows = work.unit * Size(work.shares[static_cast<size_t>(work.chunk)]);
   std::vector<Size> sizes = localSizes(like);
@@ -293,7 +294,7 @@ void ChunkWriter::gatherChunks(Work work) {
 }
 
 struct ChunkWriter::StageParts {
-  std::map<SlotId, Rows> rows;  // unsplit operands of its matrix products
+  std::map<SlotId, Rows> rows;  // operands of its matrix products that are unsplit tensors
   KernelParts kernel;
 };
 

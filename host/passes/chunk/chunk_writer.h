@@ -19,7 +19,7 @@ namespace heddle::host {
 //   front   the stage that computes the rows that a match reads (OverlapMatch::front)
 //   chain   a match and its front, if each chunk passes through both stages
 //   cut     a way to split a match: the axes along which it is split (ChunkCut, overlap_patterns.h)
-//   shares  the lengths of the chunks, in units of equal numbers of rows (ChunkShares,
+//   shares  the lengths of the chunks, in units of a fixed number of rows (ChunkShares,
 //           cost_model.h)
 // Chunks of the first and the last tensor of a match are views. For the tensors between them, each
 // chunk is allocated separately.
@@ -29,9 +29,8 @@ class ChunkWriter {
 
   // Splits a match along `cut`. For each match, call either cut() or cutChain(), at most once.
   void cut(const OverlapMatch& match, const ChunkCut& cut, const ChunkShares& shares);
-  // Splits a match and its front along `cut`. If `gather` is not nullptr, splits it too. It must be
-  // the match that gathers the rows that the front reads. nullptr: the front reads no gathered
-  // rows.
+  // Splits a match and its front along `cut`. Also splits `gather`, the match that gathers the rows
+  // for the front. `gather` is nullptr if the front reads no gathered rows.
   void cutChain(const OverlapMatch& match, const OverlapMatch* gather, const ChunkCut& cut,
                 const ChunkShares& shares);
   bool hasCut() const { return has_cut_; }
@@ -51,8 +50,8 @@ class ChunkWriter {
     const ChunkCut& cut;
     const ChunkShares& shares;
     bool is_chain;
-    // In the tensors between the first and the last one, a chunk contains rows of this number of
-    // blocks. Each rank holds one block.
+    // Number of blocks of which a chunk contains rows, in the tensors between the first and the
+    // last one. Each rank holds one block of rows.
     int64_t blocks;
     Size unit = Size(0);              // number of rows of each block in one unit of the shares
     int64_t chunk = 0;                // index of the chunk

@@ -14,7 +14,7 @@ namespace heddle::host {
 //
 // The source of each value is one of these:
 //   nominal  a typical value; the comment names a measurement or data sheet to compare it with
-//   fitted   chosen so that the model predicts the times in `chunks`
+//   fitted   chosen so that the model predicts the times in the file `chunks` (see below)
 //   rule     a limit that keeps the passes cheap, or a copy of a limit elsewhere
 // Measurements are files in bench/results, all on NVIDIA H200 GPUs connected by NVLink.
 // docs/benchmarks.md has the same numbers as tables. Two files have short names here:
@@ -33,9 +33,9 @@ struct CostConstants {
   // GPUs reaches 3.0e11 (4-x-nvidia-h200_2026-11-21.json), an allreduce of 1 GiB on 8 GPUs 3.6e11
   // (peers-8-x-nvidia-h200_2026-11-20.json).
   double link_bytes = 3.5e11;
-  // Bytes/s that the copy engines of a GPU write into the memory of other GPUs. Nominal. With
-  // meet_seconds and sums at memory_bytes, it predicts 0.360 ms for 8 reduce-scatters of 16 MiB on
-  // 2 GPUs, which take 0.362 ms (lanes).
+  // Bytes/s that the copy engines of a GPU write into the memory of other GPUs. Nominal. The model
+  // predicts 0.360 ms for 8 reduce-scatters of 16 MiB on 2 GPUs, from push_bytes, meet_seconds, and
+  // sums at the rate memory_bytes. The measured time is 0.362 ms (lanes).
   double push_bytes = 2.5e11;
   // Bytes/s that the copy engines of a GPU read from the memory of other GPUs. Nominal. 8
   // allgathers of 16 MiB on 2 GPUs take 0.312 ms, which is 2.15e11 (lanes).
@@ -53,9 +53,9 @@ struct CostConstants {
   // Seconds per library call or kernel. Nominal. The host takes 3.9 to 5.2 us to launch a kernel
   // (docs/benchmarks.md).
   double call_seconds = 6e-6;
-  // Seconds to start, synchronise and end one collective of NCCL. Nominal. Collectives of 16 KiB on
-  // 2 and 4 GPUs take 17 to 23 us alone (2-x-nvidia-h200_2026-11-22.json,
-  // 4-x-nvidia-h200_2026-11-22.json).
+  // Seconds to start, synchronise and end one collective of NCCL. Nominal. With NCCL on 2 and 4
+  // GPUs, one allreduce, allgather or reduce-scatter of 16 KiB takes 17 to 23 us
+  // (2-x-nvidia-h200_2026-11-22.json, 4-x-nvidia-h200_2026-11-22.json).
   double post_seconds = 2e-5;
   // Seconds that the ranks of a copy channel need to synchronise before each copy. Fitted.
   double meet_seconds = 3e-6;
@@ -63,11 +63,11 @@ struct CostConstants {
   // --- units -------------------------------------------------------------------------------------
 
   // Bytes that a copy channel moves at once, called a piece. Rule: a copy of
-  // SharedArena::kPieceBytes (comm/nccl/shared_arena.h). This header may not include that one,
-  // which belongs to a module.
+  // SharedArena::kPieceBytes. This file may not include comm/nccl/shared_arena.h, because only the
+  // files of a module (a library that is loaded at run time) may include its headers.
   double piece_bytes = 64 << 20;
-  // The most pieces per chunk that the cost model simulates. Rule: it limits the duration of the
-  // simulation. With more pieces, the links alone determine the predicted time.
+  // The most pieces per chunk that the cost model simulates. Rule: the limit keeps the simulation
+  // short. For chunks of more pieces, the rates of the links alone determine the time.
   double most_pieces = 64;
   // Rows of one output tile of a matrix product. Nominal, not measured.
   double tile_rows = 128;
@@ -94,13 +94,13 @@ struct CostConstants {
 
   // --- joined collectives (host/passes/coalesce_collectives.h) -----------------------------------
 
-  // Bytes of the largest collective that is joined with others. Nominal. Starting a collective
-  // takes 9 to 16 us (16 KiB, 2-x- and 4-x-nvidia-h200_2026-11-22.json), but sending 1 MiB at
-  // link_bytes only 3 us.
+  // Bytes of the largest collective that may be joined with other collectives. Nominal. In a series
+  // of collectives of 16 KiB, each one takes 9 to 16 us, mostly to start (same two files as for
+  // post_seconds). Sending 1 MiB at the rate link_bytes takes only 3 us.
   int64_t joined_bytes = int64_t{1} << 20;
-  // The most bytes of one group of joined collectives. At link_bytes, they take 12 us. Nominal. In
-  // a larger group, the first collective would wait for the last one longer than a separate start
-  // takes.
+  // The most bytes of one group of joined collectives. At the rate link_bytes, a group of this size
+  // takes 12 us. Nominal. In a larger group, the first collective would wait for the last one
+  // longer than a separate start takes.
   int64_t group_bytes = int64_t{4} << 20;
   // The most collectives of one group. Rule.
   size_t group_posts = 64;

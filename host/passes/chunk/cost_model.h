@@ -8,8 +8,8 @@
 namespace heddle::host {
 
 // Predicts how long a matrix product and the collective next to it take if both are split into
-// chunks of rows, and chooses the lengths of the chunks. The two together are called a match
-// (OverlapMatch of host/passes/chunk/overlap_patterns.h).
+// chunks of rows, and chooses the lengths of the chunks. Together, the matrix product and the
+// collective are called a match (OverlapMatch of host/passes/chunk/overlap_patterns.h).
 
 // The work of one match on one device. The choice of chunks depends on nothing else.
 struct ChunkedWork {
@@ -23,15 +23,16 @@ struct ChunkedWork {
   int64_t calls = 1;
   bool reduces = false;  // true: the collective is a reduce-scatter or an allreduce
   double moved = 0;      // bytes that the kernel of the match reads and writes; 0: no kernel
-  // Number of rows of one matrix of the unsplit matrix product. From it the model computes how many
-  // output tiles are only partly filled. 0: the model assumes that all tiles are full.
+  // Number of rows of one matrix of the unsplit matrix product. The model uses this number to
+  // compute how many output tiles are only partly filled. 0: the model assumes that all tiles are
+  // full.
   double rows = 0;
   // true: the collective is an allreduce. Half of `bytes` carry the sums back to the other ranks.
   bool returns = false;
   // Bytes that the device receives in the gather before the two stages of a chunk; 0: no gather.
   double gathered = 0;
   bool two_stages = false;  // true: a chunk passes through two matrix products, one after the other
-  double buffer = 0;  // bytes of the input or the output of the collective: the larger of both
+  double buffer = 0;  // bytes of the input or of the output of the collective, whichever is larger
 };
 
 // The lengths of the chunks in order, in units. A unit is a fixed number of rows. For example,
@@ -46,7 +47,8 @@ ChunkShares equalShares(int64_t chunks);
 // collective.
 double productSeconds(const ChunkedWork& work);
 
-// Returns the splits among which the pass chooses if the user requests no number of chunks:
+// Returns the splits among which chunkCollectives() chooses if the user requests no number of
+// chunks:
 //   equal chunks
 //   for gathers: growing chunks. The first gather should be short, because no matrix product runs
 //     beside it.
@@ -55,8 +57,8 @@ double productSeconds(const ChunkedWork& work);
 //   for reductions: a short first and a short last chunk. The first reduction then starts early.
 // A copy channel moves a chunk in pieces of at most CostConstants::piece_bytes. For an allreduce, a
 // chunk of several pieces is slow: it waits for an SM once per piece before its sums are sent back.
-// If each of 8 equal chunks fits into one piece, the result therefore contains no split with a
-// larger chunk.
+// If each of 8 equal chunks fits into one piece, the result for an allreduce therefore contains no
+// split with a chunk of several pieces.
 std::vector<ChunkShares> sharesFor(const ChunkedWork& work);
 
 // Returns the predicted seconds of the work, split into chunks of these lengths. The communication
@@ -72,13 +74,14 @@ double chunkedSeconds(const ChunkedWork& work, const ChunkShares& shares);
 //   The first chunk of a gather and the last chunk of a reduction have no copy channel and no limit
 //     of thread blocks, because no matrix product runs beside them.
 //   All other chunks use a copy channel. If the transport has no copy channels, NCCL moves the
-//     chunks with at most CostConstants::thread_blocks thread blocks. This number is equal for all
-//     kinds of collectives, so that different kinds can share a copy channel.
+//     chunks with at most CostConstants::thread_blocks thread blocks. The number of thread blocks
+//     is the same for all of these chunks, because collectives share a communicator only if their
+//     carriers are equal.
 //   Reductions alternate between two copy channels. While one chunk waits for an SM, the next chunk
 //     is copied. Gathers use one copy channel: parallel copies would share the links, so that all
 //     of them arrive later.
-//   `gathers_too` true: the rows of the same chunks are gathered first. The reductions then do not
-//     use the copy channel of the gathers.
+//   `gathers_too` says whether the rows of the same chunks are gathered before they are reduced. If
+//     so, the reductions do not use the copy channel of the gathers.
 comm::Carrier chunkCarrier(comm::CollectiveKind kind, int64_t chunk, int64_t chunks,
                            bool gathers_too = false);
 

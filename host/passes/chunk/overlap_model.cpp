@@ -40,9 +40,9 @@ class Sms {
 // products of each chunk end.
 double reducedSeconds(const std::vector<ChunkSeconds>& chunks, const std::vector<double>& made,
                       const Sms& sms) {
-  // Two lower bounds follow from the links, which all transfers share. `wires`: after the first
-  // matrix product has ended, the links must move the bytes of all reductions. `all`: from time 0,
-  // the links must move the bytes of all gathers and all reductions.
+  // All transfers share the links, so two lower bounds exist. `wires` is the end of all reductions
+  // if the links move nothing else after the first matrix product. `all` is the end of all gathers
+  // and reductions if the links move them without a pause from time 0 on.
   double wires = made.front() + chunks.back().alone;
   double pushed = 0, pulled = 0, end = made.back();
   std::array<double, 2> copy_channels = {0, 0};
@@ -75,8 +75,8 @@ double pipelineSeconds(const std::vector<ChunkSeconds>& chunks, bool reduces, in
   for (const ChunkSeconds& chunk : chunks) {
     const bool is_copied = !made.empty() && chunk.come > 0;
     for (int64_t piece = 0; piece < (is_copied ? chunk.pieces : 1); ++piece) {
-      // A piece waits for an SM, except the first piece of the second chunk: when it is copied, no
-      // matrix product runs yet.
+      // Each piece waits for an SM, with one exception: the first piece of the second chunk. Its
+      // copy starts right after the first gather, before the first matrix product occupies the SMs.
       if (is_copied && (made.size() > 1 || piece > 0)) come = sms.after(come);
       come += is_copied ? chunk.meet + chunk.come / static_cast<double>(chunk.pieces) : chunk.come;
     }

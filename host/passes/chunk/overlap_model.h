@@ -5,7 +5,7 @@
 
 namespace heddle::host {
 
-// Predicts how long matrix products and collectives take that are split into chunks of rows. While
+// Predicts the time of matrix products and collectives that are split into chunks of rows. While
 // one chunk is communicated, another chunk is computed. A copy channel (comm::Carrier) moves the
 // data of a chunk with the copy engines of the GPUs, in one or more pieces.
 
@@ -13,7 +13,7 @@ namespace heddle::host {
 struct ChunkSeconds {
   double come = 0;     // gather of the rows of the chunk, on the links
   double product = 0;  // matrix product, kernel and sums, on the SMs
-  double push = 0;     // copies to other GPUs, of the terms that they sum
+  double push = 0;     // copies of terms to the GPUs that add them up
   double pull = 0;     // copies of the sums from other GPUs
   double alone = 0;    // reduction of the chunk by NCCL, if no matrix product runs beside it
   double meet = 0;     // synchronisation of the ranks of a copy channel, before each copy
@@ -23,11 +23,11 @@ struct ChunkSeconds {
 // Simulates one GPU. Returns the seconds until all chunks and their collectives have completed.
 //   Matrix products run one after another. Each one starts when its rows have arrived.
 //   `stages` is the number of matrix products of equal length through which each chunk passes.
-//   A copy channel needs an SM once per piece, for a copy within the GPU or for a sum. It gets the
-//     SM when the running matrix product ends.
-//   `reduces` true: the collectives are reductions. Two copy channels push and pull the chunks
-//     alternately, except the last chunk. NCCL reduces the last chunk, and this reduction shares
-//     the links with the copies that still run.
+//   A copy channel needs an SM once per piece, for a copy within the GPU or for a sum. The channel
+//     gets the SM when the running matrix product ends.
+//   `reduces` true: the collectives are reductions. The chunks use two copy channels in turn,
+//     except the last chunk. NCCL reduces the last chunk. This reduction shares the links with the
+//     copies that still run.
 //   `reduces` false: the collectives are gathers before the matrix products (ChunkSeconds::come).
 double pipelineSeconds(const std::vector<ChunkSeconds>& chunks, bool reduces, int stages);
 

@@ -110,8 +110,8 @@ class OverlapFinder {
                                   : "";
   }
 
-  // Returns the number of instructions that read a slot. Two of its users do not read it: one
-  // allocates it, and one writes it.
+  // Returns the number of instructions that read a slot. Of the instructions that name the slot,
+  // only two do not read it: the Allocate and the instruction that writes it.
   size_t readersOf(SlotId id) const { return uses(id).at.size() - 2; }
 
   bool anyProductReads(const std::vector<SlotId>& of) const {
@@ -149,7 +149,8 @@ class OverlapFinder {
       const SlotId part = launch->inputs[i];
       if (!match.kernel_rows[i] || uses(part).at.size() != 3) continue;
       if (!isProduct(uses(part).at[1], part, false)) continue;
-      if (!isOwn(part, match)) continue;  // used elsewhere too, so it is not split
+      // If `part` is used elsewhere too, its matrix product stays unsplit.
+      if (!isOwn(part, match)) continue;
       match.products.push_back(uses(part).at[1]);
     }
     std::sort(match.products.begin(), match.products.end());
@@ -185,15 +186,15 @@ class OverlapFinder {
     return members;
   }
 
-  // ChunkWriter writes the chunks of all instructions of a match at one position: for a reduction,
-  // at its post; for a kernel on gathered rows, at the first matrix product. Returns whether the
-  // instructions may move to this position.
+  // Returns whether all instructions of a match may move to the position at which ChunkWriter
+  // (chunk_writer.h) writes their chunks. For a reduction, this is the position of its post. For a
+  // kernel on gathered rows, it is the position of the first matrix product.
   bool isInOrder(const OverlapMatch& match) const {
     if (match.kind == CollectiveKind::Allgather) {
       if (match.products.front() < match.wait) return false;
       if (!match.kernel) return true;
-      // The first chunk of the matrix product runs before the later chunks of the kernel, so it
-      // must not write memory that the kernel accesses.
+      // The first chunk of the matrix product runs before the later chunks of the kernel. The
+      // matrix product must therefore not write memory that the kernel accesses.
       return *match.kernel > match.wait && *match.kernel < match.products.front() &&
              mayMove(*match.kernel, match.products.front(), {}) &&
              isApart(*match.kernel, match.products.front());
@@ -207,8 +208,8 @@ class OverlapFinder {
 
   // --- two stages -------------------------------------------------------------------------------
 
-  // Finds the front of a reduction (OverlapMatch::front). There is none if an instruction of the
-  // front cannot move down to the post of the reduction.
+  // Finds the front of a reduction (OverlapMatch::front). A reduction has no front if an
+  // instruction of the front could not move down to the post of the reduction.
   void findFront(OverlapMatch& match) const {
     if (match.kind == CollectiveKind::Allgather || match.products.size() != 1) return;
     ChunkStage front;
@@ -233,9 +234,9 @@ class OverlapFinder {
     if (!is_taken || match.gather) match.front = std::move(front);
   }
 
-  // Returns the post of the gather whose result the front reads. Returns nullopt if other
-  // instructions read this result too, or if the chunks of the gather do not contain the same rows
-  // as the chunks of the match.
+  // Returns the post of the gather whose result the front reads. Returns nullopt if instructions
+  // outside of the front read this result too, or if the chunks of the gather do not contain the
+  // same rows as the chunks of the match.
   std::optional<size_t> gatherOf(const OverlapMatch& match, const ChunkStage& front) const {
     for (const OverlapMatch& other : found_.matches) {
       if (other.kind != CollectiveKind::Allgather || other.products != front.products) continue;
@@ -301,9 +302,9 @@ class OverlapFinder {
     return found;
   }
 
-  // Returns whether chunks may replace the slot. Requires that all uses are at the top level, that
-  // exactly one Allocate defines the slot, and that it is neither input nor output of the program.
-  // If the result is true, adds the Allocate to the match.
+  // Returns whether chunks may replace the slot. The result is true if all uses of the slot are at
+  // the top level, exactly one Allocate defines it, and it is neither an input nor an output of the
+  // program. In this case, adds the Allocate to the match.
   bool isOwn(SlotId id, ChunkStage& match) const {
     const SlotUses& of = uses(id);
     if (of.nested || of.defined.size() != 1 ||
@@ -331,7 +332,8 @@ class OverlapFinder {
         std::count(inputs.begin(), inputs.end(), between) != (reads ? 1 : 0)) {
       return false;
     }
-    // Each slot is defined at most once, so it names the same rows at every instruction.
+    // Both slots must have at most one definition. They then name the same rows at every
+    // instruction.
     return uses(result).defined.size() == 1 && uses(rows).defined.size() <= 1 &&
            (reads ? rows : result) == between;
   }

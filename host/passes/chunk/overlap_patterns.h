@@ -17,12 +17,12 @@ namespace heddle::host {
 // memory, so each chunk is one contiguous range.
 struct ChunkCut {
   std::vector<size_t> axes;  // the split axes; those of a flat split are in memory order
-  std::vector<size_t> ones;  // axes further out in memory; they must have extent 1 in a run
+  std::vector<size_t> ones;  // axes further out in memory than `axes`; all need extent 1 in a run
   bool isFlat() const { return axes.size() > 1; }
 };
 
 // A stage: the matrix products that compute the rows of a chunk, and possibly a kernel next to
-// them. All of them work row by row.
+// them. Each row of a result depends on one row of the operands.
 struct ChunkStage {
   std::vector<size_t> products;  // the matrix products
   std::optional<size_t> kernel;
@@ -41,14 +41,14 @@ struct OverlapMatch : ChunkStage {
   size_t wait = 0;             // the Wait instruction for its token
   int64_t team = 1;            // number of devices that take part in the collective
   AxisOrder order;             // memory order of input and output of the collective
-  std::vector<ChunkCut> cuts;  // at least one; the split that is possible for the most sizes first
+  std::vector<ChunkCut> cuts;  // at least one; cuts[0] is possible for the most sizes
   // For reductions: the stage that computes the rows that the matrix product of this match reads.
-  // No other instruction reads these rows, so a chunk can pass through both stages. nullopt: there
-  // is no such stage.
+  // No other instruction reads these rows, so a chunk can pass through both stages. nullopt: no
+  // stage computes these rows for this match alone.
   std::optional<ChunkStage> front;
-  // The Communicate instruction of another match, which gathers the rows that the front reads. A
-  // chunk of that match can contain the same rows as a chunk of this match. nullopt: the front
-  // reads no gathered rows.
+  // If the rows that the front reads are gathered by a second match: its Communicate instruction. A
+  // chunk of the second match can contain the same rows as a chunk of this match. nullopt: the
+  // front reads no gathered rows.
   std::optional<size_t> gather;
 };
 

@@ -17,8 +17,8 @@ namespace heddle::host {
 //                        axes as if they were one axis.
 
 // Returns all possible splits of a match. The members post, products, kernel and order of the match
-// must be set. A flat split is first, because it is possible for the most sizes. Returns an empty
-// list if no axis of rows is outermost in memory.
+// must be set. A flat split is the first element, because it is possible for the most sizes.
+// Returns an empty list if no axis of rows is outermost in memory.
 std::vector<ChunkCut> cutsOf(const Program& program, const std::vector<SlotUses>& uses,
                              const OverlapMatch& match);
 

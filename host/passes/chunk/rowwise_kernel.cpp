@@ -94,7 +94,9 @@ RowwiseKernel rowwiseKernelOf(const Fusion& segment, size_t rank) {
 Fusion kernelOnRows(const Fusion& segment, const std::vector<TensorView>& operands,
                     const AxisOrder& order, const std::string& name) {
   FusionBuilder b(name);
-  for (const DeviceMesh& mesh : segment.meshes) b.mesh(mesh);  // a parsed kernel has them too
+  // The parser adds all meshes of a program to each kernel. A program must not change when it is
+  // printed and parsed.
+  for (const DeviceMesh& mesh : segment.meshes) b.mesh(mesh);
   IdVector<ValueId, ValueId> new_of(segment.values().size(), kNoValue);
   for (size_t i = 0; i < operands.size(); ++i) {
     const Value& value = segment.value(segment.inputs()[i]);

@@ -7,9 +7,9 @@
 
 namespace heddle::host {
 
-// Says whether a kernel is rowwise. A rowwise kernel can compute some rows of its result alone. The
-// rows of a tensor are all its axes except the last. A rowwise kernel has one result, and each
-// element of the result depends only on
+// Says whether a kernel is rowwise. A rowwise kernel can compute some rows of its result without
+// the other rows. The rows of a tensor are all its axes except the last. A rowwise kernel has one
+// result, and each element of the result depends only on
 //   the elements of the operands at the same index, and
 //   operands that all rows share: scalars, and vectors along the last axis.
 struct RowwiseKernel {

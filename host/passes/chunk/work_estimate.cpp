@@ -12,8 +12,9 @@ using comm::CollectiveKind;
 // Computes ChunkedWork::rows, and multiplies ChunkedWork::calls by the number of library calls per
 // matrix product. A call takes one batch axis. Rows that are contiguous in memory form one matrix:
 // - Flat split (ChunkCut::isFlat()): a chunk is one matrix per block of rows.
-// - Other splits: the split axis has the rows of the matrix. All other axes of rows are batch axes.
-//   Exception: in row-major tensors, the axes after the split axis have rows of the matrix too.
+// - Other splits: the rows of the matrix are along the split axis. All other axes of rows are batch
+//   axes. Exception: in row-major tensors, the axes of rows after the split axis belong to the
+//   matrix too.
 void countMatrices(const Program& program, const NominalSizes& sizes, const OverlapMatch& match,
                    const ChunkCut& cut, ChunkedWork& work) {
   const auto& x = std::get<Communicate>(program.body[match.post].op);
