@@ -93,7 +93,7 @@ void run(int runs) {
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
 
   RawKernel raw(
-      codegen::planKernel(program.kernels[0].segment, {desc, desc}, {desc}, codegen::Target::Cuda),
+      codegen::planKernel(program.kernels.front().segment, {desc, desc}, {desc}, codegen::Target::Cuda),
       *device->compiler(), {tensors[0].data, tensors[1].data, tensors[2].data});
   const double raw_ns = bench::medianIssueNs(stream, runs, kLaunches, [&] {
     for (int i = 0; i < kLaunches; ++i) raw.launch(stream);

@@ -125,7 +125,7 @@ class Lowering {
   void lowerKernel(const Group& group) {
     if (group.outputs.empty()) return;  // dead code, if the pass removeDead was skipped
     Fusion segment = extract(segmented_, group);
-    LaunchKernel launch{static_cast<KernelId>(program_.kernels.size()), {}, {}, 0};
+    LaunchKernel launch{program_.kernels.endId(), {}, {}, 0};
     auto slotsOf = [&](const std::vector<ValueId>& ids) {
       std::vector<SlotId> slots;
       for (ValueId id : ids) slots.push_back(slotOf(fusion_.find(segment.value(id).name).value()));

@@ -105,16 +105,14 @@ class ExchangeWriter {
   }
 
   KernelId addKernel(SlotId parts, SlotId tiles) {
-    const auto id = static_cast<KernelId>(program_.kernels.size());
-    const std::string name = fmt::format("k{}", id);
+    const std::string name = fmt::format("k{}", program_.kernels.endId());
     FusionBuilder b(name);
     const ValueId in = b.input(slot(parts).name, typeOf(partSizes(), {}));
     b.name(slot(tiles).name);
     const ValueId out = b.set(in);
     b.mutableFusion().layout(out).allocation_order = tileOrder();
     b.output(out);
-    program_.kernels.push_back({name, std::move(b).build()});
-    return id;
+    return program_.kernels.push_back({name, std::move(b).build()});
   }
 
   Program& program_;

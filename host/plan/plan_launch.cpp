@@ -26,7 +26,7 @@ std::vector<TensorDesc> descsOf(const std::vector<Plan::Operand>& operands) {
 
 void PlanBuilder::emit(const LaunchKernel& op, const UnrolledStep& step) {
   Launch launch;
-  launch.segment = &program_.kernels.at(static_cast<size_t>(op.kernel)).segment;
+  launch.segment = &program_.kernels.at(op.kernel).segment;
   launch.stream = op.stream;
   for (size_t i = 0; i < step.inputs.size(); ++i) launch.inputs.push_back(operandOf(step, i));
   for (const View& view : step.outputs) launch.outputs.push_back({placeOf(view), view.desc, -1});

@@ -43,8 +43,7 @@ void PlanBuilder::findValueUses(const UnrolledStep& step) {
     HostValue* value = valueOf(step.inputs[i]);
     if (value == nullptr) continue;
     const bool as_argument =
-        launch != nullptr &&
-        mayComeByValue(program_.kernels.at(static_cast<size_t>(launch->kernel)).segment, i);
+        launch != nullptr && mayComeByValue(program_.kernels.at(launch->kernel).segment, i);
     value->in_memory = value->in_memory || !as_argument;
   }
   for (const View& view : step.outputs) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "ir/base/id.h"
 #include "ir/types/mesh.h"
 
 namespace heddle::host {
@@ -10,7 +11,7 @@ namespace heddle::host {
 using SlotId = int32_t;    // index into Program::slots
 using TokenId = int32_t;   // index into Program::tokens
 using EventId = int32_t;   // index into Program::events
-using KernelId = int32_t;  // index into Program::kernels
+using KernelId = Id<struct KernelTag>;  // index into Program::kernels
 inline constexpr SlotId kNoSlot = -1;
 using StreamId = int32_t;  // 0 is the caller's stream; the device creates the others
 

@@ -208,25 +208,25 @@ class Inliner {
     return first;
   }
 
-  int32_t appendKernels(const Program& callee) {
-    const auto first = static_cast<int32_t>(out_.kernels.size());
+  IdVector<KernelId, KernelId> appendKernels(const Program& callee) {
+    IdVector<KernelId, KernelId> renamed;
     std::set<std::string> taken;
     for (const Kernel& kernel : out_.kernels) taken.insert(kernel.name);
     for (const Kernel& kernel : callee.kernels) {
-      out_.kernels.push_back({fresh(kernel.name, taken), kernel.segment});
+      renamed.push_back(out_.kernels.push_back({fresh(kernel.name, taken), kernel.segment}));
     }
-    return first;
+    return renamed;
   }
 
   Renaming renamingOf(const Program& callee) {
-    const int32_t kernel = appendKernels(callee);
+
     const int32_t token = append(callee.tokens, out_.tokens);
     const int32_t event = append(callee.events, out_.events);
     Renaming to;
     to.slot = [this](SlotId id) { return slots_.at(static_cast<size_t>(id)); };
     to.token = [token](TokenId id) { return id + token; };
     to.event = [event](EventId id) { return id + event; };
-    to.kernel = [kernel](KernelId id) { return id + kernel; };
+    to.kernel = [renamed = appendKernels(callee)](KernelId id) { return renamed.at(id); };
     to.mesh = [this](MeshId id) { return meshes_.at(id); };
     to.size = [this](const Size& size) { return substituted(size); };
     to.index = [this](const std::string& index) { return symbols_.at(index).symbolName(); };

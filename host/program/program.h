@@ -48,7 +48,7 @@ struct Kernel {
 struct Program {
   std::string name = "main";
   Meshes meshes;
-  std::vector<Kernel> kernels;
+  IdVector<KernelId, Kernel> kernels;
   std::vector<Slot> slots;
   std::vector<std::string> tokens;  // names without '$'
   std::vector<std::string> events;  // names without '!'

@@ -186,7 +186,7 @@ Op InstructionParser::launch() {
   if (found == kernels.end()) {
     in_.failAt(at, fmt::format("found {}, expected a kernel of this program", describe(at)));
   }
-  LaunchKernel out{static_cast<KernelId>(found - kernels.begin()), slots(), {}};
+  LaunchKernel out{KernelId(found - kernels.begin()), slots(), {}};
   arrow();
   out.outputs = slots();
   out.stream = stream();

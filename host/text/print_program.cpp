@@ -129,6 +129,11 @@ class InstructionPrinter {
                       "an instruction names item {} of {}", id, items.size());
     return items[static_cast<size_t>(id)];
   }
+  template <class IdType, class Item>
+  static const Item& item(const IdVector<IdType, Item>& items, IdType id) {
+    HEDDLE_USER_CHECK(items.has(id), "an instruction names item {} of {}", id, items.size());
+    return items[id];
+  }
   std::string slot(SlotId id) const { return printValueName(item(program_.slots, id).name); }
   std::string slots(const std::vector<SlotId>& ids) const {
     return "(" + join(ids, [&](SlotId id) { return slot(id); }) + ")";
@@ -147,7 +152,7 @@ class InstructionPrinter {
   static std::string stream(StreamId id) { return fmt::format(" stream={}", id); }
   std::string team(const Team& team) const {
     if (!team.mesh.valid()) return "";
-    std::string out = " team=@" + item(program_.meshes.items(), team.mesh.number()).name;
+    std::string out = " team=@" + item(program_.meshes, team.mesh).name;
     if (team.axes.empty()) return out;
     return out + "[" + join(team.axes, [](MeshAxis axis) { return std::string(name(axis)); }) + "]";
   }

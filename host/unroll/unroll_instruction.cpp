@@ -66,7 +66,7 @@ void Unroller::fill(UnrolledStep& step, const Op& op) {
           [&](const Evaluate& x) { evaluate(step, x); },
           [&](const LaunchKernel& x) {
             operands(step, x.inputs, x.outputs);
-            checkLaunch(program_.kernels.at(static_cast<size_t>(x.kernel)).segment, step);
+            checkLaunch(program_.kernels.at(x.kernel).segment, step);
           },
           [&](const CallLibrary& x) {
             operands(step, x.inputs, x.outputs);

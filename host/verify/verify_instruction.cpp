@@ -28,6 +28,10 @@ void verifyTeam(const Program& program, const Team& team) {
 void verifyId(int32_t id, size_t count, std::string_view what) {
   HEDDLE_USER_CHECK(id >= 0 && static_cast<size_t>(id) < count, "{} {} of {}", what, id, count);
 }
+template <class IdType, class Item>
+void verifyId(IdType id, const IdVector<IdType, Item>& items, std::string_view what) {
+  HEDDLE_USER_CHECK(items.has(id), "{} {} of {}", what, id, items.size());
+}
 
 class InstructionVerifier {
  public:
@@ -57,7 +61,7 @@ class InstructionVerifier {
     for (SlotId id : apply->args) scalar(id);
   }
   void operator()(const LaunchKernel& x) const {
-    const Kernel& kernel = program_.kernels[static_cast<size_t>(x.kernel)];
+    const Kernel& kernel = program_.kernels[x.kernel];
     operands(kernel, x.inputs, kernel.segment.inputs(), "inputs");
     operands(kernel, x.outputs, kernel.segment.outputs(), "outputs");
     for (SlotId id : x.outputs) tensor(id);
@@ -209,7 +213,7 @@ class InstructionVerifier {
 }  // namespace
 
 void verifyIds(const Program& program, const Instruction& x) {
-  if (x.on.valid()) verifyId(x.on.number(), program.meshes.size(), "mesh");
+  if (x.on.valid()) verifyId(x.on, program.meshes, "mesh");
   forEachSlot(x.op, [&](SlotId id, FieldRole) { verifyId(id, program.slots.size(), "slot"); });
   const StreamId stream = streamOf(x.op).value_or(0);
   HEDDLE_USER_CHECK(stream >= 0 && stream <= kMaxStream, "stream {} is not in 0 .. {}", stream,
@@ -218,7 +222,7 @@ void verifyIds(const Program& program, const Instruction& x) {
   forEachFieldOfKind<FieldKind::Event>(
       x.op, [&](EventId id, FieldRole) { verifyId(id, program.events.size(), "event"); });
   forEachFieldOfKind<FieldKind::Kernel>(
-      x.op, [&](KernelId id, FieldRole) { verifyId(id, program.kernels.size(), "kernel"); });
+      x.op, [&](KernelId id, FieldRole) { verifyId(id, program.kernels, "kernel"); });
   if (const Team* team = teamOf(x.op)) verifyTeam(program, *team);
 }
 

@@ -215,7 +215,7 @@ ChunkWriter::KernelParts ChunkWriter::kernelParts(const Work& work, const ChunkS
 
 void ChunkWriter::launchChunk(Work& work, KernelParts& parts) {
   auto launch = std::get<LaunchKernel>(old_.body[*parts.stage->kernel].op);
-  const Fusion& segment = old_.kernels[static_cast<size_t>(launch.kernel)].segment;
+  const Fusion& segment = old_.kernels[launch.kernel].segment;
   for (SlotId& id : launch.inputs) {
     if (const auto made = work.made.find(id); made != work.made.end()) {
       id = made->second;
@@ -228,7 +228,7 @@ void ChunkWriter::launchChunk(Work& work, KernelParts& parts) {
   launch.outputs[0] = newChunk(work, launch.outputs[0]);
   const int64_t share = work.shares[static_cast<size_t>(work.chunk)];
   const auto [kernel, is_new] =
-      parts.kernels.emplace(share, static_cast<KernelId>(new_.kernels.size()));
+      parts.kernels.emplace(share, new_.kernels.endId());
   if (is_new) {
     std::vector<TensorView> types;
     for (SlotId id : launch.inputs) types.push_back(slot(id).tensor);

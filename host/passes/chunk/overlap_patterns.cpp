@@ -157,7 +157,7 @@ class OverlapFinder {
 
   std::string takeKernel(ChunkStage& match, size_t position, SlotId between) const {
     const auto& launch = std::get<LaunchKernel>(at(position).op);
-    const Kernel& kernel = program_.kernels[static_cast<size_t>(launch.kernel)];
+    const Kernel& kernel = program_.kernels[launch.kernel];
     RowwiseKernel rows = rowwiseKernelOf(kernel.segment, slot(between).tensor.rank());
     const std::vector<SlotId>& in = launch.inputs;
     for (SlotId id : in) {

@@ -300,7 +300,7 @@ std::string scheduleText(const Fusion& fusion, const Options& options) {
     if (step.instruction == nullptr) continue;
     const auto* launch = std::get_if<host::LaunchKernel>(&step.instruction->op);
     if (launch == nullptr) continue;
-    const host::Kernel& kernel = program.kernels[static_cast<size_t>(launch->kernel)];
+    const host::Kernel& kernel = program.kernels[launch->kernel];
     text += fmt::format(
         "kernel {}\n{}\n", kernel.name,
         codegen::describeSchedule(kernel.segment, descs(step.inputs), descs(step.outputs), target));
