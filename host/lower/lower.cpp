@@ -237,8 +237,7 @@ class Lowering {
     const SlotId out = slotOf(expr.outputs[0]);
     const MeshId mesh = findMesh(program_.meshes, step.mesh);
     HEDDLE_CHECK(mesh.valid(), "set at line {} communicates on an unknown mesh", expr.line);
-    const auto token = static_cast<TokenId>(program_.tokens.size());
-    program_.tokens.push_back(fmt::format("t{}", token));
+    const TokenId token = program_.tokens.push_back(fmt::format("t{}", program_.tokens.endId()));
     Communicate post{collectiveOf(step, expr), out, in, {mesh, step.team}, step.reduce, 0, token};
     if (step.root >= 0) post.root = Size(step.root);
     if (step.kind == ReshardStep::Kind::AllToAll) {

@@ -78,7 +78,7 @@ class SyncInserter {
   void wait(const StreamOrder::Done& done, StreamId stream, size_t at) {
     if (done.post >= 0) {
       const TokenId token = order_.tokenOf(done.post);
-      if (token < 0) return;  // the token was posted again before a wait: verify() reports it
+      if (!token.valid()) return;  // the token was posted again before a wait: verify() reports it
       before_[at].push_back({Wait{token, stream}});
     } else {
       before_[at].push_back({WaitEvent{eventAfter(done), stream}});
@@ -87,8 +87,7 @@ class SyncInserter {
   }
 
   EventId eventAfter(const StreamOrder::Done& done) {
-    const auto [found, is_new] =
-        event_after_.emplace(done.item, static_cast<EventId>(program_.events.size()));
+    const auto [found, is_new] = event_after_.emplace(done.item, program_.events.endId());
     if (is_new) {
       program_.events.push_back(freshName());
       const Instruction record{RecordEvent{found->second, done.stream}};

@@ -23,7 +23,7 @@ Program sinkWaits(Program program) {
   std::vector<bool> moved(count, false);
   for (size_t i = 0; i < count; ++i) {
     const Instruction& x = program.body[i];
-    if (items.items[i].posts >= 0) post_of[items.items[i].posts] = i;
+    if (items.items[i].posts.valid()) post_of[items.items[i].posts] = i;
     const auto* wait = std::get_if<Wait>(&x.op);
     if (wait == nullptr || post_of.count(wait->token) == 0) continue;
     const Item& post = items.items[post_of[wait->token]];

@@ -85,10 +85,8 @@ void PlanBuilder::findEventUses() {
     if (kindOf(op) == InstructionKind::Post) group_stream = step.stream;
     // A GroupEnd names no stream. Its token belongs to the stream of the posts in the group.
     const StreamId stream = streamOf(op).value_or(group_stream);
-    forEachToken(op, [&](TokenId id, FieldRole) { useEvent({true, id}, stream); });
-    forEachFieldOfKind<FieldKind::Event>(op, [&](EventId id, FieldRole) {
-      useEvent({false, id}, stream);
-    });
+    forEachToken(op, [&](TokenId id, FieldRole) { useEvent(id, stream); });
+    forEachFieldOfKind<FieldKind::Event>(op, [&](EventId id, FieldRole) { useEvent(id, stream); });
   }
 }
 

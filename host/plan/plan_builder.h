@@ -3,6 +3,7 @@
 #include <deque>
 #include <map>
 #include <utility>
+#include <variant>
 
 #include "host/plan/plan.h"
 #include "host/program/program.h"
@@ -24,7 +25,7 @@ class PlanBuilder {
     bool crosses = false;  // another stream uses it too
     int32_t event = -1;    // index of the event; assigned when a step first needs it
   };
-  using EventKey = std::pair<bool, int32_t>;  // whether it is a token, and its id
+  using EventKey = std::variant<EventId, TokenId>;
   // Launches of one segment with equal descriptors share stages and argument blocks.
   struct PlannedKernel {
     const Fusion* segment;

@@ -90,7 +90,7 @@ void PlanBuilder::emit(const Communicate& op, const UnrolledStep& step) {
   if (pairs.empty()) post({});  // a barrier
   emitCollective(communicator, first, op.stream);
   if (op.kind == comm::CollectiveKind::AllToAllV) emitCounts(step);
-  emitRecord({true, op.token}, op.stream);
+  emitRecord(op.token, op.stream);
 }
 
 // Emits a collective as a group of sends or receives, one part between the root and each rank.
@@ -116,7 +116,7 @@ void PlanBuilder::emitOneWay(const Communicate& op, const UnrolledStep& step,
     part.offset += bytes;
   }
   emitCollective(communicator, first, op.stream);
-  emitRecord({true, op.token}, op.stream);
+  emitRecord(op.token, op.stream);
 }
 
 // Adds the lists of counts to the collective that was emitted last.
@@ -166,7 +166,7 @@ void PlanBuilder::emitPeer(const Team& team, comm::Operation operation, Place pl
     return;
   }
   emitCollective(communicator, first, stream);
-  if (token) emitRecord({true, *token}, stream);
+  if (token) emitRecord(*token, stream);
 }
 
 void PlanBuilder::emit(const GroupBegin&, const UnrolledStep&) {
@@ -179,7 +179,7 @@ void PlanBuilder::emit(const GroupEnd& op, const UnrolledStep&) {
   group_.open = false;
   if (group_.communicator == nullptr) return;  // this rank takes no part
   emitCollective(group_.communicator, group_.first, group_.stream);
-  emitRecord({true, op.token}, group_.stream);
+  emitRecord(op.token, group_.stream);
 }
 
 // Orders a post after the earlier posts of other teams. Kernels of a communicator hold the device
@@ -220,17 +220,13 @@ void PlanBuilder::emitCollective(comm::Communicator* communicator, int32_t first
   plan_->notes.back().team = isBarrier(communicator, first) ? team : -1;
 }
 
-void PlanBuilder::emit(const Wait& op, const UnrolledStep&) {
-  emitWait({true, op.token}, op.stream);
-}
+void PlanBuilder::emit(const Wait& op, const UnrolledStep&) { emitWait(op.token, op.stream); }
 
 void PlanBuilder::emit(const RecordEvent& op, const UnrolledStep&) {
-  emitRecord({false, op.event}, op.stream);
+  emitRecord(op.event, op.stream);
 }
 
-void PlanBuilder::emit(const WaitEvent& op, const UnrolledStep&) {
-  emitWait({false, op.event}, op.stream);
-}
+void PlanBuilder::emit(const WaitEvent& op, const UnrolledStep&) { emitWait(op.event, op.stream); }
 
 void PlanBuilder::emitRecord(const EventKey& key, StreamId stream) {
   EventUse& use = uses_.at(key);

@@ -8,9 +8,9 @@
 
 namespace heddle::host {
 
-using SlotId = int32_t;    // index into Program::slots
-using TokenId = int32_t;   // index into Program::tokens
-using EventId = int32_t;   // index into Program::events
+using SlotId = int32_t;                 // index into Program::slots
+using TokenId = Id<struct TokenTag>;    // index into Program::tokens
+using EventId = Id<struct EventTag>;    // index into Program::events
 using KernelId = Id<struct KernelTag>;  // index into Program::kernels
 inline constexpr SlotId kNoSlot = -1;
 using StreamId = int32_t;  // 0 is the caller's stream; the device creates the others

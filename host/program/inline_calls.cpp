@@ -200,12 +200,14 @@ class Inliner {
     }
   }
 
-  // Appends `names` with new names, and returns the id of the first one.
-  static int32_t append(const std::vector<std::string>& names, std::vector<std::string>& to) {
-    const auto first = static_cast<int32_t>(to.size());
+  // Appends `names` with new names, and returns the new id of each.
+  template <class IdType>
+  static IdVector<IdType, IdType> append(const IdVector<IdType, std::string>& names,
+                                         IdVector<IdType, std::string>& to) {
+    IdVector<IdType, IdType> renamed;
     std::set<std::string> taken(to.begin(), to.end());
-    for (const std::string& name : names) to.push_back(fresh(name, taken));
-    return first;
+    for (const std::string& name : names) renamed.push_back(to.push_back(fresh(name, taken)));
+    return renamed;
   }
 
   IdVector<KernelId, KernelId> appendKernels(const Program& callee) {
@@ -219,14 +221,14 @@ class Inliner {
   }
 
   Renaming renamingOf(const Program& callee) {
-
-    const int32_t token = append(callee.tokens, out_.tokens);
-    const int32_t event = append(callee.events, out_.events);
+    const auto renamedBy = [](const auto& new_ids) {
+      return [new_ids](auto id) { return new_ids.at(id); };
+    };
     Renaming to;
     to.slot = [this](SlotId id) { return slots_.at(static_cast<size_t>(id)); };
-    to.token = [token](TokenId id) { return id + token; };
-    to.event = [event](EventId id) { return id + event; };
-    to.kernel = [renamed = appendKernels(callee)](KernelId id) { return renamed.at(id); };
+    to.token = renamedBy(append(callee.tokens, out_.tokens));
+    to.event = renamedBy(append(callee.events, out_.events));
+    to.kernel = renamedBy(appendKernels(callee));
     to.mesh = [this](MeshId id) { return meshes_.at(id); };
     to.size = [this](const Size& size) { return substituted(size); };
     to.index = [this](const std::string& index) { return symbols_.at(index).symbolName(); };

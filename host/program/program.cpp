@@ -22,15 +22,12 @@ Program canonical(const Program& program) {
   for (SlotId id : program.inputs) place(id);
   for (size_t id = 0; id < program.slots.size(); ++id) place(static_cast<SlotId>(id));
 
-  std::vector<int32_t> token_of(program.tokens.size(), -1), event_of(program.events.size(), -1);
+  IdVector<TokenId, TokenId> token_of(program.tokens.size());
+  IdVector<EventId, EventId> event_of(program.events.size());
   out.tokens.clear();
   out.events.clear();
-  const auto number = [](std::vector<int32_t>& of, int32_t id, const std::vector<std::string>& from,
-                         std::vector<std::string>& to) {
-    if (of.at(id) < 0) {
-      of[id] = static_cast<int32_t>(to.size());
-      to.push_back(from[id]);
-    }
+  const auto number = [](auto& of, auto id, const auto& from, auto& to) {
+    if (!of.at(id).valid()) of[id] = to.push_back(from[id]);
     return of[id];
   };
   Renaming renaming;

@@ -50,8 +50,8 @@ struct Program {
   Meshes meshes;
   IdVector<KernelId, Kernel> kernels;
   std::vector<Slot> slots;
-  std::vector<std::string> tokens;  // names without '$'
-  std::vector<std::string> events;  // names without '!'
+  IdVector<TokenId, std::string> tokens;  // names without '$'
+  IdVector<EventId, std::string> events;  // names without '!'
   std::vector<SlotId> inputs;
   std::vector<SlotId> outputs;
   std::vector<std::pair<std::string, int64_t>> size_defaults;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "host/program/library_op.h"
 #include "host/program/visit.h"
@@ -13,9 +14,10 @@ namespace heddle::host {
 namespace {
 
 // Returns the id of a name, and declares the name if it is new.
-int32_t declared(std::map<std::string, int32_t>& ids, std::vector<std::string>& names,
-                 const std::string& name) {
-  const auto [found, is_new] = ids.emplace(name, static_cast<int32_t>(names.size()));
+template <class IdType>
+IdType declared(std::map<std::string, IdType>& ids, IdVector<IdType, std::string>& names,
+                const std::string& name) {
+  const auto [found, is_new] = ids.emplace(name, names.endId());
   if (is_new) names.push_back(name);
   return found->second;
 }
@@ -59,19 +61,19 @@ Op InstructionParser::op() {
   if (in_.acceptWord("for")) return loop();
   if (in_.acceptWord("if")) return branch();
   if (in_.acceptWord("call")) return call();
-  std::optional<Op> made = regular<Free, GroupBegin, Wait, WaitEvent, Check, Print>(kNoId);
+  std::optional<Op> made = regular<Free, GroupBegin, Wait, WaitEvent, Check, Print>(std::nullopt);
   if (made) return *std::move(made);
   in_.fail("an instruction or '}'");
 }
 
 // Parses the fields of an instruction of the regular form: the mnemonic, then the fields in order.
 template <class Regular>
-Op InstructionParser::regularFields(int32_t defined) {
+Op InstructionParser::regularFields(auto defined) {
   Regular made{};
   forEachFieldOf(made, [&](const auto& field, auto& member) {
     constexpr FieldKind kKind = std::decay_t<decltype(field)>::kKind;
     if (field.role.defines) {
-      member = defined;
+      if constexpr (std::is_same_v<decltype(member), decltype(defined)&>) member = defined;
     } else if constexpr (kKind == FieldKind::Slot) {
       member = slot();
     } else if constexpr (kKind == FieldKind::Token) {
@@ -87,7 +89,7 @@ Op InstructionParser::regularFields(int32_t defined) {
 }
 
 template <class... Regular>
-std::optional<Op> InstructionParser::regular(int32_t defined) {
+std::optional<Op> InstructionParser::regular(auto defined) {
   std::optional<Op> made;
   const auto read = [&]<class X>(std::type_identity<X>) {
     if (!made && in_.acceptWord(X::kMnemonic)) made = regularFields<X>(defined);

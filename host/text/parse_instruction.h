@@ -29,12 +29,11 @@ class InstructionParser {
   Op tokenAssignment();  // $t = ...
   Op eventAssignment();  // !e = ...
   // Parses one of the instructions `Regular` if its mnemonic comes next. `defined` is the id before
-  // the "=", or kNoId.
-  static constexpr int32_t kNoId = -1;
+  // the "=", or std::nullopt.
   template <class... Regular>
-  std::optional<Op> regular(int32_t defined);
+  std::optional<Op> regular(auto defined);
   template <class Regular>
-  Op regularFields(int32_t defined);
+  Op regularFields(auto defined);
   Op alias(SlotId out);
   Op evaluate(SlotId out);
   Op launch();

@@ -40,7 +40,7 @@ class InstructionPrinter {
       if constexpr (kKind == FieldKind::Stream) {
         named += stream(member);
       } else {
-        const std::string name = nameOf<kKind>(member);
+        const std::string name = nameOf(member);
         field.role.defines ? defined = name + " = " : named += " " + name;
       }
     });
@@ -138,15 +138,9 @@ class InstructionPrinter {
   std::string slots(const std::vector<SlotId>& ids) const {
     return "(" + join(ids, [&](SlotId id) { return slot(id); }) + ")";
   }
-  template <FieldKind kKind>
-  std::string nameOf(int32_t id) const {
-    static_assert(
-        kKind == FieldKind::Slot || kKind == FieldKind::Token || kKind == FieldKind::Event,
-        "this instruction has no regular form");
-    if constexpr (kKind == FieldKind::Slot) return slot(id);
-    if constexpr (kKind == FieldKind::Token) return token(id);
-    if constexpr (kKind == FieldKind::Event) return event(id);
-  }
+  std::string nameOf(SlotId id) const { return slot(id); }
+  std::string nameOf(TokenId id) const { return token(id); }
+  std::string nameOf(EventId id) const { return event(id); }
   std::string token(TokenId id) const { return "$" + word(item(program_.tokens, id)); }
   std::string event(EventId id) const { return "!" + word(item(program_.events, id)); }
   static std::string stream(StreamId id) { return fmt::format(" stream={}", id); }

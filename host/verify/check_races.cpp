@@ -91,7 +91,7 @@ class RaceChecker {
       state_.work_time[static_cast<size_t>(step.stream)] = time;
     }
     for (const UnrolledAccess& access : step.accesses) touch(at, access, time, post, clock);
-    if (post >= 0 && group_ < 0) state_.post(postedToken(op).value_or(-1), post, clock);
+    if (post >= 0 && group_ < 0) state_.post(postedToken(op).value(), post, clock);
   }
 
   int32_t newPost(int32_t at) {

@@ -60,11 +60,11 @@ int32_t RaceState::merge(RaceState otherwise, size_t posts_before, size_t posts_
       last_work[s] = other.last_work[s];
     }
   }
-  for (size_t e = 0; e < events.size(); ++e) {
+  for (EventId e : events.ids()) {
     if (!other.events[e]) events[e].reset();
     if (events[e]) events[e]->meet(*other.events[e]);
   }
-  for (size_t t = 0; t < tokens.size(); ++t) {
+  for (TokenId t : tokens.ids()) {
     TokenClock& mine = tokens[t];
     TokenClock& theirs = other.tokens[t];
     mine.start.meet(theirs.start);

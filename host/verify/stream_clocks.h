@@ -20,8 +20,8 @@ struct TokenClock {
 // that insert waits and frees use the same rules to advance it.
 struct StreamClocks {
   std::vector<VectorClock> streams;
-  std::vector<std::optional<VectorClock>> events;  // nullopt: not recorded yet
-  std::vector<TokenClock> tokens;                  // without posts: a Wait changes nothing
+  IdVector<EventId, std::optional<VectorClock>> events;  // nullopt: not recorded yet
+  IdVector<TokenId, TokenClock> tokens;                  // without posts: a Wait changes nothing
 
   // The caller's work comes first on stream 0, at time 1. No other stream is ordered after it.
   StreamClocks(size_t stream_count, size_t token_count, size_t event_count);

@@ -218,9 +218,9 @@ void verifyIds(const Program& program, const Instruction& x) {
   const StreamId stream = streamOf(x.op).value_or(0);
   HEDDLE_USER_CHECK(stream >= 0 && stream <= kMaxStream, "stream {} is not in 0 .. {}", stream,
                     kMaxStream);
-  forEachToken(x.op, [&](TokenId id, FieldRole) { verifyId(id, program.tokens.size(), "token"); });
+  forEachToken(x.op, [&](TokenId id, FieldRole) { verifyId(id, program.tokens, "token"); });
   forEachFieldOfKind<FieldKind::Event>(
-      x.op, [&](EventId id, FieldRole) { verifyId(id, program.events.size(), "event"); });
+      x.op, [&](EventId id, FieldRole) { verifyId(id, program.events, "event"); });
   forEachFieldOfKind<FieldKind::Kernel>(
       x.op, [&](KernelId id, FieldRole) { verifyId(id, program.kernels, "kernel"); });
   if (const Team* team = teamOf(x.op)) verifyTeam(program, *team);

@@ -54,7 +54,7 @@ bool StreamOrder::isKnown(RootId root) const {
 
 TokenId StreamOrder::tokenOf(int32_t post) const {
   const auto found = std::find(latest_post_.begin(), latest_post_.end(), post);
-  return found == latest_post_.end() ? -1 : static_cast<TokenId>(found - latest_post_.begin());
+  return found == latest_post_.end() ? TokenId() : TokenId(found - latest_post_.begin());
 }
 
 void StreamOrder::step(size_t i) {
@@ -66,10 +66,10 @@ void StreamOrder::step(size_t i) {
   const int32_t time = ++clock.streams[static_cast<size_t>(item.stream)];
   int32_t post = -1;
   VectorClock after = clock;
-  if (item.posts >= 0) {
+  if (item.posts.valid()) {
     post = static_cast<int32_t>(post_item_.size());
     post_item_.push_back(i);
-    latest_post_[static_cast<size_t>(item.posts)] = post;
+    latest_post_[item.posts] = post;
     clocks_.post(item.posts, post, clock);
     after.addPost(post);
   }

@@ -48,7 +48,7 @@ class StreamOrder {
   const VectorClock& after(const Done& done) const {
     return done.item == kBegin ? begin_ : after_.at(done.item);
   }
-  // Returns the token that still denotes the post, or -1 if the token has been posted again.
+  // Returns the token that still denotes the post, or an invalid id if it has been posted again.
   TokenId tokenOf(int32_t post) const;
 
  private:
@@ -58,8 +58,8 @@ class StreamOrder {
   const BufferAccesses& items_;
   StreamClocks clocks_;
   VectorClock begin_;
-  std::vector<VectorClock> after_;       // per item
-  std::vector<int32_t> latest_post_;     // per token
+  std::vector<VectorClock> after_;  // per item
+  IdVector<TokenId, int32_t> latest_post_;
   std::vector<size_t> post_item_;        // per post
   std::vector<std::vector<Done>> done_;  // per root
   std::map<StreamId, Done> last_;        // per stream other than 0

@@ -103,10 +103,7 @@ SlotId ChunkWriter::newSlot(SlotId like, const std::string& what, const std::vec
   return static_cast<SlotId>(new_.slots.size()) - 1;
 }
 
-TokenId ChunkWriter::newToken() {
-  new_.tokens.push_back(fresh("chunk"));
-  return static_cast<TokenId>(new_.tokens.size()) - 1;
-}
+TokenId ChunkWriter::newToken() { return new_.tokens.push_back(fresh("chunk")); }
 
 std::vector<Size> ChunkWriter::localSizes(SlotId id) const {
   std::vector<Size> sizes;
@@ -227,8 +224,7 @@ void ChunkWriter::launchChunk(Work& work, KernelParts& parts) {
   }
   launch.outputs[0] = newChunk(work, launch.outputs[0]);
   const int64_t share = work.shares[static_cast<size_t>(work.chunk)];
-  const auto [kernel, is_new] =
-      parts.kernels.emplace(share, new_.kernels.endId());
+  const auto [kernel, is_new] = parts.kernels.emplace(share, new_.kernels.endId());
   if (is_new) {
     std::vector<TensorView> types;
     for (SlotId id : launch.inputs) types.push_back(slot(id).tensor);
