@@ -23,11 +23,14 @@ class PreparedAttention;  // host/device/attention.h
 
 // Index into RunState::pointers, which holds the buffers of the unrolled program, then a workspace
 // for each stream, then the preallocated outputs.
-using PointerIndex = int32_t;
+using PointerIndex = Id<struct PointerTag>;
+// The pointers to the buffers are in the order of BufferId.
+constexpr PointerIndex pointerTo(BufferId buffer) { return PointerIndex(buffer.number()); }
+constexpr BufferId bufferOf(PointerIndex pointer) { return BufferId(pointer.number()); }
 
-// An address that is known in a run: a pointer and an offset. pointer -1: no memory.
+// An address that is known in a run: a pointer and an offset. Invalid pointer: no memory.
 struct Place {
-  PointerIndex pointer = -1;
+  PointerIndex pointer;
   int64_t offset = 0;  // bytes
 };
 
@@ -249,7 +252,7 @@ struct Plan {
   std::vector<Attention> attentions;
   std::vector<Reference> references;
   std::vector<Watched> watched;
-  std::vector<Buffer> buffers;
+  IdVector<BufferId, Buffer> buffers;
   std::vector<int64_t> workspace_bytes;  // per stream
   std::vector<BufferInput> buffer_inputs;
   std::vector<ScalarInput> scalar_inputs;
@@ -265,10 +268,10 @@ struct Plan {
   std::vector<comm::Communicator*> stream_ordered;
 
   PointerIndex workspace(StreamId stream) const {
-    return static_cast<PointerIndex>(buffers.size()) + stream;
+    return PointerIndex(buffers.endId().number() + stream);
   }
   PointerIndex preallocatedPointer(size_t output) const {
-    return static_cast<PointerIndex>(buffers.size()) + streams + static_cast<int32_t>(output);
+    return PointerIndex(buffers.size() + static_cast<size_t>(streams) + output);
   }
   size_t pointers() const { return buffers.size() + static_cast<size_t>(streams) + outputs.size(); }
 };

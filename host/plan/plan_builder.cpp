@@ -62,7 +62,9 @@ Step& PlanBuilder::emit(Step step) {
   return plan_->steps.emplace_back(std::move(step));
 }
 
-Place PlanBuilder::placeOf(const View& view) const { return {view.buffer, view.byte_offset}; }
+Place PlanBuilder::placeOf(const View& view) const {
+  return {pointerTo(view.buffer), view.byte_offset};
+}
 
 Plan::Operand PlanBuilder::operandOf(const UnrolledStep& step, size_t input) const {
   const View& view = step.inputs.at(input);
@@ -93,10 +95,10 @@ void PlanBuilder::findEventUses() {
 void PlanBuilder::bindBuffers() {
   plan_->buffers = unrolled_.buffers;
   substituted_.assign(unrolled_.buffers.size(), false);
-  for (size_t i = 0; i < unrolled_.buffers.size(); ++i) {
-    const Buffer& buffer = unrolled_.buffers[i];
+  for (BufferId id : unrolled_.buffers.ids()) {
+    const Buffer& buffer = unrolled_.buffers[id];
     if (buffer.origin != Buffer::Origin::Input || isByValue(buffer.input)) continue;
-    plan_->buffer_inputs.push_back({static_cast<PointerIndex>(i), buffer.input});
+    plan_->buffer_inputs.push_back({pointerTo(id), buffer.input});
   }
   for (size_t i = 0; i < unrolled_.input_registers.size(); ++i) {
     if (unrolled_.input_registers[i] < 0) continue;
@@ -110,11 +112,11 @@ void PlanBuilder::bindBuffers() {
 // Returns whether the program can write directly into the caller's tensor. The output must be a
 // complete allocation of the program, and must have the layout of the tensor.
 bool PlanBuilder::landsInPlace(const Plan::Output& output, const TensorDesc& given) const {
-  const Buffer& buffer = unrolled_.buffers.at(static_cast<size_t>(output.place.pointer));
+  const BufferId id = bufferOf(output.place.pointer);
+  const Buffer& buffer = unrolled_.buffers.at(id);
   return buffer.origin == Buffer::Origin::Allocated && output.place.offset == 0 &&
          output.desc.strides == given.strides && output.desc.alloc == given.alloc &&
-         buffer.bytes <= given.allocBytes() &&
-         !substituted_[static_cast<size_t>(output.place.pointer)];
+         buffer.bytes <= given.allocBytes() && !substituted_[id];
 }
 
 void PlanBuilder::bindOutputs() {
@@ -125,7 +127,7 @@ void PlanBuilder::bindOutputs() {
       output.place = placeOf(unrolled_.outputs[i]);
       output.desc = unrolled_.outputs[i].desc;
       if (output.desc.held) {
-        const int32_t input = unrolled_.buffers.at(static_cast<size_t>(output.place.pointer)).input;
+        const int32_t input = unrolled_.buffers.at(unrolled_.outputs[i].buffer).input;
         output.input = isByValue(input) ? -1 : input;
       }
     }
@@ -145,7 +147,7 @@ void PlanBuilder::bindOutputs() {
     if (!output.desc.held) continue;
     output.preallocated = true;
     if (!landsInPlace(output, given)) continue;
-    substituted_[static_cast<size_t>(output.place.pointer)] = true;
+    substituted_[bufferOf(output.place.pointer)] = true;
     plan_->preallocated.push_back({output.place.pointer, static_cast<int32_t>(i)});
   }
 }
@@ -213,7 +215,7 @@ void PlanBuilder::beginNote(const UnrolledStep& step) {
   for (const UnrolledAccess& access : step.accesses) {
     note_.bytes += access.end - access.begin;
     if (!access.write || note_.output_bytes > 0) continue;
-    note_.output = {access.buffer, access.begin};
+    note_.output = {pointerTo(access.buffer), access.begin};
     note_.output_bytes = access.end - access.begin;
   }
 }

@@ -152,7 +152,7 @@ class PlanBuilder {
 
   std::map<EventKey, EventUse> uses_;
   std::vector<bool> streams_used_;
-  std::vector<bool> substituted_;  // per buffer: a preallocated tensor of the caller replaces it
+  IdVector<BufferId, bool> substituted_;  // a preallocated tensor of the caller replaces the buffer
   std::vector<int32_t> step_of_unrolled_;  // first plan step of each step of the unrolled program
   std::deque<PlannedKernel> kernels_;
   std::deque<Fusion> own_segments_;  // segments that are not in the program

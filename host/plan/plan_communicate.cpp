@@ -26,7 +26,7 @@ int64_t partOf(comm::CollectiveKind kind, const View& in, const View& out, int s
   if (kind == comm::CollectiveKind::AllToAll) return allocCount(in.desc) / size;
   const bool in_has_all_parts =
       kind == comm::CollectiveKind::ReduceScatter || kind == comm::CollectiveKind::Scatter;
-  return allocCount(in_has_all_parts || in.buffer < 0 ? out.desc : in.desc);
+  return allocCount(in_has_all_parts || !in.buffer.valid() ? out.desc : in.desc);
 }
 
 }  // namespace
@@ -82,7 +82,7 @@ void PlanBuilder::emit(const Communicate& op, const UnrolledStep& step) {
     const View& out = step.outputs.at(i);
     Plan::OperationPlaces places = {placeOf(in), placeOf(out)};
     // A root without an output receives in place.
-    if (op.kind == comm::CollectiveKind::Broadcast && out.buffer < 0) places.recv = places.send;
+    if (op.kind == comm::CollectiveKind::Broadcast && !out.buffer.valid()) places.recv = places.send;
     operation.dtype = slot(pairs[i].in).tensor.dtype;
     operation.count = partOf(op.kind, in, out, communicator->size());
     post(places);

@@ -31,14 +31,14 @@ bool isPlainCopy(const TensorDesc& out, const TensorDesc& in) {
 
 void PlanBuilder::emit(const Allocate& op, const UnrolledStep& step) {
   const BufferId buffer = step.outputs.at(0).buffer;
-  if (substituted_[static_cast<size_t>(buffer)]) return;
-  emit(AllocateStep{buffer, op.stream, unrolled_.buffers[static_cast<size_t>(buffer)].bytes});
+  if (substituted_[buffer]) return;
+  emit(AllocateStep{buffer, op.stream, unrolled_.buffers[buffer].bytes});
 }
 
 void PlanBuilder::emit(const Free& op, const UnrolledStep& step) {
   const BufferId buffer = step.inputs.empty() ? step.outputs.at(0).buffer : step.inputs[0].buffer;
-  if (substituted_[static_cast<size_t>(buffer)]) return;
-  emit(FreeStep{buffer, op.stream, unrolled_.buffers[static_cast<size_t>(buffer)].bytes});
+  if (substituted_[buffer]) return;
+  emit(FreeStep{buffer, op.stream, unrolled_.buffers[buffer].bytes});
 }
 
 void PlanBuilder::emit(const Evaluate& op, const UnrolledStep& step) {

@@ -15,8 +15,8 @@ namespace heddle::host {
 namespace {
 
 std::byte* pointerOf(const Plan::Operand& operand, const RunState& state) {
-  if (operand.place.pointer < 0) return nullptr;
-  std::byte* base = state.pointers[static_cast<size_t>(operand.place.pointer)];
+  if (!operand.place.pointer.valid()) return nullptr;
+  std::byte* base = state.pointers[operand.place.pointer];
   return base == nullptr ? nullptr : base + operand.place.offset;  // a buffer of no bytes
 }
 

@@ -56,7 +56,7 @@ void Issuer::run() {
 void Issuer::allocateWorkspaces() {
   for (StreamId id = 0; id < plan_.streams; ++id) {
     const int64_t bytes = plan_.workspace_bytes[static_cast<size_t>(id)];
-    std::byte*& pointer = state_.pointers[static_cast<size_t>(plan_.workspace(id))];
+    std::byte*& pointer = state_.pointers[plan_.workspace(id)];
     pointer = nullptr;
     if (bytes == 0) continue;
     try {
@@ -69,7 +69,7 @@ void Issuer::allocateWorkspaces() {
 
 void Issuer::freeWorkspaces() noexcept {
   for (StreamId id = 0; id < plan_.streams; ++id) {
-    std::byte*& pointer = state_.pointers[static_cast<size_t>(plan_.workspace(id))];
+    std::byte*& pointer = state_.pointers[plan_.workspace(id)];
     if (pointer == nullptr) continue;
     allocator_.deallocate(pointer, plan_.workspace_bytes[static_cast<size_t>(id)], stream(id));
     pointer = nullptr;
@@ -90,27 +90,28 @@ void Issuer::joinStreams() noexcept {
 }
 
 void Issuer::freeBuffer(BufferId buffer) noexcept {
-  const auto index = static_cast<size_t>(buffer);
-  if (!state_.owned[index]) return;
-  state_.owned[index] = false;
-  const int64_t bytes = plan_.buffers[index].bytes;
+  if (!state_.owned[buffer]) return;
+  state_.owned[buffer] = false;
+  std::byte*& memory = state_.pointers[pointerTo(buffer)];
+  const int64_t bytes = plan_.buffers[buffer].bytes;
   if (bytes > 0) {
-    allocator_.deallocate(state_.pointers[index], bytes, state_.streams[0]);
+    allocator_.deallocate(memory, bytes, state_.streams[0]);
     state_.completion->resources->held_bytes -= bytes;
   }
-  state_.pointers[index] = nullptr;
+  memory = nullptr;
 }
 
 void Issuer::freeAll() noexcept {
   joinStreams();
-  for (size_t i = 0; i < plan_.buffers.size(); ++i) freeBuffer(static_cast<BufferId>(i));
+  for (BufferId buffer : plan_.buffers.ids()) freeBuffer(buffer);
   freeWorkspaces();
 }
 
 void Issuer::throwOutOfMemory(const AllocateStep& step, const std::bad_alloc& why) const {
   std::vector<const Buffer*> held;
-  for (size_t i = 0; i < plan_.buffers.size(); ++i) {
-    if (state_.owned[i] && plan_.buffers[i].bytes > 0) held.push_back(&plan_.buffers[i]);
+  for (BufferId id : plan_.buffers.ids()) {
+    const Buffer& buffer = plan_.buffers[id];
+    if (state_.owned[id] && buffer.bytes > 0) held.push_back(&buffer);
   }
   std::stable_sort(held.begin(), held.end(),
                    [](const Buffer* a, const Buffer* b) { return a->bytes > b->bytes; });
@@ -121,12 +122,10 @@ void Issuer::throwOutOfMemory(const AllocateStep& step, const std::bad_alloc& wh
   }
   if (held.size() > kListed) list += fmt::format(" and {} more", held.size() - kListed);
   userError("out of memory: %{} asks for {} bytes, the run holds {} bytes{}{}",
-            plan_.buffers[static_cast<size_t>(step.buffer)].name, step.bytes, state_.held_bytes,
-            list, saidBy(why));
+            plan_.buffers[step.buffer].name, step.bytes, state_.held_bytes, list, saidBy(why));
 }
 
 void Issuer::operator()(const AllocateStep& step) {
-  const auto index = static_cast<size_t>(step.buffer);
   std::byte* memory = nullptr;
   if (step.bytes > 0) {
     try {
@@ -136,19 +135,18 @@ void Issuer::operator()(const AllocateStep& step) {
     }
     state_.completion->resources->held_bytes += step.bytes;
   }
-  state_.pointers[index] = memory;
-  state_.owned[index] = true;
+  state_.pointers[pointerTo(step.buffer)] = memory;
+  state_.owned[step.buffer] = true;
   state_.held_bytes += step.bytes;
   state_.peak_bytes = std::max(state_.peak_bytes, state_.held_bytes);
 }
 
 void Issuer::operator()(const FreeStep& step) {
-  const auto index = static_cast<size_t>(step.buffer);
-  if (!state_.owned[index]) return;  // its Allocate is in a branch that was not taken
-  state_.owned[index] = false;
+  if (!state_.owned[step.buffer]) return;  // its Allocate is in a branch that was not taken
+  state_.owned[step.buffer] = false;
   state_.held_bytes -= step.bytes;
   if (step.bytes == 0) return;
-  allocator_.deallocate(state_.pointers[index], step.bytes, stream(step.stream));
+  allocator_.deallocate(state_.pointers[pointerTo(step.buffer)], step.bytes, stream(step.stream));
   state_.completion->resources->held_bytes -= step.bytes;
 }
 

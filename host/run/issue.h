@@ -48,8 +48,8 @@ class Issuer {
  private:
   Stream stream(StreamId id) const { return state_.streams[static_cast<size_t>(id)]; }
   std::byte* at(const Place& place) const {
-    if (place.pointer < 0) return nullptr;
-    std::byte* base = state_.pointers[static_cast<size_t>(place.pointer)];
+    if (!place.pointer.valid()) return nullptr;
+    std::byte* base = state_.pointers[place.pointer];
     return base == nullptr ? nullptr : base + place.offset;  // a buffer of no bytes
   }
   Scalar& scalar(int32_t id) const { return state_.registers[static_cast<size_t>(id)]; }

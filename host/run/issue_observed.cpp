@@ -44,7 +44,7 @@ Written writtenBy(const Plan& plan, size_t step) {
     const auto at = static_cast<size_t>(post->first + i);
     const Place place = plan.operation_places[at].recv;
     const comm::Operation& operation = plan.operations[at];
-    if (place.pointer >= 0) return {place, operation.count * sizeOf(operation.dtype)};
+    if (place.pointer.valid()) return {place, operation.count * sizeOf(operation.dtype)};
   }
   return {};
 }

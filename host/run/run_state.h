@@ -121,8 +121,8 @@ class RunState {
   // Prepares for a run of the plan on `stream`. Cheap if the last run used the same plan.
   void prepare(const std::shared_ptr<const Plan>& plan, Stream stream);
 
-  std::vector<std::byte*> pointers;  // by PointerIndex
-  std::vector<bool> owned;           // by BufferId: allocated by this run and not yet freed
+  IdVector<PointerIndex, std::byte*> pointers;
+  IdVector<BufferId, bool> owned;  // allocated by this run and not yet freed
   std::vector<Scalar> registers;
   std::vector<Event> events;
   std::vector<Stream> streams;  // 0: the stream of the run; the others belong to this state

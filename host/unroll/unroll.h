@@ -17,7 +17,7 @@ namespace heddle::host {
 // - views are resolved to a buffer, a byte offset and a descriptor
 // verify() checks it for races, and a Plan binds it to a device. Both therefore see the same steps.
 
-using BufferId = int32_t;
+using BufferId = Id<struct BufferTag>;  // index into Unrolled::buffers
 
 // An allocation or an input. An Allocate in a loop creates one buffer per trip.
 struct Buffer {
@@ -30,7 +30,7 @@ struct Buffer {
 
 // The memory that a tensor slot names at one point of the program.
 struct View {
-  BufferId buffer = -1;
+  BufferId buffer;
   int64_t byte_offset = 0;
   TensorDesc desc;
 };
@@ -69,7 +69,7 @@ struct Unrolled {
   // inlineCalls() returned, as plans use it.
   std::shared_ptr<const Program> inlined;
   std::vector<UnrolledStep> steps;
-  std::vector<Buffer> buffers;
+  IdVector<BufferId, Buffer> buffers;
   std::vector<View> outputs;  // per program output. Scalars: an empty view. No buffer if this rank
                               // is outside of the slot's mesh
   std::vector<int32_t> scalar_outputs;   // per program output: register, or -1

@@ -72,7 +72,7 @@ void Unroller::instruction(const Instruction& x, InstructionIndex index) {
     const View& view = !collective    ? viewOf(access.slot)
                        : access.write ? step.outputs[written++]
                                       : step.inputs[read++];
-    if (view.buffer < 0) continue;  // this rank has no part in it
+    if (!view.buffer.valid()) continue;  // this rank has no part in it
     step.accesses.push_back(
         {view.buffer, view.byte_offset, view.byte_offset + view.desc.allocBytes(), access.write});
   }

@@ -83,13 +83,12 @@ void Unroller::inputs() {
     if (const auto& observed = slot(id).tensor.layout.observed) {
       desc.strides = stridesFor(desc.alloc, observed->order);
     }
-    const auto buffer = static_cast<BufferId>(unrolled_.buffers.size());
     if (!request_.inputs.empty()) {
       checkInput(slot(id), desc, request_.inputs[i]);
-      if (!liesAs(desc, request_.inputs[i])) elsewhere_[buffer] = desc;
+      if (!liesAs(desc, request_.inputs[i])) elsewhere_[unrolled_.buffers.endId()] = desc;
       desc = request_.inputs[i];
     }
-    unrolled_.buffers.push_back(
+    const BufferId buffer = unrolled_.buffers.push_back(
         {Buffer::Origin::Input, static_cast<int32_t>(i), desc.allocBytes(), slot(id).name});
     viewOf(id) = {buffer, 0, std::move(desc)};
   }
@@ -98,15 +97,15 @@ void Unroller::inputs() {
 void Unroller::outputs() {
   for (SlotId id : program_.outputs) {
     const bool scalar = slot(id).is_scalar;
-    if (!scalar && viewOf(id).buffer < 0) {
+    if (!scalar && !viewOf(id).buffer.valid()) {
       TensorDesc outside = scope_.describe(slot(id));
       if (!outside.held) {
         unrolled_.scalar_outputs.push_back(-1);
-        unrolled_.outputs.push_back({-1, 0, std::move(outside)});
+        unrolled_.outputs.push_back({BufferId(), 0, std::move(outside)});
         continue;
       }
     }
-    const bool defined = scalar ? scalars_.count(id) > 0 : viewOf(id).buffer >= 0;
+    const bool defined = scalar ? scalars_.count(id) > 0 : viewOf(id).buffer.valid();
     HEDDLE_USER_CHECK(defined, "the output %{} of program {} is not defined at its end{}",
                       slot(id).name, program_.name, undefinedReason(id));
     unrolled_.scalar_outputs.push_back(scalar ? registerOf(id) : -1);

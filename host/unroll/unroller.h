@@ -87,7 +87,7 @@ class Unroller {
   Scope scope_;
   Unrolled unrolled_;
   std::vector<Frame> frames_;
-  std::vector<View> views_;         // per slot; buffer -1: undefined
+  std::vector<View> views_;         // per slot; invalid buffer: undefined
   std::vector<int32_t> registers_;  // per slot
   std::map<SlotId, int64_t> list_lengths_;
   std::set<SlotId> scalars_;   // defined

@@ -19,12 +19,12 @@ class RaceChecker {
         state_(static_cast<size_t>(program.streams()), program.tokens.size(), program.events.size(),
                unrolled.buffers.size()) {
     for (const View& view : unrolled.outputs) {
-      if (view.buffer >= 0) returned_.push_back(view.buffer);
+      if (view.buffer.valid()) returned_.push_back(view.buffer);
     }
   }
 
   void run(BuffersAreFreed freed) {
-    for (size_t b = 0; b < unrolled_.buffers.size(); ++b) {
+    for (BufferId b : unrolled_.buffers.ids()) {
       if (unrolled_.buffers[b].origin != Buffer::Origin::Input) continue;
       state_.buffers[b].allocated = 0;
       state_.buffers[b].accesses.push_back({0, unrolled_.buffers[b].bytes, true, -1, 0, 1, -1});
@@ -57,8 +57,9 @@ class RaceChecker {
       std::swap(state_, otherwise);
       walk(jump, after);
       std::swap(state_, otherwise);
-      const int32_t uneven = state_.merge(std::move(otherwise), posts_before, posts_then);
-      HEDDLE_USER_CHECK(uneven < 0, "{}: %{} is allocated at the end of only one of the branches",
+      const BufferId uneven = state_.merge(std::move(otherwise), posts_before, posts_then);
+      HEDDLE_USER_CHECK(!uneven.valid(),
+                        "{}: %{} is allocated at the end of only one of the branches",
                         text(static_cast<int32_t>(i)), bufferName(uneven));
       i = after - 1;
     }
@@ -102,11 +103,11 @@ class RaceChecker {
   void touch(int32_t at, const UnrolledAccess& access, int32_t time, int32_t post,
              const VectorClock& clock) {
     const Op& op = unrolled_.steps[static_cast<size_t>(at)].instruction->op;
-    RaceBuffer& buffer = state_.buffers.at(static_cast<size_t>(access.buffer));
+    RaceBuffer& buffer = state_.buffers.at(access.buffer);
     if (std::holds_alternative<Allocate>(op)) buffer.allocated = at;
     HEDDLE_USER_CHECK(buffer.freed < 0, "{}: uses %{} after its free, {}", text(at),
                       bufferName(access.buffer), text(buffer.freed));
-    const Buffer& info = unrolled_.buffers[static_cast<size_t>(access.buffer)];
+    const Buffer& info = unrolled_.buffers[access.buffer];
     const bool is_input = info.origin == Buffer::Origin::Input;
     const bool is_free = std::holds_alternative<Free>(op);
     HEDDLE_USER_CHECK(!(is_input && is_free), "{}: frees the input %{}", text(at), info.name);
@@ -184,10 +185,10 @@ class RaceChecker {
   }
 
   void findUnfreed() const {
-    for (size_t b = 0; b < state_.buffers.size(); ++b) {
+    for (BufferId b : state_.buffers.ids()) {
       const RaceBuffer& buffer = state_.buffers[b];
       if (unrolled_.buffers[b].origin == Buffer::Origin::Input || buffer.allocated < 0) continue;
-      HEDDLE_USER_CHECK(buffer.freed >= 0 || isReturned(static_cast<BufferId>(b)),
+      HEDDLE_USER_CHECK(buffer.freed >= 0 || isReturned(b),
                         "{}: the buffer is neither freed nor returned", text(buffer.allocated));
     }
   }
@@ -197,7 +198,7 @@ class RaceChecker {
   }
 
   std::string bufferName(BufferId buffer) const {
-    return buffer < 0 ? "" : unrolled_.buffers[static_cast<size_t>(buffer)].name;
+    return buffer.valid() ? unrolled_.buffers[buffer].name : "";
   }
 
   std::string text(int32_t step) const {

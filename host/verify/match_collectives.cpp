@@ -31,7 +31,7 @@ int64_t postedCount(CollectiveKind kind, const View& in, const View& out, size_t
   if (kind == CollectiveKind::AllToAllV) return 0;
   if (kind == CollectiveKind::AllToAll) return postedElements(in) / static_cast<int64_t>(team_size);
   const bool whole_in = kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::Scatter;
-  return postedElements(whole_in || in.buffer < 0 ? out : in);
+  return postedElements(whole_in || !in.buffer.valid() ? out : in);
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ void RaceState::beginOtherwise(const RaceState& then) {
   post_step = then.post_step;
 }
 
-int32_t RaceState::merge(RaceState otherwise, size_t posts_before, size_t posts_then) {
+BufferId RaceState::merge(RaceState otherwise, size_t posts_before, size_t posts_then) {
   // First, all work of the second body counts as completed in *this, as beginOtherwise() did for
   // the first body. Only then can the clocks be compared.
   RaceState& other = otherwise;
@@ -81,12 +81,12 @@ int32_t RaceState::merge(RaceState otherwise, size_t posts_before, size_t posts_
     mine.posts = std::move(both);
   }
   post_step = std::move(other.post_step);
-  for (size_t b = 0; b < buffers.size(); ++b) {
+  for (BufferId b : buffers.ids()) {
     RaceBuffer& mine = buffers[b];
     RaceBuffer& theirs = other.buffers[b];
     const bool here = mine.allocated >= 0, there = theirs.allocated >= 0;
     const bool live_here = here && mine.freed < 0, live_there = there && theirs.freed < 0;
-    if (live_here != live_there) return static_cast<int32_t>(b);
+    if (live_here != live_there) return b;
     if (!here) mine = std::move(theirs);
     for (RaceAccess& access : theirs.accesses) {
       if (std::find(mine.accesses.begin(), mine.accesses.end(), access) == mine.accesses.end()) {
@@ -94,7 +94,7 @@ int32_t RaceState::merge(RaceState otherwise, size_t posts_before, size_t posts_
       }
     }
   }
-  return -1;
+  return BufferId();
 }
 
 }  // namespace heddle::host

@@ -34,7 +34,7 @@ struct RaceBuffer {
 // Everything that the race checker knows at one point of an unrolled program. The checker copies it
 // at the beginning of a branch that the run decides, and walks both bodies from the same state.
 struct RaceState : StreamClocks {
-  std::vector<RaceBuffer> buffers;
+  IdVector<BufferId, RaceBuffer> buffers;
   std::vector<int32_t> last_work;  // per stream: step, or -1
   std::vector<int32_t> work_time;  // per stream: its time
   std::vector<int32_t> post_step;  // per post
@@ -48,8 +48,8 @@ struct RaceState : StreamClocks {
   // Turns this state, which is the state after the first body, into the state after the branch. It
   // keeps only what is certain after both bodies. `otherwise` is the state after the second body.
   // Posts from `posts_before` to `posts_then` belong to the first body, later ones to the second.
-  // Returns a buffer that is allocated at the end of only one body, or -1.
-  int32_t merge(RaceState otherwise, size_t posts_before, size_t posts_then);
+  // Returns a buffer that is allocated at the end of only one body, or an invalid id.
+  BufferId merge(RaceState otherwise, size_t posts_before, size_t posts_then);
 
  private:
   // Raises the time of stream s to to[s] in each clock where it is at least from[s]. Adds the posts

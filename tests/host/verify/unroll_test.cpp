@@ -129,8 +129,8 @@ program main(%x: f32[2*t]) -> (%y) {
 )");
   const Unrolled out = unroll(program, {{{"t", 5}}, {}, 0, 1});
   ASSERT_NE(out.inlined, nullptr);
-  EXPECT_EQ(out.buffers.at(1).bytes, 40);
-  EXPECT_EQ(out.outputs[0].buffer, 1);
+  EXPECT_EQ(out.buffers.at(BufferId(1)).bytes, 40);
+  EXPECT_EQ(out.outputs[0].buffer, BufferId(1));
 }
 
 TEST(Unroll, PaddedBlocksAllocateTheRoundedUpSize) {
