@@ -125,7 +125,7 @@ class Lowering {
   void lowerKernel(const Group& group) {
     if (group.outputs.empty()) return;  // dead code, if the pass removeDead was skipped
     Fusion segment = extract(segmented_, group);
-    LaunchKernel launch{program_.kernels.endId(), {}, {}, 0};
+    LaunchKernel launch{program_.kernels.endId(), {}, {}};
     auto slotsOf = [&](const std::vector<ValueId>& ids) {
       std::vector<SlotId> slots;
       for (ValueId id : ids) slots.push_back(slotOf(fusion_.find(segment.value(id).name).value()));
@@ -135,7 +135,7 @@ class Lowering {
     launch.outputs = slotsOf(segment.outputs());
     const int line = fusion_.expr(group.exprs.front()).line;
     const MeshId ranks = on(group.outputs.front());
-    for (SlotId out : launch.outputs) emit(Allocate{out, 0}, line, ranks);
+    for (SlotId out : launch.outputs) emit(Allocate{out}, line, ranks);
     segment.name = fmt::format("k{}", launch.kernel);
     program_.kernels.push_back({segment.name, std::move(segment)});
     emit(std::move(launch), line, ranks);
@@ -149,15 +149,16 @@ class Lowering {
   }
 
   void lowerLibrary(const Expression& expr) {
-    CallLibrary call{std::string(expr.op->name), {}, {slotOf(expr.outputs[0])}, 0, expr.attrs};
+    CallLibrary call{
+        std::string(expr.op->name), {}, {slotOf(expr.outputs[0])}, kCallerStream, expr.attrs};
     for (ValueId input : expr.inputs) call.inputs.push_back(slotOf(input));
     const MeshId ranks = on(expr.outputs[0]);
-    emit(Allocate{call.outputs[0], 0}, expr.line, ranks);
+    emit(Allocate{call.outputs[0]}, expr.line, ranks);
     emit(std::move(call), expr.line, ranks);
   }
 
   void lowerAttention(const Attention& attention) {
-    CallLibrary call{attention.backward ? "attention_backward" : "attention", {}, {}, 0, {}};
+    CallLibrary call{attention.backward ? "attention_backward" : "attention", {}, {}};
     for (ValueId id : attention.operands()) call.inputs.push_back(slotOf(id));
     for (ValueId id : attention.results) call.outputs.push_back(slotOf(id));
     if (attention.causal) call.attrs.emplace_back("causal", true);
@@ -165,7 +166,7 @@ class Lowering {
     if (attention.gqa) call.attrs.emplace_back("gqa", true);
     const int line = fusion_.expr(attention.exprs.back()).line;
     const MeshId ranks = on(attention.results[0]);
-    for (SlotId out : call.outputs) emit(Allocate{out, 0}, line, ranks);
+    for (SlotId out : call.outputs) emit(Allocate{out}, line, ranks);
     emit(std::move(call), line, ranks);
   }
 
@@ -238,15 +239,16 @@ class Lowering {
     const MeshId mesh = findMesh(program_.meshes, step.mesh);
     HEDDLE_CHECK(mesh.valid(), "set at line {} communicates on an unknown mesh", expr.line);
     const TokenId token = program_.tokens.push_back(fmt::format("t{}", program_.tokens.endId()));
-    Communicate post{collectiveOf(step, expr), out, in, {mesh, step.team}, step.reduce, 0, token};
+    Communicate post{
+        collectiveOf(step, expr), out, in, {mesh, step.team}, step.reduce, kCallerStream, token};
     if (step.root >= 0) post.root = Size(step.root);
     if (step.kind == ReshardStep::Kind::AllToAll) {
       const AxisOrder order = memoryOrder(fusion_, expr.inputs[0]).value();
       appendExchange(program_, {post, step, order, onMesh(mesh), expr.line});
     } else {
-      emit(Allocate{out, 0}, expr.line, on(expr.outputs[0]));
+      emit(Allocate{out}, expr.line, on(expr.outputs[0]));
       emit(std::move(post), expr.line, onMesh(mesh));
-      emit(Wait{token, 0}, expr.line, onMesh(mesh));
+      emit(Wait{token}, expr.line, onMesh(mesh));
     }
     collectives_.push_back({step, in, out});
   }

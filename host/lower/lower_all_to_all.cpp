@@ -25,11 +25,11 @@ class ExchangeWriter {
     const SlotId padded = addSlot("_padded", paddedSizes(), {});
     Communicate post = x_.post;
     post.out = parts;
-    emit(Allocate{parts, 0});
+    emit(Allocate{parts});
     emit(post);
-    emit(Wait{post.token, 0});
-    emit(Allocate{tiles, 0});
-    emit(LaunchKernel{addKernel(parts, tiles), {parts}, {tiles}, 0});
+    emit(Wait{post.token});
+    emit(Allocate{tiles});
+    emit(LaunchKernel{addKernel(parts, tiles), {parts}, {tiles}});
     emit(Alias{apart, tiles, Alias::Permute{apartAxes()}});
     emit(Alias{padded, apart, Alias::Reshape{}});
     emit(Alias{x_.post.out, padded, Alias::Unpad{}});

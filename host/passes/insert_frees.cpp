@@ -39,7 +39,7 @@ Program freeAtTop(Program program) {
     std::erase_if(waiting, [&](RootId root) {
       if (!all && !order.isKnown(root)) return false;
       const Instruction& made = program.body[root_at[root]];
-      body.push_back({Free{std::get<Allocate>(made.op).out, 0}, made.on});
+      body.push_back({Free{std::get<Allocate>(made.op).out}, made.on});
       return true;
     });
   };
@@ -83,7 +83,8 @@ class BodyFrees {
       forEachSlot(x.op, [&](SlotId id, FieldRole) { ++uses_[id]; });
       if (const auto* freed = std::get_if<Free>(&x.op)) taken_.insert(freed->slot);
       if (const auto* alias = std::get_if<Alias>(&x.op)) aliased_.insert(alias->in);
-      if (kindOf(x.op) == InstructionKind::Post || streamOf(x.op).value_or(0) > 0) {
+      if (kindOf(x.op) == InstructionKind::Post ||
+          streamOf(x.op).value_or(kCallerStream) != kCallerStream) {
         const std::set<SlotId> slots = slotsOf(x);
         taken_.insert(slots.begin(), slots.end());
       }
@@ -124,7 +125,7 @@ class BodyFrees {
       if (here[slot] != uses_[slot] || taken_.count(slot) > 0) continue;
       const bool aliased = aliased_.count(slot) > 0;  // true: freed at the end of the list
       if (aliased && !aliasesStay(slot, here)) continue;
-      after[aliased ? body.size() - 1 : last[slot]].push_back({Free{slot, 0}, allocate.on});
+      after[aliased ? body.size() - 1 : last[slot]].push_back({Free{slot}, allocate.on});
     }
     if (after.empty()) return;
     std::vector<Instruction> out;

@@ -23,10 +23,11 @@ class SyncInserter {
   Program run() {
     if (items_.anyOpaque()) return std::move(program_);
     for (size_t i = 0; i < items_.items.size(); ++i) {
-      if (items_.items[i].stream >= 0) require(order_.missing(i), items_.items[i].stream, i);
+      const StreamId stream = items_.items[i].stream;
+      if (stream.valid()) require(order_.missing(i), stream, i);
       order_.step(i);
     }
-    require(order_.missingAtEnd(), 0, items_.items.size());
+    require(order_.missingAtEnd(), kCallerStream, items_.items.size());
     std::vector<Instruction> body;
     append(body, begin_);
     for (size_t i = 0; i < program_.body.size(); ++i) {

@@ -37,8 +37,8 @@ Program sinkWaits(Program program) {
     // other ranks.
     const bool everywhere =
         to < count && (!program.body[to].on.valid() || program.body[to].on == x.on);
-    const bool has_stream = everywhere && items.items[to].stream >= 0;
-    std::get<Wait>(copy.op).stream = has_stream ? items.items[to].stream : 0;
+    const bool has_stream = everywhere && items.items[to].stream.valid();
+    std::get<Wait>(copy.op).stream = has_stream ? items.items[to].stream : kCallerStream;
     before[to].push_back(std::move(copy));
     moved[i] = true;
   }

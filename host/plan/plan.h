@@ -216,7 +216,7 @@ struct Plan {
   };
   // Facts about a step for timelines and injected faults.
   struct StepNote {
-    StreamId stream = -1;      // -1: no stream, host only
+    StreamId stream;           // invalid: no stream, host only
     int32_t occurrence = 0;    // how often its instruction occurred before, e.g. in a loop
     int64_t bytes = 0;         // bytes that the instruction reads and writes
     Place output;              // the first memory that the instruction writes
@@ -253,7 +253,7 @@ struct Plan {
   std::vector<Reference> references;
   std::vector<Watched> watched;
   IdVector<BufferId, Buffer> buffers;
-  std::vector<int64_t> workspace_bytes;  // per stream
+  IdVector<StreamId, int64_t> workspace_bytes;
   std::vector<BufferInput> buffer_inputs;
   std::vector<ScalarInput> scalar_inputs;
   std::vector<ValueInput> value_inputs;
@@ -261,19 +261,19 @@ struct Plan {
   std::vector<Output> outputs;
   int32_t registers = 0;
   int32_t events = 0;
-  int32_t streams = 1;
-  std::vector<bool> communication_streams;  // Program::communicationStreams()
+  size_t streams = 1;
+  IdVector<StreamId, bool> communication_streams;  // Program::communicationStreams()
   bool communicates = false;
   // The communicators of the plan whose operations wait on the device (isStreamOrdered()).
   std::vector<comm::Communicator*> stream_ordered;
 
   PointerIndex workspace(StreamId stream) const {
-    return PointerIndex(buffers.endId().number() + stream);
+    return PointerIndex(buffers.size() + stream.index());
   }
   PointerIndex preallocatedPointer(size_t output) const {
-    return PointerIndex(buffers.size() + static_cast<size_t>(streams) + output);
+    return PointerIndex(buffers.size() + streams + output);
   }
-  size_t pointers() const { return buffers.size() + static_cast<size_t>(streams) + outputs.size(); }
+  size_t pointers() const { return buffers.size() + streams + outputs.size(); }
 };
 
 // The resources to which makePlan() binds an unrolled program. All are borrowed.

@@ -131,7 +131,7 @@ void PlanBuilder::emitAttention(const CallLibrary& call, const UnrolledStep& ste
       copied_back.emplace_back(given, packed);
     }
   }
-  int64_t& workspace = plan_->workspace_bytes[static_cast<size_t>(call.stream)];
+  int64_t& workspace = plan_->workspace_bytes[call.stream];
   workspace = std::max(workspace, bytes);
   plan_->attentions.push_back(std::move(attention));
   emit(AttentionStep{static_cast<int32_t>(plan_->attentions.size()) - 1, call.stream});

@@ -25,8 +25,8 @@ std::shared_ptr<const Plan> PlanBuilder::build() {
   plan_->streams = program_.streams();
   plan_->communication_streams = program_.communicationStreams();
   plan_->registers = unrolled_.registers;
-  plan_->workspace_bytes.assign(static_cast<size_t>(plan_->streams), 0);
-  streams_used_.assign(static_cast<size_t>(plan_->streams), false);
+  plan_->workspace_bytes.assign(plan_->streams, 0);
+  streams_used_.assign(plan_->streams, false);
   for (const auto& [symbol, size] : sizes_) {
     boost::hash_combine(plan_->sizes_hash, symbol);
     boost::hash_combine(plan_->sizes_hash, size);
@@ -55,8 +55,8 @@ Step& PlanBuilder::emit(Step step) {
   plan_->notes.push_back(note_);
   plan_->notes.back().stream = std::visit(
       [](const auto& s) {
-        if constexpr (requires { s.stream; }) return static_cast<StreamId>(s.stream);
-        return StreamId{-1};
+        if constexpr (requires { s.stream; }) return s.stream;
+        return StreamId();
       },
       step);
   return plan_->steps.emplace_back(std::move(step));
@@ -73,16 +73,16 @@ Plan::Operand PlanBuilder::operandOf(const UnrolledStep& step, size_t input) con
 
 void PlanBuilder::useEvent(const EventKey& key, StreamId stream) {
   EventUse& use = uses_[key];
-  if (use.stream < 0) use.stream = stream;
+  if (!use.stream.valid()) use.stream = stream;
   use.crosses = use.crosses || use.stream != stream;
 }
 
 // Finds the streams that record and wait for each token and event.
 void PlanBuilder::findEventUses() {
-  StreamId group_stream = 0;
+  StreamId group_stream = kCallerStream;
   for (const UnrolledStep& step : unrolled_.steps) {
     if (step.instruction == nullptr) continue;
-    if (step.stream >= 0) streams_used_[static_cast<size_t>(step.stream)] = true;
+    if (step.stream.valid()) streams_used_[step.stream] = true;
     const Op& op = step.instruction->op;
     if (kindOf(op) == InstructionKind::Post) group_stream = step.stream;
     // A GroupEnd names no stream. Its token belongs to the stream of the posts in the group.
@@ -163,7 +163,7 @@ void PlanBuilder::finishOutputs() {
     if (std::any_of(plan_->preallocated.begin(), plan_->preallocated.end(), in_place)) continue;
     const PointerIndex pointer = plan_->preallocatedPointer(i);
     plan_->preallocated.push_back({pointer, static_cast<int32_t>(i)});
-    emitCopy({{pointer, 0}, *preallocated_[i], -1}, {output.place, output.desc, -1}, 0);
+    emitCopy({{pointer, 0}, *preallocated_[i], -1}, {output.place, output.desc, -1}, kCallerStream);
   }
 }
 
@@ -171,11 +171,11 @@ void PlanBuilder::finishOutputs() {
 // enqueued there, and stream 0 ends after them (emitJoin).
 void PlanBuilder::emitFork() {
   int32_t event = -1;
-  for (StreamId stream = 1; stream < plan_->streams; ++stream) {
-    if (!streams_used_[static_cast<size_t>(stream)]) continue;
+  for (StreamId stream : IdRange(StreamId(1), streams_used_.endId())) {
+    if (!streams_used_[stream]) continue;
     if (event < 0) {
       event = newEvent();
-      emit(RecordStep{event, 0});
+      emit(RecordStep{event, kCallerStream});
     }
     emit(WaitStep{event, stream});
   }
@@ -183,11 +183,11 @@ void PlanBuilder::emitFork() {
 
 void PlanBuilder::emitJoin() {
   current_ = -1;
-  for (StreamId stream = 1; stream < plan_->streams; ++stream) {
-    if (!streams_used_[static_cast<size_t>(stream)]) continue;
+  for (StreamId stream : IdRange(StreamId(1), streams_used_.endId())) {
+    if (!streams_used_[stream]) continue;
     const int32_t event = newEvent();
     emit(RecordStep{event, stream});
-    emit(WaitStep{event, 0});
+    emit(WaitStep{event, kCallerStream});
   }
 }
 

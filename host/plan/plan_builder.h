@@ -21,7 +21,7 @@ class PlanBuilder {
  private:
   // The uses of one token or event. It needs an event of the device only if it orders two streams.
   struct EventUse {
-    StreamId stream = -1;  // of its first use
+    StreamId stream;       // of its first use
     bool crosses = false;  // another stream uses it too
     int32_t event = -1;    // index of the event; assigned when a step first needs it
   };
@@ -56,7 +56,7 @@ class PlanBuilder {
   struct Group {
     bool open = false;
     comm::Communicator* communicator = nullptr;
-    StreamId stream = 0;
+    StreamId stream = kCallerStream;
     int32_t first = 0;
   };
 
@@ -151,7 +151,7 @@ class PlanBuilder {
   std::map<InstructionIndex, int32_t> occurrences_;
 
   std::map<EventKey, EventUse> uses_;
-  std::vector<bool> streams_used_;
+  IdVector<StreamId, bool> streams_used_;
   IdVector<BufferId, bool> substituted_;  // a preallocated tensor of the caller replaces the buffer
   std::vector<int32_t> step_of_unrolled_;  // first plan step of each step of the unrolled program
   std::deque<PlannedKernel> kernels_;

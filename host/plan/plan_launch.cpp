@@ -52,7 +52,7 @@ void PlanBuilder::emitLaunch(Launch launch) {
   for (size_t i = 0; i < kernel.kernel.stages.size(); ++i) {
     emitStage(static_cast<size_t>(kernel.first_stage) + i, launch);
   }
-  int64_t& workspace = plan_->workspace_bytes[static_cast<size_t>(launch.stream)];
+  int64_t& workspace = plan_->workspace_bytes[launch.stream];
   workspace = std::max(workspace, kernel.kernel.workspace_bytes);
 }
 

@@ -106,7 +106,7 @@ void PlanBuilder::emitLines(const CallLibrary& call, const UnrolledStep& step) {
   LibraryCall sizes = library.call;
   for (size_t i = 0; i < step.inputs.size(); ++i) sizes.in_descs[i] = &library.descs[i];
   sizes.out_desc = &library.descs.back();
-  int64_t& workspace = plan_->workspace_bytes[static_cast<size_t>(call.stream)];
+  int64_t& workspace = plan_->workspace_bytes[call.stream];
   workspace = std::max(workspace, target_.device.libraryWorkspace(sizes));
   plan_->libraries.push_back(std::move(library));
   emit(LibraryStep{static_cast<int32_t>(plan_->libraries.size()) - 1, call.stream});
@@ -139,7 +139,7 @@ void PlanBuilder::prepareMatmuls() {
   for (size_t i = 0; i < matmul_uses_.size(); ++i) {
     const auto& [index, stream] = matmul_uses_[i];
     plan_->matmuls[i].prepared = planned_matmuls_[index].prepared;
-    int64_t& workspace = plan_->workspace_bytes[static_cast<size_t>(stream)];
+    int64_t& workspace = plan_->workspace_bytes[stream];
     workspace = std::max(workspace, plan_->matmuls[i].prepared->workspaceBytes());
   }
 }

@@ -57,12 +57,12 @@ void PlanBuilder::findValueUses(const UnrolledStep& step) {
 void PlanBuilder::storeValues() {
   for (auto& [buffer, value] : values_) {
     if (!value.in_memory) continue;
-    emit(AllocateStep{buffer, 0, plan_->buffers[buffer].bytes});
+    emit(AllocateStep{buffer, kCallerStream, plan_->buffers[buffer].bytes});
     own_segments_.push_back(valueSegment(value.dtype));
     emitLaunch({&own_segments_.back(),
                 {{Place{}, TensorDesc{}, value.scalar}},
                 {{Place{pointerTo(buffer), 0}, denseDesc(value.dtype, {}), -1}},
-                0});
+                kCallerStream});
   }
 }
 

@@ -13,7 +13,8 @@ using TokenId = Id<struct TokenTag>;    // index into Program::tokens
 using EventId = Id<struct EventTag>;    // index into Program::events
 using KernelId = Id<struct KernelTag>;  // index into Program::kernels
 inline constexpr SlotId kNoSlot = -1;
-using StreamId = int32_t;  // 0 is the caller's stream; the device creates the others
+using StreamId = Id<struct StreamTag>;  // the device creates the streams other than the caller's
+inline constexpr StreamId kCallerStream{0};
 
 // Divides the ranks of a mesh into teams. The ranks of one team have equal mesh coordinates, except
 // along `axes`. Without axes, all ranks of the mesh are one team. The order of the axes decides the

@@ -76,19 +76,19 @@ std::optional<SlotId> Program::findSlot(std::string_view slot_name) const {
   return std::nullopt;
 }
 
-int Program::streams() const {
-  StreamId highest = 0;
+size_t Program::streams() const {
+  StreamId highest = kCallerStream;
   forEachInstruction(body, [&](const Instruction& x, InstructionIndex) {
-    highest = std::max(highest, streamOf(x.op).value_or(0));
+    highest = std::max(highest, streamOf(x.op).value_or(kCallerStream));
   });
-  return 1 + highest;
+  return 1 + highest.index();
 }
 
-std::vector<bool> Program::communicationStreams() const {
-  std::vector<bool> communicates(static_cast<size_t>(streams()));
-  std::vector<bool> computes(communicates.size());
+IdVector<StreamId, bool> Program::communicationStreams() const {
+  IdVector<StreamId, bool> communicates(streams());
+  IdVector<StreamId, bool> computes(communicates.size());
   forEachInstruction(body, [&](const Instruction& x, InstructionIndex) {
-    const auto stream = static_cast<size_t>(streamOf(x.op).value_or(0));
+    const StreamId stream = streamOf(x.op).value_or(kCallerStream);
     // Only launches and library calls occupy SMs. Other work, such as a copy, may share a stream
     // with collectives.
     if (std::holds_alternative<LaunchKernel>(x.op) || std::holds_alternative<CallLibrary>(x.op)) {
@@ -96,8 +96,8 @@ std::vector<bool> Program::communicationStreams() const {
     }
     if (kindOf(x.op) == InstructionKind::Post) communicates[stream] = true;
   });
-  for (size_t i = 0; i < communicates.size(); ++i) {
-    communicates[i] = communicates[i] && !computes[i];
+  for (StreamId stream : communicates.ids()) {
+    communicates[stream] = communicates[stream] && !computes[stream];
   }
   return communicates;
 }

@@ -60,10 +60,10 @@ struct Program {
   std::vector<Program> callees;  // for Call; they share no ids with this program
 
   std::optional<SlotId> findSlot(std::string_view name) const;
-  int streams() const;  // 1 + the highest StreamId used
+  size_t streams() const;  // 1 + the highest StreamId used
   // Returns for each stream whether it has collectives, sends or receives, but no launches and no
   // library calls.
-  std::vector<bool> communicationStreams() const;
+  IdVector<StreamId, bool> communicationStreams() const;
 };
 
 // Returns whether two programs are equal. It ignores what the text form does not keep: the ids of

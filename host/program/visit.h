@@ -12,7 +12,7 @@
 namespace heddle::host {
 
 // The highest stream that a program may use. Streams are numbered from 0.
-inline constexpr StreamId kMaxStream = 63;
+inline constexpr StreamId kMaxStream{63};
 
 // Joins lambdas to a visitor for std::visit, one lambda per alternative of a variant. The build
 // fails if an alternative is missing.

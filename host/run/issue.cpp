@@ -54,8 +54,8 @@ void Issuer::run() {
 }
 
 void Issuer::allocateWorkspaces() {
-  for (StreamId id = 0; id < plan_.streams; ++id) {
-    const int64_t bytes = plan_.workspace_bytes[static_cast<size_t>(id)];
+  for (StreamId id : plan_.workspace_bytes.ids()) {
+    const int64_t bytes = plan_.workspace_bytes[id];
     std::byte*& pointer = state_.pointers[plan_.workspace(id)];
     pointer = nullptr;
     if (bytes == 0) continue;
@@ -68,10 +68,10 @@ void Issuer::allocateWorkspaces() {
 }
 
 void Issuer::freeWorkspaces() noexcept {
-  for (StreamId id = 0; id < plan_.streams; ++id) {
+  for (StreamId id : plan_.workspace_bytes.ids()) {
     std::byte*& pointer = state_.pointers[plan_.workspace(id)];
     if (pointer == nullptr) continue;
-    allocator_.deallocate(pointer, plan_.workspace_bytes[static_cast<size_t>(id)], stream(id));
+    allocator_.deallocate(pointer, plan_.workspace_bytes[id], stream(id));
     pointer = nullptr;
   }
 }
@@ -79,10 +79,10 @@ void Issuer::freeWorkspaces() noexcept {
 // Makes stream 0 wait for the other streams, so that memory is freed after their work. If this
 // fails, the error is only reported, because all memory must still be freed.
 void Issuer::joinStreams() noexcept {
-  for (size_t i = 1; i < static_cast<size_t>(plan_.streams); ++i) {
+  for (StreamId id : IdRange(StreamId(1), StreamId(plan_.streams))) {
     try {
-      device_.recordEvent(state_.completion->event, state_.streams[i]);
-      device_.waitEvent(state_.streams[0], state_.completion->event);
+      device_.recordEvent(state_.completion->event, stream(id));
+      device_.waitEvent(stream(kCallerStream), state_.completion->event);
     } catch (const std::exception&) {
       state_.completion->errors.report(std::current_exception(), issue_.instruction);
     }
@@ -95,7 +95,7 @@ void Issuer::freeBuffer(BufferId buffer) noexcept {
   std::byte*& memory = state_.pointers[pointerTo(buffer)];
   const int64_t bytes = plan_.buffers[buffer].bytes;
   if (bytes > 0) {
-    allocator_.deallocate(memory, bytes, state_.streams[0]);
+    allocator_.deallocate(memory, bytes, stream(kCallerStream));
     state_.completion->resources->held_bytes -= bytes;
   }
   memory = nullptr;

@@ -46,7 +46,7 @@ class Issuer {
   void operator()(const PrintStep& step);
 
  private:
-  Stream stream(StreamId id) const { return state_.streams[static_cast<size_t>(id)]; }
+  Stream stream(StreamId id) const { return state_.streams[id]; }
   std::byte* at(const Place& place) const {
     if (!place.pointer.valid()) return nullptr;
     std::byte* base = state_.pointers[place.pointer];

@@ -82,7 +82,7 @@ TimelineEvent RunProfile::eventOf(const Span& span, bool issues) const {
   TimelineEvent event;
   event.instruction = plan_->instruction_of[step];
   event.text = texts_.at(static_cast<size_t>(event.instruction));
-  event.stream = issues ? -1 : note.stream;
+  event.stream = issues ? StreamId() : note.stream;
   event.begin = span.begin;
   event.end = span.end;
   event.bytes = note.bytes;

@@ -51,7 +51,8 @@ std::shared_ptr<void> ownerOf(const Plan& plan, size_t output,
 
 std::shared_ptr<void> takeBuffer(const Plan& plan, RunState& state, BufferId buffer,
                                  Allocator& allocator) {
-  auto owner = std::make_shared<OwnedBuffer>(state.completion, allocator, state.streams[0]);
+  auto owner =
+      std::make_shared<OwnedBuffer>(state.completion, allocator, state.streams[kCallerStream]);
   owner->memory = state.pointers[pointerTo(buffer)];
   owner->bytes = plan.buffers[buffer].bytes;
   state.owned[buffer] = false;

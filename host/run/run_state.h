@@ -125,8 +125,8 @@ class RunState {
   IdVector<BufferId, bool> owned;  // allocated by this run and not yet freed
   std::vector<Scalar> registers;
   std::vector<Event> events;
-  std::vector<Stream> streams;  // 0: the stream of the run; the others belong to this state
-  std::vector<std::byte> args;  // copy of the plan's argument blocks, patched in place
+  IdVector<StreamId, Stream> streams;  // those other than the caller's belong to this state
+  std::vector<std::byte> args;         // copy of the plan's argument blocks, patched in place
   std::vector<comm::Operation> operations;
   int64_t held_bytes = 0;  // after the allocations and frees issued so far
   int64_t peak_bytes = 0;

@@ -340,15 +340,15 @@ EventId InstructionParser::event() {
 }
 
 StreamId InstructionParser::stream() {
-  if (!in_.atWord("stream") || !in_.atSymbol("=", 1)) return 0;
+  if (!in_.atWord("stream") || !in_.atSymbol("=", 1)) return kCallerStream;
   in_.next();
   in_.next();
   const Token at = in_.peek();
   const int64_t id = in_.expectInt("the number of a stream");
-  if (id < 0 || id > kMaxStream) {
+  if (id < 0 || id > kMaxStream.number()) {
     in_.failAt(at, fmt::format("stream {} is not in 0 .. {}", id, kMaxStream));
   }
-  return static_cast<StreamId>(id);
+  return StreamId(id);
 }
 
 void InstructionParser::arrow() { in_.expectSymbol("->"); }

@@ -46,7 +46,7 @@ struct UnrolledAccess {
 struct UnrolledStep {
   const Instruction* instruction = nullptr;  // in the Program, which must outlive the Unrolled
   InstructionIndex index = -1;
-  StreamId stream = -1;      // -1: the host alone executes it
+  StreamId stream;           // invalid: the host alone executes it
   std::vector<View> inputs;  // in the order of the instruction's input slots. Empty for scalars and
                              // for a side of a Communicate on which this rank has no part
   std::vector<View> outputs;

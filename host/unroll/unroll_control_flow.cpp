@@ -60,7 +60,7 @@ void Unroller::instruction(const Instruction& x, InstructionIndex index) {
   UnrolledStep step;
   step.instruction = &x;
   step.index = index;
-  step.stream = streamOf(x.op).value_or(-1);
+  step.stream = streamOf(x.op).value_or(StreamId());
   fill(step, x.op);
   const bool collective = std::holds_alternative<Communicate>(x.op);
   // A rank may have no part in one side of a collective, although the slot of this side has a view.

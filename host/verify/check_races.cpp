@@ -16,7 +16,7 @@ class RaceChecker {
   RaceChecker(const Program& program, const Unrolled& unrolled)
       : program_(program),
         unrolled_(unrolled),
-        state_(static_cast<size_t>(program.streams()), program.tokens.size(), program.events.size(),
+        state_(program.streams(), program.tokens.size(), program.events.size(),
                unrolled.buffers.size()) {
     for (const View& view : unrolled.outputs) {
       if (view.buffer.valid()) returned_.push_back(view.buffer);
@@ -27,7 +27,8 @@ class RaceChecker {
     for (BufferId b : unrolled_.buffers.ids()) {
       if (unrolled_.buffers[b].origin != Buffer::Origin::Input) continue;
       state_.buffers[b].allocated = 0;
-      state_.buffers[b].accesses.push_back({0, unrolled_.buffers[b].bytes, true, -1, 0, 1, -1});
+      state_.buffers[b].accesses.push_back(
+          {0, unrolled_.buffers[b].bytes, true, -1, kCallerStream, 1, -1});
     }
     walk(0, unrolled_.steps.size());
     finish();
@@ -71,7 +72,7 @@ class RaceChecker {
     const auto at = static_cast<int32_t>(i);
     const Op& op = step.instruction->op;
     if (std::holds_alternative<GroupBegin>(op)) group_ = newPost(at);
-    if (step.stream < 0) return;
+    if (!step.stream.valid()) return;
     if (state_.order(op, step.stream)) return;
     VectorClock& clock = state_.of(step.stream);
     // Only the end of a group posts a token. The sends and receives inside have no token. They
@@ -83,13 +84,13 @@ class RaceChecker {
         return;
       }
     }
-    const int32_t time = ++clock.streams[static_cast<size_t>(step.stream)];
+    const int32_t time = ++clock.streams[step.stream];
     int32_t post = -1;
     if (isPost(op)) post = group_ >= 0 ? group_ : newPost(at);
     // The end of stream 0 must be ordered after all work, but not after a Free.
     if (post < 0 && !std::holds_alternative<Free>(op)) {
-      state_.last_work[static_cast<size_t>(step.stream)] = at;
-      state_.work_time[static_cast<size_t>(step.stream)] = time;
+      state_.last_work[step.stream] = at;
+      state_.work_time[step.stream] = time;
     }
     for (const UnrolledAccess& access : step.accesses) touch(at, access, time, post, clock);
     if (post >= 0 && group_ < 0) state_.post(postedToken(op).value(), post, clock);
@@ -171,14 +172,14 @@ class RaceChecker {
 
   // The caller may use the outputs after stream 0, so everything must be ordered before its end.
   void finish() {
-    const VectorClock& end = state_.streams[0];
+    const VectorClock& end = state_.streams[kCallerStream];
     for (size_t post = 0; post < state_.post_step.size(); ++post) {
       HEDDLE_USER_CHECK(end.knowsPost(static_cast<int32_t>(post)),
                         "{}: the program ends without a wait that orders stream 0 after it",
                         text(state_.post_step[post]));
     }
-    for (size_t s = 1; s < state_.streams.size(); ++s) {
-      HEDDLE_USER_CHECK(end.knowsStep(static_cast<StreamId>(s), state_.work_time[s]),
+    for (StreamId s : IdRange(StreamId(1), state_.streams.endId())) {
+      HEDDLE_USER_CHECK(end.knowsStep(s, state_.work_time[s]),
                         "{}: stream {} is not ordered before the end of stream 0",
                         text(state_.last_work[s]), s);
     }

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "host/program/ids.h"
+
 namespace heddle::host {
 
 // A set of posted operations, by their numbers. It is stored as ranges of numbers, because most
@@ -54,24 +56,22 @@ class PostSet {
 // The steps and posts that have certainly completed before one point of a program: for each stream,
 // the time up to which its steps have completed, and the set of completed posts.
 struct VectorClock {
-  std::vector<int32_t> streams;
+  IdVector<StreamId, int32_t> streams;
   PostSet posts;
 
   explicit VectorClock(size_t stream_count = 0) : streams(stream_count, 0) {}
 
-  bool knowsStep(int32_t stream, int32_t time) const {
-    return streams[static_cast<size_t>(stream)] >= time;
-  }
+  bool knowsStep(StreamId stream, int32_t time) const { return streams[stream] >= time; }
   bool knowsPost(int32_t post) const { return posts.has(post); }
   void addPost(int32_t post) { posts.add(post, post + 1); }
   // Adds what `other` knows.
   void join(const VectorClock& other) {
-    for (size_t s = 0; s < streams.size(); ++s) streams[s] = std::max(streams[s], other.streams[s]);
+    for (StreamId s : streams.ids()) streams[s] = std::max(streams[s], other.streams[s]);
     posts.join(other.posts);
   }
   // Keeps only what both clocks know.
   void meet(const VectorClock& other) {
-    for (size_t s = 0; s < streams.size(); ++s) streams[s] = std::min(streams[s], other.streams[s]);
+    for (StreamId s : streams.ids()) streams[s] = std::min(streams[s], other.streams[s]);
     posts.meet(other.posts);
   }
 };

@@ -22,16 +22,16 @@ RaceState::RaceState(size_t stream_count, size_t token_count, size_t event_count
       last_work(stream_count, -1),
       work_time(stream_count, 0) {}
 
-std::vector<int32_t> RaceState::times() const {
-  std::vector<int32_t> out;
-  for (size_t s = 0; s < streams.size(); ++s) out.push_back(streams[s].streams[s]);
+IdVector<StreamId, int32_t> RaceState::times() const {
+  IdVector<StreamId, int32_t> out;
+  for (StreamId s : streams.ids()) out.push_back(streams[s].streams[s]);
   return out;
 }
 
-void RaceState::raise(const std::vector<int32_t>& from, const std::vector<int32_t>& to,
-                      size_t first, size_t last) {
+void RaceState::raise(const IdVector<StreamId, int32_t>& from,
+                      const IdVector<StreamId, int32_t>& to, size_t first, size_t last) {
   const auto raiseOne = [&](VectorClock& clock) {
-    for (size_t s = 0; s < from.size(); ++s) {
+    for (StreamId s : from.ids()) {
       if (clock.streams[s] >= from[s]) clock.streams[s] = std::max(clock.streams[s], to[s]);
     }
     clock.posts.add(static_cast<int32_t>(first), static_cast<int32_t>(last));
@@ -53,7 +53,7 @@ BufferId RaceState::merge(RaceState otherwise, size_t posts_before, size_t posts
   // the first body. Only then can the clocks be compared.
   RaceState& other = otherwise;
   raise(times(), other.times(), posts_then, other.post_step.size());
-  for (size_t s = 0; s < streams.size(); ++s) {
+  for (StreamId s : streams.ids()) {
     streams[s].meet(other.streams[s]);
     if (other.work_time[s] > work_time[s]) {
       work_time[s] = other.work_time[s];

@@ -15,7 +15,7 @@ struct RaceAccess {
   int64_t end = 0;
   bool write = false;
   int32_t step = -1;  // of the unrolled program; -1: by the caller, before the run
-  StreamId stream = 0;
+  StreamId stream = kCallerStream;
   int32_t time = 0;   // on the stream
   int32_t post = -1;  // >= 0: the access ends with this post, not at `time`
   bool operator==(const RaceAccess&) const = default;
@@ -35,9 +35,9 @@ struct RaceBuffer {
 // at the beginning of a branch that the run decides, and walks both bodies from the same state.
 struct RaceState : StreamClocks {
   IdVector<BufferId, RaceBuffer> buffers;
-  std::vector<int32_t> last_work;  // per stream: step, or -1
-  std::vector<int32_t> work_time;  // per stream: its time
-  std::vector<int32_t> post_step;  // per post
+  IdVector<StreamId, int32_t> last_work;  // step, or -1
+  IdVector<StreamId, int32_t> work_time;  // its time
+  std::vector<int32_t> post_step;         // per post
 
   RaceState(size_t stream_count, size_t token_count, size_t event_count, size_t buffer_count);
 
@@ -54,9 +54,9 @@ struct RaceState : StreamClocks {
  private:
   // Raises the time of stream s to to[s] in each clock where it is at least from[s]. Adds the posts
   // [first, last) to all clocks.
-  void raise(const std::vector<int32_t>& from, const std::vector<int32_t>& to, size_t first,
-             size_t last);
-  std::vector<int32_t> times() const;  // of each stream: the time of its last step
+  void raise(const IdVector<StreamId, int32_t>& from, const IdVector<StreamId, int32_t>& to,
+             size_t first, size_t last);
+  IdVector<StreamId, int32_t> times() const;  // of each stream: the time of its last step
 };
 
 }  // namespace heddle::host

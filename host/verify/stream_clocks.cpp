@@ -8,7 +8,7 @@ StreamClocks::StreamClocks(size_t stream_count, size_t token_count, size_t event
     : streams(stream_count, VectorClock(stream_count)),
       events(event_count),
       tokens(token_count, TokenClock{{}, VectorClock(stream_count)}) {
-  streams.front().streams[0] = 1;
+  streams.front().streams[kCallerStream] = 1;
 }
 
 bool StreamClocks::order(const Op& op, StreamId stream) {

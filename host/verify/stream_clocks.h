@@ -19,14 +19,14 @@ struct TokenClock {
 // What streams, events and tokens know at one point of a program. The race checker and the passes
 // that insert waits and frees use the same rules to advance it.
 struct StreamClocks {
-  std::vector<VectorClock> streams;
+  IdVector<StreamId, VectorClock> streams;
   IdVector<EventId, std::optional<VectorClock>> events;  // nullopt: not recorded yet
   IdVector<TokenId, TokenClock> tokens;                  // without posts: a Wait changes nothing
 
   // The caller's work comes first on stream 0, at time 1. No other stream is ordered after it.
   StreamClocks(size_t stream_count, size_t token_count, size_t event_count);
 
-  VectorClock& of(StreamId stream) { return streams[static_cast<size_t>(stream)]; }
+  VectorClock& of(StreamId stream) { return streams[stream]; }
   // Applies a Wait, RecordEvent or WaitEvent on `stream` and returns true. Returns false for every
   // other instruction and does nothing.
   bool order(const Op& op, StreamId stream);

@@ -215,8 +215,8 @@ class InstructionVerifier {
 void verifyIds(const Program& program, const Instruction& x) {
   if (x.on.valid()) verifyId(x.on, program.meshes, "mesh");
   forEachSlot(x.op, [&](SlotId id, FieldRole) { verifyId(id, program.slots.size(), "slot"); });
-  const StreamId stream = streamOf(x.op).value_or(0);
-  HEDDLE_USER_CHECK(stream >= 0 && stream <= kMaxStream, "stream {} is not in 0 .. {}", stream,
+  const StreamId stream = streamOf(x.op).value_or(kCallerStream);
+  HEDDLE_USER_CHECK(stream.valid() && stream <= kMaxStream, "stream {} is not in 0 .. {}", stream,
                     kMaxStream);
   forEachToken(x.op, [&](TokenId id, FieldRole) { verifyId(id, program.tokens, "token"); });
   forEachFieldOfKind<FieldKind::Event>(

@@ -28,7 +28,7 @@ class ItemFinder {
     }
     for (const Instruction& x : program_.body) {
       Item item;
-      item.stream = streamOf(x.op).value_or(-1);
+      item.stream = streamOf(x.op).value_or(StreamId());
       if (const std::optional<TokenId> token = postedToken(x.op)) item.posts = *token;
       walk(x, item);
       out_.items.push_back(std::move(item));
@@ -79,7 +79,7 @@ class ItemFinder {
       case InstructionKind::View:
       case InstructionKind::Work:
       case InstructionKind::Control:
-        return nested && streamOf(op).value_or(0) > 0;
+        return nested && streamOf(op).value_or(kCallerStream) != kCallerStream;
     }
     return false;
   }
@@ -155,7 +155,7 @@ class ItemFinder {
       }
     }
     if (isOrderedByAuthor(op, nested)) item.opaque = true;
-    if (nested && streamOf(op)) item.stream = 0;
+    if (nested && streamOf(op)) item.stream = kCallerStream;
   }
 
   const Program& program_;

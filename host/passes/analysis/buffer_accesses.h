@@ -36,8 +36,8 @@ struct BufferPart {
 
 struct Item {
   std::set<ItemAccess> accesses;
-  StreamId stream = -1;  // -1: host side
-  TokenId posts;         // Communicate: its token
+  StreamId stream;  // invalid: host side
+  TokenId posts;    // Communicate: its token
   // True if the author of the program ordered this item. It is then a group, a send or receive, a
   // barrier, or a For or If with its own streams, posts or waits. Passes change neither the item
   // nor the accesses to its buffers.

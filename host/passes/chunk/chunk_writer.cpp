@@ -192,7 +192,7 @@ SlotId ChunkWriter::newChunk(Work& work, SlotId like) {
   }
   const SlotId made = newSlot(like, "_chunk", sizes, order);
   work.made[like] = made;
-  emit(Allocate{made, 0});
+  emit(Allocate{made});
   return made;
 }
 
@@ -257,7 +257,7 @@ ChunkWriter::MadeByChunk ChunkWriter::postGathers(Work& work) {
     emit(std::move(chunk));
     made.push_back(work.made);
   }
-  for (TokenId token : tokens) emit(Wait{token, 0});
+  for (TokenId token : tokens) emit(Wait{token});
   return made;
 }
 
@@ -341,7 +341,7 @@ void ChunkWriter::reduceChunks(Work work, const MadeByChunk& gathered) {
     tokens.push_back(chunk.token);
     emit(std::move(chunk));
   }
-  for (TokenId token : tokens) emit(Wait{token, 0});
+  for (TokenId token : tokens) emit(Wait{token});
 }
 
 }  // namespace heddle::host

@@ -89,7 +89,8 @@ std::string orderOf(const Program& program) {
     if (post != nullptr) order += post->kind == CollectiveKind::Allgather ? 'g' : 's';
     if (std::holds_alternative<CallLibrary>(x.op)) order += 'p';
     if (std::holds_alternative<LaunchKernel>(x.op)) order += 'k';
-    if (const auto* wait = std::get_if<Wait>(&x.op); wait != nullptr && wait->stream == 0) {
+    if (const auto* wait = std::get_if<Wait>(&x.op);
+        wait != nullptr && wait->stream == kCallerStream) {
       order += 'w';
     }
   }
