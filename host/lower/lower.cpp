@@ -18,7 +18,7 @@ class Lowering {
       : segmented_(segmented),
         fusion_(segmented.fusion),
         job_size_(job_size),
-        slots_(fusion_.values().size(), -1) {}
+        slots_(fusion_.values().size()) {}
 
   Program run() {
     program_.name = fusion_.name;
@@ -39,10 +39,10 @@ class Lowering {
  private:
   SlotId slotOf(ValueId id) {
     SlotId& slot = slots_[id];
-    if (slot >= 0) return slot;
+    if (slot.valid()) return slot;
     const Value& value = fusion_.value(id);
-    slot = static_cast<SlotId>(program_.slots.size());
-    program_.slots.push_back({value.name, value.is_scalar, value.tensor, {}, value.default_value});
+    slot = program_.slots.push_back(
+        {value.name, value.is_scalar, value.tensor, {}, value.default_value});
     return slot;
   }
 
@@ -260,7 +260,7 @@ class Lowering {
   };
 
   std::vector<Size>& allocOf(SlotId id) {
-    Slot& slot = program_.slots[static_cast<size_t>(id)];
+    Slot& slot = program_.slots[id];
     if (slot.alloc.empty()) slot.alloc = blockAllocation(slot.tensor, program_.meshes);
     return slot.alloc;
   }
@@ -270,7 +270,7 @@ class Lowering {
   void padAllBlocks(const Collective& c, SlotId all, SlotId block) {
     const auto axis = static_cast<size_t>(c.step.axis);
     const Size blocks = allocOf(block)[axis] * Size(blocksOf(c.step));
-    const bool is_first = program_.slots[static_cast<size_t>(all)].alloc.empty();
+    const bool is_first = program_.slots[all].alloc.empty();
     Size& alloc = allocOf(all)[axis];
     // These blocks cover the extent. Only another collective of the slot may need a larger
     // allocation.
@@ -301,7 +301,7 @@ class Lowering {
         case ReshardStep::Kind::AllReduce:
         case ReshardStep::Kind::Transfer:
         case ReshardStep::Kind::Broadcast:
-          program_.slots[static_cast<size_t>(c.out)].alloc = std::vector<Size>(allocOf(c.in));
+          program_.slots[c.out].alloc = std::vector<Size>(allocOf(c.in));
           break;
         default:
           break;
@@ -314,15 +314,15 @@ class Lowering {
     const auto splits = fusion_.annotation<StreamSplits>(kStreamSplits);
     if (!splits) return;
     for (const StreamRequest& request : *splits) {
-      const SlotId slot = request.value == kNoValue ? -1 : slots_[request.value];
+      const SlotId slot = request.value == kNoValue ? kNoSlot : slots_[request.value];
       const DeviceMesh& mesh = program_.meshes.at(request.mesh);
       HEDDLE_USER_CHECK(
-          slot >= 0 || mesh.size() == 1,
+          slot.valid() || mesh.size() == 1,
           "%{}: stream({}: {}): it is computed inside a kernel or a matrix product and "
           "has no memory of its own",
           request.name, request.split.axis, request.split.chunks);
-      if (slot < 0) continue;
-      std::optional<Sharding>& sharding = program_.slots[static_cast<size_t>(slot)].tensor.sharding;
+      if (!slot.valid()) continue;
+      std::optional<Sharding>& sharding = program_.slots[slot].tensor.sharding;
       if (sharding) sharding->stream = request.split;
     }
   }

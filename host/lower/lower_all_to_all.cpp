@@ -36,7 +36,7 @@ class ExchangeWriter {
   }
 
  private:
-  const Slot& slot(SlotId id) const { return program_.slots[static_cast<size_t>(id)]; }
+  const Slot& slot(SlotId id) const { return program_.slots[id]; }
   void emit(Op op) { program_.body.push_back({std::move(op), x_.on, x_.line}); }
 
   Size ranks() const { return Size(devicesOf(x_.step.mesh, x_.step.team)); }
@@ -100,8 +100,7 @@ class ExchangeWriter {
     const std::string wanted = out_.name + suffix;
     std::string name = wanted;
     for (int i = 2; program_.findSlot(name); ++i) name = fmt::format("{}_{}", wanted, i);
-    program_.slots.push_back({name, false, typeOf(sizes, order), {}, std::nullopt});
-    return static_cast<SlotId>(program_.slots.size()) - 1;
+    return program_.slots.push_back({name, false, typeOf(sizes, order), {}, std::nullopt});
   }
 
   KernelId addKernel(SlotId parts, SlotId tiles) {

@@ -95,9 +95,7 @@ class Coalescer {
     return Member{i, waits.front(), bytes};
   }
 
-  double bytesOf(SlotId id) const {
-    return sizes_.bytes(program_, program_.slots[static_cast<size_t>(id)]);
-  }
+  double bytesOf(SlotId id) const { return sizes_.bytes(program_, program_.slots[id]); }
 
   // Returns whether instruction `i` prevents the posts of the group from moving down past it. The
   // waits of the group do not, because they are removed.

@@ -75,7 +75,7 @@ class PlanBuilder {
   void finishJumps();
   Step& emit(Step step);
   int32_t newEvent() { return plan_->events++; }
-  const Slot& slot(SlotId id) const { return program_.slots.at(static_cast<size_t>(id)); }
+  const Slot& slot(SlotId id) const { return program_.slots.at(id); }
   Place placeOf(const View& view) const;
   Plan::Operand operandOf(const UnrolledStep& step, size_t input) const;
 

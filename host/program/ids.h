@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "ir/base/id.h"
@@ -8,11 +7,11 @@
 
 namespace heddle::host {
 
-using SlotId = int32_t;                 // index into Program::slots
+using SlotId = Id<struct SlotTag>;      // index into Program::slots
 using TokenId = Id<struct TokenTag>;    // index into Program::tokens
 using EventId = Id<struct EventTag>;    // index into Program::events
 using KernelId = Id<struct KernelTag>;  // index into Program::kernels
-inline constexpr SlotId kNoSlot = -1;
+inline constexpr SlotId kNoSlot;
 using StreamId = Id<struct StreamTag>;  // the device creates the streams other than the caller's
 inline constexpr StreamId kCallerStream{0};
 

@@ -67,8 +67,8 @@ class Inliner {
     const auto tensors = [&](const std::vector<SlotId>& inner, const std::vector<SlotId>& outer,
                              bool enter) {
       for (size_t i = 0; i < inner.size(); ++i) {
-        if (callee.slots.at(static_cast<size_t>(inner[i])).is_scalar) continue;
-        const SlotId mine = slots_.at(static_cast<size_t>(inner[i]));
+        if (callee.slots.at(inner[i]).is_scalar) continue;
+        const SlotId mine = slots_.at(inner[i]);
         const Alias alias =
             enter ? Alias{mine, outer[i], Alias::Same{}} : Alias{outer[i], mine, Alias::Same{}};
         result.push_back({alias, at.on, at.line});
@@ -109,8 +109,8 @@ class Inliner {
     std::set<std::string> bound;
     std::vector<SizeGuard> checks;
     for (size_t i = 0; i < call.inputs.size(); ++i) {
-      const Slot& inner = callee.slots.at(static_cast<size_t>(callee.inputs[i]));
-      const Slot& outer = out_.slots.at(static_cast<size_t>(call.inputs[i]));
+      const Slot& inner = callee.slots.at(callee.inputs[i]);
+      const Slot& outer = out_.slots.at(call.inputs[i]);
       HEDDLE_USER_CHECK(inner.is_scalar == outer.is_scalar &&
                             inner.tensor.dtype == outer.tensor.dtype &&
                             inner.tensor.rank() == outer.tensor.rank(),
@@ -171,13 +171,13 @@ class Inliner {
 
   // Scalars of the signature become the caller's slots. All other slots of the callee are added.
   void bindSlots(const Program& callee, const Call& call) {
-    slots_.assign(callee.slots.size(), -1);
+    slots_.assign(callee.slots.size(), kNoSlot);
     const auto share = [&](const std::vector<SlotId>& inner, const std::vector<SlotId>& outer) {
       for (size_t i = 0; i < inner.size(); ++i) {
-        const Slot& slot = callee.slots.at(static_cast<size_t>(inner[i]));
+        const Slot& slot = callee.slots.at(inner[i]);
         if (!slot.is_scalar) continue;
-        SlotId& shared = slots_[static_cast<size_t>(inner[i])];
-        HEDDLE_USER_CHECK(shared < 0 || shared == outer[i],
+        SlotId& shared = slots_[inner[i]];
+        HEDDLE_USER_CHECK(!shared.valid() || shared == outer[i],
                           "the scalar %{} of program {} would be two different slots of its caller",
                           slot.name, callee.name);
         shared = outer[i];
@@ -185,9 +185,9 @@ class Inliner {
     };
     share(callee.inputs, call.inputs);
     share(callee.outputs, call.outputs);
-    for (size_t i = 0; i < callee.slots.size(); ++i) {
-      if (slots_[i] >= 0) continue;
-      Slot slot = callee.slots[i];
+    for (SlotId id : callee.slots.ids()) {
+      if (slots_[id].valid()) continue;
+      Slot slot = callee.slots[id];
       slot.name = fresh(callee.name + "." + slot.name, slot_names_);
       slot.default_value.reset();
       for (IterDomain& axis : slot.tensor.domain) axis.extent = substituted(axis.extent);
@@ -195,8 +195,7 @@ class Inliner {
       if (slot.tensor.sharding) {
         slot.tensor.sharding->mesh = meshes_.at(slot.tensor.sharding->mesh);
       }
-      slots_[i] = static_cast<SlotId>(out_.slots.size());
-      out_.slots.push_back(std::move(slot));
+      slots_[id] = out_.slots.push_back(std::move(slot));
     }
   }
 
@@ -225,7 +224,7 @@ class Inliner {
       return [new_ids](auto id) { return new_ids.at(id); };
     };
     Renaming to;
-    to.slot = [this](SlotId id) { return slots_.at(static_cast<size_t>(id)); };
+    to.slot = renamedBy(slots_);
     to.token = renamedBy(append(callee.tokens, out_.tokens));
     to.event = renamedBy(append(callee.events, out_.events));
     to.kernel = renamedBy(appendKernels(callee));
@@ -242,7 +241,7 @@ class Inliner {
   // For the call that is being expanded: from ids and symbols of the callee to those of the caller.
   std::map<std::string, Size> symbols_;
   IdVector<MeshId, MeshId> meshes_;
-  std::vector<SlotId> slots_;
+  IdVector<SlotId, SlotId> slots_;
 };
 
 }  // namespace

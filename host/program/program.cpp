@@ -12,24 +12,18 @@ namespace {
 // differ only in numbering become equal.
 Program canonical(const Program& program) {
   Program out = program;
-  std::vector<SlotId> slot_of(program.slots.size(), -1);
-  out.slots.clear();
-  const auto place = [&](SlotId id) {
-    if (slot_of.at(id) >= 0) return;
-    slot_of[id] = static_cast<SlotId>(out.slots.size());
-    out.slots.push_back(program.slots[id]);
-  };
-  for (SlotId id : program.inputs) place(id);
-  for (size_t id = 0; id < program.slots.size(); ++id) place(static_cast<SlotId>(id));
-
+  IdVector<SlotId, SlotId> slot_of(program.slots.size());
   IdVector<TokenId, TokenId> token_of(program.tokens.size());
   IdVector<EventId, EventId> event_of(program.events.size());
+  out.slots.clear();
   out.tokens.clear();
   out.events.clear();
   const auto number = [](auto& of, auto id, const auto& from, auto& to) {
     if (!of.at(id).valid()) of[id] = to.push_back(from[id]);
     return of[id];
   };
+  for (SlotId id : program.inputs) number(slot_of, id, program.slots, out.slots);
+  for (SlotId id : program.slots.ids()) number(slot_of, id, program.slots, out.slots);
   Renaming renaming;
   renaming.slot = [&](SlotId id) { return slot_of.at(id); };
   renaming.token = [&](TokenId id) { return number(token_of, id, program.tokens, out.tokens); };
@@ -70,8 +64,8 @@ std::vector<Communicate::Pair> Communicate::pairs() const {
 }
 
 std::optional<SlotId> Program::findSlot(std::string_view slot_name) const {
-  for (size_t i = 0; i < slots.size(); ++i) {
-    if (slots[i].name == slot_name) return static_cast<SlotId>(i);
+  for (SlotId id : slots.ids()) {
+    if (slots[id].name == slot_name) return id;
   }
   return std::nullopt;
 }

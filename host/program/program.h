@@ -49,7 +49,7 @@ struct Program {
   std::string name = "main";
   Meshes meshes;
   IdVector<KernelId, Kernel> kernels;
-  std::vector<Slot> slots;
+  IdVector<SlotId, Slot> slots;
   IdVector<TokenId, std::string> tokens;  // names without '$'
   IdVector<EventId, std::string> events;  // names without '!'
   std::vector<SlotId> inputs;

@@ -26,9 +26,7 @@ IdType declared(std::map<std::string, IdType>& ids, IdVector<IdType, std::string
 
 InstructionParser::InstructionParser(TokenStream& in, Program& program)
     : in_(in), program_(program) {
-  for (size_t i = 0; i < program.slots.size(); ++i) {
-    slots_.emplace(program.slots[i].name, static_cast<SlotId>(i));
-  }
+  for (SlotId id : program.slots.ids()) slots_.emplace(program.slots[id].name, id);
 }
 
 std::vector<Instruction> InstructionParser::body() {

@@ -123,12 +123,6 @@ class InstructionPrinter {
 
   // Messages about an illegal program print its instructions. An id out of range must therefore
   // throw UserError and not read past the end.
-  template <class Item>
-  static const Item& item(const std::vector<Item>& items, int32_t id) {
-    HEDDLE_USER_CHECK(id >= 0 && static_cast<size_t>(id) < items.size(),
-                      "an instruction names item {} of {}", id, items.size());
-    return items[static_cast<size_t>(id)];
-  }
   template <class IdType, class Item>
   static const Item& item(const IdVector<IdType, Item>& items, IdType id) {
     HEDDLE_USER_CHECK(items.has(id), "an instruction names item {} of {}", id, items.size());
@@ -203,13 +197,11 @@ class SectionPrinter {
 
   void head() {
     const auto input = [&](SlotId id) {
-      const Slot& slot = program_.slots.at(static_cast<size_t>(id));
+      const Slot& slot = program_.slots.at(id);
       return printValueName(slot.name) + ": " + type(slot) +
              (slot.default_value ? " = " + printScalar(*slot.default_value) : "");
     };
-    const auto output = [&](SlotId id) {
-      return printValueName(program_.slots.at(static_cast<size_t>(id)).name);
-    };
+    const auto output = [&](SlotId id) { return printValueName(program_.slots.at(id).name); };
     const std::string start = "program " + program_.name + "(";
     const std::string end = ") -> (" + join(program_.outputs, output) + ")";
     std::string line = start + join(program_.inputs, input) + end;
@@ -224,9 +216,9 @@ class SectionPrinter {
 
   void declarations() {
     const std::set<SlotId> inputs(program_.inputs.begin(), program_.inputs.end());
-    for (size_t i = 0; i < program_.slots.size(); ++i) {
-      if (inputs.count(static_cast<SlotId>(i)) > 0) continue;
-      const Slot& slot = program_.slots[i];
+    for (SlotId id : program_.slots.ids()) {
+      if (inputs.count(id) > 0) continue;
+      const Slot& slot = program_.slots[id];
       out_ += "  slot " + printValueName(slot.name) + ": " + type(slot) + "\n";
     }
   }

@@ -50,7 +50,7 @@ struct UnrolledStep {
   std::vector<View> inputs;  // in the order of the instruction's input slots. Empty for scalars and
                              // for a side of a Communicate on which this rank has no part
   std::vector<View> outputs;
-  std::vector<SlotId> scalar_inputs;  // parallel to inputs: scalar register, or -1
+  std::vector<int32_t> scalar_inputs;  // parallel to inputs: scalar register, or -1
   std::vector<UnrolledAccess> accesses;
   int64_t peer = -1;            // Send, Recv: rank in the team; Communicate: the root
   bool root_apart = false;      // the root of a gather or scatter has no part of its own

@@ -34,7 +34,7 @@ Unrolled Unroller::run() {
 }
 
 int32_t Unroller::registerOf(SlotId id) {
-  int32_t& found = registers_.at(static_cast<size_t>(id));
+  int32_t& found = registers_.at(id);
   const Slot& named = slot(id);
   if (found >= 0 && !named.isList()) return found;
   const int64_t count = named.isList() ? scope_.evaluate(named.tensor.domain.front().extent) : 1;

@@ -37,8 +37,8 @@ class Unroller {
     std::set<SlotId> scalars_then{};    // Else: scalars defined after the first body
   };
 
-  const Slot& slot(SlotId id) const { return program_.slots.at(static_cast<size_t>(id)); }
-  View& viewOf(SlotId id) { return views_.at(static_cast<size_t>(id)); }
+  const Slot& slot(SlotId id) const { return program_.slots.at(id); }
+  View& viewOf(SlotId id) { return views_.at(id); }
 
   // unroller.cpp: inputs, outputs and registers.
   int32_t registerOf(SlotId id);  // of a list: the first register; it has one per element
@@ -87,8 +87,8 @@ class Unroller {
   Scope scope_;
   Unrolled unrolled_;
   std::vector<Frame> frames_;
-  std::vector<View> views_;         // per slot; invalid buffer: undefined
-  std::vector<int32_t> registers_;  // per slot
+  IdVector<SlotId, View> views_;  // invalid buffer: undefined
+  IdVector<SlotId, int32_t> registers_;
   std::map<SlotId, int64_t> list_lengths_;
   std::set<SlotId> scalars_;   // defined
   std::set<SlotId> branched_;  // undefined since the end of a branch that the run decides

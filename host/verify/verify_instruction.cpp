@@ -25,9 +25,6 @@ void verifyTeam(const Program& program, const Team& team) {
   }
 }
 
-void verifyId(int32_t id, size_t count, std::string_view what) {
-  HEDDLE_USER_CHECK(id >= 0 && static_cast<size_t>(id) < count, "{} {} of {}", what, id, count);
-}
 template <class IdType, class Item>
 void verifyId(IdType id, const IdVector<IdType, Item>& items, std::string_view what) {
   HEDDLE_USER_CHECK(items.has(id), "{} {} of {}", what, id, items.size());
@@ -106,7 +103,7 @@ class InstructionVerifier {
     for (const auto& id : {x.send_counts, x.recv_counts}) {
       HEDDLE_USER_CHECK(!id || slot(*id).isList(),
                         "%{} is not a list; declare it as in list i64[ranks]",
-                        slot(id.value_or(0)).name);
+                        slot(*id).name);
     }
     HEDDLE_USER_CHECK(mayGroup(x.kind) || x.also.empty(), "{} takes only one pair of slots", kind);
     if (x.kind == CollectiveKind::Barrier) {
@@ -146,7 +143,7 @@ class InstructionVerifier {
   }
 
  private:
-  const Slot& slot(SlotId id) const { return program_.slots[static_cast<size_t>(id)]; }
+  const Slot& slot(SlotId id) const { return program_.slots[id]; }
   void tensor(SlotId id) const {
     HEDDLE_USER_CHECK(!slot(id).is_scalar, "%{} is a scalar, expected a tensor", slot(id).name);
   }
@@ -214,7 +211,7 @@ class InstructionVerifier {
 
 void verifyIds(const Program& program, const Instruction& x) {
   if (x.on.valid()) verifyId(x.on, program.meshes, "mesh");
-  forEachSlot(x.op, [&](SlotId id, FieldRole) { verifyId(id, program.slots.size(), "slot"); });
+  forEachSlot(x.op, [&](SlotId id, FieldRole) { verifyId(id, program.slots, "slot"); });
   const StreamId stream = streamOf(x.op).value_or(kCallerStream);
   HEDDLE_USER_CHECK(stream.valid() && stream <= kMaxStream, "stream {} is not in 0 .. {}", stream,
                     kMaxStream);

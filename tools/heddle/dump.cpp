@@ -70,7 +70,7 @@ void dumpKernels(const host::Program& program, const SizeBindings& sizes, int ra
                  const Options& options, std::vector<Piece>& pieces) {
   host::UnrollRequest request{sizes, {}, rank, ranks};
   for (size_t i = 0; i < program.inputs.size(); ++i) {
-    const bool scalar = program.slots[static_cast<size_t>(program.inputs[i])].is_scalar;
+    const bool scalar = program.slots[program.inputs[i]].is_scalar;
     request.inputs.push_back(scalar ? TensorDesc{}
                                     : host::inputDesc(program, i, sizes, rank, ranks));
   }

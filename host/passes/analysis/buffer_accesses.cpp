@@ -24,7 +24,7 @@ class ItemFinder {
       if (slot(id).is_scalar) continue;
       const RootId root = newRoot(nullptr);
       out_.inputs.insert(root);
-      roots_of_[static_cast<size_t>(id)] = {root};
+      roots_of_[id] = {root};
     }
     for (const Instruction& x : program_.body) {
       Item item;
@@ -34,14 +34,14 @@ class ItemFinder {
       out_.items.push_back(std::move(item));
     }
     for (SlotId id : program_.outputs) {
-      const Roots& roots = roots_of_[static_cast<size_t>(id)];
+      const Roots& roots = roots_of_[id];
       out_.returned.insert(roots.begin(), roots.end());
     }
     return std::move(out_);
   }
 
  private:
-  const Slot& slot(SlotId id) const { return program_.slots[static_cast<size_t>(id)]; }
+  const Slot& slot(SlotId id) const { return program_.slots[id]; }
 
   RootId newRoot(const Instruction* allocate) {
     out_.allocate.push_back(allocate);
@@ -91,11 +91,11 @@ class ItemFinder {
     for (const auto* list : lists) {
       forEachInstruction(*list, [&](const Instruction& x, InstructionIndex) {
         forEachSlot(x.op, [&](SlotId id, FieldRole role) {
-          if (role.defines) part_of_[static_cast<size_t>(id)] = -1;
+          if (role.defines) part_of_[id] = -1;
         });
       });
     }
-    std::vector<Roots> before;
+    IdVector<SlotId, Roots> before;
     do {
       before = roots_of_;
       for (const auto* list : lists) {
@@ -106,9 +106,9 @@ class ItemFinder {
   }
 
   void define(SlotId id, Roots roots, bool keep_old) {
-    part_of_[static_cast<size_t>(id)] = -1;
-    ++defined_[static_cast<size_t>(id)];
-    Roots& now = roots_of_[static_cast<size_t>(id)];
+    part_of_[id] = -1;
+    ++defined_[id];
+    Roots& now = roots_of_[id];
     if (keep_old) {
       now.insert(roots.begin(), roots.end());
     } else {
@@ -119,7 +119,7 @@ class ItemFinder {
   // Returns the part of a buffer that a view names. It is the part that the operand names, or a
   // slice along one axis if the operand is a full buffer. Returns -1 for all other views.
   int32_t partOf(const Alias& view) {
-    const int32_t inherited = part_of_[static_cast<size_t>(view.in)];
+    const int32_t inherited = part_of_[view.in];
     const auto* slice = std::get_if<Alias::Slice>(&view.view);
     if (inherited >= 0 || slice == nullptr) return inherited;
     const std::vector<Size> sizes = slot(view.in).tensor.sizes();
@@ -130,8 +130,8 @@ class ItemFinder {
       cut = axis;
     }
     if (!cut) return -1;
-    out_.parts.push_back({view.in, defined_[static_cast<size_t>(view.in)], *cut,
-                          slice->starts[*cut], slice->stops[*cut]});
+    out_.parts.push_back(
+        {view.in, defined_[view.in], *cut, slice->starts[*cut], slice->stops[*cut]});
     return static_cast<int32_t>(out_.parts.size()) - 1;
   }
 
@@ -142,15 +142,14 @@ class ItemFinder {
       define(made->out, {rootOf(x)}, nested || x.on.valid());
     if (const auto* view = std::get_if<Alias>(&op)) {
       const int32_t part = nested || x.on.valid() ? -1 : partOf(*view);
-      define(view->out, Roots(roots_of_[static_cast<size_t>(view->in)]), nested || x.on.valid());
-      part_of_[static_cast<size_t>(view->out)] = part;
+      define(view->out, Roots(roots_of_[view->in]), nested || x.on.valid());
+      part_of_[view->out] = part;
     }
     for (const Access& access : accessesOf(op)) {
       if (slot(access.slot).is_scalar) continue;
-      for (RootId root : roots_of_[static_cast<size_t>(access.slot)]) {
+      for (RootId root : roots_of_[access.slot]) {
         const bool freed = std::holds_alternative<Free>(op);
-        item.accesses.insert(
-            {root, access.write, freed ? -1 : part_of_[static_cast<size_t>(access.slot)]});
+        item.accesses.insert({root, access.write, freed ? -1 : part_of_[access.slot]});
         if (freed) out_.freed.insert(root);
       }
     }
@@ -160,9 +159,9 @@ class ItemFinder {
 
   const Program& program_;
   BufferAccesses out_;
-  std::vector<Roots> roots_of_;                   // per slot
-  std::vector<int32_t> part_of_;                  // per slot
-  std::vector<int32_t> defined_;                  // per slot: number of definitions so far
+  IdVector<SlotId, Roots> roots_of_;
+  IdVector<SlotId, int32_t> part_of_;
+  IdVector<SlotId, int32_t> defined_;             // number of definitions so far
   std::map<const Instruction*, RootId> root_of_;  // for lookups; its order is not deterministic
 };
 

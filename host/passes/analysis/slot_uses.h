@@ -15,15 +15,15 @@ struct SlotUses {
   bool nested = false;
 };
 
-// Returns the uses of each slot, by SlotId.
-std::vector<SlotUses> slotUsesOf(const Program& program);
+// Returns the uses of each slot.
+IdVector<SlotId, SlotUses> slotUsesOf(const Program& program);
 
 // Returns the order of axes in which the valid elements of the slot are contiguous in memory. The
 // order is known if
 //   one top-level Allocate defines the slot, or
 //   the slot is a reshape of such a slot in row-major order.
 // The allocation may be larger than the valid elements. Returns nullopt if the order is unknown.
-std::optional<AxisOrder> denseOrderOf(const Program& program, const std::vector<SlotUses>& uses,
-                                      SlotId id);
+std::optional<AxisOrder> denseOrderOf(const Program& program,
+                                      const IdVector<SlotId, SlotUses>& uses, SlotId id);
 
 }  // namespace heddle::host

@@ -99,8 +99,7 @@ SlotId ChunkWriter::newSlot(SlotId like, const std::string& what, const std::vec
   if (!order.empty() && order != rowMajor(sizes.size())) {
     made.tensor.layout.allocation_order = order;
   }
-  new_.slots.push_back(std::move(made));
-  return static_cast<SlotId>(new_.slots.size()) - 1;
+  return new_.slots.push_back(std::move(made));
 }
 
 TokenId ChunkWriter::newToken() { return new_.tokens.push_back(fresh("chunk")); }

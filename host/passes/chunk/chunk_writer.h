@@ -62,7 +62,7 @@ class ChunkWriter {
     std::map<SlotId, SlotId> shared;      // operand without rows -> view of this rank's block
   };
 
-  const Slot& slot(SlotId id) const { return new_.slots[static_cast<size_t>(id)]; }
+  const Slot& slot(SlotId id) const { return new_.slots[id]; }
   std::string fresh(const std::string& base);
   SlotId newSlot(SlotId like, const std::string& what, const std::vector<Size>& sizes,
                  const AxisOrder& order = {});

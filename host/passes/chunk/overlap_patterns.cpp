@@ -44,8 +44,8 @@ class OverlapFinder {
   }
 
  private:
-  const Slot& slot(SlotId id) const { return program_.slots[static_cast<size_t>(id)]; }
-  const SlotUses& uses(SlotId id) const { return uses_[static_cast<size_t>(id)]; }
+  const Slot& slot(SlotId id) const { return program_.slots[id]; }
+  const SlotUses& uses(SlotId id) const { return uses_[id]; }
   const Instruction& at(size_t i) const { return program_.body[i]; }
   const CallLibrary& call(size_t i) const { return std::get<CallLibrary>(at(i).op); }
 
@@ -334,7 +334,7 @@ class OverlapFinder {
 
   const Program& program_;
   const BufferAccesses& items_;
-  const std::vector<SlotUses> uses_;
+  const IdVector<SlotId, SlotUses> uses_;
   std::vector<bool> taken_;
   OverlapMatches found_;
 };

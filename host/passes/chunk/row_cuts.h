@@ -20,7 +20,7 @@ namespace heddle::host {
 // Returns all possible splits of a match. The members products, kernel and order of the match must
 // be filled in. The split that divides the most sizes is the first. Returns an empty list if no
 // axis of rows is outermost in memory.
-std::vector<ChunkCut> cutsOf(const Program& program, const std::vector<SlotUses>& uses,
+std::vector<ChunkCut> cutsOf(const Program& program, const IdVector<SlotId, SlotUses>& uses,
                              const OverlapMatch& match);
 
 // Returns whether the front of a match can be split in the same way as the match. Returns false if

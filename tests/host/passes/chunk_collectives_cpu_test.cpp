@@ -180,7 +180,7 @@ bool hasUnequalChunks(const Program& program) {
   forEachInstruction(choiceOf(program).then_body, [&](const Instruction& x, InstructionIndex) {
     const auto* post = std::get_if<Communicate>(&x.op);
     if (post == nullptr) return;
-    for (const Size& size : program.slots[static_cast<size_t>(post->in)].tensor.sizes()) {
+    for (const Size& size : program.slots[post->in].tensor.sizes()) {
       rows.insert(size.str());
     }
   });

@@ -135,7 +135,7 @@ program main(%x: f32[2*t]) -> (%y) {
 
 TEST(Unroll, PaddedBlocksAllocateTheRoundedUpSize) {
   const Program program = programOf("(%x: f32[5] shard(@m, 0: x)) -> ()", "check %x\n");
-  const TensorDesc desc = describe(program.slots[0], program.meshes, {}, 1, 2);
+  const TensorDesc desc = describe(program.slots.front(), program.meshes, {}, 1, 2);
   EXPECT_EQ(desc.sizes, (std::vector<int64_t>{2}));
   EXPECT_EQ(desc.alloc, (std::vector<int64_t>{3}));
   EXPECT_EQ(desc.offset, (std::vector<int64_t>{3}));
