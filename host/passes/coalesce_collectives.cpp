@@ -62,6 +62,7 @@ class Coalescer {
   // are joined.
   void findPosts() {
     for (size_t i = 0; i < program_.body.size(); ++i) {
+      // No other instruction waits for a token.
       if (const auto* x = std::get_if<Wait>(&at(i).op)) waits_[x->token].push_back(i);
       const auto* x = std::get_if<Communicate>(&at(i).op);
       if (x == nullptr) continue;

@@ -24,6 +24,7 @@ Program freeAtTop(Program program) {
     for (const ItemAccess& access : items.items[i].accesses) {
       last_use[access.root] = i;
       if (items.items[i].opaque) opaque.insert(access.root);
+      // Only Allocate creates a buffer.
       if (std::holds_alternative<Allocate>(program.body[i].op)) root_at[access.root] = i;
     }
   }

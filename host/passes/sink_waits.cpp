@@ -7,6 +7,7 @@
 namespace heddle::host {
 namespace {
 
+// Returns whether the instruction posts the token or waits for it. Only a Wait waits for a token.
 bool concernsToken(const Op& op, TokenId token) {
   if (const auto* wait = std::get_if<Wait>(&op)) return wait->token == token;
   return postedToken(op) == token;

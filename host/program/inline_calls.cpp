@@ -34,6 +34,7 @@ class Inliner {
   std::vector<Instruction> expanded(const std::vector<Instruction>& body) {
     std::vector<Instruction> result;
     for (const Instruction& x : body) {
+      // Only Call is replaced; instructions with bodies are expanded inside.
       if (const auto* call = std::get_if<Call>(&x.op)) {
         expand(x, *call, result);
         continue;

@@ -55,6 +55,7 @@ void Unroller::countStep(int64_t steps) {
 
 void Unroller::instruction(const Instruction& x, InstructionIndex index) {
   countStep(1);
+  // For and If are the only instructions with bodies.
   if (const auto* loop = std::get_if<For>(&x.op)) return openLoop(*loop, index);
   if (const auto* branch = std::get_if<If>(&x.op)) return openBranch(x, *branch, index);
   UnrolledStep step;

@@ -135,6 +135,7 @@ class RaceChecker {
   void compare(const RaceAccess& mine, const RaceAccess& other, const VectorClock& clock,
                BufferId buffer, bool whole) const {
     if (!mine.write && !other.write) return;
+    // Every access must be ordered after the Allocate of its buffer, whatever bytes it spans.
     if (!whole && (mine.end <= other.begin || other.end <= mine.begin)) {
       if (!isAllocate(other)) return;
     }

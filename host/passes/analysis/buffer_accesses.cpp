@@ -148,6 +148,7 @@ class ItemFinder {
     for (const Access& access : accessesOf(op)) {
       if (slot(access.slot).is_scalar) continue;
       for (RootId root : roots_of_[access.slot]) {
+        // Only a Free concerns the full buffer, whatever part of it the slot names.
         const bool freed = std::holds_alternative<Free>(op);
         item.accesses.insert({root, access.write, freed ? -1 : part_of_[access.slot]});
         if (freed) out_.freed.insert(root);
@@ -221,10 +222,10 @@ bool BufferAccesses::conflict(const Item& a, const Item& b) const {
 }
 
 bool isUnordered(const Program& program, const BufferAccesses& items) {
-  const bool events =
-      std::any_of(program.body.begin(), program.body.end(), [](const Instruction& x) {
-        return std::holds_alternative<RecordEvent>(x.op) || std::holds_alternative<WaitEvent>(x.op);
-      });
+  bool events = false;
+  for (const Instruction& x : program.body) {
+    forEachFieldOfKind<FieldKind::Event>(x.op, [&](EventId, FieldRole) { events = true; });
+  }
   return !events && !items.anyOpaque();
 }
 

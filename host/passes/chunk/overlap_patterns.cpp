@@ -137,6 +137,7 @@ class OverlapFinder {
       match.products.push_back(maker);
       return {};
     }
+    // Only a generated kernel can be generated again for the rows of a chunk.
     const auto* launch = std::get_if<LaunchKernel>(&at(maker).op);
     if (launch == nullptr || !anyProductMakes(launch->inputs)) {
       return fmt::format("no matrix product computes %{}", slot(made).name);
@@ -289,7 +290,7 @@ class OverlapFinder {
   std::optional<size_t> waitOf(size_t post, TokenId token) const {
     std::optional<size_t> found;
     for (size_t i = 0; i < program_.body.size(); ++i) {
-      const auto* wait = std::get_if<Wait>(&at(i).op);
+      const auto* wait = std::get_if<Wait>(&at(i).op);  // no other instruction waits for a token
       if (postedToken(at(i).op) == token && i != post) return std::nullopt;
       if (wait == nullptr || wait->token != token) continue;
       if (found || i < post) return std::nullopt;
