@@ -22,7 +22,7 @@ class ItemFinder {
   BufferAccesses run() {
     for (SlotId id : program_.inputs) {
       if (slot(id).is_scalar) continue;
-      const RootId root = newRoot(nullptr);
+      const RootId root = out_.allocate.push_back(nullptr);
       out_.inputs.insert(root);
       roots_of_[id] = {root};
     }
@@ -43,14 +43,9 @@ class ItemFinder {
  private:
   const Slot& slot(SlotId id) const { return program_.slots[id]; }
 
-  RootId newRoot(const Instruction* allocate) {
-    out_.allocate.push_back(allocate);
-    return out_.roots++;
-  }
-
   RootId rootOf(const Instruction& allocate) {
-    const auto [found, is_new] = root_of_.try_emplace(&allocate, out_.roots);
-    if (is_new) newRoot(&allocate);
+    const auto [found, is_new] = root_of_.try_emplace(&allocate, out_.allocate.endId());
+    if (is_new) out_.allocate.push_back(&allocate);
     return found->second;
   }
 

@@ -12,7 +12,7 @@ namespace heddle::host {
 // Finds the buffers that each item of a program accesses. An item is a top-level instruction. A For
 // or an If together with its bodies is one item. A root is a buffer: an input, or the result of one
 // Allocate instruction.
-using RootId = int32_t;
+using RootId = Id<struct RootTag>;  // index into BufferAccesses::allocate
 
 // An access of an item to a buffer or to a part of it.
 struct ItemAccess {
@@ -46,11 +46,11 @@ struct Item {
 
 struct BufferAccesses {
   std::vector<Item> items;  // parallel to Program::body
-  RootId roots = 0;
+
   std::set<RootId> inputs;
   std::set<RootId> returned;
-  std::set<RootId> freed;                    // buffers that a Free of the program names
-  std::vector<const Instruction*> allocate;  // per root; nullptr: an input
+  std::set<RootId> freed;                         // buffers that a Free of the program names
+  IdVector<RootId, const Instruction*> allocate;  // nullptr: an input
   std::vector<BufferPart> parts;
 
   bool anyOpaque() const;

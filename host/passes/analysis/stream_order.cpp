@@ -10,10 +10,10 @@ StreamOrder::StreamOrder(const Program& program, const BufferAccesses& items)
       clocks_(program.streams(), program.tokens.size(), program.events.size()),
       after_(program.body.size()),
       latest_post_(program.tokens.size(), -1),
-      done_(static_cast<size_t>(items.roots)) {
+      done_(items.allocate.size()) {
   begin_ = clocks_.streams.front();
   for (RootId root : items.inputs) {
-    done_[static_cast<size_t>(root)].push_back({{root, true}, kBegin, kCallerStream, 1, -1});
+    done_[root].push_back({{root, true}, kBegin, kCallerStream, 1, -1});
   }
 }
 
@@ -23,7 +23,7 @@ std::vector<StreamOrder::Done> StreamOrder::missing(size_t i) const {
   if (!item.stream.valid()) return out;
   const VectorClock& clock = clocks_.streams[item.stream];
   for (const ItemAccess& access : item.accesses) {
-    for (const Done& done : done_[static_cast<size_t>(access.root)]) {
+    for (const Done& done : done_[access.root]) {
       if ((access.write || done.access.write) && items_.mayOverlap(access, done.access) &&
           !done.knownTo(clock)) {
         out.push_back(done);
@@ -38,7 +38,8 @@ std::vector<StreamOrder::Done> StreamOrder::missingAtEnd() const {
   const VectorClock& clock = clocks_.streams.front();
   for (size_t post = 0; post < post_item_.size(); ++post) {
     const auto id = static_cast<int32_t>(post);
-    if (!clock.knowsPost(id)) out.push_back({{-1, true}, post_item_[post], StreamId(), 0, id});
+    if (!clock.knowsPost(id))
+      out.push_back({{RootId(), true}, post_item_[post], StreamId(), 0, id});
   }
   for (const auto& [stream, done] : last_) {
     if (!done.knownTo(clock)) out.push_back(done);
@@ -47,7 +48,7 @@ std::vector<StreamOrder::Done> StreamOrder::missingAtEnd() const {
 }
 
 bool StreamOrder::isKnown(RootId root) const {
-  const auto& done = done_[static_cast<size_t>(root)];
+  const auto& done = done_[root];
   return std::all_of(done.begin(), done.end(),
                      [&](const Done& d) { return d.knownTo(clocks_.streams.front()); });
 }
@@ -76,7 +77,7 @@ void StreamOrder::step(size_t i) {
   remember(i, item, time, post, clock);
   // The end of the caller's stream must be ordered after all work, but not after a Free.
   if (post < 0 && item.stream != kCallerStream && !std::holds_alternative<Free>(op)) {
-    last_[item.stream] = {{-1, true}, i, item.stream, time, -1};
+    last_[item.stream] = {{RootId(), true}, i, item.stream, time, -1};
   }
   after_[i] = std::move(after);
 }
@@ -84,7 +85,7 @@ void StreamOrder::step(size_t i) {
 void StreamOrder::remember(size_t i, const Item& item, int32_t time, int32_t post,
                            const VectorClock& clock) {
   for (const ItemAccess& access : item.accesses) {
-    auto& list = done_[static_cast<size_t>(access.root)];
+    auto& list = done_[access.root];
     // The new access replaces an older one if every later access that must wait for the older one
     // must also wait for the new one.
     std::erase_if(list, [&](const Done& old) {

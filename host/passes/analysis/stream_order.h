@@ -60,9 +60,9 @@ class StreamOrder {
   VectorClock begin_;
   std::vector<VectorClock> after_;  // per item
   IdVector<TokenId, int32_t> latest_post_;
-  std::vector<size_t> post_item_;        // per post
-  std::vector<std::vector<Done>> done_;  // per root
-  std::map<StreamId, Done> last_;        // per stream other than 0
+  std::vector<size_t> post_item_;  // per post
+  IdVector<RootId, std::vector<Done>> done_;
+  std::map<StreamId, Done> last_;  // per stream other than 0
 };
 
 }  // namespace heddle::host
