@@ -333,13 +333,13 @@ void Executable::Impl::bindRun(const Plan& plan, RunState& state,
   for (const Plan::ValueInput& input : plan.value_inputs) {
     const Tensor& tensor = std::get<Tensor>(inputs[static_cast<size_t>(input.input)]);
     HEDDLE_USER_CHECK(tensor.data != nullptr, "input {} has no data", input.input);
-    state.registers[static_cast<size_t>(input.out)] = loadElement(tensor.data, input.dtype, 0);
+    state.registers[input.out] = loadElement(tensor.data, input.dtype, 0);
   }
   for (const Plan::ScalarInput& input : plan.scalar_inputs) {
     const auto position = static_cast<size_t>(input.input);
     const Scalar& value =
         position < inputs.size() ? std::get<Scalar>(inputs[position]) : input.default_value;
-    state.registers[static_cast<size_t>(input.out)] = roundTo(input.dtype, value);
+    state.registers[input.out] = roundTo(input.dtype, value);
   }
   for (const Plan::Preallocated& output : plan.preallocated) {
     const Tensor& tensor = run_options.preallocated[static_cast<size_t>(output.output)];

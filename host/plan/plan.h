@@ -92,19 +92,19 @@ struct WaitStep {
   StreamId stream;
 };
 struct RegisterStep {
-  int32_t out;
+  RegisterId out;
   Scalar value;
 };
 struct ApplyStep {
   const OpDef* op;
-  std::array<int32_t, kMaxOperands> args;
-  int32_t out;
+  std::array<RegisterId, kMaxOperands> args;
+  RegisterId out;
   DType compute;  // the type in which the op computes
   DType dtype;    // of the result
 };
 struct ReadBackStep {
   Place src;
-  int32_t out;
+  RegisterId out;
   int32_t event;
   StreamId stream;
   DType source_dtype;
@@ -112,7 +112,7 @@ struct ReadBackStep {
   int32_t count;  // number of elements; element i is stored in register out + i
 };
 struct BranchStep {  // jumps to step `target` unless registers[lhs] `compare` rhs holds
-  int32_t lhs;
+  RegisterId lhs;
   Predicate::Compare compare;
   int64_t rhs;
   int32_t target;
@@ -145,8 +145,8 @@ struct Plan {
     Place place;
   };
   struct ScalarPatch {
-    int32_t at;      // offset in Plan::args
-    int32_t scalar;  // register
+    int32_t at;  // offset in Plan::args
+    RegisterId scalar;
     DType dtype;
   };
   struct OperationPlaces {
@@ -156,8 +156,8 @@ struct Plan {
   // The lists of an AllToAllV: how many elements a rank sends to and receives from each rank.
   struct Counts {
     int32_t ranks;
-    int32_t send;           // the first of `ranks` registers
-    int32_t recv;           // likewise
+    RegisterId send;        // the first of `ranks` registers
+    RegisterId recv;        // likewise
     int32_t at;             // index of both lists in RunState::counts, send first
     int64_t send_elements;  // size of the send buffer
     int64_t recv_elements;  // size of the receive buffer
@@ -183,7 +183,7 @@ struct Plan {
   struct Operand {
     Place place;
     TensorDesc desc;
-    int32_t scalar = -1;  // register; -1: a tensor
+    RegisterId scalar = {};  // invalid: a tensor
   };
   struct Reference {
     Fusion segment;  // with the sizes of this rank
@@ -200,13 +200,13 @@ struct Plan {
     int32_t input;
   };
   struct ScalarInput {
-    int32_t out;  // register
+    RegisterId out;
     int32_t input;
     DType dtype;
     Scalar default_value;  // used if the caller passes none
   };
   struct ValueInput {  // a 0-d tensor in host memory
-    int32_t out;       // register
+    RegisterId out;
     int32_t input;
     DType dtype;
   };
@@ -224,7 +224,7 @@ struct Plan {
     int32_t team = -1;         // index in Plan::teams; -1: not a collective that is also a barrier
   };
   struct Output {
-    int32_t scalar = -1;  // register
+    RegisterId scalar;
     Place place;
     TensorDesc desc;
     int32_t input = -1;         // the output is a view of the buffer of this input; -1: of no input
@@ -259,7 +259,7 @@ struct Plan {
   std::vector<ValueInput> value_inputs;
   std::vector<Preallocated> preallocated;
   std::vector<Output> outputs;
-  int32_t registers = 0;
+  size_t registers = 0;
   int32_t events = 0;
   size_t streams = 1;
   IdVector<StreamId, bool> communication_streams;  // Program::communicationStreams()

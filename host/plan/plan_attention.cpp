@@ -117,12 +117,12 @@ void PlanBuilder::emitAttention(const CallLibrary& call, const UnrolledStep& ste
   std::vector<std::pair<Plan::Operand, Plan::Operand>> copied_back;
   for (size_t i = 0; i < parts.size(); ++i) {
     const View& view = parts[i].view;
-    const Plan::Operand given{placeOf(view), view.desc, -1};
+    const Plan::Operand given{placeOf(view), view.desc};
     attention.operands[i] = given.place;
     if (!parts[i].is_copied) continue;
     bytes = (bytes + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
     const TensorDesc desc = denseDesc(view.desc.dtype, view.desc.sizes);
-    const Plan::Operand packed{{plan_->workspace(call.stream), bytes}, desc, -1};
+    const Plan::Operand packed{{plan_->workspace(call.stream), bytes}, desc};
     bytes += desc.numel() * sizeOf(desc.dtype);
     attention.operands[i] = packed.place;
     if (i < step.inputs.size()) {

@@ -101,7 +101,7 @@ void PlanBuilder::bindBuffers() {
     plan_->buffer_inputs.push_back({pointerTo(id), buffer.input});
   }
   for (size_t i = 0; i < unrolled_.input_registers.size(); ++i) {
-    if (unrolled_.input_registers[i] < 0) continue;
+    if (!unrolled_.input_registers[i].valid()) continue;
     const Slot& input = slot(program_.inputs[i]);
     plan_->scalar_inputs.push_back({unrolled_.input_registers[i], static_cast<int32_t>(i),
                                     input.tensor.dtype,
@@ -123,7 +123,7 @@ void PlanBuilder::bindOutputs() {
   for (size_t i = 0; i < unrolled_.outputs.size(); ++i) {
     Plan::Output output;
     output.scalar = unrolled_.scalar_outputs.at(i);
-    if (output.scalar < 0) {
+    if (!output.scalar.valid()) {
       output.place = placeOf(unrolled_.outputs[i]);
       output.desc = unrolled_.outputs[i].desc;
       if (output.desc.held) {
@@ -137,8 +137,8 @@ void PlanBuilder::bindOutputs() {
     if (i >= preallocated_.size() || !preallocated_[i]) continue;
     Plan::Output& output = plan_->outputs[i];
     const std::string& name = slot(program_.outputs[i]).name;
-    HEDDLE_USER_CHECK(output.scalar < 0, "output {} (%{}) is a scalar and cannot be preallocated",
-                      i, name);
+    HEDDLE_USER_CHECK(!output.scalar.valid(),
+                      "output {} (%{}) is a scalar and cannot be preallocated", i, name);
     const TensorDesc& given = *preallocated_[i];
     HEDDLE_USER_CHECK(given.dtype == output.desc.dtype && given.sizes == output.desc.sizes,
                       "output {} (%{}) is {}{}, its preallocated tensor is {}{}", i, name,
@@ -163,7 +163,7 @@ void PlanBuilder::finishOutputs() {
     if (std::any_of(plan_->preallocated.begin(), plan_->preallocated.end(), in_place)) continue;
     const PointerIndex pointer = plan_->preallocatedPointer(i);
     plan_->preallocated.push_back({pointer, static_cast<int32_t>(i)});
-    emitCopy({{pointer, 0}, *preallocated_[i], -1}, {output.place, output.desc, -1}, kCallerStream);
+    emitCopy({{pointer, 0}, *preallocated_[i]}, {output.place, output.desc}, kCallerStream);
   }
 }
 

@@ -48,7 +48,7 @@ class PlanBuilder {
   };
   // A 0-d input in host memory.
   struct HostValue {
-    int32_t scalar;  // register
+    RegisterId scalar;
     DType dtype;
     bool in_memory;  // a reader needs it in device memory; kernels take it as an argument
   };

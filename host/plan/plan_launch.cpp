@@ -29,7 +29,7 @@ void PlanBuilder::emit(const LaunchKernel& op, const UnrolledStep& step) {
   launch.segment = &program_.kernels.at(op.kernel).segment;
   launch.stream = op.stream;
   for (size_t i = 0; i < step.inputs.size(); ++i) launch.inputs.push_back(operandOf(step, i));
-  for (const View& view : step.outputs) launch.outputs.push_back({placeOf(view), view.desc, -1});
+  for (const View& view : step.outputs) launch.outputs.push_back({placeOf(view), view.desc});
   emitLaunch(std::move(launch));
 }
 
@@ -83,8 +83,8 @@ void PlanBuilder::emitStage(size_t index, const Launch& launch) {
     plan_->pointer_patches.push_back({stage.args + patch.offset, place});
   }
   for (const auto& patch : stage.launch.scalars) {
-    const int32_t scalar = launch.inputs.at(static_cast<size_t>(patch.operand)).scalar;
-    HEDDLE_CHECK(scalar >= 0, "operand {} of a kernel is not a scalar", patch.operand);
+    const RegisterId scalar = launch.inputs.at(static_cast<size_t>(patch.operand)).scalar;
+    HEDDLE_CHECK(scalar.valid(), "operand {} of a kernel is not a scalar", patch.operand);
     plan_->scalar_patches.push_back({stage.args + patch.offset, scalar, patch.dtype});
   }
   step.pointers = static_cast<int32_t>(plan_->pointer_patches.size()) - step.first_pointer;

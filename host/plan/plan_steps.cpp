@@ -58,7 +58,7 @@ void PlanBuilder::emit(const Evaluate& op, const UnrolledStep& step) {
 
 void PlanBuilder::emitApply(const Evaluate& op, const Evaluate::Apply& apply,
                             const UnrolledStep& step) {
-  ApplyStep out{apply.op, {-1, -1, -1, -1}, step.scalar_out, DType::F64, slot(op.out).tensor.dtype};
+  ApplyStep out{apply.op, {}, step.scalar_out, DType::F64, slot(op.out).tensor.dtype};
   HEDDLE_CHECK(apply.args.size() <= out.args.size(), "{} has {} operands", apply.op->name,
                apply.args.size());
   // The condition of a `where` has a type of its own; only the other two operands are promoted.
@@ -73,8 +73,8 @@ void PlanBuilder::emitApply(const Evaluate& op, const Evaluate::Apply& apply,
 }
 
 void PlanBuilder::emit(const Copy& op, const UnrolledStep& step) {
-  emitCopy({placeOf(step.outputs.at(0)), step.outputs[0].desc, -1},
-           {placeOf(step.inputs.at(0)), step.inputs[0].desc, -1}, op.stream);
+  emitCopy({placeOf(step.outputs.at(0)), step.outputs[0].desc},
+           {placeOf(step.inputs.at(0)), step.inputs[0].desc}, op.stream);
 }
 
 void PlanBuilder::emitCopy(const Plan::Operand& out, const Plan::Operand& in, StreamId stream) {

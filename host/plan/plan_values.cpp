@@ -15,7 +15,7 @@ void PlanBuilder::bindValues() {
     const Buffer& buffer = unrolled_.buffers[id];
     if (buffer.origin != Buffer::Origin::Input || !isByValue(buffer.input)) continue;
     const DType dtype = slot(program_.inputs.at(static_cast<size_t>(buffer.input))).tensor.dtype;
-    const int32_t scalar = plan_->registers++;
+    const RegisterId scalar(plan_->registers++);
     plan_->value_inputs.push_back({scalar, buffer.input, dtype});
     values_.emplace(id, HostValue{scalar, dtype, false});
   }
@@ -61,7 +61,7 @@ void PlanBuilder::storeValues() {
     own_segments_.push_back(valueSegment(value.dtype));
     emitLaunch({&own_segments_.back(),
                 {{Place{}, TensorDesc{}, value.scalar}},
-                {{Place{pointerTo(buffer), 0}, denseDesc(value.dtype, {}), -1}},
+                {{Place{pointerTo(buffer), 0}, denseDesc(value.dtype, {})}},
                 kCallerStream});
   }
 }
@@ -72,7 +72,7 @@ void PlanBuilder::passValues(Launch& launch) {
   for (size_t i = 0; i < launch.inputs.size(); ++i) {
     Plan::Operand& operand = launch.inputs[i];
     auto found = values_.find(bufferOf(operand.place.pointer));
-    if (operand.scalar >= 0 || found == values_.end()) continue;
+    if (operand.scalar.valid() || found == values_.end()) continue;
     if (!mayComeByValue(*launch.segment, i)) continue;
     by_value[i] = true;
     operand = {Place{}, TensorDesc{}, found->second.scalar};

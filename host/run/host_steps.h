@@ -11,7 +11,7 @@ namespace heddle::host {
 // All of them may allocate memory, because none is part of a fast path.
 
 // Returns the value of an op on scalar registers, with the rounding of the reference evaluator.
-Scalar applyToScalars(const ApplyStep& step, const std::vector<Scalar>& registers);
+Scalar applyToScalars(const ApplyStep& step, const IdVector<RegisterId, Scalar>& registers);
 
 // Evaluates a segment in place of a generated kernel. Its tensors must be in host memory. The plan
 // of `reference` must outlive the work.

@@ -204,11 +204,11 @@ void Issuer::operator()(const CopyStep& step) {
 // other ranks. The device copies the lists when it posts.
 void Issuer::bindCounts(const CollectiveStep& step, comm::Operation& operation) {
   const Plan::Counts& counts = plan_.counts[static_cast<size_t>(step.counts)];
-  const auto list = [&](int32_t first, int32_t at, int64_t elements, std::string_view verb) {
+  const auto list = [&](RegisterId first, int32_t at, int64_t elements, std::string_view verb) {
     int64_t* values = state_.counts.data() + at;
     int64_t left = elements;
     for (int32_t i = 0; i < counts.ranks; ++i) {
-      values[i] = toInt(scalar(first + i));
+      values[i] = toInt(scalar(first, i));
       HEDDLE_USER_CHECK(values[i] >= 0 && values[i] <= left,
                         "{} {} elements for rank {} of the team, but only {} of the {} elements of "
                         "the buffer are left",
@@ -264,7 +264,7 @@ void Issuer::operator()(const ReadBackStep& step) {
   awaitEvent(device_, event, plan_);
   state_.completion->rethrow();  // if earlier work has failed, there is no value to read
   for (int32_t i = 0; i < step.count; ++i) {
-    scalar(step.out + i) = roundTo(step.dtype, loadElement(staging, step.source_dtype, i));
+    scalar(step.out, i) = roundTo(step.dtype, loadElement(staging, step.source_dtype, i));
   }
 }
 

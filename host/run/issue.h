@@ -52,7 +52,11 @@ class Issuer {
     std::byte* base = state_.pointers[place.pointer];
     return base == nullptr ? nullptr : base + place.offset;  // a buffer of no bytes
   }
-  Scalar& scalar(int32_t id) const { return state_.registers[static_cast<size_t>(id)]; }
+  Scalar& scalar(RegisterId id) const { return state_.registers[id]; }
+  // Returns element `i` of a list.
+  Scalar& scalar(RegisterId first, int32_t i) const {
+    return scalar(RegisterId(first.number() + i));
+  }
   void bindCounts(const CollectiveStep& step, comm::Operation& operation);
   // Issues a step if a run profile or a profiler records it, or if a fault may be injected.
   void issueObserved(size_t step);

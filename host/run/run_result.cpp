@@ -41,7 +41,7 @@ std::shared_ptr<void> ownerOf(const Plan& plan, size_t output,
                               const std::vector<Argument>& outputs) {
   for (size_t i = 0; i < output; ++i) {
     const Plan::Output& other = plan.outputs[i];
-    if (other.scalar < 0 && !other.preallocated &&
+    if (!other.scalar.valid() && !other.preallocated &&
         other.place.pointer == plan.outputs[output].place.pointer) {
       return std::get<Tensor>(outputs[i]).owner;
     }
@@ -68,8 +68,8 @@ std::vector<Argument> takeOutputs(const Plan& plan, RunState& state, Allocator& 
   outputs.reserve(plan.outputs.size());
   for (size_t i = 0; i < plan.outputs.size(); ++i) {
     const Plan::Output& output = plan.outputs[i];
-    if (output.scalar >= 0) {
-      outputs.emplace_back(state.registers[static_cast<size_t>(output.scalar)]);
+    if (output.scalar.valid()) {
+      outputs.emplace_back(state.registers[output.scalar]);
       continue;
     }
     if (output.preallocated) {

@@ -145,7 +145,7 @@ void RunState::prepare(const std::shared_ptr<const Plan>& plan, Stream stream) {
     plan_ = plan;
     pointers.assign(plan->pointers(), nullptr);
     owned.assign(plan->buffers.size(), false);
-    registers.assign(static_cast<size_t>(plan->registers), Scalar(int64_t{0}));
+    registers.assign(plan->registers, Scalar(int64_t{0}));
     args = plan->args;
     operations = plan->operations;
     counts.assign(static_cast<size_t>(plan->counts_size), 0);

@@ -17,7 +17,8 @@ namespace heddle::host {
 // - views are resolved to a buffer, a byte offset and a descriptor
 // verify() checks it for races, and a Plan binds it to a device. Both therefore see the same steps.
 
-using BufferId = Id<struct BufferTag>;  // index into Unrolled::buffers
+using BufferId = Id<struct BufferTag>;      // index into Unrolled::buffers
+using RegisterId = Id<struct RegisterTag>;  // index into RunState::registers
 
 // An allocation or an input. An Allocate in a loop creates one buffer per trip.
 struct Buffer {
@@ -50,14 +51,14 @@ struct UnrolledStep {
   std::vector<View> inputs;  // in the order of the instruction's input slots. Empty for scalars and
                              // for a side of a Communicate on which this rank has no part
   std::vector<View> outputs;
-  std::vector<int32_t> scalar_inputs;  // parallel to inputs: scalar register, or -1
+  std::vector<RegisterId> scalar_inputs;  // parallel to inputs: invalid for a tensor
   std::vector<UnrolledAccess> accesses;
   int64_t peer = -1;            // Send, Recv: rank in the team; Communicate: the root
   bool root_apart = false;      // the root of a gather or scatter has no part of its own
   std::optional<Scalar> known;  // Evaluate of a Size or literal: the value in the slot's dtype.
                                 // An If that the run decides: the right side of its predicate, an
                                 // i64
-  int32_t scalar_out = -1;      // Evaluate, ReadBack: register that is written; first one of a list
+  RegisterId scalar_out;        // Evaluate, ReadBack: register that is written; first one of a list
   // The next step: of an If that the run decides, if its predicate is false; of a step without
   // instruction (at the end of then_body), always.
   int32_t jump = -1;
@@ -72,9 +73,9 @@ struct Unrolled {
   IdVector<BufferId, Buffer> buffers;
   std::vector<View> outputs;  // per program output. Scalars: an empty view. No buffer if this rank
                               // is outside of the slot's mesh
-  std::vector<int32_t> scalar_outputs;   // per program output: register, or -1
-  std::vector<int32_t> input_registers;  // per program input: scalar register, or -1
-  int32_t registers = 0;                 // scalar registers
+  std::vector<RegisterId> scalar_outputs;   // per program output: invalid for a tensor
+  std::vector<RegisterId> input_registers;  // per program input: invalid for a tensor
+  size_t registers = 0;                     // scalar registers
   int64_t rank = 0;
 };
 

@@ -41,7 +41,7 @@ void Unroller::readScalar(UnrolledStep& step, SlotId id) {
 void Unroller::read(UnrolledStep& step, SlotId id) {
   if (slot(id).is_scalar) return readScalar(step, id);
   step.inputs.push_back(tensor(id));
-  step.scalar_inputs.push_back(-1);
+  step.scalar_inputs.emplace_back();
 }
 
 void Unroller::operands(UnrolledStep& step, const std::vector<SlotId>& inputs,
@@ -219,7 +219,7 @@ void Unroller::communicate(UnrolledStep& step, const Communicate& x) {
     if (outside || (root && step.root_apart)) {
       (x.kind == comm::CollectiveKind::Gather ? sends : receives) = false;
     }
-    step.scalar_inputs.push_back(-1);
+    step.scalar_inputs.emplace_back();
     step.inputs.push_back(sends ? tensor(in) : View{});
     step.outputs.push_back(receives ? tensor(out) : View{});
     const bool one_side = sends != receives;

@@ -41,7 +41,7 @@ class Unroller {
   View& viewOf(SlotId id) { return views_.at(id); }
 
   // unroller.cpp: inputs, outputs and registers.
-  int32_t registerOf(SlotId id);  // of a list: the first register; it has one per element
+  RegisterId registerOf(SlotId id);  // of a list: the first register; it has one per element
   void inputs();
   void outputs();
   std::string undefinedReason(SlotId id) const;
@@ -88,7 +88,7 @@ class Unroller {
   Unrolled unrolled_;
   std::vector<Frame> frames_;
   IdVector<SlotId, View> views_;  // invalid buffer: undefined
-  IdVector<SlotId, int32_t> registers_;
+  IdVector<SlotId, RegisterId> registers_;
   std::map<SlotId, int64_t> list_lengths_;
   std::set<SlotId> scalars_;   // defined
   std::set<SlotId> branched_;  // undefined since the end of a branch that the run decides
