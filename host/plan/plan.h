@@ -28,6 +28,17 @@ using PointerIndex = Id<struct PointerTag>;
 constexpr PointerIndex pointerTo(BufferId buffer) { return PointerIndex(buffer.number()); }
 constexpr BufferId bufferOf(PointerIndex pointer) { return BufferId(pointer.number()); }
 
+// Indices into the lists of Plan of the same name.
+using StageId = Id<struct StageTag>;
+using ReferenceId = Id<struct ReferenceTag>;
+using MatmulId = Id<struct MatmulTag>;
+using LibraryId = Id<struct LibraryTag>;
+using AttentionId = Id<struct AttentionTag>;
+using CountsId = Id<struct CountsTag>;
+using TeamId = Id<struct TeamTag>;
+using WatchedId = Id<struct WatchedTag>;
+using DeviceEventId = Id<struct DeviceEventTag>;  // index into RunState::events
+
 // An address that is known in a run: a pointer and an offset. Invalid pointer: no memory.
 struct Place {
   PointerIndex pointer;
@@ -45,7 +56,7 @@ struct FreeStep {
   int64_t bytes;
 };
 struct LaunchStep {
-  int32_t stage;          // index in Plan::stages
+  StageId stage;
   int32_t first_pointer;  // index in Plan::pointer_patches
   int32_t pointers;       // count
   int32_t first_scalar;   // index in Plan::scalar_patches
@@ -53,19 +64,19 @@ struct LaunchStep {
   StreamId stream;
 };
 struct ReferenceStep {  // evaluates a segment on the host, for a device without a compiler
-  int32_t reference;
+  ReferenceId reference;
   StreamId stream;
 };
 struct MatmulStep {
-  int32_t matmul;
+  MatmulId matmul;
   StreamId stream;
 };
 struct LibraryStep {
-  int32_t library;
+  LibraryId library;
   StreamId stream;
 };
 struct AttentionStep {
-  int32_t attention;
+  AttentionId attention;
   StreamId stream;
 };
 struct CopyStep {
@@ -79,16 +90,16 @@ struct CollectiveStep {
   int32_t first;       // index in Plan::operations
   int32_t operations;  // count; they are posted together
   StreamId stream;
-  int32_t counts = -1;         // index in Plan::counts; -1: not an AllToAllV
-  int32_t team = -1;           // index in Plan::teams
+  CountsId counts = {};  // invalid: not an AllToAllV
+  TeamId team = {};
   comm::Carrier carrier = {};  // of the communicator
 };
 struct RecordStep {
-  int32_t event;
+  DeviceEventId event;
   StreamId stream;
 };
 struct WaitStep {
-  int32_t event;
+  DeviceEventId event;
   StreamId stream;
 };
 struct RegisterStep {
@@ -105,7 +116,7 @@ struct ApplyStep {
 struct ReadBackStep {
   Place src;
   RegisterId out;
-  int32_t event;
+  DeviceEventId event;
   StreamId stream;
   DType source_dtype;
   DType dtype;
@@ -121,11 +132,11 @@ struct GotoStep {
   int32_t target;
 };
 struct CheckStep {
-  int32_t watched;
+  WatchedId watched;
   StreamId stream;
 };
 struct PrintStep {
-  int32_t watched;
+  WatchedId watched;
   StreamId stream;
 };
 
@@ -221,7 +232,7 @@ struct Plan {
     int64_t bytes = 0;         // bytes that the instruction reads and writes
     Place output;              // the first memory that the instruction writes
     int64_t output_bytes = 0;  // size of `output`; 0: the instruction writes nothing
-    int32_t team = -1;         // index in Plan::teams; -1: not a collective that is also a barrier
+    TeamId team;               // invalid: not a collective that is also a barrier
   };
   struct Output {
     RegisterId scalar;
@@ -234,24 +245,24 @@ struct Plan {
   std::vector<Step> steps;
   std::vector<InstructionIndex> instruction_of;  // per step
   std::vector<StepNote> notes;                   // per step
-  std::vector<std::vector<int>> teams;           // each a list of World ranks
+  IdVector<TeamId, std::vector<int>> teams;      // each a list of World ranks
   uint64_t sizes_hash = 0;                       // hash of the sizes for which the plan was created
   // Round of CrossRankMatcher in which the ranks agreed on this plan. Guarded by RunOrder::running.
   mutable uint64_t agreed = 0;
-  std::vector<Stage> stages;
+  IdVector<StageId, Stage> stages;
   std::vector<std::byte> args;  // the argument blocks of all stages
   std::vector<PointerPatch> pointer_patches;
   std::vector<ScalarPatch> scalar_patches;
   std::vector<comm::Operation> operations;
   std::vector<OperationPlaces> operation_places;  // parallel to operations
-  std::vector<Counts> counts;
+  IdVector<CountsId, Counts> counts;
   int32_t counts_size = 0;     // length of RunState::counts
   int64_t staging_bytes = 16;  // length of RunState::staging
-  std::vector<Matmul> matmuls;
-  std::vector<Library> libraries;
-  std::vector<Attention> attentions;
-  std::vector<Reference> references;
-  std::vector<Watched> watched;
+  IdVector<MatmulId, Matmul> matmuls;
+  IdVector<LibraryId, Library> libraries;
+  IdVector<AttentionId, Attention> attentions;
+  IdVector<ReferenceId, Reference> references;
+  IdVector<WatchedId, Watched> watched;
   IdVector<BufferId, Buffer> buffers;
   IdVector<StreamId, int64_t> workspace_bytes;
   std::vector<BufferInput> buffer_inputs;
@@ -260,7 +271,7 @@ struct Plan {
   std::vector<Preallocated> preallocated;
   std::vector<Output> outputs;
   size_t registers = 0;
-  int32_t events = 0;
+  size_t events = 0;
   size_t streams = 1;
   IdVector<StreamId, bool> communication_streams;  // Program::communicationStreams()
   bool communicates = false;

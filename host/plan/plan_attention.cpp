@@ -133,8 +133,7 @@ void PlanBuilder::emitAttention(const CallLibrary& call, const UnrolledStep& ste
   }
   int64_t& workspace = plan_->workspace_bytes[call.stream];
   workspace = std::max(workspace, bytes);
-  plan_->attentions.push_back(std::move(attention));
-  emit(AttentionStep{static_cast<int32_t>(plan_->attentions.size()) - 1, call.stream});
+  emit(AttentionStep{plan_->attentions.push_back(std::move(attention)), call.stream});
   for (const auto& [given, packed] : copied_back) emitCopy(given, packed, call.stream);
 }
 

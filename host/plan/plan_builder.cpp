@@ -170,10 +170,10 @@ void PlanBuilder::finishOutputs() {
 // A run begins and ends on stream 0. The other streams start after the work that the caller has
 // enqueued there, and stream 0 ends after them (emitJoin).
 void PlanBuilder::emitFork() {
-  int32_t event = -1;
+  DeviceEventId event;
   for (StreamId stream : IdRange(StreamId(1), streams_used_.endId())) {
     if (!streams_used_[stream]) continue;
-    if (event < 0) {
+    if (!event.valid()) {
       event = newEvent();
       emit(RecordStep{event, kCallerStream});
     }
@@ -185,7 +185,7 @@ void PlanBuilder::emitJoin() {
   current_ = -1;
   for (StreamId stream : IdRange(StreamId(1), streams_used_.endId())) {
     if (!streams_used_[stream]) continue;
-    const int32_t event = newEvent();
+    const DeviceEventId event = newEvent();
     emit(RecordStep{event, stream});
     emit(WaitStep{event, kCallerStream});
   }

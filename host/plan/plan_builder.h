@@ -23,7 +23,7 @@ class PlanBuilder {
   struct EventUse {
     StreamId stream;       // of its first use
     bool crosses = false;  // another stream uses it too
-    int32_t event = -1;    // index of the event; assigned when a step first needs it
+    DeviceEventId event;   // assigned when a step first needs it
   };
   using EventKey = std::variant<EventId, TokenId>;
   // Launches of one segment with equal descriptors share stages and argument blocks.
@@ -32,7 +32,10 @@ class PlanBuilder {
     std::vector<TensorDesc> inputs;
     std::vector<TensorDesc> outputs;
     codegen::KernelPlan kernel;
-    int32_t first_stage = 0;
+    StageId first_stage = {};
+    IdRange<StageId> stages() const {
+      return {first_stage, StageId(first_stage.index() + kernel.stages.size())};
+    }
   };
   struct Launch {
     const Fusion* segment;
@@ -74,7 +77,7 @@ class PlanBuilder {
   void beginNote(const UnrolledStep& step);
   void finishJumps();
   Step& emit(Step step);
-  int32_t newEvent() { return plan_->events++; }
+  DeviceEventId newEvent() { return DeviceEventId(plan_->events++); }
   const Slot& slot(SlotId id) const { return program_.slots.at(id); }
   Place placeOf(const View& view) const;
   Plan::Operand operandOf(const UnrolledStep& step, size_t input) const;
@@ -91,7 +94,7 @@ class PlanBuilder {
   void emit(const Print& op, const UnrolledStep& step);
   void emitApply(const Evaluate& op, const Evaluate::Apply& apply, const UnrolledStep& step);
   void emitCopy(const Plan::Operand& out, const Plan::Operand& in, StreamId stream);
-  int32_t watch(SlotId slot, const UnrolledStep& step);
+  WatchedId watch(SlotId slot, const UnrolledStep& step);
 
   // plan_library.cpp
   void emit(const CallLibrary& op, const UnrolledStep& step);
@@ -118,7 +121,7 @@ class PlanBuilder {
   void emitCollective(comm::Communicator* communicator, int32_t first, StreamId stream);
   void orderAfterOtherTeams(comm::Communicator* communicator, StreamId stream);
   comm::Communicator* communicatorOf(const Team& team, const comm::Carrier& carrier);
-  int32_t teamOf(comm::Communicator* communicator);
+  TeamId teamOf(comm::Communicator* communicator);
   bool isBarrier(comm::Communicator* communicator, int32_t first) const;
 
   // plan_values.cpp
@@ -134,7 +137,7 @@ class PlanBuilder {
   // plan_launch.cpp
   void emitLaunch(Launch launch);
   void emitReference(const Launch& launch);
-  void emitStage(size_t stage, const Launch& launch);
+  void emitStage(StageId id, const Launch& launch);
   PlannedKernel& planned(const Launch& launch);
   void addStages(PlannedKernel& planned);
   void loadKernels();
@@ -159,12 +162,12 @@ class PlanBuilder {
   std::map<BufferId, HostValue> values_;
   std::map<std::pair<const Fusion*, std::vector<bool>>, const Fusion*> value_segments_;
   std::vector<PlannedMatmul> planned_matmuls_;
-  // Per entry of Plan::matmuls: index in planned_matmuls_, and stream.
-  std::vector<std::pair<size_t, StreamId>> matmul_uses_;
+  IdVector<MatmulId, std::pair<size_t, StreamId>>
+      matmul_uses_;  // index in planned_matmuls_, stream
   // World ranks and carrier of each communicator used so far.
   std::map<comm::Communicator*, std::pair<std::vector<int>, comm::Carrier>> members_;
   Group group_;
-  int32_t read_back_event_ = -1;
+  DeviceEventId read_back_event_;
   // The communicators and streams on which collectives were posted, the latest last. Some
   // transports need this list, because on them the collectives of different teams must run in one
   // order.

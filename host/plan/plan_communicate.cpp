@@ -41,12 +41,11 @@ comm::Communicator* PlanBuilder::communicatorOf(const Team& team, const comm::Ca
 }
 
 // Returns the index of the members in Plan::teams.
-int32_t PlanBuilder::teamOf(comm::Communicator* communicator) {
+TeamId PlanBuilder::teamOf(comm::Communicator* communicator) {
   const std::vector<int>& members = members_.at(communicator).first;
   const auto found = std::find(plan_->teams.begin(), plan_->teams.end(), members);
-  const auto index = static_cast<int32_t>(found - plan_->teams.begin());
-  if (found == plan_->teams.end()) plan_->teams.push_back(members);
-  return index;
+  if (found == plan_->teams.end()) return plan_->teams.push_back(members);
+  return TeamId(found - plan_->teams.begin());
 }
 
 // Returns whether the collective is also a barrier: no member completes before all have begun.
@@ -82,7 +81,8 @@ void PlanBuilder::emit(const Communicate& op, const UnrolledStep& step) {
     const View& out = step.outputs.at(i);
     Plan::OperationPlaces places = {placeOf(in), placeOf(out)};
     // A root without an output receives in place.
-    if (op.kind == comm::CollectiveKind::Broadcast && !out.buffer.valid()) places.recv = places.send;
+    if (op.kind == comm::CollectiveKind::Broadcast && !out.buffer.valid())
+      places.recv = places.send;
     operation.dtype = slot(pairs[i].in).tensor.dtype;
     operation.count = partOf(op.kind, in, out, communicator->size());
     post(places);
@@ -123,10 +123,9 @@ void PlanBuilder::emitOneWay(const Communicate& op, const UnrolledStep& step,
 void PlanBuilder::emitCounts(const UnrolledStep& step) {
   auto& posted = std::get<CollectiveStep>(plan_->steps.back());
   const int32_t ranks = posted.communicator->size();
-  posted.counts = static_cast<int32_t>(plan_->counts.size());
-  plan_->counts.push_back({ranks, step.scalar_inputs.at(1), step.scalar_inputs.at(2),
-                           plan_->counts_size, allocCount(step.inputs[0].desc),
-                           allocCount(step.outputs[0].desc)});
+  posted.counts = plan_->counts.push_back(
+      {ranks, step.scalar_inputs.at(1), step.scalar_inputs.at(2), plan_->counts_size,
+       allocCount(step.inputs[0].desc), allocCount(step.outputs[0].desc)});
   plan_->counts_size += 2 * ranks;
 }
 
@@ -192,7 +191,7 @@ void PlanBuilder::orderAfterOtherTeams(comm::Communicator* communicator, StreamI
   const size_t needed = branches_ || posted_.empty() ? 0 : posted_.size() - 1;
   for (size_t i = needed; i < posted_.size(); ++i) {
     if (posted_[i].communicator == communicator || posted_[i].stream == stream) continue;
-    const int32_t event = newEvent();
+    const DeviceEventId event = newEvent();
     emit(RecordStep{event, posted_[i].stream});
     emit(WaitStep{event, stream});
   }
@@ -213,11 +212,11 @@ void PlanBuilder::emitCollective(comm::Communicator* communicator, int32_t first
   for (auto i = static_cast<size_t>(first); i < plan_->operations.size(); ++i) {
     bytes += plan_->operations[i].count * sizeOf(plan_->operations[i].dtype);
   }
-  const int32_t team = teamOf(communicator);
-  emit(CollectiveStep{communicator, first, count, stream, -1, team,
+  const TeamId team = teamOf(communicator);
+  emit(CollectiveStep{communicator, first, count, stream, CountsId(), team,
                       members_.at(communicator).second});
   plan_->notes.back().bytes = std::max(plan_->notes.back().bytes, bytes);
-  plan_->notes.back().team = isBarrier(communicator, first) ? team : -1;
+  plan_->notes.back().team = isBarrier(communicator, first) ? team : TeamId();
 }
 
 void PlanBuilder::emit(const Wait& op, const UnrolledStep&) { emitWait(op.token, op.stream); }
@@ -231,14 +230,14 @@ void PlanBuilder::emit(const WaitEvent& op, const UnrolledStep&) { emitWait(op.e
 void PlanBuilder::emitRecord(const EventKey& key, StreamId stream) {
   EventUse& use = uses_.at(key);
   if (!use.crosses) return;
-  if (use.event < 0) use.event = newEvent();
+  if (!use.event.valid()) use.event = newEvent();
   emit(RecordStep{use.event, stream});
 }
 
 void PlanBuilder::emitWait(const EventKey& key, StreamId stream) {
   EventUse& use = uses_.at(key);
   if (!use.crosses) return;
-  if (use.event < 0) use.event = newEvent();
+  if (!use.event.valid()) use.event = newEvent();
   emit(WaitStep{use.event, stream});
 }
 

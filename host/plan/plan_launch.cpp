@@ -39,9 +39,7 @@ void PlanBuilder::emitLaunch(Launch launch) {
   // The null device needs no kernel, only a step to count. Without a compiler, the reference
   // evaluator runs the segment.
   if (target_.device.kind() == DeviceKind::Null) {
-    plan_->stages.emplace_back();
-    const auto stage = static_cast<int32_t>(plan_->stages.size()) - 1;
-    emit(LaunchStep{stage, 0, 0, 0, 0, launch.stream});
+    emit(LaunchStep{plan_->stages.emplace_back(), 0, 0, 0, 0, launch.stream});
     return;
   }
   if (target_.device.compiler() == nullptr) {
@@ -49,26 +47,25 @@ void PlanBuilder::emitLaunch(Launch launch) {
     return;
   }
   const PlannedKernel& kernel = planned(launch);
-  for (size_t i = 0; i < kernel.kernel.stages.size(); ++i) {
-    emitStage(static_cast<size_t>(kernel.first_stage) + i, launch);
-  }
+  for (StageId id : kernel.stages()) emitStage(id, launch);
   int64_t& workspace = plan_->workspace_bytes[launch.stream];
   workspace = std::max(workspace, kernel.kernel.workspace_bytes);
 }
 
 void PlanBuilder::emitReference(const Launch& launch) {
-  plan_->references.push_back({localSegment(*launch.segment, descsOf(launch.inputs),
-                                            descsOf(launch.outputs), sizes_, unrolled_.rank),
-                               launch.inputs, launch.outputs});
-  emit(ReferenceStep{static_cast<int32_t>(plan_->references.size()) - 1, launch.stream});
+  const ReferenceId id =
+      plan_->references.push_back({localSegment(*launch.segment, descsOf(launch.inputs),
+                                                descsOf(launch.outputs), sizes_, unrolled_.rank),
+                                   launch.inputs, launch.outputs});
+  emit(ReferenceStep{id, launch.stream});
 }
 
 // Emits the launch of one stage. Its patches say which pointers and scalars of the run go to which
 // offsets of its argument block.
-void PlanBuilder::emitStage(size_t index, const Launch& launch) {
-  const Plan::Stage& stage = plan_->stages[index];
+void PlanBuilder::emitStage(StageId id, const Launch& launch) {
+  const Plan::Stage& stage = plan_->stages[id];
   LaunchStep step{};
-  step.stage = static_cast<int32_t>(index);
+  step.stage = id;
   step.stream = launch.stream;
   step.first_pointer = static_cast<int32_t>(plan_->pointer_patches.size());
   step.first_scalar = static_cast<int32_t>(plan_->scalar_patches.size());
@@ -101,7 +98,7 @@ PlanBuilder::PlannedKernel& PlanBuilder::planned(const Launch& launch) {
       return kernel;
     }
   }
-  kernels_.push_back({launch.segment, std::move(inputs), std::move(outputs), {}, 0});
+  kernels_.push_back({launch.segment, std::move(inputs), std::move(outputs), {}});
   PlannedKernel& kernel = kernels_.back();
   kernel.kernel = codegen::planKernel(*kernel.segment, kernel.inputs, kernel.outputs,
                                       target_.device.compiler()->target());
@@ -110,7 +107,7 @@ PlanBuilder::PlannedKernel& PlanBuilder::planned(const Launch& launch) {
 }
 
 void PlanBuilder::addStages(PlannedKernel& kernel) {
-  kernel.first_stage = static_cast<int32_t>(plan_->stages.size());
+  kernel.first_stage = plan_->stages.endId();
   for (const codegen::LaunchStage& launch : kernel.kernel.stages) {
     plan_->args.resize((plan_->args.size() + kArgsAlignment - 1) / kArgsAlignment * kArgsAlignment);
     Plan::Stage stage;
@@ -128,8 +125,8 @@ void PlanBuilder::loadKernels() {
   for (const PlannedKernel& kernel : kernels_) all.push_back(&kernel.kernel);
   target_.kernels.prepare(all);
   for (const PlannedKernel& kernel : kernels_) {
-    for (size_t i = 0; i < kernel.kernel.stages.size(); ++i) {
-      Plan::Stage& stage = plan_->stages[static_cast<size_t>(kernel.first_stage) + i];
+    for (StageId id : kernel.stages()) {
+      Plan::Stage& stage = plan_->stages[id];
       stage.kernel = target_.kernels.handle(kernel.kernel.source.text, stage.launch.entry);
     }
   }

@@ -108,7 +108,7 @@ void PlanBuilder::emit(const ReadBack& op, const UnrolledStep& step) {
   const View& in = step.inputs.at(0);
   const int64_t count = in.desc.numel();
   plan_->staging_bytes = std::max(plan_->staging_bytes, count * sizeOf(in.desc.dtype));
-  if (read_back_event_ < 0) read_back_event_ = newEvent();
+  if (!read_back_event_.valid()) read_back_event_ = newEvent();
   emit(ReadBackStep{placeOf(in), step.scalar_out, read_back_event_, op.stream, in.desc.dtype,
                     slot(op.out).tensor.dtype, static_cast<int32_t>(count)});
 }
@@ -121,9 +121,8 @@ void PlanBuilder::emit(const If& op, const UnrolledStep& step) {
   emit(BranchStep{step.scalar_inputs[0], op.predicate.compare, toInt(*step.known), step.jump});
 }
 
-int32_t PlanBuilder::watch(SlotId id, const UnrolledStep& step) {
-  plan_->watched.push_back({slot(id).name, operandOf(step, 0)});
-  return static_cast<int32_t>(plan_->watched.size()) - 1;
+WatchedId PlanBuilder::watch(SlotId id, const UnrolledStep& step) {
+  return plan_->watched.push_back({slot(id).name, operandOf(step, 0)});
 }
 
 void PlanBuilder::emit(const Check& op, const UnrolledStep& step) {

@@ -151,7 +151,7 @@ void Issuer::operator()(const FreeStep& step) {
 }
 
 void Issuer::operator()(const LaunchStep& step) {
-  const Plan::Stage& stage = plan_.stages[static_cast<size_t>(step.stage)];
+  const Plan::Stage& stage = plan_.stages[step.stage];
   std::byte* args = state_.args.data();
   const Plan::PointerPatch* patch = plan_.pointer_patches.data() + step.first_pointer;
   for (int32_t i = 0; i < step.pointers; ++i, ++patch) {
@@ -166,14 +166,14 @@ void Issuer::operator()(const LaunchStep& step) {
 }
 
 void Issuer::operator()(const MatmulStep& step) {
-  const Plan::Matmul& matmul = plan_.matmuls[static_cast<size_t>(step.matmul)];
+  const Plan::Matmul& matmul = plan_.matmuls[step.matmul];
   const MatmulOperands operands{at(matmul.a), at(matmul.b), at(matmul.bias), at(matmul.c),
                                 at({plan_.workspace(step.stream), 0})};
   matmul.prepared->run(operands, stream(step.stream), issue_);
 }
 
 void Issuer::operator()(const LibraryStep& step) {
-  const Plan::Library& library = plan_.libraries[static_cast<size_t>(step.library)];
+  const Plan::Library& library = plan_.libraries[step.library];
   LibraryCall call = library.call;
   for (size_t i = 0; i < library.inputs.size(); ++i) {
     call.in[i] = at(library.inputs[i]);
@@ -186,7 +186,7 @@ void Issuer::operator()(const LibraryStep& step) {
 }
 
 void Issuer::operator()(const AttentionStep& step) {
-  const Plan::Attention& attention = plan_.attentions[static_cast<size_t>(step.attention)];
+  const Plan::Attention& attention = plan_.attentions[step.attention];
   PreparedAttention::Memory memory{};
   for (size_t i = 0; i < memory.operands.size(); ++i) {
     memory.operands[i] = at(attention.operands[i]);
@@ -203,7 +203,7 @@ void Issuer::operator()(const CopyStep& step) {
 // Sets the lists of an all-to-all-v from the current registers, and compares them with those of
 // other ranks. The device copies the lists when it posts.
 void Issuer::bindCounts(const CollectiveStep& step, comm::Operation& operation) {
-  const Plan::Counts& counts = plan_.counts[static_cast<size_t>(step.counts)];
+  const Plan::Counts& counts = plan_.counts[step.counts];
   const auto list = [&](RegisterId first, int32_t at, int64_t elements, std::string_view verb) {
     int64_t* values = state_.counts.data() + at;
     int64_t left = elements;
@@ -223,8 +223,8 @@ void Issuer::bindCounts(const CollectiveStep& step, comm::Operation& operation) 
   if (counts.ranks == 1) return;
   const Plan::StepNote& note = plan_.notes[static_cast<size_t>(issue_.step)];
   state_.completion->resources->job.compareCounts(issue_.instruction, note.occurrence,
-                                                  plan_.teams[static_cast<size_t>(step.team)],
-                                                  operation.send_counts, operation.recv_counts);
+                                                  plan_.teams[step.team], operation.send_counts,
+                                                  operation.recv_counts);
 }
 
 void Issuer::operator()(const CollectiveStep& step) {
@@ -234,17 +234,17 @@ void Issuer::operator()(const CollectiveStep& step) {
     operation[i].send = at(places[i].send);
     operation[i].recv = at(places[i].recv);
   }
-  if (step.counts >= 0) bindCounts(step, *operation);
+  if (step.counts.valid()) bindCounts(step, *operation);
   device_.communicate(*step.communicator, {operation, static_cast<size_t>(step.operations)},
                       stream(step.stream), issue_);
 }
 
 void Issuer::operator()(const RecordStep& step) {
-  device_.recordEvent(state_.events[static_cast<size_t>(step.event)], stream(step.stream));
+  device_.recordEvent(state_.events[step.event], stream(step.stream));
 }
 
 void Issuer::operator()(const WaitStep& step) {
-  device_.waitEvent(stream(step.stream), state_.events[static_cast<size_t>(step.event)]);
+  device_.waitEvent(stream(step.stream), state_.events[step.event]);
 }
 
 void Issuer::operator()(const RegisterStep& step) { scalar(step.out) = step.value; }
@@ -254,7 +254,7 @@ void Issuer::operator()(const ApplyStep& step) {
 }
 
 void Issuer::operator()(const ReadBackStep& step) {
-  const Event event = state_.events[static_cast<size_t>(step.event)];
+  const Event event = state_.events[step.event];
   std::byte* staging = state_.staging.data();
   if (step.count > 0) {
     device_.copy(staging, at(step.src), step.count * sizeOf(step.source_dtype), stream(step.stream),
@@ -275,18 +275,15 @@ void Issuer::operator()(const BranchStep& step) {
 void Issuer::operator()(const GotoStep& step) { next_ = static_cast<size_t>(step.target); }
 
 void Issuer::operator()(const ReferenceStep& step) {
-  enqueueReference(plan_.references[static_cast<size_t>(step.reference)], state_, device_,
-                   stream(step.stream), issue_);
+  enqueueReference(plan_.references[step.reference], state_, device_, stream(step.stream), issue_);
 }
 
 void Issuer::operator()(const CheckStep& step) {
-  enqueueCheck(plan_.watched[static_cast<size_t>(step.watched)], state_, device_,
-               stream(step.stream), issue_);
+  enqueueCheck(plan_.watched[step.watched], state_, device_, stream(step.stream), issue_);
 }
 
 void Issuer::operator()(const PrintStep& step) {
-  enqueuePrint(plan_.watched[static_cast<size_t>(step.watched)], state_, device_,
-               stream(step.stream), issue_);
+  enqueuePrint(plan_.watched[step.watched], state_, device_, stream(step.stream), issue_);
 }
 
 }  // namespace heddle::host

@@ -87,7 +87,7 @@ TimelineEvent RunProfile::eventOf(const Span& span, bool issues) const {
   event.end = span.end;
   event.bytes = note.bytes;
   event.occurrence = note.occurrence;
-  if (!issues && note.team >= 0) event.team = plan_->teams[static_cast<size_t>(note.team)];
+  if (!issues && note.team.valid()) event.team = plan_->teams[note.team];
   return event;
 }
 

@@ -157,8 +157,7 @@ void RunState::prepare(const std::shared_ptr<const Plan>& plan, Stream stream) {
       streams.push_back(plan->communication_streams[streams.endId()] ? device_.createUrgentStream()
                                                                      : device_.createStream());
     }
-    while (events.size() < static_cast<size_t>(plan->events))
-      events.push_back(device_.createEvent());
+    while (events.size() < plan->events) events.push_back(device_.createEvent());
   }
   streams[kCallerStream] = stream;
   held_bytes = 0;

@@ -124,7 +124,7 @@ class RunState {
   IdVector<PointerIndex, std::byte*> pointers;
   IdVector<BufferId, bool> owned;  // allocated by this run and not yet freed
   IdVector<RegisterId, Scalar> registers;
-  std::vector<Event> events;
+  IdVector<DeviceEventId, Event> events;
   IdVector<StreamId, Stream> streams;  // those other than the caller's belong to this state
   std::vector<std::byte> args;         // copy of the plan's argument blocks, patched in place
   std::vector<comm::Operation> operations;
