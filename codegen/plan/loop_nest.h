@@ -111,6 +111,7 @@ struct LoopNest {
   IndexExpr reduced_count;    // elements combined in one finished value, for averages
   std::vector<int> partials;  // accesses that store the accumulators; empty: run the finish body
   bool wide_index = false;    // an index does not fit in 32 bits
+  const Access& access(int tensor) const { return accesses[static_cast<size_t>(tensor)]; }
 };
 
 struct NestRequest {

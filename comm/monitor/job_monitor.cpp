@@ -84,7 +84,7 @@ JobMonitor::~JobMonitor() {
 void JobMonitor::awaitOthers() const {
   const auto until = std::chrono::steady_clock::now() + kLongestLeave;
   for (int rank = 0; rank < size(); ++rank) {
-    const StateWithReason& state = statuses_[static_cast<size_t>(rank)].state;
+    const StateWithReason& state = statuses_[rank].state;
     while (rank != rank_ && state.get() <= RankState::Writing &&
            std::chrono::steady_clock::now() < until) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -104,7 +104,7 @@ void JobMonitor::compareRuns() const {
   const std::vector<RunDifference> found = findRunDifferences(readAll(statuses()));
   if (found.empty()) return;
   const auto& [blamed, other, reason] = found.front();
-  statuses_[static_cast<size_t>(blamed)].state.leave(RankState::Lost, reason);
+  statuses_[blamed].state.leave(RankState::Lost, reason);
   watcher_->wake();
   userError("{}", describeLost(blamed, reason));
 }
@@ -117,7 +117,7 @@ void JobMonitor::compareLastRuns() {
   const std::vector<RunDifference> found = findRunDifferences(readAll(statuses()));
   if (found.empty()) return;
   const auto& [blamed, other, reason] = found.front();
-  StateWithReason& state = statuses_[static_cast<size_t>(blamed)].state;
+  StateWithReason& state = statuses_[blamed].state;
   // A blamed rank that has already left cannot become Lost. Then this rank fails, which ends the
   // job.
   if (!state.leave(RankState::Lost, reason) && !isLost(state.get())) {
@@ -158,7 +158,7 @@ void JobMonitor::fail(const std::string& reason) noexcept {
 bool JobMonitor::othersHaveReported() const {
   const std::vector<int> here = places_.onHostOf(rank_);
   for (int rank = 0; rank < size(); ++rank) {
-    const RankStatus& status = statuses_[static_cast<size_t>(rank)];
+    const RankStatus& status = statuses_[rank];
     const RankState state = status.state.get();
     const bool lost = state == RankState::Gone || state == RankState::Lost;
     if (rank == rank_ || lost || status.reported.load()) continue;
@@ -176,7 +176,7 @@ JobFailure JobMonitor::failure() const {
 
 int JobMonitor::firstLost() const {
   for (int rank = 0; rank < size(); ++rank) {
-    if (isLost(statuses_[static_cast<size_t>(rank)].state.get())) return rank;
+    if (isLost(statuses_[rank].state.get())) return rank;
   }
   return -1;
 }

@@ -103,7 +103,7 @@ class RaceChecker {
 
   void touch(int32_t at, const UnrolledAccess& access, int32_t time, int32_t post,
              const VectorClock& clock) {
-    const Op& op = unrolled_.steps[static_cast<size_t>(at)].instruction->op;
+    const Op& op = stepAt(at).instruction->op;
     RaceBuffer& buffer = state_.buffers.at(access.buffer);
     if (std::holds_alternative<Allocate>(op)) buffer.allocated = at;
     HEDDLE_USER_CHECK(buffer.freed < 0, "{}: uses %{} after its free, {}", text(at),
@@ -123,7 +123,7 @@ class RaceChecker {
                     whole ? info.bytes : access.end,
                     access.write,
                     at,
-                    unrolled_.steps[static_cast<size_t>(at)].stream,
+                    stepAt(at).stream,
                     time,
                     post};
     for (const RaceAccess& other : buffer.accesses)
@@ -157,8 +157,7 @@ class RaceChecker {
 
   bool isAllocate(const RaceAccess& access) const {
     return access.step >= 0 &&
-           std::holds_alternative<Allocate>(
-               unrolled_.steps[static_cast<size_t>(access.step)].instruction->op);
+           std::holds_alternative<Allocate>(stepAt(access.step).instruction->op);
   }
 
   // Adds `mine`, and removes the accesses that it covers. They are redundant, because a later
@@ -195,6 +194,10 @@ class RaceChecker {
     }
   }
 
+  const UnrolledStep& stepAt(int32_t step) const {
+    return unrolled_.steps[static_cast<size_t>(step)];
+  }
+
   bool isReturned(BufferId buffer) const {
     return std::find(returned_.begin(), returned_.end(), buffer) != returned_.end();
   }
@@ -205,7 +208,7 @@ class RaceChecker {
 
   std::string text(int32_t step) const {
     if (step < 0) return "";
-    const UnrolledStep& at = unrolled_.steps[static_cast<size_t>(step)];
+    const UnrolledStep& at = stepAt(step);
     return fmt::format("instruction {} `{}`", at.index,
                        printInstruction(program_, *at.instruction));
   }

@@ -16,7 +16,7 @@ class ItemFinder {
   explicit ItemFinder(const Program& program)
       : program_(program),
         roots_of_(program.slots.size()),
-        part_of_(program.slots.size(), -1),
+        part_of_(program.slots.size()),
         defined_(program.slots.size(), 0) {}
 
   BufferAccesses run() {
@@ -86,7 +86,7 @@ class ItemFinder {
     for (const auto* list : lists) {
       forEachInstruction(*list, [&](const Instruction& x, InstructionIndex) {
         forEachSlot(x.op, [&](SlotId id, FieldRole role) {
-          if (role.defines) part_of_[id] = -1;
+          if (role.defines) part_of_[id] = PartId();
         });
       });
     }
@@ -101,7 +101,7 @@ class ItemFinder {
   }
 
   void define(SlotId id, Roots roots, bool keep_old) {
-    part_of_[id] = -1;
+    part_of_[id] = PartId();
     ++defined_[id];
     Roots& now = roots_of_[id];
     if (keep_old) {
@@ -112,22 +112,22 @@ class ItemFinder {
   }
 
   // Returns the part of a buffer that a view names. It is the part that the operand names, or a
-  // slice along one axis if the operand is a full buffer. Returns -1 for all other views.
-  int32_t partOf(const Alias& view) {
-    const int32_t inherited = part_of_[view.in];
+  // slice along one axis if the operand is a full buffer. Returns an invalid id for all other
+  // views.
+  PartId partOf(const Alias& view) {
+    const PartId inherited = part_of_[view.in];
     const auto* slice = std::get_if<Alias::Slice>(&view.view);
-    if (inherited >= 0 || slice == nullptr) return inherited;
+    if (inherited.valid() || slice == nullptr) return inherited;
     const std::vector<Size> sizes = slot(view.in).tensor.sizes();
     std::optional<size_t> cut;
     for (size_t axis = 0; axis < sizes.size(); ++axis) {
       if (slice->starts[axis].isConstant(0) && slice->stops[axis] == sizes[axis]) continue;
-      if (cut) return -1;
+      if (cut) return PartId();
       cut = axis;
     }
-    if (!cut) return -1;
-    out_.parts.push_back(
+    if (!cut) return PartId();
+    return out_.parts.push_back(
         {view.in, defined_[view.in], *cut, slice->starts[*cut], slice->stops[*cut]});
-    return static_cast<int32_t>(out_.parts.size()) - 1;
   }
 
   void visit(const Instruction& x, Item& item, bool nested) {
@@ -136,7 +136,7 @@ class ItemFinder {
     if (const auto* made = std::get_if<Allocate>(&op))
       define(made->out, {rootOf(x)}, nested || x.on.valid());
     if (const auto* view = std::get_if<Alias>(&op)) {
-      const int32_t part = nested || x.on.valid() ? -1 : partOf(*view);
+      const PartId part = nested || x.on.valid() ? PartId() : partOf(*view);
       define(view->out, Roots(roots_of_[view->in]), nested || x.on.valid());
       part_of_[view->out] = part;
     }
@@ -145,7 +145,7 @@ class ItemFinder {
       for (RootId root : roots_of_[access.slot]) {
         // Only a Free concerns the full buffer, whatever part of it the slot names.
         const bool freed = std::holds_alternative<Free>(op);
-        item.accesses.insert({root, access.write, freed ? -1 : part_of_[access.slot]});
+        item.accesses.insert({root, access.write, freed ? PartId() : part_of_[access.slot]});
         if (freed) out_.freed.insert(root);
       }
     }
@@ -156,7 +156,7 @@ class ItemFinder {
   const Program& program_;
   BufferAccesses out_;
   IdVector<SlotId, Roots> roots_of_;
-  IdVector<SlotId, int32_t> part_of_;
+  IdVector<SlotId, PartId> part_of_;
   IdVector<SlotId, int32_t> defined_;             // number of definitions so far
   std::map<const Instruction*, RootId> root_of_;  // for lookups; its order is not deterministic
 };
@@ -198,9 +198,9 @@ bool BufferAccesses::anyOpaque() const {
 BufferAccesses bufferAccessesOf(const Program& program) { return ItemFinder(program).run(); }
 
 bool BufferAccesses::mayOverlap(const ItemAccess& a, const ItemAccess& b) const {
-  if (a.part < 0 || b.part < 0) return true;
-  const BufferPart& x = parts[static_cast<size_t>(a.part)];
-  const BufferPart& y = parts[static_cast<size_t>(b.part)];
+  if (!a.part.valid() || !b.part.valid()) return true;
+  const BufferPart& x = parts[a.part];
+  const BufferPart& y = parts[b.part];
   if (x.slot != y.slot || x.definition != y.definition || x.axis != y.axis) return true;
   return !isAtMost(x.stop, y.start) && !isAtMost(y.stop, x.start);
 }
@@ -208,7 +208,7 @@ bool BufferAccesses::mayOverlap(const ItemAccess& a, const ItemAccess& b) const 
 bool BufferAccesses::conflict(const Item& a, const Item& b) const {
   for (const ItemAccess& x : a.accesses) {
     // The accesses of one root are adjacent in the set.
-    auto y = b.accesses.lower_bound({x.root, false, -1});
+    auto y = b.accesses.lower_bound({x.root, false});
     for (; y != b.accesses.end() && y->root == x.root; ++y) {
       if ((x.write || y->write) && mayOverlap(x, *y)) return true;
     }

@@ -14,11 +14,13 @@ namespace heddle::host {
 // Allocate instruction.
 using RootId = Id<struct RootTag>;  // index into BufferAccesses::allocate
 
+using PartId = Id<struct PartTag>;  // index into BufferAccesses::parts
+
 // An access of an item to a buffer or to a part of it.
 struct ItemAccess {
   RootId root;
   bool write;
-  int32_t part = -1;  // index into BufferAccesses::parts; -1: any part
+  PartId part = {};  // invalid: any part
   auto operator<=>(const ItemAccess&) const = default;
   // Returns the same access to the full buffer.
   ItemAccess whole() const { return {root, write}; }
@@ -51,7 +53,7 @@ struct BufferAccesses {
   std::set<RootId> returned;
   std::set<RootId> freed;                         // buffers that a Free of the program names
   IdVector<RootId, const Instruction*> allocate;  // nullptr: an input
-  std::vector<BufferPart> parts;
+  IdVector<PartId, BufferPart> parts;
 
   bool anyOpaque() const;
   // Returns false if two accesses of one root share no element at any sizes.
@@ -59,7 +61,7 @@ struct BufferAccesses {
   // Returns whether every access that may overlap `b` may also overlap `a`. Both are accesses to
   // the same root.
   static bool covers(const ItemAccess& a, const ItemAccess& b) {
-    return a.part < 0 || a.part == b.part;
+    return !a.part.valid() || a.part == b.part;
   }
   // Returns whether one of the items may write elements that the other one accesses.
   bool conflict(const Item& a, const Item& b) const;

@@ -49,7 +49,7 @@ class ChunkWriter {
     bool is_chain;
     int64_t blocks;                   // number of blocks of rows in the tensors between
     Size unit = Size(0);              // rows of one unit of the shares in one block
-    int64_t chunk = 0;                // index of the chunk
+    size_t chunk = 0;                 // index of the chunk
     std::map<SlotId, SlotId> made{};  // slot of the unsplit tensor -> slot of this chunk
   };
   // Work::made of each chunk.

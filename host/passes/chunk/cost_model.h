@@ -68,7 +68,7 @@ double chunkedSeconds(const ChunkedWork& work, const ChunkShares& shares);
 //     all arrive later.
 //   `gathers_too` says that the rows of the same chunks are gathered first. The reductions then use
 //     other copy channels than the gathers.
-comm::Carrier chunkCarrier(comm::CollectiveKind kind, int64_t chunk, int64_t chunks,
+comm::Carrier chunkCarrier(comm::CollectiveKind kind, size_t chunk, size_t chunks,
                            bool gathers_too = false);
 
 // Returns the shares with the fewest predicted seconds. `allowed` must contain {1} and be sorted by
