@@ -34,7 +34,7 @@ struct HarnessOptions {
 
 inline HostTensor inputOf(const Program& program, size_t position, const SizeBindings& sizes,
                           int ranks, uint64_t seed) {
-  const Slot& slot = program.slots[static_cast<size_t>(program.inputs[position])];
+  const Slot& slot = program.slots[program.inputs[position]];
   const TensorDesc desc = inputDesc(program, position, sizes, 0, ranks);
   return randomTensor(desc.dtype, desc.global, seed, slot.name);
 }
@@ -59,7 +59,7 @@ inline std::vector<Argument> argumentsOf(const Program& program, Device& device,
                                          const HarnessOptions& options) {
   std::vector<Argument> arguments;
   for (size_t i = 0; i < program.inputs.size(); ++i) {
-    const Slot& slot = program.slots[static_cast<size_t>(program.inputs[i])];
+    const Slot& slot = program.slots[program.inputs[i]];
     if (slot.is_scalar) {
       auto given = options.scalars.find(slot.name);
       arguments.emplace_back(given != options.scalars.end() ? given->second
@@ -113,7 +113,7 @@ inline RankOutputs runRank(const Program& program, comm::World& world, Device& d
       outputs.descs.push_back(tensor->desc);
       continue;
     }
-    const Slot& slot = program.slots[static_cast<size_t>(program.outputs[i])];
+    const Slot& slot = program.slots[program.outputs[i]];
     outputs.locals.emplace_back(slot.tensor.dtype, std::vector<int64_t>{});
     outputs.locals.back().set(0, std::get<Scalar>((*results)[i]));
     outputs.descs.push_back(denseDesc(slot.tensor.dtype, {}));

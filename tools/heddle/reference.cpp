@@ -32,7 +32,7 @@ class ReferenceFitter {
   }
 
  private:
-  const host::Slot& slot(host::SlotId id) const { return program_.slots[static_cast<size_t>(id)]; }
+  const host::Slot& slot(host::SlotId id) const { return program_.slots[id]; }
 
   void countsFit() const {
     const size_t inputs = reference_.fusion.inputs().size();

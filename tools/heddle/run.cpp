@@ -54,7 +54,7 @@ std::vector<host::Argument> placeInputs(const Rank& rank, const host::Program& p
                                         const Inputs& inputs, uint64_t seed) {
   std::vector<host::Argument> arguments;
   for (size_t i = 0; i < program.inputs.size(); ++i) {
-    const host::Slot& slot = program.slots[static_cast<size_t>(program.inputs[i])];
+    const host::Slot& slot = program.slots[program.inputs[i]];
     if (slot.is_scalar) {
       arguments.emplace_back(inputs.scalars[i]);
       continue;
@@ -117,7 +117,7 @@ std::vector<std::string> segmentTexts(const Source& source, const SizeBindings& 
 void collectOutputs(const Rank& rank, const host::Program& program, const host::Outputs& outputs,
                     Report& report) {
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const host::Slot& slot = program.slots[static_cast<size_t>(program.outputs[i])];
+    const host::Slot& slot = program.slots[program.outputs[i]];
     Gathered all;
     if (const auto* tensor = std::get_if<host::Tensor>(&outputs[i])) {
       all = gatherOutput(*rank.world, host::toHost(*rank.device, *tensor), tensor->desc,

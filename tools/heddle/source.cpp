@@ -121,7 +121,7 @@ std::vector<InputSpec> inputsOf(const Source& source) {
   }
   const auto& program = std::get<host::Program>(source);
   for (host::SlotId id : program.inputs) {
-    const host::Slot& slot = program.slots[static_cast<size_t>(id)];
+    const host::Slot& slot = program.slots[id];
     inputs.push_back({slot.name, slot.is_scalar, slot.tensor, slot.default_value});
   }
   return inputs;
