@@ -86,8 +86,7 @@ class Axes {
   // Returns whether the axis is an axis of the kernel. An axis of one element is not: it is
   // broadcast or has index 0 only.
   bool moves(ValueId value, size_t axis) const {
-    const IterDomain& domain = fusion_.tensor(value).domain[axis];
-    return domain.kind != IterKind::Broadcast && !domain.extent.isConstant(1);
+    return !isUnitAxis(fusion_.tensor(value), axis);
   }
 
   AxisNode id(ValueId value, size_t axis) const {

@@ -70,6 +70,7 @@ Access splitStrides(const AxisMap& map, const std::vector<int64_t>& strides) {
 }  // namespace
 
 std::vector<int64_t> ReferenceContext::sizesOf(ValueId id) const {
+  if (const auto found = partial_sizes.find(id); found != partial_sizes.end()) return found->second;
   std::vector<int64_t> result;
   for (const IterDomain& axis : fusion.tensor(id).domain) result.push_back(evaluate(axis.extent));
   return result;

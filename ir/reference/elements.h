@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <span>
 #include <vector>
 
@@ -89,6 +90,8 @@ struct ReferenceContext {
   const Fusion& fusion;
   const ReferenceInputs& inputs;
   const SizeBindings& sizes;
+  // Sizes that replace those of some values, because only a part of these values is evaluated.
+  std::map<ValueId, std::vector<int64_t>> partial_sizes = {};
 
   int64_t evaluate(const Size& size) const { return size.evaluate(lookupIn(sizes)); }
   std::vector<int64_t> sizesOf(ValueId id) const;
@@ -97,6 +100,11 @@ struct ReferenceContext {
 // Returns the value of an input. A scalar becomes a 0-d tensor; if it is missing, its default is
 // used. UserError if there is no value, or if its type or sizes differ from the declaration.
 HostTensor inputValue(const ReferenceContext& context, ValueId id);
+
+// Returns whether the expression reads no elements: a Constant or SizeOf.
+inline bool isLeaf(const Expression& expr) {
+  return expr.op->kind == OpKind::Constant || expr.op->kind == OpKind::SizeOf;
+}
 
 // Returns the value of a Constant or SizeOf expression as a 0-d tensor.
 HostTensor leafValue(const ReferenceContext& context, const Expression& expr);

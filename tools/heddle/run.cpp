@@ -353,10 +353,13 @@ int runCommand(const Options& options) {
   if (!options.check.empty()) {
     report.check_mode = options.check;
     report.reference = job.reference_file;
-    report.checks = job.reference ? checkOutputs(job.reference->fusion, job.reference->inputs,
-                                                 report.outputs, options.check)
-                                  : checkOutputs(std::get<Fusion>(job.source), job.inputs,
-                                                 report.outputs, options.check);
+    const Announce announce = [](const std::string& line) {
+      fmt::print(stderr, "heddle: {}\n", line);
+    };
+    const bool from_file = job.reference.has_value();
+    report.checks = checkOutputs(from_file ? job.reference->fusion : std::get<Fusion>(job.source),
+                                 from_file ? job.reference->inputs : job.inputs, report.outputs,
+                                 options.check, announce);
   }
   if (options.time_passes) std::fputs(job.pass_times.table().c_str(), stderr);
   std::fputs((options.json ? reportJson(report) : reportText(report)).c_str(), stdout);
