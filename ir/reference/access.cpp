@@ -92,6 +92,10 @@ HostTensor inputValue(const ReferenceContext& context, ValueId id) {
     return scalarTensor(value.tensor.dtype, *value.default_value);
   }
   auto found = context.inputs.tensors.find(id);
+  if (found == context.inputs.tensors.end() && context.inputs.random_seed) {
+    return randomTensor(value.tensor.dtype, context.sizesOf(id), *context.inputs.random_seed,
+                        value.name);
+  }
   HEDDLE_USER_CHECK(found != context.inputs.tensors.end(), "input %{} has no value", value.name);
   const HostTensor& tensor = found->second;
   const std::vector<int64_t> expected = context.sizesOf(id);

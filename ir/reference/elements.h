@@ -101,6 +101,9 @@ struct ReferenceContext {
 // used. UserError if there is no value, or if its type or sizes differ from the declaration.
 HostTensor inputValue(const ReferenceContext& context, ValueId id);
 
+// Returns the index of the last expression that reads each value. For outputs it is past the end.
+IdVector<ValueId, ExprId> lastUses(const Fusion& fusion);
+
 // Returns whether the expression reads no elements: a Constant or SizeOf.
 inline bool isLeaf(const Expression& expr) {
   return expr.op->kind == OpKind::Constant || expr.op->kind == OpKind::SizeOf;

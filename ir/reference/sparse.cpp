@@ -1,3 +1,5 @@
+#include "ir/reference/sparse.h"
+
 #include <algorithm>
 
 #include "ir/base/error.h"
@@ -5,8 +7,6 @@
 #include "ir/reference/elements.h"
 #include "ir/reference/indexed.h"
 #include "ir/reference/needs.h"
-#include "ir/reference/noise.h"
-#include "ir/reference/reference.h"
 
 namespace heddle {
 namespace {
@@ -61,9 +61,7 @@ class SparseEvaluator {
   void run() {
     const Fusion& fusion = context_.fusion;
     for (ValueId id : fusion.inputs()) {
-      if (!isNeeded(demand_.of(id))) continue;
-      const Selection all = Selection::all(context_.sizesOf(id));
-      values_[id] = elementsOf(inputValue(context_, id), all, *demand_.of(id));
+      if (isNeeded(demand_.of(id))) values_[id] = input(id, *demand_.of(id));
     }
     const IdVector<ValueId, ExprId> last = lastUses(fusion);
     for (ExprId id : fusion.exprs().ids()) {
@@ -84,6 +82,18 @@ class SparseEvaluator {
   }
 
  private:
+  HostTensor input(ValueId id, const Selection& wanted) const {
+    const Value& value = context_.fusion.value(id);
+    const ReferenceInputs& inputs = context_.inputs;
+    const std::vector<int64_t> sizes = context_.sizesOf(id);
+    if (!value.is_scalar && inputs.random_seed && !inputs.tensors.contains(id)) {
+      std::vector<std::vector<int64_t>> indices;
+      for (const IndexSet& axis : wanted.axes) indices.push_back(axis.indices());
+      return randomElements(value.tensor.dtype, sizes, indices, *inputs.random_seed, value.name);
+    }
+    return elementsOf(inputValue(context_, id), Selection::all(sizes), wanted);
+  }
+
   HostTensor compute(const Expression& expr, const Selection& wanted) const {
     const Needs needs = needsOf(context_, expr, wanted);
     const ValueId first = expr.inputs.empty() ? expr.outputs[0] : expr.inputs[0];

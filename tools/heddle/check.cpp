@@ -7,7 +7,7 @@
 #include <limits>
 #include <numeric>
 
-#include "ir/reference/reference.h"
+#include "ir/reference/sparse.h"
 
 namespace heddle::tools {
 namespace {
@@ -17,8 +17,6 @@ constexpr int64_t kSample = 4096;
 constexpr int64_t kLeastSample = 64;
 // Operations of the reference for one sample: a few seconds on a few cores.
 constexpr double kMostOperations = 8.6e9;
-// Bytes of the values that the reference computes at once. Larger outputs are compared in slices.
-constexpr double kMostBytes = 2e9;
 // Evaluations with rounding noise, and the factor by which a result may exceed their differences.
 constexpr uint64_t kNoisyRuns = 3;
 constexpr double kNoiseFactor = 8;
@@ -199,25 +197,26 @@ void compare(OutputCheck& check, const HostTensor& got, const Expected& expected
 class Checker {
  public:
   Checker(const Fusion& fusion, const Inputs& inputs, const std::vector<Gathered>& outputs,
-          const Announce& announce)
+          const CheckOptions& options)
       : fusion_(fusion),
         sizes_(inputs.sizes),
         outputs_(outputs),
-        announce_(announce),
+        options_(options),
         tolerances_(tolerancesOf(fusion)) {
     for (size_t i = 0; i < fusion.inputs().size(); ++i) {
       const ValueId id = fusion.inputs()[i];
       if (fusion.value(id).is_scalar) {
         inputs_.scalars[id] = inputs.scalars[i];
-      } else {
+      } else if (inputs.tensors[i].data) {
         inputs_.tensors[id] = inputs.tensors[i];
       }
     }
+    inputs_.random_seed = inputs.seed;
     for (size_t i = 0; i < outputs.size(); ++i) addChecks(i);
   }
 
-  std::vector<OutputCheck> run(const std::string& mode) {
-    for (const WantedElements& part : mode == "full" ? slices() : sample()) {
+  std::vector<OutputCheck> run() {
+    for (const WantedElements& part : options_.mode == "full" ? slices() : sample()) {
       announcePart(part);
       checkPart(part);
     }
@@ -263,14 +262,14 @@ class Checker {
     }
   }
 
-  // Returns all elements: at once if the values fit into kMostBytes, otherwise in slices of each
+  // Returns all elements: at once if the values fit into most_bytes, otherwise in slices of each
   // output along its longest axis.
   std::vector<WantedElements> slices() const {
     WantedElements all(outputs_.size());
     for (size_t i = 0; i < outputs_.size(); ++i) {
       if (fits_[i]) all[i] = Selection::all(outputs_[i].whole.sizes);
     }
-    if (referenceCostAt(fusion_, sizes_, all).bytes <= kMostBytes) return {all};
+    if (referenceCostAt(fusion_, sizes_, all).bytes <= options_.most_bytes) return {all};
     std::vector<WantedElements> slices;
     for (size_t i = 0; i < outputs_.size(); ++i) {
       if (fits_[i]) addSlices(i, *all[i], slices);
@@ -292,7 +291,8 @@ class Checker {
       }
       return wanted;
     };
-    while (length > 1 && referenceCostAt(fusion_, sizes_, slice(0)).bytes > kMostBytes) length /= 2;
+    while (length > 1 && referenceCostAt(fusion_, sizes_, slice(0)).bytes > options_.most_bytes)
+      length /= 2;
     for (int64_t begin = 0; begin == 0 || begin < sizes[axis]; begin += length) {
       slices.push_back(slice(begin));
       if (sizes.empty()) break;
@@ -300,11 +300,11 @@ class Checker {
   }
 
   void announcePart(const WantedElements& part) const {
-    if (!announce_) return;
+    if (!options_.announce) return;
     for (size_t i = 0; i < part.size(); ++i) {
       if (!part[i]) continue;
-      announce_(fmt::format("comparing {} of {} elements of %{} with the reference",
-                            part[i]->count(), outputs_[i].whole.numel(), nameOf(i)));
+      options_.announce(fmt::format("comparing {} of {} elements of %{} with the reference",
+                                    part[i]->count(), outputs_[i].whole.numel(), nameOf(i)));
     }
   }
 
@@ -358,7 +358,7 @@ class Checker {
   const Fusion& fusion_;
   const SizeBindings& sizes_;
   const std::vector<Gathered>& outputs_;
-  const Announce& announce_;
+  const CheckOptions& options_;
   const IdVector<ValueId, double> tolerances_;
   ReferenceInputs inputs_;
   std::vector<std::vector<OutputCheck>> checks_;  // per output
@@ -368,9 +368,9 @@ class Checker {
 }  // namespace
 
 std::vector<OutputCheck> checkOutputs(const Fusion& fusion, const Inputs& inputs,
-                                      const std::vector<Gathered>& outputs, const std::string& mode,
-                                      const Announce& announce) {
-  return Checker(fusion, inputs, outputs, announce).run(mode);
+                                      const std::vector<Gathered>& outputs,
+                                      const CheckOptions& options) {
+  return Checker(fusion, inputs, outputs, options).run();
 }
 
 }  // namespace heddle::tools

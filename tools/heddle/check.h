@@ -22,30 +22,33 @@ struct OutputCheck {
   bool passed() const { return wrong == 0 && first_wrong.empty(); }
 };
 
-// Receives a line of text before each comparison: what is compared.
-using Announce = std::function<void(const std::string&)>;
+struct CheckOptions {
+  std::string mode = "sample";  // or "full"
+  double most_bytes = 2e9;      // of the values that the reference computes at once
+  // Receives a line of text before each comparison: what is compared. May be empty.
+  std::function<void(const std::string&)> announce = {};
+};
 
 // Compares gathered (unsharded) outputs with the reference.
-// - Mode "full" compares every element. If the values of the reference need more than 2 GB, it
-//   evaluates each output in slices.
+// - Mode "full" compares every element. If the values of the reference need more than `most_bytes`,
+//   it evaluates each output in slices.
 // - Otherwise about 4096 elements of each output are compared, including the first and the last. If
 //   they need more than about 10^10 operations, fewer are compared, at least 64.
 // - A float is right if |got - expected| <= r * (|expected| + largest |expected|) with r = 1e-11
 //   for f64, 2e-5 for f32, 3e-3 for f16, 2e-2 for bf16, 0.125 for f8e4m3 and 0.25 for f8e5m2. r
 //   belongs to the loosest type of the output and of the values that it is computed from. `largest`
 //   is taken over the elements that are compared at once.
-// - If an element is not right by this rule, the reference is evaluated three more times with
-// random
-//   errors of rounding size (ir/reference/noise.h). The bound of each element grows by 8 times its
-//   largest change. Thus an output that is a small difference of large terms, such as a gradient
-//   that is zero except for rounding, is right if no better result can be expected.
+// - If an element is not right by this rule, the reference is evaluated three more times, with
+//   random errors of rounding size (ir/reference/noise.h). The bound of each element grows by 8
+//   times its largest change. Thus an output that is a small difference of large terms, such as a
+//   gradient that is zero except for rounding, is right if no better result can be expected.
 // - Integers and bools must be equal. NaN matches NaN, and inf matches inf of the same sign.
 //
 // If ranks hold copies of an output that differ in a bit, the gathered output contains the copy of
 // the lowest rank. Its check is followed by one check of each other copy, which also compares the
 // first element that differs. Thus the checks show which rank is wrong.
 std::vector<OutputCheck> checkOutputs(const Fusion& fusion, const Inputs& inputs,
-                                      const std::vector<Gathered>& outputs, const std::string& mode,
-                                      const Announce& announce = {});
+                                      const std::vector<Gathered>& outputs,
+                                      const CheckOptions& options);
 
 }  // namespace heddle::tools

@@ -19,8 +19,9 @@ struct Options {
   std::vector<std::string> input;  // T4=x.npy
   std::string output_dir;
   uint64_t seed = 0;
-  std::string check;      // "", "sample", "full"
-  std::string reference;  // the fusion to compare with; empty: the default
+  std::string check;          // "", "sample", "full"
+  double check_memory = 2e9;  // bytes of reference values that are computed at once
+  std::string reference;      // the fusion to compare with; empty: the default
   int repeat = 1;
   bool json = false;
   bool verify = true;

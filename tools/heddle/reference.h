@@ -18,6 +18,6 @@ struct Reference {
 // data are filled from the seed, with the same values that the ranks use for their parts. Throws a
 // UserError that names the first difference between the fusion and the program.
 Reference readReference(const std::string& path, const host::Program& program, Inputs& inputs,
-                        uint64_t seed, int ranks);
+                        int ranks);
 
 }  // namespace heddle::tools

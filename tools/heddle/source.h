@@ -42,9 +42,12 @@ Source withSizes(Source source, const SizeBindings& sizes);
 // The unsharded inputs of a run: .npy files where given, else values from the seed. Sizes that the
 // files determine are added to `sizes`. The result is the same on every rank.
 struct Inputs {
-  std::vector<HostTensor> tensors;  // per input; empty for scalars
-  std::vector<Scalar> scalars;      // per input; unused for tensors
+  // Per input. A scalar has no tensor. A tensor without data, and with sizes if they are known, has
+  // the values of randomTensor() with `seed` and the name of the input.
+  std::vector<HostTensor> tensors;
+  std::vector<Scalar> scalars;  // per input; unused for tensors
   SizeBindings sizes;
+  uint64_t seed = 0;
 };
 Inputs makeInputs(const Source& source, const Options& options);
 

@@ -10,6 +10,7 @@
 #include "ir/base/error.h"
 #include "ir/graph/verify.h"
 #include "ir/passes/pipeline.h"
+#include "ir/reference/sparse.h"
 #include "ir/segment/segment.h"
 #include "ir/text/fusion_text.h"
 #include "tools/random/rebuild.h"

@@ -6,7 +6,7 @@
 #include "ir/base/error.h"
 #include "ir/graph/builder.h"
 #include "ir/passes/pipeline.h"
-#include "ir/reference/reference.h"
+#include "ir/reference/sparse.h"
 #include "tests/ir/graph/matmul_cases.h"
 
 namespace heddle::matmul_test {

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "ir/base/error.h"
-#include "ir/reference/reference.h"
+#include "ir/reference/sparse.h"
 #include "ir/text/fusion_text.h"
 
 namespace heddle::reference_sparse_test {
