@@ -92,9 +92,9 @@ void run(int runs) {
   cudaStream_t stream = nullptr;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
 
-  RawKernel raw(
-      codegen::planKernel(program.kernels[0].segment, {desc, desc}, {desc}, codegen::Target::Cuda),
-      *device->compiler(), {tensors[0].data, tensors[1].data, tensors[2].data});
+  RawKernel raw(codegen::planKernel(program.kernels.front().segment, {desc, desc}, {desc},
+                                    codegen::Target::Cuda),
+                *device->compiler(), {tensors[0].data, tensors[1].data, tensors[2].data});
   const double raw_ns = bench::medianIssueNs(stream, runs, kLaunches, [&] {
     for (int i = 0; i < kLaunches; ++i) raw.launch(stream);
   });

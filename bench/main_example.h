@@ -26,7 +26,7 @@ struct MainExample {
     const host::Program program = host::compile(parseFusion(text, path), 1);
     const SizeBindings sizes(program.size_defaults.begin(), program.size_defaults.end());
     for (size_t i = 0; i < program.inputs.size(); ++i) {
-      const host::Slot& slot = program.slots[static_cast<size_t>(program.inputs[i])];
+      const host::Slot& slot = program.slots[program.inputs[i]];
       if (slot.is_scalar) {
         arguments.emplace_back(slot.default_value.value());
         continue;

@@ -325,25 +325,25 @@ void Executable::Impl::bindRun(const Plan& plan, RunState& state,
                                const RunOptions& run_options) const {
   for (const Plan::BufferInput& input : plan.buffer_inputs) {
     const Tensor& tensor = std::get<Tensor>(inputs[static_cast<size_t>(input.input)]);
-    const auto index = static_cast<size_t>(input.pointer);
-    HEDDLE_USER_CHECK(tensor.data != nullptr || plan.buffers[index].bytes == 0,
-                      "input {} (%{}) has no data", input.input, plan.buffers[index].name);
-    state.pointers[index] = static_cast<std::byte*>(tensor.data);
+    const Buffer& buffer = plan.buffers[bufferOf(input.pointer)];
+    HEDDLE_USER_CHECK(tensor.data != nullptr || buffer.bytes == 0, "input {} (%{}) has no data",
+                      input.input, buffer.name);
+    state.pointers[input.pointer] = static_cast<std::byte*>(tensor.data);
   }
   for (const Plan::ValueInput& input : plan.value_inputs) {
     const Tensor& tensor = std::get<Tensor>(inputs[static_cast<size_t>(input.input)]);
     HEDDLE_USER_CHECK(tensor.data != nullptr, "input {} has no data", input.input);
-    state.registers[static_cast<size_t>(input.out)] = loadElement(tensor.data, input.dtype, 0);
+    state.registers[input.out] = loadElement(tensor.data, input.dtype, 0);
   }
   for (const Plan::ScalarInput& input : plan.scalar_inputs) {
     const auto position = static_cast<size_t>(input.input);
     const Scalar& value =
         position < inputs.size() ? std::get<Scalar>(inputs[position]) : input.default_value;
-    state.registers[static_cast<size_t>(input.out)] = roundTo(input.dtype, value);
+    state.registers[input.out] = roundTo(input.dtype, value);
   }
   for (const Plan::Preallocated& output : plan.preallocated) {
     const Tensor& tensor = run_options.preallocated[static_cast<size_t>(output.output)];
-    state.pointers[static_cast<size_t>(output.pointer)] = static_cast<std::byte*>(tensor.data);
+    state.pointers[output.pointer] = static_cast<std::byte*>(tensor.data);
   }
   checkOverlap(plan, state);
 }
@@ -352,23 +352,23 @@ void Executable::Impl::bindRun(const Plan& plan, RunState& state,
 // an output before it has read an input in the same memory.
 void Executable::Impl::checkOverlap(const Plan& plan, const RunState& state) const {
   for (const Plan::Preallocated& output : plan.preallocated) {
-    const bool in_place = static_cast<size_t>(output.pointer) < plan.buffers.size();
-    if (!in_place) continue;  // the output is copied at the end, after all inputs were read
-    const auto index = static_cast<size_t>(output.pointer);
-    const std::byte* begin = state.pointers[index];
+    const BufferId id = bufferOf(output.pointer);
+    if (!plan.buffers.has(id)) continue;  // copied at the end, after the inputs were read
+    const std::byte* begin = state.pointers[output.pointer];
+    const std::byte* end = begin + plan.buffers[id].bytes;
     for (const Plan::Preallocated& earlier : plan.preallocated) {
       if (&earlier == &output) break;
-      const auto other = static_cast<size_t>(earlier.pointer);
-      if (other >= plan.buffers.size()) continue;
-      HEDDLE_USER_CHECK(begin + plan.buffers[index].bytes <= state.pointers[other] ||
-                            state.pointers[other] + plan.buffers[other].bytes <= begin,
+      if (!plan.buffers.has(bufferOf(earlier.pointer))) continue;
+      const Buffer& buffer = plan.buffers[bufferOf(earlier.pointer)];
+      const std::byte* other = state.pointers[earlier.pointer];
+      HEDDLE_USER_CHECK(end <= other || other + buffer.bytes <= begin,
                         "preallocated output {} overlaps the memory of preallocated output {}",
                         output.output, earlier.output);
     }
     for (const Plan::BufferInput& input : plan.buffer_inputs) {
-      const Buffer& buffer = plan.buffers[static_cast<size_t>(input.pointer)];
-      const std::byte* other = state.pointers[static_cast<size_t>(input.pointer)];
-      HEDDLE_USER_CHECK(begin + plan.buffers[index].bytes <= other || other + buffer.bytes <= begin,
+      const Buffer& buffer = plan.buffers[bufferOf(input.pointer)];
+      const std::byte* other = state.pointers[input.pointer];
+      HEDDLE_USER_CHECK(end <= other || other + buffer.bytes <= begin,
                         "preallocated output {} overlaps the memory of input {} (%{})",
                         output.output, input.input, buffer.name);
     }

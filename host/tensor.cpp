@@ -15,7 +15,7 @@ namespace {
 // describe() uses the allocation order.
 TensorDesc describeInput(const Program& program, size_t position, const SizeBindings& sizes,
                          int64_t rank, int64_t ranks) {
-  const Slot& slot = program.slots.at(static_cast<size_t>(program.inputs[position]));
+  const Slot& slot = program.slots.at(program.inputs[position]);
   if (slot.is_scalar) return {};
   TensorDesc desc = describe(slot, program.meshes, sizes, rank, ranks);
   if (slot.tensor.layout.observed) {

@@ -52,7 +52,7 @@ class CppEmitter {
   // Pointers to lane 0 of the current item for every tensor in `tensors`.
   void writePointers(const std::vector<int>& tensors, const char* prefix, bool reduced) {
     for (int t : tensors) {
-      const Access& access = nest_.accesses[static_cast<size_t>(t)];
+      const Access& access = nest_.access(t);
       IndexExpr offset = access.kept_offset;
       if (reduced) offset = offset + access.reduced_offset;
       out_.line(fmt::format("{}{}* const {}{} = {} + ({});", access.output ? "" : "const ",
@@ -61,7 +61,7 @@ class CppEmitter {
   }
 
   std::string element(const char* prefix, int t, const std::string& lane) const {
-    const Access& access = nest_.accesses[static_cast<size_t>(t)];
+    const Access& access = nest_.access(t);
     switch (access.lane) {
       case LaneStride::Zero:
         return fmt::format("{}{}[0]", prefix, t);
@@ -81,7 +81,7 @@ class CppEmitter {
     const Body& body = computation().loop;
     writeNodes(out_, body, nest_, leaves, "v");
     for (const Store& store : body.stores) {
-      DType dtype = nest_.accesses[static_cast<size_t>(store.tensor)].dtype;
+      DType dtype = nest_.access(store.tensor).dtype;
       out_.line(fmt::format("{} = {};", element("p", store.tensor, "i"),
                             storedText(body, store.node, dtype, "v")));
     }
@@ -207,7 +207,7 @@ class CppEmitter {
     const Body& body = computation().finish;
     writeNodes(out_, body, nest_, leaves, "w");
     for (const Store& store : body.stores) {
-      DType dtype = nest_.accesses[static_cast<size_t>(store.tensor)].dtype;
+      DType dtype = nest_.access(store.tensor).dtype;
       out_.line(fmt::format("{} = {};", element("f", store.tensor, slot),
                             storedText(body, store.node, dtype, "w")));
     }

@@ -32,7 +32,7 @@ class CudaEmitter {
 
  private:
   const Computation& computation() const { return nest_.computation; }
-  const Access& access(int t) const { return nest_.accesses[static_cast<size_t>(t)]; }
+  const Access& access(int t) const { return nest_.access(t); }
 
   bool vectorized(int t) const {
     return s_.lanes > 1 && access(t).lane == LaneStride::One && access(t).aligned_items;

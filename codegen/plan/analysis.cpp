@@ -42,10 +42,9 @@ class AxisClasses {
   std::vector<int> parent_;
 };
 
-// An axis of one element is no axis of the kernel: it stretches or holds the only element.
+// Returns whether the axis is no axis of the kernel: it is broadcast, or its only index is 0.
 bool stretches(const Fusion& segment, ValueId value, size_t axis) {
-  const IterDomain& domain = segment.tensor(value).domain[axis];
-  return domain.kind == IterKind::Broadcast || domain.extent.isConstant(1);
+  return isUnitAxis(segment.tensor(value), axis);
 }
 
 // Calls visit(position in the op's space, value, logical axis) for every axis that moves.

@@ -123,6 +123,7 @@ struct LoopNest {
   IndexExpr reduced_count;                  // number of elements of one average
   std::vector<int> partials;  // indices of the accesses that store the accumulators; may be empty
   bool wide_index = false;  // indices are i64: always in C++; in CUDA if one may not fit in 32 bits
+  const Access& access(int tensor) const { return accesses[static_cast<size_t>(tensor)]; }
 };
 
 struct NestRequest {

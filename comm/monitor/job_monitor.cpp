@@ -85,7 +85,7 @@ JobMonitor::~JobMonitor() {
 void JobMonitor::awaitOthers() const {
   const auto until = std::chrono::steady_clock::now() + kLongestLeave;
   for (int rank = 0; rank < size(); ++rank) {
-    const StateWithReason& state = statuses_[static_cast<size_t>(rank)].state;
+    const StateWithReason& state = statuses_[rank].state;
     while (rank != rank_ && state.get() <= RankState::Writing &&
            std::chrono::steady_clock::now() < until) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -105,7 +105,7 @@ void JobMonitor::compareRuns() const {
   const std::vector<RunDifference> found = findRunDifferences(readAll(statuses()));
   if (found.empty()) return;
   const auto& [blamed, other, reason] = found.front();
-  statuses_[static_cast<size_t>(blamed)].state.leave(RankState::Lost, reason);
+  statuses_[blamed].state.leave(RankState::Lost, reason);
   watcher_->wake();
   userError("{}", describeLost(blamed, reason));
 }
@@ -118,7 +118,7 @@ void JobMonitor::compareLastRuns() {
   const std::vector<RunDifference> found = findRunDifferences(readAll(statuses()));
   if (found.empty()) return;
   const auto& [blamed, other, reason] = found.front();
-  StateWithReason& state = statuses_[static_cast<size_t>(blamed)].state;
+  StateWithReason& state = statuses_[blamed].state;
   // If the blamed rank has already left, its state cannot become Lost. This rank then becomes
   // Failed, so that the job fails anyway.
   if (!state.leave(RankState::Lost, reason) && !isLost(state.get())) {
@@ -159,7 +159,7 @@ void JobMonitor::fail(const std::string& reason) noexcept {
 bool JobMonitor::othersHaveReported() const {
   const std::vector<int> here = places_.onHostOf(rank_);
   for (int rank = 0; rank < size(); ++rank) {
-    const RankStatus& status = statuses_[static_cast<size_t>(rank)];
+    const RankStatus& status = statuses_[rank];
     const RankState state = status.state.get();
     const bool lost = state == RankState::Gone || state == RankState::Lost;
     if (rank == rank_ || lost || status.reported.load()) continue;
@@ -177,7 +177,7 @@ JobFailure JobMonitor::failure() const {
 
 int JobMonitor::firstLost() const {
   for (int rank = 0; rank < size(); ++rank) {
-    if (isLost(statuses_[static_cast<size_t>(rank)].state.get())) return rank;
+    if (isLost(statuses_[rank].state.get())) return rank;
   }
   return -1;
 }

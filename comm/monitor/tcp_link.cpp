@@ -237,7 +237,7 @@ void TcpLink::receive(Connection& connection) {
   }
   if (connection.readable || connection.closed_well) return;
   const JobPlaces::Place& place = places_.ranks[static_cast<size_t>(connection.leader)];
-  statuses_[static_cast<size_t>(connection.leader)].state.leave(
+  statuses_[connection.leader].state.leave(
       RankState::Gone, fmt::format("its process (pid {} on {}) has closed its connection without "
                                    "leaving",
                                    place.pid, place.host));
@@ -263,7 +263,7 @@ void TcpLink::apply(Connection& connection, const std::string& message) {
     if (entry.rank == connection.leader && entry.heartbeat == kUnwatched) {
       connection.closed_well = true;
     }
-    mirror(statuses_[static_cast<size_t>(entry.rank)], entry);
+    mirror(statuses_[entry.rank], entry);
   }
 }
 
@@ -277,7 +277,7 @@ void TcpLink::send(Connection& connection, bool last) {
     std::string message;
     for (int rank = 0; rank < static_cast<int>(places_.ranks.size()); ++rank) {
       if (std::binary_search(host.begin(), host.end(), rank) == (rank_ == 0)) continue;
-      RankSnapshot entry = read(statuses_[static_cast<size_t>(rank)], rank);
+      RankSnapshot entry = read(statuses_[rank], rank);
       if (entry.state == RankState::Writing) continue;
       if (last) entry.heartbeat = kUnwatched;
       append(message, static_cast<const RankFacts&>(entry));

@@ -18,7 +18,7 @@ class Lowering {
       : segmented_(segmented),
         fusion_(segmented.fusion),
         job_size_(job_size),
-        slots_(fusion_.values().size(), -1) {}
+        slots_(fusion_.values().size()) {}
 
   Program run() {
     program_.name = fusion_.name;
@@ -41,10 +41,10 @@ class Lowering {
   // Returns the slot of a value, and creates the slot at the first call.
   SlotId slotOf(ValueId id) {
     SlotId& slot = slots_[id];
-    if (slot >= 0) return slot;
+    if (slot.valid()) return slot;
     const Value& value = fusion_.value(id);
-    slot = static_cast<SlotId>(program_.slots.size());
-    program_.slots.push_back({value.name, value.is_scalar, value.tensor, {}, value.default_value});
+    slot = program_.slots.push_back(
+        {value.name, value.is_scalar, value.tensor, {}, value.default_value});
     return slot;
   }
 
@@ -129,7 +129,7 @@ class Lowering {
   void lowerKernel(const Group& group) {
     if (group.outputs.empty()) return;  // dead code; it exists only if removeDead was skipped
     Fusion segment = extract(segmented_, group);
-    LaunchKernel launch{static_cast<KernelId>(program_.kernels.size()), {}, {}, 0};
+    LaunchKernel launch{program_.kernels.endId(), {}, {}};
     auto slotsOf = [&](const std::vector<ValueId>& ids) {
       std::vector<SlotId> slots;
       for (ValueId id : ids) slots.push_back(slotOf(fusion_.find(segment.value(id).name).value()));
@@ -139,7 +139,7 @@ class Lowering {
     launch.outputs = slotsOf(segment.outputs());
     const int line = fusion_.expr(group.exprs.front()).line;
     const MeshId ranks = on(group.outputs.front());
-    for (SlotId out : launch.outputs) emit(Allocate{out, 0}, line, ranks);
+    for (SlotId out : launch.outputs) emit(Allocate{out}, line, ranks);
     segment.name = fmt::format("k{}", launch.kernel);
     program_.kernels.push_back({segment.name, std::move(segment)});
     emit(std::move(launch), line, ranks);
@@ -153,15 +153,16 @@ class Lowering {
   }
 
   void lowerLibrary(const Expression& expr) {
-    CallLibrary call{std::string(expr.op->name), {}, {slotOf(expr.outputs[0])}, 0, expr.attrs};
+    CallLibrary call{
+        std::string(expr.op->name), {}, {slotOf(expr.outputs[0])}, kCallerStream, expr.attrs};
     for (ValueId input : expr.inputs) call.inputs.push_back(slotOf(input));
     const MeshId ranks = on(expr.outputs[0]);
-    emit(Allocate{call.outputs[0], 0}, expr.line, ranks);
+    emit(Allocate{call.outputs[0]}, expr.line, ranks);
     emit(std::move(call), expr.line, ranks);
   }
 
   void lowerAttention(const Attention& attention) {
-    CallLibrary call{attention.backward ? "attention_backward" : "attention", {}, {}, 0, {}};
+    CallLibrary call{attention.backward ? "attention_backward" : "attention", {}, {}};
     for (ValueId id : attention.operands()) call.inputs.push_back(slotOf(id));
     for (ValueId id : attention.results) call.outputs.push_back(slotOf(id));
     if (attention.causal) call.attrs.emplace_back("causal", true);
@@ -169,7 +170,7 @@ class Lowering {
     if (attention.gqa) call.attrs.emplace_back("gqa", true);
     const int line = fusion_.expr(attention.exprs.back()).line;
     const MeshId ranks = on(attention.results[0]);
-    for (SlotId out : call.outputs) emit(Allocate{out, 0}, line, ranks);
+    for (SlotId out : call.outputs) emit(Allocate{out}, line, ranks);
     emit(std::move(call), line, ranks);
   }
 
@@ -241,17 +242,17 @@ class Lowering {
     const SlotId out = slotOf(expr.outputs[0]);
     const MeshId mesh = findMesh(program_.meshes, step.mesh);
     HEDDLE_CHECK(mesh.valid(), "set at line {} communicates on an unknown mesh", expr.line);
-    const auto token = static_cast<TokenId>(program_.tokens.size());
-    program_.tokens.push_back(fmt::format("t{}", token));
-    Communicate post{collectiveOf(step, expr), out, in, {mesh, step.team}, step.reduce, 0, token};
+    const TokenId token = program_.tokens.push_back(fmt::format("t{}", program_.tokens.endId()));
+    Communicate post{
+        collectiveOf(step, expr), out, in, {mesh, step.team}, step.reduce, kCallerStream, token};
     if (step.root >= 0) post.root = Size(step.root);
     if (step.kind == ReshardStep::Kind::AllToAll) {
       const AxisOrder order = memoryOrder(fusion_, expr.inputs[0]).value();
       appendExchange(program_, {post, step, order, onMesh(mesh), expr.line});
     } else {
-      emit(Allocate{out, 0}, expr.line, on(expr.outputs[0]));
+      emit(Allocate{out}, expr.line, on(expr.outputs[0]));
       emit(std::move(post), expr.line, onMesh(mesh));
-      emit(Wait{token, 0}, expr.line, onMesh(mesh));
+      emit(Wait{token}, expr.line, onMesh(mesh));
     }
     collectives_.push_back({step, in, out});
   }
@@ -263,7 +264,7 @@ class Lowering {
   };
 
   std::vector<Size>& allocOf(SlotId id) {
-    Slot& slot = program_.slots[static_cast<size_t>(id)];
+    Slot& slot = program_.slots[id];
     if (slot.alloc.empty()) slot.alloc = blockAllocation(slot.tensor, program_.meshes);
     return slot.alloc;
   }
@@ -274,7 +275,7 @@ class Lowering {
   void padAllBlocks(const Collective& c, SlotId all, SlotId block) {
     const auto axis = static_cast<size_t>(c.step.axis);
     const Size blocks = allocOf(block)[axis] * Size(blocksOf(c.step));
-    const bool is_first = program_.slots[static_cast<size_t>(all)].alloc.empty();
+    const bool is_first = program_.slots[all].alloc.empty();
     Size& alloc = allocOf(all)[axis];
     // Together, the blocks are at least as large as the axis. A larger allocation is needed only if
     // a second collective uses the same slot.
@@ -305,7 +306,7 @@ class Lowering {
         case ReshardStep::Kind::AllReduce:
         case ReshardStep::Kind::Transfer:
         case ReshardStep::Kind::Broadcast:
-          program_.slots[static_cast<size_t>(c.out)].alloc = std::vector<Size>(allocOf(c.in));
+          program_.slots[c.out].alloc = std::vector<Size>(allocOf(c.in));
           break;
         default:
           break;
@@ -319,15 +320,15 @@ class Lowering {
     const auto splits = fusion_.annotation<StreamSplits>(kStreamSplits);
     if (!splits) return;
     for (const StreamRequest& request : *splits) {
-      const SlotId slot = request.value == kNoValue ? -1 : slots_[request.value];
+      const SlotId slot = request.value == kNoValue ? kNoSlot : slots_[request.value];
       const DeviceMesh& mesh = program_.meshes.at(request.mesh);
       HEDDLE_USER_CHECK(
-          slot >= 0 || mesh.size() == 1,
+          slot.valid() || mesh.size() == 1,
           "%{}: stream({}: {}): it is computed inside a kernel or a matrix product and "
           "has no memory of its own",
           request.name, request.split.axis, request.split.chunks);
-      if (slot < 0) continue;
-      std::optional<Sharding>& sharding = program_.slots[static_cast<size_t>(slot)].tensor.sharding;
+      if (!slot.valid()) continue;
+      std::optional<Sharding>& sharding = program_.slots[slot].tensor.sharding;
       if (sharding) sharding->stream = request.split;
     }
   }

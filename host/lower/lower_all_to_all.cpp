@@ -28,18 +28,18 @@ class ExchangeWriter {
     const SlotId padded = addSlot("_padded", paddedSizes(), {});
     Communicate post = x_.post;
     post.out = parts;
-    emit(Allocate{parts, 0});
+    emit(Allocate{parts});
     emit(post);
-    emit(Wait{post.token, 0});
-    emit(Allocate{tiles, 0});
-    emit(LaunchKernel{addKernel(parts, tiles), {parts}, {tiles}, 0});
+    emit(Wait{post.token});
+    emit(Allocate{tiles});
+    emit(LaunchKernel{addKernel(parts, tiles), {parts}, {tiles}});
     emit(Alias{apart, tiles, Alias::Permute{apartAxes()}});
     emit(Alias{padded, apart, Alias::Reshape{}});
     emit(Alias{x_.post.out, padded, Alias::Unpad{}});
   }
 
  private:
-  const Slot& slot(SlotId id) const { return program_.slots[static_cast<size_t>(id)]; }
+  const Slot& slot(SlotId id) const { return program_.slots[id]; }
   void emit(Op op) { program_.body.push_back({std::move(op), x_.on, x_.line}); }
 
   Size ranks() const { return Size(devicesOf(x_.step.mesh, x_.step.team)); }
@@ -106,22 +106,19 @@ class ExchangeWriter {
     const std::string wanted = out_.name + suffix;
     std::string name = wanted;
     for (int i = 2; program_.findSlot(name); ++i) name = fmt::format("{}_{}", wanted, i);
-    program_.slots.push_back({name, false, typeOf(sizes, order), {}, std::nullopt});
-    return static_cast<SlotId>(program_.slots.size()) - 1;
+    return program_.slots.push_back({name, false, typeOf(sizes, order), {}, std::nullopt});
   }
 
   // Adds the kernel that copies the parts to the tiles.
   KernelId addKernel(SlotId parts, SlotId tiles) {
-    const auto id = static_cast<KernelId>(program_.kernels.size());
-    const std::string name = fmt::format("k{}", id);
+    const std::string name = fmt::format("k{}", program_.kernels.endId());
     FusionBuilder b(name);
     const ValueId in = b.input(slot(parts).name, typeOf(partSizes(), {}));
     b.name(slot(tiles).name);
     const ValueId out = b.set(in);
     b.mutableFusion().layout(out).allocation_order = tileOrder();
     b.output(out);
-    program_.kernels.push_back({name, std::move(b).build()});
-    return id;
+    return program_.kernels.push_back({name, std::move(b).build()});
   }
 
   Program& program_;

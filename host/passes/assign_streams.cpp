@@ -21,7 +21,7 @@ Program assignStreams(Program program) {
       found = teams.end() - 1;
     }
     const auto index = std::min<size_t>(found - teams.begin(), kMaxTeams - 1);
-    post->stream = static_cast<StreamId>(1 + index);
+    post->stream = StreamId(1 + index);
   }
   return program;
 }

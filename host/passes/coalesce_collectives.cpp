@@ -62,6 +62,7 @@ class Coalescer {
   // joined.
   void findPosts() {
     for (size_t i = 0; i < program_.body.size(); ++i) {
+      // No other instruction waits for a token.
       if (const auto* x = std::get_if<Wait>(&at(i).op)) waits_[x->token].push_back(i);
       const auto* x = std::get_if<Communicate>(&at(i).op);
       if (x == nullptr) continue;
@@ -97,9 +98,7 @@ class Coalescer {
     return Member{i, waits.front(), bytes};
   }
 
-  double bytesOf(SlotId id) const {
-    return sizes_.bytes(program_, program_.slots[static_cast<size_t>(id)]);
-  }
+  double bytesOf(SlotId id) const { return sizes_.bytes(program_, program_.slots[id]); }
 
   // Returns whether the posts of the group cannot move down past instruction `i`. The waits of the
   // group do not block it, because they are removed.

@@ -24,6 +24,7 @@ Program freeAtTop(Program program) {
     for (const ItemAccess& access : items.items[i].accesses) {
       last_use[access.root] = i;
       if (items.items[i].opaque) opaque.insert(access.root);
+      // Only Allocate creates a buffer.
       if (std::holds_alternative<Allocate>(program.body[i].op)) root_at[access.root] = i;
     }
   }
@@ -39,7 +40,7 @@ Program freeAtTop(Program program) {
     std::erase_if(waiting, [&](RootId root) {
       if (!all && !order.isKnown(root)) return false;
       const Instruction& made = program.body[root_at[root]];
-      body.push_back({Free{std::get<Allocate>(made.op).out, 0}, made.on});
+      body.push_back({Free{std::get<Allocate>(made.op).out}, made.on});
       return true;
     });
   };
@@ -85,7 +86,8 @@ class BodyFrees {
       forEachSlot(x.op, [&](SlotId id, FieldRole) { ++uses_[id]; });
       if (const auto* freed = std::get_if<Free>(&x.op)) taken_.insert(freed->slot);
       if (const auto* alias = std::get_if<Alias>(&x.op)) aliased_.insert(alias->in);
-      if (kindOf(x.op) == InstructionKind::Post || streamOf(x.op).value_or(0) > 0) {
+      if (kindOf(x.op) == InstructionKind::Post ||
+          streamOf(x.op).value_or(kCallerStream) != kCallerStream) {
         const std::set<SlotId> slots = slotsOf(x);
         taken_.insert(slots.begin(), slots.end());
       }
@@ -127,7 +129,7 @@ class BodyFrees {
       if (here[slot] != uses_[slot] || taken_.count(slot) > 0) continue;
       const bool aliased = aliased_.count(slot) > 0;  // true: the Free is at the end of the list
       if (aliased && !aliasesStay(slot, here)) continue;
-      after[aliased ? body.size() - 1 : last[slot]].push_back({Free{slot, 0}, allocate.on});
+      after[aliased ? body.size() - 1 : last[slot]].push_back({Free{slot}, allocate.on});
     }
     if (after.empty()) return;
     std::vector<Instruction> out;

@@ -23,10 +23,11 @@ class SyncInserter {
   Program run() {
     if (items_.anyOpaque()) return std::move(program_);
     for (size_t i = 0; i < items_.items.size(); ++i) {
-      if (items_.items[i].stream >= 0) require(order_.missing(i), items_.items[i].stream, i);
+      const StreamId stream = items_.items[i].stream;
+      if (stream.valid()) require(order_.missing(i), stream, i);
       order_.step(i);
     }
-    require(order_.missingAtEnd(), 0, items_.items.size());
+    require(order_.missingAtEnd(), kCallerStream, items_.items.size());
     std::vector<Instruction> body;
     append(body, begin_);
     for (size_t i = 0; i < program_.body.size(); ++i) {
@@ -79,8 +80,7 @@ class SyncInserter {
   void wait(const StreamOrder::Done& done, StreamId stream, size_t at) {
     if (done.post >= 0) {
       const TokenId token = order_.tokenOf(done.post);
-      // A later post uses the same token, without a Wait in between. verify() reports this error.
-      if (token < 0) return;
+      if (!token.valid()) return;  // the token was posted again before a wait: verify() reports it
       before_[at].push_back({Wait{token, stream}});
     } else {
       before_[at].push_back({WaitEvent{eventAfter(done), stream}});
@@ -89,8 +89,7 @@ class SyncInserter {
   }
 
   EventId eventAfter(const StreamOrder::Done& done) {
-    const auto [found, is_new] =
-        event_after_.emplace(done.item, static_cast<EventId>(program_.events.size()));
+    const auto [found, is_new] = event_after_.emplace(done.item, program_.events.endId());
     if (is_new) {
       program_.events.push_back(freshName());
       const Instruction record{RecordEvent{found->second, done.stream}};

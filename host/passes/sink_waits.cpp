@@ -7,6 +7,7 @@
 namespace heddle::host {
 namespace {
 
+// Returns whether the instruction posts the token or waits for it. Only a Wait waits for a token.
 bool concernsToken(const Op& op, TokenId token) {
   if (const auto* wait = std::get_if<Wait>(&op)) return wait->token == token;
   return postedToken(op) == token;
@@ -23,7 +24,7 @@ Program sinkWaits(Program program) {
   std::vector<bool> moved(count, false);
   for (size_t i = 0; i < count; ++i) {
     const Instruction& x = program.body[i];
-    if (items.items[i].posts >= 0) post_of[items.items[i].posts] = i;
+    if (items.items[i].posts.valid()) post_of[items.items[i].posts] = i;
     const auto* wait = std::get_if<Wait>(&x.op);
     if (wait == nullptr || post_of.count(wait->token) == 0) continue;
     const Item& post = items.items[post_of[wait->token]];
@@ -37,8 +38,8 @@ Program sinkWaits(Program program) {
     // stream 0, because the other ranks may not use the stream of this instruction.
     const bool everywhere =
         to < count && (!program.body[to].on.valid() || program.body[to].on == x.on);
-    const bool has_stream = everywhere && items.items[to].stream >= 0;
-    std::get<Wait>(copy.op).stream = has_stream ? items.items[to].stream : 0;
+    const bool has_stream = everywhere && items.items[to].stream.valid();
+    std::get<Wait>(copy.op).stream = has_stream ? items.items[to].stream : kCallerStream;
     before[to].push_back(std::move(copy));
     moved[i] = true;
   }

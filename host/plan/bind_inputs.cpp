@@ -66,7 +66,7 @@ void checkExtents(const Slot& slot, const std::vector<int64_t>& global, const Si
 void solveSymbols(const Program& program, UnrollRequest& request) {
   std::vector<std::pair<Size, int64_t>> extents;
   for (size_t i = 0; i < request.inputs.size(); ++i) {
-    const Slot& slot = program.slots.at(static_cast<size_t>(program.inputs[i]));
+    const Slot& slot = program.slots.at(program.inputs[i]);
     for (size_t axis = 0; axis < request.inputs[i].global.size(); ++axis) {
       extents.emplace_back(slot.tensor.domain[axis].extent, request.inputs[i].global[axis]);
     }
@@ -87,7 +87,7 @@ bool isSplit(const Slot& slot) {
 void checkCount(const Program& program, size_t given) {
   bool fits = given <= program.inputs.size();
   for (size_t i = given; i < program.inputs.size(); ++i) {
-    fits = fits && program.slots.at(static_cast<size_t>(program.inputs[i])).default_value;
+    fits = fits && program.slots.at(program.inputs[i]).default_value;
   }
   HEDDLE_USER_CHECK(fits, "program {} takes {} inputs, got {}", program.name, program.inputs.size(),
                     given);
@@ -207,9 +207,7 @@ UnrollRequest bindInputs(const Program& program, const std::vector<Argument>& in
   request.ranks = ranks;
   request.inputs.resize(program.inputs.size());
   Sources sources;
-  const auto slotOf = [&](size_t i) -> const Slot& {
-    return program.slots.at(static_cast<size_t>(program.inputs[i]));
-  };
+  const auto slotOf = [&](size_t i) -> const Slot& { return program.slots.at(program.inputs[i]); };
   for (size_t i = 0; i < inputs.size(); ++i) {
     checkKind(slotOf(i), i, inputs[i]);
     if (slotOf(i).is_scalar) continue;

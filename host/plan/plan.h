@@ -27,12 +27,26 @@ class PreparedAttention;  // host/device/attention.h
 
 // Index in RunState::pointers. That list contains, in this order, the buffers of the unrolled
 // program, one workspace per stream, and one entry per output for a preallocated tensor.
-using PointerIndex = int32_t;
+using PointerIndex = Id<struct PointerTag>;
+// The pointers to the buffers are in the order of BufferId.
+constexpr PointerIndex pointerTo(BufferId buffer) { return PointerIndex(buffer.number()); }
+constexpr BufferId bufferOf(PointerIndex pointer) { return BufferId(pointer.number()); }
 
-// An address: an offset from a pointer of the run.
+// Indices into the lists of Plan of the same name.
+using StageId = Id<struct StageTag>;
+using ReferenceId = Id<struct ReferenceTag>;
+using MatmulId = Id<struct MatmulTag>;
+using LibraryId = Id<struct LibraryTag>;
+using AttentionId = Id<struct AttentionTag>;
+using CountsId = Id<struct CountsTag>;
+using TeamId = Id<struct TeamTag>;
+using WatchedId = Id<struct WatchedTag>;
+using DeviceEventId = Id<struct DeviceEventTag>;  // index into RunState::events
+
+// An address that is known in a run: a pointer and an offset. Invalid pointer: no memory.
 struct Place {
-  PointerIndex pointer = -1;  // -1: no memory
-  int64_t offset = 0;         // in bytes
+  PointerIndex pointer;
+  int64_t offset = 0;  // bytes
 };
 
 struct AllocateStep {
@@ -46,27 +60,27 @@ struct FreeStep {
   int64_t bytes;
 };
 struct LaunchStep {
-  int32_t stage;          // index in Plan::stages
+  StageId stage;
   int32_t first_pointer;  // index of the first patch in Plan::pointer_patches
   int32_t pointers;       // number of pointer patches
   int32_t first_scalar;   // index of the first patch in Plan::scalar_patches
   int32_t scalars;        // number of scalar patches
   StreamId stream;
 };
-struct ReferenceStep {  // computes a kernel on the host; used without a compiler
-  int32_t reference;    // index in Plan::references
+struct ReferenceStep {  // evaluates a segment on the host, for a device without a compiler
+  ReferenceId reference;
   StreamId stream;
 };
 struct MatmulStep {
-  int32_t matmul;  // index in Plan::matmuls
+  MatmulId matmul;
   StreamId stream;
 };
 struct LibraryStep {
-  int32_t library;  // index in Plan::libraries
+  LibraryId library;
   StreamId stream;
 };
 struct AttentionStep {
-  int32_t attention;  // index in Plan::attentions
+  AttentionId attention;
   StreamId stream;
 };
 struct CopyStep {
@@ -80,40 +94,40 @@ struct CollectiveStep {
   int32_t first;       // index of the first operation in Plan::operations
   int32_t operations;  // number of operations; they are posted together
   StreamId stream;
-  int32_t counts = -1;         // index in Plan::counts; -1: not an AllToAllV
-  int32_t team = -1;           // index in Plan::teams: the ranks that take part
-  comm::Carrier carrier = {};  // the hardware that moves the data
+  CountsId counts = {};  // invalid: not an AllToAllV
+  TeamId team = {};
+  comm::Carrier carrier = {};  // of the communicator
 };
 struct RecordStep {
-  int32_t event;  // index in RunState::events
+  DeviceEventId event;
   StreamId stream;
 };
 struct WaitStep {
-  int32_t event;  // index in RunState::events
+  DeviceEventId event;
   StreamId stream;
 };
 struct RegisterStep {  // sets register `out` to a constant
-  int32_t out;
+  RegisterId out;
   Scalar value;
 };
 struct ApplyStep {  // applies a scalar op on the host
   const OpDef* op;
-  std::array<int32_t, kMaxOperands> args;  // registers of the operands; -1: no operand
-  int32_t out;                             // register of the result
-  DType compute;                           // the type in which the op computes
-  DType dtype;                             // the type of the result
+  std::array<RegisterId, kMaxOperands> args;
+  RegisterId out;
+  DType compute;  // the type in which the op computes
+  DType dtype;    // of the result
 };
 struct ReadBackStep {  // copies elements to the host, and waits for the copy
   Place src;
-  int32_t out;    // first register
-  int32_t event;  // index in RunState::events
+  RegisterId out;
+  DeviceEventId event;
   StreamId stream;
   DType source_dtype;
   DType dtype;
   int32_t count;  // number of elements; element i is stored in register out + i
 };
 struct BranchStep {  // jumps to step `target` if the comparison of register `lhs` with rhs is false
-  int32_t lhs;
+  RegisterId lhs;
   Predicate::Compare compare;
   int64_t rhs;
   int32_t target;
@@ -122,11 +136,11 @@ struct GotoStep {
   int32_t target;  // index of the next step
 };
 struct CheckStep {
-  int32_t watched;  // index in Plan::watched
+  WatchedId watched;
   StreamId stream;
 };
 struct PrintStep {
-  int32_t watched;  // index in Plan::watched
+  WatchedId watched;
   StreamId stream;
 };
 
@@ -149,9 +163,9 @@ struct Plan {
   };
   // A scalar that a run writes to an argument block.
   struct ScalarPatch {
-    int32_t at;      // offset in Plan::args
-    int32_t scalar;  // register of the value
-    DType dtype;     // the type that the kernel expects
+    int32_t at;  // offset in Plan::args
+    RegisterId scalar;
+    DType dtype;
   };
   // The memory of one operation of a collective.
   struct OperationPlaces {
@@ -161,12 +175,12 @@ struct Plan {
   // The counts of an AllToAllV: the numbers of elements that a rank sends to each rank of the team,
   // and the numbers that it receives from each.
   struct Counts {
-    int32_t ranks;          // number of ranks of the team
-    int32_t send;           // first of `ranks` registers with the numbers to send
-    int32_t recv;           // first of `ranks` registers with the numbers to receive
-    int32_t at;             // index of the send list in RunState::counts; the receive list follows
-    int64_t send_elements;  // size of the send buffer, in elements
-    int64_t recv_elements;  // size of the receive buffer, in elements
+    int32_t ranks;
+    RegisterId send;        // the first of `ranks` registers
+    RegisterId recv;        // likewise
+    int32_t at;             // index of both lists in RunState::counts, send first
+    int64_t send_elements;  // size of the send buffer
+    int64_t recv_elements;  // size of the receive buffer
   };
   struct Matmul {
     Place a;
@@ -190,7 +204,7 @@ struct Plan {
   struct Operand {
     Place place;
     TensorDesc desc;
-    int32_t scalar = -1;  // register of a scalar; -1: the operand is a tensor
+    RegisterId scalar = {};  // invalid: a tensor
   };
   struct Reference {
     Fusion segment;  // result of localSegment() for the kernel's segment
@@ -207,14 +221,14 @@ struct Plan {
     int32_t input;  // position of the argument
   };
   struct ScalarInput {
-    int32_t out;    // register that receives the value
-    int32_t input;  // position of the argument
+    RegisterId out;
+    int32_t input;
     DType dtype;
     Scalar default_value;  // used if the caller passes no value
   };
   struct ValueInput {  // a 0-d tensor in host memory
-    int32_t out;       // register that receives its element
-    int32_t input;     // position of the argument
+    RegisterId out;
+    int32_t input;
     DType dtype;
   };
   struct Preallocated {  // a caller's tensor that receives an output
@@ -223,17 +237,15 @@ struct Plan {
   };
   // Facts about a step for timelines and injected faults.
   struct StepNote {
-    StreamId stream = -1;      // -1: the step runs on the host only
-    int32_t occurrence = 0;    // number of earlier executions; above 0 only in loops
+    StreamId stream;           // invalid: no stream, host only
+    int32_t occurrence = 0;    // how often its instruction occurred before, e.g. in a loop
     int64_t bytes = 0;         // bytes that the instruction reads and writes
     Place output;              // the first memory that the instruction writes
-    int64_t output_bytes = 0;  // bytes at `output`; 0: the instruction writes nothing
-    // If the step is a collective that no rank completes before all ranks of the team have begun
-    // it: the index of this team in Plan::teams. Otherwise -1.
-    int32_t team = -1;
+    int64_t output_bytes = 0;  // size of `output`; 0: the instruction writes nothing
+    TeamId team;               // invalid: not a collective that is also a barrier
   };
   struct Output {
-    int32_t scalar = -1;  // register of a scalar; -1: the output is a tensor
+    RegisterId scalar;
     Place place;
     TensorDesc desc;
     int32_t input = -1;         // position of the input whose memory the output shares; -1: none
@@ -243,52 +255,52 @@ struct Plan {
   std::vector<Step> steps;
   std::vector<InstructionIndex> instruction_of;  // instruction of each step; -1: none
   std::vector<StepNote> notes;                   // per step
-  std::vector<std::vector<int>> teams;           // teams of collectives, as ranks of the World
+  IdVector<TeamId, std::vector<int>> teams;      // each a list of World ranks
   uint64_t sizes_hash = 0;                       // hash of the sizes for which the plan was created
   // Number of the round of comparisons (host/run/match_collectives_across_ranks.h) in which the
   // ranks agreed on the operations that this plan posts; 0: the ranks have not agreed yet.
   // RunOrder::running guards this member.
   mutable uint64_t agreed = 0;
-  std::vector<Stage> stages;
+  IdVector<StageId, Stage> stages;
   std::vector<std::byte> args;  // the argument blocks of all stages
   std::vector<PointerPatch> pointer_patches;
   std::vector<ScalarPatch> scalar_patches;
   std::vector<comm::Operation> operations;
   std::vector<OperationPlaces> operation_places;  // memory of each element of `operations`
-  std::vector<Counts> counts;
+  IdVector<CountsId, Counts> counts;
   int32_t counts_size = 0;     // required length of RunState::counts
   int64_t staging_bytes = 16;  // required length of RunState::staging
-  std::vector<Matmul> matmuls;
-  std::vector<Library> libraries;
-  std::vector<Attention> attentions;
-  std::vector<Reference> references;
-  std::vector<Watched> watched;
-  std::vector<Buffer> buffers;
-  std::vector<int64_t> workspace_bytes;  // size per stream; the steps of a stream share it
+  IdVector<MatmulId, Matmul> matmuls;
+  IdVector<LibraryId, Library> libraries;
+  IdVector<AttentionId, Attention> attentions;
+  IdVector<ReferenceId, Reference> references;
+  IdVector<WatchedId, Watched> watched;
+  IdVector<BufferId, Buffer> buffers;
+  IdVector<StreamId, int64_t> workspace_bytes;
   std::vector<BufferInput> buffer_inputs;
   std::vector<ScalarInput> scalar_inputs;
   std::vector<ValueInput> value_inputs;
   std::vector<Preallocated> preallocated;
   std::vector<Output> outputs;
-  int32_t registers = 0;                    // number of registers
-  int32_t events = 0;                       // number of events
-  int32_t streams = 1;                      // number of streams
-  std::vector<bool> communication_streams;  // Program::communicationStreams()
-  bool communicates = false;                // true: the plan posts operations on this rank
+  size_t registers = 0;
+  size_t events = 0;
+  size_t streams = 1;
+  IdVector<StreamId, bool> communication_streams;  // Program::communicationStreams()
+  bool communicates = false;                       // true: the plan posts operations on this rank
   // The communicators of the plan whose operations wait on the device
   // (comm::Communicator::isStreamOrdered()).
   std::vector<comm::Communicator*> stream_ordered;
 
   // Returns the index of the workspace of a stream.
   PointerIndex workspace(StreamId stream) const {
-    return static_cast<PointerIndex>(buffers.size()) + stream;
+    return PointerIndex(buffers.size() + stream.index());
   }
   // Returns the index of the caller's tensor that receives a copy of output `output`.
   PointerIndex preallocatedPointer(size_t output) const {
-    return static_cast<PointerIndex>(buffers.size()) + streams + static_cast<int32_t>(output);
+    return PointerIndex(buffers.size() + streams + output);
   }
   // Returns the length of RunState::pointers.
-  size_t pointers() const { return buffers.size() + static_cast<size_t>(streams) + outputs.size(); }
+  size_t pointers() const { return buffers.size() + streams + outputs.size(); }
 };
 
 // The resources to which makePlan() binds an unrolled program. The device and the communicators

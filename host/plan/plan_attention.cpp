@@ -118,12 +118,12 @@ void PlanBuilder::emitAttention(const CallLibrary& call, const UnrolledStep& ste
   std::vector<std::pair<Plan::Operand, Plan::Operand>> copied_back;
   for (size_t i = 0; i < parts.size(); ++i) {
     const View& view = parts[i].view;
-    const Plan::Operand given{placeOf(view), view.desc, -1};
+    const Plan::Operand given{placeOf(view), view.desc};
     attention.operands[i] = given.place;
     if (!parts[i].is_copied) continue;
     bytes = (bytes + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
     const TensorDesc desc = denseDesc(view.desc.dtype, view.desc.sizes);
-    const Plan::Operand packed{{plan_->workspace(call.stream), bytes}, desc, -1};
+    const Plan::Operand packed{{plan_->workspace(call.stream), bytes}, desc};
     bytes += desc.numel() * sizeOf(desc.dtype);
     attention.operands[i] = packed.place;
     if (i < step.inputs.size()) {
@@ -132,10 +132,9 @@ void PlanBuilder::emitAttention(const CallLibrary& call, const UnrolledStep& ste
       copied_back.emplace_back(given, packed);
     }
   }
-  int64_t& workspace = plan_->workspace_bytes[static_cast<size_t>(call.stream)];
+  int64_t& workspace = plan_->workspace_bytes[call.stream];
   workspace = std::max(workspace, bytes);
-  plan_->attentions.push_back(std::move(attention));
-  emit(AttentionStep{static_cast<int32_t>(plan_->attentions.size()) - 1, call.stream});
+  emit(AttentionStep{plan_->attentions.push_back(std::move(attention)), call.stream});
   for (const auto& [given, packed] : copied_back) emitCopy(given, packed, call.stream);
 }
 

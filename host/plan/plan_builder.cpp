@@ -25,8 +25,8 @@ std::shared_ptr<const Plan> PlanBuilder::build() {
   plan_->streams = program_.streams();
   plan_->communication_streams = program_.communicationStreams();
   plan_->registers = unrolled_.registers;
-  plan_->workspace_bytes.assign(static_cast<size_t>(plan_->streams), 0);
-  streams_used_.assign(static_cast<size_t>(plan_->streams), false);
+  plan_->workspace_bytes.assign(plan_->streams, 0);
+  streams_used_.assign(plan_->streams, false);
   for (const auto& [symbol, size] : sizes_) {
     boost::hash_combine(plan_->sizes_hash, symbol);
     boost::hash_combine(plan_->sizes_hash, size);
@@ -56,14 +56,16 @@ Step& PlanBuilder::emit(Step step) {
   plan_->notes.push_back(note_);
   plan_->notes.back().stream = std::visit(
       [](const auto& s) {
-        if constexpr (requires { s.stream; }) return static_cast<StreamId>(s.stream);
-        return StreamId{-1};
+        if constexpr (requires { s.stream; }) return s.stream;
+        return StreamId();
       },
       step);
   return plan_->steps.emplace_back(std::move(step));
 }
 
-Place PlanBuilder::placeOf(const View& view) const { return {view.buffer, view.byte_offset}; }
+Place PlanBuilder::placeOf(const View& view) const {
+  return {pointerTo(view.buffer), view.byte_offset};
+}
 
 Plan::Operand PlanBuilder::operandOf(const UnrolledStep& step, size_t input) const {
   const View& view = step.inputs.at(input);
@@ -72,24 +74,22 @@ Plan::Operand PlanBuilder::operandOf(const UnrolledStep& step, size_t input) con
 
 void PlanBuilder::useEvent(const EventKey& key, StreamId stream) {
   EventUse& use = uses_[key];
-  if (use.stream < 0) use.stream = stream;
+  if (!use.stream.valid()) use.stream = stream;
   use.crosses = use.crosses || use.stream != stream;
 }
 
 // Finds out which tokens and events are used on several streams.
 void PlanBuilder::findEventUses() {
-  StreamId group_stream = 0;
+  StreamId group_stream = kCallerStream;
   for (const UnrolledStep& step : unrolled_.steps) {
     if (step.instruction == nullptr) continue;
-    if (step.stream >= 0) streams_used_[static_cast<size_t>(step.stream)] = true;
+    if (step.stream.valid()) streams_used_[step.stream] = true;
     const Op& op = step.instruction->op;
     if (kindOf(op) == InstructionKind::Post) group_stream = step.stream;
     // GroupEnd has no stream. Its token is recorded on the stream of the posts in the group.
     const StreamId stream = streamOf(op).value_or(group_stream);
-    forEachToken(op, [&](TokenId id, FieldRole) { useEvent({true, id}, stream); });
-    forEachFieldOfKind<FieldKind::Event>(op, [&](EventId id, FieldRole) {
-      useEvent({false, id}, stream);
-    });
+    forEachToken(op, [&](TokenId id, FieldRole) { useEvent(id, stream); });
+    forEachFieldOfKind<FieldKind::Event>(op, [&](EventId id, FieldRole) { useEvent(id, stream); });
   }
 }
 
@@ -97,13 +97,13 @@ void PlanBuilder::findEventUses() {
 void PlanBuilder::bindBuffers() {
   plan_->buffers = unrolled_.buffers;
   substituted_.assign(unrolled_.buffers.size(), false);
-  for (size_t i = 0; i < unrolled_.buffers.size(); ++i) {
-    const Buffer& buffer = unrolled_.buffers[i];
+  for (BufferId id : unrolled_.buffers.ids()) {
+    const Buffer& buffer = unrolled_.buffers[id];
     if (buffer.origin != Buffer::Origin::Input || isByValue(buffer.input)) continue;
-    plan_->buffer_inputs.push_back({static_cast<PointerIndex>(i), buffer.input});
+    plan_->buffer_inputs.push_back({pointerTo(id), buffer.input});
   }
   for (size_t i = 0; i < unrolled_.input_registers.size(); ++i) {
-    if (unrolled_.input_registers[i] < 0) continue;
+    if (!unrolled_.input_registers[i].valid()) continue;
     const Slot& input = slot(program_.inputs[i]);
     plan_->scalar_inputs.push_back({unrolled_.input_registers[i], static_cast<int32_t>(i),
                                     input.tensor.dtype,
@@ -114,11 +114,11 @@ void PlanBuilder::bindBuffers() {
 // Returns whether the program can write an output directly into the caller's tensor. This requires
 // that the output is a complete allocation of the program, and has the layout of the tensor.
 bool PlanBuilder::landsInPlace(const Plan::Output& output, const TensorDesc& given) const {
-  const Buffer& buffer = unrolled_.buffers.at(static_cast<size_t>(output.place.pointer));
+  const BufferId id = bufferOf(output.place.pointer);
+  const Buffer& buffer = unrolled_.buffers.at(id);
   return buffer.origin == Buffer::Origin::Allocated && output.place.offset == 0 &&
          output.desc.strides == given.strides && output.desc.alloc == given.alloc &&
-         buffer.bytes <= given.allocBytes() &&
-         !substituted_[static_cast<size_t>(output.place.pointer)];
+         buffer.bytes <= given.allocBytes() && !substituted_[id];
 }
 
 // Finds the memory of each output. Preallocated tensors replace buffers where this is possible.
@@ -126,11 +126,11 @@ void PlanBuilder::bindOutputs() {
   for (size_t i = 0; i < unrolled_.outputs.size(); ++i) {
     Plan::Output output;
     output.scalar = unrolled_.scalar_outputs.at(i);
-    if (output.scalar < 0) {
+    if (!output.scalar.valid()) {
       output.place = placeOf(unrolled_.outputs[i]);
       output.desc = unrolled_.outputs[i].desc;
       if (output.desc.held) {
-        const int32_t input = unrolled_.buffers.at(static_cast<size_t>(output.place.pointer)).input;
+        const int32_t input = unrolled_.buffers.at(unrolled_.outputs[i].buffer).input;
         output.input = isByValue(input) ? -1 : input;
       }
     }
@@ -140,8 +140,8 @@ void PlanBuilder::bindOutputs() {
     if (i >= preallocated_.size() || !preallocated_[i]) continue;
     Plan::Output& output = plan_->outputs[i];
     const std::string& name = slot(program_.outputs[i]).name;
-    HEDDLE_USER_CHECK(output.scalar < 0, "output {} (%{}) is a scalar and cannot be preallocated",
-                      i, name);
+    HEDDLE_USER_CHECK(!output.scalar.valid(),
+                      "output {} (%{}) is a scalar and cannot be preallocated", i, name);
     const TensorDesc& given = *preallocated_[i];
     HEDDLE_USER_CHECK(given.dtype == output.desc.dtype && given.sizes == output.desc.sizes,
                       "output {} (%{}) is {}{}, its preallocated tensor is {}{}", i, name,
@@ -150,7 +150,7 @@ void PlanBuilder::bindOutputs() {
     if (!output.desc.held) continue;
     output.preallocated = true;
     if (!landsInPlace(output, given)) continue;
-    substituted_[static_cast<size_t>(output.place.pointer)] = true;
+    substituted_[bufferOf(output.place.pointer)] = true;
     plan_->preallocated.push_back({output.place.pointer, static_cast<int32_t>(i)});
   }
 }
@@ -166,19 +166,19 @@ void PlanBuilder::finishOutputs() {
     if (std::any_of(plan_->preallocated.begin(), plan_->preallocated.end(), in_place)) continue;
     const PointerIndex pointer = plan_->preallocatedPointer(i);
     plan_->preallocated.push_back({pointer, static_cast<int32_t>(i)});
-    emitCopy({{pointer, 0}, *preallocated_[i], -1}, {output.place, output.desc, -1}, 0);
+    emitCopy({{pointer, 0}, *preallocated_[i]}, {output.place, output.desc}, kCallerStream);
   }
 }
 
 // Makes all other streams wait for stream 0. A run begins and ends on stream 0, which is the
 // caller's stream. The other streams must start after the work that the caller has enqueued.
 void PlanBuilder::emitFork() {
-  int32_t event = -1;
-  for (StreamId stream = 1; stream < plan_->streams; ++stream) {
-    if (!streams_used_[static_cast<size_t>(stream)]) continue;
-    if (event < 0) {
+  DeviceEventId event;
+  for (StreamId stream : IdRange(StreamId(1), streams_used_.endId())) {
+    if (!streams_used_[stream]) continue;
+    if (!event.valid()) {
       event = newEvent();
-      emit(RecordStep{event, 0});
+      emit(RecordStep{event, kCallerStream});
     }
     emit(WaitStep{event, stream});
   }
@@ -187,11 +187,11 @@ void PlanBuilder::emitFork() {
 // Makes stream 0 wait for all other streams at the end of the run.
 void PlanBuilder::emitJoin() {
   current_ = -1;
-  for (StreamId stream = 1; stream < plan_->streams; ++stream) {
-    if (!streams_used_[static_cast<size_t>(stream)]) continue;
-    const int32_t event = newEvent();
+  for (StreamId stream : IdRange(StreamId(1), streams_used_.endId())) {
+    if (!streams_used_[stream]) continue;
+    const DeviceEventId event = newEvent();
     emit(RecordStep{event, stream});
-    emit(WaitStep{event, 0});
+    emit(WaitStep{event, kCallerStream});
   }
 }
 
@@ -220,7 +220,7 @@ void PlanBuilder::beginNote(const UnrolledStep& step) {
   for (const UnrolledAccess& access : step.accesses) {
     note_.bytes += access.end - access.begin;
     if (!access.write || note_.output_bytes > 0) continue;
-    note_.output = {access.buffer, access.begin};
+    note_.output = {pointerTo(access.buffer), access.begin};
     note_.output_bytes = access.end - access.begin;
   }
 }

@@ -3,6 +3,7 @@
 #include <deque>
 #include <map>
 #include <utility>
+#include <variant>
 
 #include "host/plan/plan.h"
 #include "host/program/program.h"
@@ -25,11 +26,11 @@ class PlanBuilder {
   // later Wait awaits (host/program/instructions.h). A token or event that orders two streams needs
   // an event of the device. The order within one stream needs none.
   struct EventUse {
-    StreamId stream = -1;  // the stream of the first use
-    bool crosses = false;  // true: several streams use the token or event
-    int32_t event = -1;    // index of the plan's event; -1: not assigned yet
+    StreamId stream;       // of its first use
+    bool crosses = false;  // another stream uses it too
+    DeviceEventId event;   // assigned when a step first needs it
   };
-  using EventKey = std::pair<bool, int32_t>;  // whether it is a token, and its id
+  using EventKey = std::variant<EventId, TokenId>;
   // The kernel of a segment for operands with the descriptors `inputs` and `outputs`. Launches of
   // the segment with equal descriptors share the stages and argument blocks of this kernel.
   struct PlannedKernel {
@@ -37,7 +38,10 @@ class PlanBuilder {
     std::vector<TensorDesc> inputs;
     std::vector<TensorDesc> outputs;
     codegen::KernelPlan kernel;
-    int32_t first_stage = 0;  // index in Plan::stages
+    StageId first_stage = {};
+    IdRange<StageId> stages() const {
+      return {first_stage, StageId(first_stage.index() + kernel.stages.size())};
+    }
   };
   // A launch of the kernel of a segment.
   struct Launch {
@@ -54,7 +58,7 @@ class PlanBuilder {
   };
   // A 0-d input in host memory.
   struct HostValue {
-    int32_t scalar;  // register that holds the element
+    RegisterId scalar;
     DType dtype;
     bool in_memory;  // true: some reader needs the element in device memory
   };
@@ -63,7 +67,7 @@ class PlanBuilder {
   struct Group {
     bool open = false;                           // true: GroupEnd has not been translated yet
     comm::Communicator* communicator = nullptr;  // nullptr: no operation so far
-    StreamId stream = 0;
+    StreamId stream = kCallerStream;
     int32_t first = 0;  // index of the first operation in Plan::operations
   };
 
@@ -81,8 +85,8 @@ class PlanBuilder {
   void beginNote(const UnrolledStep& step);
   void finishJumps();
   Step& emit(Step step);
-  int32_t newEvent() { return plan_->events++; }
-  const Slot& slot(SlotId id) const { return program_.slots.at(static_cast<size_t>(id)); }
+  DeviceEventId newEvent() { return DeviceEventId(plan_->events++); }
+  const Slot& slot(SlotId id) const { return program_.slots.at(id); }
   Place placeOf(const View& view) const;
   Plan::Operand operandOf(const UnrolledStep& step, size_t input) const;
 
@@ -99,7 +103,7 @@ class PlanBuilder {
   void emit(const Print& op, const UnrolledStep& step);
   void emitApply(const Evaluate& op, const Evaluate::Apply& apply, const UnrolledStep& step);
   void emitCopy(const Plan::Operand& out, const Plan::Operand& in, StreamId stream);
-  int32_t watch(SlotId slot, const UnrolledStep& step);
+  WatchedId watch(SlotId slot, const UnrolledStep& step);
 
   // plan_library.cpp and plan_attention.cpp: library calls.
   void emit(const CallLibrary& op, const UnrolledStep& step);
@@ -126,7 +130,7 @@ class PlanBuilder {
   void emitCollective(comm::Communicator* communicator, int32_t first, StreamId stream);
   void orderAfterOtherTeams(comm::Communicator* communicator, StreamId stream);
   comm::Communicator* communicatorOf(const Team& team, const comm::Carrier& carrier);
-  int32_t teamOf(comm::Communicator* communicator);
+  TeamId teamOf(comm::Communicator* communicator);
   bool isBarrier(comm::Communicator* communicator, int32_t first) const;
 
   // plan_values.cpp: 0-d inputs in host memory.
@@ -142,7 +146,7 @@ class PlanBuilder {
   // plan_launch.cpp: generated kernels.
   void emitLaunch(Launch launch);
   void emitReference(const Launch& launch);
-  void emitStage(size_t stage, const Launch& launch);
+  void emitStage(StageId id, const Launch& launch);
   PlannedKernel& planned(const Launch& launch);
   void addStages(PlannedKernel& planned);
   void loadKernels();
@@ -159,23 +163,23 @@ class PlanBuilder {
   std::map<InstructionIndex, int32_t> occurrences_;  // earlier executions of each instruction
 
   std::map<EventKey, EventUse> uses_;
-  std::vector<bool> streams_used_;
-  std::vector<bool> substituted_;  // per buffer: true if a tensor of the caller replaces it
-  // Per step of the unrolled program: index of its first step in the plan.
-  std::vector<int32_t> step_of_unrolled_;
+  IdVector<StreamId, bool> streams_used_;
+  IdVector<BufferId, bool> substituted_;  // a preallocated tensor of the caller replaces the buffer
+  std::vector<int32_t> step_of_unrolled_;  // first plan step of each step of the unrolled program
   std::deque<PlannedKernel> kernels_;
   std::deque<Fusion> own_segments_;  // segments that the program does not contain
   std::map<BufferId, HostValue> values_;
   std::map<std::pair<const Fusion*, std::vector<bool>>, const Fusion*> value_segments_;
   std::vector<PlannedMatmul> planned_matmuls_;
-  // Per element of Plan::matmuls: its index in planned_matmuls_, and its stream.
-  std::vector<std::pair<size_t, StreamId>> matmul_uses_;
+  IdVector<MatmulId, std::pair<size_t, StreamId>>
+      matmul_uses_;  // index in planned_matmuls_, stream
   // Per communicator used so far: the World ranks of its team, and its carrier.
   std::map<comm::Communicator*, std::pair<std::vector<int>, comm::Carrier>> members_;
   Group group_;
-  int32_t read_back_event_ = -1;  // event that all ReadBackSteps share; -1: none yet
-  // The communicators and streams on which collectives have been posted, in order of their latest
-  // post. orderAfterOtherTeams() uses this list for transports whose collectives hold the device.
+  DeviceEventId read_back_event_;
+  // The communicators and streams on which collectives were posted, the latest last. Some
+  // transports need this list, because on them the collectives of different teams must run in one
+  // order.
   struct Posted {
     comm::Communicator* communicator;
     StreamId stream;

@@ -28,7 +28,7 @@ int64_t partOf(comm::CollectiveKind kind, const View& in, const View& out, int s
   if (kind == comm::CollectiveKind::AllToAll) return allocCount(in.desc) / size;
   const bool in_has_all_parts =
       kind == comm::CollectiveKind::ReduceScatter || kind == comm::CollectiveKind::Scatter;
-  return allocCount(in_has_all_parts || in.buffer < 0 ? out.desc : in.desc);
+  return allocCount(in_has_all_parts || !in.buffer.valid() ? out.desc : in.desc);
 }
 
 }  // namespace
@@ -44,12 +44,11 @@ comm::Communicator* PlanBuilder::communicatorOf(const Team& team, const comm::Ca
 }
 
 // Returns the index in Plan::teams of the members of a communicator, and adds them if necessary.
-int32_t PlanBuilder::teamOf(comm::Communicator* communicator) {
+TeamId PlanBuilder::teamOf(comm::Communicator* communicator) {
   const std::vector<int>& members = members_.at(communicator).first;
   const auto found = std::find(plan_->teams.begin(), plan_->teams.end(), members);
-  const auto index = static_cast<int32_t>(found - plan_->teams.begin());
-  if (found == plan_->teams.end()) plan_->teams.push_back(members);
-  return index;
+  if (found == plan_->teams.end()) return plan_->teams.push_back(members);
+  return TeamId(found - plan_->teams.begin());
 }
 
 // Returns whether the collective is also a barrier, that is, no rank completes it before all have
@@ -86,7 +85,8 @@ void PlanBuilder::emit(const Communicate& op, const UnrolledStep& step) {
     const View& out = step.outputs.at(i);
     Plan::OperationPlaces places = {placeOf(in), placeOf(out)};
     // If the root of a broadcast has no output, it receives into its input.
-    if (op.kind == comm::CollectiveKind::Broadcast && out.buffer < 0) places.recv = places.send;
+    if (op.kind == comm::CollectiveKind::Broadcast && !out.buffer.valid())
+      places.recv = places.send;
     operation.dtype = slot(pairs[i].in).tensor.dtype;
     operation.count = partOf(op.kind, in, out, communicator->size());
     post(places);
@@ -94,7 +94,7 @@ void PlanBuilder::emit(const Communicate& op, const UnrolledStep& step) {
   if (pairs.empty()) post({});  // a barrier has no tensors
   emitCollective(communicator, first, op.stream);
   if (op.kind == comm::CollectiveKind::AllToAllV) emitCounts(step);
-  emitRecord({true, op.token}, op.stream);
+  emitRecord(op.token, op.stream);
 }
 
 // Emits a transfer from the root to the other rank, or a gather or scatter whose root has no part
@@ -122,17 +122,16 @@ void PlanBuilder::emitOneWay(const Communicate& op, const UnrolledStep& step,
     part.offset += bytes;
   }
   emitCollective(communicator, first, op.stream);
-  emitRecord({true, op.token}, op.stream);
+  emitRecord(op.token, op.stream);
 }
 
 // Adds the lists of counts to the collective that was emitted last, an all-to-all-v.
 void PlanBuilder::emitCounts(const UnrolledStep& step) {
   auto& posted = std::get<CollectiveStep>(plan_->steps.back());
   const int32_t ranks = posted.communicator->size();
-  posted.counts = static_cast<int32_t>(plan_->counts.size());
-  plan_->counts.push_back({ranks, step.scalar_inputs.at(1), step.scalar_inputs.at(2),
-                           plan_->counts_size, allocCount(step.inputs[0].desc),
-                           allocCount(step.outputs[0].desc)});
+  posted.counts = plan_->counts.push_back(
+      {ranks, step.scalar_inputs.at(1), step.scalar_inputs.at(2), plan_->counts_size,
+       allocCount(step.inputs[0].desc), allocCount(step.outputs[0].desc)});
   plan_->counts_size += 2 * ranks;
 }
 
@@ -174,7 +173,7 @@ void PlanBuilder::emitPeer(const Team& team, comm::Operation operation, Place pl
     return;
   }
   emitCollective(communicator, first, stream);
-  if (token) emitRecord({true, *token}, stream);
+  if (token) emitRecord(*token, stream);
 }
 
 void PlanBuilder::emit(const GroupBegin&, const UnrolledStep&) {
@@ -187,7 +186,7 @@ void PlanBuilder::emit(const GroupEnd& op, const UnrolledStep&) {
   group_.open = false;
   if (group_.communicator == nullptr) return;  // this rank posts no operation of the group
   emitCollective(group_.communicator, group_.first, group_.stream);
-  emitRecord({true, op.token}, group_.stream);
+  emitRecord(op.token, group_.stream);
 }
 
 // Orders a post after the earlier posts of other teams, for a transport whose kernels occupy the
@@ -201,7 +200,7 @@ void PlanBuilder::orderAfterOtherTeams(comm::Communicator* communicator, StreamI
   const size_t needed = branches_ || posted_.empty() ? 0 : posted_.size() - 1;
   for (size_t i = needed; i < posted_.size(); ++i) {
     if (posted_[i].communicator == communicator || posted_[i].stream == stream) continue;
-    const int32_t event = newEvent();
+    const DeviceEventId event = newEvent();
     emit(RecordStep{event, posted_[i].stream});
     emit(WaitStep{event, stream});
   }
@@ -223,30 +222,26 @@ void PlanBuilder::emitCollective(comm::Communicator* communicator, int32_t first
   for (auto i = static_cast<size_t>(first); i < plan_->operations.size(); ++i) {
     bytes += plan_->operations[i].count * sizeOf(plan_->operations[i].dtype);
   }
-  const int32_t team = teamOf(communicator);
-  emit(CollectiveStep{communicator, first, count, stream, -1, team,
+  const TeamId team = teamOf(communicator);
+  emit(CollectiveStep{communicator, first, count, stream, CountsId(), team,
                       members_.at(communicator).second});
   plan_->notes.back().bytes = std::max(plan_->notes.back().bytes, bytes);
-  plan_->notes.back().team = isBarrier(communicator, first) ? team : -1;
+  plan_->notes.back().team = isBarrier(communicator, first) ? team : TeamId();
 }
 
-void PlanBuilder::emit(const Wait& op, const UnrolledStep&) {
-  emitWait({true, op.token}, op.stream);
-}
+void PlanBuilder::emit(const Wait& op, const UnrolledStep&) { emitWait(op.token, op.stream); }
 
 void PlanBuilder::emit(const RecordEvent& op, const UnrolledStep&) {
-  emitRecord({false, op.event}, op.stream);
+  emitRecord(op.event, op.stream);
 }
 
-void PlanBuilder::emit(const WaitEvent& op, const UnrolledStep&) {
-  emitWait({false, op.event}, op.stream);
-}
+void PlanBuilder::emit(const WaitEvent& op, const UnrolledStep&) { emitWait(op.event, op.stream); }
 
 // Records a token or an event of the program, if a different stream also uses it.
 void PlanBuilder::emitRecord(const EventKey& key, StreamId stream) {
   EventUse& use = uses_.at(key);
   if (!use.crosses) return;
-  if (use.event < 0) use.event = newEvent();
+  if (!use.event.valid()) use.event = newEvent();
   emit(RecordStep{use.event, stream});
 }
 
@@ -254,7 +249,7 @@ void PlanBuilder::emitRecord(const EventKey& key, StreamId stream) {
 void PlanBuilder::emitWait(const EventKey& key, StreamId stream) {
   EventUse& use = uses_.at(key);
   if (!use.crosses) return;
-  if (use.event < 0) use.event = newEvent();
+  if (!use.event.valid()) use.event = newEvent();
   emit(WaitStep{use.event, stream});
 }
 

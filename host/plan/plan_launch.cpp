@@ -26,10 +26,10 @@ std::vector<TensorDesc> descsOf(const std::vector<Plan::Operand>& operands) {
 
 void PlanBuilder::emit(const LaunchKernel& op, const UnrolledStep& step) {
   Launch launch;
-  launch.segment = &program_.kernels.at(static_cast<size_t>(op.kernel)).segment;
+  launch.segment = &program_.kernels.at(op.kernel).segment;
   launch.stream = op.stream;
   for (size_t i = 0; i < step.inputs.size(); ++i) launch.inputs.push_back(operandOf(step, i));
-  for (const View& view : step.outputs) launch.outputs.push_back({placeOf(view), view.desc, -1});
+  for (const View& view : step.outputs) launch.outputs.push_back({placeOf(view), view.desc});
   emitLaunch(std::move(launch));
 }
 
@@ -39,9 +39,7 @@ void PlanBuilder::emitLaunch(Launch launch) {
   // The null device only counts launches, so its step has an empty stage. On all other devices, the
   // reference evaluator runs the segment if there is no compiler.
   if (target_.device.kind() == DeviceKind::Null) {
-    plan_->stages.emplace_back();
-    const auto stage = static_cast<int32_t>(plan_->stages.size()) - 1;
-    emit(LaunchStep{stage, 0, 0, 0, 0, launch.stream});
+    emit(LaunchStep{plan_->stages.emplace_back(), 0, 0, 0, 0, launch.stream});
     return;
   }
   if (target_.device.compiler() == nullptr) {
@@ -49,26 +47,25 @@ void PlanBuilder::emitLaunch(Launch launch) {
     return;
   }
   const PlannedKernel& kernel = planned(launch);
-  for (size_t i = 0; i < kernel.kernel.stages.size(); ++i) {
-    emitStage(static_cast<size_t>(kernel.first_stage) + i, launch);
-  }
-  int64_t& workspace = plan_->workspace_bytes[static_cast<size_t>(launch.stream)];
+  for (StageId id : kernel.stages()) emitStage(id, launch);
+  int64_t& workspace = plan_->workspace_bytes[launch.stream];
   workspace = std::max(workspace, kernel.kernel.workspace_bytes);
 }
 
 void PlanBuilder::emitReference(const Launch& launch) {
-  plan_->references.push_back({localSegment(*launch.segment, descsOf(launch.inputs),
-                                            descsOf(launch.outputs), sizes_, unrolled_.rank),
-                               launch.inputs, launch.outputs});
-  emit(ReferenceStep{static_cast<int32_t>(plan_->references.size()) - 1, launch.stream});
+  const ReferenceId id =
+      plan_->references.push_back({localSegment(*launch.segment, descsOf(launch.inputs),
+                                                descsOf(launch.outputs), sizes_, unrolled_.rank),
+                                   launch.inputs, launch.outputs});
+  emit(ReferenceStep{id, launch.stream});
 }
 
 // Emits the launch of one stage. The patches of the step state at which offset of the argument
 // block a run writes each pointer and scalar.
-void PlanBuilder::emitStage(size_t index, const Launch& launch) {
-  const Plan::Stage& stage = plan_->stages[index];
+void PlanBuilder::emitStage(StageId id, const Launch& launch) {
+  const Plan::Stage& stage = plan_->stages[id];
   LaunchStep step{};
-  step.stage = static_cast<int32_t>(index);
+  step.stage = id;
   step.stream = launch.stream;
   step.first_pointer = static_cast<int32_t>(plan_->pointer_patches.size());
   step.first_scalar = static_cast<int32_t>(plan_->scalar_patches.size());
@@ -83,8 +80,8 @@ void PlanBuilder::emitStage(size_t index, const Launch& launch) {
     plan_->pointer_patches.push_back({stage.args + patch.offset, place});
   }
   for (const auto& patch : stage.launch.scalars) {
-    const int32_t scalar = launch.inputs.at(static_cast<size_t>(patch.operand)).scalar;
-    HEDDLE_CHECK(scalar >= 0, "operand {} of a kernel is not a scalar", patch.operand);
+    const RegisterId scalar = launch.inputs.at(static_cast<size_t>(patch.operand)).scalar;
+    HEDDLE_CHECK(scalar.valid(), "operand {} of a kernel is not a scalar", patch.operand);
     plan_->scalar_patches.push_back({stage.args + patch.offset, scalar, patch.dtype});
   }
   step.pointers = static_cast<int32_t>(plan_->pointer_patches.size()) - step.first_pointer;
@@ -102,7 +99,7 @@ PlanBuilder::PlannedKernel& PlanBuilder::planned(const Launch& launch) {
       return kernel;
     }
   }
-  kernels_.push_back({launch.segment, std::move(inputs), std::move(outputs), {}, 0});
+  kernels_.push_back({launch.segment, std::move(inputs), std::move(outputs), {}});
   PlannedKernel& kernel = kernels_.back();
   kernel.kernel = codegen::planKernel(*kernel.segment, kernel.inputs, kernel.outputs,
                                       target_.device.compiler()->target());
@@ -112,7 +109,7 @@ PlanBuilder::PlannedKernel& PlanBuilder::planned(const Launch& launch) {
 
 // Copies the stages of a kernel and their argument blocks to the plan.
 void PlanBuilder::addStages(PlannedKernel& kernel) {
-  kernel.first_stage = static_cast<int32_t>(plan_->stages.size());
+  kernel.first_stage = plan_->stages.endId();
   for (const codegen::LaunchStage& launch : kernel.kernel.stages) {
     plan_->args.resize((plan_->args.size() + kArgsAlignment - 1) / kArgsAlignment * kArgsAlignment);
     Plan::Stage stage;
@@ -131,8 +128,8 @@ void PlanBuilder::loadKernels() {
   for (const PlannedKernel& kernel : kernels_) all.push_back(&kernel.kernel);
   target_.kernels.prepare(all);
   for (const PlannedKernel& kernel : kernels_) {
-    for (size_t i = 0; i < kernel.kernel.stages.size(); ++i) {
-      Plan::Stage& stage = plan_->stages[static_cast<size_t>(kernel.first_stage) + i];
+    for (StageId id : kernel.stages()) {
+      Plan::Stage& stage = plan_->stages[id];
       stage.kernel = target_.kernels.handle(kernel.kernel.source.text, stage.launch.entry);
     }
   }

@@ -84,8 +84,7 @@ void PlanBuilder::emit(const CallLibrary& call, const UnrolledStep& step) {
     same = planned_matmuls_.insert(same, {std::move(spec), &step, nullptr});
   }
   matmul_uses_.emplace_back(same - planned_matmuls_.begin(), call.stream);
-  plan_->matmuls.push_back(std::move(matmul));
-  emit(MatmulStep{static_cast<int32_t>(plan_->matmuls.size()) - 1, call.stream});
+  emit(MatmulStep{plan_->matmuls.push_back(std::move(matmul)), call.stream});
 }
 
 // Emits a call of cumsum, argsort, scatter or scatter_add (host/device/library_call.h).
@@ -106,10 +105,9 @@ void PlanBuilder::emitLines(const CallLibrary& call, const UnrolledStep& step) {
   LibraryCall sizes = library.call;
   for (size_t i = 0; i < step.inputs.size(); ++i) sizes.in_descs[i] = &library.descs[i];
   sizes.out_desc = &library.descs.back();
-  int64_t& workspace = plan_->workspace_bytes[static_cast<size_t>(call.stream)];
+  int64_t& workspace = plan_->workspace_bytes[call.stream];
   workspace = std::max(workspace, target_.device.libraryWorkspace(sizes));
-  plan_->libraries.push_back(std::move(library));
-  emit(LibraryStep{static_cast<int32_t>(plan_->libraries.size()) - 1, call.stream});
+  emit(LibraryStep{plan_->libraries.push_back(std::move(library)), call.stream});
 }
 
 // Prepares the matrix products of the plan. The ranks agree on algorithms in this function, so
@@ -136,11 +134,12 @@ void PlanBuilder::prepareMatmuls() {
     namingInstruction(
         planned, [&] { planned.prepared = target_.device.prepareMatmul(planned.spec, choices); });
   }
-  for (size_t i = 0; i < matmul_uses_.size(); ++i) {
-    const auto& [index, stream] = matmul_uses_[i];
-    plan_->matmuls[i].prepared = planned_matmuls_[index].prepared;
-    int64_t& workspace = plan_->workspace_bytes[static_cast<size_t>(stream)];
-    workspace = std::max(workspace, plan_->matmuls[i].prepared->workspaceBytes());
+  for (MatmulId id : matmul_uses_.ids()) {
+    const auto& [index, stream] = matmul_uses_[id];
+    Plan::Matmul& matmul = plan_->matmuls[id];
+    matmul.prepared = planned_matmuls_[index].prepared;
+    int64_t& workspace = plan_->workspace_bytes[stream];
+    workspace = std::max(workspace, matmul.prepared->workspaceBytes());
   }
 }
 

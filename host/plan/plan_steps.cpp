@@ -32,14 +32,14 @@ bool isPlainCopy(const TensorDesc& out, const TensorDesc& in) {
 
 void PlanBuilder::emit(const Allocate& op, const UnrolledStep& step) {
   const BufferId buffer = step.outputs.at(0).buffer;
-  if (substituted_[static_cast<size_t>(buffer)]) return;
-  emit(AllocateStep{buffer, op.stream, unrolled_.buffers[static_cast<size_t>(buffer)].bytes});
+  if (substituted_[buffer]) return;
+  emit(AllocateStep{buffer, op.stream, unrolled_.buffers[buffer].bytes});
 }
 
 void PlanBuilder::emit(const Free& op, const UnrolledStep& step) {
   const BufferId buffer = step.inputs.empty() ? step.outputs.at(0).buffer : step.inputs[0].buffer;
-  if (substituted_[static_cast<size_t>(buffer)]) return;
-  emit(FreeStep{buffer, op.stream, unrolled_.buffers[static_cast<size_t>(buffer)].bytes});
+  if (substituted_[buffer]) return;
+  emit(FreeStep{buffer, op.stream, unrolled_.buffers[buffer].bytes});
 }
 
 void PlanBuilder::emit(const Evaluate& op, const UnrolledStep& step) {
@@ -59,7 +59,7 @@ void PlanBuilder::emit(const Evaluate& op, const UnrolledStep& step) {
 
 void PlanBuilder::emitApply(const Evaluate& op, const Evaluate::Apply& apply,
                             const UnrolledStep& step) {
-  ApplyStep out{apply.op, {-1, -1, -1, -1}, step.scalar_out, DType::F64, slot(op.out).tensor.dtype};
+  ApplyStep out{apply.op, {}, step.scalar_out, DType::F64, slot(op.out).tensor.dtype};
   HEDDLE_CHECK(apply.args.size() <= out.args.size(), "{} has {} operands", apply.op->name,
                apply.args.size());
   // Operands are promoted to a common type, except operand 0 of `where`, the condition.
@@ -74,8 +74,8 @@ void PlanBuilder::emitApply(const Evaluate& op, const Evaluate::Apply& apply,
 }
 
 void PlanBuilder::emit(const Copy& op, const UnrolledStep& step) {
-  emitCopy({placeOf(step.outputs.at(0)), step.outputs[0].desc, -1},
-           {placeOf(step.inputs.at(0)), step.inputs[0].desc, -1}, op.stream);
+  emitCopy({placeOf(step.outputs.at(0)), step.outputs[0].desc},
+           {placeOf(step.inputs.at(0)), step.inputs[0].desc}, op.stream);
 }
 
 void PlanBuilder::emitCopy(const Plan::Operand& out, const Plan::Operand& in, StreamId stream) {
@@ -109,7 +109,7 @@ void PlanBuilder::emit(const ReadBack& op, const UnrolledStep& step) {
   const View& in = step.inputs.at(0);
   const int64_t count = in.desc.numel();
   plan_->staging_bytes = std::max(plan_->staging_bytes, count * sizeOf(in.desc.dtype));
-  if (read_back_event_ < 0) read_back_event_ = newEvent();
+  if (!read_back_event_.valid()) read_back_event_ = newEvent();
   emit(ReadBackStep{placeOf(in), step.scalar_out, read_back_event_, op.stream, in.desc.dtype,
                     slot(op.out).tensor.dtype, static_cast<int32_t>(count)});
 }
@@ -122,9 +122,8 @@ void PlanBuilder::emit(const If& op, const UnrolledStep& step) {
   emit(BranchStep{step.scalar_inputs[0], op.predicate.compare, toInt(*step.known), step.jump});
 }
 
-int32_t PlanBuilder::watch(SlotId id, const UnrolledStep& step) {
-  plan_->watched.push_back({slot(id).name, operandOf(step, 0)});
-  return static_cast<int32_t>(plan_->watched.size()) - 1;
+WatchedId PlanBuilder::watch(SlotId id, const UnrolledStep& step) {
+  return plan_->watched.push_back({slot(id).name, operandOf(step, 0)});
 }
 
 void PlanBuilder::emit(const Check& op, const UnrolledStep& step) {

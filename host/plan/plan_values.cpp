@@ -13,12 +13,11 @@ namespace heddle::host {
 // Gives each 0-d input in host memory a register, and finds out which of these inputs need a
 // buffer.
 void PlanBuilder::bindValues() {
-  for (size_t i = 0; i < unrolled_.buffers.size(); ++i) {
-    const Buffer& buffer = unrolled_.buffers[i];
+  for (BufferId id : unrolled_.buffers.ids()) {
+    const Buffer& buffer = unrolled_.buffers[id];
     if (buffer.origin != Buffer::Origin::Input || !isByValue(buffer.input)) continue;
-    const auto id = static_cast<BufferId>(i);
     const DType dtype = slot(program_.inputs.at(static_cast<size_t>(buffer.input))).tensor.dtype;
-    const int32_t scalar = plan_->registers++;
+    const RegisterId scalar(plan_->registers++);
     plan_->value_inputs.push_back({scalar, buffer.input, dtype});
     values_.emplace(id, HostValue{scalar, dtype, false});
   }
@@ -46,14 +45,13 @@ void PlanBuilder::findValueUses(const UnrolledStep& step) {
     HostValue* value = valueOf(step.inputs[i]);
     if (value == nullptr) continue;
     const bool as_argument =
-        launch != nullptr &&
-        mayComeByValue(program_.kernels.at(static_cast<size_t>(launch->kernel)).segment, i);
+        launch != nullptr && mayComeByValue(program_.kernels.at(launch->kernel).segment, i);
     value->in_memory = value->in_memory || !as_argument;
   }
   for (const View& view : step.outputs) {
     HEDDLE_USER_CHECK(valueOf(view) == nullptr,
                       "instruction {} writes to input %{}, which is in host memory", step.index,
-                      unrolled_.buffers[static_cast<size_t>(view.buffer)].name);
+                      unrolled_.buffers[view.buffer].name);
   }
 }
 
@@ -62,12 +60,12 @@ void PlanBuilder::findValueUses(const UnrolledStep& step) {
 void PlanBuilder::storeValues() {
   for (auto& [buffer, value] : values_) {
     if (!value.in_memory) continue;
-    emit(AllocateStep{buffer, 0, plan_->buffers[static_cast<size_t>(buffer)].bytes});
+    emit(AllocateStep{buffer, kCallerStream, plan_->buffers[buffer].bytes});
     own_segments_.push_back(valueSegment(value.dtype));
     emitLaunch({&own_segments_.back(),
                 {{Place{}, TensorDesc{}, value.scalar}},
-                {{Place{buffer, 0}, denseDesc(value.dtype, {}), -1}},
-                0});
+                {{Place{pointerTo(buffer), 0}, denseDesc(value.dtype, {})}},
+                kCallerStream});
   }
 }
 
@@ -76,8 +74,8 @@ void PlanBuilder::passValues(Launch& launch) {
   std::vector<bool> by_value(launch.inputs.size(), false);
   for (size_t i = 0; i < launch.inputs.size(); ++i) {
     Plan::Operand& operand = launch.inputs[i];
-    auto found = values_.find(operand.place.pointer);
-    if (operand.scalar >= 0 || found == values_.end()) continue;
+    auto found = values_.find(bufferOf(operand.place.pointer));
+    if (operand.scalar.valid() || found == values_.end()) continue;
     if (!mayComeByValue(*launch.segment, i)) continue;
     by_value[i] = true;
     operand = {Place{}, TensorDesc{}, found->second.scalar};

@@ -1,18 +1,19 @@
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
+#include "ir/base/id.h"
 #include "ir/types/mesh.h"
 
 namespace heddle::host {
 
-using SlotId = int32_t;    // index into Program::slots
-using TokenId = int32_t;   // index into Program::tokens
-using EventId = int32_t;   // index into Program::events
-using KernelId = int32_t;  // index into Program::kernels
-inline constexpr SlotId kNoSlot = -1;
-using StreamId = int32_t;  // 0 is the caller's stream; the device creates the others
+using SlotId = Id<struct SlotTag>;      // index into Program::slots
+using TokenId = Id<struct TokenTag>;    // index into Program::tokens
+using EventId = Id<struct EventTag>;    // index into Program::events
+using KernelId = Id<struct KernelTag>;  // index into Program::kernels
+inline constexpr SlotId kNoSlot;
+using StreamId = Id<struct StreamTag>;  // the device creates the streams other than the caller's
+inline constexpr StreamId kCallerStream{0};
 
 // A division of the ranks of a mesh (ir/types/mesh.h) into teams. The ranks of a team execute their
 // collectives together. Two ranks are in the same team if their mesh coordinates differ only along

@@ -36,6 +36,7 @@ class Inliner {
   std::vector<Instruction> expanded(const std::vector<Instruction>& body) {
     std::vector<Instruction> result;
     for (const Instruction& x : body) {
+      // Only Call is replaced; instructions with bodies are expanded inside.
       if (const auto* call = std::get_if<Call>(&x.op)) {
         expand(x, *call, result);
         continue;
@@ -69,8 +70,8 @@ class Inliner {
     const auto tensors = [&](const std::vector<SlotId>& inner, const std::vector<SlotId>& outer,
                              bool enter) {
       for (size_t i = 0; i < inner.size(); ++i) {
-        if (callee.slots.at(static_cast<size_t>(inner[i])).is_scalar) continue;
-        const SlotId mine = slots_.at(static_cast<size_t>(inner[i]));
+        if (callee.slots.at(inner[i]).is_scalar) continue;
+        const SlotId mine = slots_.at(inner[i]);
         const Alias alias =
             enter ? Alias{mine, outer[i], Alias::Same{}} : Alias{outer[i], mine, Alias::Same{}};
         result.push_back({alias, at.on, at.line});
@@ -112,8 +113,8 @@ class Inliner {
     std::set<std::string> bound;
     std::vector<SizeGuard> checks;
     for (size_t i = 0; i < call.inputs.size(); ++i) {
-      const Slot& inner = callee.slots.at(static_cast<size_t>(callee.inputs[i]));
-      const Slot& outer = out_.slots.at(static_cast<size_t>(call.inputs[i]));
+      const Slot& inner = callee.slots.at(callee.inputs[i]);
+      const Slot& outer = out_.slots.at(call.inputs[i]);
       HEDDLE_USER_CHECK(inner.is_scalar == outer.is_scalar &&
                             inner.tensor.dtype == outer.tensor.dtype &&
                             inner.tensor.rank() == outer.tensor.rank(),
@@ -175,13 +176,13 @@ class Inliner {
   // Maps the scalar inputs and outputs of the callee to slots of the caller. Adds all other slots
   // of the callee to the caller.
   void bindSlots(const Program& callee, const Call& call) {
-    slots_.assign(callee.slots.size(), -1);
+    slots_.assign(callee.slots.size(), kNoSlot);
     const auto share = [&](const std::vector<SlotId>& inner, const std::vector<SlotId>& outer) {
       for (size_t i = 0; i < inner.size(); ++i) {
-        const Slot& slot = callee.slots.at(static_cast<size_t>(inner[i]));
+        const Slot& slot = callee.slots.at(inner[i]);
         if (!slot.is_scalar) continue;
-        SlotId& shared = slots_[static_cast<size_t>(inner[i])];
-        HEDDLE_USER_CHECK(shared < 0 || shared == outer[i],
+        SlotId& shared = slots_[inner[i]];
+        HEDDLE_USER_CHECK(!shared.valid() || shared == outer[i],
                           "the scalar %{} of program {} would be two different slots of its caller",
                           slot.name, callee.name);
         shared = outer[i];
@@ -189,9 +190,9 @@ class Inliner {
     };
     share(callee.inputs, call.inputs);
     share(callee.outputs, call.outputs);
-    for (size_t i = 0; i < callee.slots.size(); ++i) {
-      if (slots_[i] >= 0) continue;
-      Slot slot = callee.slots[i];
+    for (SlotId id : callee.slots.ids()) {
+      if (slots_[id].valid()) continue;
+      Slot slot = callee.slots[id];
       slot.name = fresh(callee.name + "." + slot.name, slot_names_);
       slot.default_value.reset();
       for (IterDomain& axis : slot.tensor.domain) axis.extent = substituted(axis.extent);
@@ -199,39 +200,39 @@ class Inliner {
       if (slot.tensor.sharding) {
         slot.tensor.sharding->mesh = meshes_.at(slot.tensor.sharding->mesh);
       }
-      slots_[i] = static_cast<SlotId>(out_.slots.size());
-      out_.slots.push_back(std::move(slot));
+      slots_[id] = out_.slots.push_back(std::move(slot));
     }
   }
 
-  // Appends `names` to `to`. A name that `to` already contains is renamed. Returns the id of the
-  // first appended name.
-  static int32_t append(const std::vector<std::string>& names, std::vector<std::string>& to) {
-    const auto first = static_cast<int32_t>(to.size());
+  // Appends `names` with new names, and returns the new id of each.
+  template <class IdType>
+  static IdVector<IdType, IdType> append(const IdVector<IdType, std::string>& names,
+                                         IdVector<IdType, std::string>& to) {
+    IdVector<IdType, IdType> renamed;
     std::set<std::string> taken(to.begin(), to.end());
-    for (const std::string& name : names) to.push_back(fresh(name, taken));
-    return first;
+    for (const std::string& name : names) renamed.push_back(to.push_back(fresh(name, taken)));
+    return renamed;
   }
 
-  int32_t appendKernels(const Program& callee) {
-    const auto first = static_cast<int32_t>(out_.kernels.size());
+  IdVector<KernelId, KernelId> appendKernels(const Program& callee) {
+    IdVector<KernelId, KernelId> renamed;
     std::set<std::string> taken;
     for (const Kernel& kernel : out_.kernels) taken.insert(kernel.name);
     for (const Kernel& kernel : callee.kernels) {
-      out_.kernels.push_back({fresh(kernel.name, taken), kernel.segment});
+      renamed.push_back(out_.kernels.push_back({fresh(kernel.name, taken), kernel.segment}));
     }
-    return first;
+    return renamed;
   }
 
   Renaming renamingOf(const Program& callee) {
-    const int32_t kernel = appendKernels(callee);
-    const int32_t token = append(callee.tokens, out_.tokens);
-    const int32_t event = append(callee.events, out_.events);
+    const auto renamedBy = [](const auto& new_ids) {
+      return [new_ids](auto id) { return new_ids.at(id); };
+    };
     Renaming to;
-    to.slot = [this](SlotId id) { return slots_.at(static_cast<size_t>(id)); };
-    to.token = [token](TokenId id) { return id + token; };
-    to.event = [event](EventId id) { return id + event; };
-    to.kernel = [kernel](KernelId id) { return id + kernel; };
+    to.slot = renamedBy(slots_);
+    to.token = renamedBy(append(callee.tokens, out_.tokens));
+    to.event = renamedBy(append(callee.events, out_.events));
+    to.kernel = renamedBy(appendKernels(callee));
     to.mesh = [this](MeshId id) { return meshes_.at(id); };
     to.size = [this](const Size& size) { return substituted(size); };
     to.index = [this](const std::string& index) { return symbols_.at(index).symbolName(); };
@@ -246,7 +247,7 @@ class Inliner {
   // callee to those of the caller.
   std::map<std::string, Size> symbols_;
   IdVector<MeshId, MeshId> meshes_;
-  std::vector<SlotId> slots_;
+  IdVector<SlotId, SlotId> slots_;
 };
 
 }  // namespace

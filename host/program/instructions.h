@@ -35,7 +35,7 @@ enum class InstructionKind : uint8_t {
 // Allocates stream-ordered memory for the slot. The type of the slot gives size and axis order.
 struct Allocate {
   SlotId out;
-  StreamId stream = 0;
+  StreamId stream = kCallerStream;
   bool operator==(const Allocate&) const = default;
   static constexpr std::string_view kMnemonic = "allocate";
   static constexpr InstructionKind kKind = InstructionKind::Memory;
@@ -47,7 +47,7 @@ struct Allocate {
 // Frees the buffer of the slot. No later instruction may access the buffer, through any slot.
 struct Free {
   SlotId slot;
-  StreamId stream = 0;
+  StreamId stream = kCallerStream;
   bool operator==(const Free&) const = default;
   static constexpr std::string_view kMnemonic = "free";
   static constexpr InstructionKind kKind = InstructionKind::Memory;
@@ -121,7 +121,7 @@ struct LaunchKernel {
   KernelId kernel;
   std::vector<SlotId> inputs;
   std::vector<SlotId> outputs;
-  StreamId stream = 0;
+  StreamId stream = kCallerStream;
   bool operator==(const LaunchKernel&) const = default;
   static constexpr std::string_view kMnemonic = "launch";
   static constexpr InstructionKind kKind = InstructionKind::Work;
@@ -140,7 +140,7 @@ struct CallLibrary {
   std::string function;  // the name of the op
   std::vector<SlotId> inputs;
   std::vector<SlotId> outputs;
-  StreamId stream = 0;
+  StreamId stream = kCallerStream;
   std::vector<std::pair<std::string, Attr>> attrs = {};  // in the order of OpDef::attrs
   // Matrix products: number of SMs that stay free for a concurrent collective.
   int32_t spare_sms = 0;
@@ -159,7 +159,7 @@ struct CallLibrary {
 struct Copy {
   SlotId out;
   SlotId in;
-  StreamId stream = 0;
+  StreamId stream = kCallerStream;
   bool operator==(const Copy&) const = default;
   static constexpr std::string_view kMnemonic = "copy";
   static constexpr InstructionKind kKind = InstructionKind::Work;
@@ -182,7 +182,7 @@ struct Communicate {
   SlotId in;
   Team team;
   std::optional<ReduceOp> reduce;
-  StreamId stream = 0;
+  StreamId stream = kCallerStream;
   TokenId token;
   std::optional<Size> root = {};  // a rank in the team; all ranks of the team give the same value
   // AllToAllV: list slots, with one element per rank of the team. ReadBack fills them.
@@ -223,7 +223,7 @@ struct Send {
   SlotId slot;
   Size peer;
   Team team;
-  StreamId stream = 0;
+  StreamId stream = kCallerStream;
   std::optional<TokenId> token;
   bool operator==(const Send&) const = default;
   static constexpr std::string_view kMnemonic = "send";
@@ -238,7 +238,7 @@ struct Recv {
   SlotId slot;
   Size peer;
   Team team;
-  StreamId stream = 0;
+  StreamId stream = kCallerStream;
   std::optional<TokenId> token;
   bool operator==(const Recv&) const = default;
   static constexpr std::string_view kMnemonic = "recv";
@@ -269,7 +269,7 @@ struct GroupEnd {
 // several posts define the token, the latest post counts. Before the first post, Wait does nothing.
 struct Wait {
   TokenId token;
-  StreamId stream = 0;
+  StreamId stream = kCallerStream;
   bool operator==(const Wait&) const = default;
   static constexpr std::string_view kMnemonic = "wait";
   static constexpr InstructionKind kKind = InstructionKind::Order;
@@ -282,7 +282,7 @@ struct Wait {
 // record of the event has happened. Without a record, WaitEvent does nothing.
 struct RecordEvent {
   EventId event;
-  StreamId stream = 0;
+  StreamId stream = kCallerStream;
   bool operator==(const RecordEvent&) const = default;
   static constexpr std::string_view kMnemonic = "record_event";
   static constexpr InstructionKind kKind = InstructionKind::Order;
@@ -293,7 +293,7 @@ struct RecordEvent {
 };
 struct WaitEvent {
   EventId event;
-  StreamId stream = 0;
+  StreamId stream = kCallerStream;
   bool operator==(const WaitEvent&) const = default;
   static constexpr std::string_view kMnemonic = "wait_event";
   static constexpr InstructionKind kKind = InstructionKind::Order;
@@ -307,7 +307,7 @@ struct WaitEvent {
 struct ReadBack {
   SlotId out;
   SlotId in;
-  StreamId stream = 0;
+  StreamId stream = kCallerStream;
   bool operator==(const ReadBack&) const = default;
   static constexpr std::string_view kMnemonic = "read_back";
   static constexpr InstructionKind kKind = InstructionKind::Work;
@@ -374,7 +374,7 @@ struct Call {
 // Check fails the run if the slot contains NaN or infinity. Print prints its name and first values.
 struct Check {
   SlotId slot;
-  StreamId stream = 0;
+  StreamId stream = kCallerStream;
   bool operator==(const Check&) const = default;
   static constexpr std::string_view kMnemonic = "check";
   static constexpr InstructionKind kKind = InstructionKind::Work;
@@ -384,7 +384,7 @@ struct Check {
 };
 struct Print {
   SlotId slot;
-  StreamId stream = 0;
+  StreamId stream = kCallerStream;
   bool operator==(const Print&) const = default;
   static constexpr std::string_view kMnemonic = "print";
   static constexpr InstructionKind kKind = InstructionKind::Work;

@@ -74,7 +74,7 @@ void expectType(const OpDef& op, const Slot& slot, DType dtype) {
 // sharded along the axis if the result has the same sharding.
 void verifyLines(const Program& program, const OpDef& op, const CallLibrary& call) {
   const int64_t axis = libraryAxis(call);
-  const Slot& out = program.slots[static_cast<size_t>(call.outputs[0])];
+  const Slot& out = program.slots[call.outputs[0]];
   const auto rank = static_cast<int64_t>(out.tensor.rank());
   HEDDLE_USER_CHECK(axis >= 0 && axis < rank, "{}: axis {} of %{}, which has the axes 0 to {}",
                     op.name, axis, out.name, rank - 1);
@@ -86,7 +86,7 @@ void verifyLines(const Program& program, const OpDef& op, const CallLibrary& cal
     return cut ? sharding->axes[static_cast<size_t>(axis)] : std::vector<MeshAxis>{};
   };
   for (SlotId id : slots) {
-    const Slot& slot = program.slots[static_cast<size_t>(id)];
+    const Slot& slot = program.slots[id];
     HEDDLE_USER_CHECK(slot.tensor.rank() == out.tensor.rank(),
                       "{}: %{} has rank {} and %{} rank {}", op.name, slot.name, slot.tensor.rank(),
                       out.name, rank);
@@ -101,9 +101,7 @@ void verifyLines(const Program& program, const OpDef& op, const CallLibrary& cal
 }
 
 void verifyTypes(const Program& program, const OpDef& op, const CallLibrary& call) {
-  const auto slot = [&](SlotId id) -> const Slot& {
-    return program.slots[static_cast<size_t>(id)];
-  };
+  const auto slot = [&](SlotId id) -> const Slot& { return program.slots[id]; };
   const DType first = slot(call.inputs[0]).tensor.dtype;
   HEDDLE_USER_CHECK(!isFloat8(first) || op.name == "scatter",
                     "{}: %{} is {}, which is only for casts, data movement and matrix products",
@@ -119,7 +117,7 @@ void verifyTypes(const Program& program, const OpDef& op, const CallLibrary& cal
 }
 
 void verifyAttention(const Program& program, const OpDef& op, const CallLibrary& call) {
-  const Slot& result = program.slots[static_cast<size_t>(call.outputs[0])];
+  const Slot& result = program.slots[call.outputs[0]];
   const DType dtype = result.tensor.dtype;
   const size_t rank = result.tensor.rank();
   HEDDLE_USER_CHECK(dtype == DType::F16 || dtype == DType::BF16,
@@ -131,7 +129,7 @@ void verifyAttention(const Program& program, const OpDef& op, const CallLibrary&
   std::vector<SlotId> slots = call.inputs;
   slots.insert(slots.end(), call.outputs.begin(), call.outputs.end());
   for (SlotId id : slots) {
-    const Slot& slot = program.slots[static_cast<size_t>(id)];
+    const Slot& slot = program.slots[id];
     expectType(op, slot, dtype);
     HEDDLE_USER_CHECK(slot.tensor.rank() == rank, "{}: %{} has rank {} and %{} rank {}", op.name,
                       slot.name, slot.tensor.rank(), result.name, rank);
@@ -187,7 +185,7 @@ void verifyLibrary(const Program& program, const CallLibrary& call) {
   verifyAttributes(*op, call);
   if (isAttention(call)) return verifyAttention(program, *op, call);
   if (op->kind == OpKind::Matmul) {
-    const Slot& result = program.slots[static_cast<size_t>(call.outputs[0])];
+    const Slot& result = program.slots[call.outputs[0]];
     if (const Attr* dtype = findAttr(call, "dtype")) {
       expectType(*op, result, std::get<DType>(*dtype));
     }

@@ -12,27 +12,18 @@ namespace {
 // programs that differ only in these numbers become equal.
 Program canonical(const Program& program) {
   Program out = program;
-  std::vector<SlotId> slot_of(program.slots.size(), -1);
+  IdVector<SlotId, SlotId> slot_of(program.slots.size());
+  IdVector<TokenId, TokenId> token_of(program.tokens.size());
+  IdVector<EventId, EventId> event_of(program.events.size());
   out.slots.clear();
-  const auto place = [&](SlotId id) {
-    if (slot_of.at(id) >= 0) return;
-    slot_of[id] = static_cast<SlotId>(out.slots.size());
-    out.slots.push_back(program.slots[id]);
-  };
-  for (SlotId id : program.inputs) place(id);
-  for (size_t id = 0; id < program.slots.size(); ++id) place(static_cast<SlotId>(id));
-
-  std::vector<int32_t> token_of(program.tokens.size(), -1), event_of(program.events.size(), -1);
   out.tokens.clear();
   out.events.clear();
-  const auto number = [](std::vector<int32_t>& of, int32_t id, const std::vector<std::string>& from,
-                         std::vector<std::string>& to) {
-    if (of.at(id) < 0) {
-      of[id] = static_cast<int32_t>(to.size());
-      to.push_back(from[id]);
-    }
+  const auto number = [](auto& of, auto id, const auto& from, auto& to) {
+    if (!of.at(id).valid()) of[id] = to.push_back(from[id]);
     return of[id];
   };
+  for (SlotId id : program.inputs) number(slot_of, id, program.slots, out.slots);
+  for (SlotId id : program.slots.ids()) number(slot_of, id, program.slots, out.slots);
   Renaming renaming;
   renaming.slot = [&](SlotId id) { return slot_of.at(id); };
   renaming.token = [&](TokenId id) { return number(token_of, id, program.tokens, out.tokens); };
@@ -73,25 +64,25 @@ std::vector<Communicate::Pair> Communicate::pairs() const {
 }
 
 std::optional<SlotId> Program::findSlot(std::string_view slot_name) const {
-  for (size_t i = 0; i < slots.size(); ++i) {
-    if (slots[i].name == slot_name) return static_cast<SlotId>(i);
+  for (SlotId id : slots.ids()) {
+    if (slots[id].name == slot_name) return id;
   }
   return std::nullopt;
 }
 
-int Program::streams() const {
-  StreamId highest = 0;
+size_t Program::streams() const {
+  StreamId highest = kCallerStream;
   forEachInstruction(body, [&](const Instruction& x, InstructionIndex) {
-    highest = std::max(highest, streamOf(x.op).value_or(0));
+    highest = std::max(highest, streamOf(x.op).value_or(kCallerStream));
   });
-  return 1 + highest;
+  return 1 + highest.index();
 }
 
-std::vector<bool> Program::communicationStreams() const {
-  std::vector<bool> communicates(static_cast<size_t>(streams()));
-  std::vector<bool> computes(communicates.size());
+IdVector<StreamId, bool> Program::communicationStreams() const {
+  IdVector<StreamId, bool> communicates(streams());
+  IdVector<StreamId, bool> computes(communicates.size());
   forEachInstruction(body, [&](const Instruction& x, InstructionIndex) {
-    const auto stream = static_cast<size_t>(streamOf(x.op).value_or(0));
+    const StreamId stream = streamOf(x.op).value_or(kCallerStream);
     // Only launches and library calls occupy SMs. Other work, such as a copy, may share a stream
     // with collectives.
     if (std::holds_alternative<LaunchKernel>(x.op) || std::holds_alternative<CallLibrary>(x.op)) {
@@ -99,8 +90,8 @@ std::vector<bool> Program::communicationStreams() const {
     }
     if (kindOf(x.op) == InstructionKind::Post) communicates[stream] = true;
   });
-  for (size_t i = 0; i < communicates.size(); ++i) {
-    communicates[i] = communicates[i] && !computes[i];
+  for (StreamId stream : communicates.ids()) {
+    communicates[stream] = communicates[stream] && !computes[stream];
   }
   return communicates;
 }

@@ -53,10 +53,10 @@ struct Kernel {
 struct Program {
   std::string name = "main";
   Meshes meshes;
-  std::vector<Kernel> kernels;
-  std::vector<Slot> slots;
-  std::vector<std::string> tokens;  // names without '$'
-  std::vector<std::string> events;  // names without '!'
+  IdVector<KernelId, Kernel> kernels;
+  IdVector<SlotId, Slot> slots;
+  IdVector<TokenId, std::string> tokens;  // names without '$'
+  IdVector<EventId, std::string> events;  // names without '!'
   std::vector<SlotId> inputs;
   std::vector<SlotId> outputs;
   std::vector<std::pair<std::string, int64_t>> size_defaults;
@@ -65,10 +65,10 @@ struct Program {
   std::vector<Program> callees;  // programs that Calls name; their ids refer to their own lists
 
   std::optional<SlotId> findSlot(std::string_view name) const;
-  int streams() const;  // 1 + the highest StreamId in use
+  size_t streams() const;  // 1 + the highest StreamId used
   // Returns for each stream whether it has collectives, sends or receives, but no launches and no
   // library calls.
-  std::vector<bool> communicationStreams() const;
+  IdVector<StreamId, bool> communicationStreams() const;
 };
 
 // Returns whether two programs are equal. Ignores three differences, which are lost when a program

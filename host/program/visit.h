@@ -15,7 +15,7 @@ namespace heddle::host {
 // sizes and bodies. A body is a list of instructions inside a For or If.
 
 // The highest stream that a program may use. Streams are numbered from 0.
-inline constexpr StreamId kMaxStream = 63;
+inline constexpr StreamId kMaxStream{63};
 
 // Joins lambdas to a visitor for std::visit, one lambda per alternative of a variant. The build
 // fails if an alternative is missing.

@@ -15,8 +15,8 @@ namespace heddle::host {
 namespace {
 
 std::byte* pointerOf(const Plan::Operand& operand, const RunState& state) {
-  if (operand.place.pointer < 0) return nullptr;
-  std::byte* base = state.pointers[static_cast<size_t>(operand.place.pointer)];
+  if (!operand.place.pointer.valid()) return nullptr;
+  std::byte* base = state.pointers[operand.place.pointer];
   return base == nullptr ? nullptr : base + operand.place.offset;  // nullptr: a buffer of 0 bytes
 }
 
@@ -65,11 +65,9 @@ void printTensor(const std::string& name, const HostTensor& tensor) {
 
 }  // namespace
 
-Scalar applyToScalars(const ApplyStep& step, const std::vector<Scalar>& registers) {
+Scalar applyToScalars(const ApplyStep& step, const IdVector<RegisterId, Scalar>& registers) {
   const auto count = static_cast<size_t>(step.op->arity);
-  const auto arg = [&](size_t i) -> const Scalar& {
-    return registers[static_cast<size_t>(step.args[i])];
-  };
+  const auto arg = [&](size_t i) -> const Scalar& { return registers[step.args[i]]; };
   if (step.op->dtype_rule == DTypeRule::Attribute) return roundTo(step.dtype, arg(0));
   if (isFloat(step.compute)) {
     std::array<double, kMaxOperands> values{};
@@ -96,9 +94,8 @@ void enqueueReference(const Plan::Reference& reference, const RunState& state, D
   for (size_t i = 0; i < reference.inputs.size(); ++i) {
     const Plan::Operand& operand = reference.inputs[i];
     pointers.push_back(pointerOf(operand, state));
-    if (operand.scalar < 0) continue;
-    scalars.scalars[reference.segment.inputs()[i]] =
-        state.registers[static_cast<size_t>(operand.scalar)];
+    if (!operand.scalar.valid()) continue;
+    scalars.scalars[reference.segment.inputs()[i]] = state.registers[operand.scalar];
   }
   for (const Plan::Operand& operand : reference.outputs) {
     pointers.push_back(pointerOf(operand, state));
@@ -109,7 +106,7 @@ void enqueueReference(const Plan::Reference& reference, const RunState& state, D
         const size_t count = reference.inputs.size();
         for (size_t i = 0; i < count; ++i) {
           const Plan::Operand& operand = reference.inputs[i];
-          if (operand.scalar >= 0) continue;
+          if (operand.scalar.valid()) continue;
           inputs.tensors[reference.segment.inputs()[i]] = unpackFrom(pointers[i], operand.desc);
         }
         const std::vector<HostTensor> results = evaluateReference(reference.segment, inputs, {});
@@ -128,8 +125,8 @@ void enqueueCheck(const Plan::Watched& watched, const RunState& state, Device& d
 
 void enqueuePrint(const Plan::Watched& watched, const RunState& state, Device& device,
                   Stream stream, const Issue& issue) {
-  if (watched.operand.scalar >= 0) {
-    const Scalar value = state.registers[static_cast<size_t>(watched.operand.scalar)];
+  if (watched.operand.scalar.valid()) {
+    const Scalar value = state.registers[watched.operand.scalar];
     device.hostTask([name = watched.name,
                      value] { printLine(fmt::format("%{} = {}\n", name, printScalar(value))); },
                     stream, issue);

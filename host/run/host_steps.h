@@ -13,7 +13,7 @@ namespace heddle::host {
 
 // Returns the value of an op on scalar registers. Rounds it like the reference evaluator
 // (ir/reference/reference.h).
-Scalar applyToScalars(const ApplyStep& step, const std::vector<Scalar>& registers);
+Scalar applyToScalars(const ApplyStep& step, const IdVector<RegisterId, Scalar>& registers);
 
 // Evaluates the fusion segment of a kernel on the host, for kernels without generated code. The
 // tensors must be in host memory. The plan of `reference` must outlive the work.

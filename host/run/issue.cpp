@@ -54,9 +54,9 @@ void Issuer::run() {
 }
 
 void Issuer::allocateWorkspaces() {
-  for (StreamId id = 0; id < plan_.streams; ++id) {
-    const int64_t bytes = plan_.workspace_bytes[static_cast<size_t>(id)];
-    std::byte*& pointer = state_.pointers[static_cast<size_t>(plan_.workspace(id))];
+  for (StreamId id : plan_.workspace_bytes.ids()) {
+    const int64_t bytes = plan_.workspace_bytes[id];
+    std::byte*& pointer = state_.pointers[plan_.workspace(id)];
     pointer = nullptr;
     if (bytes == 0) continue;
     try {
@@ -68,10 +68,10 @@ void Issuer::allocateWorkspaces() {
 }
 
 void Issuer::freeWorkspaces() noexcept {
-  for (StreamId id = 0; id < plan_.streams; ++id) {
-    std::byte*& pointer = state_.pointers[static_cast<size_t>(plan_.workspace(id))];
+  for (StreamId id : plan_.workspace_bytes.ids()) {
+    std::byte*& pointer = state_.pointers[plan_.workspace(id)];
     if (pointer == nullptr) continue;
-    allocator_.deallocate(pointer, plan_.workspace_bytes[static_cast<size_t>(id)], stream(id));
+    allocator_.deallocate(pointer, plan_.workspace_bytes[id], stream(id));
     pointer = nullptr;
   }
 }
@@ -80,10 +80,10 @@ void Issuer::freeWorkspaces() noexcept {
 // work of all streams. If this fails, the function only reports the error, because all memory must
 // still be freed.
 void Issuer::joinStreams() noexcept {
-  for (size_t i = 1; i < static_cast<size_t>(plan_.streams); ++i) {
+  for (StreamId id : IdRange(StreamId(1), StreamId(plan_.streams))) {
     try {
-      device_.recordEvent(state_.completion->event, state_.streams[i]);
-      device_.waitEvent(state_.streams[0], state_.completion->event);
+      device_.recordEvent(state_.completion->event, stream(id));
+      device_.waitEvent(stream(kCallerStream), state_.completion->event);
     } catch (const std::exception&) {
       state_.completion->errors.report(std::current_exception(), issue_.instruction);
     }
@@ -91,27 +91,28 @@ void Issuer::joinStreams() noexcept {
 }
 
 void Issuer::freeBuffer(BufferId buffer) noexcept {
-  const auto index = static_cast<size_t>(buffer);
-  if (!state_.owned[index]) return;
-  state_.owned[index] = false;
-  const int64_t bytes = plan_.buffers[index].bytes;
+  if (!state_.owned[buffer]) return;
+  state_.owned[buffer] = false;
+  std::byte*& memory = state_.pointers[pointerTo(buffer)];
+  const int64_t bytes = plan_.buffers[buffer].bytes;
   if (bytes > 0) {
-    allocator_.deallocate(state_.pointers[index], bytes, state_.streams[0]);
+    allocator_.deallocate(memory, bytes, stream(kCallerStream));
     state_.completion->resources->held_bytes -= bytes;
   }
-  state_.pointers[index] = nullptr;
+  memory = nullptr;
 }
 
 void Issuer::freeAll() noexcept {
   joinStreams();
-  for (size_t i = 0; i < plan_.buffers.size(); ++i) freeBuffer(static_cast<BufferId>(i));
+  for (BufferId buffer : plan_.buffers.ids()) freeBuffer(buffer);
   freeWorkspaces();
 }
 
 void Issuer::throwOutOfMemory(const AllocateStep& step, const std::bad_alloc& why) const {
   std::vector<const Buffer*> held;
-  for (size_t i = 0; i < plan_.buffers.size(); ++i) {
-    if (state_.owned[i] && plan_.buffers[i].bytes > 0) held.push_back(&plan_.buffers[i]);
+  for (BufferId id : plan_.buffers.ids()) {
+    const Buffer& buffer = plan_.buffers[id];
+    if (state_.owned[id] && buffer.bytes > 0) held.push_back(&buffer);
   }
   std::stable_sort(held.begin(), held.end(),
                    [](const Buffer* a, const Buffer* b) { return a->bytes > b->bytes; });
@@ -122,12 +123,10 @@ void Issuer::throwOutOfMemory(const AllocateStep& step, const std::bad_alloc& wh
   }
   if (held.size() > kListed) list += fmt::format(" and {} more", held.size() - kListed);
   userError("out of memory: %{} asks for {} bytes, the run holds {} bytes{}{}",
-            plan_.buffers[static_cast<size_t>(step.buffer)].name, step.bytes, state_.held_bytes,
-            list, saidBy(why));
+            plan_.buffers[step.buffer].name, step.bytes, state_.held_bytes, list, saidBy(why));
 }
 
 void Issuer::operator()(const AllocateStep& step) {
-  const auto index = static_cast<size_t>(step.buffer);
   std::byte* memory = nullptr;
   if (step.bytes > 0) {
     try {
@@ -137,24 +136,23 @@ void Issuer::operator()(const AllocateStep& step) {
     }
     state_.completion->resources->held_bytes += step.bytes;
   }
-  state_.pointers[index] = memory;
-  state_.owned[index] = true;
+  state_.pointers[pointerTo(step.buffer)] = memory;
+  state_.owned[step.buffer] = true;
   state_.held_bytes += step.bytes;
   state_.peak_bytes = std::max(state_.peak_bytes, state_.held_bytes);
 }
 
 void Issuer::operator()(const FreeStep& step) {
-  const auto index = static_cast<size_t>(step.buffer);
-  if (!state_.owned[index]) return;  // a branch has skipped the Allocate of the buffer
-  state_.owned[index] = false;
+  if (!state_.owned[step.buffer]) return;  // its Allocate is in a branch that was not taken
+  state_.owned[step.buffer] = false;
   state_.held_bytes -= step.bytes;
   if (step.bytes == 0) return;
-  allocator_.deallocate(state_.pointers[index], step.bytes, stream(step.stream));
+  allocator_.deallocate(state_.pointers[pointerTo(step.buffer)], step.bytes, stream(step.stream));
   state_.completion->resources->held_bytes -= step.bytes;
 }
 
 void Issuer::operator()(const LaunchStep& step) {
-  const Plan::Stage& stage = plan_.stages[static_cast<size_t>(step.stage)];
+  const Plan::Stage& stage = plan_.stages[step.stage];
   std::byte* args = state_.args.data();
   const Plan::PointerPatch* patch = plan_.pointer_patches.data() + step.first_pointer;
   for (int32_t i = 0; i < step.pointers; ++i, ++patch) {
@@ -169,14 +167,14 @@ void Issuer::operator()(const LaunchStep& step) {
 }
 
 void Issuer::operator()(const MatmulStep& step) {
-  const Plan::Matmul& matmul = plan_.matmuls[static_cast<size_t>(step.matmul)];
+  const Plan::Matmul& matmul = plan_.matmuls[step.matmul];
   const MatmulOperands operands{at(matmul.a), at(matmul.b), at(matmul.bias), at(matmul.c),
                                 at({plan_.workspace(step.stream), 0})};
   matmul.prepared->run(operands, stream(step.stream), issue_);
 }
 
 void Issuer::operator()(const LibraryStep& step) {
-  const Plan::Library& library = plan_.libraries[static_cast<size_t>(step.library)];
+  const Plan::Library& library = plan_.libraries[step.library];
   LibraryCall call = library.call;
   for (size_t i = 0; i < library.inputs.size(); ++i) {
     call.in[i] = at(library.inputs[i]);
@@ -189,7 +187,7 @@ void Issuer::operator()(const LibraryStep& step) {
 }
 
 void Issuer::operator()(const AttentionStep& step) {
-  const Plan::Attention& attention = plan_.attentions[static_cast<size_t>(step.attention)];
+  const Plan::Attention& attention = plan_.attentions[step.attention];
   PreparedAttention::Memory memory{};
   for (size_t i = 0; i < memory.operands.size(); ++i) {
     memory.operands[i] = at(attention.operands[i]);
@@ -206,12 +204,12 @@ void Issuer::operator()(const CopyStep& step) {
 // Sets the lists of counts of an all-to-all-v from the registers, and compares them with the lists
 // of all other ranks of the team. The device copies the lists when it posts the operation.
 void Issuer::bindCounts(const CollectiveStep& step, comm::Operation& operation) {
-  const Plan::Counts& counts = plan_.counts[static_cast<size_t>(step.counts)];
-  const auto list = [&](int32_t first, int32_t at, int64_t elements, std::string_view verb) {
+  const Plan::Counts& counts = plan_.counts[step.counts];
+  const auto list = [&](RegisterId first, int32_t at, int64_t elements, std::string_view verb) {
     int64_t* values = state_.counts.data() + at;
     int64_t left = elements;
     for (int32_t i = 0; i < counts.ranks; ++i) {
-      values[i] = toInt(scalar(first + i));
+      values[i] = toInt(scalar(first, i));
       HEDDLE_USER_CHECK(values[i] >= 0 && values[i] <= left,
                         "{} {} elements for rank {} of the team, but only {} of the {} elements of "
                         "the buffer are left",
@@ -226,8 +224,8 @@ void Issuer::bindCounts(const CollectiveStep& step, comm::Operation& operation) 
   if (counts.ranks == 1) return;
   const Plan::StepNote& note = plan_.notes[static_cast<size_t>(issue_.step)];
   state_.completion->resources->job.compareCounts(issue_.instruction, note.occurrence,
-                                                  plan_.teams[static_cast<size_t>(step.team)],
-                                                  operation.send_counts, operation.recv_counts);
+                                                  plan_.teams[step.team], operation.send_counts,
+                                                  operation.recv_counts);
 }
 
 void Issuer::operator()(const CollectiveStep& step) {
@@ -237,17 +235,17 @@ void Issuer::operator()(const CollectiveStep& step) {
     operation[i].send = at(places[i].send);
     operation[i].recv = at(places[i].recv);
   }
-  if (step.counts >= 0) bindCounts(step, *operation);
+  if (step.counts.valid()) bindCounts(step, *operation);
   device_.communicate(*step.communicator, {operation, static_cast<size_t>(step.operations)},
                       stream(step.stream), issue_);
 }
 
 void Issuer::operator()(const RecordStep& step) {
-  device_.recordEvent(state_.events[static_cast<size_t>(step.event)], stream(step.stream));
+  device_.recordEvent(state_.events[step.event], stream(step.stream));
 }
 
 void Issuer::operator()(const WaitStep& step) {
-  device_.waitEvent(stream(step.stream), state_.events[static_cast<size_t>(step.event)]);
+  device_.waitEvent(stream(step.stream), state_.events[step.event]);
 }
 
 void Issuer::operator()(const RegisterStep& step) { scalar(step.out) = step.value; }
@@ -257,7 +255,7 @@ void Issuer::operator()(const ApplyStep& step) {
 }
 
 void Issuer::operator()(const ReadBackStep& step) {
-  const Event event = state_.events[static_cast<size_t>(step.event)];
+  const Event event = state_.events[step.event];
   std::byte* staging = state_.staging.data();
   if (step.count > 0) {
     device_.copy(staging, at(step.src), step.count * sizeOf(step.source_dtype), stream(step.stream),
@@ -267,7 +265,7 @@ void Issuer::operator()(const ReadBackStep& step) {
   awaitEvent(device_, event, plan_);
   state_.completion->rethrow();  // if earlier work has failed, the value is not valid
   for (int32_t i = 0; i < step.count; ++i) {
-    scalar(step.out + i) = roundTo(step.dtype, loadElement(staging, step.source_dtype, i));
+    scalar(step.out, i) = roundTo(step.dtype, loadElement(staging, step.source_dtype, i));
   }
 }
 
@@ -278,18 +276,15 @@ void Issuer::operator()(const BranchStep& step) {
 void Issuer::operator()(const GotoStep& step) { next_ = static_cast<size_t>(step.target); }
 
 void Issuer::operator()(const ReferenceStep& step) {
-  enqueueReference(plan_.references[static_cast<size_t>(step.reference)], state_, device_,
-                   stream(step.stream), issue_);
+  enqueueReference(plan_.references[step.reference], state_, device_, stream(step.stream), issue_);
 }
 
 void Issuer::operator()(const CheckStep& step) {
-  enqueueCheck(plan_.watched[static_cast<size_t>(step.watched)], state_, device_,
-               stream(step.stream), issue_);
+  enqueueCheck(plan_.watched[step.watched], state_, device_, stream(step.stream), issue_);
 }
 
 void Issuer::operator()(const PrintStep& step) {
-  enqueuePrint(plan_.watched[static_cast<size_t>(step.watched)], state_, device_,
-               stream(step.stream), issue_);
+  enqueuePrint(plan_.watched[step.watched], state_, device_, stream(step.stream), issue_);
 }
 
 }  // namespace heddle::host

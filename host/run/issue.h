@@ -48,13 +48,17 @@ class Issuer {
   void operator()(const PrintStep& step);
 
  private:
-  Stream stream(StreamId id) const { return state_.streams[static_cast<size_t>(id)]; }
+  Stream stream(StreamId id) const { return state_.streams[id]; }
   std::byte* at(const Place& place) const {
-    if (place.pointer < 0) return nullptr;
-    std::byte* base = state_.pointers[static_cast<size_t>(place.pointer)];
+    if (!place.pointer.valid()) return nullptr;
+    std::byte* base = state_.pointers[place.pointer];
     return base == nullptr ? nullptr : base + place.offset;  // nullptr: a buffer of 0 bytes
   }
-  Scalar& scalar(int32_t id) const { return state_.registers[static_cast<size_t>(id)]; }
+  Scalar& scalar(RegisterId id) const { return state_.registers[id]; }
+  // Returns element `i` of a list.
+  Scalar& scalar(RegisterId first, int32_t i) const {
+    return scalar(RegisterId(first.number() + i));
+  }
   void bindCounts(const CollectiveStep& step, comm::Operation& operation);
   // Issues a step, records it for a run profile or a profiler, and injects a requested fault.
   void issueObserved(size_t step);

@@ -45,7 +45,7 @@ Written writtenBy(const Plan& plan, size_t step) {
     const auto at = static_cast<size_t>(post->first + i);
     const Place place = plan.operation_places[at].recv;
     const comm::Operation& operation = plan.operations[at];
-    if (place.pointer >= 0) return {place, operation.count * sizeOf(operation.dtype)};
+    if (place.pointer.valid()) return {place, operation.count * sizeOf(operation.dtype)};
   }
   return {};
 }
@@ -73,9 +73,9 @@ void Issuer::issueObserved(size_t step) {
   const ProfilerRange range(device_, texts[static_cast<size_t>(issue_.instruction)].c_str());
   const InjectedFault* fault = state_.fault;
   const bool faulty = fault != nullptr && fault->instruction == issue_.instruction;
-  if (faulty) injectBeforeStep(std::max(on, 0));
+  if (faulty) injectBeforeStep(on.valid() ? on : kCallerStream);
   RunProfile* profile = state_.profile;
-  const bool timed = profile != nullptr && on >= 0 && device_.kind() == DeviceKind::Cuda;
+  const bool timed = profile != nullptr && on.valid() && device_.kind() == DeviceKind::Cuda;
   const int64_t begin = profile == nullptr ? 0 : RunProfile::now();
   if (timed) profile->beginOnDevice(issue_.step, stream(on));
   std::visit(*this, plan_.steps[step]);
@@ -97,7 +97,8 @@ void Issuer::injectAfterStep(size_t step) {
   if (state_.fault->kind != InjectedFault::Kind::Corrupt || !isLastOf(plan_, step)) return;
   const Written written = writtenBy(plan_, step);
   if (written.bytes == 0) return;
-  const StreamId on = std::max(plan_.notes[step].stream, 0);
+  const StreamId noted = plan_.notes[step].stream;
+  const StreamId on = noted.valid() ? noted : kCallerStream;
   injectAfter(*state_.fault, device_, at(written.place), written.bytes, stream(on), issue_);
 }
 

@@ -77,7 +77,7 @@ Sequences postsOf(const Plan& plan, int rank) {
     for (int32_t i = 0; i < post->operations; ++i) {
       PlannedPost planned{plan.instruction_of[step],
                           plan.operations[static_cast<size_t>(post->first + i)]};
-      Channel channel{plan.teams[static_cast<size_t>(post->team)], post->carrier};
+      Channel channel{plan.teams[post->team], post->carrier};
       if (comm::isPointToPoint(planned.operation.kind)) {
         const int peer = channel.team.at(static_cast<size_t>(planned.operation.peer));
         const bool sends = planned.operation.kind == CollectiveKind::Send;

@@ -82,12 +82,12 @@ TimelineEvent RunProfile::eventOf(const Span& span, bool issues) const {
   TimelineEvent event;
   event.instruction = plan_->instruction_of[step];
   event.text = texts_.at(static_cast<size_t>(event.instruction));
-  event.stream = issues ? -1 : note.stream;
+  event.stream = issues ? StreamId() : note.stream;
   event.begin = span.begin;
   event.end = span.end;
   event.bytes = note.bytes;
   event.occurrence = note.occurrence;
-  if (!issues && note.team >= 0) event.team = plan_->teams[static_cast<size_t>(note.team)];
+  if (!issues && note.team.valid()) event.team = plan_->teams[note.team];
   return event;
 }
 

@@ -18,7 +18,7 @@ struct Plan;
 struct TimelineEvent {
   InstructionIndex instruction = -1;
   std::string text;
-  StreamId stream = -1;  // the stream that executed the instruction; -1: the host issued it
+  StreamId stream;  // executed on this stream of the run; invalid: issued by the host
   int64_t begin = 0;
   int64_t end = 0;
   int64_t bytes = 0;       // bytes that the instruction reads and writes on this rank

@@ -43,7 +43,7 @@ std::shared_ptr<void> ownerOf(const Plan& plan, size_t output,
                               const std::vector<Argument>& outputs) {
   for (size_t i = 0; i < output; ++i) {
     const Plan::Output& other = plan.outputs[i];
-    if (other.scalar < 0 && !other.preallocated &&
+    if (!other.scalar.valid() && !other.preallocated &&
         other.place.pointer == plan.outputs[output].place.pointer) {
       return std::get<Tensor>(outputs[i]).owner;
     }
@@ -53,11 +53,11 @@ std::shared_ptr<void> ownerOf(const Plan& plan, size_t output,
 
 std::shared_ptr<void> takeBuffer(const Plan& plan, RunState& state, BufferId buffer,
                                  Allocator& allocator) {
-  const auto index = static_cast<size_t>(buffer);
-  auto owner = std::make_shared<OwnedBuffer>(state.completion, allocator, state.streams[0]);
-  owner->memory = state.pointers[index];
-  owner->bytes = plan.buffers[index].bytes;
-  state.owned[index] = false;
+  auto owner =
+      std::make_shared<OwnedBuffer>(state.completion, allocator, state.streams[kCallerStream]);
+  owner->memory = state.pointers[pointerTo(buffer)];
+  owner->bytes = plan.buffers[buffer].bytes;
+  state.owned[buffer] = false;
   return owner;
 }
 
@@ -70,8 +70,8 @@ std::vector<Argument> takeOutputs(const Plan& plan, RunState& state, Allocator& 
   outputs.reserve(plan.outputs.size());
   for (size_t i = 0; i < plan.outputs.size(); ++i) {
     const Plan::Output& output = plan.outputs[i];
-    if (output.scalar >= 0) {
-      outputs.emplace_back(state.registers[static_cast<size_t>(output.scalar)]);
+    if (output.scalar.valid()) {
+      outputs.emplace_back(state.registers[output.scalar]);
       continue;
     }
     if (output.preallocated) {
@@ -82,22 +82,22 @@ std::vector<Argument> takeOutputs(const Plan& plan, RunState& state, Allocator& 
       outputs.emplace_back(Tensor{nullptr, output.desc, nullptr});
       continue;
     }
-    const auto buffer = static_cast<size_t>(output.place.pointer);
+    const BufferId buffer = bufferOf(output.place.pointer);
     Tensor tensor;
-    std::byte* base = state.pointers[buffer];
+    std::byte* base = state.pointers[output.place.pointer];
     tensor.data = base == nullptr ? nullptr : base + output.place.offset;  // nullptr: 0 bytes
     tensor.desc = output.desc;
     if (output.input >= 0) {
       tensor.owner = std::get<Tensor>(inputs[static_cast<size_t>(output.input)]).owner;
     } else if (state.owned[buffer]) {
-      tensor.owner = takeBuffer(plan, state, output.place.pointer, allocator);
+      tensor.owner = takeBuffer(plan, state, buffer, allocator);
     } else {
       tensor.owner = ownerOf(plan, i, outputs);
     }
     outputs.emplace_back(std::move(tensor));
   }
-  for (size_t i = 0; i < state.owned.size(); ++i) {
-    if (state.owned[i]) takeBuffer(plan, state, static_cast<BufferId>(i), allocator);
+  for (BufferId buffer : state.owned.ids()) {
+    if (state.owned[buffer]) takeBuffer(plan, state, buffer, allocator);
   }
   return outputs;
 }

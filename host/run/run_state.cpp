@@ -135,7 +135,9 @@ void Completion::rethrow() {
 
 RunState::~RunState() {
   for (Event event : events) device_.destroyEvent(event);
-  for (size_t i = 1; i < streams.size(); ++i) device_.destroyStream(streams[i]);
+  for (StreamId id : streams.ids()) {
+    if (id != kCallerStream) device_.destroyStream(streams[id]);
+  }
 }
 
 void RunState::prepare(const std::shared_ptr<const Plan>& plan, Stream stream) {
@@ -143,22 +145,21 @@ void RunState::prepare(const std::shared_ptr<const Plan>& plan, Stream stream) {
     plan_ = plan;
     pointers.assign(plan->pointers(), nullptr);
     owned.assign(plan->buffers.size(), false);
-    registers.assign(static_cast<size_t>(plan->registers), Scalar(int64_t{0}));
+    registers.assign(plan->registers, Scalar(int64_t{0}));
     args = plan->args;
     operations = plan->operations;
     counts.assign(static_cast<size_t>(plan->counts_size), 0);
     staging.assign(static_cast<size_t>(plan->staging_bytes), std::byte{0});
     if (streams.empty()) streams.push_back(nullptr);
-    while (streams.size() < static_cast<size_t>(plan->streams)) {
+    while (streams.size() < plan->streams) {
       // Communication gets urgent streams, because other ranks wait for it. All plans that use this
       // state are plans of one program, so they use the same streams for communication.
-      streams.push_back(plan->communication_streams[streams.size()] ? device_.createUrgentStream()
-                                                                    : device_.createStream());
+      streams.push_back(plan->communication_streams[streams.endId()] ? device_.createUrgentStream()
+                                                                     : device_.createStream());
     }
-    while (events.size() < static_cast<size_t>(plan->events))
-      events.push_back(device_.createEvent());
+    while (events.size() < plan->events) events.push_back(device_.createEvent());
   }
-  streams[0] = stream;
+  streams[kCallerStream] = stream;
   held_bytes = 0;
   peak_bytes = 0;
 }
@@ -169,7 +170,7 @@ RunState& RunStatePool::take(Stream stream) {
   for (const std::unique_ptr<RunState>& state : states_) {
     if (state->busy) continue;
     const bool same_stream =
-        !differsPerThread(stream) && !state->streams.empty() && state->streams[0] == stream;
+        !differsPerThread(stream) && !state->streams.empty() && state->streams.front() == stream;
     if (!same_stream && state->completion && !state->completion->done()) continue;
     found = state.get();
     if (same_stream) break;

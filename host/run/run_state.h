@@ -124,12 +124,12 @@ class RunState {
   // Prepares a run of the plan on `stream`. This is cheap if the last run used the same plan.
   void prepare(const std::shared_ptr<const Plan>& plan, Stream stream);
 
-  std::vector<std::byte*> pointers;  // by PointerIndex
-  std::vector<bool> owned;  // by BufferId; true: this run has allocated and not yet freed it
-  std::vector<Scalar> registers;
-  std::vector<Event> events;
-  std::vector<Stream> streams;  // by StreamId; 0: the run's stream; the state owns all others
-  std::vector<std::byte> args;  // copy of the plan's argument blocks; launches patch it
+  IdVector<PointerIndex, std::byte*> pointers;
+  IdVector<BufferId, bool> owned;  // allocated by this run and not yet freed
+  IdVector<RegisterId, Scalar> registers;
+  IdVector<DeviceEventId, Event> events;
+  IdVector<StreamId, Stream> streams;  // those other than the caller's belong to this state
+  std::vector<std::byte> args;         // copy of the plan's argument blocks, patched in place
   std::vector<comm::Operation> operations;
   int64_t held_bytes = 0;          // bytes allocated minus bytes freed by the steps issued so far
   int64_t peak_bytes = 0;          // largest value of held_bytes in this run

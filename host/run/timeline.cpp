@@ -67,20 +67,20 @@ Json nameOf(const char* what, int rank, int thread, const std::string& name) {
 double microseconds(int64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1000; }
 
 Json chromeEvent(const TimelineEvent& event, int rank, int64_t origin) {
-  const bool issues = event.stream < 0;
+  const bool issues = !event.stream.valid();
   return {{"ph", "X"},
           {"name", event.text},
           {"cat", issues               ? "issue"
                   : event.team.empty() ? "work"
                                        : "collective"},
           {"pid", rank},
-          {"tid", issues ? kIssueThread : event.stream},
+          {"tid", issues ? kIssueThread : event.stream.number()},
           {"ts", microseconds(event.begin - origin)},
           {"dur", microseconds(event.end - event.begin)},
           {"args",
            {{"instruction", event.instruction},
             {"occurrence", event.occurrence},
-            {"stream", event.stream},
+            {"stream", event.stream.number()},
             {"bytes", event.bytes},
             {"team", event.team}}}};
 }
@@ -91,7 +91,7 @@ std::string encode(const RankTimeline& timeline) {
   Json json = {{"rank", timeline.rank}, {"clock", timeline.clock}, {"events", Json::array()}};
   for (const TimelineEvent& e : timeline.events) {
     json["events"].push_back(
-        {e.instruction, e.text, e.stream, e.begin, e.end, e.bytes, e.occurrence, e.team});
+        {e.instruction, e.text, e.stream.number(), e.begin, e.end, e.bytes, e.occurrence, e.team});
   }
   return json.dump();
 }
@@ -102,8 +102,8 @@ RankTimeline decodeTimeline(const std::string& bytes) {
   timeline.rank = json.at("rank");
   timeline.clock = json.at("clock");
   for (const Json& e : json.at("events")) {
-    timeline.events.push_back({e.at(0), e.at(1), e.at(2), e.at(3), e.at(4), e.at(5), e.at(6),
-                               e.at(7).get<std::vector<int>>()});
+    timeline.events.push_back({e.at(0), e.at(1), StreamId(e.at(2).get<int32_t>()), e.at(3), e.at(4),
+                               e.at(5), e.at(6), e.at(7).get<std::vector<int>>()});
   }
   return timeline;
 }
@@ -142,9 +142,9 @@ std::string chromeTrace(const std::vector<RankTimeline>& timelines) {
     events.push_back(nameOf("thread_name", rank, kIssueThread, "issued by the host"));
     std::set<StreamId> streams;
     for (const TimelineEvent& event : timeline.events) {
-      if (event.stream >= 0 && streams.insert(event.stream).second) {
-        events.push_back(
-            nameOf("thread_name", rank, event.stream, fmt::format("stream {}", event.stream)));
+      if (event.stream.valid() && streams.insert(event.stream).second) {
+        events.push_back(nameOf("thread_name", rank, event.stream.number(),
+                                fmt::format("stream {}", event.stream)));
       }
       events.push_back(chromeEvent(event, rank, origin));
     }

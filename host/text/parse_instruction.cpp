@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "host/program/library_op.h"
 #include "host/program/visit.h"
@@ -13,9 +14,10 @@ namespace heddle::host {
 namespace {
 
 // Returns the id of a name. If the name is new, declares it.
-int32_t declared(std::map<std::string, int32_t>& ids, std::vector<std::string>& names,
-                 const std::string& name) {
-  const auto [found, is_new] = ids.emplace(name, static_cast<int32_t>(names.size()));
+template <class IdType>
+IdType declared(std::map<std::string, IdType>& ids, IdVector<IdType, std::string>& names,
+                const std::string& name) {
+  const auto [found, is_new] = ids.emplace(name, names.endId());
   if (is_new) names.push_back(name);
   return found->second;
 }
@@ -24,9 +26,7 @@ int32_t declared(std::map<std::string, int32_t>& ids, std::vector<std::string>& 
 
 InstructionParser::InstructionParser(TokenStream& in, Program& program)
     : in_(in), program_(program) {
-  for (size_t i = 0; i < program.slots.size(); ++i) {
-    slots_.emplace(program.slots[i].name, static_cast<SlotId>(i));
-  }
+  for (SlotId id : program.slots.ids()) slots_.emplace(program.slots[id].name, id);
 }
 
 std::vector<Instruction> InstructionParser::body() {
@@ -59,7 +59,7 @@ Op InstructionParser::op() {
   if (in_.acceptWord("for")) return loop();
   if (in_.acceptWord("if")) return branch();
   if (in_.acceptWord("call")) return call();
-  std::optional<Op> made = regular<Free, GroupBegin, Wait, WaitEvent, Check, Print>(kNoId);
+  std::optional<Op> made = regular<Free, GroupBegin, Wait, WaitEvent, Check, Print>(std::nullopt);
   if (made) return *std::move(made);
   in_.fail("an instruction or '}'");
 }
@@ -68,12 +68,12 @@ Op InstructionParser::op() {
 // are only slots, tokens, events and a stream. The text contains them in the order of the field
 // list.
 template <class Regular>
-Op InstructionParser::regularFields(int32_t defined) {
+Op InstructionParser::regularFields(auto defined) {
   Regular made{};
   forEachFieldOf(made, [&](const auto& field, auto& member) {
     constexpr FieldKind kKind = std::decay_t<decltype(field)>::kKind;
     if (field.role.defines) {
-      member = defined;
+      if constexpr (std::is_same_v<decltype(member), decltype(defined)&>) member = defined;
     } else if constexpr (kKind == FieldKind::Slot) {
       member = slot();
     } else if constexpr (kKind == FieldKind::Token) {
@@ -89,7 +89,7 @@ Op InstructionParser::regularFields(int32_t defined) {
 }
 
 template <class... Regular>
-std::optional<Op> InstructionParser::regular(int32_t defined) {
+std::optional<Op> InstructionParser::regular(auto defined) {
   std::optional<Op> made;
   const auto read = [&]<class X>(std::type_identity<X>) {
     if (!made && in_.acceptWord(X::kMnemonic)) made = regularFields<X>(defined);
@@ -188,7 +188,7 @@ Op InstructionParser::launch() {
   if (found == kernels.end()) {
     in_.failAt(at, fmt::format("found {}, expected a kernel of this program", describe(at)));
   }
-  LaunchKernel out{static_cast<KernelId>(found - kernels.begin()), slots(), {}};
+  LaunchKernel out{KernelId(found - kernels.begin()), slots(), {}};
   arrow();
   out.outputs = slots();
   out.stream = stream();
@@ -340,15 +340,15 @@ EventId InstructionParser::event() {
 }
 
 StreamId InstructionParser::stream() {
-  if (!in_.atWord("stream") || !in_.atSymbol("=", 1)) return 0;
+  if (!in_.atWord("stream") || !in_.atSymbol("=", 1)) return kCallerStream;
   in_.next();
   in_.next();
   const Token at = in_.peek();
   const int64_t id = in_.expectInt("the number of a stream");
-  if (id < 0 || id > kMaxStream) {
+  if (id < 0 || id > kMaxStream.number()) {
     in_.failAt(at, fmt::format("stream {} is not in 0 .. {}", id, kMaxStream));
   }
-  return static_cast<StreamId>(id);
+  return StreamId(id);
 }
 
 void InstructionParser::arrow() { in_.expectSymbol("->"); }

@@ -30,14 +30,12 @@ class InstructionParser {
   Op assignment();       // %y = ...
   Op tokenAssignment();  // $t = ...
   Op eventAssignment();  // !e = ...
-  // Parses an instruction of one of the types `Regular`. Returns nullopt if the next word is the
-  // mnemonic of none of them. `defined` is the id of the name before the "=", or kNoId if there is
-  // no "=".
-  static constexpr int32_t kNoId = -1;
+  // Parses one of the instructions `Regular` if its mnemonic comes next. `defined` is the id before
+  // the "=", or std::nullopt.
   template <class... Regular>
-  std::optional<Op> regular(int32_t defined);
+  std::optional<Op> regular(auto defined);
   template <class Regular>
-  Op regularFields(int32_t defined);
+  Op regularFields(auto defined);
   Op alias(SlotId out);
   Op evaluate(SlotId out);
   Op launch();

@@ -69,8 +69,7 @@ class SectionParser {
     Slot slot{name, list || type.is_scalar, std::move(type.tensor), {}, {}};
     if (list && !slot.isList()) in_.fail("the size of a list, as in list i64[ranks]");
     if (in_.atWord("alloc") && in_.atSymbol("=", 1)) alloc(slot);
-    program_.slots.push_back(std::move(slot));
-    return static_cast<SlotId>(program_.slots.size() - 1);
+    return program_.slots.push_back(std::move(slot));
   }
 
   void alloc(Slot& slot) {
@@ -89,7 +88,7 @@ class SectionParser {
     if (in_.acceptSymbol(")")) return;
     do {
       const SlotId id = declare("an input, as in %x: f32[t]");
-      Slot& slot = program_.slots[static_cast<size_t>(id)];
+      Slot& slot = program_.slots[id];
       if (slot.is_scalar && in_.acceptSymbol("=")) {
         slot.default_value = parseDefault(in_, slot.tensor.dtype);
       }

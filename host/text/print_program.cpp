@@ -42,7 +42,7 @@ class InstructionPrinter {
       if constexpr (kKind == FieldKind::Stream) {
         named += stream(member);
       } else {
-        const std::string name = nameOf<kKind>(member);
+        const std::string name = nameOf(member);
         field.role.defines ? defined = name + " = " : named += " " + name;
       }
     });
@@ -125,31 +125,24 @@ class InstructionPrinter {
 
   // Returns the item with this id. Throws UserError if the id is out of range. Such ids occur in
   // illegal programs, whose instructions are printed in messages.
-  template <class Item>
-  static const Item& item(const std::vector<Item>& items, int32_t id) {
-    HEDDLE_USER_CHECK(id >= 0 && static_cast<size_t>(id) < items.size(),
-                      "an instruction names item {} of {}", id, items.size());
-    return items[static_cast<size_t>(id)];
+  template <class IdType, class Item>
+  static const Item& item(const IdVector<IdType, Item>& items, IdType id) {
+    HEDDLE_USER_CHECK(items.has(id), "an instruction names item {} of {}", id, items.size());
+    return items[id];
   }
   std::string slot(SlotId id) const { return printValueName(item(program_.slots, id).name); }
   std::string slots(const std::vector<SlotId>& ids) const {
     return "(" + join(ids, [&](SlotId id) { return slot(id); }) + ")";
   }
-  template <FieldKind kKind>
-  std::string nameOf(int32_t id) const {
-    static_assert(
-        kKind == FieldKind::Slot || kKind == FieldKind::Token || kKind == FieldKind::Event,
-        "this instruction has no regular form");
-    if constexpr (kKind == FieldKind::Slot) return slot(id);
-    if constexpr (kKind == FieldKind::Token) return token(id);
-    if constexpr (kKind == FieldKind::Event) return event(id);
-  }
+  std::string nameOf(SlotId id) const { return slot(id); }
+  std::string nameOf(TokenId id) const { return token(id); }
+  std::string nameOf(EventId id) const { return event(id); }
   std::string token(TokenId id) const { return "$" + word(item(program_.tokens, id)); }
   std::string event(EventId id) const { return "!" + word(item(program_.events, id)); }
   static std::string stream(StreamId id) { return fmt::format(" stream={}", id); }
   std::string team(const Team& team) const {
     if (!team.mesh.valid()) return "";
-    std::string out = " team=@" + item(program_.meshes.items(), team.mesh.number()).name;
+    std::string out = " team=@" + item(program_.meshes, team.mesh).name;
     if (team.axes.empty()) return out;
     return out + "[" + join(team.axes, [](MeshAxis axis) { return std::string(name(axis)); }) + "]";
   }
@@ -206,13 +199,11 @@ class SectionPrinter {
 
   void head() {
     const auto input = [&](SlotId id) {
-      const Slot& slot = program_.slots.at(static_cast<size_t>(id));
+      const Slot& slot = program_.slots.at(id);
       return printValueName(slot.name) + ": " + type(slot) +
              (slot.default_value ? " = " + printScalar(*slot.default_value) : "");
     };
-    const auto output = [&](SlotId id) {
-      return printValueName(program_.slots.at(static_cast<size_t>(id)).name);
-    };
+    const auto output = [&](SlotId id) { return printValueName(program_.slots.at(id).name); };
     const std::string start = "program " + program_.name + "(";
     const std::string end = ") -> (" + join(program_.outputs, output) + ")";
     std::string line = start + join(program_.inputs, input) + end;
@@ -227,9 +218,9 @@ class SectionPrinter {
 
   void declarations() {
     const std::set<SlotId> inputs(program_.inputs.begin(), program_.inputs.end());
-    for (size_t i = 0; i < program_.slots.size(); ++i) {
-      if (inputs.count(static_cast<SlotId>(i)) > 0) continue;
-      const Slot& slot = program_.slots[i];
+    for (SlotId id : program_.slots.ids()) {
+      if (inputs.count(id) > 0) continue;
+      const Slot& slot = program_.slots[id];
       out_ += "  slot " + printValueName(slot.name) + ": " + type(slot) + "\n";
     }
   }

@@ -19,7 +19,7 @@ int64_t allocatedIn(const View& view) {
 }
 
 bool viewsOverlap(const View& a, const View& b) {
-  return a.buffer >= 0 && a.buffer == b.buffer &&
+  return a.buffer.valid() && a.buffer == b.buffer &&
          a.byte_offset < b.byte_offset + b.desc.allocBytes() &&
          b.byte_offset < a.byte_offset + a.desc.allocBytes();
 }
@@ -54,7 +54,7 @@ class CollectiveChecker {
   }
 
  private:
-  static bool has(const View& view) { return view.buffer >= 0; }
+  static bool has(const View& view) { return view.buffer.valid(); }
   bool isGathered() const {
     return x_.kind == CollectiveKind::Allgather || x_.kind == CollectiveKind::Gather;
   }

@@ -10,11 +10,11 @@ namespace {
 // posts between them.
 void placeGroups(Unrolled& unrolled) {
   size_t begin = 0;
-  StreamId stream = 0;
+  StreamId stream = kCallerStream;
   for (size_t i = 0; i < unrolled.steps.size(); ++i) {
     if (unrolled.steps[i].instruction == nullptr) continue;
     const Op& op = unrolled.steps[i].instruction->op;
-    if (std::holds_alternative<GroupBegin>(op)) begin = i, stream = 0;
+    if (std::holds_alternative<GroupBegin>(op)) begin = i, stream = kCallerStream;
     if (kindOf(op) == InstructionKind::Post) stream = unrolled.steps[i].stream;
     if (!std::holds_alternative<GroupEnd>(op)) continue;
     unrolled.steps[i].stream = unrolled.steps[begin].stream = stream;

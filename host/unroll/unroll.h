@@ -19,7 +19,8 @@ namespace heddle::host {
 // and a Plan (host/plan/plan.h) binds it to a device. Races are therefore checked on the same steps
 // that a run executes.
 
-using BufferId = int32_t;  // index into Unrolled::buffers
+using BufferId = Id<struct BufferTag>;      // index into Unrolled::buffers
+using RegisterId = Id<struct RegisterTag>;  // index into RunState::registers
 
 // An allocation or an input. An Allocate in a loop creates one buffer per iteration.
 struct Buffer {
@@ -32,7 +33,7 @@ struct Buffer {
 
 // The memory that a tensor slot names at one point of the program.
 struct View {
-  BufferId buffer = -1;  // -1: the view is empty, and the slot names no memory on this rank
+  BufferId buffer;
   int64_t byte_offset = 0;
   TensorDesc desc;
 };
@@ -50,24 +51,20 @@ struct UnrolledAccess {
 struct UnrolledStep {
   const Instruction* instruction = nullptr;  // in the Program, which must outlive the Unrolled
   InstructionIndex index = -1;
-  StreamId stream = -1;  // -1: the step is not on a stream
-  // The views of the input slots, in the order of the instruction. A view is empty for a scalar,
-  // and for an input or output of a Communicate in which this rank has no part.
-  std::vector<View> inputs;
+  StreamId stream;           // invalid: the host alone executes it
+  std::vector<View> inputs;  // in the order of the instruction's input slots. Empty for scalars and
+                             // for a side of a Communicate on which this rank has no part
   std::vector<View> outputs;
-  // One per element of `inputs`: the register of a scalar, or the first register of a list. -1: the
-  // input is a tensor.
-  std::vector<SlotId> scalar_inputs;
+  std::vector<RegisterId> scalar_inputs;  // parallel to inputs: invalid for a tensor
   std::vector<UnrolledAccess> accesses;
-  int64_t peer = -1;        // a rank in the team. Send, Recv: the other rank. Communicate: the root
-  bool root_apart = false;  // true: the root of a gather or scatter has no part of its own
-  // Evaluate of a size or literal: the value, in the dtype of the slot. An If that the run decides:
-  // the right side of its predicate, as an i64.
-  std::optional<Scalar> known;
-  int32_t scalar_out = -1;  // Evaluate, ReadBack: the register to write; the first one of a list
-  // Index of the step to which this step jumps. -1: this step does not jump. An If that the run
-  // decides jumps if its predicate is false. A step without instruction, at the end of
-  // If::then_body, always jumps.
+  int64_t peer = -1;            // Send, Recv: rank in the team; Communicate: the root
+  bool root_apart = false;      // the root of a gather or scatter has no part of its own
+  std::optional<Scalar> known;  // Evaluate of a Size or literal: the value in the slot's dtype.
+                                // An If that the run decides: the right side of its predicate, an
+                                // i64
+  RegisterId scalar_out;        // Evaluate, ReadBack: register that is written; first one of a list
+  // The next step: of an If that the run decides, if its predicate is false; of a step without
+  // instruction (at the end of then_body), always.
   int32_t jump = -1;
 };
 
@@ -77,13 +74,12 @@ struct Unrolled {
   // contains no Calls. A program from which a Plan is prepared contains none.
   std::shared_ptr<const Program> inlined;
   std::vector<UnrolledStep> steps;
-  std::vector<Buffer> buffers;
-  // Per output of the program. The view is empty for a scalar, and on ranks outside of the mesh of
-  // the output.
-  std::vector<View> outputs;
-  std::vector<int32_t> scalar_outputs;   // per output of the program: scalar register, or -1
-  std::vector<int32_t> input_registers;  // per input of the program: scalar register, or -1
-  int32_t registers = 0;                 // number of scalar registers
+  IdVector<BufferId, Buffer> buffers;
+  std::vector<View> outputs;  // per program output. Scalars: an empty view. No buffer if this rank
+                              // is outside of the slot's mesh
+  std::vector<RegisterId> scalar_outputs;   // per program output: invalid for a tensor
+  std::vector<RegisterId> input_registers;  // per program input: invalid for a tensor
+  size_t registers = 0;                     // scalar registers
   int64_t rank = 0;
 };
 

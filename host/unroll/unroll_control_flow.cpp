@@ -55,12 +55,13 @@ void Unroller::countStep(int64_t steps) {
 
 void Unroller::instruction(const Instruction& x, InstructionIndex index) {
   countStep(1);
+  // For and If are the only instructions with bodies.
   if (const auto* loop = std::get_if<For>(&x.op)) return openLoop(*loop, index);
   if (const auto* branch = std::get_if<If>(&x.op)) return openBranch(x, *branch, index);
   UnrolledStep step;
   step.instruction = &x;
   step.index = index;
-  step.stream = streamOf(x.op).value_or(-1);
+  step.stream = streamOf(x.op).value_or(StreamId());
   fill(step, x.op);
   const bool collective = std::holds_alternative<Communicate>(x.op);
   // The input or the output slot of a collective may have a view although this rank does not access
@@ -72,7 +73,7 @@ void Unroller::instruction(const Instruction& x, InstructionIndex index) {
     const View& view = !collective    ? viewOf(access.slot)
                        : access.write ? step.outputs[written++]
                                       : step.inputs[read++];
-    if (view.buffer < 0) continue;  // this rank does not access the slot
+    if (!view.buffer.valid()) continue;  // this rank has no part in it
     step.accesses.push_back(
         {view.buffer, view.byte_offset, view.byte_offset + view.desc.allocBytes(), access.write});
   }

@@ -24,7 +24,7 @@ void Unroller::define(SlotId id, View view) {
 const View& Unroller::tensor(SlotId id) {
   HEDDLE_USER_CHECK(!slot(id).is_scalar, "%{} is a scalar", slot(id).name);
   const View& view = viewOf(id);
-  HEDDLE_USER_CHECK(view.buffer >= 0, "%{} is used before it is defined{}", slot(id).name,
+  HEDDLE_USER_CHECK(view.buffer.valid(), "%{} is used before it is defined{}", slot(id).name,
                     undefinedReason(id));
   return view;
 }
@@ -41,7 +41,7 @@ void Unroller::readScalar(UnrolledStep& step, SlotId id) {
 void Unroller::read(UnrolledStep& step, SlotId id) {
   if (slot(id).is_scalar) return readScalar(step, id);
   step.inputs.push_back(tensor(id));
-  step.scalar_inputs.push_back(-1);
+  step.scalar_inputs.emplace_back();
 }
 
 void Unroller::operands(UnrolledStep& step, const std::vector<SlotId>& inputs,
@@ -66,7 +66,7 @@ void Unroller::fill(UnrolledStep& step, const Op& op) {
           [&](const Evaluate& x) { evaluate(step, x); },
           [&](const LaunchKernel& x) {
             operands(step, x.inputs, x.outputs);
-            checkLaunch(program_.kernels.at(static_cast<size_t>(x.kernel)).segment, step);
+            checkLaunch(program_.kernels.at(x.kernel).segment, step);
           },
           [&](const CallLibrary& x) {
             operands(step, x.inputs, x.outputs);
@@ -111,8 +111,8 @@ void Unroller::fill(UnrolledStep& step, const Op& op) {
 void Unroller::allocate(UnrolledStep& step, const Allocate& x) {
   HEDDLE_USER_CHECK(!slot(x.out).is_scalar, "%{} is a scalar", slot(x.out).name);
   TensorDesc desc = scope_.describe(slot(x.out));
-  const auto buffer = static_cast<BufferId>(unrolled_.buffers.size());
-  unrolled_.buffers.push_back({Buffer::Origin::Allocated, -1, desc.allocBytes(), slot(x.out).name});
+  const BufferId buffer = unrolled_.buffers.push_back(
+      {Buffer::Origin::Allocated, -1, desc.allocBytes(), slot(x.out).name});
   define(x.out, {buffer, 0, std::move(desc)});
   write(step, x.out);
 }
@@ -162,7 +162,7 @@ void Unroller::checkPosted(const UnrolledStep& step) const {
     for (const View& view : *views) {
       const auto wanted = elsewhere_.find(view.buffer);
       if (wanted == elsewhere_.end()) continue;
-      const Buffer& buffer = unrolled_.buffers[static_cast<size_t>(view.buffer)];
+      const Buffer& buffer = unrolled_.buffers[view.buffer];
       const TensorDesc& given = request_.inputs[static_cast<size_t>(buffer.input)];
       userError(
           "input %{} is itself sent or received, so it must be allocated as inputDesc() says: {} "
@@ -218,11 +218,11 @@ void Unroller::communicate(UnrolledStep& step, const Communicate& x) {
     bool receives = one_way ? !root : comm::hasRecv(x.kind, root);
     // If the result's mesh does not contain the root of a broadcast, the root only sends.
     const bool outside = root && x.kind == comm::CollectiveKind::Broadcast &&
-                         viewOf(out).buffer < 0 && !scope_.describe(slot(out)).held;
+                         !viewOf(out).buffer.valid() && !scope_.describe(slot(out)).held;
     if (outside || (root && step.root_apart)) {
       (x.kind == comm::CollectiveKind::Gather ? sends : receives) = false;
     }
-    step.scalar_inputs.push_back(-1);
+    step.scalar_inputs.emplace_back();
     step.inputs.push_back(sends ? tensor(in) : View{});
     step.outputs.push_back(receives ? tensor(out) : View{});
     const bool one_side = sends != receives;

@@ -22,7 +22,7 @@ Unroller::Unroller(const Program& program, const UnrollRequest& request)
       request_(request),
       scope_(program.meshes, withDefaults(program, request.sizes), request.rank, request.ranks),
       views_(program.slots.size()),
-      registers_(program.slots.size(), -1) {}
+      registers_(program.slots.size()) {}
 
 Unrolled Unroller::run() {
   unrolled_.rank = request_.rank;
@@ -34,22 +34,22 @@ Unrolled Unroller::run() {
   return std::move(unrolled_);
 }
 
-int32_t Unroller::registerOf(SlotId id) {
-  int32_t& found = registers_.at(static_cast<size_t>(id));
+RegisterId Unroller::registerOf(SlotId id) {
+  RegisterId& found = registers_.at(id);
   const Slot& named = slot(id);
-  if (found >= 0 && !named.isList()) return found;
+  if (found.valid() && !named.isList()) return found;
   const int64_t count = named.isList() ? scope_.evaluate(named.tensor.domain.front().extent) : 1;
   HEDDLE_USER_CHECK(count >= 0 && count <= kMaxList, "%{}: a list of {} elements, at most {}",
                     named.name, count, kMaxList);
-  if (found >= 0) {
+  if (found.valid()) {
     const int64_t before = list_lengths_.at(id);
     HEDDLE_USER_CHECK(count == before, "%{}: a list of {} elements here and of {} before",
                       named.name, count, before);
     return found;
   }
   if (named.isList()) list_lengths_[id] = count;
-  found = unrolled_.registers;
-  unrolled_.registers += static_cast<int32_t>(count);
+  found = RegisterId(unrolled_.registers);
+  unrolled_.registers += static_cast<size_t>(count);
   return found;
 }
 
@@ -79,18 +79,17 @@ void Unroller::inputs() {
       scalars_.insert(id);
       continue;
     }
-    unrolled_.input_registers.push_back(-1);
+    unrolled_.input_registers.emplace_back();
     TensorDesc desc = scope_.describe(slot(id));
     if (const auto& observed = slot(id).tensor.layout.observed) {
       desc.strides = stridesFor(desc.alloc, observed->order);
     }
-    const auto buffer = static_cast<BufferId>(unrolled_.buffers.size());
     if (!request_.inputs.empty()) {
       checkInput(slot(id), desc, request_.inputs[i]);
-      if (!liesAs(desc, request_.inputs[i])) elsewhere_[buffer] = desc;
+      if (!liesAs(desc, request_.inputs[i])) elsewhere_[unrolled_.buffers.endId()] = desc;
       desc = request_.inputs[i];
     }
-    unrolled_.buffers.push_back(
+    const BufferId buffer = unrolled_.buffers.push_back(
         {Buffer::Origin::Input, static_cast<int32_t>(i), desc.allocBytes(), slot(id).name});
     viewOf(id) = {buffer, 0, std::move(desc)};
   }
@@ -99,18 +98,18 @@ void Unroller::inputs() {
 void Unroller::outputs() {
   for (SlotId id : program_.outputs) {
     const bool scalar = slot(id).is_scalar;
-    if (!scalar && viewOf(id).buffer < 0) {
+    if (!scalar && !viewOf(id).buffer.valid()) {
       TensorDesc outside = scope_.describe(slot(id));
       if (!outside.held) {
-        unrolled_.scalar_outputs.push_back(-1);
-        unrolled_.outputs.push_back({-1, 0, std::move(outside)});
+        unrolled_.scalar_outputs.emplace_back();
+        unrolled_.outputs.push_back({BufferId(), 0, std::move(outside)});
         continue;
       }
     }
-    const bool defined = scalar ? scalars_.count(id) > 0 : viewOf(id).buffer >= 0;
+    const bool defined = scalar ? scalars_.count(id) > 0 : viewOf(id).buffer.valid();
     HEDDLE_USER_CHECK(defined, "the output %{} of program {} is not defined at its end{}",
                       slot(id).name, program_.name, undefinedReason(id));
-    unrolled_.scalar_outputs.push_back(scalar ? registerOf(id) : -1);
+    unrolled_.scalar_outputs.push_back(scalar ? registerOf(id) : RegisterId());
     unrolled_.outputs.push_back(scalar ? View{} : viewOf(id));
   }
 }

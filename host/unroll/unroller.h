@@ -38,11 +38,11 @@ class Unroller {
     std::set<SlotId> scalars_then{};    // Else: the scalars that are defined after the first body
   };
 
-  const Slot& slot(SlotId id) const { return program_.slots.at(static_cast<size_t>(id)); }
-  View& viewOf(SlotId id) { return views_.at(static_cast<size_t>(id)); }
+  const Slot& slot(SlotId id) const { return program_.slots.at(id); }
+  View& viewOf(SlotId id) { return views_.at(id); }
 
   // unroller.cpp: inputs, outputs and registers.
-  int32_t registerOf(SlotId id);  // a list has one register per element; this is the first one
+  RegisterId registerOf(SlotId id);  // of a list: the first register; it has one per element
   void inputs();
   void outputs();
   std::string undefinedReason(SlotId id) const;
@@ -89,8 +89,8 @@ class Unroller {
   Scope scope_;
   Unrolled unrolled_;
   std::vector<Frame> frames_;
-  std::vector<View> views_;         // per slot; buffer -1: undefined
-  std::vector<int32_t> registers_;  // per slot
+  IdVector<SlotId, View> views_;  // invalid buffer: undefined
+  IdVector<SlotId, RegisterId> registers_;
   std::map<SlotId, int64_t> list_lengths_;
   std::set<SlotId> scalars_;   // the scalars that are defined
   std::set<SlotId> branched_;  // slots that became undefined at the end of a branch

@@ -16,18 +16,19 @@ class RaceChecker {
   RaceChecker(const Program& program, const Unrolled& unrolled)
       : program_(program),
         unrolled_(unrolled),
-        state_(static_cast<size_t>(program.streams()), program.tokens.size(), program.events.size(),
+        state_(program.streams(), program.tokens.size(), program.events.size(),
                unrolled.buffers.size()) {
     for (const View& view : unrolled.outputs) {
-      if (view.buffer >= 0) returned_.push_back(view.buffer);
+      if (view.buffer.valid()) returned_.push_back(view.buffer);
     }
   }
 
   void run(BuffersAreFreed freed) {
-    for (size_t b = 0; b < unrolled_.buffers.size(); ++b) {
+    for (BufferId b : unrolled_.buffers.ids()) {
       if (unrolled_.buffers[b].origin != Buffer::Origin::Input) continue;
       state_.buffers[b].allocated = 0;
-      state_.buffers[b].accesses.push_back({0, unrolled_.buffers[b].bytes, true, -1, 0, 1, -1});
+      state_.buffers[b].accesses.push_back(
+          {0, unrolled_.buffers[b].bytes, true, -1, kCallerStream, 1, -1});
     }
     walk(0, unrolled_.steps.size());
     finish();
@@ -57,8 +58,9 @@ class RaceChecker {
       std::swap(state_, otherwise);
       walk(jump, after);
       std::swap(state_, otherwise);
-      const int32_t uneven = state_.merge(std::move(otherwise), posts_before, posts_then);
-      HEDDLE_USER_CHECK(uneven < 0, "{}: %{} is allocated at the end of only one of the branches",
+      const BufferId uneven = state_.merge(std::move(otherwise), posts_before, posts_then);
+      HEDDLE_USER_CHECK(!uneven.valid(),
+                        "{}: %{} is allocated at the end of only one of the branches",
                         text(static_cast<int32_t>(i)), bufferName(uneven));
       i = after - 1;
     }
@@ -70,7 +72,7 @@ class RaceChecker {
     const auto at = static_cast<int32_t>(i);
     const Op& op = step.instruction->op;
     if (std::holds_alternative<GroupBegin>(op)) group_ = newPost(at);
-    if (step.stream < 0) return;
+    if (!step.stream.valid()) return;
     if (state_.order(op, step.stream)) return;
     VectorClock& clock = state_.of(step.stream);
     // A group is one post, which begins with GroupBegin. Only GroupEnd has a token. The sends and
@@ -82,17 +84,17 @@ class RaceChecker {
         return;
       }
     }
-    const int32_t time = ++clock.streams[static_cast<size_t>(step.stream)];
+    const int32_t time = ++clock.streams[step.stream];
     int32_t post = -1;
     if (isPost(op)) post = group_ >= 0 ? group_ : newPost(at);
     // The end of stream 0 must be ordered after all work. Exception: it need not be ordered after a
     // Free.
     if (post < 0 && !std::holds_alternative<Free>(op)) {
-      state_.last_work[static_cast<size_t>(step.stream)] = at;
-      state_.work_time[static_cast<size_t>(step.stream)] = time;
+      state_.last_work[step.stream] = at;
+      state_.work_time[step.stream] = time;
     }
     for (const UnrolledAccess& access : step.accesses) touch(at, access, time, post, clock);
-    if (post >= 0 && group_ < 0) state_.post(postedToken(op).value_or(-1), post, clock);
+    if (post >= 0 && group_ < 0) state_.post(postedToken(op).value(), post, clock);
   }
 
   int32_t newPost(int32_t at) {
@@ -102,12 +104,12 @@ class RaceChecker {
 
   void touch(int32_t at, const UnrolledAccess& access, int32_t time, int32_t post,
              const VectorClock& clock) {
-    const Op& op = unrolled_.steps[static_cast<size_t>(at)].instruction->op;
-    RaceBuffer& buffer = state_.buffers.at(static_cast<size_t>(access.buffer));
+    const Op& op = stepAt(at).instruction->op;
+    RaceBuffer& buffer = state_.buffers.at(access.buffer);
     if (std::holds_alternative<Allocate>(op)) buffer.allocated = at;
     HEDDLE_USER_CHECK(buffer.freed < 0, "{}: uses %{} after its free, {}", text(at),
                       bufferName(access.buffer), text(buffer.freed));
-    const Buffer& info = unrolled_.buffers[static_cast<size_t>(access.buffer)];
+    const Buffer& info = unrolled_.buffers[access.buffer];
     const bool is_input = info.origin == Buffer::Origin::Input;
     const bool is_free = std::holds_alternative<Free>(op);
     HEDDLE_USER_CHECK(!(is_input && is_free), "{}: frees the input %{}", text(at), info.name);
@@ -123,7 +125,7 @@ class RaceChecker {
                     whole ? info.bytes : access.end,
                     access.write,
                     at,
-                    unrolled_.steps[static_cast<size_t>(at)].stream,
+                    stepAt(at).stream,
                     time,
                     post};
     for (const RaceAccess& other : buffer.accesses)
@@ -135,6 +137,7 @@ class RaceChecker {
   void compare(const RaceAccess& mine, const RaceAccess& other, const VectorClock& clock,
                BufferId buffer, bool whole) const {
     if (!mine.write && !other.write) return;
+    // Every access must be ordered after the Allocate of its buffer, whatever bytes it spans.
     if (!whole && (mine.end <= other.begin || other.end <= mine.begin)) {
       if (!isAllocate(other)) return;
     }
@@ -156,8 +159,7 @@ class RaceChecker {
 
   bool isAllocate(const RaceAccess& access) const {
     return access.step >= 0 &&
-           std::holds_alternative<Allocate>(
-               unrolled_.steps[static_cast<size_t>(access.step)].instruction->op);
+           std::holds_alternative<Allocate>(stepAt(access.step).instruction->op);
   }
 
   // Adds `mine`, and removes the accesses that became redundant. An access is redundant if every
@@ -173,26 +175,30 @@ class RaceChecker {
   // Checks that all work is ordered before the end of stream 0, because the caller may use the
   // outputs on this stream.
   void finish() {
-    const VectorClock& end = state_.streams[0];
+    const VectorClock& end = state_.streams[kCallerStream];
     for (size_t post = 0; post < state_.post_step.size(); ++post) {
       HEDDLE_USER_CHECK(end.knowsPost(static_cast<int32_t>(post)),
                         "{}: the program ends without a wait that orders stream 0 after it",
                         text(state_.post_step[post]));
     }
-    for (size_t s = 1; s < state_.streams.size(); ++s) {
-      HEDDLE_USER_CHECK(end.knowsStep(static_cast<StreamId>(s), state_.work_time[s]),
+    for (StreamId s : IdRange(StreamId(1), state_.streams.endId())) {
+      HEDDLE_USER_CHECK(end.knowsStep(s, state_.work_time[s]),
                         "{}: stream {} is not ordered before the end of stream 0",
                         text(state_.last_work[s]), s);
     }
   }
 
   void findUnfreed() const {
-    for (size_t b = 0; b < state_.buffers.size(); ++b) {
+    for (BufferId b : state_.buffers.ids()) {
       const RaceBuffer& buffer = state_.buffers[b];
       if (unrolled_.buffers[b].origin == Buffer::Origin::Input || buffer.allocated < 0) continue;
-      HEDDLE_USER_CHECK(buffer.freed >= 0 || isReturned(static_cast<BufferId>(b)),
+      HEDDLE_USER_CHECK(buffer.freed >= 0 || isReturned(b),
                         "{}: the buffer is neither freed nor returned", text(buffer.allocated));
     }
+  }
+
+  const UnrolledStep& stepAt(int32_t step) const {
+    return unrolled_.steps[static_cast<size_t>(step)];
   }
 
   bool isReturned(BufferId buffer) const {
@@ -200,12 +206,12 @@ class RaceChecker {
   }
 
   std::string bufferName(BufferId buffer) const {
-    return buffer < 0 ? "" : unrolled_.buffers[static_cast<size_t>(buffer)].name;
+    return buffer.valid() ? unrolled_.buffers[buffer].name : "";
   }
 
   std::string text(int32_t step) const {
     if (step < 0) return "";
-    const UnrolledStep& at = unrolled_.steps[static_cast<size_t>(step)];
+    const UnrolledStep& at = stepAt(step);
     return fmt::format("instruction {} `{}`", at.index,
                        printInstruction(program_, *at.instruction));
   }

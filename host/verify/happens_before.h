@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "host/program/ids.h"
+
 namespace heddle::host {
 
 // A set of posted operations (collectives and transfers), which are numbered from 0. The set stores
@@ -54,24 +56,22 @@ class PostSet {
 // The work that has certainly completed before one point of a host program. The steps of each
 // stream are numbered from 1. The number of a step is called its time.
 struct VectorClock {
-  std::vector<int32_t> streams;  // per stream: the steps up to this time have completed
-  PostSet posts;                 // the posted operations that have completed
+  IdVector<StreamId, int32_t> streams;
+  PostSet posts;
 
   explicit VectorClock(size_t stream_count = 0) : streams(stream_count, 0) {}
 
-  bool knowsStep(int32_t stream, int32_t time) const {
-    return streams[static_cast<size_t>(stream)] >= time;
-  }
+  bool knowsStep(StreamId stream, int32_t time) const { return streams[stream] >= time; }
   bool knowsPost(int32_t post) const { return posts.has(post); }
   void addPost(int32_t post) { posts.add(post, post + 1); }
   // Adds the work that is completed in `other`.
   void join(const VectorClock& other) {
-    for (size_t s = 0; s < streams.size(); ++s) streams[s] = std::max(streams[s], other.streams[s]);
+    for (StreamId s : streams.ids()) streams[s] = std::max(streams[s], other.streams[s]);
     posts.join(other.posts);
   }
   // Keeps only the work that is completed in both clocks.
   void meet(const VectorClock& other) {
-    for (size_t s = 0; s < streams.size(); ++s) streams[s] = std::min(streams[s], other.streams[s]);
+    for (StreamId s : streams.ids()) streams[s] = std::min(streams[s], other.streams[s]);
     posts.meet(other.posts);
   }
 };

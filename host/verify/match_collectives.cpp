@@ -30,7 +30,7 @@ int64_t postedCount(CollectiveKind kind, const View& in, const View& out, size_t
   if (kind == CollectiveKind::AllToAllV) return 0;
   if (kind == CollectiveKind::AllToAll) return postedElements(in) / static_cast<int64_t>(team_size);
   const bool whole_in = kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::Scatter;
-  return postedElements(whole_in || in.buffer < 0 ? out : in);
+  return postedElements(whole_in || !in.buffer.valid() ? out : in);
 }
 
 }  // namespace
@@ -120,7 +120,7 @@ void CollectiveMatcher::collective(const Unrolled& unrolled, const UnrolledStep&
   operation.root = static_cast<int>(step.peer);
   const std::vector<Communicate::Pair> pairs = x.pairs();
   for (size_t i = 0; i < pairs.size(); ++i) {
-    operation.dtype = program_.slots[static_cast<size_t>(pairs[i].in)].tensor.dtype;
+    operation.dtype = program_.slots[pairs[i].in].tensor.dtype;
     operation.count = postedCount(x.kind, step.inputs.at(i), step.outputs.at(i), members.size());
     post(sequence, {step.instruction, step.index, operation, pairs[i]});
   }

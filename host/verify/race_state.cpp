@@ -22,16 +22,16 @@ RaceState::RaceState(size_t stream_count, size_t token_count, size_t event_count
       last_work(stream_count, -1),
       work_time(stream_count, 0) {}
 
-std::vector<int32_t> RaceState::times() const {
-  std::vector<int32_t> out;
-  for (size_t s = 0; s < streams.size(); ++s) out.push_back(streams[s].streams[s]);
+IdVector<StreamId, int32_t> RaceState::times() const {
+  IdVector<StreamId, int32_t> out;
+  for (StreamId s : streams.ids()) out.push_back(streams[s].streams[s]);
   return out;
 }
 
-void RaceState::raise(const std::vector<int32_t>& from, const std::vector<int32_t>& to,
-                      size_t first, size_t last) {
+void RaceState::raise(const IdVector<StreamId, int32_t>& from,
+                      const IdVector<StreamId, int32_t>& to, size_t first, size_t last) {
   const auto raiseOne = [&](VectorClock& clock) {
-    for (size_t s = 0; s < from.size(); ++s) {
+    for (StreamId s : from.ids()) {
       if (clock.streams[s] >= from[s]) clock.streams[s] = std::max(clock.streams[s], to[s]);
     }
     clock.posts.add(static_cast<int32_t>(first), static_cast<int32_t>(last));
@@ -48,23 +48,23 @@ void RaceState::beginOtherwise(const RaceState& then) {
   post_step = then.post_step;
 }
 
-int32_t RaceState::merge(RaceState otherwise, size_t posts_before, size_t posts_then) {
+BufferId RaceState::merge(RaceState otherwise, size_t posts_before, size_t posts_then) {
   // First, all work of the second body is marked as completed in *this. beginOtherwise() has done
   // the same for the first body in `otherwise`. Only then can the clocks be compared.
   RaceState& other = otherwise;
   raise(times(), other.times(), posts_then, other.post_step.size());
-  for (size_t s = 0; s < streams.size(); ++s) {
+  for (StreamId s : streams.ids()) {
     streams[s].meet(other.streams[s]);
     if (other.work_time[s] > work_time[s]) {
       work_time[s] = other.work_time[s];
       last_work[s] = other.last_work[s];
     }
   }
-  for (size_t e = 0; e < events.size(); ++e) {
+  for (EventId e : events.ids()) {
     if (!other.events[e]) events[e].reset();
     if (events[e]) events[e]->meet(*other.events[e]);
   }
-  for (size_t t = 0; t < tokens.size(); ++t) {
+  for (TokenId t : tokens.ids()) {
     TokenClock& mine = tokens[t];
     TokenClock& theirs = other.tokens[t];
     mine.start.meet(theirs.start);
@@ -82,12 +82,12 @@ int32_t RaceState::merge(RaceState otherwise, size_t posts_before, size_t posts_
     mine.posts = std::move(both);
   }
   post_step = std::move(other.post_step);
-  for (size_t b = 0; b < buffers.size(); ++b) {
+  for (BufferId b : buffers.ids()) {
     RaceBuffer& mine = buffers[b];
     RaceBuffer& theirs = other.buffers[b];
     const bool here = mine.allocated >= 0, there = theirs.allocated >= 0;
     const bool live_here = here && mine.freed < 0, live_there = there && theirs.freed < 0;
-    if (live_here != live_there) return static_cast<int32_t>(b);
+    if (live_here != live_there) return b;
     if (!here) mine = std::move(theirs);
     for (RaceAccess& access : theirs.accesses) {
       if (std::find(mine.accesses.begin(), mine.accesses.end(), access) == mine.accesses.end()) {
@@ -95,7 +95,7 @@ int32_t RaceState::merge(RaceState otherwise, size_t posts_before, size_t posts_
       }
     }
   }
-  return -1;
+  return BufferId();
 }
 
 }  // namespace heddle::host

@@ -16,7 +16,7 @@ struct RaceAccess {
   int64_t end = 0;
   bool write = false;
   int32_t step = -1;  // index of the step of the unrolled program; -1: an access of the caller
-  StreamId stream = 0;
+  StreamId stream = kCallerStream;
   int32_t time = 0;   // number of the step on its stream
   int32_t post = -1;  // number of the post that accesses the buffer; -1: the step itself
   bool operator==(const RaceAccess&) const = default;
@@ -37,10 +37,10 @@ struct RaceBuffer {
 // program (host/unroll/unroll.h). If the run decides a branch, the checker copies the state before
 // the branch, and checks both bodies from the same state.
 struct RaceState : StreamClocks {
-  std::vector<RaceBuffer> buffers;
-  std::vector<int32_t> last_work;  // per stream: last step that is no post and no Free, or -1
-  std::vector<int32_t> work_time;  // per stream: the time of this step
-  std::vector<int32_t> post_step;  // per posted operation: the step that posts it
+  IdVector<BufferId, RaceBuffer> buffers;
+  IdVector<StreamId, int32_t> last_work;  // step, or -1
+  IdVector<StreamId, int32_t> work_time;  // its time
+  std::vector<int32_t> post_step;         // per post
 
   RaceState(size_t stream_count, size_t token_count, size_t event_count, size_t buffer_count);
 
@@ -48,19 +48,18 @@ struct RaceState : StreamClocks {
   // copy of the state before the branch. `then` is the state after the first body. All work of the
   // first body counts as completed, because a run executes only one of the bodies.
   void beginOtherwise(const RaceState& then);
-  // Turns this state into the state after the branch. Before the call, this state must be the state
-  // after the first body; `otherwise` is the state after the second body. The result contains only
-  // knowledge that is certain after both bodies. The posts [posts_before, posts_then) belong to the
-  // first body, later posts to the second body. Returns a buffer that is live at the end of only
-  // one body, or -1 if there is none.
-  int32_t merge(RaceState otherwise, size_t posts_before, size_t posts_then);
+  // Turns this state, which is the state after the first body, into the state after the branch. It
+  // keeps only what is certain after both bodies. `otherwise` is the state after the second body.
+  // Posts from `posts_before` to `posts_then` belong to the first body, later ones to the second.
+  // Returns a buffer that is allocated at the end of only one body, or an invalid id.
+  BufferId merge(RaceState otherwise, size_t posts_before, size_t posts_then);
 
  private:
   // Marks the work of a body as completed. For each stream s, raises the time of s to to[s] in
   // every clock in which this time is at least from[s]. Adds the posts [first, last) to all clocks.
-  void raise(const std::vector<int32_t>& from, const std::vector<int32_t>& to, size_t first,
-             size_t last);
-  std::vector<int32_t> times() const;  // per stream: the time of its last step
+  void raise(const IdVector<StreamId, int32_t>& from, const IdVector<StreamId, int32_t>& to,
+             size_t first, size_t last);
+  IdVector<StreamId, int32_t> times() const;  // of each stream: the time of its last step
 };
 
 }  // namespace heddle::host

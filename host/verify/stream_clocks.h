@@ -19,15 +19,15 @@ struct TokenClock {
 // work has certainly completed (VectorClock). The race checker and the passes that insert waits and
 // frees use this struct, so they follow the same rules.
 struct StreamClocks {
-  std::vector<VectorClock> streams;
-  std::vector<std::optional<VectorClock>> events;  // nullopt: the event is not recorded yet
-  std::vector<TokenClock> tokens;  // TokenClock::posts empty: no post yet, a Wait does nothing
+  IdVector<StreamId, VectorClock> streams;
+  IdVector<EventId, std::optional<VectorClock>> events;  // nullopt: not recorded yet
+  IdVector<TokenId, TokenClock> tokens;                  // without posts: a Wait changes nothing
 
   // Creates the clocks at the start of a program. The work of the caller is on stream 0, at time 1.
   // No other stream is ordered after it.
   StreamClocks(size_t stream_count, size_t token_count, size_t event_count);
 
-  VectorClock& of(StreamId stream) { return streams[static_cast<size_t>(stream)]; }
+  VectorClock& of(StreamId stream) { return streams[stream]; }
   // If `op` is a Wait, RecordEvent or WaitEvent on `stream`: updates the clocks and returns true.
   // Otherwise does nothing and returns false.
   bool order(const Op& op, StreamId stream);

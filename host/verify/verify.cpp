@@ -31,7 +31,7 @@ constexpr int64_t kTrialSizes[] = {4, 8, 64, 12, 2, 1};
 std::vector<std::string> freeSymbols(const Program& program) {
   std::vector<std::string> found;
   for (SlotId id : program.inputs) {
-    for (const Size& size : program.slots[static_cast<size_t>(id)].tensor.sizes()) {
+    for (const Size& size : program.slots[id].tensor.sizes()) {
       size.collectSymbols(found);
     }
   }

@@ -25,8 +25,9 @@ void verifyTeam(const Program& program, const Team& team) {
   }
 }
 
-void verifyId(int32_t id, size_t count, std::string_view what) {
-  HEDDLE_USER_CHECK(id >= 0 && static_cast<size_t>(id) < count, "{} {} of {}", what, id, count);
+template <class IdType, class Item>
+void verifyId(IdType id, const IdVector<IdType, Item>& items, std::string_view what) {
+  HEDDLE_USER_CHECK(items.has(id), "{} {} of {}", what, id, items.size());
 }
 
 class InstructionVerifier {
@@ -57,7 +58,7 @@ class InstructionVerifier {
     for (SlotId id : apply->args) scalar(id);
   }
   void operator()(const LaunchKernel& x) const {
-    const Kernel& kernel = program_.kernels[static_cast<size_t>(x.kernel)];
+    const Kernel& kernel = program_.kernels[x.kernel];
     operands(kernel, x.inputs, kernel.segment.inputs(), "inputs");
     operands(kernel, x.outputs, kernel.segment.outputs(), "outputs");
     for (SlotId id : x.outputs) tensor(id);
@@ -101,8 +102,7 @@ class InstructionVerifier {
                              : "has equal parts: remove send_counts= and recv_counts=");
     for (const auto& id : {x.send_counts, x.recv_counts}) {
       HEDDLE_USER_CHECK(!id || slot(*id).isList(),
-                        "%{} is not a list; declare it as in list i64[ranks]",
-                        slot(id.value_or(0)).name);
+                        "%{} is not a list; declare it as in list i64[ranks]", slot(*id).name);
     }
     HEDDLE_USER_CHECK(mayGroup(x.kind) || x.also.empty(), "{} takes only one pair of slots", kind);
     if (x.kind == CollectiveKind::Barrier) {
@@ -142,7 +142,7 @@ class InstructionVerifier {
   }
 
  private:
-  const Slot& slot(SlotId id) const { return program_.slots[static_cast<size_t>(id)]; }
+  const Slot& slot(SlotId id) const { return program_.slots[id]; }
   void tensor(SlotId id) const {
     HEDDLE_USER_CHECK(!slot(id).is_scalar, "%{} is a scalar, expected a tensor", slot(id).name);
   }
@@ -209,16 +209,16 @@ class InstructionVerifier {
 }  // namespace
 
 void verifyIds(const Program& program, const Instruction& x) {
-  if (x.on.valid()) verifyId(x.on.number(), program.meshes.size(), "mesh");
-  forEachSlot(x.op, [&](SlotId id, FieldRole) { verifyId(id, program.slots.size(), "slot"); });
-  const StreamId stream = streamOf(x.op).value_or(0);
-  HEDDLE_USER_CHECK(stream >= 0 && stream <= kMaxStream, "stream {} is not in 0 .. {}", stream,
+  if (x.on.valid()) verifyId(x.on, program.meshes, "mesh");
+  forEachSlot(x.op, [&](SlotId id, FieldRole) { verifyId(id, program.slots, "slot"); });
+  const StreamId stream = streamOf(x.op).value_or(kCallerStream);
+  HEDDLE_USER_CHECK(stream.valid() && stream <= kMaxStream, "stream {} is not in 0 .. {}", stream,
                     kMaxStream);
-  forEachToken(x.op, [&](TokenId id, FieldRole) { verifyId(id, program.tokens.size(), "token"); });
+  forEachToken(x.op, [&](TokenId id, FieldRole) { verifyId(id, program.tokens, "token"); });
   forEachFieldOfKind<FieldKind::Event>(
-      x.op, [&](EventId id, FieldRole) { verifyId(id, program.events.size(), "event"); });
+      x.op, [&](EventId id, FieldRole) { verifyId(id, program.events, "event"); });
   forEachFieldOfKind<FieldKind::Kernel>(
-      x.op, [&](KernelId id, FieldRole) { verifyId(id, program.kernels.size(), "kernel"); });
+      x.op, [&](KernelId id, FieldRole) { verifyId(id, program.kernels, "kernel"); });
   if (const Team* team = teamOf(x.op)) verifyTeam(program, *team);
 }
 

@@ -67,7 +67,7 @@ class StructureVerifier {
     for (SlotId id : program_.outputs) slotId(id);
     for (const auto& ids : {program_.inputs, program_.outputs}) {
       for (SlotId id : ids) {
-        const Slot& slot = program_.slots[static_cast<size_t>(id)];
+        const Slot& slot = program_.slots[id];
         HEDDLE_USER_CHECK(!slot.isList(), "%{}: a list can be neither an input nor an output",
                           slot.name);
       }
@@ -75,8 +75,8 @@ class StructureVerifier {
   }
 
   void slotId(SlotId id) const {
-    HEDDLE_USER_CHECK(id >= 0 && static_cast<size_t>(id) < program_.slots.size(),
-                      "program {}: slot {} of {}", program_.name, id, program_.slots.size());
+    HEDDLE_USER_CHECK(program_.slots.has(id), "program {}: slot {} of {}", program_.name, id,
+                      program_.slots.size());
   }
 
   void verifySlot(const Slot& slot) const {
@@ -119,7 +119,7 @@ class StructureVerifier {
       }
     }
     for (SlotId id : program_.inputs) {
-      for (const Size& size : program_.slots[static_cast<size_t>(id)].tensor.sizes()) {
+      for (const Size& size : program_.slots[id].tensor.sizes()) {
         std::vector<std::string> found;
         size.collectSymbols(found);
         symbols_.insert(found.begin(), found.end());

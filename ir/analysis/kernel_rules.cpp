@@ -84,10 +84,7 @@ class Axes {
   }
 
   // Returns whether the axis is an axis of the kernel. Axes of one element are not.
-  bool moves(ValueId value, size_t axis) const {
-    const IterDomain& domain = fusion_.tensor(value).domain[axis];
-    return domain.kind != IterKind::Broadcast && !domain.extent.isConstant(1);
-  }
+  bool moves(ValueId value, size_t axis) const { return !isUnitAxis(fusion_.tensor(value), axis); }
 
   AxisNode id(ValueId value, size_t axis) const {
     return AxisNode(first_.at(value).index() + axis);

@@ -71,6 +71,7 @@ Access splitStrides(const AxisMap& map, const std::vector<int64_t>& strides) {
 }  // namespace
 
 std::vector<int64_t> ReferenceContext::sizesOf(ValueId id) const {
+  if (const auto found = partial_sizes.find(id); found != partial_sizes.end()) return found->second;
   std::vector<int64_t> result;
   for (const IterDomain& axis : fusion.tensor(id).domain) result.push_back(evaluate(axis.extent));
   return result;
@@ -92,6 +93,10 @@ HostTensor inputValue(const ReferenceContext& context, ValueId id) {
     return scalarTensor(value.tensor.dtype, *value.default_value);
   }
   auto found = context.inputs.tensors.find(id);
+  if (found == context.inputs.tensors.end() && context.inputs.random_seed) {
+    return randomTensor(value.tensor.dtype, context.sizesOf(id), *context.inputs.random_seed,
+                        value.name);
+  }
   HEDDLE_USER_CHECK(found != context.inputs.tensors.end(), "input %{} has no value", value.name);
   const HostTensor& tensor = found->second;
   const std::vector<int64_t> expected = context.sizesOf(id);

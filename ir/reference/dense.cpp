@@ -2,103 +2,15 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
-#include <thread>
 
-#include "ir/analysis/axis_map.h"
 #include "ir/base/error.h"
 #include "ir/reference/indexed.h"
+#include "ir/reference/parallel.h"
+#include "ir/reference/reduce.h"
+#include "ir/reference/walk.h"
 
 namespace heddle {
 namespace {
-
-// Splits the range [0, count) into parts and calls task(begin, end) for each part, on several
-// threads if there is enough work. The length of each part, except the last one, is a multiple of
-// `grain`. The parts must be independent, so that the result does not depend on the number of
-// threads.
-void inParallel(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& task) {
-  const int64_t threads = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, 16);
-  const int64_t grains = (count + grain - 1) / grain;
-  if (threads == 1 || grains < 2 * threads) return task(0, count);
-  const int64_t part = (grains + threads - 1) / threads * grain;
-  std::vector<std::thread> workers;
-  for (int64_t begin = part; begin < count; begin += part) {
-    workers.emplace_back([&task, begin, end = std::min(begin + part, count)] { task(begin, end); });
-  }
-  task(0, std::min(part, count));
-  for (std::thread& worker : workers) worker.join();
-}
-
-// Walks over the elements of a row-major shape, and computes the index of each element in several
-// strided operands. Neighbouring axes are merged if every operand can be read along them with one
-// stride. Rows then become longer and the walk becomes faster.
-class Walk {
- public:
-  Walk(std::vector<int64_t> sizes, std::vector<Access> operands)
-      : sizes_(std::move(sizes)), operands_(std::move(operands)) {
-    if (sizes_.empty()) {
-      sizes_ = {1};
-      for (Access& operand : operands_) operand.strides = {0};
-    }
-    merge();
-  }
-
-  // Calls visit(first, count, places) for blocks of at most kBlock elements. A block has `count`
-  // elements from the linear index `first` on. The indices of these elements in operand i are
-  // places[i], places[i] + stride(i), ...
-  template <class Visit>
-  void run(int64_t begin, int64_t end, Visit visit) const {
-    std::vector<int64_t> places(operands_.size());
-    const int64_t row = sizes_.back();
-    for (int64_t at = begin; at < end;) {
-      locate(at, places);
-      const int64_t in_row = at % row;
-      const int64_t stop = std::min(end, at - in_row + row);
-      for (; at < stop;) {
-        const int64_t count = std::min(kBlock, stop - at);
-        visit(at, count, places);
-        at += count;
-        for (size_t i = 0; i < places.size(); ++i) places[i] += count * stride(i);
-      }
-    }
-  }
-
-  int64_t stride(size_t operand) const { return operands_[operand].strides.back(); }
-
- private:
-  void merge() {
-    for (size_t i = sizes_.size() - 1; i-- > 0;) {
-      bool one = sizes_[i] == 1 || sizes_[i + 1] == 1 ||
-                 std::all_of(operands_.begin(), operands_.end(), [&](const Access& operand) {
-                   return operand.strides[i] == operand.strides[i + 1] * sizes_[i + 1];
-                 });
-      if (!one) continue;
-      // Keep the stride of the axis with more elements, because the stride of an axis of one
-      // element is meaningless.
-      const size_t kept = sizes_[i + 1] == 1 ? i : i + 1;
-      for (Access& operand : operands_) {
-        operand.strides[i] = operand.strides[kept];
-        operand.strides.erase(operand.strides.begin() + static_cast<int64_t>(i) + 1);
-      }
-      sizes_[i] *= sizes_[i + 1];
-      sizes_.erase(sizes_.begin() + static_cast<int64_t>(i) + 1);
-    }
-  }
-
-  void locate(int64_t linear, std::vector<int64_t>& places) const {
-    for (size_t i = 0; i < places.size(); ++i) places[i] = operands_[i].offset;
-    for (size_t axis = sizes_.size(); axis-- > 0;) {
-      const int64_t coordinate = linear % sizes_[axis];
-      linear /= sizes_[axis];
-      for (size_t i = 0; i < places.size(); ++i) {
-        places[i] += coordinate * operands_[i].strides[axis];
-      }
-    }
-  }
-
-  std::vector<int64_t> sizes_;
-  std::vector<Access> operands_;
-};
 
 constexpr int64_t kGrain = 64 * kBlock;
 
@@ -147,40 +59,7 @@ HostTensor share(const ReferenceContext& context, const Expression& expr, const 
   return out;
 }
 
-// Reduces the input, which it reads in row-major order. Every output element therefore accumulates
-// its operands in row-major order of the reduced axes, as in the sparse evaluation.
-template <class T>
-HostTensor reduce(const ReferenceContext& context, const Expression& expr, const HostTensor& value,
-                  HostTensor out) {
-  const AxisMap map = axisMapOf(context.fusion, expr);
-  const std::vector<int64_t> out_strides = denseStrides(out.sizes);
-  Access into{0, std::vector<int64_t>(map.space.size(), 0), {}};
-  for (size_t i = 0; i < map.outputs[0].size(); ++i) {
-    const int axis = map.outputs[0][i];
-    if (axis != AxisMap::kNone) into.strides[static_cast<size_t>(axis)] = out_strides[i];
-  }
-  HEDDLE_CHECK(expr.op->reduce_op.has_value(), "{} has no reduction", expr.op->name);
-  std::vector<T> acc(static_cast<size_t>(out.numel()),
-                     Arithmetic<T>::identity(*expr.op, out.dtype));
-  const auto combine = Arithmetic<T>::combine(*expr.op);
-  const Walk walk(value.sizes, {into});
-  const int64_t step = walk.stride(0);
-  const int64_t element = sizeOf(value.dtype);
-  T block[kBlock];
-  walk.run(0, value.numel(), [&](int64_t first, int64_t count, const std::vector<int64_t>& places) {
-    Arithmetic<T>::load({value.data.get() + first * element, value.dtype, 1}, count, out.dtype,
-                        block);
-    T* to = acc.data() + places[0];
-    for (int64_t i = 0; i < count; ++i) {
-      const T pair[] = {to[i * step], block[i]};
-      to[i * step] = combine(pair);
-    }
-  });
-  storeElements(acc.data(), out.numel(), out.dtype, out.data.get());
-  return out;
-}
-
-// Computes rows of one matrix product, in tiles of kRows by kColumns elements.
+// Computes one matrix product, in tiles of kRows by kColumns.
 template <class T>
 class MatrixProduct {
  public:
@@ -209,26 +88,40 @@ class MatrixProduct {
         k_(k),
         element_(sizeOf(dtype)) {}
 
-  void rows(int64_t begin, int64_t end) const {
-    for (int64_t row = begin; row < end; row += kRows) {
-      tile(row, std::min(kRows, end - row));
-    }
+  // Computes the whole product. Tiles are independent, so threads share them.
+  void run(int64_t m) const {
+    const int64_t down = (m + kRows - 1) / kRows;
+    const int64_t across = (n_ + kColumns - 1) / kColumns;
+    const int64_t work = kRows * kColumns * k_;  // multiplications of a tile
+    const int64_t grain = std::max<int64_t>(1, kLeastWork / std::max<int64_t>(1, work));
+    // Consecutive tiles read the same columns of b, which then are in the cache.
+    inParallel(down * across, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t row = i % down * kRows;
+        const int64_t column = i / down * kColumns;
+        tile(row, std::min(kRows, m - row), column, std::min(kColumns, n_ - column));
+      }
+    });
   }
 
  private:
-  static constexpr int64_t kRows = 16;
-  static constexpr int64_t kColumns = 512;
+  static constexpr int64_t kRows = 32;
+  static constexpr int64_t kColumns = 256;
+  static constexpr int64_t kTerms = 256;                   // see tile()
+  static constexpr int64_t kLeastWork = int64_t{1} << 21;  // multiplications that pay for a thread
 
-  void tile(int64_t row, int64_t rows) const {
+  void tile(int64_t row, int64_t rows, int64_t column, int64_t columns) const {
     std::vector<T> left(static_cast<size_t>(rows * k_));
     Arithmetic<T>::load({a_.data + row * k_ * sizeOf(a_.dtype), a_.dtype, 1}, rows * k_, dtype_,
                         left.data());
-    std::vector<T> acc(static_cast<size_t>(rows * kColumns));
+    // Each kTerms terms have a sum of their own. The rounding errors of a long sum then grow with
+    // kTerms + k / kTerms instead of k.
+    std::vector<T> total(static_cast<size_t>(rows * kColumns));
+    std::vector<T> acc(total.size());
     T right[kColumns];
-    for (int64_t column = 0; column < n_; column += kColumns) {
-      const int64_t columns = std::min(kColumns, n_ - column);
+    for (int64_t first = 0; first < k_; first += kTerms) {
       std::fill(acc.begin(), acc.end(), T{0});
-      for (int64_t k = 0; k < k_; ++k) {
+      for (int64_t k = first; k < std::min(first + kTerms, k_); ++k) {
         const int64_t from = k * b_.row_stride + column * b_.column_stride;
         Arithmetic<T>::load({b_.data + from * sizeOf(b_.dtype), b_.dtype, b_.column_stride},
                             columns, dtype_, right);
@@ -240,11 +133,14 @@ class MatrixProduct {
           }
         }
       }
-      finish(acc.data(), rows, column, columns);
-      for (int64_t r = 0; r < rows; ++r) {
-        storeElements(acc.data() + r * kColumns, columns, dtype_,
-                      out_ + ((row + r) * n_ + column) * element_);
+      for (size_t i = 0; i < total.size(); ++i) {
+        total[i] = Arithmetic<T>::multiplyAdd(total[i], acc[i], T{1});
       }
+    }
+    finish(total.data(), rows, column, columns);
+    for (int64_t r = 0; r < rows; ++r) {
+      storeElements(total.data() + r * kColumns, columns, dtype_,
+                    out_ + ((row + r) * n_ + column) * element_);
     }
   }
 
@@ -302,7 +198,7 @@ HostTensor matmul(const ReferenceContext& context, const Expression& expr,
                                values.size() > 2 ? values[2].data.get() : nullptr,
                                out.data.get() + (first + i) * m * n * element, out.dtype, n,
                                accesses.inner_sizes[0]);
-      inParallel(m, 16, [&](int64_t begin, int64_t end) { product.rows(begin, end); });
+      product.run(m);
     }
   });
   return out;
@@ -328,8 +224,7 @@ HostTensor evaluateDense(const ReferenceContext& context, const Expression& expr
       return gather(context, expr, values[0], HostTensor(dtype, std::move(sizes)));
     case OpKind::Reduction: {
       HostTensor out(dtype, std::move(sizes));
-      return computesInts(dtype) ? reduce<int64_t>(context, expr, values[0], std::move(out))
-                                 : reduce<double>(context, expr, values[0], std::move(out));
+      return reduceElements(context, expr, values[0], std::move(out));
     }
     case OpKind::Matmul: {
       HostTensor out(dtype, std::move(sizes));

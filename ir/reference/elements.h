@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <span>
 #include <vector>
 
@@ -93,6 +94,8 @@ struct ReferenceContext {
   const Fusion& fusion;
   const ReferenceInputs& inputs;
   const SizeBindings& sizes;
+  // Sizes that replace those of some values, because only a part of these values is evaluated.
+  std::map<ValueId, std::vector<int64_t>> partial_sizes = {};
 
   int64_t evaluate(const Size& size) const { return size.evaluate(lookupIn(sizes)); }
   std::vector<int64_t> sizesOf(ValueId id) const;
@@ -102,6 +105,14 @@ struct ReferenceContext {
 // function uses its default. Throws UserError if an input has no value, or if the type or the sizes
 // of the value differ from the declaration.
 HostTensor inputValue(const ReferenceContext& context, ValueId id);
+
+// Returns the index of the last expression that reads each value. For outputs it is past the end.
+IdVector<ValueId, ExprId> lastUses(const Fusion& fusion);
+
+// Returns whether the expression reads no elements: a Constant or SizeOf.
+inline bool isLeaf(const Expression& expr) {
+  return expr.op->kind == OpKind::Constant || expr.op->kind == OpKind::SizeOf;
+}
 
 // Returns the value of a Constant or SizeOf expression as a 0-d tensor.
 HostTensor leafValue(const ReferenceContext& context, const Expression& expr);

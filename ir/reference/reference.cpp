@@ -7,21 +7,6 @@
 namespace heddle {
 namespace {
 
-bool isLeaf(const Expression& expr) {
-  return expr.op->kind == OpKind::Constant || expr.op->kind == OpKind::SizeOf;
-}
-
-// Returns, for each value, the last expression that reads it. For outputs this is the id after the
-// last expression.
-IdVector<ValueId, ExprId> lastUses(const Fusion& fusion) {
-  IdVector<ValueId, ExprId> last(fusion.values().size());
-  for (ExprId user : fusion.exprs().ids()) {
-    for (ValueId id : fusion.expr(user).inputs) last[id] = user;
-  }
-  for (ValueId id : fusion.outputs()) last[id] = fusion.exprs().endId();
-  return last;
-}
-
 // Evaluates all expressions in order. With `only_scalars`, it evaluates only scalars.
 IdVector<ValueId, HostTensor> evaluateAll(const ReferenceContext& context, bool only_scalars) {
   const Fusion& fusion = context.fusion;
@@ -54,6 +39,15 @@ IdVector<ValueId, HostTensor> evaluateAll(const ReferenceContext& context, bool 
 }
 
 }  // namespace
+
+IdVector<ValueId, ExprId> lastUses(const Fusion& fusion) {
+  IdVector<ValueId, ExprId> last(fusion.values().size());
+  for (ExprId user : fusion.exprs().ids()) {
+    for (ValueId id : fusion.expr(user).inputs) last[id] = user;
+  }
+  for (ValueId id : fusion.outputs()) last[id] = fusion.exprs().endId();
+  return last;
+}
 
 std::vector<HostTensor> evaluateReference(const Fusion& fusion, const ReferenceInputs& inputs,
                                           const SizeBindings& sizes) {

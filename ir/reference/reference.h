@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "ir/graph/fusion.h"
@@ -18,6 +19,10 @@ namespace heddle {
 struct ReferenceInputs {
   std::map<ValueId, HostTensor> tensors;
   std::map<ValueId, Scalar> scalars;
+  // A tensor that is missing has the values of randomTensor() with this seed and the name of the
+  // input. The evaluation generates only the elements that it needs. Without a seed, a missing
+  // tensor is a UserError.
+  std::optional<uint64_t> random_seed = {};
 };
 
 // Returns all outputs in order. A scalar output is a 0-d tensor. The evaluation frees each value
@@ -25,15 +30,6 @@ struct ReferenceInputs {
 // has another type or size than declared.
 std::vector<HostTensor> evaluateReference(const Fusion& fusion, const ReferenceInputs& inputs,
                                           const SizeBindings& sizes);
-
-// Returns selected elements of each output. wanted[i] lists the elements of output i as row-major
-// linear indices. The evaluation first walks the graph backward to find the elements that it needs,
-// and then computes only these elements. Exception: it computes all elements of an expression that
-// reads or writes at computed indices, or that needs complete lines (cumsum, argsort). Throws the
-// same errors as evaluateReference(), and UserError for an index outside of an output.
-std::vector<std::vector<Scalar>> evaluateReferenceAt(
-    const Fusion& fusion, const ReferenceInputs& inputs, const SizeBindings& sizes,
-    const std::vector<std::vector<int64_t>>& wanted);
 
 // Returns the values of all scalars: inputs, constants, sizes and arithmetic on them.
 std::map<ValueId, Scalar> evaluateScalars(const Fusion& fusion, const ReferenceInputs& inputs,

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "ir/base/error.h"
 
@@ -45,11 +46,46 @@ double normalFrom(uint64_t bits) {
   return (static_cast<double>(sum) - 2 * 65535.0) * kScale;
 }
 
-template <class Fill>
-void fillElements(HostTensor& tensor, uint64_t stream, Fill fill) {
-  constexpr uint64_t kGolden = 0x9e3779b97f4a7c15u;
-  const int64_t count = tensor.numel();
-  for (int64_t i = 0; i < count; ++i) fill(i, mix(stream + kGolden * static_cast<uint64_t>(i + 1)));
+// Fills `tensor` with random bits. visit(fill) calls fill(i, linear) for each element: its index in
+// `tensor`, and its index in the tensor of all elements.
+template <class Visit>
+void fillRandom(HostTensor& tensor, uint64_t seed, const std::string& name, Visit visit) {
+  const uint64_t stream = mix(seed) ^ hashOf(name);
+  const auto each = [&](auto* data, auto convert) {
+    constexpr uint64_t kGolden = 0x9e3779b97f4a7c15u;
+    visit([&](int64_t i, int64_t linear) {
+      data[i] = convert(mix(stream + kGolden * static_cast<uint64_t>(linear + 1)));
+    });
+  };
+  const auto small = [](uint64_t bits) { return static_cast<int>(bits >> 60) - 8; };
+  const auto real = [](uint64_t bits) { return static_cast<float>(normalFrom(bits)); };
+  switch (tensor.dtype) {
+    case DType::Bool:
+      return each(tensor.as<uint8_t>(),
+                  [](uint64_t bits) { return static_cast<uint8_t>(bits >> 63); });
+    case DType::U8:
+      return each(tensor.as<uint8_t>(),
+                  [](uint64_t bits) { return static_cast<uint8_t>(bits >> 60); });
+    case DType::I8:
+      return each(tensor.as<int8_t>(),
+                  [&](uint64_t bits) { return static_cast<int8_t>(small(bits)); });
+    case DType::I32:
+      return each(tensor.as<int32_t>(), small);
+    case DType::I64:
+      return each(tensor.as<int64_t>(), small);
+    case DType::F8E4M3:
+      return each(tensor.as<uint8_t>(), [&](uint64_t bits) { return f8e4m3FromFloat(real(bits)); });
+    case DType::F8E5M2:
+      return each(tensor.as<uint8_t>(), [&](uint64_t bits) { return f8e5m2FromFloat(real(bits)); });
+    case DType::F16:
+      return each(tensor.as<uint16_t>(), [&](uint64_t bits) { return f16FromFloat(real(bits)); });
+    case DType::BF16:
+      return each(tensor.as<uint16_t>(), [&](uint64_t bits) { return bf16FromFloat(real(bits)); });
+    case DType::F32:
+      return each(tensor.as<float>(), real);
+    case DType::F64:
+      return each(tensor.as<double>(), normalFrom);
+  }
 }
 
 // Copies a block of `sizes` elements between two strided memory regions.
@@ -123,65 +159,45 @@ int64_t HostTensor::numel() const {
 HostTensor randomTensor(DType dtype, std::vector<int64_t> sizes, uint64_t seed,
                         const std::string& name) {
   HostTensor tensor(dtype, std::move(sizes));
-  const uint64_t stream = mix(seed) ^ hashOf(name);
-  switch (dtype) {
-    case DType::Bool:
-      fillElements(tensor, stream, [data = tensor.as<uint8_t>()](int64_t i, uint64_t bits) {
-        data[i] = static_cast<uint8_t>(bits >> 63);
-      });
-      break;
-    case DType::U8:
-      fillElements(tensor, stream, [data = tensor.as<uint8_t>()](int64_t i, uint64_t bits) {
-        data[i] = static_cast<uint8_t>(bits >> 60);
-      });
-      break;
-    case DType::I8:
-      fillElements(tensor, stream, [data = tensor.as<int8_t>()](int64_t i, uint64_t bits) {
-        data[i] = static_cast<int8_t>(static_cast<int>(bits >> 60) - 8);
-      });
-      break;
-    case DType::I32:
-      fillElements(tensor, stream, [data = tensor.as<int32_t>()](int64_t i, uint64_t bits) {
-        data[i] = static_cast<int32_t>(bits >> 60) - 8;
-      });
-      break;
-    case DType::I64:
-      fillElements(tensor, stream, [data = tensor.as<int64_t>()](int64_t i, uint64_t bits) {
-        data[i] = static_cast<int64_t>(bits >> 60) - 8;
-      });
-      break;
-    case DType::F8E4M3:
-      fillElements(tensor, stream, [data = tensor.as<uint8_t>()](int64_t i, uint64_t bits) {
-        data[i] = f8e4m3FromFloat(static_cast<float>(normalFrom(bits)));
-      });
-      break;
-    case DType::F8E5M2:
-      fillElements(tensor, stream, [data = tensor.as<uint8_t>()](int64_t i, uint64_t bits) {
-        data[i] = f8e5m2FromFloat(static_cast<float>(normalFrom(bits)));
-      });
-      break;
-    case DType::F16:
-      fillElements(tensor, stream, [data = tensor.as<uint16_t>()](int64_t i, uint64_t bits) {
-        data[i] = f16FromFloat(static_cast<float>(normalFrom(bits)));
-      });
-      break;
-    case DType::BF16:
-      fillElements(tensor, stream, [data = tensor.as<uint16_t>()](int64_t i, uint64_t bits) {
-        data[i] = bf16FromFloat(static_cast<float>(normalFrom(bits)));
-      });
-      break;
-    case DType::F32:
-      fillElements(tensor, stream, [data = tensor.as<float>()](int64_t i, uint64_t bits) {
-        data[i] = static_cast<float>(normalFrom(bits));
-      });
-      break;
-    case DType::F64:
-      fillElements(tensor, stream, [data = tensor.as<double>()](int64_t i, uint64_t bits) {
-        data[i] = normalFrom(bits);
-      });
-      break;
-  }
+  fillRandom(tensor, seed, name, [&](auto fill) {
+    for (int64_t i = 0, count = tensor.numel(); i < count; ++i) fill(i, i);
+  });
   return tensor;
+}
+
+HostTensor randomElements(DType dtype, const std::vector<int64_t>& sizes,
+                          const std::vector<std::vector<int64_t>>& indices, uint64_t seed,
+                          const std::string& name) {
+  std::vector<int64_t> counts;
+  for (const auto& axis : indices) counts.push_back(static_cast<int64_t>(axis.size()));
+  HostTensor tensor(dtype, counts);
+  fillRandom(tensor, seed, name, [&](auto fill) {
+    if (indices.empty()) return fill(0, 0);
+    const int64_t row = counts.back();
+    const int64_t rows = row == 0 ? 0 : tensor.numel() / row;
+    for (int64_t r = 0; r < rows; ++r) {
+      int64_t first = 0;  // linear index of element 0 of the row
+      int64_t rest = r;
+      int64_t stride = sizes.back();
+      for (size_t axis = sizes.size() - 1; axis-- > 0; stride *= sizes[axis]) {
+        first += indices[axis][static_cast<size_t>(rest % counts[axis])] * stride;
+        rest /= counts[axis];
+      }
+      for (int64_t i = 0; i < row; ++i) {
+        fill(r * row + i, first + indices.back()[static_cast<size_t>(i)]);
+      }
+    }
+  });
+  return tensor;
+}
+
+HostTensor randomBlock(const TensorDesc& desc, uint64_t seed, const std::string& name) {
+  std::vector<std::vector<int64_t>> indices;
+  for (size_t axis = 0; axis < desc.rank(); ++axis) {
+    indices.emplace_back(static_cast<size_t>(desc.sizes[axis]));
+    std::iota(indices.back().begin(), indices.back().end(), desc.offset[axis]);
+  }
+  return randomElements(desc.dtype, desc.global, indices, seed, name);
 }
 
 HostTensor localBlock(const HostTensor& whole, const TensorDesc& desc) {

@@ -37,6 +37,14 @@ struct HostTensor {
 HostTensor randomTensor(DType dtype, std::vector<int64_t> sizes, uint64_t seed,
                         const std::string& name);
 
+// Returns the elements indices[0][i], indices[1][j], ... of randomTensor(dtype, sizes, seed, name),
+// for every combination of i, j, ..., without the other elements.
+HostTensor randomElements(DType dtype, const std::vector<int64_t>& sizes,
+                          const std::vector<std::vector<int64_t>>& indices, uint64_t seed,
+                          const std::string& name);
+// Returns the block of this tensor that one rank holds. `desc` is the descriptor of this block.
+HostTensor randomBlock(const TensorDesc& desc, uint64_t seed, const std::string& name);
+
 // Returns a dense copy of one rank's block of the unsharded tensor `whole`. `desc` describes the
 // block: the block starts at the index desc.offset and has desc.sizes elements along each axis.
 HostTensor localBlock(const HostTensor& whole, const TensorDesc& desc);

@@ -25,6 +25,12 @@ AxisOrder rowMajor(size_t rank) {
   return order;
 }
 
+bool isUnitAxis(const TensorView& tensor, size_t axis) {
+  const IterDomain& domain = tensor.domain[axis];
+  if (domain.kind == IterKind::Broadcast) return true;
+  return domain.extent.isConstant(1) && !(tensor.sharding && tensor.sharding->isSharded(axis));
+}
+
 int64_t TensorDesc::numel() const {
   if (!held) return 0;
   int64_t n = 1;

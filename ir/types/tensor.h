@@ -62,6 +62,10 @@ struct TensorView {
 
 AxisOrder rowMajor(size_t rank);
 
+// Returns whether the axis has exactly one element on every device that holds the tensor. A sharded
+// axis of extent 1 has one element on one device and none on the others.
+bool isUnitAxis(const TensorView& tensor, size_t axis);
+
 // Describes one tensor at run time: an input, an output, a preallocated output or an argument of a
 // kernel. Sizes, strides and offsets are in elements, with one entry per logical axis.
 struct TensorDesc {

@@ -26,7 +26,8 @@ struct HarnessOptions {
   DeviceKind kind = DeviceKind::Cpu;
   CpuOptions cpu;
   SizeBindings sizes;
-  std::map<std::string, Scalar> scalars;  // by name of the input; other scalars have their defaults
+  std::map<std::string, Scalar> scalars;     // by input name; other scalars have their defaults
+  std::map<std::string, HostTensor> inputs;  // unsharded, by name; other tensors are random
   uint64_t seed = 1;
   bool verify = true;
   int runs = 1;  // the outputs of the last run are returned
@@ -34,7 +35,7 @@ struct HarnessOptions {
 
 inline HostTensor inputOf(const Program& program, size_t position, const SizeBindings& sizes,
                           int ranks, uint64_t seed) {
-  const Slot& slot = program.slots[static_cast<size_t>(program.inputs[position])];
+  const Slot& slot = program.slots[program.inputs[position]];
   const TensorDesc desc = inputDesc(program, position, sizes, 0, ranks);
   return randomTensor(desc.dtype, desc.global, seed, slot.name);
 }
@@ -59,7 +60,7 @@ inline std::vector<Argument> argumentsOf(const Program& program, Device& device,
                                          const HarnessOptions& options) {
   std::vector<Argument> arguments;
   for (size_t i = 0; i < program.inputs.size(); ++i) {
-    const Slot& slot = program.slots[static_cast<size_t>(program.inputs[i])];
+    const Slot& slot = program.slots[program.inputs[i]];
     if (slot.is_scalar) {
       auto given = options.scalars.find(slot.name);
       arguments.emplace_back(given != options.scalars.end() ? given->second
@@ -67,7 +68,10 @@ inline std::vector<Argument> argumentsOf(const Program& program, Device& device,
       continue;
     }
     const TensorDesc desc = inputDesc(program, i, options.sizes, rank, options.ranks);
-    const HostTensor whole = inputOf(program, i, options.sizes, options.ranks, options.seed);
+    const auto given = options.inputs.find(slot.name);
+    const HostTensor whole = given != options.inputs.end()
+                                 ? given->second
+                                 : inputOf(program, i, options.sizes, options.ranks, options.seed);
     arguments.emplace_back(toDevice(device, device.allocator(), localBlock(whole, desc), desc));
   }
   return arguments;
@@ -113,7 +117,7 @@ inline RankOutputs runRank(const Program& program, comm::World& world, Device& d
       outputs.descs.push_back(tensor->desc);
       continue;
     }
-    const Slot& slot = program.slots[static_cast<size_t>(program.outputs[i])];
+    const Slot& slot = program.slots[program.outputs[i]];
     outputs.locals.emplace_back(slot.tensor.dtype, std::vector<int64_t>{});
     outputs.locals.back().set(0, std::get<Scalar>((*results)[i]));
     outputs.descs.push_back(denseDesc(slot.tensor.dtype, {}));

@@ -4,17 +4,22 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 
-#include "ir/reference/reference.h"
+#include "ir/reference/sparse.h"
 
 namespace heddle::tools {
 namespace {
 
+// A sample has about this many elements, or down to kLeastSample if they are expensive.
 constexpr int64_t kSample = 4096;
-// The largest number of elements of an intermediate value that the reference evaluates for the
-// samples of one output.
-constexpr int64_t kSampleReads = int64_t{1} << 22;
 constexpr int64_t kLeastSample = 64;
+// Operations of the reference for one sample: a few seconds on a few cores.
+constexpr double kMostOperations = 8.6e9;
+// Evaluations with rounding noise, and the factor by which a result may exceed their differences.
+constexpr uint64_t kNoisyRuns = 3;
+constexpr double kNoiseFactor = 8;
 
 double tolerance(DType dtype) {
   switch (dtype) {
@@ -42,29 +47,6 @@ double tolerance(DType dtype) {
   return 0;
 }
 
-// Returns, for each value, the length of the longest reduction on which it depends. The length is
-// the number of elements that one element of the result reads.
-IdVector<ValueId, int64_t> readsOf(const Fusion& fusion, const SizeBindings& sizes) {
-  const auto numel = [&](ValueId id) {
-    int64_t count = 1;
-    for (const Size& size : fusion.tensor(id).sizes()) count *= size.evaluate(lookupIn(sizes));
-    return count;
-  };
-  IdVector<ValueId, int64_t> reads(fusion.values().size(), 1);
-  for (const Expression& expr : fusion.exprs()) {
-    int64_t& result = reads[expr.outputs[0]];
-    for (ValueId id : expr.inputs) result = std::max(result, reads[id]);
-    if (expr.op->kind == OpKind::Reduction) {
-      const int64_t kept = std::max<int64_t>(1, numel(expr.outputs[0]));
-      result = std::max(result, numel(expr.inputs[0]) / kept);
-    } else if (expr.op->kind == OpKind::Matmul) {
-      const Size inner = fusion.tensor(expr.inputs[0]).sizes().back();
-      result = std::max(result, inner.evaluate(lookupIn(sizes)));
-    }
-  }
-  return reads;
-}
-
 // Returns the relative tolerance of each value. It is the largest tolerance of the types in which
 // the value and its intermediate values are rounded. Ops that only move elements do not round.
 IdVector<ValueId, double> tolerancesOf(const Fusion& fusion) {
@@ -84,21 +66,40 @@ IdVector<ValueId, double> tolerancesOf(const Fusion& fusion) {
   return loosest;
 }
 
-// Returns indices of samples over the full range, and the first index at which each copy differs.
-// The samples are shifted from step to step, so that they do not fall into the same columns.
-std::vector<int64_t> sampleOf(int64_t numel, int64_t reads,
-                              const std::vector<Gathered::Difference>& differences) {
-  std::vector<int64_t> picked;
-  const int64_t most = std::clamp(kSampleReads / reads, kLeastSample, kSample);
-  const int64_t step = std::max<int64_t>(1, numel / most);
-  for (int64_t i = 0; i < numel; i += step) {
-    picked.push_back(std::min(numel - 1, i + i / step % step));
+// Returns indices that are spread over 0 .. extent, with the first and the last. The distances
+// differ, so that they are no multiples of a block length.
+IndexSet spreadIndices(int64_t extent, int64_t count) {
+  if (count >= extent) return IndexSet::all(extent);
+  std::vector<int64_t> indices = {extent - 1};
+  const int64_t step = extent / count;
+  for (int64_t i = 0; i < count; ++i) indices.push_back(i * step + i * 7919 % step);
+  return IndexSet::of(std::move(indices));
+}
+
+// Returns about `most` elements: every combination of some indices of each axis. Short axes are
+// selected as a whole. The first element at which each copy differs is included.
+Selection sampleOf(const Gathered& output, int64_t most) {
+  const std::vector<int64_t>& sizes = output.whole.sizes;
+  Selection sample;
+  sample.axes.resize(sizes.size());
+  std::vector<size_t> order(sizes.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return sizes[a] < sizes[b]; });
+  auto left = static_cast<double>(most);
+  for (size_t i = 0; i < order.size(); ++i) {
+    const double share = std::pow(left, 1.0 / static_cast<double>(order.size() - i));
+    const int64_t extent = sizes[order[i]];
+    const auto count = std::clamp<int64_t>(std::llround(share), 1, std::max<int64_t>(1, extent));
+    sample.axes[order[i]] = spreadIndices(extent, count);
+    left = std::max(1.0, left / static_cast<double>(count));
   }
-  if (numel > 0) picked.push_back(numel - 1);
-  for (const Gathered::Difference& one : differences) picked.push_back(one.first);
-  std::sort(picked.begin(), picked.end());
-  picked.erase(std::unique(picked.begin(), picked.end()), picked.end());
-  return picked;
+  for (const Gathered::Difference& difference : output.differences) {
+    int64_t linear = difference.first;
+    for (size_t axis = sizes.size(); axis-- > 0; linear /= sizes[axis]) {
+      sample.axes[axis].add({linear % sizes[axis], linear % sizes[axis] + 1});
+    }
+  }
+  return sample;
 }
 
 std::string position(int64_t linear, const std::vector<int64_t>& sizes) {
@@ -116,120 +117,261 @@ bool isRight(double got, double expected, double allowed) {
   return std::fabs(got - expected) <= allowed;
 }
 
-// The reference values of all or some elements of one output.
-struct Expected {
-  HostTensor values;           // all elements; without data if only some were evaluated
-  std::vector<int64_t> at;     // ascending linear indices of the evaluated elements in the output
-  std::vector<Scalar> picked;  // picked[i] is the value of element at[i]
-  double tolerance = 0;        // relative tolerance
-  double largest = 0;          // largest magnitude of a finite element
-
-  bool isWhole() const { return values.data != nullptr; }
-  int64_t count() const { return isWhole() ? values.numel() : static_cast<int64_t>(at.size()); }
-  int64_t index(int64_t k) const { return isWhole() ? k : at[static_cast<size_t>(k)]; }
-  Scalar value(int64_t k) const {
-    return isWhole() ? values.at(k) : picked[static_cast<size_t>(k)];
-  }
-  void findLargest() {
-    for (int64_t k = 0; k < count(); ++k) {
-      const double size = std::fabs(toDouble(value(k)));
-      if (std::isfinite(size)) largest = std::max(largest, size);
+// Calls visit(k, linear) for each selected element: its number among the selected ones, and its
+// row-major index in a tensor of these sizes.
+template <class Visit>
+void forSelected(const Selection& selection, const std::vector<int64_t>& sizes, Visit visit) {
+  std::vector<std::vector<int64_t>> indices;
+  for (const IndexSet& axis : selection.axes) indices.push_back(axis.indices());
+  std::vector<size_t> at(sizes.size(), 0);
+  const int64_t count = selection.count();
+  for (int64_t k = 0; k < count; ++k) {
+    int64_t linear = 0;
+    for (size_t axis = 0; axis < sizes.size(); ++axis) {
+      linear = linear * sizes[axis] + indices[axis][at[axis]];
     }
+    visit(k, linear);
+    for (size_t axis = sizes.size(); axis-- > 0;) {
+      if (++at[axis] < indices[axis].size()) break;
+      at[axis] = 0;
+    }
+  }
+}
+
+// The reference values of selected elements of one output.
+struct Expected {
+  Selection selection;
+  HostTensor values;                   // of the selected elements
+  double tolerance = 0;                // relative
+  std::vector<HostTensor> noisy = {};  // the same elements with rounding noise; may be empty
+
+  double largest() const {  // the largest magnitude of a finite element
+    double result = 0;
+    for (int64_t k = 0; k < values.numel(); ++k) {
+      const double size = std::fabs(toDouble(values.at(k)));
+      if (std::isfinite(size)) result = std::max(result, size);
+    }
+    return result;
+  }
+  // The largest change of element k by rounding noise; infinity if it is no longer finite.
+  double change(int64_t k, double plain) const {
+    double most = 0;
+    for (const HostTensor& each : noisy) {
+      const double off = std::fabs(toDouble(each.at(k)) - plain);
+      if (std::isnan(off)) return std::numeric_limits<double>::infinity();
+      most = std::max(most, off);
+    }
+    return most;
   }
 };
 
-// Compares `got` with `expected`. `local` maps a linear index of the output to an index in `got`,
-// or to -1 if `got` does not contain the element.
+// Compares `got` with `expected` and adds the result to `check`. `local` maps a linear index of the
+// output to an index in `got`, or to -1 if `got` does not contain the element.
 template <class Local>
 void compare(OutputCheck& check, const HostTensor& got, const Expected& expected,
              const Gathered& output, Local local) {
   const double r = expected.tolerance;
-  for (int64_t k = 0; k < expected.count(); ++k) {
-    const int64_t linear = expected.index(k);
+  const double largest = expected.largest();
+  forSelected(expected.selection, output.whole.sizes, [&](int64_t k, int64_t linear) {
     const int64_t index = local(linear);
-    if (index < 0) continue;
+    if (index < 0) return;
     ++check.compared;
-    const Scalar want = expected.value(k);
+    const Scalar want = expected.values.at(k);
     const Scalar have = got.at(index);
     const double e = toDouble(want);
     const double g = toDouble(have);
-    const bool exact = std::holds_alternative<double>(want);
-    const bool right = exact ? isRight(g, e, r * (std::fabs(e) + expected.largest)) : have == want;
+    const bool exact = !std::holds_alternative<double>(want);
+    const double allowed = r * (std::fabs(e) + largest) + kNoiseFactor * expected.change(k, e);
+    const bool right = exact ? have == want : isRight(g, e, allowed);
     if (std::isfinite(e) && std::isfinite(g)) {
       check.max_error = std::max(check.max_error, std::fabs(g - e));
     }
-    if (right || check.wrong++ > 0) continue;
+    if (right || check.wrong++ > 0) return;
     const int holder = check.rank >= 0 ? check.rank : output.holderOf(linear);
     check.first_wrong =
         fmt::format("{}: got {}, expected {}{}", position(linear, output.whole.sizes), g, e,
                     holder < 0 ? "" : fmt::format(", on rank {}", holder));
-  }
+  });
 }
 
-// Checks the gathered output and then each copy that differs from the gathered output.
-void checkOutput(std::vector<OutputCheck>& checks, const std::string& name, const Gathered& output,
-                 Expected& expected) {
-  expected.findLargest();
-  OutputCheck whole{name};
-  compare(whole, output.whole, expected, output, [](int64_t linear) { return linear; });
-  checks.push_back(whole);
-  for (const Gathered::Difference& difference : output.differences) {
-    const Block& block = output.blocks[difference.block];
-    OutputCheck copy{name, block.rank};
-    compare(copy, block.data, expected, output,
-            [&](int64_t linear) { return indexInBlock(block, linear, output.whole.sizes); });
-    checks.push_back(copy);
+// Compares the outputs of one run with the reference.
+class Checker {
+ public:
+  Checker(const Fusion& fusion, const Inputs& inputs, const std::vector<Gathered>& outputs,
+          const CheckOptions& options)
+      : fusion_(fusion),
+        sizes_(inputs.sizes),
+        outputs_(outputs),
+        options_(options),
+        tolerances_(tolerancesOf(fusion)) {
+    for (size_t i = 0; i < fusion.inputs().size(); ++i) {
+      const ValueId id = fusion.inputs()[i];
+      if (fusion.value(id).is_scalar) {
+        inputs_.scalars[id] = inputs.scalars[i];
+      } else if (inputs.tensors[i].data) {
+        inputs_.tensors[id] = inputs.tensors[i];
+      }
+    }
+    inputs_.random_seed = inputs.seed;
+    for (size_t i = 0; i < outputs.size(); ++i) addChecks(i);
   }
-}
+
+  std::vector<OutputCheck> run() {
+    for (const WantedElements& part : options_.mode == "full" ? slices() : sample()) {
+      announcePart(part);
+      checkPart(part);
+    }
+    std::vector<OutputCheck> all;
+    for (const std::vector<OutputCheck>& of_output : checks_) {
+      all.insert(all.end(), of_output.begin(), of_output.end());
+    }
+    return all;
+  }
+
+ private:
+  const std::string& nameOf(size_t i) const { return fusion_.value(fusion_.outputs()[i]).name; }
+
+  // Adds an empty check of the gathered output, and one of each copy that differs from it.
+  void addChecks(size_t i) {
+    std::vector<OutputCheck>& checks = checks_.emplace_back();
+    checks.push_back({nameOf(i)});
+    std::vector<int64_t> expected;
+    for (const Size& size : fusion_.tensor(fusion_.outputs()[i]).sizes()) {
+      expected.push_back(size.evaluate(lookupIn(sizes_)));
+    }
+    fits_.push_back(outputs_[i].whole.sizes == expected);
+    if (!fits_.back()) {
+      checks[0].first_wrong =
+          fmt::format("got sizes {}, expected {}", str(outputs_[i].whole.sizes), str(expected));
+      return;
+    }
+    for (const Gathered::Difference& difference : outputs_[i].differences) {
+      checks.push_back({nameOf(i), outputs_[i].blocks[difference.block].rank});
+    }
+  }
+
+  std::vector<WantedElements> sample() const {
+    for (int64_t most = kSample;; most /= 2) {
+      WantedElements wanted(outputs_.size());
+      for (size_t i = 0; i < outputs_.size(); ++i) {
+        if (fits_[i]) wanted[i] = sampleOf(outputs_[i], most);
+      }
+      if (most <= kLeastSample ||
+          referenceCostAt(fusion_, sizes_, wanted).operations <= kMostOperations) {
+        return {wanted};
+      }
+    }
+  }
+
+  // Returns all elements: at once if the values fit into most_bytes, otherwise in slices of each
+  // output along its longest axis.
+  std::vector<WantedElements> slices() const {
+    WantedElements all(outputs_.size());
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      if (fits_[i]) all[i] = Selection::all(outputs_[i].whole.sizes);
+    }
+    if (referenceCostAt(fusion_, sizes_, all).bytes <= options_.most_bytes) return {all};
+    std::vector<WantedElements> slices;
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      if (fits_[i]) addSlices(i, *all[i], slices);
+    }
+    return slices;
+  }
+
+  void addSlices(size_t i, const Selection& all, std::vector<WantedElements>& slices) const {
+    const std::vector<int64_t>& sizes = outputs_[i].whole.sizes;
+    const auto longest = std::max_element(sizes.begin(), sizes.end());
+    const auto axis = static_cast<size_t>(longest - sizes.begin());
+    int64_t length = sizes.empty() ? 1 : std::max<int64_t>(1, *longest);
+    const auto slice = [&](int64_t begin) {
+      WantedElements wanted(outputs_.size());
+      wanted[i] = all;
+      if (!sizes.empty()) {
+        wanted[i]->axes[axis] = IndexSet();
+        wanted[i]->axes[axis].add({begin, std::min(begin + length, sizes[axis])});
+      }
+      return wanted;
+    };
+    while (length > 1 && referenceCostAt(fusion_, sizes_, slice(0)).bytes > options_.most_bytes)
+      length /= 2;
+    for (int64_t begin = 0; begin == 0 || begin < sizes[axis]; begin += length) {
+      slices.push_back(slice(begin));
+      if (sizes.empty()) break;
+    }
+  }
+
+  void announcePart(const WantedElements& part) const {
+    if (!options_.announce) return;
+    for (size_t i = 0; i < part.size(); ++i) {
+      if (!part[i]) continue;
+      options_.announce(fmt::format("comparing {} of {} elements of %{} with the reference",
+                                    part[i]->count(), outputs_[i].whole.numel(), nameOf(i)));
+    }
+  }
+
+  // Compares one part. If an element is wrong, compares again with bounds that follow the condition
+  // of each element. These need several evaluations, and hardly any result needs them.
+  void checkPart(const WantedElements& part) {
+    std::vector<Expected> expected = evaluate(part);
+    const std::vector<std::vector<OutputCheck>> before = checks_;
+    if (compareAll(part, expected)) return;
+    checks_ = before;
+    for (uint64_t seed = 1; seed <= kNoisyRuns; ++seed) {
+      const RoundingNoise noise(seed);
+      const auto values = evaluateReferenceAt(fusion_, inputs_, sizes_, part, &noise);
+      for (size_t i = 0; i < part.size(); ++i) expected[i].noisy.push_back(values[i]);
+    }
+    compareAll(part, expected);
+  }
+
+  std::vector<Expected> evaluate(const WantedElements& part) const {
+    const std::vector<HostTensor> values = evaluateReferenceAt(fusion_, inputs_, sizes_, part);
+    std::vector<Expected> expected;
+    for (size_t i = 0; i < part.size(); ++i) {
+      const ValueId id = fusion_.outputs()[i];
+      const double r = std::max(tolerances_[id], tolerance(fusion_.tensor(id).dtype));
+      expected.push_back({part[i].value_or(Selection()), values[i], r});
+    }
+    return expected;
+  }
+
+  // Returns whether no element was wrong.
+  bool compareAll(const WantedElements& part, const std::vector<Expected>& expected) {
+    bool right = true;
+    for (size_t i = 0; i < part.size(); ++i) {
+      if (!part[i]) continue;
+      const Gathered& output = outputs_[i];
+      std::vector<OutputCheck>& checks = checks_[i];
+      const int64_t wrong = checks[0].wrong;
+      compare(checks[0], output.whole, expected[i], output, [](int64_t linear) { return linear; });
+      right = right && checks[0].wrong == wrong;
+      for (size_t d = 0; d < output.differences.size(); ++d) {
+        const Block& block = output.blocks[output.differences[d].block];
+        const int64_t wrong_before = checks[d + 1].wrong;
+        compare(checks[d + 1], block.data, expected[i], output,
+                [&](int64_t linear) { return indexInBlock(block, linear, output.whole.sizes); });
+        right = right && checks[d + 1].wrong == wrong_before;
+      }
+    }
+    return right;
+  }
+
+  const Fusion& fusion_;
+  const SizeBindings& sizes_;
+  const std::vector<Gathered>& outputs_;
+  const CheckOptions& options_;
+  const IdVector<ValueId, double> tolerances_;
+  ReferenceInputs inputs_;
+  std::vector<std::vector<OutputCheck>> checks_;  // per output
+  std::vector<bool> fits_;                        // per output: its sizes are the expected ones
+};
 
 }  // namespace
 
 std::vector<OutputCheck> checkOutputs(const Fusion& fusion, const Inputs& inputs,
                                       const std::vector<Gathered>& outputs,
-                                      const std::string& mode) {
-  ReferenceInputs reference;
-  for (size_t i = 0; i < fusion.inputs().size(); ++i) {
-    const ValueId id = fusion.inputs()[i];
-    if (fusion.value(id).is_scalar) {
-      reference.scalars[id] = inputs.scalars[i];
-    } else {
-      reference.tensors[id] = inputs.tensors[i];
-    }
-  }
-  const auto nameOf = [&](size_t i) { return fusion.value(fusion.outputs()[i]).name; };
-  std::vector<OutputCheck> checks;
-  const IdVector<ValueId, double> tolerances = tolerancesOf(fusion);
-  const auto boundOf = [&](size_t i) {
-    const ValueId id = fusion.outputs()[i];
-    return std::max(tolerances[id], tolerance(fusion.tensor(id).dtype));
-  };
-  if (mode == "full") {
-    const std::vector<HostTensor> values = evaluateReference(fusion, reference, inputs.sizes);
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      const std::vector<int64_t>& sizes = outputs[i].whole.sizes;
-      Expected expected{values[i], {}, {}, boundOf(i)};
-      if (values[i].sizes == sizes) {
-        checkOutput(checks, nameOf(i), outputs[i], expected);
-        continue;
-      }
-      checks.push_back({nameOf(i)});
-      checks.back().first_wrong =
-          fmt::format("got sizes {}, expected {}", str(sizes), str(values[i].sizes));
-    }
-    return checks;
-  }
-  std::vector<std::vector<int64_t>> wanted;
-  const IdVector<ValueId, int64_t> reads = readsOf(fusion, inputs.sizes);
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const int64_t of_one = reads[fusion.outputs()[i]];
-    wanted.push_back(sampleOf(outputs[i].whole.numel(), of_one, outputs[i].differences));
-  }
-  const auto values = evaluateReferenceAt(fusion, reference, inputs.sizes, wanted);
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    Expected expected{{}, wanted[i], values[i], boundOf(i)};
-    checkOutput(checks, nameOf(i), outputs[i], expected);
-  }
-  return checks;
+                                      const CheckOptions& options) {
+  return Checker(fusion, inputs, outputs, options).run();
 }
 
 }  // namespace heddle::tools

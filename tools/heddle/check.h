@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,17 +24,27 @@ struct OutputCheck {
   bool passed() const { return wrong == 0 && first_wrong.empty(); }
 };
 
+struct CheckOptions {
+  std::string mode = "sample";  // or "full"
+  double most_bytes = 2e9;      // of the values that the reference computes at once
+  // Receives a line of text before each comparison: what is compared. May be empty.
+  std::function<void(const std::string&)> announce = {};
+};
+
 // Compares gathered (unsharded) outputs with the reference.
-// - Mode "full" compares every element. Other modes compare about 4096 elements of each output,
-//   including the first and the last element. If elements depend on a long reduction, fewer
-//   elements are compared, but at least 64.
-// - A float is right if |got - expected| <= r * (|expected| + m), where m is the largest |expected|
-//   of the output. The factor r is 1e-11 for f64, 2e-5 for f32, 3e-3 for f16, 2e-2 for bf16, 0.125
-//   for f8e4m3 and 0.25 for f8e5m2. r is the largest factor of the types in which the output and
-//   its intermediate values are computed.
+// - Mode "full" compares every element. If the values of the reference need more than `most_bytes`,
+//   it evaluates each output in slices.
+// - Otherwise about 4096 elements of each output are compared, including the first and the last. If
+//   they need more than about 10^10 operations, fewer are compared, at least 64.
+// - A float is right if |got - expected| <= r * (|expected| + largest |expected|) with r = 1e-11
+//   for f64, 2e-5 for f32, 3e-3 for f16, 2e-2 for bf16, 0.125 for f8e4m3 and 0.25 for f8e5m2. r
+//   belongs to the loosest type of the output and of the values that it is computed from. `largest`
+//   is taken over the elements that are compared at once.
+// - If an element is not right by this rule, the reference is evaluated three more times, with
+//   random errors of rounding size (ir/reference/noise.h). The bound of each element grows by 8
+//   times its largest change. Thus an output that is a small difference of large terms, such as a
+//   gradient that is zero except for rounding, is right if no better result can be expected.
 // - Integers and bools must be equal. NaN matches NaN, and inf matches inf of the same sign.
-// - The bound is too strict for an output that is a small difference of much larger terms. An
-//   example is a gradient that is zero except for rounding.
 //
 // If copies of an output on several ranks differ in a bit, the gathered output contains the copy of
 // the lowest rank. The check of the gathered output is then followed by one check of each copy that
@@ -41,6 +52,6 @@ struct OutputCheck {
 // wrong.
 std::vector<OutputCheck> checkOutputs(const Fusion& fusion, const Inputs& inputs,
                                       const std::vector<Gathered>& outputs,
-                                      const std::string& mode);
+                                      const CheckOptions& options);
 
 }  // namespace heddle::tools

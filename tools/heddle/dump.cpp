@@ -71,20 +71,20 @@ void dumpKernels(const host::Program& program, const SizeBindings& sizes, int ra
                  const Options& options, std::vector<Piece>& pieces) {
   host::UnrollRequest request{sizes, {}, rank, ranks};
   for (size_t i = 0; i < program.inputs.size(); ++i) {
-    const bool scalar = program.slots[static_cast<size_t>(program.inputs[i])].is_scalar;
+    const bool scalar = program.slots[program.inputs[i]].is_scalar;
     request.inputs.push_back(scalar ? TensorDesc{}
                                     : host::inputDesc(program, i, sizes, rank, ranks));
   }
   const auto target = options.device == "cuda" ? codegen::Target::Cuda : codegen::Target::Cpp;
   const char* suffix = target == codegen::Target::Cuda ? "cu" : "cpp";
-  std::vector<bool> seen(program.kernels.size());
+  IdVector<host::KernelId, bool> seen(program.kernels.size());
   const host::Unrolled unrolled = host::unroll(program, request);
   for (const host::UnrolledStep& step : unrolled.steps) {
     if (step.instruction == nullptr) continue;
     const auto* launch = std::get_if<host::LaunchKernel>(&step.instruction->op);
-    if (launch == nullptr || seen[static_cast<size_t>(launch->kernel)]) continue;
-    seen[static_cast<size_t>(launch->kernel)] = true;
-    const host::Kernel& kernel = program.kernels[static_cast<size_t>(launch->kernel)];
+    if (launch == nullptr || seen[launch->kernel]) continue;
+    seen[launch->kernel] = true;
+    const host::Kernel& kernel = program.kernels[launch->kernel];
     const std::vector<TensorDesc> in = descsOf(step.inputs);
     const std::vector<TensorDesc> out = descsOf(step.outputs);
     const std::string label = fmt::format("{} rank {}", kernel.name, rank);

@@ -74,6 +74,10 @@ void addRun(CLI::App& app, Options& o) {
   run->add_flag("--check{sample}", o.check,
                 "compare with the reference: --check=full, or --check for a sample of elements")
       ->check(CLI::IsMember({"full", "sample"}));
+  run->add_option("--check-memory", o.check_memory,
+                  "with --check=full: bytes of reference values that are computed at once (default "
+                  "2e9); larger outputs are compared in slices")
+      ->check(CLI::PositiveNumber);
   run->add_option(
       "--reference", o.reference,
       "with --check: the fusion to compare with; it has inputs of the same names and the "

@@ -76,7 +76,7 @@ HostTensor partAlong(const HostTensor& whole, ReduceOp op, int64_t position, int
 }  // namespace
 
 std::optional<PartialState> partialOf(const host::Program& program, host::SlotId slot) {
-  const auto& sharding = program.slots.at(static_cast<size_t>(slot)).tensor.sharding;
+  const auto& sharding = program.slots.at(slot).tensor.sharding;
   if (!sharding || !sharding->isPartial()) return std::nullopt;
   PartialState state{*sharding, program.meshes.at(sharding->mesh)};
   return state;

@@ -18,6 +18,6 @@ struct Reference {
 // data with values from the seed, which are the values that the ranks use for their blocks. If the
 // fusion does not fit the program, throws UserError with the first difference.
 Reference readReference(const std::string& path, const host::Program& program, Inputs& inputs,
-                        uint64_t seed, int ranks);
+                        int ranks);
 
 }  // namespace heddle::tools

@@ -51,25 +51,29 @@ host::Program programOf(const Source& source, const SizeBindings& sizes, int ran
 
 // Copies this rank's block of every input to the rank's device.
 std::vector<host::Argument> placeInputs(const Rank& rank, const host::Program& program,
-                                        const Inputs& inputs, uint64_t seed) {
+                                        const Inputs& inputs) {
   std::vector<host::Argument> arguments;
   for (size_t i = 0; i < program.inputs.size(); ++i) {
-    const host::Slot& slot = program.slots[static_cast<size_t>(program.inputs[i])];
+    const host::Slot& slot = program.slots[program.inputs[i]];
     if (slot.is_scalar) {
       arguments.emplace_back(inputs.scalars[i]);
       continue;
     }
     const TensorDesc desc = host::inputDesc(program, i, inputs.sizes, rank.rank, rank.ranks);
-    HostTensor whole = inputs.tensors[i];
-    if (!whole.data) whole = randomTensor(desc.dtype, desc.global, seed, slot.name);
-    HostTensor block = whole.sizes == desc.sizes ? whole : localBlock(whole, desc);
-    if (const auto partial = partialOf(program, program.inputs[i])) {
-      block = partOf(block, *partial, rank.rank);
-    }
+    const HostTensor& whole = inputs.tensors[i];
     try {
+      HostTensor block = !whole.data                 ? randomBlock(desc, inputs.seed, slot.name)
+                         : whole.sizes == desc.sizes ? whole
+                                                     : localBlock(whole, desc);
+      if (const auto partial = partialOf(program, program.inputs[i])) {
+        block = partOf(block, *partial, rank.rank);
+      }
       arguments.emplace_back(host::toDevice(*rank.device, rank.device->allocator(), block, desc));
     } catch (const UserError& error) {
       userError("input %{}: {}", slot.name, error.what());
+    } catch (const std::bad_alloc&) {
+      userError("input %{}: out of memory: {}{} does not fit in the memory of this machine",
+                slot.name, name(desc.dtype), str(desc.sizes));
     }
   }
   return arguments;
@@ -83,7 +87,7 @@ std::vector<std::string> inputTexts(const Source& source, const host::Program& p
     if (specs[i].is_scalar) {
       texts.push_back(fmt::format("%{}: {} = {}", specs[i].name, name(specs[i].tensor.dtype),
                                   toDouble(inputs.scalars[i])));
-    } else if (inputs.tensors[i].data) {
+    } else if (inputs.tensors[i].data || std::holds_alternative<Fusion>(source)) {
       texts.push_back(fmt::format("%{}: {}{}", specs[i].name, name(specs[i].tensor.dtype),
                                   str(inputs.tensors[i].sizes)));
     } else {
@@ -117,7 +121,7 @@ std::vector<std::string> segmentTexts(const Source& source, const SizeBindings& 
 void collectOutputs(const Rank& rank, const host::Program& program, const host::Outputs& outputs,
                     Report& report) {
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const host::Slot& slot = program.slots[static_cast<size_t>(program.outputs[i])];
+    const host::Slot& slot = program.slots[program.outputs[i]];
     Gathered all;
     if (const auto* tensor = std::get_if<host::Tensor>(&outputs[i])) {
       all = gatherOutput(*rank.world, host::toHost(*rank.device, *tensor), tensor->desc,
@@ -227,7 +231,7 @@ Job prepareJob(const Options& options, int ranks) {
   if (options.verify) host::verify(job.program, {ranks, job.inputs.sizes});
   if (job.fault) checkInjected(*job.fault, job.program, job.inputs.sizes, ranks);
   if (!job.reference_file.empty()) {
-    job.reference = readReference(job.reference_file, job.program, job.inputs, options.seed, ranks);
+    job.reference = readReference(job.reference_file, job.program, job.inputs, ranks);
   }
   job.images = std::make_unique<codegen::ImageCache>();
   return job;
@@ -255,8 +259,7 @@ void runRank(const Rank& rank, const Job& job, const Options& options, Report& r
   executable_options.inject = job.fault;
   const host::Context context{rank.device, rank.world, job.images.get(), rank.monitor, {}};
   host::Executable executable(job.program, context, executable_options);
-  const std::vector<host::Argument> arguments =
-      placeInputs(rank, executable.program(), job.inputs, options.seed);
+  const std::vector<host::Argument> arguments = placeInputs(rank, executable.program(), job.inputs);
 
   rank.world->barrier();
   std::optional<host::Outputs> outputs;
@@ -354,10 +357,14 @@ int runCommand(const Options& options) {
   if (!options.check.empty()) {
     report.check_mode = options.check;
     report.reference = job.reference_file;
-    report.checks = job.reference ? checkOutputs(job.reference->fusion, job.reference->inputs,
-                                                 report.outputs, options.check)
-                                  : checkOutputs(std::get<Fusion>(job.source), job.inputs,
-                                                 report.outputs, options.check);
+    CheckOptions check{options.check, options.check_memory};
+    if (!options.json) {
+      check.announce = [](const std::string& line) { fmt::print(stderr, "heddle: {}\n", line); };
+    }
+    const bool from_file = job.reference.has_value();
+    report.checks =
+        checkOutputs(from_file ? job.reference->fusion : std::get<Fusion>(job.source),
+                     from_file ? job.reference->inputs : job.inputs, report.outputs, check);
   }
   if (options.time_passes) std::fputs(job.pass_times.table().c_str(), stderr);
   std::fputs((options.json ? reportJson(report) : reportText(report)).c_str(), stdout);

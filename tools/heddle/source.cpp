@@ -121,7 +121,7 @@ std::vector<InputSpec> inputsOf(const Source& source) {
   }
   const auto& program = std::get<host::Program>(source);
   for (host::SlotId id : program.inputs) {
-    const host::Slot& slot = program.slots[static_cast<size_t>(id)];
+    const host::Slot& slot = program.slots[id];
     inputs.push_back({slot.name, slot.is_scalar, slot.tensor, slot.default_value});
   }
   return inputs;
@@ -184,6 +184,7 @@ Inputs makeInputs(const Source& source, const Options& options) {
   requireSizes(source, settings.sizes);
   Inputs inputs;
   inputs.sizes = settings.sizes;
+  inputs.seed = options.seed;
   for (const InputSpec& spec : specs) {
     inputs.tensors.emplace_back();
     inputs.scalars.emplace_back(int64_t{0});
@@ -200,15 +201,10 @@ Inputs makeInputs(const Source& source, const Options& options) {
       continue;
     }
     if (std::holds_alternative<host::Program>(source)) continue;  // sizes may depend on the job
-    std::vector<int64_t> sizes;
+    HostTensor& tensor = inputs.tensors.back();
+    tensor.dtype = spec.tensor.dtype;
     for (const Size& size : spec.tensor.sizes()) {
-      sizes.push_back(size.evaluate(lookupIn(settings.sizes)));
-    }
-    try {
-      inputs.tensors.back() = randomTensor(spec.tensor.dtype, sizes, options.seed, spec.name);
-    } catch (const std::bad_alloc&) {
-      userError("input %{}: out of memory: {}{} does not fit in the memory of this machine",
-                spec.name, name(spec.tensor.dtype), str(sizes));
+      tensor.sizes.push_back(size.evaluate(lookupIn(settings.sizes)));
     }
   }
   return inputs;

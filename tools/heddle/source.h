@@ -43,9 +43,12 @@ Source withSizes(Source source, const SizeBindings& sizes);
 // values come from the seed. Sizes that the files determine are added to `sizes`. The inputs are
 // the same on every rank.
 struct Inputs {
-  std::vector<HostTensor> tensors;  // per input; empty for scalars
-  std::vector<Scalar> scalars;      // per input; unused for tensors
+  // Per input. A scalar has no tensor. A tensor without data, and with sizes if they are known, has
+  // the values of randomTensor() with `seed` and the name of the input.
+  std::vector<HostTensor> tensors;
+  std::vector<Scalar> scalars;  // per input; unused for tensors
   SizeBindings sizes;
+  uint64_t seed = 0;
 };
 Inputs makeInputs(const Source& source, const Options& options);
 

@@ -10,6 +10,7 @@
 #include "ir/base/error.h"
 #include "ir/graph/verify.h"
 #include "ir/passes/pipeline.h"
+#include "ir/reference/sparse.h"
 #include "ir/segment/segment.h"
 #include "ir/text/fusion_text.h"
 #include "tools/random/rebuild.h"
@@ -66,26 +67,21 @@ void checkText(const FusionCase& fusion_case, const std::vector<HostTensor>& exp
 }
 
 void checkSparse(const FusionCase& fusion_case, const std::vector<HostTensor>& expected) {
-  std::vector<std::vector<int64_t>> wanted;
-  for (const HostTensor& tensor : expected) {
-    wanted.emplace_back();
-    for (int64_t i = tensor.numel() - 1; i >= 0; i -= 1 + tensor.numel() / 50) {
-      wanted.back().push_back(i);
-    }
-  }
-  const auto sparse =
-      evaluateReferenceAt(fusion_case.fusion, fusion_case.inputs, fusion_case.sizes, wanted);
-  std::vector<HostTensor> got;
+  WantedElements wanted;
   std::vector<HostTensor> want;
-  for (size_t k = 0; k < expected.size(); ++k) {
-    const auto count = static_cast<int64_t>(wanted[k].size());
-    got.emplace_back(expected[k].dtype, std::vector<int64_t>{count});
-    want.emplace_back(expected[k].dtype, std::vector<int64_t>{count});
-    for (size_t i = 0; i < wanted[k].size(); ++i) {
-      got[k].set(static_cast<int64_t>(i), sparse[k][i]);
-      want[k].set(static_cast<int64_t>(i), expected[k].at(wanted[k][i]));
+  for (const HostTensor& tensor : expected) {
+    Selection some;
+    std::vector<std::vector<int64_t>> indices;
+    for (int64_t extent : tensor.sizes) {
+      indices.emplace_back();
+      for (int64_t i = extent % 2; i < extent; i += 1 + extent / 5) indices.back().push_back(i);
+      some.axes.push_back(IndexSet::of(indices.back()));
     }
+    wanted.emplace_back(some);
+    want.push_back(elementsAt(tensor, indices));
   }
+  const std::vector<HostTensor> got =
+      evaluateReferenceAt(fusion_case.fusion, fusion_case.inputs, fusion_case.sizes, wanted);
   expectSame(fusion_case.fusion, got, want, "sparse evaluation");
 }
 

@@ -16,41 +16,36 @@ class ItemFinder {
   explicit ItemFinder(const Program& program)
       : program_(program),
         roots_of_(program.slots.size()),
-        part_of_(program.slots.size(), -1),
+        part_of_(program.slots.size()),
         defined_(program.slots.size(), 0) {}
 
   BufferAccesses run() {
     for (SlotId id : program_.inputs) {
       if (slot(id).is_scalar) continue;
-      const RootId root = newRoot(nullptr);
+      const RootId root = out_.allocate.push_back(nullptr);
       out_.inputs.insert(root);
-      roots_of_[static_cast<size_t>(id)] = {root};
+      roots_of_[id] = {root};
     }
     for (const Instruction& x : program_.body) {
       Item item;
-      item.stream = streamOf(x.op).value_or(-1);
+      item.stream = streamOf(x.op).value_or(StreamId());
       if (const std::optional<TokenId> token = postedToken(x.op)) item.posts = *token;
       walk(x, item);
       out_.items.push_back(std::move(item));
     }
     for (SlotId id : program_.outputs) {
-      const Roots& roots = roots_of_[static_cast<size_t>(id)];
+      const Roots& roots = roots_of_[id];
       out_.returned.insert(roots.begin(), roots.end());
     }
     return std::move(out_);
   }
 
  private:
-  const Slot& slot(SlotId id) const { return program_.slots[static_cast<size_t>(id)]; }
-
-  RootId newRoot(const Instruction* allocate) {
-    out_.allocate.push_back(allocate);
-    return out_.roots++;
-  }
+  const Slot& slot(SlotId id) const { return program_.slots[id]; }
 
   RootId rootOf(const Instruction& allocate) {
-    const auto [found, is_new] = root_of_.try_emplace(&allocate, out_.roots);
-    if (is_new) newRoot(&allocate);
+    const auto [found, is_new] = root_of_.try_emplace(&allocate, out_.allocate.endId());
+    if (is_new) out_.allocate.push_back(&allocate);
     return found->second;
   }
 
@@ -80,7 +75,7 @@ class ItemFinder {
       case InstructionKind::View:
       case InstructionKind::Work:
       case InstructionKind::Control:
-        return nested && streamOf(op).value_or(0) > 0;
+        return nested && streamOf(op).value_or(kCallerStream) != kCallerStream;
     }
     return false;
   }
@@ -93,11 +88,11 @@ class ItemFinder {
     for (const auto* list : lists) {
       forEachInstruction(*list, [&](const Instruction& x, InstructionIndex) {
         forEachSlot(x.op, [&](SlotId id, FieldRole role) {
-          if (role.defines) part_of_[static_cast<size_t>(id)] = -1;
+          if (role.defines) part_of_[id] = PartId();
         });
       });
     }
-    std::vector<Roots> before;
+    IdVector<SlotId, Roots> before;
     do {
       before = roots_of_;
       for (const auto* list : lists) {
@@ -108,9 +103,9 @@ class ItemFinder {
   }
 
   void define(SlotId id, Roots roots, bool keep_old) {
-    part_of_[static_cast<size_t>(id)] = -1;
-    ++defined_[static_cast<size_t>(id)];
-    Roots& now = roots_of_[static_cast<size_t>(id)];
+    part_of_[id] = PartId();
+    ++defined_[id];
+    Roots& now = roots_of_[id];
     if (keep_old) {
       now.insert(roots.begin(), roots.end());
     } else {
@@ -118,23 +113,23 @@ class ItemFinder {
     }
   }
 
-  // Returns the part of a buffer that a view names. A view of a part names the same part. A slice
-  // of a full buffer along one axis is a new part. Returns -1 for all other views.
-  int32_t partOf(const Alias& view) {
-    const int32_t inherited = part_of_[static_cast<size_t>(view.in)];
+  // Returns the part of a buffer that a view names. It is the part that the operand names, or a
+  // slice along one axis if the operand is a full buffer. Returns an invalid id for all other
+  // views.
+  PartId partOf(const Alias& view) {
+    const PartId inherited = part_of_[view.in];
     const auto* slice = std::get_if<Alias::Slice>(&view.view);
-    if (inherited >= 0 || slice == nullptr) return inherited;
+    if (inherited.valid() || slice == nullptr) return inherited;
     const std::vector<Size> sizes = slot(view.in).tensor.sizes();
     std::optional<size_t> cut;
     for (size_t axis = 0; axis < sizes.size(); ++axis) {
       if (slice->starts[axis].isConstant(0) && slice->stops[axis] == sizes[axis]) continue;
-      if (cut) return -1;
+      if (cut) return PartId();
       cut = axis;
     }
-    if (!cut) return -1;
-    out_.parts.push_back({view.in, defined_[static_cast<size_t>(view.in)], *cut,
-                          slice->starts[*cut], slice->stops[*cut]});
-    return static_cast<int32_t>(out_.parts.size()) - 1;
+    if (!cut) return PartId();
+    return out_.parts.push_back(
+        {view.in, defined_[view.in], *cut, slice->starts[*cut], slice->stops[*cut]});
   }
 
   void visit(const Instruction& x, Item& item, bool nested) {
@@ -143,28 +138,28 @@ class ItemFinder {
     if (const auto* made = std::get_if<Allocate>(&op))
       define(made->out, {rootOf(x)}, nested || x.on.valid());
     if (const auto* view = std::get_if<Alias>(&op)) {
-      const int32_t part = nested || x.on.valid() ? -1 : partOf(*view);
-      define(view->out, Roots(roots_of_[static_cast<size_t>(view->in)]), nested || x.on.valid());
-      part_of_[static_cast<size_t>(view->out)] = part;
+      const PartId part = nested || x.on.valid() ? PartId() : partOf(*view);
+      define(view->out, Roots(roots_of_[view->in]), nested || x.on.valid());
+      part_of_[view->out] = part;
     }
     for (const Access& access : accessesOf(op)) {
       if (slot(access.slot).is_scalar) continue;
-      for (RootId root : roots_of_[static_cast<size_t>(access.slot)]) {
+      for (RootId root : roots_of_[access.slot]) {
+        // Only a Free concerns the full buffer, whatever part of it the slot names.
         const bool freed = std::holds_alternative<Free>(op);
-        item.accesses.insert(
-            {root, access.write, freed ? -1 : part_of_[static_cast<size_t>(access.slot)]});
+        item.accesses.insert({root, access.write, freed ? PartId() : part_of_[access.slot]});
         if (freed) out_.freed.insert(root);
       }
     }
     if (isOrderedByAuthor(op, nested)) item.opaque = true;
-    if (nested && streamOf(op)) item.stream = 0;
+    if (nested && streamOf(op)) item.stream = kCallerStream;
   }
 
   const Program& program_;
   BufferAccesses out_;
-  std::vector<Roots> roots_of_;                   // per slot: the buffers that it may name
-  std::vector<int32_t> part_of_;                  // per slot: index into `parts`, or -1
-  std::vector<int32_t> defined_;                  // per slot: number of definitions so far
+  IdVector<SlotId, Roots> roots_of_;
+  IdVector<SlotId, PartId> part_of_;
+  IdVector<SlotId, int32_t> defined_;             // number of definitions so far
   std::map<const Instruction*, RootId> root_of_;  // for lookups; its order is not deterministic
 };
 
@@ -206,9 +201,9 @@ bool BufferAccesses::anyOpaque() const {
 BufferAccesses bufferAccessesOf(const Program& program) { return ItemFinder(program).run(); }
 
 bool BufferAccesses::mayOverlap(const ItemAccess& a, const ItemAccess& b) const {
-  if (a.part < 0 || b.part < 0) return true;
-  const BufferPart& x = parts[static_cast<size_t>(a.part)];
-  const BufferPart& y = parts[static_cast<size_t>(b.part)];
+  if (!a.part.valid() || !b.part.valid()) return true;
+  const BufferPart& x = parts[a.part];
+  const BufferPart& y = parts[b.part];
   if (x.slot != y.slot || x.definition != y.definition || x.axis != y.axis) return true;
   return !isAtMost(x.stop, y.start) && !isAtMost(y.stop, x.start);
 }
@@ -216,7 +211,7 @@ bool BufferAccesses::mayOverlap(const ItemAccess& a, const ItemAccess& b) const 
 bool BufferAccesses::conflict(const Item& a, const Item& b) const {
   for (const ItemAccess& x : a.accesses) {
     // The accesses of one root are adjacent in the set.
-    auto y = b.accesses.lower_bound({x.root, false, -1});
+    auto y = b.accesses.lower_bound({x.root, false});
     for (; y != b.accesses.end() && y->root == x.root; ++y) {
       if ((x.write || y->write) && mayOverlap(x, *y)) return true;
     }
@@ -225,10 +220,10 @@ bool BufferAccesses::conflict(const Item& a, const Item& b) const {
 }
 
 bool isUnordered(const Program& program, const BufferAccesses& items) {
-  const bool events =
-      std::any_of(program.body.begin(), program.body.end(), [](const Instruction& x) {
-        return std::holds_alternative<RecordEvent>(x.op) || std::holds_alternative<WaitEvent>(x.op);
-      });
+  bool events = false;
+  for (const Instruction& x : program.body) {
+    forEachFieldOfKind<FieldKind::Event>(x.op, [&](EventId, FieldRole) { events = true; });
+  }
   return !events && !items.anyOpaque();
 }
 

@@ -14,13 +14,15 @@ namespace heddle::host {
 
 // Number of a buffer, which the code calls a root. Each tensor input of the program is a buffer,
 // and each Allocate instruction creates one.
-using RootId = int32_t;
+using RootId = Id<struct RootTag>;  // index into BufferAccesses::allocate
+
+using PartId = Id<struct PartTag>;  // index into BufferAccesses::parts
 
 // An access of an item to a buffer or to a part of a buffer.
 struct ItemAccess {
   RootId root;
   bool write;
-  int32_t part = -1;  // index into BufferAccesses::parts; -1: unknown, possibly the full buffer
+  PartId part = {};  // invalid: any part
   auto operator<=>(const ItemAccess&) const = default;
   // Returns the same access to the full buffer.
   ItemAccess whole() const { return {root, write}; }
@@ -38,23 +40,22 @@ struct BufferPart {
 
 struct Item {
   std::set<ItemAccess> accesses;
-  StreamId stream = -1;  // -1: the item has no stream
-  TokenId posts = -1;    // the token of the operation that the item posts; -1: it posts none
-  // true: the author of the program has ordered this item on the streams. Passes then change
-  // neither this item nor any access to its buffers. Opaque items are
-  //   GroupBegin, GroupEnd, Send, Recv, Call and barriers
-  //   a For or If whose bodies contain one of these, or a post, wait, event or stream other than 0
+  StreamId stream;  // invalid: host side
+  TokenId posts;    // Communicate: its token
+  // True if the author of the program ordered this item. It is then a group, a send or receive, a
+  // barrier, or a For or If with its own streams, posts or waits. Passes change neither the item
+  // nor the accesses to its buffers.
   bool opaque = false;
 };
 
 struct BufferAccesses {
   std::vector<Item> items;  // parallel to Program::body
-  RootId roots = 0;
+
   std::set<RootId> inputs;
-  std::set<RootId> returned;                 // buffers that an output of the program may name
-  std::set<RootId> freed;                    // buffers that a Free of the program names
-  std::vector<const Instruction*> allocate;  // per root: its Allocate; nullptr: an input
-  std::vector<BufferPart> parts;
+  std::set<RootId> returned;                      // buffers that an output of the program may name
+  std::set<RootId> freed;                         // buffers that a Free of the program names
+  IdVector<RootId, const Instruction*> allocate;  // nullptr: an input
+  IdVector<PartId, BufferPart> parts;
 
   bool anyOpaque() const;
   // Returns whether two accesses to the same root may share an element. Returns false if they share
@@ -63,7 +64,7 @@ struct BufferAccesses {
   // Returns whether every access that may overlap with `b` may also overlap with `a`. Both must be
   // accesses to the same root.
   static bool covers(const ItemAccess& a, const ItemAccess& b) {
-    return a.part < 0 || a.part == b.part;
+    return !a.part.valid() || a.part == b.part;
   }
   // Returns whether one of the two items may write elements that the other item accesses.
   bool conflict(const Item& a, const Item& b) const;

@@ -4,16 +4,16 @@
 
 namespace heddle::host {
 
-std::vector<SlotUses> slotUsesOf(const Program& program) {
-  std::vector<SlotUses> uses(program.slots.size());
+IdVector<SlotId, SlotUses> slotUsesOf(const Program& program) {
+  IdVector<SlotId, SlotUses> uses(program.slots.size());
   for (const auto* list : {&program.inputs, &program.outputs}) {
-    for (SlotId id : *list) uses[static_cast<size_t>(id)].nested = true;
+    for (SlotId id : *list) uses[id].nested = true;
   }
   for (size_t i = 0; i < program.body.size(); ++i) {
     const Instruction& whole = program.body[i];
     forEachInstructionIn(&whole, &whole + 1, [&](const Instruction& x, InstructionIndex) {
       forEachSlot(x.op, [&](SlotId id, FieldRole role) {
-        SlotUses& of = uses[static_cast<size_t>(id)];
+        SlotUses& of = uses[id];
         if (of.at.empty() || of.at.back() != i) of.at.push_back(i);
         if (role.defines) of.defined.push_back(i);
         if (&x != &whole) of.nested = true;
@@ -23,15 +23,15 @@ std::vector<SlotUses> slotUsesOf(const Program& program) {
   return uses;
 }
 
-std::optional<AxisOrder> denseOrderOf(const Program& program, const std::vector<SlotUses>& uses,
-                                      SlotId id) {
-  const AxisOrder row_major = rowMajor(program.slots[static_cast<size_t>(id)].tensor.rank());
+std::optional<AxisOrder> denseOrderOf(const Program& program,
+                                      const IdVector<SlotId, SlotUses>& uses, SlotId id) {
+  const AxisOrder row_major = rowMajor(program.slots[id].tensor.rank());
   bool regrouped = false;
   while (true) {
-    const std::vector<size_t>& defined = uses[static_cast<size_t>(id)].defined;
+    const std::vector<size_t>& defined = uses[id].defined;
     if (defined.size() != 1) return std::nullopt;
     const Op& op = program.body[defined.front()].op;
-    const Slot& slot = program.slots[static_cast<size_t>(id)];
+    const Slot& slot = program.slots[id];
     if (std::holds_alternative<Allocate>(op)) {
       const AxisOrder order = slot.tensor.allocationOrder();
       if (!regrouped) return order;

@@ -17,15 +17,15 @@ struct SlotUses {
   bool nested = false;
 };
 
-// Returns the uses of all slots. The index into the result is the SlotId.
-std::vector<SlotUses> slotUsesOf(const Program& program);
+// Returns the uses of each slot.
+IdVector<SlotId, SlotUses> slotUsesOf(const Program& program);
 
 // Returns the memory order of the axes of the slot, outermost axis first, if the elements of the
 // slot are contiguous in memory except for padding. Returns nullopt if the order is unknown. It is
 // known in two cases:
 //   One Allocate at the top level defines the slot.
 //   The slot is a reshape of a slot that one Allocate at the top level defines, in row-major order.
-std::optional<AxisOrder> denseOrderOf(const Program& program, const std::vector<SlotUses>& uses,
-                                      SlotId id);
+std::optional<AxisOrder> denseOrderOf(const Program& program,
+                                      const IdVector<SlotId, SlotUses>& uses, SlotId id);
 
 }  // namespace heddle::host

@@ -7,23 +7,23 @@ namespace heddle::host {
 StreamOrder::StreamOrder(const Program& program, const BufferAccesses& items)
     : program_(program),
       items_(items),
-      clocks_(static_cast<size_t>(program.streams()), program.tokens.size(), program.events.size()),
+      clocks_(program.streams(), program.tokens.size(), program.events.size()),
       after_(program.body.size()),
       latest_post_(program.tokens.size(), -1),
-      done_(static_cast<size_t>(items.roots)) {
+      done_(items.allocate.size()) {
   begin_ = clocks_.streams.front();
   for (RootId root : items.inputs) {
-    done_[static_cast<size_t>(root)].push_back({{root, true}, kBegin, 0, 1, -1});
+    done_[root].push_back({{root, true}, kBegin, kCallerStream, 1, -1});
   }
 }
 
 std::vector<StreamOrder::Done> StreamOrder::missing(size_t i) const {
   std::vector<Done> out;
   const Item& item = items_.items[i];
-  if (item.stream < 0) return out;
-  const VectorClock& clock = clocks_.streams[static_cast<size_t>(item.stream)];
+  if (!item.stream.valid()) return out;
+  const VectorClock& clock = clocks_.streams[item.stream];
   for (const ItemAccess& access : item.accesses) {
-    for (const Done& done : done_[static_cast<size_t>(access.root)]) {
+    for (const Done& done : done_[access.root]) {
       if ((access.write || done.access.write) && items_.mayOverlap(access, done.access) &&
           !done.knownTo(clock)) {
         out.push_back(done);
@@ -38,7 +38,8 @@ std::vector<StreamOrder::Done> StreamOrder::missingAtEnd() const {
   const VectorClock& clock = clocks_.streams.front();
   for (size_t post = 0; post < post_item_.size(); ++post) {
     const auto id = static_cast<int32_t>(post);
-    if (!clock.knowsPost(id)) out.push_back({{-1, true}, post_item_[post], -1, 0, id});
+    if (!clock.knowsPost(id))
+      out.push_back({{RootId(), true}, post_item_[post], StreamId(), 0, id});
   }
   for (const auto& [stream, done] : last_) {
     if (!done.knownTo(clock)) out.push_back(done);
@@ -47,35 +48,36 @@ std::vector<StreamOrder::Done> StreamOrder::missingAtEnd() const {
 }
 
 bool StreamOrder::isKnown(RootId root) const {
-  const auto& done = done_[static_cast<size_t>(root)];
+  const auto& done = done_[root];
   return std::all_of(done.begin(), done.end(),
                      [&](const Done& d) { return d.knownTo(clocks_.streams.front()); });
 }
 
 TokenId StreamOrder::tokenOf(int32_t post) const {
   const auto found = std::find(latest_post_.begin(), latest_post_.end(), post);
-  return found == latest_post_.end() ? -1 : static_cast<TokenId>(found - latest_post_.begin());
+  return found == latest_post_.end() ? TokenId() : TokenId(found - latest_post_.begin());
 }
 
 void StreamOrder::step(size_t i) {
   const Item& item = items_.items[i];
   const Op& op = program_.body[i].op;
-  if (item.stream < 0 || item.opaque) return;
+  if (!item.stream.valid() || item.opaque) return;
   if (clocks_.order(op, item.stream)) return;
   VectorClock& clock = clocks_.of(item.stream);
-  const int32_t time = ++clock.streams[static_cast<size_t>(item.stream)];
+  const int32_t time = ++clock.streams[item.stream];
   int32_t post = -1;
   VectorClock after = clock;
-  if (item.posts >= 0) {
+  if (item.posts.valid()) {
     post = static_cast<int32_t>(post_item_.size());
     post_item_.push_back(i);
-    latest_post_[static_cast<size_t>(item.posts)] = post;
+    latest_post_[item.posts] = post;
     clocks_.post(item.posts, post, clock);
     after.addPost(post);
   }
   remember(i, item, time, post, clock);
-  if (post < 0 && item.stream > 0 && !std::holds_alternative<Free>(op)) {
-    last_[item.stream] = {{-1, true}, i, item.stream, time, -1};
+  // The end of the caller's stream must be ordered after all work, but not after a Free.
+  if (post < 0 && item.stream != kCallerStream && !std::holds_alternative<Free>(op)) {
+    last_[item.stream] = {{RootId(), true}, i, item.stream, time, -1};
   }
   after_[i] = std::move(after);
 }
@@ -83,7 +85,7 @@ void StreamOrder::step(size_t i) {
 void StreamOrder::remember(size_t i, const Item& item, int32_t time, int32_t post,
                            const VectorClock& clock) {
   for (const ItemAccess& access : item.accesses) {
-    auto& list = done_[static_cast<size_t>(access.root)];
+    auto& list = done_[access.root];
     // An older access is redundant if every later access that must wait for it must also wait for
     // the new access.
     std::erase_if(list, [&](const Done& old) {

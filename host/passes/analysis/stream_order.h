@@ -53,8 +53,7 @@ class StreamOrder {
   const VectorClock& after(const Done& done) const {
     return done.item == kBegin ? begin_ : after_.at(done.item);
   }
-  // Returns the token that represents the posted operation. Returns -1 if another operation has
-  // been posted with this token since then.
+  // Returns the token that still denotes the post, or an invalid id if it has been posted again.
   TokenId tokenOf(int32_t post) const;
 
  private:
@@ -64,11 +63,11 @@ class StreamOrder {
   const BufferAccesses& items_;
   StreamClocks clocks_;
   VectorClock begin_;
-  std::vector<VectorClock> after_;       // per item
-  std::vector<int32_t> latest_post_;     // per token
-  std::vector<size_t> post_item_;        // per post
-  std::vector<std::vector<Done>> done_;  // per root
-  std::map<StreamId, Done> last_;        // per stream other than 0
+  std::vector<VectorClock> after_;  // per item
+  IdVector<TokenId, int32_t> latest_post_;
+  std::vector<size_t> post_item_;  // per post
+  IdVector<RootId, std::vector<Done>> done_;
+  std::map<StreamId, Done> last_;  // per stream other than 0
 };
 
 }  // namespace heddle::host

@@ -13,18 +13,16 @@ namespace {
 // Appends the events of `from` to the events of `to`, and changes their ids in `from`. If the name
 // of an event already exists, the event gets a new name.
 void addEvents(Program& to, Program& from) {
-  std::vector<EventId> renamed;
-  for (size_t i = 0; i < from.events.size(); ++i) {
-    std::string name = from.events[i];
+  IdVector<EventId, EventId> renamed;
+  for (std::string name : from.events) {
     const auto taken = [&] {
       return std::find(to.events.begin(), to.events.end(), name) != to.events.end();
     };
     for (size_t n = to.events.size(); taken(); ++n) name = fmt::format("e{}", n);
-    renamed.push_back(static_cast<EventId>(to.events.size()));
-    to.events.push_back(std::move(name));
+    renamed.push_back(to.events.push_back(std::move(name)));
   }
   Renaming renaming;
-  renaming.event = [&](EventId id) { return renamed[static_cast<size_t>(id)]; };
+  renaming.event = [&](EventId id) { return renamed[id]; };
   forEachInstruction(from.body, [&](Instruction& x, InstructionIndex) { rename(x, renaming); });
 }
 

@@ -98,7 +98,7 @@ class Chunker {
   }
 
  private:
-  const Slot& slot(SlotId id) const { return program_.slots[static_cast<size_t>(id)]; }
+  const Slot& slot(SlotId id) const { return program_.slots[id]; }
   const Communicate& post(size_t at) const { return std::get<Communicate>(program_.body[at].op); }
 
   // If the rows of at least one split divide at the nominal sizes, drops all splits whose rows do
@@ -285,8 +285,7 @@ class Chunker {
   // Throws UserError if the program text requests a stream split of a slot on several devices, but
   // no match uses this slot.
   void checkServed(const OverlapMatches& found) const {
-    for (size_t i = 0; i < program_.slots.size(); ++i) {
-      const auto id = static_cast<SlotId>(i);
+    for (SlotId id : program_.slots.ids()) {
       const std::optional<Sharding>& sharding = slot(id).tensor.sharding;
       if (!sharding || !sharding->stream || served_.count(id) > 0) continue;
       const DeviceMesh& mesh = program_.meshes[sharding->mesh];

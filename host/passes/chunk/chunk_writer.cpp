@@ -100,14 +100,10 @@ SlotId ChunkWriter::newSlot(SlotId like, const std::string& what, const std::vec
   if (!order.empty() && order != rowMajor(sizes.size())) {
     made.tensor.layout.allocation_order = order;
   }
-  new_.slots.push_back(std::move(made));
-  return static_cast<SlotId>(new_.slots.size()) - 1;
+  return new_.slots.push_back(std::move(made));
 }
 
-TokenId ChunkWriter::newToken() {
-  new_.tokens.push_back(fresh("chunk"));
-  return static_cast<TokenId>(new_.tokens.size()) - 1;
-}
+TokenId ChunkWriter::newToken() { return new_.tokens.push_back(fresh("chunk")); }
 
 std::vector<Size> ChunkWriter::localSizes(SlotId id) const {
   std::vector<Size> sizes;
@@ -168,7 +164,7 @@ ChunkWriter::Rows ChunkWriter::rowsIn(const Work& work, SlotId id, int64_t block
 SlotId ChunkWriter::chunkOf(const Work& work, const Rows& rows, SlotId of) {
   const auto first = work.shares.begin();
   const int64_t begin = std::accumulate(first, first + work.chunk, int64_t{0});
-  const int64_t share = work.shares[static_cast<size_t>(work.chunk)];
+  const int64_t share = work.shares[work.chunk];
   std::vector<Size> sizes = slot(rows.slot).tensor.sizes();
   Alias::Slice slice{std::vector<Size>(sizes.size(), Size(0)), sizes};
   slice.starts[rows.axis] = rows.unit * Size(begin);
@@ -182,7 +178,7 @@ SlotId ChunkWriter::chunkOf(const Work& work, const Rows& rows, SlotId of) {
 // Allocates the current chunk of the tensor `like`, which is neither the first nor the last tensor
 // of the match.
 SlotId ChunkWriter::newChunk(Work& work, SlotId like) {
-  const Size rows = work.unit * Size(work.shares[static_cast<size_t>(work.chunk)]);
+  const Size rows = work.unit * Size(work.shares[work.chunk]);
   std::vector<Size> sizes = localSizes(like);
   AxisOrder order = work.match.order;
   size_t axis = work.cut.axes.front();
@@ -198,7 +194,7 @@ SlotId ChunkWriter::newChunk(Work& work, SlotId like) {
   }
   const SlotId made = newSlot(like, "_chunk", sizes, order);
   work.made[like] = made;
-  emit(Allocate{made, 0});
+  emit(Allocate{made});
   return made;
 }
 
@@ -218,7 +214,7 @@ ChunkWriter::KernelParts ChunkWriter::kernelParts(const Work& work, const ChunkS
 
 void ChunkWriter::launchChunk(Work& work, KernelParts& parts) {
   auto launch = std::get<LaunchKernel>(old_.body[*parts.stage->kernel].op);
-  const Fusion& segment = old_.kernels[static_cast<size_t>(launch.kernel)].segment;
+  const Fusion& segment = old_.kernels[launch.kernel].segment;
   for (SlotId& id : launch.inputs) {
     if (const auto made = work.made.find(id); made != work.made.end()) {
       id = made->second;
@@ -229,9 +225,8 @@ void ChunkWriter::launchChunk(Work& work, KernelParts& parts) {
     }
   }
   launch.outputs[0] = newChunk(work, launch.outputs[0]);
-  const int64_t share = work.shares[static_cast<size_t>(work.chunk)];
-  const auto [kernel, is_new] =
-      parts.kernels.emplace(share, static_cast<KernelId>(new_.kernels.size()));
+  const int64_t share = work.shares[work.chunk];
+  const auto [kernel, is_new] = parts.kernels.emplace(share, new_.kernels.endId());
   if (is_new) {
     std::vector<TensorView> types;
     for (SlotId id : launch.inputs) types.push_back(slot(id).tensor);
@@ -251,7 +246,7 @@ ChunkWriter::MadeByChunk ChunkWriter::postGathers(Work& work) {
   instead(work.match.post);
   const Rows rows = rowsIn(work, x.in, 1);
   work.unit = rows.unit;
-  const auto chunks = static_cast<int64_t>(work.shares.size());
+  const size_t chunks = work.shares.size();
   MadeByChunk made;
   std::vector<TokenId> tokens;
   for (work.chunk = 0; work.chunk < chunks; ++work.chunk) {
@@ -264,7 +259,7 @@ ChunkWriter::MadeByChunk ChunkWriter::postGathers(Work& work) {
     emit(std::move(chunk));
     made.push_back(work.made);
   }
-  for (TokenId token : tokens) emit(Wait{token, 0});
+  for (TokenId token : tokens) emit(Wait{token});
   return made;
 }
 
@@ -272,7 +267,7 @@ ChunkWriter::MadeByChunk ChunkWriter::postGathers(Work& work) {
 // chunks of the second one, and so on.
 void ChunkWriter::gatherChunks(Work work) {
   MadeByChunk made = postGathers(work);
-  const auto chunks = static_cast<int64_t>(work.shares.size());
+  const size_t chunks = work.shares.size();
   instead(work.match.products.front());
   KernelParts kernel = kernelParts(work, work.match);
   for (size_t product : work.match.products) {
@@ -280,10 +275,10 @@ void ChunkWriter::gatherChunks(Work work) {
     instead(product);
     const Rows results = rowsIn(work, whole.outputs[0], work.blocks);
     for (work.chunk = 0; work.chunk < chunks; ++work.chunk) {
-      work.made = made[static_cast<size_t>(work.chunk)];
+      work.made = made[work.chunk];
       if (work.match.kernel && product == work.match.products.front()) {
         launchChunk(work, kernel);
-        made[static_cast<size_t>(work.chunk)] = work.made;
+        made[work.chunk] = work.made;
       }
       CallLibrary part = whole;
       part.inputs[0] = work.made.at(whole.inputs[0]);
@@ -334,11 +329,11 @@ void ChunkWriter::reduceChunks(Work work, const MadeByChunk& gathered) {
   const Rows results = rowsIn(work, x.out, 1);
   const std::map<SlotId, Rows>& read = stages.front().rows;
   work.unit = read.empty() ? results.unit : read.begin()->second.unit;
-  const auto chunks = static_cast<int64_t>(work.shares.size());
+  const size_t chunks = work.shares.size();
   std::vector<TokenId> tokens;
   for (work.chunk = 0; work.chunk < chunks; ++work.chunk) {
     work.made.clear();
-    if (!gathered.empty()) work.made = gathered[static_cast<size_t>(work.chunk)];
+    if (!gathered.empty()) work.made = gathered[work.chunk];
     for (StageParts& parts : stages) computeChunk(work, parts);
     Communicate chunk = x;
     chunk.carrier = chunkCarrier(x.kind, work.chunk, chunks, !gathered.empty());
@@ -348,7 +343,7 @@ void ChunkWriter::reduceChunks(Work work, const MadeByChunk& gathered) {
     tokens.push_back(chunk.token);
     emit(std::move(chunk));
   }
-  for (TokenId token : tokens) emit(Wait{token, 0});
+  for (TokenId token : tokens) emit(Wait{token});
 }
 
 }  // namespace heddle::host

@@ -54,7 +54,7 @@ class ChunkWriter {
     // last one. Each rank holds one block of rows.
     int64_t blocks;
     Size unit = Size(0);              // number of rows of each block in one unit of the shares
-    int64_t chunk = 0;                // index of the chunk
+    size_t chunk = 0;                 // index of the chunk
     std::map<SlotId, SlotId> made{};  // slot of the unsplit tensor -> slot of this chunk
   };
   // Work::made of each chunk, by index of the chunk.
@@ -67,7 +67,7 @@ class ChunkWriter {
     std::map<SlotId, SlotId> shared;      // operand without rows -> view without padding
   };
 
-  const Slot& slot(SlotId id) const { return new_.slots[static_cast<size_t>(id)]; }
+  const Slot& slot(SlotId id) const { return new_.slots[id]; }
   std::string fresh(const std::string& base);
   SlotId newSlot(SlotId like, const std::string& what, const std::vector<Size>& sizes,
                  const AxisOrder& order = {});

@@ -80,7 +80,7 @@ double chunkedSeconds(const ChunkedWork& work, const ChunkShares& shares) {
   return pipelineSeconds(chunks, work.reduces, work.two_stages ? 2 : 1);
 }
 
-comm::Carrier chunkCarrier(comm::CollectiveKind kind, int64_t chunk, int64_t chunks,
+comm::Carrier chunkCarrier(comm::CollectiveKind kind, size_t chunk, size_t chunks,
                            bool gathers_too) {
   constexpr int32_t kBlocks = kCostConstants.thread_blocks;
   const bool gathers = kind == comm::CollectiveKind::Allgather;

@@ -82,7 +82,7 @@ double chunkedSeconds(const ChunkedWork& work, const ChunkShares& shares);
 //     of them arrive later.
 //   `gathers_too` says whether the rows of the same chunks are gathered before they are reduced. If
 //     so, the reductions do not use the copy channel of the gathers.
-comm::Carrier chunkCarrier(comm::CollectiveKind kind, int64_t chunk, int64_t chunks,
+comm::Carrier chunkCarrier(comm::CollectiveKind kind, size_t chunk, size_t chunks,
                            bool gathers_too = false);
 
 // Returns the element of `allowed` with the fewest predicted seconds. `allowed` must contain {1}

@@ -44,8 +44,8 @@ class OverlapFinder {
   }
 
  private:
-  const Slot& slot(SlotId id) const { return program_.slots[static_cast<size_t>(id)]; }
-  const SlotUses& uses(SlotId id) const { return uses_[static_cast<size_t>(id)]; }
+  const Slot& slot(SlotId id) const { return program_.slots[id]; }
+  const SlotUses& uses(SlotId id) const { return uses_[id]; }
   const Instruction& at(size_t i) const { return program_.body[i]; }
   const CallLibrary& call(size_t i) const { return std::get<CallLibrary>(at(i).op); }
 
@@ -139,6 +139,7 @@ class OverlapFinder {
       match.products.push_back(maker);
       return {};
     }
+    // Only a generated kernel can be generated again for the rows of a chunk.
     const auto* launch = std::get_if<LaunchKernel>(&at(maker).op);
     if (launch == nullptr || !anyProductMakes(launch->inputs)) {
       return fmt::format("no matrix product computes %{}", slot(made).name);
@@ -160,7 +161,7 @@ class OverlapFinder {
 
   std::string takeKernel(ChunkStage& match, size_t position, SlotId between) const {
     const auto& launch = std::get<LaunchKernel>(at(position).op);
-    const Kernel& kernel = program_.kernels[static_cast<size_t>(launch.kernel)];
+    const Kernel& kernel = program_.kernels[launch.kernel];
     RowwiseKernel rows = rowwiseKernelOf(kernel.segment, slot(between).tensor.rank());
     const std::vector<SlotId>& in = launch.inputs;
     for (SlotId id : in) {
@@ -293,7 +294,7 @@ class OverlapFinder {
   std::optional<size_t> waitOf(size_t post, TokenId token) const {
     std::optional<size_t> found;
     for (size_t i = 0; i < program_.body.size(); ++i) {
-      const auto* wait = std::get_if<Wait>(&at(i).op);
+      const auto* wait = std::get_if<Wait>(&at(i).op);  // no other instruction waits for a token
       if (postedToken(at(i).op) == token && i != post) return std::nullopt;
       if (wait == nullptr || wait->token != token) continue;
       if (found || i < post) return std::nullopt;
@@ -340,7 +341,7 @@ class OverlapFinder {
 
   const Program& program_;
   const BufferAccesses& items_;
-  const std::vector<SlotUses> uses_;
+  const IdVector<SlotId, SlotUses> uses_;
   std::vector<bool> taken_;  // per instruction; true: it belongs to a match
   OverlapMatches found_;
 };

@@ -14,7 +14,7 @@ class RestFinder {
   // Adds the remainders that are zero if the slot has equal blocks without padding, and if the rows
   // of each block divide into `parts` parts.
   void slot(SlotId id, int64_t parts) {
-    const Slot& of = program_.slots[static_cast<size_t>(id)];
+    const Slot& of = program_.slots[id];
     for (size_t axis = 0; axis < of.tensor.rank(); ++axis) {
       const bool is_cut = !cut_.isFlat() && axis == cut_.axes.front();
       const int64_t blocks = devicesOf(program_, of, axis) * (is_cut ? parts : 1);
@@ -28,7 +28,7 @@ class RestFinder {
   // these remainders is (extent - 1) squared. A negative difference could cancel a positive
   // remainder in the sum of all remainders.
   void ones(SlotId id) {
-    const Slot& of = program_.slots[static_cast<size_t>(id)];
+    const Slot& of = program_.slots[id];
     for (size_t axis : cut_.ones) {
       const Size more = evenExtent(program_, of, axis) - Size(1);
       add(more * more);
@@ -45,7 +45,7 @@ class RestFinder {
     const auto& launch = std::get<LaunchKernel>(program_.body[*stage.kernel].op);
     slot(launch.outputs[0], 1);
     for (SlotId id : launch.inputs) {
-      if (!program_.slots[static_cast<size_t>(id)].is_scalar) slot(id, 1);
+      if (!program_.slots[id].is_scalar) slot(id, 1);
     }
   }
 

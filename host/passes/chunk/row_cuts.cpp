@@ -9,15 +9,13 @@ namespace {
 
 using comm::CollectiveKind;
 
-const Slot& slotOf(const Program& program, SlotId id) {
-  return program.slots[static_cast<size_t>(id)];
-}
+const Slot& slotOf(const Program& program, SlotId id) { return program.slots[id]; }
 
 SlotId rowsRead(const Program& program, size_t product) {
   return std::get<CallLibrary>(program.body[product].op).inputs[0];
 }
 
-bool lieAlike(const Program& program, const std::vector<SlotUses>& uses,
+bool lieAlike(const Program& program, const IdVector<SlotId, SlotUses>& uses,
               const std::vector<SlotId>& views, const AxisOrder& order) {
   return std::all_of(views.begin(), views.end(),
                      [&](SlotId id) { return denseOrderOf(program, uses, id) == order; });
@@ -25,7 +23,7 @@ bool lieAlike(const Program& program, const std::vector<SlotUses>& uses,
 
 // Returns a flat split, which splits all axes of rows as if they were one axis. Returns nullopt if
 // the rows are not contiguous in a tensor whose chunks are views.
-std::optional<ChunkCut> flatCut(const Program& program, const std::vector<SlotUses>& uses,
+std::optional<ChunkCut> flatCut(const Program& program, const IdVector<SlotId, SlotUses>& uses,
                                 const OverlapMatch& match, const Communicate& x,
                                 std::optional<size_t> moved) {
   const AxisOrder& order = match.order;
@@ -51,7 +49,7 @@ std::optional<ChunkCut> flatCut(const Program& program, const std::vector<SlotUs
 
 }  // namespace
 
-std::vector<ChunkCut> cutsOf(const Program& program, const std::vector<SlotUses>& uses,
+std::vector<ChunkCut> cutsOf(const Program& program, const IdVector<SlotId, SlotUses>& uses,
                              const OverlapMatch& match) {
   const auto& x = std::get<Communicate>(program.body[match.post].op);
   // An axis can be split if all axes further out in memory have extent 1. The loop therefore begins

@@ -19,7 +19,7 @@ namespace heddle::host {
 // Returns all possible splits of a match. The members post, products, kernel and order of the match
 // must be set. A flat split is the first element, because it is possible for the most sizes.
 // Returns an empty list if no axis of rows is outermost in memory.
-std::vector<ChunkCut> cutsOf(const Program& program, const std::vector<SlotUses>& uses,
+std::vector<ChunkCut> cutsOf(const Program& program, const IdVector<SlotId, SlotUses>& uses,
                              const OverlapMatch& match);
 
 // Returns whether the front of a match can be split along the same axes as the match. Returns false

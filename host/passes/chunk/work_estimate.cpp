@@ -19,7 +19,7 @@ void countMatrices(const Program& program, const NominalSizes& sizes, const Over
                    const ChunkCut& cut, ChunkedWork& work) {
   const auto& x = std::get<Communicate>(program.body[match.post].op);
   const bool gathers = match.kind == CollectiveKind::Allgather;
-  const Slot& part = program.slots[static_cast<size_t>(gathers ? x.in : x.out)];
+  const Slot& part = program.slots[gathers ? x.in : x.out];
   work.rows = sizes.value(rowsOf(program, part, cut));
   if (cut.isFlat()) return;
   const size_t axis = cut.axes.front();
@@ -43,16 +43,14 @@ void countMatrices(const Program& program, const NominalSizes& sizes, const Over
 
 double gatheredBytes(const Program& program, const NominalSizes& sizes, const Communicate& x,
                      const Slot& whole, int64_t team) {
-  const Slot& in = program.slots[static_cast<size_t>(x.in)];
+  const Slot& in = program.slots[x.in];
   const double share = 1 - 1 / static_cast<double>(team);
   return sizes.elements(program, whole) * static_cast<double>(sizeOf(in.tensor.dtype)) * share;
 }
 
 void addStage(const Program& program, const NominalSizes& sizes, const ChunkStage& stage,
               ChunkedWork& work) {
-  const auto slot = [&](SlotId id) -> const Slot& {
-    return program.slots[static_cast<size_t>(id)];
-  };
+  const auto slot = [&](SlotId id) -> const Slot& { return program.slots[id]; };
   for (size_t product : stage.products) {
     const auto& call = std::get<CallLibrary>(program.body[product].op);
     const Slot& a = slot(call.inputs[0]);
@@ -69,16 +67,14 @@ void addStage(const Program& program, const NominalSizes& sizes, const ChunkStag
 
 bool isHalfRate(const Program& program, const ChunkStage& stage) {
   const auto& call = std::get<CallLibrary>(program.body[stage.products.front()].op);
-  return sizeOf(program.slots[static_cast<size_t>(call.outputs[0])].tensor.dtype) >= 4;
+  return sizeOf(program.slots[call.outputs[0]].tensor.dtype) >= 4;
 }
 
 }  // namespace
 
 ChunkedWork chunkedWork(const Program& program, const NominalSizes& sizes,
                         const OverlapMatch& match, const ChunkCut& cut) {
-  const auto slot = [&](SlotId id) -> const Slot& {
-    return program.slots[static_cast<size_t>(id)];
-  };
+  const auto slot = [&](SlotId id) -> const Slot& { return program.slots[id]; };
   const auto& x = std::get<Communicate>(program.body[match.post].op);
   const bool gathers = match.kind == CollectiveKind::Allgather;
   const bool both_ways = match.kind == CollectiveKind::Allreduce;
@@ -104,8 +100,7 @@ ChunkedWork chainedWork(const Program& program, const NominalSizes& sizes,
   work.two_stages = true;
   if (match.gather) {
     const auto& x = std::get<Communicate>(program.body[*match.gather].op);
-    work.gathered =
-        gatheredBytes(program, sizes, x, program.slots[static_cast<size_t>(x.out)], match.team);
+    work.gathered = gatheredBytes(program, sizes, x, program.slots[x.out], match.team);
   }
   return work;
 }

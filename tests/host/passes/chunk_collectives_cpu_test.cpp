@@ -93,7 +93,8 @@ std::string orderOf(const Program& program) {
     if (post != nullptr) order += post->kind == CollectiveKind::Allgather ? 'g' : 's';
     if (std::holds_alternative<CallLibrary>(x.op)) order += 'p';
     if (std::holds_alternative<LaunchKernel>(x.op)) order += 'k';
-    if (const auto* wait = std::get_if<Wait>(&x.op); wait != nullptr && wait->stream == 0) {
+    if (const auto* wait = std::get_if<Wait>(&x.op);
+        wait != nullptr && wait->stream == kCallerStream) {
       order += 'w';
     }
   }
@@ -185,7 +186,7 @@ bool hasUnequalChunks(const Program& program) {
   forEachInstruction(choiceOf(program).then_body, [&](const Instruction& x, InstructionIndex) {
     const auto* post = std::get_if<Communicate>(&x.op);
     if (post == nullptr) return;
-    for (const Size& size : program.slots[static_cast<size_t>(post->in)].tensor.sizes()) {
+    for (const Size& size : program.slots[post->in].tensor.sizes()) {
       rows.insert(size.str());
     }
   });

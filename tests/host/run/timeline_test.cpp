@@ -11,7 +11,7 @@ namespace {
 
 TimelineEvent event(InstructionIndex instruction, int64_t begin, int64_t end,
                     std::vector<int> team = {}, int32_t occurrence = 0) {
-  return {instruction, "text", 0, begin, end, 64, occurrence, std::move(team)};
+  return {instruction, "text", kCallerStream, begin, end, 64, occurrence, std::move(team)};
 }
 
 TEST(Timeline, EncodedTimelineDecodesUnchanged) {
@@ -53,7 +53,7 @@ TEST(Timeline, ClocksAreAlignedByTheMedianOfSharedCollectives) {
 
 TEST(Timeline, PerfettoFileHoldsEverySpan) {
   TimelineEvent issued = event(4, 2000, 3000);
-  issued.stream = -1;
+  issued.stream = StreamId();
   const std::string text = chromeTrace({{0, "a", {issued}}, {1, "a", {event(4, 5000, 9500)}}});
   const auto json = nlohmann::json::parse(text);
   int spans = 0;

@@ -98,7 +98,7 @@ TEST(ProgramText, ExamplesRoundTrip) {
 TEST(ProgramText, DifferentProgramsAreNotTheSame) {
   const Program program = parseProgram(kAll);
   Program other = program;
-  std::get<LaunchKernel>(other.body[1].op).stream = 2;
+  std::get<LaunchKernel>(other.body[1].op).stream = StreamId(2);
   EXPECT_FALSE(sameProgram(program, other));
   other = program;
   other.slots.back().tensor.dtype = DType::BF16;

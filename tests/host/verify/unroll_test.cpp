@@ -131,13 +131,13 @@ program main(%x: f32[2*t]) -> (%y) {
 )");
   const Unrolled out = unroll(program, {{{"t", 5}}, {}, 0, 1});
   ASSERT_NE(out.inlined, nullptr);
-  EXPECT_EQ(out.buffers.at(1).bytes, 40);
-  EXPECT_EQ(out.outputs[0].buffer, 1);
+  EXPECT_EQ(out.buffers.at(BufferId(1)).bytes, 40);
+  EXPECT_EQ(out.outputs[0].buffer, BufferId(1));
 }
 
 TEST(Unroll, PaddedBlocksAllocateTheRoundedUpSize) {
   const Program program = programOf("(%x: f32[5] shard(@m, 0: x)) -> ()", "check %x\n");
-  const TensorDesc desc = describe(program.slots[0], program.meshes, {}, 1, 2);
+  const TensorDesc desc = describe(program.slots.front(), program.meshes, {}, 1, 2);
   EXPECT_EQ(desc.sizes, (std::vector<int64_t>{2}));
   EXPECT_EQ(desc.alloc, (std::vector<int64_t>{3}));
   EXPECT_EQ(desc.offset, (std::vector<int64_t>{3}));

@@ -6,7 +6,7 @@
 #include "ir/base/error.h"
 #include "ir/graph/builder.h"
 #include "ir/passes/pipeline.h"
-#include "ir/reference/reference.h"
+#include "ir/reference/sparse.h"
 #include "tests/ir/graph/matmul_cases.h"
 
 namespace heddle::matmul_test {
@@ -135,10 +135,17 @@ TEST(Matmul, ReferenceMatchesLoops) {
       for (size_t i = 0; i < inputs.size(); ++i) given.tensors[fusion.inputs()[i]] = inputs[i];
       const HostTensor dense = evaluateReference(fusion, given, {}).at(0);
       expectMatmul(c, inputs, dense, dtype == DType::F64 ? 4 : 0);
-      std::vector<int64_t> picked;
-      for (int64_t i = 0; i < dense.numel(); i += 97) picked.push_back(i);
-      const auto sparse = evaluateReferenceAt(fusion, given, {}, {picked});
-      for (size_t i = 0; i < picked.size(); ++i) EXPECT_EQ(sparse[0][i], dense.at(picked[i]));
+      Selection some;
+      std::vector<std::vector<int64_t>> indices;
+      for (int64_t extent : dense.sizes) {
+        indices.emplace_back();
+        for (int64_t i = 0; i < extent; i += 3) indices.back().push_back(i);
+        some.axes.push_back(IndexSet::of(indices.back()));
+      }
+      const HostTensor sparse = evaluateReferenceAt(fusion, given, {}, {some}).at(0);
+      const HostTensor expected = elementsAt(dense, indices);
+      ASSERT_EQ(sparse.sizes, expected.sizes);
+      for (int64_t i = 0; i < sparse.numel(); ++i) EXPECT_EQ(sparse.at(i), expected.at(i));
     }
   }
 }

@@ -287,7 +287,7 @@ std::string scheduleText(const Fusion& fusion, const Options& options) {
   for (const auto& [symbol, value] : options.sizes) sizes[symbol] = value;
   host::UnrollRequest request{sizes, {}, 0, ranks};
   for (size_t i = 0; i < program.inputs.size(); ++i) {
-    const bool scalar = program.slots[static_cast<size_t>(program.inputs[i])].is_scalar;
+    const bool scalar = program.slots[program.inputs[i]].is_scalar;
     request.inputs.push_back(scalar ? TensorDesc{} : host::inputDesc(program, i, sizes, 0, ranks));
   }
   const auto target = options.device == "cuda" ? codegen::Target::Cuda : codegen::Target::Cpp;
@@ -302,7 +302,7 @@ std::string scheduleText(const Fusion& fusion, const Options& options) {
     if (step.instruction == nullptr) continue;
     const auto* launch = std::get_if<host::LaunchKernel>(&step.instruction->op);
     if (launch == nullptr) continue;
-    const host::Kernel& kernel = program.kernels[static_cast<size_t>(launch->kernel)];
+    const host::Kernel& kernel = program.kernels[launch->kernel];
     text += fmt::format(
         "kernel {}\n{}\n", kernel.name,
         codegen::describeSchedule(kernel.segment, descs(step.inputs), descs(step.outputs), target));

@@ -1,0 +1,67 @@
+#include "ir/reference/noise.h"
+
+#include "ir/reference/parallel.h"
+
+namespace heddle {
+namespace {
+
+// The finalizer of splitmix64: every input bit affects every output bit.
+uint64_t scrambled(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+// The distance between neighbouring numbers near 1.
+double ulpOf(DType dtype) {
+  switch (dtype) {
+    case DType::F64:
+      return 0x1p-52;
+    case DType::F32:
+      return 0x1p-23;
+    case DType::F16:
+      return 0x1p-10;
+    case DType::BF16:
+      return 0x1p-7;
+    case DType::F8E4M3:
+      return 0x1p-3;
+    case DType::F8E5M2:
+      return 0x1p-2;
+    default:
+      return 0;
+  }
+}
+
+HostTensor noisy(const HostTensor& value, uint64_t seed) {
+  HostTensor out(value.dtype, value.sizes);
+  const double size = kNoiseUlps * ulpOf(value.dtype);
+  inParallel(out.numel(), 16384, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const uint64_t bits = scrambled(seed + static_cast<uint64_t>(i) * 0x9e3779b97f4a7c15u);
+      const double unit = static_cast<double>(bits >> 11) * 0x1p-52 - 1;  // from -1 to below 1
+      out.set(i, toDouble(value.at(i)) * (1 + size * unit));
+    }
+  });
+  return out;
+}
+
+}  // namespace
+
+void RoundingNoise::addToResult(const Fusion& fusion, const Expression& expr, ValueId out,
+                                HostTensor& value) const {
+  const OpKind kind = expr.op->kind;
+  const bool computes = kind == OpKind::Pointwise || kind == OpKind::Reduction ||
+                        kind == OpKind::Matmul || kind == OpKind::Scan || kind == OpKind::Scatter;
+  if (!computes || !isFloat(value.dtype) || fusion.value(out).is_scalar) return;
+  value = noisy(value, scrambled(seed_ ^ scrambled(out.index() + 1)));
+}
+
+void RoundingNoise::addToOperand(const Expression& expr, size_t k, HostTensor& value) const {
+  const OpKind kind = expr.op->kind;
+  const bool adds = kind == OpKind::Reduction || kind == OpKind::Matmul || kind == OpKind::Scan ||
+                    kind == OpKind::Scatter;
+  if (!adds || (value.dtype != DType::F32 && value.dtype != DType::F64)) return;
+  value = noisy(value, scrambled(seed_ ^ ~scrambled(expr.outputs[0].index() * 4 + k + 1)));
+}
+
+}  // namespace heddle

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <thread>
+#include <vector>
+
+namespace heddle {
+
+// Calls task(begin, end) for parts of 0 .. count, on several threads if there is enough work. The
+// lengths of parts are multiples of `grain`. The parts must be independent, so that the result does
+// not depend on the number of threads. `task` must not throw.
+inline void inParallel(int64_t count, int64_t grain,
+                       const std::function<void(int64_t, int64_t)>& task) {
+  const int64_t threads = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, 16);
+  const int64_t grains = (count + grain - 1) / grain;
+  if (threads == 1 || grains < 2) return task(0, count);
+  const int64_t part = (grains + threads - 1) / threads * grain;
+  std::vector<std::thread> workers;
+  for (int64_t begin = part; begin < count; begin += part) {
+    workers.emplace_back([&task, begin, end = std::min(begin + part, count)] { task(begin, end); });
+  }
+  task(0, std::min(part, count));
+  for (std::thread& worker : workers) worker.join();
+}
+
+}  // namespace heddle

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/types/host_tensor.h"
+
+namespace heddle {
+
+// Some indices of one axis: disjoint ranges in ascending order that do not touch. A range holds the
+// indices begin, begin + 1, ..., end - 1.
+class IndexSet {
+ public:
+  struct Range {
+    int64_t begin = 0;
+    int64_t end = 0;
+    bool operator==(const Range&) const = default;
+  };
+
+  IndexSet() = default;  // no index
+  static IndexSet all(int64_t extent);
+  // Takes any order and repetitions.
+  static IndexSet of(std::vector<int64_t> indices);
+
+  // Adds the indices of `range`, which may be empty.
+  void add(Range range);
+  void add(const IndexSet& other);
+
+  const std::vector<Range>& ranges() const { return ranges_; }
+  int64_t count() const { return count_; }
+  bool empty() const { return count_ == 0; }
+  bool isAll(int64_t extent) const { return count_ == extent; }
+  // Returns all indices, ascending. Needs 8 bytes for each of them.
+  std::vector<int64_t> indices() const;
+
+  bool operator==(const IndexSet&) const = default;
+
+ private:
+  std::vector<Range> ranges_;
+  int64_t count_ = 0;
+};
+
+// Some elements of one tensor: every combination of the selected indices of its axes. A tensor
+// without axes has one element, which is always selected.
+struct Selection {
+  std::vector<IndexSet> axes;
+
+  static Selection all(const std::vector<int64_t>& sizes);
+  // Returns the number of selected indices of each axis: the sizes of a dense tensor that holds
+  // only the selected elements.
+  std::vector<int64_t> sizes() const;
+  int64_t count() const;
+  // Adds the elements of `other`. The result also holds the combinations of indices of both.
+  void add(const Selection& other);
+
+  bool operator==(const Selection&) const = default;
+};
+
+// Returns a dense tensor with the elements positions[0][i], positions[1][j], ... of `value`, for
+// every combination of i, j, ...
+HostTensor elementsAt(const HostTensor& value, const std::vector<std::vector<int64_t>>& positions);
+
+// Returns the elements `wanted` of a tensor. `value` holds the elements `held` of this tensor,
+// which must contain those of `wanted`. If both are equal, the result shares the bytes of `value`.
+HostTensor elementsOf(const HostTensor& value, const Selection& held, const Selection& wanted);
+
+}  // namespace heddle

@@ -1,0 +1,81 @@
+// Tests how the command compares outputs with the reference.
+#include <vector>
+
+#include "tests/tools/cli.h"
+
+namespace heddle::tools {
+namespace {
+
+class CheckCpu : public Cli {
+ protected:
+  // Runs a fusion with --check and returns the text that the command prints.
+  std::string textOf(const std::string& fusion, const std::string& options, int code) {
+    const CliResult result =
+        heddle("run " + write("f.fusion", fusion) + " --device cpu " + options);
+    EXPECT_EQ(result.code, code) << result.text;
+    return result.text;
+  }
+};
+
+void expectText(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+constexpr const char* kTwoOutputs =
+    "heddle 1 fusion f(%x: f32[60, 50]) { %y = softmax(%x) %z = sum(%x, axes=[0]) return %y, %z }";
+
+TEST_F(CheckCpu, FullCheckInSlicesComparesEveryElement) {
+  const std::string text = textOf(kTwoOutputs, "--check=full --check-memory 4096", 0);
+  expectText(text, "%y right in 3000 elements");
+  expectText(text, "%z right in 50 elements");
+  expectText(text, "comparing 150 of 3000 elements of %y with the reference");
+}
+
+TEST_F(CheckCpu, WrongElementIsFoundInAnySlice) {
+  const std::string reference = write(
+      "reference.fusion",
+      "heddle 1 fusion f(%x: f32[60, 50]) { %i = iota(sizes=[60, 50], axis=0) %j = iota(sizes=[60, "
+      "50], axis=1) %a = eq(%i, 41) %b = eq(%j, 7) %c = logical_and(%a, %b) %s = softmax(%x) "
+      "%t = add(%s, 1.0) %y = where(%c, %t, %s) %z = sum(%x, axes=[0]) return %y, %z }");
+  for (const char* memory : {"2e9", "4096"}) {
+    const std::string text = textOf(
+        kTwoOutputs,
+        "--check=full --reference " + reference + " --check-memory " + std::string(memory), 1);
+    expectText(text, "%y WRONG in 1 of 3000 elements; [41, 7]:");
+    expectText(text, "%z right in 50 elements");
+  }
+}
+
+TEST_F(CheckCpu, SampleSaysWhatItCompares) {
+  const std::string text =
+      textOf("heddle 1 fusion f(%x: f32[300, 400]) { %y = neg(%x) return %y }", "--check", 0);
+  expectText(text, "of 120000 elements of %y with the reference");
+}
+
+// The gradient of x is zero except for rounding, because the two elements of a row are normalized
+// to 1 and -1. No device computes it with a small relative error.
+TEST_F(CheckCpu, SmallDifferencesOfLargeTermsAreRight) {
+  textOf(
+      "heddle 1 fusion f(%dy: f32[64, 2], %x: f32[64, 2], %w: f32[2]) {"
+      "%dx, %dw, %db = layer_norm_backward(%dy, %x, %w) return %dx, %dw, %db }",
+      "--check=full", 0);
+}
+
+// The exact sum is 1. Every order of f32 additions of these large terms loses it.
+TEST_F(CheckCpu, SumWhoseTermsCancelIsRightWithinTheRoundingOfItsTerms) {
+  std::vector<float> values;
+  for (int i = 0; i < 500; ++i) values.push_back(1e8f + static_cast<float>(i * 1001));
+  for (int i = 0; i < 500; ++i) values.push_back(-1e8f - static_cast<float>(i * 1001));
+  values.push_back(1);
+  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1001,), }";
+  header.resize(117, ' ');
+  std::string bytes("\x93NUMPY\x01\x00\x76\x00", 10);
+  bytes += header + '\n';
+  bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  const std::string npy = write("x.npy", bytes);
+  textOf("heddle 1 fusion f(%x: f32[1001]) { %y = sum(%x) return %y }",
+         "--check=full --input x=" + npy, 0);
+}
+
+}  // namespace
+}  // namespace heddle::tools
