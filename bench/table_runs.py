@@ -56,9 +56,9 @@ NOTES = {
     },
     "kernels-nvidia-h200_2026-11-22": {
         "title": "kernels that heddle generates",
-        "remarks": "For the sums at odd sizes, only a range of bandwidths was recorded. For swiglu, Adam and the sums "
-                   "of [65536, 4096], no times were recorded. Memory bandwidth limited these kernels. The floor is the "
-                   "time to move the bytes at the copy bandwidth.",
+        "remarks": "For the sums at odd sizes, only a range of bandwidths was recorded. Memory bandwidth limited swiglu, "
+                   "Adam and the sums of [65536, 4096], but their times were not recorded. The floor is the time to "
+                   "move the bytes at the copy bandwidth.",
     },
     "peers-block-nvidia-h200_2026-11-22": {
         "title": "a transformer block in heddle and PyTorch",
