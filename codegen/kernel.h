@@ -12,8 +12,8 @@ namespace heddle::codegen {
 
 enum class Target : uint8_t { Cuda, Cpp };
 
-// Source text of one or several kernels. No two Cpp texts define the same name. Several Cpp texts
-// can therefore be concatenated to one valid text.
+// Source text of one or several kernels. The texts of two different Cpp sources define different
+// names. The texts of several Cpp sources can therefore be concatenated to one valid text.
 struct KernelSource {
   Target target = Target::Cuda;
   std::string text;
@@ -33,33 +33,33 @@ class KernelCompiler {
  public:
   virtual ~KernelCompiler() = default;
   virtual Target target() const = 0;
-  // Returns the compiler, its version and options, and the architecture or CPU features. Together
-  // with the source text and the runtime header (codegen/compile/runtime_text.h), they decide the
-  // bytes of the image.
+  // Returns a text with the name, version and options of the compiler, and the architecture or CPU
+  // features. This text, the source text and the runtime header (codegen/compile/runtime_text.h)
+  // together decide the bytes of the image.
   virtual std::string identity() const = 0;
-  // Returns the image. Throws UserError if the source does not compile. The message contains the
-  // compiler's log and the source with line numbers.
+  // Returns the bytes of the image. Throws UserError if the source does not compile. The message
+  // contains the compiler's log and the source with line numbers.
   virtual std::vector<std::byte> compile(const KernelSource& source) const = 0;
   // Returns the largest number of sources that a caller should concatenate and compile as one text.
-  // The image of that text then serves each of these sources.
+  // The image of the concatenated text contains the kernels of all its sources.
   virtual size_t mostAtOnce() const { return 1; }
 };
 
 // One launch of one entry point. The argument block `args` is a struct, whose layout differs
 // between kernels. The block is complete except for pointers and run-time scalars. Each run writes
-// these values at the offsets in `pointers` and `scalars`.
+// the pointers and scalars at the offsets in the members `pointers` and `scalars`.
 struct LaunchStage {
   std::string entry;
   std::vector<std::byte> args;
   struct PointerPatch {
     int32_t offset;   // bytes, into args
-    int32_t operand;  // index into the inputs followed by the outputs; or kWorkspace
+    int32_t operand;  // index into the inputs and then the outputs of the segment; or kWorkspace
     bool operator==(const PointerPatch&) const = default;
   };
   static constexpr int32_t kWorkspace = -1;
   struct ScalarPatch {
     int32_t offset;   // bytes, into args
-    int32_t operand;  // index into the inputs
+    int32_t operand;  // index into the inputs of the segment
     DType dtype;      // the type that the kernel reads at `offset`
     bool operator==(const ScalarPatch&) const = default;
   };

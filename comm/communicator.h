@@ -33,9 +33,9 @@ std::string_view name(CollectiveKind kind);
 
 // One operation on buffers. The caller owns the buffers and must keep them alive until the
 // operation has completed. `count` is in elements. For a collective, all ranks of the communicator
-// must pass the same `count`, `root`, `dtype` and `reduce`, as far as the kind uses them. For a
-// transfer, the sender and the receiver must pass the same `count` and `dtype`. In this table,
-// `size` is the number of ranks of the communicator:
+// must pass the same `count`, `root`, `dtype` and `reduce`. A member that the kind does not use may
+// differ. For a transfer, the sender and the receiver must pass the same `count` and `dtype`. In
+// this table, `size` is the number of ranks of the communicator:
 //   Allreduce      send[count]           -> recv[count]
 //   Reduce         send[count]           -> recv[count] of the root
 //   Broadcast      send[count] of the root -> recv[count]
@@ -55,8 +55,8 @@ std::string_view name(CollectiveKind kind);
 // On a rank that does not need a buffer, the transport ignores the pointer to this buffer. The
 // pointer may be null.
 //
-// An operation is in place if the result of a rank overwrites its own input. These cases are
-// allowed:
+// An operation is in place if the result of a rank overwrites the input of the same rank. These
+// cases are allowed:
 //   allreduce                send == recv
 //   reduce, broadcast        send == recv on the root
 //   allgather, gather,       the smaller buffer is this rank's own part of the larger buffer
@@ -68,12 +68,12 @@ std::string_view name(CollectiveKind kind);
 // needs a float type. Operations can move f8 types, but cannot reduce them.
 //
 // Three transports reduce in rank order: in-process on host memory, MPI, and in-process on one GPU.
-// Their results have the same bits in every run and on each of the three. They combine f16 and bf16
-// in f32 and round once. Their minimum or maximum is NaN if any input is NaN.
+// A reduction has the same bits in every run and on each of these transports. f16 and bf16 are
+// combined in f32 and rounded once. A minimum or maximum is NaN if any input is NaN.
 //
-// NCCL reduces in an order that depends on sizes and topology. NCCL may round at every step, and
-// does not specify a minimum or maximum with NaN. Results of NCCL therefore equal results of the
-// other transports only within rounding.
+// NCCL reduces in an order that depends on sizes and topology, and may round at every step. Results
+// of NCCL therefore equal the results of those three transports only within rounding. NCCL does not
+// specify a minimum or maximum with NaN.
 struct Operation {
   CollectiveKind kind = CollectiveKind::Allreduce;
   const void* send = nullptr;
@@ -82,20 +82,20 @@ struct Operation {
   DType dtype = DType::F32;
   ReduceOp reduce = ReduceOp::Sum;
   int peer = -1;  // Send, Recv: the other rank, numbered within the communicator
-  int root = -1;  // numbered within the communicator
+  int root = -1;  // the rank of the root, numbered within the communicator
   // AllToAllV: number of elements per rank. The caller must keep the lists alive until the
   // operation has completed.
   std::span<const int64_t> send_counts = {};
   std::span<const int64_t> recv_counts = {};
 };
 
-// Identifies the group of operations that one call of Communicator::post() started.
+// The number of a group of operations that one call of Communicator::post() started.
 using Ticket = int64_t;
 
 // One rank's end of the communicator of a team. A team is an ordered list of ranks. Every member
 // must post the same collectives in the same order. The n-th send from rank a to rank b matches the
-// n-th receive of rank b from rank a. Not thread-safe: post() and test() may be called from
-// different threads, but not at the same time.
+// n-th receive of rank b from rank a. post() and test() may be called from different threads, but
+// not at the same time.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -111,24 +111,25 @@ class Communicator {
   virtual bool isStreamOrdered() const = 0;
 
   // Starts the operations of `group` together. Sends and receives of one group cannot deadlock,
-  // even if they form a ring of ranks. The collectives of a group may run at the same time (with
-  // NCCL in one launch). Therefore no operation of a group may access a buffer that another
-  // operation of the group writes. `stream` is the native stream of a stream-ordered communicator.
-  // On host memory `stream` is ignored, and the call returns without waiting for other ranks.
+  // even if each rank of a ring sends to the next rank. The collectives of a group may run at the
+  // same time (with NCCL in one launch). Therefore no operation of a group may access a buffer that
+  // a different operation of the same group writes. `stream` is the native stream of a
+  // stream-ordered communicator. On host memory `stream` is ignored, and the call returns without
+  // waiting for other ranks.
   virtual Ticket post(std::span<const Operation> group, void* stream) = 0;
 
   // Advances the operations of the group, and returns whether all of them have completed. Throws
-  // UserError if another rank has failed or the transport reports an error. The message for an
-  // error of the transport has the name of the failed call and the text of the error.
+  // UserError if another rank has failed or the transport reports an error. In the second case, the
+  // message has the name of the failed call and the text of the error.
   virtual bool test(Ticket ticket) = 0;
 
-  // Returns whether a collective occupies SMs while it waits for other ranks. The value matters
-  // only for stream-ordered communicators.
-  // - true: the collectives of two communicators that return true deadlock if they start in
-  //   different orders on two ranks.
-  // - false: only streams wait. If every rank posts all collectives in the same order, the
-  //   collectives of this communicator may run at the same time as the collectives of any other
-  //   communicator.
+  // Returns whether a collective of this communicator occupies SMs while it waits for other ranks.
+  // The result matters only for stream-ordered communicators.
+  // - true: two collectives deadlock if they start in different orders on two ranks, and
+  //   holdsDevice() is true for both of their communicators.
+  // - false: only streams wait. The collectives of this communicator may run at the same time as
+  //   the collectives of any other communicator, if every rank posts all collectives in the same
+  //   order.
   virtual bool holdsDevice() const { return true; }
 
   // Checks whether the posted work of a stream-ordered communicator can still complete. If another
@@ -145,14 +146,15 @@ struct Carrier {
   int32_t ctas = 0;
   // 0: kernels move the data. 1 or more: the number of a copy channel. Copy engines move the data
   // of a copy channel. Such a collective uses no SM, except briefly for a sum and for copies within
-  // a GPU. If a GPU of the team cannot access the memory of another GPU of the team, kernels move
-  // the data instead. Collectives on different copy channels of a team may run at the same time.
-  // Copy channels accept only the kinds for which mayCopy() (comm/operation.h) returns true.
+  // a GPU. If some GPU of the team cannot access the memory of some other GPU of the team, kernels
+  // move the data instead. Collectives on different copy channels of a team may run at the same
+  // time. Copy channels accept only the kinds for which mayCopy() (comm/operation.h) returns true.
   int32_t copy_channel = 0;
   auto operator<=>(const Carrier&) const = default;
 };
 
-// The part of the job monitor (comm/monitor/job_monitor.h) that its owner, a World, calls.
+// The interface of the job monitor (comm/monitor/job_monitor.h) for the World that owns the
+// monitor.
 class WorldMonitor {
  public:
   virtual ~WorldMonitor() = default;
@@ -162,7 +164,7 @@ class WorldMonitor {
 
 // One rank of a job. exchange(), barrier(), communicator() and split() are collective: each call
 // blocks until the other participating ranks make the same call. The participating ranks must make
-// these calls in the same order. Only one thread of a rank at a time may make them.
+// these calls in the same order. Only one thread of a rank at a time may make such a call.
 class World {
  public:
   World();
@@ -178,15 +180,16 @@ class World {
   virtual std::vector<std::string> exchange(const std::string& mine) = 0;
   void barrier() { exchange(""); }
 
-  // Creates the communicator of the team of this rank. `members` are world ranks in team order and
-  // include this rank. Collective over `members`. All members must create their communicators
+  // Creates the communicator of one team. `members` are the world ranks of the team in team order,
+  // and include this rank. Collective over `members`. All members must create their communicators
   // in the same order. The call ends with a barrier of the members.
   virtual std::unique_ptr<Communicator> communicator(const std::vector<int>& members) = 0;
 
   // Creates the communicators of all teams of a partition of the job. Collective over the whole
   // job. `members` is the team of this rank. A rank that is in no team passes an empty list and
-  // gets nullptr. `carrier` says which hardware moves the data. If the transport can split a
-  // communicator, split() is cheaper than one call of communicator() per team.
+  // gets nullptr. `carrier` says which hardware moves the data of the new communicators. If the
+  // transport can split a communicator, one call of split() is cheaper than one call of
+  // communicator() per team.
   virtual std::unique_ptr<Communicator> split(const std::vector<int>& members,
                                               const Carrier& carrier) {
     static_cast<void>(carrier);
@@ -196,7 +199,7 @@ class World {
     return split(members, {});
   }
 
-  // Reports that this rank cannot continue. Every waiting call of the other ranks, now or later,
+  // Reports that this rank cannot continue. On the other ranks, every call that waits now or later
   // throws UserError with `reason` and the number of this rank. Thread-safe; never blocks.
   virtual void abort(const std::string& reason) noexcept = 0;
 
@@ -204,22 +207,22 @@ class World {
   // failure. If the text is not empty, a caller should stop waiting. Thread-safe; never blocks.
   virtual std::string fault() const { return {}; }
 
-  // Ends the waiting calls of this rank after the job has failed. Every waiting call of this rank,
-  // now or later, throws UserError with `reason`. The job monitor (comm/monitor/job_monitor.h)
-  // notifies the other ranks. Never ends the process. Afterwards an MPI World makes no more MPI
-  // calls, and buffers of unfinished operations may be freed. The default calls abort(), which is
-  // correct if the ranks are threads of one process.
+  // Ends the waiting calls of this rank after the job has failed. On this rank, every call that
+  // waits now or later throws UserError with `reason`. The job monitor (comm/monitor/job_monitor.h)
+  // notifies the other ranks. Never ends the process. After interrupt(), an MPI World makes no more
+  // MPI calls, and buffers of unfinished operations may be freed. The default implementation calls
+  // abort(), which is correct if the ranks are threads of one process.
   virtual void interrupt(const std::string& reason) noexcept { abort(reason); }
 
   // Returns the monitor that this World owns. The first call creates the monitor with `make`, which
   // may wait for the other ranks. Thread-safe.
   WorldMonitor& monitor(const std::function<std::unique_ptr<WorldMonitor>()>& make);
 
-  // Reports that this rank leaves the job because of an exception. The UserError of the other ranks
-  // contains `why`. Call fail() where a program catches the exception, while the World exists.
-  // Without this call, the other ranks do not learn `why`. They only learn that this rank has left,
-  // and only after the exception has destroyed the World of this rank. fail() ends no process and
-  // waits for no rank.
+  // Reports that this rank leaves the job because of an exception. The calls of other ranks that
+  // wait then throw UserError, whose message contains `why`. Call fail() where a program catches
+  // the exception, while the World exists. Without this call, the other ranks do not learn `why`.
+  // They only learn that this rank has left, and only after the exception has destroyed the World
+  // of this rank. fail() ends no process and waits for no rank.
   virtual void fail(const std::string& why) noexcept;
 
  protected:

@@ -11,8 +11,9 @@
 namespace heddle::comm {
 
 // Entry points of the optional transports. Each transport is a shared library (a module), which
-// host/device/load_module.h loads on first use. The rest of heddle does not link the modules.
-// load_module.h finds the entry point of a module by the C symbol that is named below.
+// host/device/load_module.h loads on first use. libheddle.so does not link the modules.
+// load_module.h finds the entry point of a module by its C symbol, which the comment of each struct
+// names.
 
 // libheddle_mpi: `extern "C" const MpiModule* heddleMpiModule()`.
 struct MpiModule {
@@ -22,9 +23,10 @@ struct MpiModule {
   std::unique_ptr<World> (*makeWorld)();
 };
 
-// A reduction on device memory: dst = srcs[0] op srcs[1] op ... on `stream`. The caller supplies
-// the function, because comm does not generate code. `dst` may equal one of `srcs`: in an in-place
-// allreduce, a rank reduces its part of the elements into its own buffer.
+// A function that enqueues a reduction of device memory on `stream`: dst = srcs[0] op srcs[1] op
+// ... The caller supplies the function, because the folder comm does not generate code. `dst` may
+// equal one of `srcs`: in an in-place allreduce, a rank reduces its part of the elements into its
+// own buffer.
 using DeviceReduce = std::function<void(void* dst, std::span<const void* const> srcs, int64_t count,
                                         DType dtype, ReduceOp op, void* stream)>;
 

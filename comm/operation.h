@@ -10,7 +10,7 @@
 // split operations into parts.
 namespace heddle::comm {
 
-// Checks the operations that rank `rank` of a communicator of `size` ranks posts. Throws UserError
+// Checks the operations that rank `rank` posts on a communicator of `size` ranks. Throws UserError
 // for a peer or root outside the communicator, a negative or overflowing count, a list of counts of
 // the wrong length, a null buffer that this rank needs, an all-to-all in place, or an average of
 // integers.
@@ -31,8 +31,8 @@ bool hasRecv(CollectiveKind kind, bool is_root);
 int64_t sentBy(const Operation& operation, int size);
 int64_t receivedBy(const Operation& operation, int size);
 
-// Returns a copy of the operation. The lists of an all-to-all-v are copied into `storage`, which
-// must outlive the copy.
+// Returns a copy of the operation. The count lists of an all-to-all-v are copied into `storage`,
+// which must outlive the returned operation.
 Operation withOwnCounts(const Operation& operation, std::vector<int64_t>& storage);
 
 // Returns the sum of the first `rank` counts. If parts lie in rank order without gaps, this is the
@@ -42,7 +42,8 @@ int64_t offsetOf(std::span<const int64_t> counts, int rank);
 // Returns for example `allreduce(sum) of 8 f32`, `broadcast of 8 f32 from 0`, `send of 3 i64 to 1`.
 std::string describe(const Operation& operation);
 
-// Returns whether two ranks posted the same collective, or the two matching ends of one transfer.
+// Returns whether `a` and `b`, which two ranks posted, are the same collective, or the send and the
+// receive of one transfer.
 bool agree(const Operation& a, int rank_a, const Operation& b, int rank_b);
 
 // Returns for example `[0, 2, 5]`.
@@ -52,8 +53,9 @@ std::string listOf(const std::vector<int>& ranks);
 // `rank`, contains a rank twice, or contains a rank outside the job of `job_size` ranks.
 int positionInTeam(const std::vector<int>& members, int rank, int job_size);
 
-// The chunk of `count` elements that rank `rank` of `size` ranks reduces. All chunks have the same
-// length, except that the last ones may be shorter or empty.
+// One of the chunks into which a collective splits its elements. chunkOf() splits `count` elements
+// into `size` chunks, and returns the chunk that rank `rank` reduces. All chunks have the same
+// length, except that the last chunks may be shorter or empty.
 struct Chunk {
   int64_t begin;
   int64_t count;

@@ -11,7 +11,7 @@ namespace {
 
 // The number of elements of a block. Blocks are reduced one after the other. The intermediate
 // values of a block stay in the L1 cache until all sources have been combined. The compiler
-// vectorises the loop.
+// vectorises the loops over the elements of a block.
 constexpr int64_t kBlock = 1024;
 
 // Each of these structs names the type in which an element is stored (Stored) and the type in which
@@ -59,7 +59,8 @@ T multiply(T a, T b) {
     return a * b;
   }
 }
-// Return the smaller and the larger value. If a value is NaN, they return NaN.
+// lesser() returns the smaller value, and greater() the larger value. If a value is NaN, both
+// functions return NaN.
 template <class T>
 T lesser(T a, T b) {
   return b < a || b != b ? b : a;

@@ -7,8 +7,8 @@ namespace heddle::comm {
 World::World() = default;
 World::~World() { closeMonitor(); }
 
-// `make` may wait for the other ranks. monitor_mutex_ is not held during this wait, because fail()
-// locks it and would then wait too.
+// `make` may wait for the other ranks. monitor() does not hold monitor_mutex_ during this wait.
+// Otherwise fail(), which locks monitor_mutex_, would wait too.
 WorldMonitor& World::monitor(const std::function<std::unique_ptr<WorldMonitor>()>& make) {
   std::lock_guard making(making_mutex_);
   if (!hasMonitor()) {

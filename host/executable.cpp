@@ -353,7 +353,7 @@ void Executable::Impl::bindRun(const Plan& plan, RunState& state,
 void Executable::Impl::checkOverlap(const Plan& plan, const RunState& state) const {
   for (const Plan::Preallocated& output : plan.preallocated) {
     const BufferId id = bufferOf(output.pointer);
-    if (!plan.buffers.has(id)) continue;  // copied at the end, after the inputs were read
+    if (!plan.buffers.has(id)) continue;  // the output is copied after all inputs were read
     const std::byte* begin = state.pointers[output.pointer];
     const std::byte* end = begin + plan.buffers[id].bytes;
     for (const Plan::Preallocated& earlier : plan.preallocated) {

@@ -35,8 +35,8 @@ std::string readAll(int fd) {
   }
 }
 
-// The child processes that endChildProcesses() ends, and the folders that it removes. Otherwise
-// they would outlive this process.
+// The child processes that endChildProcesses() ends, and the folders that it removes. Without
+// endChildProcesses(), the children and folders would outlive this process.
 struct Outliving {
   std::mutex mutex;
   bool ended = false;  // endChildProcesses() was called
@@ -91,8 +91,9 @@ std::vector<RunningProcess> runningProcesses() {
   return found;
 }
 
-// Stops the processes and their descendants, and returns all of them. Stops each process before it
-// looks for the children of this process. A stopped process cannot start more children.
+// Stops the processes `all` and their descendants, and returns the list of all stopped processes.
+// The function looks for the children of a process only after it has stopped the process, because a
+// stopped process cannot start more children.
 std::vector<pid_t> stopWithDescendants(std::vector<pid_t> all) {
   const auto listed = [&](pid_t pid) {
     return std::find(all.begin(), all.end(), pid) != all.end();

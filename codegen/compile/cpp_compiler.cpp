@@ -38,9 +38,9 @@ const std::vector<std::string> kFlags = {
 
 // The largest number of kernels in one run of the compiler. Each run has a fixed cost. Measured
 // with GCC 12, the compilation of 10 kernels takes 1.9 s of CPU time in ten runs, 1.2 s in two
-// runs, and 1.1 s in one run. Runs can execute at the same time. On two cores, two runs finish
-// first; on ten cores, ten runs would finish first. ImageCache (codegen/compile/image_cache.h)
-// therefore uses smaller groups if cores would be idle.
+// runs, and 1.1 s in one run. Runs can execute at the same time. On two cores, two runs take the
+// shortest time; on ten cores, ten runs would. ImageCache (codegen/compile/image_cache.h) therefore
+// uses smaller groups if cores would be idle.
 constexpr size_t kMostAtOnce = 16;
 
 std::string readFile(const std::string& path) {

@@ -69,7 +69,7 @@ struct ImageCache::Impl {
   std::atomic<int64_t> compiled{0};
   std::mutex mutex;
   std::condition_variable finished;
-  std::map<std::string, Image> images;  // by key text; nullptr while a thread compiles or loads it
+  std::map<std::string, Image> images;  // by key text; nullptr: a thread compiles or loads it
 
   // Takes the images that exist, and claims missing images: the thread that claims an image must
   // compile or load it. If other threads have claimed all missing images, waits for these threads.

@@ -14,14 +14,15 @@ namespace heddle::codegen {
 //   the key names the files. The full key is also stored and compared.
 // - A file is written under a private name and then renamed, so readers never see a partial file.
 //   If a file is damaged, the image is compiled again and the file is replaced.
-// - If the folder is not writable, the cache only reads it, and prints one message on stderr.
+// - If the folder is not writable, the cache only reads files from it, and prints one message on
+//   stderr.
 // - If the folder becomes larger than `max_bytes`, the least recently used images are removed.
-// - An image is compiled only once, even if several threads request it.
+// - If several threads of a process request an image, only one of them compiles it.
 //
 // get() compiles the requested sources that are neither in memory nor in the folder. One run of the
-// compiler takes several sources (KernelCompiler::mostAtOnce()), but not so many that cores are
-// idle. Several runs execute at the same time. If a run of several sources fails, each of its
-// sources is compiled alone. Only the sources with errors then fail.
+// compiler takes up to KernelCompiler::mostAtOnce() sources. It takes fewer if cores would
+// otherwise be idle. Several runs execute at the same time. If a run of several sources fails, each
+// of its sources is compiled alone. Only the sources that contain errors then fail.
 class ImageCache {
  public:
   // The default folder is $HEDDLE_CACHE_DIR, else $XDG_CACHE_HOME/heddle, else ~/.cache/heddle,

@@ -76,8 +76,8 @@ bool linkAtomically(const fs::path& from, const fs::path& path) {
   fs::create_hard_link(from, temporary, error);
   if (error) return false;
   const bool renamed = renameOrRemove(temporary, path);
-  // If both names already refer to the same file, rename() does nothing and does not remove
-  // `temporary`.
+  // If `temporary` and `path` already refer to the same file, rename() does nothing and does not
+  // remove `temporary`.
   fs::remove(temporary, error);
   return renamed;
 }

@@ -26,11 +26,13 @@ class TextWriter {
 
 std::string_view storedType(DType dtype);  // C++ type of an element in memory
 std::string_view valueType(DType dtype);   // C++ type of a value in a register
-// Return the expression of a constant, and of a value converted to another dtype.
+// literalText() returns the expression of the constant `value`. convertText() returns the
+// expression `text`, converted from one dtype to another.
 std::string literalText(const Scalar& value, DType dtype);
 std::string convertText(const std::string& text, DType from, DType to);
 
-// Replaces `{0}`, `{1}`, ... in the text of an op by the texts of the operands.
+// Returns the kernel text of an op (`text`), in which the expressions `a` to `d` of the operands
+// replace `{0}` to `{3}`.
 std::string applyText(std::string_view text, const std::string& a, const std::string& b = {},
                       const std::string& c = {}, const std::string& d = {});
 
@@ -61,7 +63,7 @@ std::string loadAtText(TextWriter& out, const Body& body, size_t i, const LoopNe
 // Returns the expression of a node's value, converted to the stored type of `dtype`.
 std::string storedText(const Body& body, int node, DType dtype, const std::string& prefix);
 
-// Returns the indices of the tensors that a body reads or writes (Space::tensors), in ascending
+// Returns the indices into Space::tensors of the tensors that a body reads or writes, in ascending
 // order.
 std::vector<int> tensorsOf(const Body& body);
 
@@ -75,7 +77,8 @@ void writeArguments(TextWriter& out, const LoopNest& nest);
 // Writes declarations of locals for `coordinates`.
 void writeCoordinates(TextWriter& out, const std::vector<Coordinate>& coordinates);
 
-// Return the text of the entry point with its argument struct. The runtime header must precede it.
+// Return the text of the entry point and of its argument struct. In a kernel source, the runtime
+// header must precede this text.
 std::string emitCuda(const LoopNest& nest);
 std::string emitCpp(const LoopNest& nest);
 

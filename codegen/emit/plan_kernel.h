@@ -9,10 +9,11 @@
 
 namespace heddle::codegen {
 
-// Chooses a schedule for the shapes of a run, and returns the kernel source and its launches.
+// Chooses a schedule for the shapes of a run, and returns the kernel source and the launches of the
+// kernel.
 // - The operands may have any strides and any number of axes, and there may be several outputs.
 // - `inputs` and `outputs` have one descriptor per operand, in the order of the segment's inputs()
-//   and outputs(). A scalar input keeps its position; its descriptor is ignored.
+//   and outputs(). A scalar input also has a descriptor, which is ignored.
 // - An output may use the memory of an input that is updated in place.
 // - The source depends only on the segment and the chosen schedule, not on exact sizes. New sizes
 //   therefore often need no new image.

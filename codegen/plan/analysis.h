@@ -6,25 +6,28 @@
 
 namespace heddle::codegen {
 
-// Where a kernel stores an output. Loop: in the loop over the full iteration space. Finish: after
-// the reductions, in the loop over the axes that are not reduced (kept axes).
+// Where a kernel stores an output. Loop: in the loop over all axes of the iteration space. Finish:
+// after the reductions, in a loop over only the axes that are not reduced (kept axes).
 enum class Place : uint8_t { Loop, Finish };
 
 // The structure of a segment, which is the part of a fusion that becomes one kernel. The kernel has
-// one iteration space. Each axis of a value maps to an axis of this space, unless the value is
-// broadcast along this axis. Axes of the space are numbered in order of first appearance.
+// one iteration space. Each axis of a value maps to one axis of this space, except for axes along
+// which the value is broadcast or has one element. The axes of the space are numbered in the order
+// in which they first occur, if the values of the segment are visited by ascending id.
 struct Analysis {
-  // axes[value][i]: the axis of the space to which logical axis i of the value maps; -1: none.
+  // axes[value][i]: the axis of the space to which logical axis i of the value maps; -1: logical
+  // axis i maps to no axis.
   IdVector<ValueId, std::vector<int>> axes;
   // Per axis of the space: true if reductions of the segment combine elements along this axis.
   std::vector<bool> reduced;
-  IdVector<ValueId, bool> after;  // per value: it depends on a reduction of this segment
+  IdVector<ValueId, bool> after;  // per value: true if it depends on a reduction
   std::vector<ExprId> reductions;
   std::vector<Place> places;  // per output of the segment
   // Per value: true if the value is an input of the segment that ops read only at computed indices.
   // The axes of such an input do not map to axes of the space.
   IdVector<ValueId, bool> indexed_only;
-  std::vector<int> coordinates;  // axes of the space whose index an op needs, ascending
+  // The axes of the space along which an op uses the index of its element, ascending.
+  std::vector<int> coordinates;
 };
 
 // Analyzes `segment`. Throws UserError with the text of whyNotOneKernel() if `segment` cannot be

@@ -11,16 +11,20 @@ namespace heddle::codegen {
 // How a kernel computes the index along one logical axis of a tensor that it reads at computed
 // indices.
 struct PlaceAlong {
-  // Index into Body::nodes of the i64 node whose value is the index. -1: `coordinate` gives the
-  // index.
+  // Index into Body::nodes of the i64 node whose value is the index. -1: the index is computed from
+  // `coordinate`, `reversed` and `shift`.
   int node = -1;
-  // Index into Space::coordinates. -1: the index is 0.
+  // Index into Space::coordinates, used if `node` is -1. If both are -1, the coordinate is 0.
   int coordinate = -1;
-  bool local = false;     // the coordinate counts from the start of this rank's shard
-  bool reversed = false;  // the index is extent - 1 - coordinate
+  bool local = false;     // true: the coordinate counts from the start of this
+                          // rank's shard; false: in the unsharded tensor
+  bool reversed = false;  // the index is the extent - 1 - the coordinate
   int64_t shift = 0;      // subtracted from the coordinate
-  bool checked = false;   // the index may be outside of the tensor
-  bool in_block = false;  // the shard has a part of the axis; elements outside of it read 0
+  // The index may be outside of the tensor. The kernel therefore compares it with the extent.
+  bool checked = false;
+  // This rank's shard may contain only a part of the axis. An index that is inside the unsharded
+  // tensor and outside of the shard reads 0.
+  bool in_block = false;
 };
 
 // One value of a kernel body. Its C++ or CUDA type is valueType() (codegen/emit/kernel_text.h),
@@ -35,11 +39,11 @@ struct Node {
     // converted to `compute`. The result is rounded to `dtype`.
     Apply,
     Result,  // final value of accumulator `index`
-    // Index of the current element in the unsharded tensor, along Space::coordinates[index]. If
-    // `index` is -1, the value is 0.
+    // Index of the current element in the unsharded tensor, along the axis
+    // Space::coordinates[index]. If `index` is -1, the value of the node is 0.
     Coordinate,
-    // Element of Space::indexed[index] at `places`. If the places are outside of the tensor, the
-    // value is operand 0 if there is one, else `literal`.
+    // Element of the tensor Space::indexed[index] at `places`. If a place is outside of the tensor,
+    // the node has the value of operand 0, or `literal` if there are no operands.
     LoadAt,
   };
   Kind kind = Kind::Literal;
@@ -68,7 +72,7 @@ struct Accumulator {
   std::string_view text;     // expression that combines accumulator {0} and element {1}
   DType type = DType::F32;   // F32, F64 or I64
   Scalar identity;           // start value
-  int element = 0;           // node of the loop body whose value is combined
+  int element = 0;           // index of the loop-body node whose value is combined
   DType dtype = DType::F32;  // dtype of the finished value
   bool average = false;      // the finished value is divided by the number of elements
 };

@@ -9,9 +9,9 @@ namespace heddle::codegen {
 // An index expression of a generated kernel: integers, loop variables and kernel parameters,
 // combined by add, mul, floor-div and mod. All values are non-negative. Every node has a range [lo,
 // hi], which is proven for the sizes of one KernelPlan (codegen/kernel.h). The ranges decide the
-// width of the index type. The constructors fold only identities that are true for every size (x*1,
-// x+0, x*0). Therefore the printed text depends only on the structure of the expression, not on
-// sizes. Objects are immutable.
+// width of the index type. The functions that create expressions fold only identities that are true
+// for every size (x*1, x+0, x*0). Therefore the printed text depends only on the structure of the
+// expression, not on sizes. Objects are immutable.
 class IndexExpr {
  public:
   enum class Kind : uint8_t { Constant, Variable, Parameter, Add, Mul, Div, Mod };

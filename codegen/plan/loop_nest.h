@@ -20,16 +20,16 @@ class ArgumentLayout {
     std::string name;
     std::string type;    // in the kernel language
     int32_t offset = 0;  // bytes
-    bool index = false;  // the kernel copies the field to a variable of its index type
+    bool index = false;  // the kernel copies the field to a variable of the kernel's index type
   };
   void addPointer(const std::string& name, int32_t operand);
-  // Adds an i64 field, which the kernel copies to a local variable of its index type. Returns the
-  // parameter `name`.
+  // Adds an i64 field, which the kernel copies to a local variable of the kernel's index type.
+  // Returns IndexExpr::parameter(name, value).
   IndexExpr addSize(const std::string& name, int64_t value);
-  // Adds an i64 field, which the kernel does not convert to its index type.
+  // Adds an i64 field, which stays an i64 in the kernel.
   void addOffset(const std::string& name, int64_t value);
-  // Adds a field for a run-time scalar. The kernel receives a bool as bool, every integer as i64
-  // and every float as f64.
+  // Adds a field for a run-time scalar. The field of a bool is a bool, the field of every integer
+  // is an i64, and the field of every float is an f64.
   void addScalar(const std::string& name, int32_t operand, DType dtype);
 
   const std::vector<Field>& fields() const { return fields_; }
@@ -50,8 +50,8 @@ class ArgumentLayout {
 // The stride of an access between neighbouring lanes (codegen/plan/schedule.h).
 enum class LaneStride : uint8_t { Zero, One, Any };
 
-// One tensor as the loops access it. The element of lane i is at kept_offset + reduced_offset + i *
-// lane_stride, in elements from the pointer.
+// One tensor as the loops access it. Lane i accesses the element at the offset kept_offset +
+// reduced_offset + i * lane_stride, counted in elements from the pointer.
 struct Access {
   std::string name;  // also the name of the field with its pointer
   DType dtype = DType::F32;
@@ -85,11 +85,11 @@ struct AxisCoordinate {
 struct IndexedAccess {
   std::string name;  // also the name of the field with its pointer
   DType dtype = DType::F32;
-  std::vector<IndexExpr> extents;  // of this rank's shard
+  std::vector<IndexExpr> extents;  // extents of this rank's shard
   std::vector<IndexExpr> strides;
-  // Per axis: the names of two arguments. The argument in `begins` is the start of this rank's
-  // shard. The argument in `wholes` is the unsharded extent. Both names are empty if
-  // PlaceAlong::in_block is false for the axis.
+  // Per axis: the names of two arguments. The argument that `begins` names is the start of this
+  // rank's shard. The argument that `wholes` names is the unsharded extent. If PlaceAlong::in_block
+  // is false for an axis, both names for this axis are empty.
   std::vector<std::string> begins;
   std::vector<std::string> wholes;
 };
@@ -99,7 +99,7 @@ struct IndexedAccess {
 // 1. Set the accumulators to their identities.
 // 2. Run the loop body for the reduced items.
 // 3. Combine the accumulators of lanes and threads.
-// 4. Run the finish body. If `partials` is not empty, store the accumulators instead.
+// 4. If `partials` is empty, run the finish body. Otherwise, store the accumulators.
 //
 // A kernel without reductions only runs the loop body, for the kept items.
 struct LoopNest {
@@ -111,7 +111,7 @@ struct LoopNest {
   std::vector<AxisCoordinate> coordinates;  // parallel to Space::coordinates
   std::vector<IndexedAccess> indexed;       // parallel to Space::indexed
   std::vector<Coordinate> kept;             // per kept axis
-  std::vector<Coordinate> reduced;          // per reduced axis; empty: no reduction
+  std::vector<Coordinate> reduced;          // per reduced axis; empty vector: no reduction
   IndexExpr kept_items;                     // number of items along the kept axes
   IndexExpr reduced_items;                  // number of items along the reduced axes
   IndexExpr lane_extent;                    // elements along the lane axis
@@ -120,16 +120,20 @@ struct LoopNest {
   IndexExpr span;                           // reduced items per split
   IndexExpr splits;                         // number of splits; the variable "split" numbers them
   IndexExpr items_per_tile;                 // Cpp only
-  IndexExpr reduced_count;                  // number of elements of one average
-  std::vector<int> partials;  // indices of the accesses that store the accumulators; may be empty
-  bool wide_index = false;  // indices are i64: always in C++; in CUDA if one may not fit in 32 bits
+  IndexExpr reduced_count;                  // number of elements that an average combines
+  // Indices into `accesses` of the workspace tensors to which the kernel stores its accumulators.
+  // Empty vector: the kernel stores finished values.
+  std::vector<int> partials;
+  // true: indices are i64. C++ kernels always use i64, CUDA kernels only if some index may not fit
+  // in 32 bits.
+  bool wide_index = false;
   const Access& access(int tensor) const { return accesses[static_cast<size_t>(tensor)]; }
 };
 
 struct NestRequest {
   std::string entry;
   Schedule schedule;
-  Space space;  // if there are `partials`, Space::tensors ends with workspace tensors
+  Space space;  // if `partials` is not empty, Space::tensors ends with their tensors
   Computation computation;
   std::vector<int> partials;  // LoopNest::partials
   int64_t reduced_count = 1;  // LoopNest::reduced_count

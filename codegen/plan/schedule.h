@@ -25,9 +25,9 @@ namespace heddle::codegen {
 // - Cpp: one simple loop computes an item, and a tile consists of `items_per_tile` items. In a
 //   reduction, the loop has `lanes` accumulators.
 //
-// If splits > 1, the reduced items are divided into `splits` ranges. Each range writes its
-// accumulators to the workspace. A second launch combines the accumulators of all ranges in order.
-// The kernels need no atomics, so the result is the same in every run.
+// If splits > 1, the reduced items are divided into `splits` ranges. The first launch stores the
+// accumulators of each range in the workspace. A second launch combines them in the order of the
+// ranges. The kernels need no atomics, so the result is the same in every run.
 enum class ScheduleKind : uint8_t { Pointwise, InnerReduction, OuterReduction };
 
 struct Schedule {

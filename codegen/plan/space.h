@@ -9,7 +9,7 @@
 namespace heddle::codegen {
 
 // A tensor as the loops of one kernel access it, with one stride per axis of the iteration space.
-// The stride is 0 along axes that the tensor does not have.
+// If the tensor does not have an axis of the space, its stride along this axis is 0.
 struct SpaceTensor {
   int operand = 0;  // index into the inputs of the segment followed by its outputs;
                     // or LaunchStage::kWorkspace
@@ -20,7 +20,7 @@ struct SpaceTensor {
 };
 
 // An axis of the space along which a kernel body uses the index of the current element. coalesce()
-// does not merge this axis with another one.
+// does not merge this axis with another axis of the space.
 struct SpaceCoordinate {
   int axis = -1;       // index into Space::extents; -1: the axis has one element
   int64_t offset = 0;  // index of this rank's first element in the unsharded tensor
@@ -53,10 +53,10 @@ struct Space {
   bool hasReduced() const { return kept < static_cast<int>(extents.size()); }
 };
 
-// Creates the space of a segment. It maps the operands to the axes of `analysis`, drops axes of
-// extent 1, and orders kept and reduced axes by strides. It then merges neighbouring axes if the
-// strides of every tensor allow this. Extents come from the descriptors. Throws UserError if two
-// descriptors disagree about the extent of an axis.
+// Creates the space of a segment. The function maps the operands to the axes of `analysis`, drops
+// axes of extent 1, and orders kept and reduced axes by strides. Then it merges neighbouring axes
+// if the strides of every tensor allow this. Extents come from the descriptors. Throws UserError if
+// two descriptors disagree about the extent of an axis.
 Space coalesce(const Fusion& segment, const Analysis& analysis,
                const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs);
 

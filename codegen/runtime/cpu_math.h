@@ -6,13 +6,14 @@
 // widths. Therefore loops call functions that kernels define themselves, such as hd_sinf. hd_sinf
 // exists for one element and for every vector width. All of these versions call the same function
 // of libmvec:
-// - with AVX-512, usually the function for vectors of 64 bytes. For a few functions, such as erf,
-//   all versions call the function for vectors of 32 bytes: two of its calls are faster than one
-//   call for 64 bytes
+// - with AVX-512, usually the function for vectors of 64 bytes. A few functions, such as erf, use
+//   the function for vectors of 32 bytes, because two calls for 32 bytes are faster than one call
+//   for 64 bytes
 // - otherwise, the function for vectors of 32 bytes
 //
-// An element therefore has the same bits at every position. The text of a kernel defines the
-// functions that it needs (codegen/emit/libm_text.h). Without libmvec, loops call libm.
+// The result for an element therefore has the same bits at every position in a loop. The text of a
+// kernel defines the functions that it needs (codegen/emit/libm_text.h). Without libmvec, loops
+// call libm.
 
 #if defined(__x86_64__) && defined(__AVX2__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(HD_NO_LIBMVEC)
@@ -86,7 +87,7 @@ HD_INLINE X byForm(Whole (*form)(Wholes...), const Xs&... xs) {
 #define HD_V64(T) hd::Vector<T, 64>
 // HD_FORM_v defines a function of one operand, and HD_FORM_vv a function of two operands. The
 // function calls `base`, a function of libmvec. `symbol` is the name by which loops call the new
-// function. `name` is its C++ name, which nothing else uses.
+// function. `name` is the C++ name of the new function, and only the macro uses it.
 #define HD_OPERANDS_v(type) type
 #define HD_OPERANDS_vv(type) type, type
 #define HD_FORM_v(type, name, symbol, base)                              \
@@ -320,8 +321,8 @@ inline float remainder(float a, float b) { return remainderOf(a, b); }
 inline double remainder(double a, double b) { return remainderOf(a, b); }
 inline long long remainder(long long a, long long b) { return remainderOf(a, b); }
 
-// Computes a power whose exponent y is a number, not a tensor. PyTorch computes roots for the
-// exponents 0.5 and -0.5. Roots differ from pow() at -0.0 and -inf.
+// Computes a power whose exponent y is a number, not a tensor. For the exponents 0.5 and -0.5, it
+// computes roots, as PyTorch does. The results differ from those of pow() at -0.0 and -inf.
 template <class T>
 inline T powByNumber(T x, T y) {
   return y == T(0.5) ? sqrt(x) : y == T(-0.5) ? rsqrt(x) : pow(x, y);

@@ -1,9 +1,8 @@
 // The runtime of generated C++ kernels: types, conversions, memory accesses. This text precedes the
 // text of every kernel. It includes no header, so that kernels compile fast.
 
-// Marks functions that the compiler must inline into loops, because it could not vectorize the
-// loops otherwise. If the text is large, the compiler may not inline a function that is only
-// `inline`.
+// Marks functions that the compiler must inline into loops. It cannot vectorize a loop with a call.
+// In a large text, the compiler may decide not to inline a function that is only marked `inline`.
 #define HD_INLINE __attribute__((always_inline)) inline
 
 namespace hd {
@@ -107,9 +106,9 @@ inline float roundF8E5M2(float x) { return f8e5m2Value(f8e5m2Bits(x)); }
 inline long long wrapU8(long long x) { return (unsigned char)x; }
 inline long long wrapI8(long long x) { return (signed char)x; }
 inline long long wrapI32(long long x) { return (int)x; }
-// Returns 0 if `x` is NaN or truncates to 0, else `limited`. Without this function, the result
-// could be -0: some compilers replace a conversion to an integer and back by trunc(), which keeps
-// the sign.
+// Returns 0 if `x` is NaN or truncates to 0, else `limited`. The caller converts the result to an
+// integer. Without this function, a float that a kernel converts to an integer and back could
+// become -0: some compilers replace the two conversions by trunc(), which keeps the sign.
 template <class F>
 inline F kept(F x, F limited) {
   return (x >= 1) | (x <= -1) ? limited : 0;

@@ -99,7 +99,7 @@ HD_INLINE float log1p(float x) {
 HD_INLINE float erf(float x) {
   const float a = __builtin_fabsf(x);
   const float s = a * a;
-  float near = 8.20417e-05f;  // erf(x) / x - 1 over x^2
+  float near = 8.20417e-05f;  // erf(x) / x - 1, as a function of x^2
   near = mad(near, s, -8.1029156e-4f);
   near = mad(near, s, 5.1974873e-3f);
   near = mad(near, s, -2.685796e-2f);
@@ -107,7 +107,7 @@ HD_INLINE float erf(float x) {
   near = mad(near, s, -3.7612632e-1f);
   near = mad(near, s, 1.2837917e-1f);
   const float b = atMost(a, 4.0f);
-  float far = -1.6430637e-6f;  // -log(erfc(x))
+  float far = -1.6430637e-6f;  // -log(erfc(|x|))
   far = mad(far, b, 4.616386e-5f);
   far = mad(far, b, -5.9758575e-4f);
   far = mad(far, b, 4.762626e-3f);

@@ -75,9 +75,9 @@ __device__ inline unsigned char toByte(float x, U32 mantissa, U32 bias, U32 over
 
 __device__ inline bool isFloatType(I64 type) { return type >= kF8E4M3; }
 
-// loadAs() converts element i to the type of its first argument. storeAs() converts `value` to
-// `type`. Kernels compute floats in double or float and round once. They compute integers in U64,
-// and storeAs() wraps them.
+// loadAs() converts element i of `from` to the type of its first argument. storeAs() converts
+// `value` to `type` and stores it as element i of `to`. Kernels compute floats in double or float,
+// and storeAs() rounds the result. Kernels compute integers in U64, and storeAs() wraps the result.
 __device__ inline double loadAs(double, I64 type, const void* from, I64 i) {
   switch (type) {
     case kF64:

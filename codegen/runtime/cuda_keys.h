@@ -1,5 +1,5 @@
-// Maps the elements of a line to unsigned integers (keys) with the same order, and loads and stores
-// lines of keys. A *place* is the index of an element in its line (cuda_lines.h). In a kernel
+// Maps the elements of a line (cuda_lines.h) to unsigned integers (keys) with the same order, and
+// loads and stores lines of keys. A *place* is the index of an element in its line. In a kernel
 // source, this text follows cuda_lines.h.
 
 namespace hdl {
@@ -14,10 +14,10 @@ constexpr U32 kAllLanes = 0xffffffffu;
 template <class K>
 struct KeyRule {
   bool real;   // the element is a float
-  int shift;   // f16 and bf16: 16, because they use the upper half of the key
+  int shift;   // f16 and bf16: 16, because their bits become the upper half of the key
   K infinity;  // bits of infinity; larger bits are NaN
   K most;      // for integers and bools: larger bits become `most`; 1 for bools
-  K turned;    // mask of the bits that are inverted at the end
+  K turned;    // mask of the key bits that are inverted at the end of keyOf()
 };
 template <class K>
 __device__ inline KeyRule<K> keyRuleOf(I64 type, I64 flip) {
@@ -56,8 +56,8 @@ __device__ inline U64 keyOfIndex(const Args& args, U64 bits) {
   return target < (U64)args.extent ? target : (U64)args.extent;
 }
 
-// Where an unsorted line begins, and its stride, in elements. The line consists of elements of a
-// tensor, of elements of an index tensor, or of keys with their places.
+// Where an unsorted line begins, and the stride of the line, in elements. The line consists of
+// elements of a tensor, of elements of an index tensor, or of keys with their places.
 struct Source {
   I64 begin;
   I64 stride;
@@ -113,9 +113,9 @@ __device__ __forceinline__ void takeElements(const Args& args, const Source& sou
   HDL_UNROLL
   for (int j = 0; j < J; ++j) key[j] = keyOf(rule, key[j]);
 }
-// Loads elements first, first + step, ... of a line as keys, with their places. For positions after
-// the end of the line, the key is the largest possible key, which sorts last. The function issues
-// all loads before it uses the first result.
+// Loads J elements of a line as keys, with their places: first, first + step, ... For positions at
+// or after `end`, the key is the largest possible key, which sorts last. The function issues all
+// loads before it uses any of the loaded values.
 template <class K, int J>
 __device__ __forceinline__ void take(const Args& args, const Source& source, I64 first, int step,
                                      I64 end, K (&key)[J], U32 (&place)[J]) {
@@ -140,8 +140,9 @@ __device__ __forceinline__ void take(const Args& args, const Source& source, I64
   }
 }
 
-// Where a sorted line begins, and its stride, in elements. The result of argsort consists of the
-// first `extent` places of each line.
+// Where a sorted line is stored, and the stride of the line, in elements. If Args::to_keys is not
+// 0, put() stores the keys and places of the line. Otherwise put() stores the first `extent` places
+// of the line as the result of argsort.
 struct Target {
   I64 begin;
   I64 stride;

@@ -11,8 +11,8 @@ constexpr int kItems = 4;  // neighbouring elements of a line that one thread sc
 // --- cumsum --------------------------------------------------------------------------------------
 
 // Computes the running sums of one chunk of one line (cuda_lines.h). A chunk consists of
-// `args.chunk` neighbouring elements of a line. The same thread reads and writes an element, so the
-// result may overwrite the input.
+// `args.chunk` neighbouring elements of a line. The thread that reads an element of the input also
+// writes that element of the result, so the result may overwrite the input.
 template <class V>
 __device__ void scanChunk(const Args& args, I64 line, I64 chunk, V* shared) {
   const I64 in = offsetOf(args.lines, 1, line);
@@ -55,7 +55,7 @@ __device__ void scanChunks(const Args& args) {
   }
 }
 
-// Writes totals[line][chunk]: the sum of the elements of the chunk.
+// Sets totals[line][chunk] to the sum of the elements of the chunk.
 template <class V>
 __device__ void addChunks(const Args& args) {
   __shared__ V shared[kWarps];
@@ -75,8 +75,8 @@ __device__ void addChunks(const Args& args) {
   }
 }
 
-// Scans one line per thread. The host launches this kernel if there are many lines that are short
-// or neighbours in memory.
+// Computes the running sums of one line per thread. The host launches this kernel if there are many
+// lines, and they are short or neighbours in memory.
 template <class V>
 __device__ void scanColumns(const Args& args) {
   for (I64 line = firstItem(); line < args.lines.count; line += itemStep()) {
@@ -94,8 +94,8 @@ __device__ void scanColumns(const Args& args) {
 
 // --- scatter and the result of argsort -----------------------------------------------------------
 
-// Writes starts[line][t] for t in 0 .. extent: the number of keys of the line that are less than t.
-// Requires keys of 32 bits.
+// Sets starts[line][t], for 0 <= t <= extent, to the number of keys of the line that are less than
+// t. Requires that the keys are sorted and have 32 bits.
 __device__ inline void findStarts(const Args& args) {
   const U32* keys = (const U32*)args.keys[args.from];
   for (I64 item = firstItem(); item < args.group * (args.extent + 1); item += itemStep()) {
@@ -115,8 +115,9 @@ __device__ inline void findStarts(const Args& args) {
   }
 }
 
-// Computes one element of a scatter_add: its old value plus its sources. After the sort, the
-// sources are neighbours, in their original order. The function issues kAtOnce loads at a time.
+// Computes one element of a scatter_add: its old value plus its sources. After the sort, the places
+// of these sources are `places[first]` to `places[last - 1]`, and the sources are in their original
+// order. The function issues kAtOnce loads at a time.
 template <class V>
 __device__ __forceinline__ void addSources(const Args& args, I64 type, const U32* places, I64 first,
                                            I64 last, I64 out, I64 value, I64 source) {
@@ -173,7 +174,7 @@ __device__ inline void combine(const Args& args) {
       } else {
         copyElement(args.in_type, args.out, at[0], args.in[0], at[1]);
       }
-    } else if (args.in_type == kF32) {  // a constant type, so that loads have no branch
+    } else if (args.in_type == kF32) {  // the type is a constant, so loads have no branch
       addSources<double>(args, kF32, places, first, last, at[0], at[1], at[2]);
     } else if (args.in_type == kBF16) {
       addSources<double>(args, kBF16, places, first, last, at[0], at[1], at[2]);

@@ -61,8 +61,7 @@ constexpr int kWarps = kThreads / 32;
 
 // --- positions -----------------------------------------------------------------------------------
 
-// Returns where line `line` of operand `operand` begins: the offset of its first element, in
-// elements.
+// Returns the offset of the first element of line `line` of operand `operand`, in elements.
 __device__ inline I64 offsetOf(const Lines& lines, int operand, I64 line) {
   I64 offset = 0;
   HDL_ROLLED  // divisions are long code, so the loop must not be unrolled
@@ -79,8 +78,8 @@ __device__ inline I64 offsetOf(const Lines& lines, int operand, I64 line) {
 __device__ inline I64 firstItem() { return (I64)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ inline I64 itemStep() { return (I64)gridDim.x * blockDim.x; }
 
-// Returns the sum of `own` over the threads of the block whose number is lower than the number of
-// this thread. Sets `total` to the sum of `own` over all threads of the block. The function
+// Returns the sum of `own` over those threads of the block whose numbers are lower than the number
+// of this thread. Sets `total` to the sum of `own` over all threads of the block. The function
 // contains one barrier. The caller must execute another barrier before the next call.
 template <class V>
 __device__ V sumBefore(V own, V* shared, V& total) {

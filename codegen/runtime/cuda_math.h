@@ -126,8 +126,8 @@ __device__ inline float remainder(float a, float b) { return remainderOf(a, b); 
 __device__ inline double remainder(double a, double b) { return remainderOf(a, b); }
 __device__ inline long long remainder(long long a, long long b) { return remainderOf(a, b); }
 
-// Computes a power whose exponent y is a number, not a tensor. PyTorch computes roots for the
-// exponents 0.5 and -0.5. Roots differ from pow() at -0.0 and -inf.
+// Computes a power whose exponent y is a number, not a tensor. For the exponents 0.5 and -0.5, it
+// computes roots, as PyTorch does. The results differ from those of pow() at -0.0 and -inf.
 template <class T>
 __device__ inline T powByNumber(T x, T y) {
   return y == T(0.5) ? sqrt(x) : y == T(-0.5) ? rsqrt(x) : pow(x, y);

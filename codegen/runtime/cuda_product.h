@@ -1,8 +1,8 @@
-// CUDA kernels for two tasks: matrix products that cuBLASLt does not support, and bias and
-// activation after a matrix product of cuBLASLt. host/device/fallback_matmul.h chooses the kernel.
-// In a kernel source, this text follows cuda_elements.h. Operands may have any strides. Each
-// element of the result is a sum of products, which are added in order. Its bits therefore do not
-// depend on the grid.
+// CUDA kernels for two tasks: they compute matrix products that cuBLASLt does not support, and they
+// apply bias and activation after cuBLASLt has computed a matrix product.
+// host/device/fallback_matmul.h chooses the kernel. In a kernel source, this text follows
+// cuda_elements.h. Operands may have any strides. Each element of the result is a sum of products,
+// which are added in order. The bits of the result therefore do not depend on the grid.
 
 namespace hdp {
 
@@ -32,7 +32,7 @@ struct Args {
 
 constexpr int kThreads = 256;
 constexpr int kTile = 64;            // number of rows and of columns of c that a block computes
-constexpr int kTerms = 16;           // products per sum in one step: columns of a, rows of b
+constexpr int kTerms = 16;           // products that one step adds to each sum
 constexpr int kSide = 16;            // number of threads along an edge of the tile
 constexpr int kOwn = kTile / kSide;  // a thread computes kOwn x kOwn elements
 
@@ -54,8 +54,8 @@ __device__ inline U64 activated(U64 x, I64 activation) {
   return activation == 1 && (I64)x < 0 ? 0 : x;
 }
 
-// Wraps an integer to `type`, the type of c, and extends its sign. The activation must be applied
-// to the wrapped value.
+// Wraps an integer to `type`, the type of c, and extends the wrapped value to 64 bits. The
+// activation must be applied to the wrapped value.
 template <class V>
 __device__ inline V wrapped(I64, V x) {
   return x;
@@ -85,9 +85,9 @@ __device__ inline Offsets offsetsOf(const Args& args, I64 batch) {
 }
 
 // Loads a tile of a (operand 0) or b (operand 1) to `tile`. The tile of a has kTile rows, starting
-// at `first`, and kTerms columns, starting at `base`. For b, rows and columns change roles.
-// Elements after the end of the matrix are 0. Neighbouring threads read along the axis with the
-// smaller stride.
+// at `first`, and kTerms columns, starting at `base`. The tile of b has kTile columns, starting at
+// `first`, and kTerms rows, starting at `base`. Elements after the end of the matrix are 0.
+// Neighbouring threads read along the axis with the smaller stride.
 template <class V>
 __device__ inline void loadTile(const Args& args, int operand, I64 offset, I64 first, I64 base,
                                 V (*tile)[kTile]) {

@@ -98,7 +98,7 @@ __device__ inline float roundF8E5M2(float x) { return f8e5m2Value(f8e5m2Bits(x))
 __device__ inline long long wrapU8(long long x) { return (unsigned char)x; }
 __device__ inline long long wrapI8(long long x) { return (signed char)x; }
 __device__ inline long long wrapI32(long long x) { return (int)x; }
-// NaN is a special case, because fminf and fmaxf would return a limit.
+// NaN is a special case, because fminf and fmaxf would convert NaN to `lowest` or `highest`.
 __device__ inline long long saturate(float x, float lowest, float highest) {
   return x != x ? 0 : (int)::fminf(::fmaxf(x, lowest), highest);
 }
@@ -256,8 +256,8 @@ __device__ inline void storeStrided(T* to, const T (&from)[kLanes], Index stride
 __device__ inline bool inside(long long index, long long extent) {
   return (unsigned long long)index < (unsigned long long)extent;
 }
-// Loads an element that no thread of the kernel writes. The compiler may therefore reorder the load
-// with stores, and the load may use the read-only cache.
+// Loads an element. No thread of the kernel may write this element. The compiler may therefore
+// reorder the load with stores, and the load may use the read-only cache.
 template <class T>
 __device__ inline T fetch(const T* from) {
   typedef Pack<1, T> P;

@@ -1,9 +1,9 @@
 // Finds the elements that a sort would put first in a long line (cuda_lines.h), without sorting the
 // whole line. The line is split into tiles of kTile elements. In one step, a block selects from
-// each tile the candidates for these elements. Further steps select from the candidates, until one
-// block can hold them (host/device/cuda_library_launches.h). The selection is stable: of elements
-// with equal keys, it takes those that come first in the line. In a kernel source, this text
-// follows cuda_sort.h.
+// each tile the candidates for these elements. Further steps select from the candidates, until they
+// are so few that one block can sort them (host/device/cuda_library_launches.h). The selection is
+// stable: of elements with equal keys, it takes those that come first in the line. In a kernel
+// source, this text follows cuda_sort.h.
 
 namespace hdl {
 
@@ -11,8 +11,8 @@ namespace hdl {
 template <class K>
 struct Chosen {
   K mask;      // bits of a key that are compared
-  K last;      // all elements with a lower key are taken
-  U32 equals;  // number of elements taken whose key equals `last`
+  K last;      // all elements with a lower key are selected
+  U32 equals;  // number of selected elements whose key equals `last`
 };
 
 // Shared memory of a block that selects elements of a tile.

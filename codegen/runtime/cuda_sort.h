@@ -1,11 +1,13 @@
 // Sorts lines (cuda_lines.h) by key. Elements with equal keys are sorted by place, so the sort is
 // stable. cuda_keys.h defines keys and places. In a kernel source, this text follows cuda_keys.h.
 // - A warp sorts a line of up to kWarpLine elements.
-// - A block sorts a line of up to kTile elements. In both cases, one kernel loads the line from its
-//   source, sorts it and stores it to its destination.
-// - A longer line is sorted by digits of 8 bits, with one kernel per step.
+// - A block sorts a line of up to kTile elements.
+// - A line of more than kTile elements is sorted by digits of 8 bits, starting with the lowest
+//   digit. For each digit, one kernel counts the keys with each value of the digit, and a later
+//   kernel moves the keys.
 //
-// The results do not depend on the order in which blocks or threads run.
+// A line of up to kTile elements needs only one kernel, which loads, sorts and stores the line. The
+// results do not depend on the order in which blocks or threads run.
 
 namespace hdl {
 
@@ -109,10 +111,11 @@ __device__ inline int digitOf(K key, I64 shift) {
   return (int)((key >> shift) & (kDigits - 1));
 }
 
-// Computes the rank of each element: its position after a stable sort of the tile by one digit. At
-// first, Ranks::before contains the number of elements of each warp with each digit. At the end, it
-// contains the rank of the first of these elements. The function has no barrier at its start and
-// end, so the caller must place a barrier between two calls.
+// Computes the rank of each element: its position after a stable sort of the tile by one digit.
+// During the call, Ranks::before first contains, by warp and digit, the number of elements of the
+// warp with this digit. After the call, it contains the rank of the first of these elements. The
+// function has no barrier at its start and end, so the caller must place a barrier between two
+// calls.
 template <class K, int J>
 __device__ void rankByDigit(const K (&key)[J], I64 shift, U32 (&rank)[J], Ranks& shared) {
   const int warp = (int)threadIdx.x / 32;
@@ -144,8 +147,8 @@ __device__ void rankByDigit(const K (&key)[J], I64 shift, U32 (&rank)[J], Ranks&
   for (int j = 0; j < J; ++j) rank[j] += shared.before[warp][digitOf(key[j], shift)];
 }
 
-// Moves the elements of a tile to their ranks. The barriers of this function also separate two uses
-// of shared memory in rankByDigit() and moveByDigit().
+// Moves the elements of a tile to their ranks. The barriers of this function also separate the
+// accesses of rankByDigit() and moveByDigit() to `Ranks` from later accesses.
 template <class T, int J>
 __device__ void moveToRanks(T (&value)[J], const U32 (&rank)[J], T* moved) {
   HDL_UNROLL
@@ -191,7 +194,7 @@ __device__ void sortTiles(const Args& args) {
 
 // --- long lines: steps move keys[from], places[from] to keys[1 - from], places[1 - from] ---------
 
-// Writes counts[line][digit][chunk]: the number of elements of the chunk that have this digit. A
+// Sets counts[line][digit][chunk] to the number of elements of the chunk that have this digit. A
 // chunk consists of kTile neighbouring elements of a line.
 template <class K>
 __device__ void countDigits(const Args& args) {
@@ -220,15 +223,16 @@ __device__ void countDigits(const Args& args) {
   }
 }
 
-// Moves the elements of each chunk to their positions in the line. The prefix sums of the counts
-// give these positions. The block first orders the elements by digit in shared memory, so that
-// neighbouring threads write neighbouring elements.
+// Moves the elements of each chunk to their positions in the line. The positions follow from the
+// prefix sums of the counts (countDigits()). The block orders the elements by digit in shared
+// memory before it writes them, so that neighbouring threads write neighbouring elements.
 template <class K>
 __device__ void moveByDigit(const Args& args) {
   constexpr int J = kTile / kThreads;
   __shared__ K moved[kTile];
   __shared__ Ranks shared;
-  __shared__ U32 base[kDigits];  // by digit: its start in the line minus its start in the tile
+  __shared__ U32 base[kDigits];  // by digit: where its elements start in the line
+                                 // minus where they start in the tile
   for (I64 item = blockIdx.x; item < args.group * args.chunks; item += gridDim.x) {
     const I64 line = item / args.chunks;
     const I64 chunk = item - line * args.chunks;

@@ -15,7 +15,7 @@ class EventPool : public std::enable_shared_from_this<EventPool> {
 
   // Records an event on `stream` and returns it. The destruction of the last reference returns the
   // event to the pool. A caller may release its reference as soon as cudaStreamWaitEvent has
-  // returned. A later recording of the same event does not change the wait.
+  // returned. If the pool records the event again later, this does not change the earlier wait.
   std::shared_ptr<void> record(cudaStream_t stream);
 
  private:

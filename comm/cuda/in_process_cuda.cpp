@@ -1,9 +1,8 @@
 // The transport of in-process ranks that share one GPU. An operation is split into parts, as on
 // host memory (comm/in_process/operation_parts.h). Each rank enqueues its own part on its own
-// stream. Before the part, the stream waits for the event `ready` of every rank. This event means
-// that earlier work of that rank does not use the buffers any more. After the part, the stream
-// waits for the event `finished` of every rank. This event means that the part of that rank is
-// done.
+// stream. Before the part, the stream waits for the event `ready` of every rank: after this event,
+// earlier work of that rank does not use the buffers any more. After the part, the stream waits for
+// the event `finished` of every rank: after this event, the part of that rank is done.
 #include "comm/cuda/in_process_cuda.h"
 
 #include "comm/cuda/event_pool.h"
@@ -94,8 +93,8 @@ class CudaCommunicator : public Communicator {
     }
   }
 
-  // Stores `cause` for the ranks that wait for this rank, and wakes them. Their calls then throw
-  // UserError.
+  // Stores `cause` for the ranks that wait for this rank, and wakes these ranks. The waiting calls
+  // then throw UserError.
   void cancel(const std::vector<Participant>& participants, const std::string& cause) {
     std::lock_guard lock(team_->job().mutex);
     for (const Participant& participant : participants) {
@@ -104,8 +103,8 @@ class CudaCommunicator : public Communicator {
     team_->job().changed.notify_all();
   }
 
-  // Posts all operations of the group. If a rank waited for other ranks before it has posted all of
-  // them, two ranks could wait for each other.
+  // Posts all operations of the group, without waiting for other ranks. If a rank waited before it
+  // has posted the last operation, two ranks could wait for each other.
   std::vector<Participant> postAll(std::span<const Operation> group, cudaStream_t stream) {
     const std::shared_ptr<void> ready = events_->record(stream);
     std::lock_guard lock(team_->job().mutex);

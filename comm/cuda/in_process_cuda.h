@@ -9,11 +9,11 @@ namespace heddle::comm {
 
 // Creates the Worlds of `size` ranks that share the GPU `device`. Use each World in a thread of its
 // own, with its own streams. Communicators are stream-ordered and work on device memory. `reduce`
-// must also work if its destination is one of its sources.
+// must also work if `dst` is one of `srcs` (DeviceReduce).
 //
-// post() waits on the host twice for each operation: first until every other rank has posted the
-// operation too, then until every other rank has enqueued its part. post() does not wait for the
-// device. If another rank aborts or leaves, post() throws UserError.
+// For each operation, post() waits on the host twice: until every other rank has posted the
+// operation too, and later until every other rank has enqueued its part of the data movement.
+// post() does not wait for the device. If another rank aborts or leaves, post() throws UserError.
 //
 // Throws UserError if the device cannot be used.
 std::vector<std::unique_ptr<World>> makeInProcessCudaWorlds(int size, int device,

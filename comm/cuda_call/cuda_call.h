@@ -7,9 +7,9 @@
 // This code is header-only, because the modules that use it are separate shared libraries.
 namespace heddle::comm {
 
-// Throws UserError if `status` is an error. The message has the name of the call, and CUDA's text
-// and name of the error. Clears CUDA's last error, because a later call of cudaGetLastError would
-// otherwise report the same error again.
+// Throws UserError if `status` is an error. The message has the name of the call, and the text and
+// the name that CUDA has for the error. If there is an error, the function clears CUDA's last
+// error. Otherwise a later call of cudaGetLastError would report the same error again.
 inline void checkCuda(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return;
   cudaGetLastError();

@@ -1,8 +1,8 @@
 // The in-process transport on host memory. After all participants have posted an operation, test()
-// on any participant may move the data of the operation. It moves the part of its own rank first,
-// then the parts of the other ranks (comm/in_process/operation_parts.h). One rank that calls test()
-// is therefore enough to complete an operation, and ranks that wait for operations of different
-// teams cannot block each other.
+// on any participant may move the data of the operation. A call of test() moves the part of its own
+// rank first, then the parts of the other ranks that no rank has started to move
+// (comm/in_process/operation_parts.h). One rank that calls test() is therefore enough to complete
+// an operation, and ranks that wait for operations of different teams cannot block each other.
 //
 // Buffers may be freed after one of these events:
 // - test() has returned true or has thrown;
@@ -75,7 +75,8 @@ class HostCommunicator : public Communicator {
   }
 
  private:
-  // Returns the next part to move, `own` first. Returns -1 if no part is left.
+  // Returns a part that no rank has started to move, and marks it as started. Prefers part `own`.
+  // Returns -1 if there is no such part.
   static int claim(MatchedOperation& matched, int own) {
     const int parts = partsOf(matched);
     matched.claimed.resize(parts, false);
@@ -118,8 +119,9 @@ class HostCommunicator : public Communicator {
   }
 
   // Withdraws the buffers of this rank from every operation that has not completed. After that, no
-  // rank starts a part of these operations, and the other ranks report `cause`, or the cause of an
-  // earlier withdrawal. Waits for running parts, which are only copies and reductions.
+  // rank starts a part of these operations. The other ranks report `cause`, or the cause of the
+  // first withdrawal if buffers were withdrawn before. Waits for running parts, which are only
+  // copies and reductions.
   void withdraw(std::unique_lock<std::mutex>& lock, const std::string& cause) {
     for (auto& [ticket, participants] : pending_) {
       for (const Participant& participant : participants) {

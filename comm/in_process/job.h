@@ -12,8 +12,8 @@
 
 #include "comm/communicator.h"
 
-// Finds the operations of different ranks that belong together, for ranks that are threads of one
-// process. Such operations *match*. A transport then moves the data of matching operations:
+// For ranks that are threads of one process: finds the operations of different ranks that belong
+// together. Such operations *match*. A transport then moves the data of matching operations:
 // comm/in_process/host_transport.cpp on host memory, comm/cuda/in_process_cuda.cpp on one GPU.
 namespace heddle::comm {
 
@@ -26,7 +26,7 @@ struct JobState {
   std::condition_variable changed;  // notified when a waiting rank may continue
   std::vector<bool> left;           // by rank: its World has been destroyed
   std::string aborted;              // the message for all ranks; empty: not aborted
-  int running_copies = 0;           // number of copies on host memory; abort() waits for their end
+  int running_copies = 0;  // number of running copies on host memory; abort() waits for them
 };
 
 // One collective, or one transfer (a send with its receive), with the Operation that each
@@ -43,12 +43,12 @@ struct MatchedOperation {
   int missing = 0;            // number of participants that have not posted
 
   // State of the transport, guarded by the mutex of the job. A part is a piece of the data movement
-  // (comm/in_process/operation_parts.h). These members say which parts a rank has started to move
-  // (`claimed`, by part), how many are running, and how many are done.
+  // (comm/in_process/operation_parts.h). `claimed`, by part: a rank has started to move the part.
+  // `running` and `done`: the numbers of parts that are being moved and that have been moved.
   std::vector<bool> claimed;
   int running = 0;
   int done = 0;
-  std::string cancelled;  // why a rank withdrew its buffers; empty: no rank has
+  std::string cancelled;  // why a rank withdrew its buffers; empty: no rank withdrew them
   // The in-process transport on one GPU stores events here, by participant. `ready`: the buffers of
   // the participant may be used. `finished`: the part of the participant is done.
   std::vector<std::shared_ptr<void>> ready;
@@ -73,17 +73,17 @@ class Team {
 
   // Callers of every function below must hold the mutex of the job.
 
-  // Adds the operation of `member` to its MatchedOperation. `ready` becomes MatchedOperation::ready
-  // of the participant. If the ranks disagree about the operation, the team fails: every later
-  // check() throws.
+  // Adds the operation of `member` to its MatchedOperation. `ready` becomes the entry of `member`
+  // in MatchedOperation::ready. If the ranks disagree about the operation, the team fails: every
+  // later check() throws.
   Participant post(int member, const Operation& operation, std::shared_ptr<void> ready = nullptr);
 
   // Throws UserError if the operation can never complete: the job was aborted, the team has failed,
   // a rank withdrew its buffers, or a rank left before it posted.
   void check(const MatchedOperation& matched) const;
 
-  // Declares that `member` will post nothing more. Ranks that wait for an operation of `member` get
-  // a UserError.
+  // Declares that `member` will post nothing more. If a rank waits for an operation of `member`,
+  // the waiting call throws UserError.
   void leave(int member);
 
   // A member joins when it calls InProcessJob::join(). The team is full when all members have
@@ -111,7 +111,7 @@ class Team {
   std::vector<bool> gone_;
   std::vector<int64_t> posted_;  // number of posted collectives, by member
   std::map<int64_t, std::shared_ptr<MatchedOperation>>
-      collectives_;                                 // by number; removed when all ranks have posted
+      collectives_;                                 // by number; erased when all ranks have posted
   std::map<std::pair<int, int>, Queue> transfers_;  // by (sender, receiver)
   std::string failure_;
 };
@@ -126,8 +126,8 @@ class InProcessJob {
   std::vector<std::string> exchange(int rank, const std::string& mine);
   // Returns the team of `members`. Waits until every member has called join().
   std::shared_ptr<Team> join(int rank, const std::vector<int>& members);
-  // Aborts the job. Waits for running copies, but not for other ranks. No data movement starts
-  // after the return. Buffers of the job may then be freed.
+  // Aborts the job. Waits for running copies, but not for other ranks. After abort() has returned,
+  // no data movement starts, and buffers of the job may be freed.
   void abort(int rank, const std::string& reason);
   // Declares that the World of `rank` is destroyed.
   void leave(int rank);
@@ -139,8 +139,8 @@ class InProcessJob {
     int missing;
   };
 
-  // Waits until `ready` returns true. Throws UserError if the job is aborted, or if `needed`
-  // returns true for a rank that has left.
+  // Waits until `ready` returns true. Throws UserError if the job is aborted, or if `needed(r)`
+  // returns true for some rank r that has left. `what` names the waiting call in the message.
   void wait(std::unique_lock<std::mutex>& lock, const std::string& what,
             const std::function<bool()>& ready, const std::function<bool(int)>& needed);
 
@@ -157,7 +157,7 @@ using CommunicatorMaker =
 std::vector<std::unique_ptr<World>> makeWorldsOfThreads(int size, const std::string& transport,
                                                         CommunicatorMaker maker);
 
-// Creates the Worlds as makeWorldsOfThreads() does, with communicators on host memory.
+// Does the same as makeWorldsOfThreads(), with a `maker` for communicators on host memory.
 std::vector<std::unique_ptr<World>> makeHostWorldsOfThreads(int size, const std::string& transport);
 
 }  // namespace heddle::comm

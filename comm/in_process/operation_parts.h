@@ -17,14 +17,14 @@ class Mover {
 };
 
 // Returns the number of parts of an operation that all participants have posted. The parts may be
-// moved in any order or at the same time. A barrier has no parts. Every other collective has one
-// part per rank. A send with its receive has one part.
+// moved in any order or at the same time. A barrier has no parts. Every collective except a barrier
+// has one part per rank. A send with its receive has one part.
 int partsOf(const MatchedOperation& matched);
 
 // Moves one part:
 // - Part r of an allreduce or reduce reduces chunk r (chunkOf() in comm/operation.h) of all inputs,
-//   and writes the reduced chunk to the results. The operation may be in place, because no other
-//   part accesses chunk r.
+//   and writes the reduced chunk to the results. The operation may be in place, because only part r
+//   accesses chunk r.
 // - Part r of a gather moves the input of rank r.
 // - Part r of every other collective fills the result of rank r.
 void movePart(const MatchedOperation& matched, int part, Mover& mover);

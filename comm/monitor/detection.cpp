@@ -15,12 +15,12 @@ namespace {
 using Rule = Finding::Rule;
 using Findings = std::vector<Finding>;
 
-// The fraction of the deadline after which a rank counts as silent. The other ranks need the rest
-// of the deadline to end.
+// The fraction of the deadline after which a rank counts as silent. The rest of the deadline
+// is the time in which the other ranks stop waiting for it.
 constexpr double kSilentPart = 0.6;
-// Delays in seconds before a finding is reported. In this time, the rank itself may still report a
-// better reason. kLongGrace applies if the reason must come from another host, or from an exception
-// that has not yet destroyed the World.
+// Delays in seconds before a finding is reported. In this time, the blamed rank itself may still
+// report a better reason. kLongGrace applies if the blamed rank is on another host than the
+// watcher, or if an exception has not yet destroyed its World.
 constexpr double kGrace = 0.3;
 constexpr double kLongGrace = 1.5;
 
@@ -68,9 +68,9 @@ std::string describeDifference(const RankSnapshot& blamed, const RankSnapshot& r
              : fmt::format("it runs another program than rank {}", right.rank);
 }
 
-// Finds two ranks that executed different runs. A rank that is matching its posts (kMatchingPosts)
-// finds the difference itself, and its message names the instruction. If one of the two ranks is
-// matching its posts, the rule therefore waits for kGrace.
+// Finds pairs of ranks that executed different runs. A rank that is matching its posts
+// (kMatchingPosts) finds the difference itself, and the message of that rank names the instruction.
+// If one of the two ranks is matching its posts, the rule therefore waits for kGrace.
 void checkRuns(const JobView& job, Findings& found) {
   for (const RunDifference& difference : findRunDifferences(job.ranks)) {
     const RankSnapshot& blamed = job.ranks[static_cast<size_t>(difference.blamed)];
@@ -108,9 +108,9 @@ void checkAbsence(const JobView& job, Findings& found) {
                              later->rank, later->run);
                        }});
     }
-    // The sizes of this run are new on rank `entry`, which therefore matches its posts and waits
-    // for all ranks. The sizes were not new on rank `later`, which executed the run without
-    // matching its posts. Rank `entry` would wait for ever.
+    // The sizes of the run of rank `entry` are new on this rank, which therefore matches its posts
+    // and waits for all ranks. The sizes were not new on rank `later`, which executed the same run
+    // without matching its posts. Rank `entry` would wait for ever.
     if (isAlive(entry) && entry.issued == kMatchingPosts) {
       found.push_back({Rule::Unmatched, entry.rank, later->rank, kSilentPart * job.deadline,
                        static_cast<uint64_t>(entry.run), [run = entry.run, rank = entry.rank] {
@@ -203,7 +203,8 @@ void checkStalled(const JobView& job, Findings& found) {
 // Uses one map for the latest runs of all ranks, so the time is almost linear in the number of
 // ranks.
 std::vector<RunDifference> findRunDifferences(const std::vector<RankSnapshot>& ranks) {
-  std::map<int64_t, const RankSnapshot*> lowest;  // by run: the lowest rank that keeps its hash
+  // By run: the lowest rank that still keeps the hash of the run.
+  std::map<int64_t, const RankSnapshot*> lowest;
   std::vector<RunDifference> found;
   for (const RankSnapshot& entry : ranks) {
     bool differs = false;

@@ -16,8 +16,9 @@
 //
 // Words: a rank *posts* a collective, send or receive when it starts this operation. A *run* is one
 // execution of a host program. At the beginning of some runs, the ranks *match their posts*: they
-// compare which operations they will post (kMatchingPosts). The facts are the five facts of a rank
-// in comm/monitor/rank_status.h: state, heartbeat, run, instruction, reason.
+// compare which operations they will post (kMatchingPosts). *This host* is the host of the watcher,
+// and *another host* is any host except this one. The facts are the five facts of a rank in
+// comm/monitor/rank_status.h: state, heartbeat, run, instruction, reason.
 //
 // failure                                        fact that reveals it              reported after
 // ---------------------------------------------  --------------------------------  ---------------
@@ -36,8 +37,9 @@
 //   later run.
 // A rank begins no more runs, and another rank   run: phase and number             0.3 s, or 1.5 s
 //   has begun a later run. The longer time
-//   applies to a rank of another host, and
-//   after an exception.
+//   applies if the rank is on another host than
+//   the watcher, or if an exception ended its
+//   runs.
 // A rank waits to match its posts in a run, and  instruction kMatchingPosts;       0.6 deadline
 //   another rank has begun a later run.          run: number
 // On the CPU device, a rank waits alone for a    instruction does not change;      the deadline
@@ -68,11 +70,10 @@ struct Finding {
   int subject;                          // the rank whose facts show the failure; -1: all ranks
   int blamed;                           // the rank whose state becomes Lost (Rule::Gone: Gone)
   double seconds;                       // the finding is reported after it has held for this time
-  uint64_t evidence;                    // if this number changes, the time starts again
+  uint64_t evidence;                    // if it changes, the time `seconds` starts again
   std::function<std::string()> reason;  // must not be called after the JobView is destroyed
 };
-// Applies all rules, and returns their findings. The only rule that finds ranks that have left is
-// Rule::Absent.
+// Applies all rules, and returns their findings. Only Rule::Absent finds ranks in state Left.
 std::vector<Finding> findFailures(const JobView& job);
 
 // Two ranks that executed different runs.
@@ -81,8 +82,9 @@ struct RunDifference {
   int other;  // a lower rank, whose runs are taken as correct
   std::string reason;
 };
-// Compares each run of a rank with the same run of the lowest rank that still keeps its hash
-// (kKeptRuns). Returns the differences in order of the blamed rank.
+// Compares each run of a rank with the same run of the lowest rank that still keeps the hash of
+// this run (kKeptRuns in comm/monitor/rank_status.h). Returns the differences in order of the
+// blamed rank.
 std::vector<RunDifference> findRunDifferences(const std::vector<RankSnapshot>& ranks);
 
 }  // namespace heddle::comm

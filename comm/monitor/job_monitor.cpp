@@ -110,9 +110,9 @@ void JobMonitor::compareRuns() const {
   userError("{}", describeLost(blamed, reason));
 }
 
-// Compares the runs of all ranks when this rank leaves. Later, this rank cannot compare them any
-// more. The watcher will soon stop serving this rank, so the function itself notifies the owner of
-// the monitor.
+// Compares the runs of all ranks when this rank leaves, which is the last time that this rank can
+// compare them. The watcher will soon stop serving this rank, so the function itself notifies the
+// owner of the monitor.
 void JobMonitor::compareLastRuns() {
   if (failed()) return;
   const std::vector<RunDifference> found = findRunDifferences(readAll(statuses()));

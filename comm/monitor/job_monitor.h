@@ -21,27 +21,28 @@ namespace heddle::comm {
 class Watcher;
 
 // Publishes the status of one rank (RankStatus) and detects failures of the other ranks. The
-// monitor does not depend on MPI or NCCL. The ranks of a host share the statuses in memory that
-// survives a killed process. TCP carries the statuses between hosts. comm/monitor/detection.h lists
-// the failures. Thread-safe. Functions that change the status of a rank do not wait for other
-// ranks.
+// monitor needs neither MPI nor NCCL. The ranks of a host share the statuses in memory that
+// continues to exist if a process is killed. TCP carries the statuses between hosts.
+// comm/monitor/detection.h lists the failures. Thread-safe. Functions that change the status of a
+// rank do not wait for other ranks.
 class JobMonitor : public WorldMonitor {
  public:
   // Creates the monitor of this rank. Collective over the job. `world` must outlive the monitor.
   explicit JobMonitor(World& world, JobMonitorOptions options = {});
   // Leaves the job. If an exception unwinds the stack to this destructor, the rank leaves as
-  // failed. If two ranks executed different runs, the destructor reports the rank to blame as Lost.
-  // If that rank has already left, this rank leaves as failed instead. A failed rank waits, at most
-  // 2 s, until the other processes have seen the failure. Without this wait, the first process that
-  // calls MPI_Abort could end the other processes before they report the reason.
+  // failed. If two ranks executed different runs, the destructor sets the state of one of them, the
+  // blamed rank, to Lost. If the blamed rank has already left, its state cannot change, and this
+  // rank leaves as failed instead. If this rank leaves as failed, the destructor waits, at most 2
+  // s, until the other ranks have seen the failure. Without this wait, the first process that calls
+  // MPI_Abort could end the other processes before they report the reason.
   ~JobMonitor() override;
   JobMonitor(const JobMonitor&) = delete;
   JobMonitor& operator=(const JobMonitor&) = delete;
 
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(places_.ranks.size()); }
-  // Return the status of this rank, a snapshot of the status of any rank, and the activity of this
-  // rank.
+  // mine() returns the status of this rank, entry() a snapshot of the status of any rank, and
+  // activity() the activity of this rank.
   RankStatus& mine() const { return statuses_[static_cast<size_t>(rank_)]; }
   RankSnapshot entry(int rank) const { return read(statuses_[static_cast<size_t>(rank)], rank); }
   RankActivity& activity() const { return *activity_; }
@@ -50,16 +51,16 @@ class JobMonitor : public WorldMonitor {
   // program (RankStatus::program). `instructions` is indexed by the number of the instruction.
   void addProgram(uint64_t program, const std::vector<std::string>& instructions);
 
-  // Compares the counts of an all-to-all-v with the counts of the other team members on this host.
-  // Call it before this rank posts the all-to-all-v. Throws UserError if the counts disagree.
-  // comm/monitor/posted_counts.h describes the parameters. Does nothing in a job of more than
-  // PostedCounts::kMostRanks ranks.
+  // Compares the counts that this rank passes to an all-to-all-v with the counts of the other team
+  // members on this host. Call this before this rank posts the all-to-all-v. Throws UserError if
+  // the counts disagree. comm/monitor/posted_counts.h describes the parameters. Does nothing in a
+  // job of more than PostedCounts::kMostRanks ranks.
   void compareCounts(uint64_t stamp, const std::vector<int>& members,
                      std::span<const int64_t> sends, std::span<const int64_t> expects) const;
 
   // Returns an object that all Executables on this monitor share. At present this is a RunOrder
   // (host/run/run_order.h). The first call creates the object with `make`, and the monitor keeps
-  // it. Every call must use the same type.
+  // the object. In every call, `make` must create an object of the same type.
   std::shared_ptr<void> shared(const std::function<std::shared_ptr<void>()>& make);
 
   // Compares the latest kKeptRuns runs of this rank with the runs of the next higher rank
@@ -77,9 +78,9 @@ class JobMonitor : public WorldMonitor {
 
   // Declares that this rank has printed why it ends.
   void setReported() { mine().reported.store(true); }
-  // Returns whether this process may end before the other ranks. The end of a process may hide
-  // messages of other ranks, because MPI then ends their processes. This process may end if every
-  // other rank satisfies one of these conditions:
+  // Returns whether this process may end now. When a process ends, MPI may end the processes of the
+  // other ranks before they print their messages. This process may end if every other rank
+  // satisfies one of these conditions:
   // - The rank is on this host, and has called setReported() or destroyed its monitor.
   // - The state of the rank is Gone or Lost, or its process is on this host and has ended.
   // - The rank is on another host and has failed or left.
@@ -121,8 +122,9 @@ class JobMonitor : public WorldMonitor {
   std::shared_ptr<Watcher> watcher_;
 };
 
-// Returns the monitor that `world` owns and destroys. The first call creates it with `options` and
-// waits until the other ranks create theirs. Later calls ignore `options`. Thread-safe.
+// Returns the monitor that `world` owns and destroys. The first call creates the monitor with
+// `options` and waits until the other ranks create their monitors. Later calls ignore `options`.
+// Thread-safe.
 JobMonitor& jobMonitorOf(World& world, const JobMonitorOptions& options);
 
 }  // namespace heddle::comm

@@ -19,20 +19,23 @@ struct JobMonitorOptions {
   // every other rank stops waiting for it within this limit.
   double deadline = 10;
   // Time limit in seconds for a job without progress; 0: no limit. The job fails if a rank waits in
-  // a collective for this time, and meanwhile no rank begins an instruction and no rank compiles. A
-  // single instruction for which another rank waits must therefore not take longer.
+  // a collective for this time, and meanwhile no rank begins an instruction and no rank compiles.
+  // If another rank waits for an instruction, the instruction must therefore not take longer than
+  // this limit.
   double patience = 600;
-  // Time limit in seconds for the start; 0: no limit. This rank waits until all other ranks create
-  // their monitors. After this time the waiting call throws UserError.
+  // Time limit in seconds for the start; 0: no limit. The constructor of the monitor waits until
+  // all other ranks create their monitors. After this time, the constructor throws UserError.
   double start = 600;
-  // Called at most once, on a thread of the monitor, when the job has failed. The function must not
-  // destroy the monitor. The default calls World::interrupt(), and the waiting calls of this rank
-  // then throw UserError. In a job of several processes, the default also prints the text to stderr
-  // at once. Otherwise MPI might end the process before the program reports its exception.
+  // Called at most once when the job has failed, on the thread of the watcher or in the destructor
+  // of the monitor. The function must not destroy the monitor. If there is no function, the monitor
+  // calls World::interrupt(), and the waiting calls of this rank then throw UserError. In a job of
+  // several processes, the monitor first prints JobFailure::text to stderr, because MPI might end
+  // the process before the program reports its exception.
   std::function<void(const JobFailure&)> on_failure;
-  // A signal handler stores the number of a signal here. The monitor then reports the end of the
-  // job after 0.1 s. If the monitor detects another failure in this time, it reports that failure
-  // instead, because it probably caused the signal.
+  // A signal handler stores the number of a signal here; nullptr: there is no handler. The monitor
+  // reports the signal as the failure of the job after 0.1 s. If the monitor detects the failure of
+  // a rank in this time, it reports the rank instead, because the failure of the rank probably
+  // caused the signal.
   const std::atomic<int>* end_signal = nullptr;
   // A key that is equal for ranks that share memory. Empty: the ranks of one host share memory.
   std::string host_key;

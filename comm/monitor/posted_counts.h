@@ -10,17 +10,17 @@
 namespace heddle::comm {
 
 // The counts of the latest all-to-all-v calls of one rank, in memory that the ranks of one host
-// share. The counts reveal a sender and a receiver that pass different counts. No transport on a
-// GPU reports this error. The rank writes the counts without locks and without waiting. The other
-// ranks read them.
+// share. The counts reveal a sender and a receiver that pass different counts. NCCL does not report
+// this error. The rank to which the object belongs writes the counts without locks and without
+// waiting. The other ranks read the counts.
 struct alignas(64) PostedCounts {
   static constexpr int kMostRanks = 64;  // jobs with more ranks have no PostedCounts
   static constexpr size_t kKept = 8;     // number of latest calls that are kept
 
   struct Call {
     std::atomic<uint64_t> stamp{0};  // identifies the call; 0: the entry is empty or incomplete
-    // The numbers of elements that this rank sends to each rank of the job, and that it expects
-    // from each rank. -1: the other rank is not in the team.
+    // By rank r of the job: the number of elements that this rank sends to r, and the number that
+    // it expects from r. -1: r is not in the team.
     std::array<std::atomic<int64_t>, kMostRanks> sends{};
     std::array<std::atomic<int64_t>, kMostRanks> expects{};
   };
@@ -30,8 +30,8 @@ struct alignas(64) PostedCounts {
 
 // Writes the counts of `rank`, and compares them with the counts of the team members that have
 // written the same stamp. Call this function before the all-to-all-v is posted. Of any two ranks,
-// the rank that calls later finds the counts of the rank that called earlier. It does not find them
-// if the earlier rank has made kKept more calls meanwhile.
+// the rank that calls later finds the counts of the rank that called earlier, unless the earlier
+// rank has made kKept more calls meanwhile.
 //   all      one entry per rank of the job
 //   stamp    identifies the call; equal on all members, not 0
 //   members  ranks of the team; `sends` and `expects` are parallel to it

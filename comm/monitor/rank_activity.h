@@ -36,15 +36,16 @@ class RankActivity {
   // - `chain` is the id of a chain: a sequence of runs that end in the order in which they began.
   //   0: the run belongs to no chain.
   int64_t beginRun(uint64_t program, uint64_t plan, int64_t chain);
-  // Begins a run of a program that communicates on no rank. Returns a negative number, which other
-  // ranks do not know. `chain` is as in beginRun(). One chain may contain runs of both kinds.
+  // Begins a run of a program that communicates on no rank. Returns a negative number for the run.
+  // Only this rank counts these runs. `chain` is as in beginRun(). One chain may contain runs of
+  // both kinds.
   int64_t beginLocalRun(uint64_t program, int64_t chain);
   // Ends run `number`, and all earlier runs of its chain if it belongs to a chain. Returns false if
   // the run has already ended.
   bool endRun(int64_t number);
 
-  // Declares that this rank will begin no more runs. `unwinds` is true if the cause is an
-  // exception. If this exception later destroys the World, the World reports the reason.
+  // Declares that this rank will begin no more runs. `unwinds` is true if an exception is the
+  // cause. The monitor reports the reason if the exception later destroys the monitor.
   void endRuns(bool unwinds = false);
   // Revokes endRuns().
   void resume();

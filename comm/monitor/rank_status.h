@@ -16,10 +16,10 @@ namespace heddle::comm {
 enum class RankState : uint32_t {
   Alive,
   Writing,  // no longer Alive; a thread is writing the reason
-  Failed,   // the rank itself reported a failure
+  Failed,   // the rank itself reported its failure
   Left,     // left the job without a failure of its own
   Gone,     // its process ended, but the rank had not left the job
-  Lost,     // another rank reported it, for example as stopped or silent
+  Lost,     // another rank reported a failure of this rank, for example that it is stopped
 };
 
 // Returns whether a rank in this state makes the job fail.
@@ -39,13 +39,13 @@ enum class RankPhase : uint32_t {
 };
 std::string_view name(RankPhase phase);
 
-// A value of RankStatus::heartbeat. A host sends this value for its ranks in its last TCP message
-// (comm/monitor/tcp_link.h). A rank with this value never counts as silent.
+// A value of RankStatus::heartbeat. In its last TCP message (comm/monitor/tcp_link.h), a host sends
+// this value as the heartbeat of its ranks. A rank with this heartbeat never counts as silent.
 constexpr uint64_t kUnwatched = UINT64_MAX;
 
-// A value of RankStatus::issued. It means that the rank is at the beginning of a run and has issued
-// no instruction of this run. The rank compares with the other ranks which collectives they will
-// post (host/run/match_collectives_across_ranks.h).
+// A value of RankStatus::issued. It means that the rank is at the beginning of a run, has issued no
+// instruction of this run, and compares with the other ranks which collectives they will post
+// (host/run/match_collectives_across_ranks.h).
 constexpr int32_t kMatchingPosts = -2;
 
 // The state of a rank and the reason for the state. The state changes only once, from Alive to
@@ -141,10 +141,11 @@ struct RankSnapshot : RankFacts {
 };
 RankSnapshot read(const RankStatus& status, int rank);
 std::vector<RankSnapshot> readAll(std::span<const RankStatus> statuses);
-// Compares the runs whose hashes both snapshots have kept. Returns the first run whose hashes
-// differ, or 0 if all are equal.
+// Compares the runs whose hashes both snapshots have kept. Returns the lowest number of a run whose
+// hashes differ, or 0 if there is no such run.
 int64_t firstDifferentRun(const RankSnapshot& a, const RankSnapshot& b);
-// Copies the facts of a rank of another host into `status`, the status of that rank on this host.
+// Copies `facts`, which arrived from another host, into `status`, which is the status of the same
+// rank on this host.
 void mirror(RankStatus& status, const RankSnapshot& facts);
 
 }  // namespace heddle::comm

@@ -127,8 +127,8 @@ std::unique_ptr<TcpLink> TcpLink::connect(World& world, const JobPlaces& places,
   return link;
 }
 
-// Opens the port to which the other hosts connect. Returns the invitation "TOKEN PORT ADDRESS...",
-// which join() reads.
+// Opens the port to which the lowest ranks of the other hosts connect. Returns the invitation
+// "TOKEN PORT ADDRESS...", which join() reads.
 std::string TcpLink::listen() {
   wire_->token = randomToken();
   wire_->acceptor = tcp::acceptor(wire_->context, tcp::endpoint(tcp::v4(), 0));
@@ -244,7 +244,7 @@ void TcpLink::receive(Connection& connection) {
 }
 
 // Copies the statuses of a message to the statuses of this host. Ignores ranks whose statuses the
-// other end must not send.
+// sender of the message must not send.
 void TcpLink::apply(Connection& connection, const std::string& message) {
   const std::vector<int> here = places_.onHostOf(rank_);
   const std::vector<int> there = places_.onHostOf(connection.leader);
@@ -267,9 +267,9 @@ void TcpLink::apply(Connection& connection, const std::string& message) {
   }
 }
 
-// The host of rank 0 sends the statuses of all hosts except those of the receiver. Any other host
-// sends the statuses of its own ranks. A new message is composed only after the previous message
-// has been sent. A slow network therefore carries fewer messages, but no outdated messages.
+// The host of rank 0 sends the statuses of all ranks that are not on the receiving host. Every
+// other host sends the statuses of its own ranks. A new message is composed only after the previous
+// message has been sent. A slow network therefore carries fewer messages, but no outdated messages.
 void TcpLink::send(Connection& connection, bool last) {
   if (!connection.readable || !connection.writable) return;
   if (connection.out.empty() || last) {

@@ -12,10 +12,11 @@
 namespace heddle::comm {
 
 // Carries statuses (RankStatus) between hosts. The process of the lowest rank of each host has a
-// TCP connection to the process of rank 0. Every 200 ms it sends the statuses of its host, and
-// receives the statuses of all other hosts. If a connection breaks without a last message, the
-// state of the lowest rank of the host at the other end becomes Gone. No heartbeats arrive over
-// this connection any more. One thread at a time may use a TcpLink. Only connect() and close()
+// TCP connection to the process of rank 0. Every 200 ms, the process of rank 0 receives the
+// statuses of the host at the other end, and sends the statuses of all other ranks to that host. If
+// a connection breaks without a last message, the state of the lowest rank of the host at the other
+// end becomes Gone. No heartbeats arrive over this connection any more, so the other ranks of that
+// host count as silent later. One thread at a time may use a TcpLink. Only connect() and close()
 // wait.
 class TcpLink {
  public:
@@ -30,7 +31,8 @@ class TcpLink {
   // Receives the statuses that have arrived. Sends statuses if 200 ms have passed since the
   // previous send.
   void poll();
-  // Sends a last message. The other end then expects no more heartbeats. Waits at most 1 s.
+  // Sends a last message on each connection. After this message, the process at the other end
+  // expects no more heartbeats. Waits at most 1 s.
   void close();
 
  private:

@@ -142,8 +142,8 @@ void Watcher::judge() {
   held_ = std::move(held);
 }
 
-// Returns a rank that left the job before the run that the rank of `monitor` executes now. Returns
-// -1 if there is none.
+// Returns a rank that left the job without beginning the run that the rank of `monitor` executes
+// now. Returns -1 if there is no such rank.
 int Watcher::absentFor(const JobMonitor& monitor) const {
   const RankSnapshot& mine = job_.ranks[static_cast<size_t>(monitor.rank())];
   for (int rank : left_early_) {
@@ -152,9 +152,9 @@ int Watcher::absentFor(const JobMonitor& monitor) const {
   return -1;
 }
 
-// Reports a failure to a monitor, but only once. A rank that has itself reported a failure usually
-// throws its own error and leaves the job. Such a rank gets a report only if it is still in the job
-// after half of the deadline.
+// Reports a failure to the monitor of `client`, but only once. A rank that has itself reported a
+// failure usually throws its own error and leaves the job. Such a rank gets a report only if it is
+// still in the job after half of the deadline.
 void Watcher::report(Client& client) {
   if (client.reported) return;
   JobMonitor& monitor = *client.monitor;

@@ -17,10 +17,10 @@
 namespace heddle::comm {
 
 // A thread that serves all monitors (JobMonitor) of one job in one process. In every polling
-// interval the thread does four things: it writes the heartbeats of its ranks, exchanges statuses
-// with other hosts, applies the rules of comm/monitor/detection.h, and reports failures to the
-// monitors. The thread measures time by counting its own polls. Therefore a process that was
-// stopped and then continued does not report the other ranks as silent.
+// interval the thread does four things: it increases the heartbeats of the ranks of its process,
+// exchanges statuses with other hosts, applies the rules of comm/monitor/detection.h, and reports
+// failures to the monitors. The thread measures time by counting its own polls. Therefore a process
+// that was stopped and then continued does not report the other ranks as silent.
 class Watcher {
  public:
   // Returns the watcher of `statuses` in this process. The first call creates the watcher.
@@ -68,7 +68,8 @@ class Watcher {
   // Only the thread of this object uses these members.
   JobView job_;
   std::map<std::pair<Finding::Rule, int>, Held> held_;  // by (Finding::rule, subject)
-  std::vector<int> left_early_;  // ranks that left although another rank is in a later run
+  // Ranks in state Left whose latest run is earlier than a run in which another rank is now.
+  std::vector<int> left_early_;
 
   std::mutex sleep_mutex_;
   std::condition_variable woken_;

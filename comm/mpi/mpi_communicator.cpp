@@ -53,8 +53,8 @@ bool Group::advance(Channel& channel) {
       state.store(Failed, std::memory_order_release);
     }
     if (!done[i]) all = false;
-    // If a collective fails, next_post does not increase, so later collectives of the communicator
-    // never run.
+    // If a collective fails, `collectives` never becomes 0 and next_post does not increase. Later
+    // collectives of the communicator therefore never run.
     const bool collective = !isPointToPoint(transfers[i].operation().kind);
     if (done[i] && !failed[i] && collective && --collectives == 0) ++channel.next_post;
   }

@@ -27,21 +27,22 @@ struct Group;
 
 // The communicator of a team over MPI, on host memory.
 //
-// Every reduction first exchanges parts of the inputs. Each rank then reduces the parts that it has
-// received in rank order with reduceOnHost(), like the in-process transport on host memory. Results
-// therefore have the same bits on every rank, in every run and on both transports. An MPI_Op would
-// not ensure this: MPI may combine elements in any order, and a bf16 operator would round at every
-// step. In an allreduce, every rank reduces one part of the elements, and then all ranks get all
-// reduced parts (comm/mpi/transfer.h). An allreduce therefore moves no more bytes than with an
-// optimal algorithm. comm/communicator.h specifies reductions of NaN, bools and integers.
+// Every reduction first exchanges parts of the inputs. With reduceOnHost(), each rank then reduces
+// the parts that it has received, in rank order. The in-process transport on host memory does the
+// same. Results therefore have the same bits on every rank, in every run and on both transports. An
+// MPI_Op would not ensure this: MPI may combine elements in any order, and a bf16 operator would
+// round at every step. In an allreduce, every rank reduces one part of the elements, and then sends
+// the reduced part to all other ranks (comm/mpi/transfer.h). An allreduce therefore moves no more
+// bytes than with an optimal algorithm. comm/communicator.h specifies reductions of NaN, bools and
+// integers.
 //
-// If ranks disagree about a count, they get a UserError. If they disagree about the kind, the type
-// or the root, MPI may report an error or wait for ever. (The in-process transport reports every
-// disagreement.)
+// If ranks disagree about a count, test() throws UserError. If ranks disagree about the kind, the
+// type or the root, MPI may report an error or wait for ever. (The in-process transport reports
+// every disagreement.)
 //
 // Counts may exceed the range of int, because a long message is split into pieces. If a
-// communicator is destroyed while operations run, it ends the job. Otherwise MPI would continue to
-// write to buffers that the caller frees.
+// communicator is destroyed while operations run, the destructor ends the job. Otherwise MPI would
+// continue to write to buffers that the caller frees.
 class MpiCommunicator : public Communicator {
  public:
   MpiCommunicator(std::shared_ptr<MpiThread> mpi_thread, std::shared_ptr<Channel> channel);

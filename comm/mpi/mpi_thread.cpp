@@ -9,8 +9,8 @@
 namespace heddle::comm::mpi {
 namespace {
 
-// Number of polls without progress after which the thread sleeps between polls. If there are more
-// ranks than cores, other threads need the cores.
+// Number of polls without progress after which the thread sleeps between polls. It sleeps because
+// other threads need the cores if there are more ranks than cores.
 constexpr int kYields = 200;
 constexpr auto kSleep = std::chrono::microseconds(50);
 // A thread without work still polls MPI at this interval, because MPI may report a message as sent
@@ -32,8 +32,8 @@ std::atomic<bool> job_failed{false};  // an MPI thread of this process was inter
 
 // MPI_Finalize calls this function before it waits for the other ranks. In a failed job, some ranks
 // may never call MPI_Finalize, so the function ends the job. If the job has not failed, the
-// function removes the listeners. A listener calls MPI, which is not allowed after MPI_Finalize,
-// and a World with a listener may still exist then.
+// function removes the listeners. A World with a listener may exist longer than MPI. Its listener
+// would call MPI, which is not allowed after MPI_Finalize.
 int endFailedJob(MPI_Comm, int, void*, void*) {
   if (!job_failed) {
     MpiThread::removeListeners();
@@ -215,8 +215,8 @@ bool MpiThread::takeSubmitted() {
   return true;
 }
 
-// Calls all active work once. After an interrupt, work of await() is called once more, and await()
-// then throws. Work of submit() is dropped.
+// Calls all active work once. After interrupt(), the thread drops work of submit(), and calls work
+// of await() once more, so that await() throws.
 bool MpiThread::advanceAll() {
   bool progress = false;
   for (auto work = active_.begin(); work != active_.end();) {

@@ -24,14 +24,14 @@ void check(const char* call, int result);
 bool isDone(MPI_Request& request);
 
 // Owns the MPI thread: the only thread on which heddle calls MPI. If heddle initialises MPI, it
-// therefore requests only the level MPI_THREAD_SERIALIZED. If the program has initialised MPI, the
-// threads of the program may call MPI too. In this case the program must have requested the level
+// requests the thread level MPI_THREAD_SERIALIZED. If the program has initialised MPI, the threads
+// of the program may call MPI too. In this case the program must have requested the thread level
 // MPI_THREAD_MULTIPLE. Thread-safe.
 class MpiThread {
  public:
   // Returns the MPI thread of this process, and starts the thread if there is none. All Worlds
   // share the thread, because a process can initialise MPI only once. If heddle initialised MPI,
-  // the destruction of the last reference finalises MPI. Throws UserError if MPI has been
+  // the destruction of the last reference finalises MPI. The start throws UserError if MPI has been
   // finalised, or if interrupt() was called earlier in this process.
   static std::shared_ptr<MpiThread> get();
 
@@ -59,14 +59,15 @@ class MpiThread {
   // - heddle does not finalise MPI. If the program calls MPI_Finalize itself, that call ends the
   //   job by MPI_Abort, because a rank that has failed may never call MPI_Finalize.
   void interrupt(const std::string& reason) noexcept;
-  // Registers a function that the MPI thread calls from time to time, until removeListener() or
-  // interrupt() is called. The function must not wait. `key` identifies the function in
+  // Registers `callback`, which the MPI thread calls from time to time until removeListener() or
+  // interrupt() is called. `callback` must not wait. `key` identifies `callback` in
   // removeListener().
   void addListener(const void* key, std::function<void()> callback);
   // Removes the function that was registered with `key`. Call it on the MPI thread.
   void removeListener(const void* key) { listeners_.erase(key); }
-  // Removes all functions that were registered with addListener() in this process. None of these
-  // functions runs after the return. Do not call removeListeners() on the MPI thread.
+  // Removes all functions that were registered with addListener() in this process. After
+  // removeListeners() has returned, none of these functions runs. Do not call removeListeners() on
+  // the MPI thread.
   static void removeListeners() noexcept;
   // Throws UserError if interrupt() was called.
   void checkInterrupt() const;

@@ -27,8 +27,9 @@ constexpr int kNoticeTag = 3;
 // How long ranks wait for each other at the start, in seconds. Equal to the default of
 // JobMonitorOptions::start.
 constexpr double kLongestStart = 600;
-// The time in which the other ranks can report why this rank leaves. After this time, the program
-// of this rank may call MPI_Abort, which ends all ranks.
+// How long the destructor of a World waits if this rank leaves because of an exception, so that the
+// other ranks can report the reason. After this time, the program of this rank may call MPI_Abort,
+// which ends all ranks.
 constexpr std::chrono::milliseconds kNoticeTime{500};
 
 void returnErrors(MPI_Comm comm) {
@@ -89,10 +90,10 @@ class Exchange {
   int stage_ = 0;
 };
 
-// Creates the communicator of a team. MPI_Comm_create_group blocks until all members call it. If it
-// blocked the MPI thread, the running collectives of this rank would stop. Another member may wait
-// for one of these collectives before it creates the communicator, and both ranks would then wait
-// for ever. Therefore each member first sends a non-blocking message to all members. After all
+// Creates the communicator of a team. MPI_Comm_create_group blocks until all members call it. If
+// this call blocked the MPI thread, the running collectives of this rank would stop. Another member
+// may wait for such a collective before it calls MPI_Comm_create_group, and both ranks would then
+// wait for ever. Therefore each member first sends a non-blocking message to all members. After all
 // messages have arrived, MPI_Comm_create_group returns soon.
 class TeamCreation {
  public:
@@ -176,9 +177,9 @@ class TeamCreation {
   int stage_ = 0;
 };
 
-// Sends the other ranks the reason if this rank leaves by an exception and there is no job monitor
-// yet. Each rank gets one message. The message is so short that MPI sends it before the receive is
-// posted.
+// If this rank leaves because of an exception and has no job monitor yet, sends the reason to the
+// other ranks. Each rank gets one message. The message is so short that MPI sends it before the
+// receive is posted.
 class ExceptionNotice {
  public:
   // Starts the messages on the MPI thread. Waits until the messages have started, at most

@@ -12,12 +12,12 @@
 
 namespace heddle::comm::nccl {
 
-// A table in host memory that the ranks of one host share. The table shows which ranks have given
-// up. A rank gives up after a failure: it ends its posted work, whose results are then invalid
-// (JobMember::giveUp in comm/nccl/job_member.h). The table also shows how many ranks have closed
-// each block of device memory of a copy channel (comm/nccl/shared_arena.h). The table needs no
-// stream, no transport and no job monitor. A parameter `index` is the index of a rank among the
-// ranks of its host. Thread-safe; no function waits.
+// A table in host memory that the ranks of one host share. A rank *gives up* after a failure: it
+// ends its posted work, whose results are then invalid (JobMember::giveUp in
+// comm/nccl/job_member.h). The table shows which ranks have given up. The table also shows how many
+// ranks have closed each block of device memory of a copy channel (comm/nccl/shared_arena.h). The
+// table needs no stream, no transport and no job monitor. A parameter `index` is the index of a
+// rank among the ranks of this host. Thread-safe. Only the constructor waits.
 class CopyChannelTable {
  public:
   static constexpr int kBlocks = 64;  // largest number of blocks that one rank may have at a time
@@ -27,12 +27,12 @@ class CopyChannelTable {
   CopyChannelTable(const CopyChannelTable&) = delete;
   CopyChannelTable& operator=(const CopyChannelTable&) = delete;
 
-  // Returns a number for a block of device memory that other ranks will open. Throws UserError if
-  // all kBlocks numbers are in use.
+  // Returns a number for a block of device memory of rank `index`, which other ranks will open.
+  // Throws UserError if all kBlocks numbers of this rank are in use.
   int takeBlock(int index);
   // Makes the number `block` free again.
   void returnBlock(int index, int block);
-  // Reports that one more rank will not access the block again.
+  // Reports that a rank that had opened the block will not access it again.
   void closeBlock(int index, int block);
   // Returns how many ranks have called closeBlock() for the block.
   int closedBy(int index, int block) const;
@@ -61,8 +61,8 @@ class CopyChannelTable {
 // received invalid data, even if the data came through a third rank.
 class CopyChannelMember {
  public:
-  // Adds the rank of `world` to the table of its host. Collective over the job. If the call fails
-  // on one rank, every rank throws UserError.
+  // Creates the table of the host, and the member for the rank of `world`. Collective over the job.
+  // If the call fails on one rank, every rank throws UserError.
   static std::shared_ptr<CopyChannelMember> join(World& world);
   ~CopyChannelMember();
   CopyChannelMember(const CopyChannelMember&) = delete;
@@ -75,12 +75,12 @@ class CopyChannelMember {
   // host has given up earlier, the reason of that rank is stored instead. A second call has no
   // effect.
   void giveUp(const std::string& why) noexcept;
-  // Returns a text with a rank of the host that has given up, and its reason. Empty: no rank has
-  // given up.
+  // If a rank of the host has given up, returns a text that says so, with the number of this rank
+  // and the reason if the table contains them. Otherwise returns an empty text.
   std::string fault() const;
-  // Returns whether every other rank of the host knows of the failure. A rank knows of the failure
-  // if it has given up too. Ranks without communicators do not count, nor do ranks whose process
-  // has ended or is stopped. A stopped rank will read the table when it continues.
+  // Returns whether every rank of the host knows of the failure. A rank knows of the failure if it
+  // has given up. The function ignores ranks without communicators, and ranks whose process has
+  // ended or is stopped. A stopped rank will read the table when it continues.
   bool allKnow() const;
 
  private:

@@ -13,7 +13,7 @@ constexpr auto kPoll = std::chrono::milliseconds(1);
 constexpr auto kGracePoll = std::chrono::milliseconds(10);
 // After a failure, releaseWaits() ends the waits of the streams, and the streams continue with
 // invalid data. releaseWaits() does this only after kGrace, so that all ranks of the host first
-// learn of the failure. If a rank does not learn of the failure, releaseWaits() ends the waits
+// learn of the failure. If some rank does not learn of the failure, releaseWaits() ends the waits
 // after kMostGrace.
 constexpr auto kGrace = std::chrono::milliseconds(500);
 constexpr auto kMostGrace = std::chrono::seconds(5);
@@ -59,9 +59,9 @@ CopyCommunicator::CopyCommunicator(std::unique_ptr<SharedArena> arena, int rank,
   }
 }
 
-// Creates the stream that ends the waits of other streams. Streams that share a queue of the GPU
-// run one after the other. This stream must not share a queue with a waiting stream. Therefore it
-// has a priority that no stream of a program has.
+// Creates release_stream_, which ends the waits of other streams. Streams that share a queue of the
+// GPU run one after the other, so release_stream_ must not share a queue with a waiting stream.
+// Therefore release_stream_ has a priority that no stream of a program has.
 cudaError_t CopyCommunicator::createReleaseStream() {
   int least = 0, greatest = 0;
   const cudaError_t status = cudaDeviceGetStreamPriorityRange(&least, &greatest);
@@ -98,8 +98,8 @@ Ticket CopyCommunicator::post(std::span<const Operation> group, void* native_str
   std::exception_ptr error;
   {
     std::lock_guard lock(mutex_);
-    // is_posting_ must be set before failure() is read. Then either releaseWaits() sees this post,
-    // or this post sees the failure.
+    // is_posting_ must be set before failure() is read. If giveUp() is called at the same time,
+    // either releaseWaits() then sees this post, or this post sees the failure.
     is_posting_.store(true);
     why = failure();
     try {
@@ -110,8 +110,8 @@ Ticket CopyCommunicator::post(std::span<const Operation> group, void* native_str
       cudaEventRecord(latest_post_, stream);  // marks the end of the work that was enqueued
     }
     is_posting_.store(false);
-    // If giveUp() was called during this post, releaseWaits() may have ended waits of the post too
-    // early. In this case the post must throw.
+    // If giveUp() was called during this post, releaseWaits() may have ended waits of the post
+    // before the data has arrived. In this case the post must throw.
     if (why.empty()) why = failure();
     if (why.empty()) return next_++;
   }

@@ -19,12 +19,12 @@
 
 namespace heddle::comm::nccl {
 
-// The communicator of a copy channel (Carrier::copy_channel in comm/communicator.h),
-// stream-ordered. The GPUs of its team can access each other's memory. Copy engines move the parts
-// of a collective, and stream memory operations synchronise the streams. Only sums and copies
-// within a GPU use SMs. A matrix product that runs at the same time therefore keeps its SMs, and
-// only loses memory bandwidth and power. If NCCL kernels ran at the same time instead, the matrix
-// product would take a quarter longer (docs/benchmarks.md).
+// The stream-ordered communicator of a copy channel (Carrier::copy_channel in comm/communicator.h).
+// The GPUs of the team can access each other's memory. Copy engines move the parts of a collective,
+// and stream memory operations synchronise the streams. Only sums and copies within a GPU use SMs.
+// A matrix product that runs at the same time therefore keeps its SMs, and only loses memory
+// bandwidth and power. With NCCL kernels at the same time, a matrix product takes a quarter longer
+// (docs/benchmarks.md).
 //   reduce-scatter  every rank pushes a part to each other rank (SharedArena::in); barrier; each
 //                   rank sums the parts that it received and its own part
 //   allgather       every rank stores its part in SharedArena::out; barrier; each rank pulls the
@@ -32,26 +32,26 @@ namespace heddle::comm::nccl {
 //   allreduce       a reduce-scatter of equal parts, then an allgather of the sums
 // If the parts are longer than SharedArena::partBytes(), the collective is split into pieces.
 // Successive pieces use the two halves of the arena alternately. A rank writes a half for piece n
-// only after the barrier of piece n - 1. At this time all ranks have finished piece n - 2, which
-// used the same half. No data is therefore overwritten too early.
+// only after the barrier of piece n - 1. After this barrier, all ranks have finished piece n - 2,
+// which used the same half. No rank therefore overwrites data that another rank still needs.
 //
-// Each sum is computed by one rank, which adds in rank order. It adds 16-bit floats in f32. All
-// ranks therefore get the same bits, and transports on host memory would give the same bits too. A
-// post never waits for other ranks. Errors and failures of the job are handled as in
+// One rank computes each sum. This rank adds in rank order, and adds 16-bit floats in f32. All
+// ranks therefore get the same bits, and transports on host memory would give the same bits too.
+// post() never waits for other ranks. Errors and failures of the job are handled as in
 // NcclCommunicator.
 //
 // If a rank gives up (NcclJob::giveUp() in comm/nccl/nccl_job.h), the waits in its streams end. The
 // streams then continue with invalid data, which may reach other ranks, and through these ranks all
-// ranks. Before the waits end, the rank therefore reports in a table (CopyChannelMember) that it
-// has given up. All ranks of the host can read the table. probe() reads it.
+// ranks. Before the waits end, the rank therefore reports in a table (CopyChannelTable) that it has
+// given up. All ranks of the host can read the table, and probe() of the other ranks does so.
 class CopyCommunicator : public Communicator, public JobMember {
  public:
   // Requires that SharedArena::reach() of `arena` has succeeded on all ranks.
   CopyCommunicator(std::unique_ptr<SharedArena> arena, int rank, int size, int device,
                    DeviceReduce reduce, std::shared_ptr<NcclJob> job);
   // Requires that all posted operations have completed, or that the job has failed. Waits up to 0.5
-  // s for ranks of other processes that still use the memory of this rank. If these ranks need
-  // longer, the memory is freed later (SharedArena).
+  // s for ranks of other processes that still use the memory of this rank. If these ranks still use
+  // it after 0.5 s, the memory is freed later (SharedArena).
   ~CopyCommunicator() override;
 
   int rank() const override { return rank_; }
@@ -69,9 +69,9 @@ class CopyCommunicator : public Communicator, public JobMember {
  private:
   // The positions of the parts of all ranks in the longer buffer of a collective, in elements.
   struct Parts {
-    int64_t stride;  // from the start of a part to the start of the next part
+    int64_t stride;  // distance between the starts of two successive parts
     int64_t count;   // length of one part
-    int64_t total;   // length of all parts together; the last parts may be shorter or empty
+    int64_t total;   // length of all parts; the last parts may be shorter than `count` or empty
     int64_t countOf(int rank) const;
   };
   // A piece of a collective, which fits into one half of the arena.
@@ -118,7 +118,7 @@ class CopyCommunicator : public Communicator, public JobMember {
   std::atomic<bool> is_posting_{false};
   int half_ = 0;
   Ticket next_ = 0;
-  std::mutex failure_mutex_;  // guards the next two members; never held during a CUDA call
+  std::mutex failure_mutex_;  // guards the next two members; not held during CUDA calls
   std::string failure_;
   std::thread release_thread_;
   cudaEvent_t latest_post_ = nullptr;      // recorded after the latest post

@@ -6,13 +6,13 @@
 
 namespace heddle::comm::nccl {
 
-// A block of memory of one GPU. The destruction of the last reference frees the block. Ranks that
-// are threads of one process find each other's blocks by number.
+// A block of memory of one GPU. The destruction of the last reference frees the block. Each block
+// has a number, by which the ranks in the same process find it.
 class DeviceBlock {
  public:
   // Allocates a block of `bytes` bytes and sets the last `zeros` bytes to 0.
   static std::shared_ptr<DeviceBlock> make(int device, size_t bytes, size_t zeros);
-  // Returns the block with this number, or nullptr if the block has been freed.
+  // Returns the block whose number is `number`, or nullptr if this block has been freed.
   static std::shared_ptr<DeviceBlock> find(uint64_t number);
   ~DeviceBlock();
   DeviceBlock(const DeviceBlock&) = delete;

@@ -13,8 +13,8 @@ class JobMember {
   // Ends the posted work of this communicator on the device of this rank. The results of this work
   // are invalid. Every later call of the communicator throws UserError with `why`. Thread-safe.
   virtual void giveUp(const std::string& why) noexcept = 0;
-  // Returns when the current call started, in ns of the steady clock. Only calls that may wait on
-  // the host for other ranks count. 0: no such call is running.
+  // Returns the start time of the call that is running on this communicator, in ns of the steady
+  // clock. Returns 0 if no call is running that may wait on the host for other ranks.
   virtual int64_t busySince() const = 0;
 };
 

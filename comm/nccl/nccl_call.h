@@ -20,16 +20,16 @@ void check(const char* call, ncclResult_t result, ncclComm_t comm);
 // failed.
 using FaultText = std::function<std::string()>;
 
-// Return time limits for ranks that wait for each other. callDeadline() limits the creation of a
-// communicator; the default is 120 s. postDeadline() limits a post, which may wait until NCCL has
-// connected the ranks. Its default is 600 s, as for JobMonitorOptions::patience. The environment
-// variable HEDDLE_NCCL_TIMEOUT sets both, in seconds.
+// Return time limits for ranks that wait for each other. callDeadline() limits the creation and the
+// end of a communicator. Its default is 120 s. postDeadline() limits a post, which may wait until
+// NCCL has connected the ranks. Its default is 600 s, as for JobMonitorOptions::patience. The
+// environment variable HEDDLE_NCCL_TIMEOUT sets both, in seconds.
 std::chrono::seconds callDeadline();
 std::chrono::seconds postDeadline();
 
-// Polls until the latest call on `comm`, a non-blocking communicator, has completed. `call` is the
-// name of that call. Throws UserError if the call fails, if the job fails meanwhile, or after
-// callDeadline().
+// Polls until the latest call on `comm` has completed. `comm` is a non-blocking communicator, and
+// `call` is the name of the call. Throws UserError if the call fails, if the job fails meanwhile,
+// or after callDeadline().
 void settle(const char* call, ncclComm_t comm, const FaultText& fault);
 
 // Returns the NCCL type of an element. A bool is transferred as a byte of 0 or 1.

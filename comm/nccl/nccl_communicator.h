@@ -29,8 +29,9 @@ namespace heddle::comm::nccl {
 //   of an all-to-all-v (JobMonitor::compareCounts).
 //
 // A rank aborts all of its communicators in three cases: NCCL reports an error, the job fails, or a
-// call of NCCL exceeds its time limit. The kernels of the communicators then end, and every later
-// call throws UserError with the reason. probe() and test() may run concurrently with post().
+// call of NCCL exceeds its time limit. The kernels of these communicators then end, and every later
+// call on them throws UserError with the reason. probe() and test() may run concurrently with
+// post().
 //
 // The first post of each kind of collective may wait on the host until the other ranks have posted
 // too, because NCCL connects the ranks in this post. NcclJob (comm/nccl/nccl_job.h) ends a post
@@ -49,7 +50,8 @@ class NcclCommunicator : public Communicator, public JobMember {
   bool isStreamOrdered() const override { return true; }
   Ticket post(std::span<const Operation> group, void* stream) override;
   // Returns true, or throws UserError if NCCL reports an error. The result true does not mean that
-  // the group has completed: the stream orders the operations.
+  // the group has completed. Work after the group on the same stream starts only when the group has
+  // completed.
   bool test(Ticket ticket) override;
   void probe() override;
 
@@ -65,7 +67,7 @@ class NcclCommunicator : public Communicator, public JobMember {
   void enqueueParts(const Operation& operation, cudaStream_t stream);
   void send(const void* data, int64_t count, DType dtype, int peer, cudaStream_t stream);
   void receive(void* data, int64_t count, DType dtype, int peer, cudaStream_t stream);
-  std::string error();  // the error that NCCL reports; empty: none
+  std::string error();  // the error that NCCL reports; empty: no error
 
   int rank_;
   int size_;
@@ -73,10 +75,10 @@ class NcclCommunicator : public Communicator, public JobMember {
   std::shared_ptr<NcclJob> job_;
   FaultText fault_;
   std::atomic<int64_t> busy_since_{0};
-  std::mutex mutex_;  // guards the members below, but a running NCCL call uses comm_ without it
+  std::mutex mutex_;  // guards the members below; but post() uses comm_ without this lock
   std::condition_variable idle_;
   ncclComm_t comm_;
-  std::string failure_;  // why the communicator was aborted; empty: it was not
+  std::string failure_;  // why the communicator was aborted; empty: not aborted
   Ticket next_ = 0;
   void* flag_ = nullptr;  // device memory for the reduction that implements a barrier
 };

@@ -9,8 +9,8 @@ namespace heddle::comm::nccl {
 
 // These functions create and destroy NCCL communicators on the current device. initialise() and
 // split() throw UserError if the job fails, or if some rank does not make the same call within
-// callDeadline(). In these cases nothing leaks, except a few bytes after a failed split(), because
-// NCCL may still write to them.
+// callDeadline(). In these cases nothing leaks, except a few bytes after a failed split(), to which
+// NCCL may still write.
 
 // Creates a non-blocking communicator of the ranks of `bootstrap`. The result only serves as the
 // parent of split(). `bootstrap` must work on host memory, and is used only during the call. The
@@ -23,7 +23,7 @@ ncclComm_t initialise(Communicator& bootstrap, const FaultText& fault);
 ncclComm_t split(ncclComm_t parent, int color, int key, int ctas, const FaultText& fault);
 
 // Destroys a blocking communicator whose work has completed. NCCL may wait for the other ranks. If
-// the job fails meanwhile, or another rank does not make the call within callDeadline(), destroy()
+// the job fails meanwhile, or some rank does not call destroy() within callDeadline(), this call
 // returns, and the communicator may leak.
 void destroy(ncclComm_t comm, int device, const FaultText& fault);
 

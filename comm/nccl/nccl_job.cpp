@@ -13,9 +13,9 @@ namespace {
 // The polling interval of the thread that watches calls. The thread ignores calls that are shorter
 // than this time.
 constexpr auto kPollTime = std::chrono::milliseconds(100);
-// A rank that gives up waits until the other ranks of its host know this, at most for this time. It
-// waits before it ends its posted work: afterwards its copy channels send invalid data to the other
-// ranks.
+// The longest time for which a rank that gives up waits until the other ranks of its host know
+// this. The rank must wait before it ends its posted work, because its copy channels send invalid
+// data to the other ranks after that.
 constexpr auto kInform = std::chrono::seconds(1);
 // The longest time for which finalFault() waits.
 constexpr auto kFinalFault = std::chrono::seconds(1);
@@ -106,7 +106,7 @@ void NcclJob::giveUp(const std::string& why) noexcept {
   if (!follows) setFault(why);
   gave_up_.store(true);
   // This function informs the other ranks only once. Every communicator that ends may call giveUp()
-  // again, and these later calls must not wait.
+  // again, and these later calls must not wait for the other ranks.
   if (mine) std::call_once(others_informed_, [&] { giveUpTogether(*mine, why); });
   std::lock_guard lock(members_mutex_);
   std::vector<std::thread> aborts;

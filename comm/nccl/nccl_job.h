@@ -15,23 +15,23 @@
 
 namespace heddle::comm::nccl {
 
-// The state that the NCCL World of a rank shares with its communicators. It contains the failure of
-// the job, if there is one. It also records whether the rank has given up. A rank gives up by
-// aborting all of its communicators. Thread-safe.
+// The state that the NCCL World of a rank shares with its communicators. This state contains the
+// failure of the job, if there is one. It also records whether the rank has given up. A rank gives
+// up by aborting all of its communicators. Thread-safe.
 //
 // The first call of add() or setCopyChannelMember() starts a thread. The thread watches the calls
-// that may wait on the host for other ranks. It makes the rank give up in three cases:
+// that may wait on the host for other ranks. The thread makes the rank give up in three cases:
 // - The job fails during one of these calls.
 // - One of these calls takes longer than postDeadline() (comm/nccl/nccl_call.h).
-// - The rank may have copy channels, and another rank of the host has given up. The thread detects
-//   this within 0.1 s.
+// - The rank may have copy channels (Carrier::copy_channel in comm/communicator.h), and another
+//   rank of the host has given up. The thread detects this within 0.1 s.
 class NcclJob : public std::enable_shared_from_this<NcclJob> {
  public:
   explicit NcclJob(std::shared_ptr<const World> bootstrap) : bootstrap_(std::move(bootstrap)) {}
   ~NcclJob();
 
-  // Returns the failure of this rank, or the failure of another rank that the bootstrap World or
-  // the table of copy channels (CopyChannelTable) reports. Empty: no failure.
+  // Returns the failure that setFault() has stored, or the failure that the bootstrap World or the
+  // table of copy channels (CopyChannelTable) reports. Empty: no failure.
   std::string fault() const;
   void setFault(const std::string& reason);
   // Returns the text of the error that a caller throws after a failure. The text is fault(). If
@@ -57,8 +57,8 @@ class NcclJob : public std::enable_shared_from_this<NcclJob> {
   // other: an abort frees device memory, which waits for all work of the device. This work includes
   // kernels of the other communicators, which wait for the same failed rank.
   void giveUp(const std::string& why) noexcept;
-  // Returns whether giveUp() was called. The result is already true when giveUp() ends the first
-  // kernel.
+  // Returns whether giveUp() was called. giveUp() makes the result true before it aborts the first
+  // communicator.
   bool gaveUp() const { return gave_up_.load(); }
 
  private:
@@ -66,13 +66,13 @@ class NcclJob : public std::enable_shared_from_this<NcclJob> {
   mutable std::mutex fault_mutex_;  // guards the next two members
   std::string fault_;
   std::shared_ptr<CopyChannelMember> copy_channel_member_;
-  bool hasJobFault() const;  // this rank or the bootstrap World reports a failure
+  bool hasJobFault() const;  // setFault() was called, or the bootstrap World reports a failure
   void watchCalls();
   std::string reasonToGiveUp();     // why the rank should give up; empty: no reason
   std::string reasonOfStuckCall();  // empty: no call exceeds its time limit
 
   std::atomic<bool> gave_up_{false};
-  std::once_flag others_informed_;  // for one call of giveUpTogether()
+  std::once_flag others_informed_;  // giveUp() informs the other ranks of the host only once
   std::mutex members_mutex_;
   std::set<JobMember*> members_;
   std::condition_variable stop_;  // used with members_mutex_

@@ -62,8 +62,7 @@ class NcclWorld : public World {
     return wrap(comm, host->rank(), host->size());
   }
 
-  // Splits the NCCL communicator of all ranks of the job. The first call creates the communicator
-  // that is split.
+  // Splits the NCCL communicator of all ranks of the job (job_comm_), which the first call creates.
   std::unique_ptr<Communicator> split(const std::vector<int>& members,
                                       const Carrier& carrier) override {
     const int position = members.empty() ? -1 : positionInTeam(members, rank(), size());
@@ -110,7 +109,7 @@ class NcclWorld : public World {
     return mine;
   }
 
-  // Loads the kernel that computes sums. This happens before the first post, because a later load
+  // Loads the kernel that computes sums. Must be called before the first post, because a later load
   // would wait for posted work.
   void loadReduce(std::byte* memory) const {
     const void* source = memory;

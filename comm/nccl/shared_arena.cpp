@@ -24,8 +24,8 @@ constexpr int kUnknown = -1;
 constexpr auto kCloseLimit = std::chrono::milliseconds(500);
 constexpr auto kClosePoll = std::chrono::milliseconds(1);
 
-// The first bytes of the offer of a rank (SharedArena::offer()). The hostKey() of the rank follows
-// them.
+// The first bytes of the offer of a rank (SharedArena::offer()). After them, the offer contains the
+// hostKey() of the rank.
 struct Offer {
   int64_t pid;
   int32_t device;
@@ -61,8 +61,8 @@ void keep(Kept::Block block) {
   kept().blocks.push_back(std::move(block));
 }
 
-// Frees the blocks that all ranks have closed. It frees them after it has released the lock,
-// because freeing memory may wait for the GPU.
+// Frees the blocks that all ranks have closed. The function releases the lock before it frees the
+// blocks, because freeing memory may wait for the GPU.
 void freeClosed() {
   std::vector<Kept::Block> closed;
   {

@@ -24,7 +24,8 @@ namespace heddle::comm::nccl {
 // handles. A rank that closes a block reports this in the CopyChannelTable
 // (comm/nccl/copy_channel_table.h). A block may be freed only after all ranks that opened it have
 // closed it. If a rank does not close a block within the 0.5 s for which close() waits, the block
-// stays allocated. It is then freed when its process next creates or destroys a copy channel.
+// stays allocated. The process that owns the block frees it later, when it creates or destroys a
+// copy channel after all ranks have closed the block.
 class SharedArena {
  public:
 #ifdef HEDDLE_COPY_CHANNEL_PIECE_BYTES  // tests set it, because they need many small pieces
@@ -39,19 +40,20 @@ class SharedArena {
   // Closes the opened blocks as close() does, but does not wait.
   ~SharedArena();
 
-  // Returns the offer: the message by which the other ranks find the block of this rank. After this
-  // call, the block is not freed before setReached() is called.
+  // Returns the offer: the message by which the other ranks find the block of this rank. After
+  // offer() was called, the block is not freed before setReached() is called.
   const std::string& offer();
   std::byte* own() const { return block_->data(); }
-  // Opens the blocks of all ranks. `offers` are in team order, and `rank` is the position of this
-  // rank in the team. Returns an empty string on success. Otherwise returns why a block cannot be
-  // opened. In this case no block stays open on this rank.
+  // Opens the blocks of all ranks of the team. `offers` are in team order, and `rank` is the
+  // position of this rank in the team. Returns an empty string on success. Otherwise returns why a
+  // block cannot be opened. In this case no block stays open on this rank.
   std::string reach(const std::vector<std::string>& offers, int rank);
   // Records which ranks have opened the block of this rank. `offers` are the offers of the team,
   // and `reasons` are the results of reach() on each rank, both in team order.
   void setReached(const std::vector<std::string>& offers, const std::vector<std::string>& reasons);
 
-  // Return addresses in the block of `rank`: the part of rank `part` in area `in`, and area `out`.
+  // Return addresses in half `half` of the block of `rank`. in() returns the address of the part
+  // that rank `part` writes to area `in`. out() returns the address of area `out`.
   std::byte* in(int rank, int half, int part) const;
   std::byte* out(int rank, int half) const;
   // Returns the flag in the block of `rank` that `from` writes.

@@ -36,9 +36,10 @@ const Launcher* launcherOfThis() {
 
 struct Process {
   int pid = 0;
-  // A shell that starts a rank has the same environment variables as the rank. Of two such
-  // processes, the process with the larger weight is taken as the rank. 2: the process is stopped.
-  // 1: it runs the same program as this process. 0: neither of these.
+  // A shell that starts a rank has the same environment variables as the rank. Of several processes
+  // with the variables of one rank, the process with the largest `weight` is taken as the rank. 2:
+  // the process is stopped. 1: the process runs the same program as this process. 0: all other
+  // processes.
   int weight = 0;
   std::string doing;
 };

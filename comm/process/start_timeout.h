@@ -11,8 +11,8 @@ namespace heddle::comm {
 
 // Limits the time for which a rank waits for its job to start. During this time, the job monitor
 // (comm/monitor/job_monitor.h) cannot yet detect failures of other ranks. A thread measures the
-// time by counting its own polls. The time in which the process is stopped therefore does not
-// count.
+// time by counting its own polls. While the process is stopped, the thread does not poll, so this
+// time does not count.
 class StartTimeout {
  public:
   // A function that is called when the wait must end. `text` says why the wait ends and what this

@@ -84,8 +84,8 @@ comm::Communicator& Communicators::of(const std::vector<int>& members,
 
 void checkAgreement(const Program& program, comm::World& world) {
   if (world.size() == 1) return;
-  // The ranks exchange digests of their programs. If the digests differ, they also exchange the
-  // texts, for the error message.
+  // The ranks exchange digests of their programs. If the digests differ, the ranks also exchange
+  // the texts of their programs, for the error message.
   const std::string text = print(program);
   const std::string digest =
       fmt::format("{}:{:x}", text.size(), boost::hash_range(text.begin(), text.end()));

@@ -24,8 +24,8 @@ class Communicators {
   // - No other thread may use this object during the call.
   void add(const Program& program, comm::World& world);
 
-  // Returns the communicator of the team `members` and the carrier. Throws InternalError if no
-  // added program needs this pair.
+  // Returns the communicator for the pair of the team `members` and `carrier`. Throws InternalError
+  // if no added program needs this pair.
   comm::Communicator& of(const std::vector<int>& members, const comm::Carrier& carrier) const;
 
   // Returns the number of communicators of this rank.
@@ -36,7 +36,8 @@ class Communicators {
  private:
   using Key = std::pair<std::vector<int>, comm::Carrier>;
   std::map<Key, std::unique_ptr<comm::Communicator>> communicators_;
-  std::set<Key> split_teams_;  // all teams split so far, including teams without this rank
+  std::set<Key> split_teams_;  // all pairs that exist on some rank, also those of teams without
+                               // this rank
   double seconds_ = 0;
 };
 

@@ -35,7 +35,7 @@ InjectedFault parseFault(std::string_view spec);
 // is enqueued on `stream`.
 // - Die and Throw do not return.
 // - Stall and Delay enqueue host work that blocks the stream. `ended` must return true once the job
-//   has failed; the host work then ends with an error.
+//   has failed; the enqueued host work then ends with an error.
 // - Corrupt does nothing here.
 void injectBefore(const InjectedFault& fault, Device& device, Stream stream, const Issue& issue,
                   std::function<bool()> ended);

@@ -51,8 +51,8 @@ int64_t JobLink::beginRun(uint64_t sizes, bool communicates, int64_t chain) {
 }
 
 // A rank compares its runs with those of the next rank after each of its first 16 runs, and later
-// after every kKeptRuns-th run. A comparison after every run would be too slow, because it reads
-// memory that the next rank writes.
+// after every kKeptRuns-th run. A comparison after every run would be too slow, because each
+// comparison reads memory that the next rank writes.
 void JobLink::endRun(int64_t run) {
   constexpr int64_t kFirst = 16;
   constexpr auto kPeriod = static_cast<int64_t>(comm::kKeptRuns);

@@ -32,7 +32,8 @@ class JobLink {
   void begin(comm::Activity activity);
   void end(comm::Activity activity);
 
-  // Reports the start of a run, and returns a number for endRun().
+  // Reports the start of a run. Returns the number of the run for endRun(), or 0 if the reports do
+  // nothing.
   //   sizes         hash that distinguishes the plans of one program
   //   communicates  true: the program communicates on some rank, so all ranks count its runs
   //   chain         id of a sequence of runs that end in the order in which they began; 0: the run
@@ -40,8 +41,8 @@ class JobLink {
   int64_t beginRun(uint64_t sizes, bool communicates, int64_t chain);
   // Reports the end of the run with the number `run`, which beginRun() returned. Some of the calls
   // compare the runs of this rank with those of the next rank, and throw UserError if the runs
-  // differ. Does nothing if `run` is 0 or if the job has failed. The status thus still shows the
-  // last instruction after a failure.
+  // differ. Does nothing if `run` is 0 or if the job has failed. After a failure, the status thus
+  // still shows the last instruction.
   void endRun(int64_t run);
 
   // Calls JobMonitor::compareCounts() for an all-to-all-v of the run that is being issued. Requires

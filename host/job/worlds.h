@@ -32,7 +32,7 @@ std::vector<std::unique_ptr<comm::World>> makeInProcessWorldsFor(DeviceKind kind
 //               their errors.
 //             - In a failed job, MPI_Finalize calls MPI_Abort with code 2. Otherwise MPI_Finalize
 //               could wait forever for ranks that never call it.
-//             - The process cannot create another World.
+//             - The process cannot create a further World.
 std::unique_ptr<comm::World> makeJobWorld(DeviceKind kind, int device_ordinal);
 
 // Returns a World with the ranks of `world`. Its communicators use NCCL or copy engines, on this

@@ -27,8 +27,8 @@ class Lowering {
     program_.guards = fusion_.guards;
     for (ValueId id : fusion_.inputs()) program_.inputs.push_back(slotOf(id));
     // Scalars are lowered before the groups, because any group may read them. Padding comes after
-    // all groups, because the padding of a slot (a variable of the program) depends on all of its
-    // collectives.
+    // all groups, because the padding of a slot (a variable of the program) depends on all
+    // collectives that use the slot.
     evaluateScalars();
     for (const Group& group : segmented_.groups) lowerGroup(group);
     for (ValueId id : fusion_.outputs()) program_.outputs.push_back(slotOf(id));

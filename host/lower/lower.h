@@ -14,7 +14,8 @@ namespace heddle::host {
 //   becomes Allocate, Communicate and Wait. A view becomes Alias.
 // - The program has no Free instruction and uses only stream 0. The passes of
 //   host/passes/pipeline.cpp add Free instructions and streams.
-// - If a mesh is smaller than the job, only its ranks execute the instructions for values on it.
+// - If a mesh is smaller than the job, only the ranks of the mesh execute the instructions for
+//   values on this mesh.
 // - Every `set` op that changes a sharding must be a single resharding step, such as one allgather
 //   (ir/analysis/reshard_step.h).
 Program lower(const SegmentedFusion& segmented, int64_t job_size);

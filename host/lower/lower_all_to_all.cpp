@@ -59,8 +59,8 @@ class ExchangeWriter {
     return order;
   }
 
-  // Returns the memory order of the result, with the axis of the ranks directly outside of the
-  // joined axis.
+  // Returns the memory order of the result plus the axis of the ranks, which is directly outside of
+  // the joined axis.
   AxisOrder tileOrder() const {
     AxisOrder order;
     for (int64_t axis : out_.tensor.allocationOrder()) {

@@ -11,8 +11,9 @@ namespace heddle::host {
 // The size of a sharded axis is that of the largest block.
 std::vector<Size> blockAllocation(const TensorView& tensor, const Meshes& meshes);
 
-// An all-to-all that changes the sharding of a tensor. Before it, axis `step.joined` is sharded
-// among the ranks of the team. After it, axis `step.axis` is sharded among them instead.
+// An all-to-all that changes the sharding of a tensor. In the input, axis `step.joined` is sharded
+// among the ranks of the team. In the result, axis `step.axis` is sharded among these ranks
+// instead.
 struct Exchange {
   Communicate post;  // the collective, from the slot of the input to the slot of the result
   ReshardStep step;
@@ -23,8 +24,8 @@ struct Exchange {
 
 // Appends the instructions of the exchange to the program. A rank receives one part from each rank
 // of the team. The parts are stored one after another, in the memory order of the input. A kernel
-// then moves the elements to the memory order of the result. If the result is %out, the memory of
-// the exchange is in two new slots, and %out is a view:
+// then moves the elements to the memory order of the result. Each of these two steps writes to a
+// new slot, and the slot of the result is a view. If the result is %out, the slots are:
 //
 //   %out_parts     the received parts; axes: the ranks, then the axes of a part
 //   %out_tiles     the same elements and axes, in the memory order of %out

@@ -14,14 +14,14 @@ namespace {
 
 using comm::CollectiveKind;
 
-// A collective that may be joined with others.
+// A collective that may become a member of a group.
 struct Member {
   size_t post;   // index of the Communicate instruction in the body
   size_t wait;   // index of the Wait instruction in the body
-  double bytes;  // at nominal sizes
+  double bytes;  // bytes of the collective at nominal sizes
 };
 
-// Collectives that are joined, in program order.
+// The collectives of a group, in program order.
 struct PostGroup {
   std::vector<Member> members;
   double bytes = 0;
@@ -58,8 +58,8 @@ class Coalescer {
     return std::get<Communicate>(at(member.post).op);
   }
 
-  // Records the posts and waits of each token. Ignores Send and Recv, because only collectives are
-  // joined.
+  // Records the posts and waits of each token. Ignores the instructions Send and Recv, because only
+  // collectives are joined.
   void findPosts() {
     for (size_t i = 0; i < program_.body.size(); ++i) {
       // No other instruction waits for a token.
@@ -72,9 +72,9 @@ class Coalescer {
     }
   }
 
-  // Returns whether a buffer that collective `i` reads (or writes) has several reads (or writes) by
-  // collectives of this kind. Such collectives are pieces of one collective that was split on
-  // purpose.
+  // Returns whether collective `i` shares a buffer with a second collective of the same kind: both
+  // read the buffer, or both write it. Such collectives are pieces of one collective that was split
+  // on purpose.
   bool isPiece(size_t i, CollectiveKind kind) const {
     const auto& accesses = items_.items[i].accesses;
     return std::any_of(accesses.begin(), accesses.end(), [&](const ItemAccess& access) {
@@ -83,7 +83,8 @@ class Coalescer {
   }
 
   // Returns collective `i` if it may be joined. The collective must be small. Its token must have
-  // exactly one post and exactly one wait. The wait must be later and on the same ranks.
+  // exactly one post and exactly one wait. The wait must come after the post, and the same ranks
+  // must execute both.
   std::optional<Member> memberAt(size_t i) {
     const auto* x = std::get_if<Communicate>(&at(i).op);
     if (x == nullptr || !mayGroup(x->kind) || isPiece(i, x->kind)) return std::nullopt;

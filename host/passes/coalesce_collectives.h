@@ -9,14 +9,16 @@ namespace heddle::host {
 // one Wait waits for all of them. Groups save time, because starting a small collective takes
 // longer than moving its bytes.
 //   The collectives of a group have the same kind, reduction, root, team and carrier
-//     (comm::Carrier). They do not depend on each other.
-//   The group is posted at the position of its last collective. A collective moves past other
-//     instructions only if these do not conflict with its accesses and do not redefine its slots.
-//   Collectives on parts of one buffer are not joined, because an earlier pass or the author split
-//     them on purpose.
+//     (comm::Carrier), and the same ranks execute them (Instruction::on). No collective of a group
+//     depends on another one of the group.
+//   The group is posted at the position of its last collective. A collective moves down past an
+//     instruction only if this instruction does not conflict with the accesses of the collective
+//     and does not redefine the slots of the collective.
+//   Collectives of the same kind on parts of one buffer are not joined. They are pieces of one
+//     collective, which an earlier pass or the author split on purpose.
 //   CostConstants (host/passes/chunk/cost_constants.h) limits the bytes and the number of
 //     collectives of a group. The bytes are computed at nominal sizes
-//     (host/passes/analysis/nominal_sizes.h), so the result is the same on every rank.
+//     (host/passes/analysis/nominal_sizes.h), so the groups are the same on every rank.
 //   A collective is not joined if its token has several posts or several waits.
 //
 // Run this after liftPosts(), which brings posts together, and before assignStreams() and

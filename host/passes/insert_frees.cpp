@@ -18,7 +18,7 @@ Program freeAtTop(Program program) {
   const BufferAccesses items = bufferAccessesOf(program);
   StreamOrder order(program, items);
   const size_t count = program.body.size();
-  std::map<RootId, size_t> last_use, root_at;  // buffer -> index of its last use, of its Allocate
+  std::map<RootId, size_t> last_use, root_at;  // by buffer: index of the last use; of the Allocate
   std::set<RootId> opaque;
   for (size_t i = 0; i < count; ++i) {
     for (const ItemAccess& access : items.items[i].accesses) {
@@ -140,7 +140,8 @@ class BodyFrees {
     body = std::move(out);
   }
 
-  // Returns whether only this list names the slot and all its direct and indirect views.
+  // Returns whether only this list names the slot and all its direct and indirect views, and taken_
+  // contains none of them.
   bool aliasesStay(SlotId slot, const std::map<SlotId, int>& here) {
     std::set<SlotId> views{slot};
     for (size_t before = 0; before != views.size();) {

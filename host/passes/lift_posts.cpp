@@ -36,7 +36,8 @@ bool allocates(const Instruction& x, const Communicate& post) {
   return made != nullptr && made->out == post.out && post.in != post.out && post.also.empty();
 }
 
-// Returns whether `x` waits for an earlier post that shares no buffer with `item`.
+// Returns whether instruction number `x` waits for an earlier post that does not conflict with
+// `item`.
 bool waitsForAnother(const Program& program, const BufferAccesses& items, size_t x,
                      const Item& item) {
   const auto* wait = std::get_if<Wait>(&program.body[x].op);

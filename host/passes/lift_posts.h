@@ -5,14 +5,17 @@
 namespace heddle::host {
 
 // Moves every top-level Communicate up, so that the collective starts as soon as its input is
-// ready. If the instruction directly before it allocates its output, this Allocate moves too.
-//   Posts keep their order. They do not pass waits, loops and branches. Exception: a Communicate of
-//     kind Send may pass the wait for a post that shares no buffer with the Send. The stages of a
-//     pipeline-parallel program then overlap.
+// ready. If the instruction directly before the Communicate allocates its output, this Allocate
+// moves too.
+//   Posts keep their order. They do not pass waits, loops or branches. Exception: a Communicate of
+//     kind Send may pass the wait for an earlier post that does not conflict with the Send. The
+//     stages of a pipeline-parallel program then overlap. Two posts conflict if they access the
+//     same memory and at least one of them writes.
 //   A post that only some ranks execute (`on @mesh`) moves only if it is of kind Send.
-// Run this before assignStreams(), so that the event for which a post waits is recorded at an early
-// position. insertSync() inserts this event. A program does not change if its author ordered its
-// streams (isUnordered() in host/passes/analysis/buffer_accesses.h is false).
+// Run this before coalesceCollectives(), which joins posts that are close together, and before
+// insertSync(), which inserts events. A program does not change if it contains events, or if its
+// author ordered its streams in a different way (isUnordered() in
+// host/passes/analysis/buffer_accesses.h is false).
 Program liftPosts(Program program);
 
 }  // namespace heddle::host

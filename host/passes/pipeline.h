@@ -20,8 +20,9 @@ Fusion runFusionPasses(const Fusion& fusion, int64_t job_size, const PassOptions
 //
 // The pass chunk_collectives splits matrix products and collectives into chunks of rows. A stream
 // split in the program text, such as `stream(0: 4)` of a slot, requests 4 chunks. If the sizes of a
-// run decide whether the split version may run, the result is an If instruction that contains the
-// split and the unsplit version. The later passes have run on both versions.
+// run decide whether the split version may run, the returned program is one If instruction that
+// contains the split and the unsplit version. The passes after chunk_collectives have then run on
+// both versions.
 // Throws UserError if
 //   a name in options.skip is not a pass,
 //   options.chunks is outside 0 .. PassOptions::kMostChunks, or

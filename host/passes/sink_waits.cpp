@@ -34,8 +34,8 @@ Program sinkWaits(Program program) {
       ++to;
     }
     Instruction copy = x;
-    // Only some of the waiting ranks may execute the instruction at `to`. The wait must then be on
-    // stream 0, because the other ranks may not use the stream of this instruction.
+    // If only some of the ranks that execute the wait also execute the instruction at `to`, the
+    // wait must be on stream 0, because the other ranks may not use the stream of this instruction.
     const bool everywhere =
         to < count && (!program.body[to].on.valid() || program.body[to].on == x.on);
     const bool has_stream = everywhere && items.items[to].stream.valid();

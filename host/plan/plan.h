@@ -28,11 +28,12 @@ class PreparedAttention;  // host/device/attention.h
 // Index in RunState::pointers. That list contains, in this order, the buffers of the unrolled
 // program, one workspace per stream, and one entry per output for a preallocated tensor.
 using PointerIndex = Id<struct PointerTag>;
-// The pointers to the buffers are in the order of BufferId.
+// pointerTo() and bufferOf() convert between a buffer and its pointer. Both have the same number.
 constexpr PointerIndex pointerTo(BufferId buffer) { return PointerIndex(buffer.number()); }
 constexpr BufferId bufferOf(PointerIndex pointer) { return BufferId(pointer.number()); }
 
-// Indices into the lists of Plan of the same name.
+// Each of these types is an index into the list of Plan with the same name: StageId into
+// Plan::stages, and so on. DeviceEventId has no such list.
 using StageId = Id<struct StageTag>;
 using ReferenceId = Id<struct ReferenceTag>;
 using MatmulId = Id<struct MatmulTag>;
@@ -43,10 +44,10 @@ using TeamId = Id<struct TeamTag>;
 using WatchedId = Id<struct WatchedTag>;
 using DeviceEventId = Id<struct DeviceEventTag>;  // index into RunState::events
 
-// An address that is known in a run: a pointer and an offset. Invalid pointer: no memory.
+// An address: an offset from a pointer of the run.
 struct Place {
-  PointerIndex pointer;
-  int64_t offset = 0;  // bytes
+  PointerIndex pointer;  // invalid: no memory
+  int64_t offset = 0;    // in bytes
 };
 
 struct AllocateStep {
@@ -67,7 +68,7 @@ struct LaunchStep {
   int32_t scalars;        // number of scalar patches
   StreamId stream;
 };
-struct ReferenceStep {  // evaluates a segment on the host, for a device without a compiler
+struct ReferenceStep {  // computes a kernel on the host; used without a compiler
   ReferenceId reference;
   StreamId stream;
 };
@@ -94,9 +95,9 @@ struct CollectiveStep {
   int32_t first;       // index of the first operation in Plan::operations
   int32_t operations;  // number of operations; they are posted together
   StreamId stream;
-  CountsId counts = {};  // invalid: not an AllToAllV
-  TeamId team = {};
-  comm::Carrier carrier = {};  // of the communicator
+  CountsId counts = {};        // invalid: not an AllToAllV
+  TeamId team = {};            // the ranks that take part
+  comm::Carrier carrier = {};  // the hardware that moves the data
 };
 struct RecordStep {
   DeviceEventId event;
@@ -112,14 +113,14 @@ struct RegisterStep {  // sets register `out` to a constant
 };
 struct ApplyStep {  // applies a scalar op on the host
   const OpDef* op;
-  std::array<RegisterId, kMaxOperands> args;
+  std::array<RegisterId, kMaxOperands> args;  // operands; invalid: the op has fewer operands
   RegisterId out;
   DType compute;  // the type in which the op computes
-  DType dtype;    // of the result
+  DType dtype;    // the type of the result
 };
 struct ReadBackStep {  // copies elements to the host, and waits for the copy
   Place src;
-  RegisterId out;
+  RegisterId out;  // the register of element 0
   DeviceEventId event;
   StreamId stream;
   DType source_dtype;
@@ -165,7 +166,7 @@ struct Plan {
   struct ScalarPatch {
     int32_t at;  // offset in Plan::args
     RegisterId scalar;
-    DType dtype;
+    DType dtype;  // the type that the kernel expects
   };
   // The memory of one operation of a collective.
   struct OperationPlaces {
@@ -175,17 +176,17 @@ struct Plan {
   // The counts of an AllToAllV: the numbers of elements that a rank sends to each rank of the team,
   // and the numbers that it receives from each.
   struct Counts {
-    int32_t ranks;
-    RegisterId send;        // the first of `ranks` registers
-    RegisterId recv;        // likewise
-    int32_t at;             // index of both lists in RunState::counts, send first
-    int64_t send_elements;  // size of the send buffer
-    int64_t recv_elements;  // size of the receive buffer
+    int32_t ranks;          // number of ranks of the team
+    RegisterId send;        // first of `ranks` registers with the numbers to send
+    RegisterId recv;        // first of `ranks` registers with the numbers to receive
+    int32_t at;             // index of the send list in RunState::counts; the receive list follows
+    int64_t send_elements;  // size of the send buffer, in elements
+    int64_t recv_elements;  // size of the receive buffer, in elements
   };
   struct Matmul {
     Place a;
     Place b;
-    Place bias;  // pointer -1: no bias
+    Place bias;  // invalid pointer: no bias
     Place c;
     std::shared_ptr<const PreparedMatmul> prepared;  // shared by calls with equal specs
   };
@@ -204,10 +205,11 @@ struct Plan {
   struct Operand {
     Place place;
     TensorDesc desc;
-    RegisterId scalar = {};  // invalid: a tensor
+    RegisterId scalar = {};  // register of a scalar; invalid: the operand is a tensor
   };
   struct Reference {
-    Fusion segment;  // result of localSegment() for the kernel's segment
+    Fusion
+        segment;  // result of localSegment() (host/plan/local_segment.h) for the kernel's segment
     std::vector<Operand> inputs;
     std::vector<Operand> outputs;
   };
@@ -221,13 +223,13 @@ struct Plan {
     int32_t input;  // position of the argument
   };
   struct ScalarInput {
-    RegisterId out;
+    RegisterId out;  // register that receives the value
     int32_t input;
     DType dtype;
     Scalar default_value;  // used if the caller passes no value
   };
   struct ValueInput {  // a 0-d tensor in host memory
-    RegisterId out;
+    RegisterId out;    // register that receives its element
     int32_t input;
     DType dtype;
   };
@@ -237,15 +239,17 @@ struct Plan {
   };
   // Facts about a step for timelines and injected faults.
   struct StepNote {
-    StreamId stream;           // invalid: no stream, host only
-    int32_t occurrence = 0;    // how often its instruction occurred before, e.g. in a loop
+    StreamId stream;           // invalid: the step runs on the host only
+    int32_t occurrence = 0;    // number of earlier executions; above 0 only in loops
     int64_t bytes = 0;         // bytes that the instruction reads and writes
     Place output;              // the first memory that the instruction writes
-    int64_t output_bytes = 0;  // size of `output`; 0: the instruction writes nothing
-    TeamId team;               // invalid: not a collective that is also a barrier
+    int64_t output_bytes = 0;  // bytes at `output`; 0: the instruction writes nothing
+    // The team of a collective that no rank completes before all ranks of the team have begun it.
+    // Invalid for every other step.
+    TeamId team;
   };
   struct Output {
-    RegisterId scalar;
+    RegisterId scalar;  // register of a scalar; invalid: the output is a tensor
     Place place;
     TensorDesc desc;
     int32_t input = -1;         // position of the input whose memory the output shares; -1: none
@@ -253,9 +257,9 @@ struct Plan {
   };
 
   std::vector<Step> steps;
-  std::vector<InstructionIndex> instruction_of;  // instruction of each step; -1: none
+  std::vector<InstructionIndex> instruction_of;  // per step: its instruction; -1: none
   std::vector<StepNote> notes;                   // per step
-  IdVector<TeamId, std::vector<int>> teams;      // each a list of World ranks
+  IdVector<TeamId, std::vector<int>> teams;      // teams of collectives, as ranks of the World
   uint64_t sizes_hash = 0;                       // hash of the sizes for which the plan was created
   // Number of the round of comparisons (host/run/match_collectives_across_ranks.h) in which the
   // ranks agreed on the operations that this plan posts; 0: the ranks have not agreed yet.
@@ -276,15 +280,15 @@ struct Plan {
   IdVector<ReferenceId, Reference> references;
   IdVector<WatchedId, Watched> watched;
   IdVector<BufferId, Buffer> buffers;
-  IdVector<StreamId, int64_t> workspace_bytes;
+  IdVector<StreamId, int64_t> workspace_bytes;  // the steps of a stream share its workspace
   std::vector<BufferInput> buffer_inputs;
   std::vector<ScalarInput> scalar_inputs;
   std::vector<ValueInput> value_inputs;
   std::vector<Preallocated> preallocated;
   std::vector<Output> outputs;
-  size_t registers = 0;
-  size_t events = 0;
-  size_t streams = 1;
+  size_t registers = 0;                            // number of registers
+  size_t events = 0;                               // number of device events
+  size_t streams = 1;                              // number of streams
   IdVector<StreamId, bool> communication_streams;  // Program::communicationStreams()
   bool communicates = false;                       // true: the plan posts operations on this rank
   // The communicators of the plan whose operations wait on the device

@@ -24,11 +24,11 @@ class PlanBuilder {
  private:
   // The uses of one token or event of the program. A token stands for posted operations that a
   // later Wait awaits (host/program/instructions.h). A token or event that orders two streams needs
-  // an event of the device. The order within one stream needs none.
+  // an event of the device. The order within one stream needs no event.
   struct EventUse {
-    StreamId stream;       // of its first use
-    bool crosses = false;  // another stream uses it too
-    DeviceEventId event;   // assigned when a step first needs it
+    StreamId stream;       // the stream of the first use
+    bool crosses = false;  // true: several streams use the token or event
+    DeviceEventId event;   // the event in the plan; invalid: not assigned yet
   };
   using EventKey = std::variant<EventId, TokenId>;
   // The kernel of a segment for operands with the descriptors `inputs` and `outputs`. Launches of
@@ -38,7 +38,7 @@ class PlanBuilder {
     std::vector<TensorDesc> inputs;
     std::vector<TensorDesc> outputs;
     codegen::KernelPlan kernel;
-    StageId first_stage = {};
+    StageId first_stage = {};  // the stages of the kernel are consecutive
     IdRange<StageId> stages() const {
       return {first_stage, StageId(first_stage.index() + kernel.stages.size())};
     }
@@ -53,19 +53,19 @@ class PlanBuilder {
   // A matrix product. Calls with equal specs share `prepared`.
   struct PlannedMatmul {
     MatmulSpec spec;
-    const UnrolledStep* first;  // the first call with this spec; messages name it
+    const UnrolledStep* first;  // the first call with this spec; error messages name it
     std::shared_ptr<const PreparedMatmul> prepared;
   };
   // A 0-d input in host memory.
   struct HostValue {
-    RegisterId scalar;
+    RegisterId scalar;  // register that holds the element
     DType dtype;
     bool in_memory;  // true: some reader needs the element in device memory
   };
   // The sends and receives between the instructions GroupBegin and GroupEnd. They are posted
   // together.
   struct Group {
-    bool open = false;                           // true: GroupEnd has not been translated yet
+    bool open = false;                           // true: between GroupBegin and GroupEnd
     comm::Communicator* communicator = nullptr;  // nullptr: no operation so far
     StreamId stream = kCallerStream;
     int32_t first = 0;  // index of the first operation in Plan::operations
@@ -90,8 +90,8 @@ class PlanBuilder {
   Place placeOf(const View& view) const;
   Plan::Operand operandOf(const UnrolledStep& step, size_t input) const;
 
-  // plan_steps.cpp: one member per instruction that no file below handles. Exception:
-  // plan_launch.cpp handles LaunchKernel.
+  // plan_steps.cpp: the instructions that none of the files below handles. Only emit() of a
+  // LaunchKernel is in plan_launch.cpp.
   void emit(const Allocate& op, const UnrolledStep& step);
   void emit(const Free& op, const UnrolledStep& step);
   void emit(const Evaluate& op, const UnrolledStep& step);
@@ -164,22 +164,23 @@ class PlanBuilder {
 
   std::map<EventKey, EventUse> uses_;
   IdVector<StreamId, bool> streams_used_;
-  IdVector<BufferId, bool> substituted_;  // a preallocated tensor of the caller replaces the buffer
-  std::vector<int32_t> step_of_unrolled_;  // first plan step of each step of the unrolled program
+  IdVector<BufferId, bool> substituted_;  // true: a tensor of the caller replaces the buffer
+  // Per step of the unrolled program: index of its first step in the plan.
+  std::vector<int32_t> step_of_unrolled_;
   std::deque<PlannedKernel> kernels_;
   std::deque<Fusion> own_segments_;  // segments that the program does not contain
   std::map<BufferId, HostValue> values_;
   std::map<std::pair<const Fusion*, std::vector<bool>>, const Fusion*> value_segments_;
   std::vector<PlannedMatmul> planned_matmuls_;
-  IdVector<MatmulId, std::pair<size_t, StreamId>>
-      matmul_uses_;  // index in planned_matmuls_, stream
+  // Per element of Plan::matmuls: its index in planned_matmuls_, and its stream.
+  IdVector<MatmulId, std::pair<size_t, StreamId>> matmul_uses_;
   // Per communicator used so far: the World ranks of its team, and its carrier.
   std::map<comm::Communicator*, std::pair<std::vector<int>, comm::Carrier>> members_;
   Group group_;
-  DeviceEventId read_back_event_;
-  // The communicators and streams on which collectives were posted, the latest last. Some
-  // transports need this list, because on them the collectives of different teams must run in one
-  // order.
+  DeviceEventId read_back_event_;  // event that all ReadBackSteps share; invalid: none yet
+  // The communicators and streams on which collectives have been posted, in order of their latest
+  // post. orderAfterOtherTeams() uses this list for transports whose collectives occupy the GPU
+  // while they wait for other ranks.
   struct Posted {
     comm::Communicator* communicator;
     StreamId stream;

@@ -59,7 +59,7 @@ struct Field {
   FieldRole role;
 };
 
-// Functions that create a Field, one per kind. Example: slot(&Copy::in, kRead).
+// Functions that create a Field: one function for each FieldKind. Example: slot(&Copy::in, kRead).
 namespace field {
 template <FieldKind kKind>
 struct Make {
@@ -98,7 +98,8 @@ constexpr size_t countMembers() {
   }
 }
 
-// Calls `visit(field, member)` for each field of the instruction `x`, in the order of its list.
+// Calls `visit(field, member)` for each field of the instruction `x`, in the order of its field
+// list.
 template <class X, class Visit>
 void forEachFieldOf(X& x, Visit&& visit) {
   using Instruction = std::remove_const_t<X>;

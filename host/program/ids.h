@@ -11,8 +11,10 @@ using SlotId = Id<struct SlotTag>;      // index into Program::slots
 using TokenId = Id<struct TokenTag>;    // index into Program::tokens
 using EventId = Id<struct EventTag>;    // index into Program::events
 using KernelId = Id<struct KernelTag>;  // index into Program::kernels
-inline constexpr SlotId kNoSlot;
-using StreamId = Id<struct StreamTag>;  // the device creates the streams other than the caller's
+inline constexpr SlotId kNoSlot;        // invalid: no slot
+using StreamId = Id<struct StreamTag>;  // number of a stream of the program, from 0
+// The stream of the run, which the caller may pass (RunOptions::stream). The device creates all
+// other streams.
 inline constexpr StreamId kCallerStream{0};
 
 // A division of the ranks of a mesh (ir/types/mesh.h) into teams. The ranks of a team execute their

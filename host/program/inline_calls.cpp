@@ -36,7 +36,7 @@ class Inliner {
   std::vector<Instruction> expanded(const std::vector<Instruction>& body) {
     std::vector<Instruction> result;
     for (const Instruction& x : body) {
-      // Only Call is replaced; instructions with bodies are expanded inside.
+      // A Call is replaced. In a For or If, the Calls in its bodies are replaced.
       if (const auto* call = std::get_if<Call>(&x.op)) {
         expand(x, *call, result);
         continue;
@@ -87,7 +87,7 @@ class Inliner {
   }
 
   // Restricts all instructions of the body to the ranks of a mesh. Throws UserError if an
-  // instruction is already restricted to another mesh, because an instruction can name only one
+  // instruction is already restricted to a different mesh, because an instruction can name only one
   // mesh.
   void restrict(std::vector<Instruction>& body, MeshId on) const {
     if (!on.valid()) return;
@@ -204,7 +204,8 @@ class Inliner {
     }
   }
 
-  // Appends `names` with new names, and returns the new id of each.
+  // Appends `names` to `to`. A name that `to` already contains is renamed. Returns the ids of the
+  // names in `to`, in the order of `names`.
   template <class IdType>
   static IdVector<IdType, IdType> append(const IdVector<IdType, std::string>& names,
                                          IdVector<IdType, std::string>& to) {

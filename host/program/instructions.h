@@ -32,7 +32,7 @@ enum class InstructionKind : uint8_t {
   Call      // runs another program; inlineCalls() removes it
 };
 
-// Allocates stream-ordered memory for the slot. The type of the slot gives size and axis order.
+// Allocates stream-ordered memory for the slot, with the size and axis order of the slot's type.
 struct Allocate {
   SlotId out;
   StreamId stream = kCallerStream;
@@ -133,7 +133,7 @@ struct LaunchKernel {
 };
 
 inline constexpr int32_t kMostCtas = 64;         // largest comm::Carrier::ctas
-inline constexpr int32_t kMostCopyChannels = 4;  // few, because each needs memory on every GPU
+inline constexpr int32_t kMostCopyChannels = 4;  // largest copy_channel; each one needs GPU memory
 
 // Calls a library function (host/program/library_op.h), for ops without generated kernels.
 struct CallLibrary {
@@ -142,7 +142,7 @@ struct CallLibrary {
   std::vector<SlotId> outputs;
   StreamId stream = kCallerStream;
   std::vector<std::pair<std::string, Attr>> attrs = {};  // in the order of OpDef::attrs
-  // Matrix products: number of SMs that stay free for a concurrent collective.
+  // Only for matrix products: number of SMs that stay free for a concurrent collective.
   int32_t spare_sms = 0;
   bool operator==(const CallLibrary&) const = default;
   static constexpr std::string_view kMnemonic = "call_library";
@@ -170,27 +170,27 @@ struct Copy {
 };
 
 // Posts (starts) a collective. `token` represents it until it has completed.
-// Counts:  include the padding of the allocations, except in an AllToAllV. All ranks allocate equal
-//          sizes, so their counts are equal.
+// Counts:  the element counts include the padding of the allocations, except in an AllToAllV. All
+//          ranks allocate equal sizes, so the counts are equal on all ranks.
 // Buffers: before a Wait on the token, no instruction may write `in` or access `out`. A slot that
-//          only the root needs may be undefined on other ranks.
-// Order:   the part of each rank is contiguous, so the gathered or scattered axis is outermost in
-//          memory. In an all-to-all: the split axis of `in` and the joined axis of `out`.
+//          only the root needs may be undefined on all ranks except the root.
+// Order:   all parts are contiguous, so the gathered or scattered axis is outermost in memory.
+//          In an all-to-all, the split axis of `in` and the joined axis of `out` are outermost.
 struct Communicate {
-  comm::CollectiveKind kind;  // never Recv. Send: in a team of two, from the root to the other
+  comm::CollectiveKind kind;  // never Recv; Send: from the root to the other rank of two
   SlotId out;                 // kNoSlot for a Barrier
   SlotId in;
   Team team;
   std::optional<ReduceOp> reduce;
   StreamId stream = kCallerStream;
   TokenId token;
-  std::optional<Size> root = {};  // a rank in the team; all ranks of the team give the same value
-  // AllToAllV: list slots, with one element per rank of the team. ReadBack fills them.
+  std::optional<Size> root = {};  // rank in the team, equal on all ranks of it; nullopt: none
+  // Only in an AllToAllV: list slots with one count per rank of the team, filled by ReadBack.
   std::optional<SlotId> send_counts = {};
   std::optional<SlotId> recv_counts = {};
   // Selects SMs or copy engines for the collective, and limits the number of SMs.
   comm::Carrier carrier = {};
-  // Further buffers, only if mayGroup(kind). A pair must not write to memory of another pair.
+  // Further buffers, only if mayGroup(kind). No pair may write to memory of another pair.
   struct Pair {
     SlotId in;
     SlotId out;
@@ -266,7 +266,7 @@ struct GroupEnd {
 };
 
 // Makes the stream wait until the operation of the token has completed. The host does not wait. If
-// several posts define the token, the latest post counts. Before the first post, Wait does nothing.
+// several posts define the token, Wait is for the latest. Before the first post, it does nothing.
 struct Wait {
   TokenId token;
   StreamId stream = kCallerStream;
@@ -357,7 +357,7 @@ struct If {
   }
 };
 
-// Runs another program of the same file on `inputs`. Its outputs define the slots `outputs`.
+// Runs program `program` of Program::callees on `inputs`. The results define the slots `outputs`.
 struct Call {
   std::string program;
   std::vector<SlotId> inputs;
@@ -371,7 +371,7 @@ struct Call {
   }
 };
 
-// Check fails the run if the slot contains NaN or infinity. Print prints its name and first values.
+// Check fails the run if a value is NaN or infinity. Print prints the slot name and first values.
 struct Check {
   SlotId slot;
   StreamId stream = kCallerStream;

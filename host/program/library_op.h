@@ -13,7 +13,7 @@ namespace heddle::host {
 // - `attention` of (q, k, v): softmax(q k^T scale) v
 // - `attention_backward` of (g, q, k, v): the gradients (dq, dk, dv), where g is the gradient of
 //   the result of `attention`
-// A fusion has no op for the two attention functions. It expresses each of them by several ops
+// A fusion has no op for the two attention functions, but expresses each of them by several ops
 // (ir/segment/attention.h).
 
 // Returns the op of a library function, or nullptr if there is no such function.

@@ -19,7 +19,8 @@ struct PassOptions : heddle::PassOptions {
   static constexpr int64_t kAutoChunks = 0;  // a cost model decides
   static constexpr int64_t kMostChunks = 64;
   int64_t chunks = kAutoChunks;
-  // Sizes for the cost model, by symbol. All other symbols have the defaults of the program.
+  // Sizes for the cost model, by symbol. For all other symbols, the cost model uses the defaults of
+  // the program.
   SizeBindings chunk_sizes = {};
 };
 

@@ -83,8 +83,8 @@ IdVector<StreamId, bool> Program::communicationStreams() const {
   IdVector<StreamId, bool> computes(communicates.size());
   forEachInstruction(body, [&](const Instruction& x, InstructionIndex) {
     const StreamId stream = streamOf(x.op).value_or(kCallerStream);
-    // Only launches and library calls occupy SMs. Other work, such as a copy, may share a stream
-    // with collectives.
+    // Of all work, only launches and library calls count as computation. Other work, such as a
+    // copy, may share a stream with collectives.
     if (std::holds_alternative<LaunchKernel>(x.op) || std::holds_alternative<CallLibrary>(x.op)) {
       computes[stream] = true;
     }

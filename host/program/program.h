@@ -18,19 +18,21 @@ namespace heddle::host {
 // run, each rank unrolls the program (host/unroll/unroll.h): it expands loops and resolves views
 // for its rank and its sizes. docs/host_instructions.md describes each instruction.
 
-// A register of the program. There are three kinds of slots:
+// A slot is a register of the program. There are three kinds of slots:
 //   A tensor slot names a buffer or a view of a buffer.
 //   A scalar slot holds a number on the host.
-//   A list slot is a scalar slot that holds several i64 values on the host. Only ReadBack fills it.
+//   A list slot holds several i64 values on the host. Slot::is_scalar is true for list slots too.
+//     Only ReadBack fills a list slot.
 // A later Allocate, Alias, Evaluate or ReadBack may redefine a slot.
 struct Slot {
   std::string name;  // without '%'
   bool is_scalar = false;
   TensorView tensor;  // unsharded logical sizes, layout, sharding
-  // Allocated size of each axis on one rank, equal on all ranks. Empty: each axis has the size of
-  // the largest block that the sharding assigns to a rank.
+  // Allocated size of each axis on one rank, equal on all ranks. If the list is empty, the
+  // allocated size of each axis is the size of the largest block that the sharding assigns to a
+  // rank.
   std::vector<Size> alloc;
-  std::optional<Scalar> default_value;  // of a scalar input
+  std::optional<Scalar> default_value;  // of a scalar input; nullopt: no default
   bool isList() const { return is_scalar && tensor.rank() > 0; }
   bool operator==(const Slot&) const = default;
 };
@@ -62,10 +64,11 @@ struct Program {
   std::vector<std::pair<std::string, int64_t>> size_defaults;
   std::vector<SizeGuard> guards;
   std::vector<Instruction> body;
-  std::vector<Program> callees;  // programs that Calls name; their ids refer to their own lists
+  // The programs that Calls name. An id in a callee is an index into a list of the callee.
+  std::vector<Program> callees;
 
   std::optional<SlotId> findSlot(std::string_view name) const;
-  size_t streams() const;  // 1 + the highest StreamId used
+  size_t streams() const;  // 1 + the highest StreamId in use
   // Returns for each stream whether it has collectives, sends or receives, but no launches and no
   // library calls.
   IdVector<StreamId, bool> communicationStreams() const;
@@ -85,7 +88,7 @@ int32_t countInstructions(const std::vector<Instruction>& body);
 // --- derived from the field lists of instructions (host/program/instructions.h) ----------------
 
 // A read or write of the memory of a tensor slot by an instruction. In a collective with a root,
-// only some ranks access each slot. This list contains the accesses of all ranks; the unrolled
+// only some ranks access each slot. accessesOf() returns the accesses of all ranks; the unrolled
 // program of a rank contains only the accesses of this rank.
 struct Access {
   SlotId slot;

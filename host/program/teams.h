@@ -7,9 +7,9 @@
 
 namespace heddle::host {
 
-// Returns the members of the team to which `rank` belongs, as ranks of the job (comm::World), in
-// team order. Returns an empty list if `rank` is not in the mesh of the team. `ranks` is the number
-// of ranks of the job.
+// Returns the members of the team to which `rank` belongs, as ranks of the job (comm::World),
+// ordered by their ranks in the team. Returns an empty list if `rank` is not in the mesh of the
+// team. `ranks` is the number of ranks of the job.
 std::vector<int> teamMembers(const Team& team, const Meshes& meshes, int64_t rank, int64_t ranks);
 
 // Returns whether the program contains an instruction in which other ranks take part: a collective,

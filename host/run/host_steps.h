@@ -16,7 +16,8 @@ namespace heddle::host {
 Scalar applyToScalars(const ApplyStep& step, const IdVector<RegisterId, Scalar>& registers);
 
 // Evaluates the fusion segment of a kernel on the host, for kernels without generated code. The
-// tensors must be in host memory. The plan of `reference` must outlive the work.
+// tensors must be in host memory. The Plan that contains `reference` must exist until the
+// enqueued work has ended.
 void enqueueReference(const Plan::Reference& reference, const RunState& state, Device& device,
                       Stream stream, const Issue& issue);
 // Fails the run if the tensor contains NaN or infinity. The error names the program's variable

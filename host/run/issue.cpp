@@ -34,7 +34,7 @@ bool holds(const Scalar& lhs, Predicate::Compare compare, int64_t rhs) {
 void Issuer::run() {
   allocateWorkspaces();
   comm::RankStatus* const status = state_.completion->resources->job.status();
-  // On CUDA, issueObserved() marks a range for each instruction, which profilers show.
+  // On CUDA, issueObserved() marks a range for each instruction. Profilers show these ranges.
   const bool observed =
       state_.profile != nullptr || state_.fault != nullptr || device_.kind() == DeviceKind::Cuda;
   while (next_ < plan_.steps.size()) {
@@ -76,9 +76,9 @@ void Issuer::freeWorkspaces() noexcept {
   }
 }
 
-// Makes stream 0 wait for all other streams of the run, so that frees on stream 0 happen after the
-// work of all streams. If this fails, the function only reports the error, because all memory must
-// still be freed.
+// Makes kCallerStream wait for all other streams of the run, so that frees on kCallerStream happen
+// after the work of all streams. If this fails, the function only reports the error, because all
+// memory must still be freed.
 void Issuer::joinStreams() noexcept {
   for (StreamId id : IdRange(StreamId(1), StreamId(plan_.streams))) {
     try {
@@ -143,7 +143,7 @@ void Issuer::operator()(const AllocateStep& step) {
 }
 
 void Issuer::operator()(const FreeStep& step) {
-  if (!state_.owned[step.buffer]) return;  // its Allocate is in a branch that was not taken
+  if (!state_.owned[step.buffer]) return;  // a branch has skipped the Allocate of the buffer
   state_.owned[step.buffer] = false;
   state_.held_bytes -= step.bytes;
   if (step.bytes == 0) return;
@@ -201,8 +201,9 @@ void Issuer::operator()(const CopyStep& step) {
   device_.copy(at(step.dst), at(step.src), step.bytes, stream(step.stream), issue_);
 }
 
-// Sets the lists of counts of an all-to-all-v from the registers, and compares them with the lists
-// of all other ranks of the team. The device copies the lists when it posts the operation.
+// Fills the send and receive lists of an all-to-all-v call from the registers. Then compares them
+// with the lists of all other ranks of the team. The device copies the lists when it posts the
+// operation.
 void Issuer::bindCounts(const CollectiveStep& step, comm::Operation& operation) {
   const Plan::Counts& counts = plan_.counts[step.counts];
   const auto list = [&](RegisterId first, int32_t at, int64_t elements, std::string_view verb) {

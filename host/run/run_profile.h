@@ -18,7 +18,7 @@ struct Plan;
 struct TimelineEvent {
   InstructionIndex instruction = -1;
   std::string text;
-  StreamId stream;  // executed on this stream of the run; invalid: issued by the host
+  StreamId stream;  // the stream that executed the instruction; invalid: the host issued it
   int64_t begin = 0;
   int64_t end = 0;
   int64_t bytes = 0;       // bytes that the instruction reads and writes on this rank
@@ -80,7 +80,7 @@ class RunProfile {
   std::vector<Span> work_;
   std::vector<Timers> timers_;
   Event origin_ = nullptr;   // a device timer that was recorded at the time origin_time_
-  int64_t origin_time_ = 0;  // in nanoseconds of now()
+  int64_t origin_time_ = 0;  // a time of now()
 };
 
 }  // namespace heddle::host

@@ -125,11 +125,11 @@ class RunState {
   void prepare(const std::shared_ptr<const Plan>& plan, Stream stream);
 
   IdVector<PointerIndex, std::byte*> pointers;
-  IdVector<BufferId, bool> owned;  // allocated by this run and not yet freed
+  IdVector<BufferId, bool> owned;  // true: this run has allocated and not yet freed the buffer
   IdVector<RegisterId, Scalar> registers;
   IdVector<DeviceEventId, Event> events;
-  IdVector<StreamId, Stream> streams;  // those other than the caller's belong to this state
-  std::vector<std::byte> args;         // copy of the plan's argument blocks, patched in place
+  IdVector<StreamId, Stream> streams;  // kCallerStream: the run's stream; the state owns all others
+  std::vector<std::byte> args;         // copy of the plan's argument blocks; launches patch it
   std::vector<comm::Operation> operations;
   int64_t held_bytes = 0;          // bytes allocated minus bytes freed by the steps issued so far
   int64_t peak_bytes = 0;          // largest value of held_bytes in this run

@@ -30,8 +30,9 @@ class InstructionParser {
   Op assignment();       // %y = ...
   Op tokenAssignment();  // $t = ...
   Op eventAssignment();  // !e = ...
-  // Parses one of the instructions `Regular` if its mnemonic comes next. `defined` is the id before
-  // the "=", or std::nullopt.
+  // Parses an instruction of one of the types `Regular`. Returns nullopt if the next word is the
+  // mnemonic of none of them. `defined` is the id of the name before the "=", or std::nullopt if
+  // there is no "=".
   template <class... Regular>
   std::optional<Op> regular(auto defined);
   template <class Regular>

@@ -8,8 +8,8 @@
 namespace heddle::host {
 namespace {
 
-// The most programs that the calls of one program may reach. A program contains copies of the
-// programs that it calls. Without a limit, a few lines of text could expand to very many programs.
+// The most programs that the calls of one program may reach. A program contains a copy of each
+// program that it calls. Without a limit, a few lines of text could expand to very many programs.
 constexpr size_t kMaxCallees = 200;
 
 size_t countPrograms(const Program& program) {

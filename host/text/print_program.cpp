@@ -123,8 +123,8 @@ class InstructionPrinter {
     std::string operator()(const Alias::Unpad&) const { return " unpad"; }
   };
 
-  // Returns the item with this id. Throws UserError if the id is out of range. Such ids occur in
-  // illegal programs, whose instructions are printed in messages.
+  // Returns the item with this id. Throws UserError if the id is out of range. Ids that are out of
+  // range occur in illegal programs, whose instructions are printed in messages.
   template <class IdType, class Item>
   static const Item& item(const IdVector<IdType, Item>& items, IdType id) {
     HEDDLE_USER_CHECK(items.has(id), "an instruction names item {} of {}", id, items.size());

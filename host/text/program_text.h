@@ -22,8 +22,8 @@ std::vector<std::string> instructionTexts(const Program& program);
 // Parses a program. Throws UserError that names `origin`, line and column.
 Program parseProgram(std::string_view text, std::string_view origin = "<text>");
 
-// Parses a .fusion or .hostir file. The first keyword after the meshes decides which of the two it
-// is. Throws UserError that names `origin`, line and column.
+// Parses a .fusion or .hostir file. The first keyword after the meshes decides whether the text is
+// a fusion or a host program. Throws UserError that names `origin`, line and column.
 std::variant<Fusion, Program> parseFile(std::string_view text, std::string_view origin);
 
 }  // namespace heddle::host

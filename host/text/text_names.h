@@ -9,8 +9,8 @@
 
 namespace heddle::host {
 
-// The words of the text form of host programs, for printing and parsing. The index into
-// kCollectives is the value of the enumerator, and so is the index into kCompares.
+// The words of the text form of host programs, for printing and parsing. In kCollectives and in
+// kCompares, the index of an entry is the value of its enumerator.
 inline constexpr std::pair<comm::CollectiveKind, std::string_view> kCollectives[] = {
     {comm::CollectiveKind::Allreduce, "allreduce"},
     {comm::CollectiveKind::Reduce, "reduce"},

@@ -73,7 +73,7 @@ class CollectiveChecker {
         collectiveName(x_.kind), place_.size, in, out);
   }
 
-  // Checks that the larger side consists of equal parts, one per rank.
+  // Checks that the larger side consists of equal parts, one for each rank that has a part.
   void parts() const {
     const bool exchanges = x_.kind == CollectiveKind::AllToAll;
     const View& whole = isGathered() ? out_ : in_;

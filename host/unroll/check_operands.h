@@ -32,16 +32,16 @@ struct TeamPlace {
   int64_t parts;  // number of parts of the larger side: `size`, or one less if the root has no part
                   // (UnrolledStep::root_apart)
   // One entry per pair of buffers. If this rank has no view on one of the two sides, the entry is
-  // the number of elements that the other ranks allocate for this side. nullopt: this rank has
-  // views on both sides, or the type does not determine the number.
+  // the number of elements that each rank with a view allocates for this side. nullopt: this rank
+  // has views on both sides, or the type does not determine the number.
   std::vector<std::optional<int64_t>> elsewhere;
 };
 // Checks the dtypes, the numbers of allocated elements and the memory orders of both sides of a
 // collective. Also checks that the sides do not overlap, except in the ways that the transports
 // allow (comm/communicator.h). If this rank has no part on a side, the view of this side is empty.
 void checkCollective(const Communicate& x, const UnrolledStep& step, const TeamPlace& place);
-// Checks that the tensor has `elements` elements. Several elements must be dense in row-major
-// order.
+// Checks that the tensor has `elements` elements. If there are several, they must be dense in
+// row-major order.
 void checkReadBack(const Slot& slot, const UnrolledStep& step, int64_t elements);
 // Checks that the view is one range of memory without gaps, in any order of axes. `what` names the
 // operation in the message.

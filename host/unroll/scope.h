@@ -34,8 +34,8 @@ class Scope {
   std::vector<int64_t> evaluate(const std::vector<Size>& sizes) const;
   // Returns the same as describe() of host/unroll/unroll.h.
   TensorDesc describe(const Slot& slot) const;
-  // Checks that the two sizes of each guard are equal. UserError names the source of the first
-  // guard for which they differ.
+  // Checks that the two sizes of each guard are equal. Throws UserError that names the source of
+  // the first guard whose sizes differ.
   void check(const std::vector<SizeGuard>& guards) const;
 
  private:

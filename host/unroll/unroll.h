@@ -52,19 +52,22 @@ struct UnrolledStep {
   const Instruction* instruction = nullptr;  // in the Program, which must outlive the Unrolled
   InstructionIndex index = -1;
   StreamId stream;           // invalid: the host alone executes it
-  std::vector<View> inputs;  // in the order of the instruction's input slots. Empty for scalars and
-                             // for a side of a Communicate on which this rank has no part
+  std::vector<View> inputs;  // in the order of the instruction's input slots. A view is empty if
+                             // the slot is a scalar, or if this rank has no part on the input side
+                             // of a Communicate
   std::vector<View> outputs;
   std::vector<RegisterId> scalar_inputs;  // parallel to inputs: invalid for a tensor
   std::vector<UnrolledAccess> accesses;
-  int64_t peer = -1;            // Send, Recv: rank in the team; Communicate: the root
-  bool root_apart = false;      // the root of a gather or scatter has no part of its own
+  int64_t peer = -1;            // rank in the team. Send, Recv: the peer; Communicate: the root.
+                                // -1: none
+  bool root_apart = false;      // gather: the root sends no part; scatter: it receives none
   std::optional<Scalar> known;  // Evaluate of a Size or literal: the value in the slot's dtype.
                                 // An If that the run decides: the right side of its predicate, an
                                 // i64
-  RegisterId scalar_out;        // Evaluate, ReadBack: register that is written; first one of a list
-  // The next step: of an If that the run decides, if its predicate is false; of a step without
-  // instruction (at the end of then_body), always.
+  RegisterId scalar_out;  // Evaluate, ReadBack: register that is written; for a list: the register
+                          // of its first element
+  // Index of the step to which the run jumps. An If that the run decides jumps if its predicate is
+  // false. A step without instruction, which skips the else_body, always jumps. -1: no jump.
   int32_t jump = -1;
 };
 
@@ -86,16 +89,16 @@ struct Unrolled {
 // The rank and the sizes for which a program is unrolled.
 struct UnrollRequest {
   SizeBindings sizes;  // the values of the symbols of the program
-  // The local descriptors of the caller's tensors, one per input of the program; for a scalar, an
-  // empty one. If the list is empty, each input has the descriptor that describe() returns, but in
-  // the memory order that its type declares (Layout::observed).
+  // The local descriptors of the caller's tensors, one per input of the program. The descriptor of
+  // a scalar is empty. If the list is empty, each input has the descriptor that describe() returns,
+  // but in the memory order that the type of the input declares (Layout::observed).
   std::vector<TensorDesc> inputs;
   int64_t rank = 0;
   int64_t ranks = 1;  // number of ranks of the job
 };
 
 // Unrolls the program. Throws UserError that names the instruction and the slot if
-//   a view does not exist, or sizes do not fit,
+//   a view does not exist, or the operands of an instruction have sizes that do not fit,
 //   an index or the rank of a peer is out of range,
 //   a slot is used before it is defined, or
 //   the program takes more than 10 million steps.

@@ -73,7 +73,7 @@ void Unroller::instruction(const Instruction& x, InstructionIndex index) {
     const View& view = !collective    ? viewOf(access.slot)
                        : access.write ? step.outputs[written++]
                                       : step.inputs[read++];
-    if (!view.buffer.valid()) continue;  // this rank has no part in it
+    if (!view.buffer.valid()) continue;  // this rank does not access the slot
     step.accesses.push_back(
         {view.buffer, view.byte_offset, view.byte_offset + view.desc.allocBytes(), access.write});
   }
@@ -179,8 +179,9 @@ void Unroller::closeElse() {
 }
 
 // Called at the end of the last body of a branch. Undefines the scalars and lists that do not have
-// a value after both bodies. `defined` contains those that have a value after the first body; if
-// there is no else_body, those that have a value before the branch.
+// a value after both bodies. `defined` contains the scalars and lists that have a value after the
+// first body. If there is no else_body, `defined` contains those that have a value before the
+// branch.
 void Unroller::keepScalars(const std::set<SlotId>& defined) {
   for (SlotId id : scalars_) {
     if (defined.count(id) == 0) branched_.insert(id);
@@ -194,7 +195,9 @@ void Unroller::keepScalars(const std::set<SlotId>& defined) {
 void Unroller::leaveBranch(const Frame& frame) {
   unrolled_.steps[frame.jump_step].jump = static_cast<int32_t>(unrolled_.steps.size());
   for (const auto& [id, view] : frame.before) {
-    viewOf(id) = view;  // so that define() stores this view in the frame of an enclosing branch
+    // If this branch is in a body of an enclosing branch, define() stores the current view of the
+    // slot in the frame of the enclosing branch. This must be the view from before this branch.
+    viewOf(id) = view;
     define(id, View{});
     branched_.insert(id);
   }

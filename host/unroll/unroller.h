@@ -42,7 +42,7 @@ class Unroller {
   View& viewOf(SlotId id) { return views_.at(id); }
 
   // unroller.cpp: inputs, outputs and registers.
-  RegisterId registerOf(SlotId id);  // of a list: the first register; it has one per element
+  RegisterId registerOf(SlotId id);  // for a list: the register of its first element
   void inputs();
   void outputs();
   std::string undefinedReason(SlotId id) const;
@@ -89,7 +89,7 @@ class Unroller {
   Scope scope_;
   Unrolled unrolled_;
   std::vector<Frame> frames_;
-  IdVector<SlotId, View> views_;  // invalid buffer: undefined
+  IdVector<SlotId, View> views_;  // View::buffer invalid: the slot is undefined
   IdVector<SlotId, RegisterId> registers_;
   std::map<SlotId, int64_t> list_lengths_;
   std::set<SlotId> scalars_;   // the scalars that are defined

@@ -83,7 +83,8 @@ class ViewMaker {
   View operator()(const Alias::Reshape&) const {
     TensorDesc desc = want_;
     // A gather of uneven blocks leaves padding at the end of the operand. The reshape leaves this
-    // padding out: it uses the allocated sizes that follow from the sharding alone.
+    // padding out: it treats the operand as if its allocated sizes followed from its sharding
+    // alone.
     TensorDesc from = in_.desc;
     Slot unpadded = in_slot_;
     unpadded.alloc.clear();

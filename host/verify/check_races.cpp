@@ -87,8 +87,7 @@ class RaceChecker {
     const int32_t time = ++clock.streams[step.stream];
     int32_t post = -1;
     if (isPost(op)) post = group_ >= 0 ? group_ : newPost(at);
-    // The end of stream 0 must be ordered after all work. Exception: it need not be ordered after a
-    // Free.
+    // The end of stream 0 must be ordered after all work except Free instructions.
     if (post < 0 && !std::holds_alternative<Free>(op)) {
       state_.last_work[step.stream] = at;
       state_.work_time[step.stream] = time;
@@ -137,7 +136,7 @@ class RaceChecker {
   void compare(const RaceAccess& mine, const RaceAccess& other, const VectorClock& clock,
                BufferId buffer, bool whole) const {
     if (!mine.write && !other.write) return;
-    // Every access must be ordered after the Allocate of its buffer, whatever bytes it spans.
+    // Every access must be ordered after the Allocate of its buffer, even an access to no bytes.
     if (!whole && (mine.end <= other.begin || other.end <= mine.begin)) {
       if (!isAllocate(other)) return;
     }

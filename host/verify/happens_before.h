@@ -56,8 +56,8 @@ class PostSet {
 // The work that has certainly completed before one point of a host program. The steps of each
 // stream are numbered from 1. The number of a step is called its time.
 struct VectorClock {
-  IdVector<StreamId, int32_t> streams;
-  PostSet posts;
+  IdVector<StreamId, int32_t> streams;  // the steps up to this time have completed
+  PostSet posts;                        // the posted operations that have completed
 
   explicit VectorClock(size_t stream_count = 0) : streams(stream_count, 0) {}
 

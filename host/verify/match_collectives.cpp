@@ -15,7 +15,7 @@ namespace {
 
 using comm::CollectiveKind;
 
-// The most posts that are stored for all ranks together. They take half a gigabyte.
+// The most posts that are stored for all ranks together. Their indices take 512 MiB of memory.
 constexpr size_t kMostPosts = size_t{1} << 27;
 
 int64_t postedElements(const View& view) {
@@ -193,7 +193,8 @@ std::optional<CollectiveMatcher::Mismatch> CollectiveMatcher::compare(const Chan
 
 void CollectiveMatcher::check() const {
   for (const Channel& channel : channels_) {
-    // Compares all sequences with the longest one. For n ranks, these are n - 1 comparisons.
+    // Compares each sequence with the longest sequence of the channel. For n ranks, these are n - 1
+    // comparisons.
     size_t longest = 0;
     for (size_t i = 1; i < channel.sequences.size(); ++i) {
       if (channel.sequences[i].total > channel.sequences[longest].total) longest = i;

@@ -21,8 +21,8 @@ namespace heddle::host {
 //
 // Limits: - If a branch that the run decides posts to a channel (host/verify/post_sequence.h), this
 //           post and all later posts to the channel are unknown. They are not compared.
-//         - The matcher stores at most 2^27 posts of all ranks together. It does not compare later
-//           posts.
+//         - The matcher stores at most 2^27 posts of all ranks together. Posts beyond this limit
+//           are not compared.
 // Costs:  Time and memory are linear in the number of posts.
 class CollectiveMatcher {
  public:
@@ -58,7 +58,7 @@ class CollectiveMatcher {
     std::vector<Sequence> sequences;
   };
   struct Mismatch {
-    size_t at;  // position in both sequences of the first posts that do not match
+    size_t at;  // the first position at which the posts of the two sequences do not match
     size_t a;   // index of a sequence that has a post at this position
     size_t b;   // index of the other sequence
   };

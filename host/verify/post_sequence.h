@@ -53,9 +53,10 @@ struct PostSequence {
 };
 
 // Returns the position of the first posts that do not match, or nullopt if all known posts match.
-// If one sequence is shorter but otherwise matches, the position is its end. fits(a, b) returns
-// whether two posts match. The function calls it only for positions at which both sequences store a
-// post.
+// If one sequence is shorter but all its posts match, the position is the end of the shorter
+// sequence. Exception: if the shorter sequence is open, the result is nullopt. fits(a, b) returns
+// whether two posts match. firstMismatch() calls fits() only for positions at which both sequences
+// store a post.
 template <class Post, class Fits>
 std::optional<size_t> firstMismatch(const PostSequence<Post>& a, const PostSequence<Post>& b,
                                     const Fits& fits) {

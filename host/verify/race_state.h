@@ -21,7 +21,7 @@ struct RaceAccess {
   int32_t post = -1;  // number of the post that accesses the buffer; -1: the step itself
   bool operator==(const RaceAccess&) const = default;
 
-  // Returns whether the access is completed in `clock`.
+  // Returns whether the access has certainly completed according to `clock`.
   bool happensBefore(const VectorClock& clock) const {
     return post >= 0 ? clock.knowsPost(post) : clock.knowsStep(stream, time);
   }
@@ -38,9 +38,9 @@ struct RaceBuffer {
 // the branch, and checks both bodies from the same state.
 struct RaceState : StreamClocks {
   IdVector<BufferId, RaceBuffer> buffers;
-  IdVector<StreamId, int32_t> last_work;  // step, or -1
-  IdVector<StreamId, int32_t> work_time;  // its time
-  std::vector<int32_t> post_step;         // per post
+  IdVector<StreamId, int32_t> last_work;  // last step that is neither a post nor a Free; -1: none
+  IdVector<StreamId, int32_t> work_time;  // the time of this step
+  std::vector<int32_t> post_step;         // per posted operation: the step that posts it
 
   RaceState(size_t stream_count, size_t token_count, size_t event_count, size_t buffer_count);
 
@@ -48,10 +48,11 @@ struct RaceState : StreamClocks {
   // copy of the state before the branch. `then` is the state after the first body. All work of the
   // first body counts as completed, because a run executes only one of the bodies.
   void beginOtherwise(const RaceState& then);
-  // Turns this state, which is the state after the first body, into the state after the branch. It
-  // keeps only what is certain after both bodies. `otherwise` is the state after the second body.
-  // Posts from `posts_before` to `posts_then` belong to the first body, later ones to the second.
-  // Returns a buffer that is allocated at the end of only one body, or an invalid id.
+  // Turns this state into the state after the branch. Before the call, this state must be the state
+  // after the first body; `otherwise` is the state after the second body. The result contains only
+  // knowledge that is certain after both bodies. The posts [posts_before, posts_then) belong to the
+  // first body, later posts to the second body. Returns a buffer that is live at the end of only
+  // one body, or an invalid id if there is none.
   BufferId merge(RaceState otherwise, size_t posts_before, size_t posts_then);
 
  private:
@@ -59,7 +60,7 @@ struct RaceState : StreamClocks {
   // every clock in which this time is at least from[s]. Adds the posts [first, last) to all clocks.
   void raise(const IdVector<StreamId, int32_t>& from, const IdVector<StreamId, int32_t>& to,
              size_t first, size_t last);
-  IdVector<StreamId, int32_t> times() const;  // of each stream: the time of its last step
+  IdVector<StreamId, int32_t> times() const;  // the time of the last step of each stream
 };
 
 }  // namespace heddle::host

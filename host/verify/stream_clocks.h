@@ -20,11 +20,11 @@ struct TokenClock {
 // frees use this struct, so they follow the same rules.
 struct StreamClocks {
   IdVector<StreamId, VectorClock> streams;
-  IdVector<EventId, std::optional<VectorClock>> events;  // nullopt: not recorded yet
-  IdVector<TokenId, TokenClock> tokens;                  // without posts: a Wait changes nothing
+  IdVector<EventId, std::optional<VectorClock>> events;  // nullopt: the event is not recorded yet
+  IdVector<TokenId, TokenClock> tokens;  // before a post: `posts` is empty, a Wait does nothing
 
-  // Creates the clocks at the start of a program. The work of the caller is on stream 0, at time 1.
-  // No other stream is ordered after it.
+  // Creates the clocks at the start of a program. The work of the caller is on kCallerStream, at
+  // time 1. No other stream is ordered after it.
   StreamClocks(size_t stream_count, size_t token_count, size_t event_count);
 
   VectorClock& of(StreamId stream) { return streams[stream]; }
@@ -32,7 +32,7 @@ struct StreamClocks {
   // Otherwise does nothing and returns false.
   bool order(const Op& op, StreamId stream);
   // Makes the token represent the posted operation number `post`, and no longer an earlier
-  // operation. `start` is the clock at which it was posted.
+  // operation. `start` is the clock at which this operation was posted.
   void post(TokenId token, int32_t post, const VectorClock& start);
 };
 

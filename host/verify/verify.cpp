@@ -16,11 +16,10 @@ namespace heddle::host {
 namespace {
 
 // The most ranks whose unrolled programs are checked for races. Ranks above this limit rarely have
-// races that no lower rank has. jobsFor() also uses the number as the limit of the job sizes that
-// it tries.
+// races that no lower rank has. jobsFor() tries at most this many job sizes.
 constexpr int64_t kMaxJob = 64;
-// If the meshes need a job of more ranks than this, their sizes are ignored when the size of the
-// checked job is chosen.
+// The largest job size that the meshes can determine. If the meshes need more ranks, verify()
+// ignores the meshes when it chooses the size of the checked job.
 constexpr int64_t kMaxMesh = 1024;
 // Number of job sizes that are checked if the program depends on the number of ranks.
 constexpr size_t kMaxJobs = 3;

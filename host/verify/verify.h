@@ -22,8 +22,8 @@ struct ActualJob {
 // - Ids are in range. Loop indices are used only in their loops.
 // - Slots have the kind, dtype and rank that each instruction needs. The operands of a launch fit
 //   the kernel.
-// - For each token that an instruction waits for, some instruction posts an operation. For each
-//   event that an instruction waits for, some instruction records the event.
+// - For each token that an instruction waits for, some instruction posts an operation with this
+//   token. For each event that an instruction waits for, some instruction records the event.
 // - Groups end in the body in which they begin, and post only sends and receives.
 //
 // Checks for each rank of a job, on its unrolled program (host/unroll/unroll.h):
@@ -33,13 +33,14 @@ struct ActualJob {
 // - The posts of all ranks match (host/verify/match_collectives.h).
 //
 // The job and the sizes of these checks:
-// - If the job is known, verify() checks it. Otherwise verify() checks the smallest job that
-//   contains the ranks that meshes, roots and peers name. If the program depends on the number of
-//   ranks, it checks the three smallest jobs.
+// - If the job is known, verify() checks it.
+// - If the job is unknown, verify() checks the smallest job that contains the ranks that meshes,
+//   roots and peers name. If the program depends on the number of ranks, verify() checks the three
+//   smallest such jobs.
 // - If the sizes are known, they are used. Otherwise symbols have their defaults. Symbols without a
 //   default get the first of a few small values for which all views exist.
-// - If the job is known and the sizes are not, some view of this job may be impossible for each of
-//   the small values. verify() then checks the smallest jobs instead of the known job.
+// - If the job is known and the sizes are not, possibly none of the sizes that verify() tries makes
+//   all views of this job exist. verify() then checks the smallest jobs instead of the known job.
 void verify(const Program& program, const ActualJob& actual = {});
 
 // Makes the same checks as verify(), except that buffers need not be freed or returned. Use this

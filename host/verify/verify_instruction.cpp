@@ -34,8 +34,8 @@ class InstructionVerifier {
  public:
   explicit InstructionVerifier(const Program& program) : program_(program) {}
 
-  // Checks instructions for which there is no other overload: the slots that they read or write
-  // must be tensors.
+  // Checks the instructions that have no overload of their own: the slots that such an instruction
+  // reads or writes must be tensors.
   template <class Other>
   void operator()(const Other& x) const {
     forEachSlot(x, [&](SlotId id, FieldRole role) {

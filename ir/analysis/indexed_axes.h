@@ -14,7 +14,7 @@ struct IndexedAxis {
   // element of operand 1.
   static constexpr int kByValue = -1;
   int output_axis = kByValue;
-  // true: the operand's index equals the output's index, so that operand and output are split over
+  // true: the operand's index equals the output's index. Operand and output are then split over
   // devices in the same way. false: every rank needs the unsplit axis, except if looksUpInBlocks()
   // (ir/analysis/shardable_axes.h) is true for the expression.
   bool together = false;

@@ -135,7 +135,7 @@ class Axes {
 
  private:
   const Fusion& fusion_;
-  std::unordered_map<ValueId, AxisNode> first_;  // node of axis 0 of each value; never iterated
+  std::unordered_map<ValueId, AxisNode> first_;  // the node of axis 0 of each value
   std::vector<ValueId> values_;
   IdVector<AxisNode, AxisNode> parent_;
   IdVector<AxisNode, KernelAxis> numbers_;

@@ -18,9 +18,10 @@ namespace heddle {
 //    of a slice, in a shard that is a view of a replicated tensor, and in an input that was
 //    observed with gaps. There are also gaps in the result of an all-to-all if the blocks that it
 //    joins are padded and the joined axis is not outermost in memory.
-// Padding does not count as a gap in two cases. If the devices do not divide an axis evenly, a
-// shard may have padding at its end. If a collective wrote or reads blocks of equal size, there may
-// be padding after the last element of the outermost axis.
+// Two kinds of padding do not count as gaps:
+//  - The padding at the end of a shard, if the devices do not divide the axis evenly.
+//  - The padding after the last element of the outermost axis. It exists if a collective wrote the
+//    value, or reads it, in blocks of equal size.
 std::optional<AxisOrder> elementOrder(const Fusion& fusion, ValueId id);
 
 // Returns elementOrder(), or nullopt if the value is the result of a collective. The memory of this

@@ -27,7 +27,8 @@ struct ReshardStep {
     Transfer,   // the same sharding on both meshes: device i of one sends to device i of the other
     Broadcast,  // replicated on one mesh -> replicated on the other mesh
     GatherTo,   // one logical axis is sharded over a full mesh -> unsharded on one device
-    ScatterFrom,  // replicated on one mesh -> one logical axis is sharded over the full other mesh
+    ScatterFrom,  // replicated on one mesh -> one logical axis is sharded over all of the other
+                  // mesh
     Compound,     // a change that needs several steps
   };
   Kind kind = Kind::Same;
@@ -37,7 +38,8 @@ struct ReshardStep {
   std::vector<MeshAxis> team;
   std::optional<ReduceOp> reduce;  // AllReduce, ReduceScatter: the reduction
   int64_t joined = -1;  // AllToAll: the logical axis whose blocks are joined; `axis` is split
-  // Steps between meshes: the index of the sender in the team. GatherTo: the index of the receiver.
+  // Steps between meshes: the index of the sender in the team, or for GatherTo the index of the
+  // receiver. All other steps: -1.
   int root = -1;
   DeviceMesh mesh = {};  // collectives: the mesh of the team
   // GatherTo, ScatterFrom: true if the root holds no block. The root is then an additional rank at

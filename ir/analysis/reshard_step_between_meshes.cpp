@@ -7,7 +7,8 @@
 namespace heddle {
 namespace {
 
-// Compares two shardings, and ignores their meshes.
+// Returns whether samePlacement() (ir/analysis/reshard_step.h) would be true if both shardings were
+// on one mesh.
 bool samePlaces(Sharding from, const Sharding& to) {
   from.mesh = to.mesh;
   return samePlacement(from, to);

@@ -12,8 +12,8 @@ namespace heddle {
 // result. Three kinds of ops have an axis whose elements do not correspond one to one, but which
 // can still be split:
 //  - reshape: a group of adjacent operand axes becomes a group of adjacent result axes. The
-//    outermost axis of both groups can be split if the number of devices divides both extents. A
-//    block then has the same elements in operand and result.
+//    outermost axes of the two groups can be split together if the number of devices divides their
+//    extents. A block then has the same elements in operand and result.
 //  - take, take_along_axis: the axis of operand 0 from which the index selects. This axis becomes
 //    an additional axis of the space, which is reduced by a sum. Each rank looks up the indices
 //    that are in its block, and uses 0 for all other indices. The sum over the ranks is the result.
@@ -24,7 +24,7 @@ struct ShardableAxes {
   std::vector<bool> may;  // per axis of the space: whether it may be split
   // The outermost axis of a group of axes that a reshape regroups, in operand and result.
   struct Regrouped {
-    int space;     // index of the axis in the space, which is also the axis of the result
+    int space;     // index of the axis in the space and in the result
     size_t input;  // the axis of the operand
     Size from;     // extent of the operand's axis
     Size to;       // extent of the result's axis

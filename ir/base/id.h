@@ -113,16 +113,17 @@ class IdVector {
   // Requires that has(id) is true.
   reference operator[](IdType id) { return items_[id.index()]; }
   const_reference operator[](IdType id) const { return items_[id.index()]; }
-  // Throw std::out_of_range if has(id) is false.
+  // at() throws std::out_of_range if has(id) is false.
   reference at(IdType id) { return items_.at(id.index()); }
   const_reference at(IdType id) const { return items_.at(id.index()); }
   bool has(IdType id) const { return id.index() < items_.size(); }
 
   // Returns the ids of all current elements, in ascending order.
   IdRange<IdType> ids() const { return {IdType(0), endId()}; }
-  IdType endId() const { return IdType(items_.size()); }  // the id of the next push_back
+  // Returns the id that the next push_back() returns.
+  IdType endId() const { return IdType(items_.size()); }
 
-  // Append an element and return its id.
+  // push_back() and emplace_back() append an element and return its id.
   IdType push_back(T item) {
     items_.push_back(std::move(item));
     return IdType(items_.size() - 1);

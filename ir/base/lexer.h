@@ -65,8 +65,9 @@ class TokenStream {
   bool acceptSymbol(std::string_view symbol);
   bool acceptWord(std::string_view word);
 
-  // Consume the next token. Throw UserError if it is not the expected symbol, word or kind of
-  // token. `expected` describes the expected token in the message of the error.
+  // The expect functions consume the next token. They throw UserError if this token is not the
+  // expected symbol, word or kind of token. A parameter `expected` describes the expected token in
+  // the message of the error.
   void expectSymbol(std::string_view symbol);
   void expectWord(std::string_view word);
   // Consumes a token of this kind, which must be Word, Value, Mesh or String. Returns Token::text.
@@ -75,16 +76,17 @@ class TokenStream {
   int64_t expectInt(std::string_view expected);
   void expectEnd();
 
-  // Throws UserError at the current token: "found 'x', expected y".
+  // Throws UserError with the position of the next token: "found 'x', expected y".
   [[noreturn]] void fail(std::string_view expected) const;
-  // Throws UserError with the position of the given token and the unchanged message.
+  // Throws UserError. Its text is the position of `token`, followed by `message`.
   [[noreturn]] void failAt(const Token& token, std::string_view message) const;
   // Returns "<origin>:<line>: ". Parsers prepend it to errors of FusionBuilder
   // (ir/graph/builder.h).
   std::string prefix(int line) const;
 
   // One level of nesting. A parser holds a Nesting object while it reads an expression, a list or a
-  // body. The constructor throws UserError if more than kMaxDepth objects exist for the stream.
+  // body. The constructor throws UserError if more than kMaxDepth Nesting objects exist for the
+  // stream.
   class Nesting {
    public:
     explicit Nesting(TokenStream& stream);
@@ -106,8 +108,9 @@ class TokenStream {
 // Returns a token as an error message shows it: 'x', or "end of text".
 std::string describe(const Token& token);
 
-// Returns whether `text` is a Word token. With `dots_inside`, single dots inside the text are
-// accepted too. The text form writes the name of a value without quotes if isWord(name, true).
+// Returns whether `text` is a Word token. If `dots_inside` is true, a Word may also contain single
+// dots, but not at its start or end. The text form writes the name of a value without quotes if
+// isWord(name, true).
 bool isWord(std::string_view text, bool dots_inside = false);
 
 // Returns `text` as a String token, that is, in quotes and with escapes.

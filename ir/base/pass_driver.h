@@ -53,8 +53,8 @@ auto timedPass(const PassOptions& options, std::string_view name, const Work& wo
 }
 
 // Runs passes one by one. The options say which passes to skip, and whether to time, dump and
-// verify them. Ir is Fusion (ir/graph/fusion.h) or host::Program. The options must outlive the
-// driver.
+// verify them. Ir is Fusion (ir/graph/fusion.h) or host::Program (host/program/program.h). The
+// options must outlive the driver.
 template <class Ir>
 class PassDriver {
  public:

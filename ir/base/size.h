@@ -13,7 +13,8 @@ namespace heddle {
 
 // A symbolic size: an exact integer expression over named symbols, such as `ceildiv(t, 4) * h`.
 //
-// The symbols of a fusion are its extents (`t`, `h`). A host program has further symbols:
+// The symbols of a fusion are the names of extents (`t`, `h`). A host program has these symbols in
+// addition:
 //  - `rank`: the number of this rank in the job
 //  - `ranks`: the number of ranks in the job
 //  - `@m.x`: the extent of axis x of mesh @m

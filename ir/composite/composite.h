@@ -154,10 +154,11 @@ struct Philox {
 // Returns i64 elements that contain word 0 (lower half) and word 1 (upper half) of the Philox
 // block.
 ValueId randomBits(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox);
-// Returns uniform numbers in [low, high). low and high are first rounded to `dtype`. Each element
-// is low + u * (high - low), or u * high + (1 - u) * low if high - low is infinite. The element is
-// computed in f64, limited to the largest number of `dtype` below high, and rounded once. u is a
-// uniform number in [0, 1) with as many bits as `dtype` has binary digits:
+// Returns uniform numbers in [low, high). low and high are first rounded to `dtype`. u is a uniform
+// number in [0, 1) with as many bits as `dtype` has binary digits. An element is low + u * (high -
+// low). If high - low is infinite, the element is u * high + (1 - u) * low. Each element is
+// computed in f64, limited to the largest number of `dtype` below high, and rounded once. The
+// values of u:
 //   f32: (word 0 >> 8) * 2^-24      f64: (both words >> 11) * 2^-53
 //   f16: (word 0 >> 21) * 2^-11     bf16: (word 0 >> 24) * 2^-8
 ValueId uniform(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, double low = 0,
@@ -212,8 +213,8 @@ SwigluGrads swigluBackward(FusionBuilder& b, ValueId dy, ValueId gate, ValueId u
 ValueId dropoutBackward(FusionBuilder& b, ValueId dy, ValueId mask, double p = 0.5);
 
 // --- softmax and normalizations (ir/composite/norms.cpp, ir/composite/norms_backward.cpp) --------
-// Weight and bias are optional (kNoValue). They have the dtype of `x`. If `x` has a half type, they
-// may also be f32.
+// Weight and bias are optional (kNoValue: none). They have the dtype of `x`. If `x` has a half
+// type, they may also be f32.
 
 // torch.softmax: e / sum(e) with e = exp(x - max), where sum and max are taken over one axis.
 // torch.log_softmax: the logarithm of this quotient.
@@ -251,7 +252,7 @@ struct NormGrads {
   ValueId bias;  // kNoValue for rmsNormBackward
 };
 // Return the gradients of the normalizations. They compute the statistics of `x` again. Without a
-// weight, they return the gradient that a weight of ones would get.
+// weight, NormGrads::weight is the gradient that a weight of ones would get.
 NormGrads layerNormBackward(FusionBuilder& b, ValueId dy, ValueId x, ValueId weight = kNoValue,
                             double eps = 1e-5, int64_t dims = 0);
 NormGrads rmsNormBackward(FusionBuilder& b, ValueId dy, ValueId x, ValueId weight = kNoValue,
@@ -263,10 +264,14 @@ NormGrads batchNormBackward(FusionBuilder& b, ValueId dy, ValueId x, ValueId wei
 
 enum class LossReduction : uint8_t { Mean, Sum, None };
 struct CrossEntropyOptions {
-  LossReduction reduction = LossReduction::Mean;  // over targets that are not ignored
+  // Mean averages over the targets that are not ignored. With class indices and a weight, it is the
+  // weighted mean.
+  LossReduction reduction = LossReduction::Mean;
   int64_t ignore_index = -100;
   double label_smoothing = 0;
-  ValueId weight = kNoValue;  // [c]: one factor per class; the dtype of x, or f32 for half types
+  // One factor per class, in the shape [c]; kNoValue: no factors. The weight has the dtype of x. If
+  // x has a half type, it may also be f32.
+  ValueId weight = kNoValue;
 };
 // torch.nn.functional.cross_entropy of logits x[c], x[n, c] or x[n, c, ...], where c is the number
 // of classes. The target contains class indices in the shape [], [n] or [n, ...], or probabilities
@@ -282,7 +287,7 @@ ValueId crossEntropyBackward(FusionBuilder& b, ValueId dloss, ValueId x, ValueId
 ValueId mseLoss(FusionBuilder& b, ValueId x, ValueId target,
                 LossReduction reduction = LossReduction::Mean);
 // Returns the gradient of embedding() with respect to `weight` [num_embeddings, d]. Contributions
-// to one row are added in the order of the indices. The gradient of row padding_idx is 0. A
+// to one row are added in the row-major order of `index`. The gradient of row padding_idx is 0. A
 // negative padding_idx counts from the end; num_embeddings must then be a number.
 ValueId embeddingBackward(FusionBuilder& b, ValueId dy, ValueId index, const Size& num_embeddings,
                           std::optional<int64_t> padding_idx = {});

@@ -199,7 +199,7 @@ std::vector<ValueId> chunk(FusionBuilder& b, ValueId x, int64_t chunks, int64_t 
   Result result(b);
   const std::vector<Size> sizes = b.tensorOf("chunk", x).sizes();
   const int64_t along = b.normalizeAxis("chunk", axis, sizes.size());
-  constexpr int64_t kMost = 4096;  // each piece is a result with its own name
+  constexpr int64_t kMost = 4096;  // a limit, because each piece is a result with a name
   HEDDLE_USER_CHECK(chunks > 0 && chunks <= kMost, "{}: chunks is {}, expected 1 to {}",
                     b.where("chunk"), chunks, kMost);
   const Size extent = sizes[static_cast<size_t>(along)];

@@ -72,7 +72,7 @@ class Result {
   explicit Result(FusionBuilder& b) : b_(b), name_(b.takePendingName()) {}
   ValueId operator()(Term term);
   ValueId operator()(ValueId id) { return (*this)(Term{&b_, id}); }
-  // Rounds the term to `dtype` first.
+  // Casts the term to `dtype` first.
   ValueId operator()(Term term, DType dtype) { return (*this)(cast(term, dtype)); }
 
  private:
@@ -82,7 +82,7 @@ class Result {
 
 // --- checks, which throw UserError with the name of the composite --------------------------------
 
-// Checks that the operand has a float type other than f8.
+// Checks that the operand has a float type other than f8, and returns it.
 Term floatOperand(FusionBuilder& b, std::string_view op_name, ValueId id);
 void refuseFloat8(FusionBuilder& b, std::string_view op_name, ValueId id);
 // Convert negative axes, which count from the end, to indices from 0. axesOf() also sorts the axes,
@@ -98,15 +98,16 @@ void sameShape(FusionBuilder& b, std::string_view op_name, Term x, Term y);
 // are numbers.
 void broadcastable(FusionBuilder& b, std::string_view op_name, Term x, Term y);
 // Adds a guard, which checks in every run that `holds` equals `value`. If `holds` is a number, the
-// function does nothing, and the caller must compare. `says` is the message of the error, with the
-// op, the operand and the condition.
+// function does nothing, so the caller must compare the two numbers itself. `says` is the message
+// of the error, with the op, the operand and the condition.
 void guardSize(FusionBuilder& b, const Size& holds, int64_t value, std::string says);
 // Checks that an extent is even. If the extent is symbolic, a guard checks it in every run.
 void guardEven(FusionBuilder& b, std::string_view op_name, const Size& extent, int64_t axis,
                ValueId operand);
 void sameType(FusionBuilder& b, std::string_view op_name, Term x, Term y);
-// Checks a scale or bias. Axis i of the parameter must have the extent of axis `axis` + i of `x`.
-// The parameter must have the dtype of `x`. If `x` has a half type, the parameter may also be f32.
+// Checks a scale or bias, and returns it. Axis i of the parameter must have the extent of axis
+// `axis` + i of `x`. The parameter must have the dtype of `x`. If `x` has a half type, the
+// parameter may also be f32.
 Term parameterOf(FusionBuilder& b, std::string_view op_name, Term x, ValueId parameter,
                  int64_t axis);
 // Checks that the operand has an integer type, and casts it to i64, the type of indices.

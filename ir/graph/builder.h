@@ -90,7 +90,7 @@ class FusionBuilder {
   ValueId full(ValueId scalar, std::vector<Size> sizes, DType dtype);
   ValueId iota(std::vector<Size> sizes, int64_t axis);
   // Rules of the ops from flip() to scatterAdd() below:
-  //  - An index out of range reads NaN for float types and 0 for other types.
+  //  - An op that reads at an index out of range gets NaN for float types and 0 for other types.
   //  - Indices are i64 or i32.
   //  - A tensor without axes counts as a tensor with one axis and one element, as in PyTorch. The
   //    `axis` argument is then 0 or -1.
@@ -98,7 +98,8 @@ class FusionBuilder {
   // Reverses the elements along each listed axis.
   ValueId flip(ValueId value, std::vector<int64_t> axes);
   // Adds lows[i] elements before and highs[i] elements after the elements of each axis i. The new
-  // elements have the value of the scalar `fill` (kNoValue: 0). Negative numbers remove elements.
+  // elements have the value of the scalar `fill`, or 0 if `fill` is kNoValue. A negative number
+  // removes elements instead.
   ValueId pad(ValueId value, std::vector<int64_t> lows, std::vector<int64_t> highs,
               ValueId fill = kNoValue);
   // Selects elements along `axis`. In the result, the axes of `index` replace `axis`:
@@ -167,9 +168,9 @@ class FusionBuilder {
   void strideOrder(ValueId value, AxisOrder order);
   void output(ValueId value);
 
-  // --- for composites (ir/composite/composite.h) ------------------------------------------- If
-  // one of these functions throws UserError, the message names `op_name`, the op that the caller
-  // wrote.
+  // --- for composites (ir/composite/composite.h) -----------------------------------------------
+
+  // `op_name` is the op that the caller wrote. The functions below name it in their errors.
 
   std::string where(std::string_view op_name) const;  // "add" or "add at line 7"
   std::string typeOf(ValueId id) const;               // "%x: f32[t, h]"

@@ -4,10 +4,10 @@
 
 namespace heddle {
 
-// Returns the type in which a Pointwise expression computes. It is one of the results of
-// computeType() (ir/ops/op.h). The expression first converts its operands to this type; the
-// condition of `where` stays bool. It then computes, and rounds the result to the dtype of its
-// output.
+// Returns the type in which a Pointwise expression computes: f32, f64, i64 or bool. These are the
+// types that computeType() (ir/ops/op.h) returns. The expression first converts its operands to
+// this type; the condition of `where` stays bool. It then computes, and rounds the result to the
+// dtype of its output.
 DType computeTypeOf(const Fusion& fusion, const Expression& expr);
 
 // Returns whether the expression raises a tensor to a power that is a scalar in host memory. For

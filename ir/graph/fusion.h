@@ -33,7 +33,7 @@ struct Value {
   bool operator==(const Value&) const = default;
 };
 
-// Returns the OperandKind of the value. promoteOperands() (ir/ops/op.h) needs it.
+// Returns the OperandKind that promoteOperands() (ir/ops/op.h) needs for this value.
 OperandKind kindOf(const Value& value);
 
 // One op applied to operands. `outputs` has exactly one value.
@@ -66,14 +66,14 @@ struct SizeGuard {
 // A dataflow graph of tensor ops: a list of expressions in SSA form and in execution order.
 //
 // Copies:  a copy shares nothing with the original.
-// Checks:  FusionBuilder (ir/graph/builder.h) creates a Fusion and checks every op. Functions that
-//          take a Fusion do not check it again.
+// Checks:  FusionBuilder (ir/graph/builder.h) creates a Fusion and checks every op. Other functions
+//          do not check a Fusion again, except verify() (ir/graph/verify.h).
 // Threads: several threads may read a Fusion at the same time.
 class Fusion {
  public:
   std::string name = "main";
   Meshes meshes;
-  std::vector<std::pair<std::string, int64_t>> size_defaults;  // `with t = 4096`
+  std::vector<std::pair<std::string, int64_t>> size_defaults;  // values of symbols: `with t = 4096`
   std::vector<SizeGuard> guards;
 
   const IdVector<ValueId, Value>& values() const { return values_; }
@@ -156,8 +156,8 @@ bool sameGraph(const Fusion& a, const Fusion& b);
 //  - A guard fails.
 SizeBindings bindSizes(const Fusion& fusion, const std::vector<std::vector<int64_t>>& inputs);
 
-// Checks the guards of the fusion with these sizes. Throws UserError with both tensors of the first
-// guard that fails.
+// Checks the guards of the fusion with these sizes. If a guard fails, the function throws
+// UserError, which names the tensors (SizeGuard::source).
 void checkGuards(const Fusion& fusion, const SizeBindings& bindings);
 
 // --- implementation of templates ---------------------------------------------------------------

@@ -16,7 +16,7 @@ std::string printScalar(const Scalar& scalar);  // 1.0, -3, true, inf, nan
 std::string printAttr(const Attr& attr);
 // Returns the text unchanged if it is a Word token (ir/base/lexer.h), else in quotes.
 std::string printWord(std::string_view text);
-// Returns `[a, b]`.
+// Return a list in brackets: `[a, b]`.
 std::string printSizes(const std::vector<Size>& sizes);
 std::string printInts(const std::vector<int64_t>& values);
 // Returns only dtype and extents: `f32[t, 1]`.

@@ -24,7 +24,7 @@ void fitParameters(FusionBuilder& b, const OpDef& def, std::vector<ValueId>& ope
 //  - A scalar that is compared with a tensor of a half type is rounded to the half type.
 //  - Some ops on u8, i8 and i32 need the exact value of a scalar: they compare with it, divide or
 //    shift by it, or select it. A literal that `promoted` cannot represent throws UserError. A
-//    scalar that is not a literal is cast to `promoted`, which wraps.
+//    scalar that is not a literal is cast to `promoted`, and the cast wraps.
 //  - In sums, products and bit operations on u8, i8 and i32, a scalar is not converted, because the
 //    result wraps in any case.
 //  - In clamp, maximum and similar ops on u8, i8 and i32, a literal bound may be outside the range

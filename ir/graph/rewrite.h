@@ -67,9 +67,9 @@ class FusionRewriter {
 
   // Returns the new fusion, with all outputs, guards, defaults and annotations of the old one.
   Fusion finish() &&;
-  // Returns the new fusion as one part of the old one. Its outputs are the values for which
-  // output() was called. It has no guards, defaults or annotations, because these belong to the
-  // full fusion.
+  // Returns the new fusion, which is a part of the old one. The outputs of the new fusion are the
+  // values for which output() was called. It has no guards, defaults or annotations, because these
+  // belong to the full fusion.
   Fusion finishPart() &&;
 
  private:

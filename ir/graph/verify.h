@@ -8,7 +8,7 @@ namespace heddle {
 // names the value or expression, if one of these conditions is false:
 //  - ids are in range, and each value is defined before it is read (SSA order)
 //  - each value has one definition and a unique name
-//  - attributes have the types of the op
+//  - attributes have the types that the op table (ir/ops/op.h) states
 //  - shapes and dtypes follow the rules of the op
 //  - a sharding uses axes of its mesh, each at most once
 //  - layouts are permutations of the axes

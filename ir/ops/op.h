@@ -125,17 +125,19 @@ DType resultType(const OpDef& op, DType promoted);
 // compute in computeType(promoted). Other ops compute in computeType(result).
 DType operandType(const OpDef& op, DType result, DType promoted);
 
-// Returns the common type of operands by PyTorch's rules. The kinds of operands are, in this order:
-// tensors with axes, 0-d tensors, scalars in host memory. The category of a type is bool, integer
-// or float, in ascending order. Operands of one kind affect the common type only if their category
-// is higher than the categories of all operands of earlier kinds. If a float scalar affects the
-// common type, the common type is f32. If all operands are scalars, the result is their promote()
-// type (ir/base/dtype.h).
+// The kinds of operands in the order in which promoteOperands() considers them: tensors with axes,
+// 0-d tensors, scalars in host memory.
 enum class OperandKind : uint8_t { Tensor, ZeroDim, Scalar };
 struct OperandType {
   DType dtype;
   OperandKind kind;
 };
+
+// Returns the common type of operands by PyTorch's rules. The category of a type is bool, integer
+// or float, in ascending order. Operands of one kind affect the common type only if their category
+// is higher than the categories of all operands of earlier kinds. If a float scalar affects the
+// common type, the common type is f32. If all operands are scalars, the result is their promote()
+// type (ir/base/dtype.h).
 DType promoteOperands(std::span<const OperandType> operands);
 
 }  // namespace heddle

@@ -7,9 +7,9 @@
 #include "ir/ops/op.h"
 
 // The rows of the op table. Each family of ops has one file, rows_<family>.cpp. To add a pointwise
-// or reduction op, add a row to one of these files, and reference results from PyTorch for the test
-// of the op. If the runtime headers of kernels (codegen/runtime) lack the math function of the op,
-// add the function there.
+// or reduction op, add a row to one of these files. Also add reference results from PyTorch for the
+// test of the op. If the runtime headers of kernels (codegen/runtime) lack the math function of the
+// op, add the function there.
 namespace heddle::op_rows {
 
 std::span<const OpDef> structuralOps();

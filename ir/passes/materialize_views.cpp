@@ -19,7 +19,7 @@ bool liesRowMajor(const Fusion& fusion, ValueId id) {
 Fusion materializeViews(const Fusion& fusion) {
   FusionRewriter rewriter(fusion);
   rewriter.inputs();
-  std::map<ValueId, ValueId> packed;  // old id -> the row-major copy
+  std::map<ValueId, ValueId> packed;  // id in the original fusion -> row-major copy
   for (ExprId id : fusion.exprs().ids()) {
     const Expression& expr = fusion.expr(id);
     if (expr.op->kind != OpKind::Reshape || liesRowMajor(fusion, expr.inputs[0])) {

@@ -50,7 +50,8 @@ HostTensor gather(const ReferenceContext& context, const Expression& expr, const
   return out;
 }
 
-// Evaluates reshape, broadcast and set: the result has the same bytes and other sizes.
+// Evaluates reshape, broadcast and set. The result has the bytes of the operand, with the sizes
+// `sizes`.
 HostTensor share(const ReferenceContext& context, const Expression& expr, const HostTensor& value,
                  std::vector<int64_t> sizes) {
   accessesOf(context, expr);  // checks the number of elements
@@ -59,7 +60,7 @@ HostTensor share(const ReferenceContext& context, const Expression& expr, const 
   return out;
 }
 
-// Computes one matrix product, in tiles of kRows by kColumns.
+// Computes one matrix product, in tiles of kRows by kColumns elements.
 template <class T>
 class MatrixProduct {
  public:
@@ -88,13 +89,14 @@ class MatrixProduct {
         k_(k),
         element_(sizeOf(dtype)) {}
 
-  // Computes the whole product. Tiles are independent, so threads share them.
+  // Computes the product, which has `m` rows. The tiles are independent, so several threads compute
+  // them.
   void run(int64_t m) const {
     const int64_t down = (m + kRows - 1) / kRows;
     const int64_t across = (n_ + kColumns - 1) / kColumns;
-    const int64_t work = kRows * kColumns * k_;  // multiplications of a tile
+    const int64_t work = kRows * kColumns * k_;  // multiplications per tile
     const int64_t grain = std::max<int64_t>(1, kLeastWork / std::max<int64_t>(1, work));
-    // Consecutive tiles read the same columns of b, which then are in the cache.
+    // Consecutive tiles read the same columns of b, so that these columns stay in the cache.
     inParallel(down * across, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t row = i % down * kRows;
@@ -107,15 +109,16 @@ class MatrixProduct {
  private:
   static constexpr int64_t kRows = 32;
   static constexpr int64_t kColumns = 256;
-  static constexpr int64_t kTerms = 256;                   // see tile()
-  static constexpr int64_t kLeastWork = int64_t{1} << 21;  // multiplications that pay for a thread
+  static constexpr int64_t kTerms = 256;  // number of terms of a partial sum in tile()
+  // Number of multiplications from which on it is worth to start a thread.
+  static constexpr int64_t kLeastWork = int64_t{1} << 21;
 
   void tile(int64_t row, int64_t rows, int64_t column, int64_t columns) const {
     std::vector<T> left(static_cast<size_t>(rows * k_));
     Arithmetic<T>::load({a_.data + row * k_ * sizeOf(a_.dtype), a_.dtype, 1}, rows * k_, dtype_,
                         left.data());
-    // Each kTerms terms have a sum of their own. The rounding errors of a long sum then grow with
-    // kTerms + k / kTerms instead of k.
+    // Every kTerms terms are added to a partial sum, and the partial sums are added to the total.
+    // The rounding error of a sum of k terms then grows with kTerms + k / kTerms instead of k.
     std::vector<T> total(static_cast<size_t>(rows * kColumns));
     std::vector<T> acc(total.size());
     T right[kColumns];
@@ -178,7 +181,7 @@ HostTensor matmul(const ReferenceContext& context, const Expression& expr,
   const int64_t m = out.sizes[rank - 2];
   const int64_t n = out.sizes[rank - 1];
   const int64_t element = sizeOf(out.dtype);
-  // Walk over the leading axes alone. Each combination of their indices is one matrix product.
+  // Walk only over the leading axes. Each combination of their indices is one matrix product.
   std::vector<Access> batches = accesses.operands;
   for (Access& batch : batches) batch.strides.resize(rank - 2);
   const std::vector<int64_t> batch_sizes(out.sizes.begin(), out.sizes.end() - 2);

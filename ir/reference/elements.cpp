@@ -182,7 +182,7 @@ ElementCore::ElementCore(const Fusion& fusion, const Expression& expr)
 }
 
 void ElementCore::run(std::span<const ElementRun> operands, int64_t count, std::byte* out) const {
-  // A condition is always bool. All other operands are converted to the compute type.
+  // The first op_->bool_operands operands are converted to bool, all others to the compute type.
   auto typeOf = [&](size_t i) {
     return static_cast<int>(i) < op_->bool_operands ? DType::Bool : compute_;
   };

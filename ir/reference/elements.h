@@ -12,7 +12,7 @@ namespace heddle {
 
 // Functions that the two reference evaluations share. The dense evaluation computes all elements
 // (ir/reference/dense.h). The sparse evaluation computes selected elements
-// (ir/reference/sparse.cpp).
+// (ir/reference/sparse.h).
 
 // --- elements ------------------------------------------------------------------------------------
 
@@ -94,7 +94,7 @@ struct ReferenceContext {
   const Fusion& fusion;
   const ReferenceInputs& inputs;
   const SizeBindings& sizes;
-  // Sizes that replace those of some values, because only a part of these values is evaluated.
+  // Values of which the sparse evaluation computes only a part -> the sizes of this part.
   std::map<ValueId, std::vector<int64_t>> partial_sizes = {};
 
   int64_t evaluate(const Size& size) const { return size.evaluate(lookupIn(sizes)); }
@@ -106,7 +106,8 @@ struct ReferenceContext {
 // of the value differ from the declaration.
 HostTensor inputValue(const ReferenceContext& context, ValueId id);
 
-// Returns the index of the last expression that reads each value. For outputs it is past the end.
+// Returns, for each value, the last expression that reads it. For outputs this is the id after the
+// last expression. For a value that nothing reads it is an invalid id.
 IdVector<ValueId, ExprId> lastUses(const Fusion& fusion);
 
 // Returns whether the expression reads no elements: a Constant or SizeOf.
@@ -117,10 +118,10 @@ inline bool isLeaf(const Expression& expr) {
 // Returns the value of a Constant or SizeOf expression as a 0-d tensor.
 HostTensor leafValue(const ReferenceContext& context, const Expression& expr);
 
-// Describes which elements of one operand an expression reads, as linear indices into the dense
-// operand. The output element at coordinates c reads the element with the index offset + sum over i
-// of c[i] * strides[i]. A reduction or matrix product has inner axes: the reduced axes. For each
-// output element, it also reads all elements that are reached from this index by steps of
+// Describes which elements of one operand an expression reads. Elements have linear indices into
+// the dense operand. The output element at coordinates c reads the element with the index offset +
+// sum over i of c[i] * strides[i]. A reduction or matrix product has inner axes: the reduced axes.
+// For each output element, it also reads all elements that are reached from this index by steps of
 // inner_strides along the inner axes.
 struct Access {
   int64_t offset = 0;

@@ -108,8 +108,8 @@ HostTensor takeAlongAxis(const Expression& expr, const HostTensor& value, const 
   });
 }
 
-// Calls visit(first, step) for every line along `axis`: `first` is the linear index of its element
-// 0, `step` the distance between its elements.
+// Calls visit(first, step) for every line of elements along `axis`. `first` is the linear index of
+// the first element of the line. `step` is the distance between neighbouring elements of the line.
 template <class Visit>
 void forLines(const std::vector<int64_t>& sizes, size_t axis, Visit visit) {
   int64_t step = 1;

@@ -4,11 +4,11 @@
 
 namespace heddle {
 
-// Returns true for kinds whose reads cannot be described by strides (Accesses in
+// Returns true for kinds of ops whose reads cannot be described by strides (Accesses in
 // ir/reference/elements.h). These are:
 //  - ops that create elements (Full, Iota)
 //  - ops that read or write at computed indices (Index, Scatter)
-//  - ops that need complete lines (Scan)
+//  - ops that need all elements along an axis (Scan)
 inline bool isIndexed(OpKind kind) {
   return kind == OpKind::Full || kind == OpKind::Iota || kind == OpKind::Index ||
          kind == OpKind::Scan || kind == OpKind::Scatter;

@@ -11,7 +11,8 @@ namespace {
 
 using Range = IndexSet::Range;
 
-// Above this number of ranges, a set of linear indices is replaced by ranges that contain it.
+// The largest number of ranges with which linearRanges() describes a set of indices exactly. If
+// more ranges are needed, it returns fewer ranges that contain the set.
 constexpr int64_t kMostRanges = 4096;
 
 int64_t productOf(const std::vector<int64_t>& sizes, size_t begin, size_t end) {
@@ -20,7 +21,8 @@ int64_t productOf(const std::vector<int64_t>& sizes, size_t begin, size_t end) {
   return product;
 }
 
-// Returns ranges of row-major indices, over the axes `begin` to `end`, that contain the selection.
+// Returns ranges of row-major indices over the axes [begin, end). The ranges contain the selected
+// elements.
 std::vector<Range> linearRanges(const Selection& wanted, const std::vector<int64_t>& sizes,
                                 size_t begin, size_t end) {
   std::vector<Range> ranges = {{0, 1}};
@@ -50,7 +52,8 @@ std::vector<Range> linearRanges(const Selection& wanted, const std::vector<int64
   return ranges;
 }
 
-// Adds the indices of the axes `begin` to `end` that occur in a range of row-major indices.
+// Adds elements to `to` until it contains all elements of `range`, a range of row-major indices
+// over the axes [begin, end).
 void addLinear(Range range, const std::vector<int64_t>& sizes, size_t begin, size_t end,
                Selection& to) {
   for (size_t axis = begin; axis < end; ++axis) {
@@ -58,7 +61,7 @@ void addLinear(Range range, const std::vector<int64_t>& sizes, size_t begin, siz
     const int64_t first = range.begin / inner;
     const int64_t last = (range.end - 1) / inner;
     to.axes[axis].add(Range{first, last + 1});
-    if (first != last) {  // the range contains the end of one row of the inner axes
+    if (first != last) {  // the range crosses a multiple of `inner`: take all inner axes in full
       for (size_t i = axis + 1; i < end; ++i) to.axes[i] = IndexSet::all(sizes[i]);
       return;
     }
@@ -73,7 +76,8 @@ Selection reshapeNeeds(const ReferenceContext& context, const Expression& expr,
   Selection needed;
   needed.axes.resize(from.size());
   if (wanted.count() == 0) return needed;
-  // Both shapes are divided into the shortest groups of axes with equal products.
+  // The loop divides the axes of both shapes into groups. A group of `from` and the group of `to`
+  // with the same number have the same number of elements. Each group is as short as possible.
   size_t i = 0;
   size_t j = 0;
   while (i < from.size() || j < to.size()) {
@@ -116,8 +120,8 @@ Selection sliceNeeds(const ReferenceContext& context, const Expression& expr,
   return needed;
 }
 
-// Returns whether the op computes output axis `axis` as a whole: the elements along it depend on
-// each other, or on their own index.
+// Returns whether the op must compute all elements along output axis `axis`. This is the case if
+// these elements depend on each other or on their indices.
 bool computesWholeAxis(const Expression& expr, const AxisMap& map, size_t axis) {
   switch (expr.op->kind) {
     case OpKind::Iota:
@@ -126,14 +130,14 @@ bool computesWholeAxis(const Expression& expr, const AxisMap& map, size_t axis) 
       return axis == expr.axis();
     case OpKind::Index: {
       if (expr.op->name == "take" || expr.op->name == "take_along_axis") return false;
-      return map.inputs[0][axis] == AxisMap::kNone;  // flip and pad
+      return map.inputs[0][axis] == AxisMap::kNone;  // axes that flip or pad changes
     }
     default:
       return false;
   }
 }
 
-// The position of each index in a set of indices.
+// Finds the position of an index in a set of indices.
 class Positions {
  public:
   explicit Positions(const IndexSet& set) : ranges_(set.ranges()) {
@@ -143,7 +147,7 @@ class Positions {
       before += range.end - range.begin;
     }
   }
-  // Requires that the set contains the index.
+  // Returns the number of smaller indices in the set. Requires that the set contains `index`.
   int64_t of(int64_t index) const {
     const auto after = std::upper_bound(ranges_.begin(), ranges_.end(), index,
                                         [](int64_t i, const Range& r) { return i < r.begin; });
@@ -162,7 +166,7 @@ Needs wholeNeeds(const ReferenceContext& context, const Expression& expr) {
   return needs;
 }
 
-// The output axis of each axis of the iteration space, or -1.
+// Returns, for each axis of the iteration space, the output axis, or -1 if the axis is reduced.
 std::vector<int> outputAxes(const AxisMap& map) {
   std::vector<int> axes(map.space.size(), -1);
   for (size_t axis = 0; axis < map.outputs[0].size(); ++axis) {
@@ -172,7 +176,9 @@ std::vector<int> outputAxes(const AxisMap& map) {
   return axes;
 }
 
-// The needs by the axis map: an operand's axis is needed where the output axis is, or as a whole.
+// Returns the needs according to the axis map (ir/analysis/axis_map.h). Along an operand axis that
+// is mapped to an output axis, the expression reads the computed indices of the output axis. Along
+// all other operand axes, it reads all indices.
 Needs mappedNeeds(const ReferenceContext& context, const Expression& expr,
                   const Selection& wanted) {
   const AxisMap map = axisMapOf(context.fusion, expr);
@@ -210,8 +216,8 @@ Needs needsOf(const ReferenceContext& context, const Expression& expr, const Sel
   if (expr.op->kind == OpKind::Reshape) return {wanted, {reshapeNeeds(context, expr, wanted)}};
   if (expr.op->kind == OpKind::Slice) return {wanted, {sliceNeeds(context, expr, wanted)}};
   Needs needs = mappedNeeds(context, expr, wanted);
-  // An operand that is read twice, in different parts, is read as a whole both times, because the
-  // evaluation of an expression knows one tensor of each value.
+  // If two operands are the same value but need different elements, both get all elements. The
+  // evaluation of an expression has only one tensor and one size for each value.
   for (size_t i = 0; i < expr.inputs.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       if (expr.inputs[i] == expr.inputs[j] && !(needs.operands[i] == needs.operands[j])) {
@@ -239,7 +245,7 @@ HostTensor reshapedElements(const ReferenceContext& context, const Expression& e
   std::vector<Positions> positions;
   for (const IndexSet& axis : held.axes) positions.emplace_back(axis);
   const auto copy = [&](int64_t n) {
-    int64_t linear = 0;  // of the element, in the whole tensor
+    int64_t linear = 0;  // linear index of the element in the full tensor
     int64_t rest = n;
     int64_t stride = 1;
     for (size_t axis = to.size(); axis-- > 0; stride *= to[axis]) {

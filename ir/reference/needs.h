@@ -7,12 +7,14 @@
 
 namespace heddle {
 
-// What one expression must compute and read so that some elements of its result are known.
+// The elements that one expression must compute and read, so that the wanted elements of its result
+// are known.
 struct Needs {
-  // The elements of the result that the expression computes. They contain the wanted ones. An op
-  // that works along a whole axis, such as a scan, computes this axis as a whole.
+  // The elements of the result that the expression computes. They include the wanted elements. An
+  // op whose elements along an axis depend on each other, such as a scan, computes all elements
+  // along this axis.
   Selection computed;
-  // The elements of each operand that this takes. A scalar operand has no axes.
+  // Per operand: the elements from which `computed` is computed. A scalar operand has no axes.
   std::vector<Selection> operands;
 };
 
@@ -20,8 +22,8 @@ struct Needs {
 // `wanted` of its result.
 Needs needsOf(const ReferenceContext& context, const Expression& expr, const Selection& wanted);
 
-// Returns a dense tensor with the elements `wanted` of the result of a reshape. `value` holds the
-// elements `held` of its operand.
+// Evaluates the elements `wanted` of a reshape, and returns them as a dense tensor. `value`
+// contains the elements `held` of the operand.
 HostTensor reshapedElements(const ReferenceContext& context, const Expression& expr,
                             const HostTensor& value, const Selection& held,
                             const Selection& wanted);

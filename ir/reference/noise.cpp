@@ -5,14 +5,15 @@
 namespace heddle {
 namespace {
 
-// The finalizer of splitmix64: every input bit affects every output bit.
+// Returns a hash of x in which every bit of x affects every bit. This is the finalizer of
+// splitmix64.
 uint64_t scrambled(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
   return x ^ (x >> 31);
 }
 
-// The distance between neighbouring numbers near 1.
+// Returns the distance from 1 to the next larger number of the type.
 double ulpOf(DType dtype) {
   switch (dtype) {
     case DType::F64:
@@ -38,7 +39,7 @@ HostTensor noisy(const HostTensor& value, uint64_t seed) {
   inParallel(out.numel(), 16384, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const uint64_t bits = scrambled(seed + static_cast<uint64_t>(i) * 0x9e3779b97f4a7c15u);
-      const double unit = static_cast<double>(bits >> 11) * 0x1p-52 - 1;  // from -1 to below 1
+      const double unit = static_cast<double>(bits >> 11) * 0x1p-52 - 1;  // in [-1, 1)
       out.set(i, toDouble(value.at(i)) * (1 + size * unit));
     }
   });

@@ -7,21 +7,24 @@
 
 namespace heddle {
 
-// Random errors of the size of roundings, for evaluations that estimate how much roundings can
-// change a result (Monte Carlo arithmetic: D. S. Parker, "Monte Carlo Arithmetic", 1997). The
-// differences between such evaluations and the plain one show the condition of each element: they
-// are large where the element is a small difference of large terms.
+// Random errors of the size of rounding errors. An evaluation with these errors, compared with an
+// evaluation without them, shows how much rounding can change each element of a result. The change
+// is large if the element is a small difference of large terms. The method is described in
+// D. S. Parker, "Monte Carlo Arithmetic", 1997.
 //
-// Every float that an op computes, and every f32 or f64 operand of a sum, is multiplied by 1 + e.
-// Here e is random in -kNoiseUlps .. kNoiseUlps units in the last place of its dtype.
+// Each affected value is multiplied by 1 + e, where e is random in [-kNoiseUlps, kNoiseUlps) units
+// in the last place of the dtype of the value. These values are affected:
+//  - floats that an op computes; results of ops that only move elements are not affected
+//  - f32 and f64 operands of reductions, matrix products, scans and scatters
 inline constexpr double kNoiseUlps = 4;
 
 class RoundingNoise {
  public:
   explicit RoundingNoise(uint64_t seed) : seed_(seed) {}
 
-  // Change `value`, which belongs to the result of `expr` or to its operand number `k`. The errors
-  // depend on the seed, the value and the position of the element.
+  // Add errors to the elements of `value` if it is affected. In addToResult(), `value` is the
+  // result `out` of `expr`. In addToOperand(), it is operand number `k` of `expr`. The errors
+  // depend on the seed, on `out` or on `expr` and `k`, and on the position of the element.
   void addToResult(const Fusion& fusion, const Expression& expr, ValueId out,
                    HostTensor& value) const;
   void addToOperand(const Expression& expr, size_t k, HostTensor& value) const;

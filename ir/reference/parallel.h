@@ -8,9 +8,10 @@
 
 namespace heddle {
 
-// Calls task(begin, end) for parts of 0 .. count, on several threads if there is enough work. The
-// lengths of parts are multiples of `grain`. The parts must be independent, so that the result does
-// not depend on the number of threads. `task` must not throw.
+// Splits the range [0, count) into parts and calls task(begin, end) for each part, on several
+// threads if `count` is larger than `grain`. The length of each part, except the last one, is a
+// multiple of `grain`. The parts must be independent, so that the result does not depend on the
+// number of threads. `task` must not throw.
 inline void inParallel(int64_t count, int64_t grain,
                        const std::function<void(int64_t, int64_t)>& task) {
   const int64_t threads = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, 16);

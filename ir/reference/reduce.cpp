@@ -11,7 +11,7 @@
 namespace heddle {
 namespace {
 
-// Combines the elements of one result one after another.
+// Combines the elements of one result, one after another.
 template <class T>
 class Combination {
  public:
@@ -34,7 +34,7 @@ class Combination {
     add(other.acc_);
     lost_ += other.lost_;
   }
-  // Without the compensation if the sum is not finite, because then the compensation is NaN.
+  // Ignores the compensation if the sum is not finite, because the compensation is then NaN.
   T result() const {
     if constexpr (std::is_same_v<T, double>) {
       if (compensated_ && std::isfinite(acc_)) return acc_ + lost_;
@@ -46,11 +46,12 @@ class Combination {
   decltype(Arithmetic<T>::combine(std::declval<const OpDef&>())) combine_;
   bool compensated_;
   T acc_;
-  T lost_ = 0;  // what the additions so far have lost by rounding
+  T lost_ = 0;  // the compensation: the sum of all rounding errors so far
 };
 
-// Elements of one result that one thread combines. It is independent of all sizes but that of the
-// reduced axes, so that every selection of results has the same bits.
+// The number of elements of one result that are combined without a split. Longer reductions are
+// split into parts of this length. The split depends only on the number of reduced elements. A
+// result therefore has the same bits whichever other results are computed.
 constexpr int64_t kPart = int64_t{1} << 16;
 
 template <class T>
@@ -65,7 +66,8 @@ class Reducer {
 
   void run() {
     if (parts_ == 1) return runWhole();
-    // Long reductions have few results, so the parts of one result are computed in parallel.
+    // Long reductions usually have few results. To use all threads, the parts of one result are
+    // computed in parallel.
     const int64_t count = out_.numel();
     std::vector<Combination<T>> partial(static_cast<size_t>(count * parts_), identity());
     inParallel(count * parts_, 1, [&](int64_t begin, int64_t end) {
@@ -105,14 +107,14 @@ class Reducer {
     });
   }
 
-  // Combines the elements of one part of the results `first`, `first` + 1, ...
+  // Combines the elements in part number `part` of `count` results, beginning with result `first`.
   void combine(int64_t part, int64_t first, int64_t count, Combination<T>* to) const {
     const Access& access = accesses_.operands[0];
     const Walk results(out_.sizes, {{access.offset, access.strides, {}}});
     const Walk elements(accesses_.inner_sizes, {{0, access.inner_strides, {}}});
     const int64_t from = part * kPart;
     const int64_t stop = std::min(from + kPart, inner_);
-    // Reads along whichever of a run of results and a run of reduced elements is denser in memory.
+    // Reads along the results or along the reduced elements, whichever have the smaller stride.
     const bool along_results = results.stride(0) != 0 && results.stride(0) < elements.stride(0);
     results.run(
         first, first + count, [&](int64_t at, int64_t run, const std::vector<int64_t>& places) {
@@ -156,7 +158,7 @@ class Reducer {
   const HostTensor& value_;
   HostTensor& out_;
   Accesses accesses_;
-  int64_t inner_ = 1;  // elements of one result
+  int64_t inner_ = 1;  // number of elements that are combined to one result
   int64_t parts_ = 1;
 };
 

@@ -4,12 +4,12 @@
 
 namespace heddle {
 
-// Evaluates a Reduction. `out` has the sizes and the dtype of the result.
-// - Integers are combined in int64.
-// - Floats are combined in double. Sums are compensated (A. Neumaier, 1974), so their error does
-// not
-//   grow with the number of elements.
-// - The result depends neither on the number of threads nor on which other elements are computed.
+// Evaluates a Reduction. `value` is the operand. `out` has the sizes and the dtype of the result.
+//  - Integers are combined in int64.
+//  - Floats are combined in double. Sums are compensated (A. Neumaier, 1974), so that their error
+//    hardly grows with the number of elements.
+//  - An element of the result does not depend on the number of threads, nor on which other elements
+//    of the result are computed.
 HostTensor reduceElements(const ReferenceContext& context, const Expression& expr,
                           const HostTensor& value, HostTensor out);
 

@@ -10,18 +10,18 @@
 namespace heddle {
 
 // The reference evaluation defines the meaning of a fusion. It is simple and slow. Tests compare
-// the results of every device with its results. The reference evaluation computes floats in double,
-// and integers and bools in int64. It then rounds each value to its dtype. It ignores shardings,
-// because they do not affect values.
+// the results of every device with the results of the reference. The reference evaluation computes
+// floats in double, and integers and bools in int64. It then rounds each value to its dtype. It
+// ignores shardings, because they do not affect values.
 
 // The inputs of a run, by value id. Tensors are unsharded. If a scalar is missing, its default is
 // used.
 struct ReferenceInputs {
   std::map<ValueId, HostTensor> tensors;
   std::map<ValueId, Scalar> scalars;
-  // A tensor that is missing has the values of randomTensor() with this seed and the name of the
-  // input. The evaluation generates only the elements that it needs. Without a seed, a missing
-  // tensor is a UserError.
+  // If a tensor is missing, randomTensor() (ir/types/host_tensor.h) generates it from this seed and
+  // the name of the input. evaluateReferenceAt() (ir/reference/sparse.h) generates only the
+  // elements that it needs. nullopt: a missing tensor is a UserError.
   std::optional<uint64_t> random_seed = {};
 };
 

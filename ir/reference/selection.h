@@ -50,7 +50,8 @@ struct Selection {
   // only the selected elements.
   std::vector<int64_t> sizes() const;
   int64_t count() const;
-  // Adds the elements of `other`. The result also holds the combinations of indices of both.
+  // Adds the indices of `other` to each axis. The selection then also contains elements that
+  // combine its own indices of some axes with the indices of `other` of other axes.
   void add(const Selection& other);
 
   bool operator==(const Selection&) const = default;
@@ -60,8 +61,9 @@ struct Selection {
 // every combination of i, j, ...
 HostTensor elementsAt(const HostTensor& value, const std::vector<std::vector<int64_t>>& positions);
 
-// Returns the elements `wanted` of a tensor. `value` holds the elements `held` of this tensor,
-// which must contain those of `wanted`. If both are equal, the result shares the bytes of `value`.
+// Returns the elements `wanted` of a tensor. `value` holds the elements `held` of this tensor.
+// `held` must contain all elements of `wanted`. If `held` and `wanted` are equal, the result shares
+// the bytes of `value`.
 HostTensor elementsOf(const HostTensor& value, const Selection& held, const Selection& wanted);
 
 }  // namespace heddle

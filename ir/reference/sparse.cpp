@@ -13,8 +13,8 @@ namespace {
 
 bool isNeeded(const std::optional<Selection>& selection) { return selection.has_value(); }
 
-// The elements of every value that the selected elements of the outputs depend on. A value that
-// they do not depend on has no selection.
+// Finds the elements of each value on which the selected elements of the outputs depend. of()
+// returns nullopt if they do not depend on the value.
 class Demand {
  public:
   Demand(const ReferenceContext& context, const WantedElements& wanted)
@@ -23,8 +23,8 @@ class Demand {
     for (size_t i = 0; i < wanted.size(); ++i) {
       if (wanted[i]) add(fusion.outputs()[i], *wanted[i]);
     }
-    // Every reader of a value comes after its definition, so backwards order meets all of them
-    // first.
+    // The expressions that read a value come after its definition. The loop runs backwards, so that
+    // it visits these expressions before the definition.
     for (ExprId id : fusion.exprs().ids().reversed()) {
       const Expression& expr = fusion.expr(id);
       const std::optional<Selection>& result = needed_[expr.outputs[0]];

@@ -11,21 +11,30 @@ namespace heddle {
 
 using WantedElements = std::vector<std::optional<Selection>>;  // per output of the fusion
 
-// Returns selected elements of the outputs: tensor i has the sizes wanted[i]->sizes(). Output i is
-// not evaluated if wanted[i] is empty, and tensor i then has no data. The evaluation walks the
-// graph backwards to find the elements that the selected ones need, computes only these, and frees
-// each value after its last use. It gives the same bits as evaluateReference(). With `noise`, every
-// rounding has a random error.
-// UserError if `wanted` has not one entry per output, or if an index is out of range.
+// Returns the selected elements of each output. Tensor i of the result contains the elements
+// wanted[i] of output i and has the sizes wanted[i]->sizes(). If wanted[i] is nullopt, output i is
+// not evaluated, and tensor i has no data.
+//
+// The evaluation first walks the graph backwards to find the elements that the selected elements
+// depend on. It then computes only these elements, and frees each value after its last use. The
+// returned elements have the same bits as those of evaluateReference(). If `noise` is not nullptr,
+// random errors are added to the values (ir/reference/noise.h).
+//
+// Throws the same errors as evaluateReference(). Also throws UserError if the number of entries of
+// `wanted` is not the number of outputs, or if an index is out of range.
 std::vector<HostTensor> evaluateReferenceAt(const Fusion& fusion, const ReferenceInputs& inputs,
                                             const SizeBindings& sizes, const WantedElements& wanted,
                                             const RoundingNoise* noise = nullptr);
 
-// The cost of evaluateReferenceAt() with the same arguments.
+// The cost of an evaluation.
 struct ReferenceCost {
-  double operations = 0;  // elements read or computed, and multiplications of matrix products
-  double bytes = 0;       // of all computed values
+  // Sum over the expressions: the number of elements that the expression computes or the number
+  // that it reads, whichever is larger. A matrix product counts its multiplications as computed
+  // elements.
+  double operations = 0;
+  double bytes = 0;  // size of all values that expressions compute
 };
+// Returns the cost of evaluateReferenceAt() for the same elements.
 ReferenceCost referenceCostAt(const Fusion& fusion, const SizeBindings& sizes,
                               const WantedElements& wanted);
 

@@ -9,8 +9,9 @@
 
 namespace heddle {
 
-// Walks over the elements of a row-major shape, and computes the index of each in several strided
-// operands. It merges neighbouring axes that are one axis in every operand, so that rows are long.
+// Walks over the elements of a row-major shape, and computes the index of each element in several
+// strided operands. Neighbouring axes are merged if every operand can be read along them with one
+// stride. Rows then become longer and the walk becomes faster.
 class Walk {
  public:
   Walk(std::vector<int64_t> sizes, std::vector<Access> operands)
@@ -22,8 +23,9 @@ class Walk {
     merge();
   }
 
-  // Calls visit(first, count, places) for `count` elements, at most kBlock, from linear index
-  // `first`. Their indices in operand i are places[i], places[i] + stride(i), ...
+  // Walks over the elements with linear indices [begin, end). Calls visit(first, count, places) for
+  // blocks of at most kBlock elements. A block has `count` elements from the linear index `first`
+  // on. The indices of these elements in operand i are places[i], places[i] + stride(i), ...
   template <class Visit>
   void run(int64_t begin, int64_t end, Visit visit) const {
     std::vector<int64_t> places(operands_.size());
@@ -51,7 +53,8 @@ class Walk {
                    return operand.strides[i] == operand.strides[i + 1] * sizes_[i + 1];
                  });
       if (!one) continue;
-      // The stride of an axis of one element is meaningless.
+      // Keep the strides of axis i + 1, unless this axis has only one element. The stride of an
+      // axis with one element is meaningless.
       const size_t kept = sizes_[i + 1] == 1 ? i : i + 1;
       for (Access& operand : operands_) {
         operand.strides[i] = operand.strides[kept];

@@ -20,13 +20,13 @@ class AttentionMatch {
   AttentionMatch(const Fusion& fusion, const Readers& readers)
       : fusion_(fusion), readers_(readers) {}
 
-  // Returns the expression that computes the tensor, or nullptr if its op is not `op` or if the
-  // value is a scalar or an input.
+  // Returns the expression that computes the tensor `id`. Returns nullptr if the op of this
+  // expression is not `op`, or if the value is a scalar or an input.
   const Expression* definition(ValueId id, std::string_view op) const;
   // Takes the expression that definition(id, op) returns, if there is one, and returns it.
   const Expression* take(ValueId id, std::string_view op);
-  // Returns the expression with this op that reads the value as operand number `position`, or
-  // nullptr if there are none or several.
+  // Returns the expression with this op that reads the value as operand number `position`. Returns
+  // nullptr if there is no such expression or more than one.
   const Expression* reader(ValueId id, std::string_view op, size_t position) const;
 
   // Returns whether the value is where(top == -inf, 0, exp(..) / sum(..)), where top is the maximum
@@ -48,7 +48,8 @@ class AttentionMatch {
   // checks the extents later, when q and k are known.
   ValueId takeRegrouped(ValueId id, bool to_rows);
   // Takes the cast that rounds the f32 result of `wide` to f16 or bf16, and returns the rounded
-  // value. Returns kNoValue if there is no such cast, or if something else reads the f32 result.
+  // value. Returns kNoValue if there is no such cast, or if an expression other than the cast reads
+  // the f32 result.
   ValueId takeRounded(const Expression& wide);
   // Returns the reason why takeRounded() returned kNoValue, for Attention::why_not.
   std::string notRounded(const Expression& wide, std::string_view subject) const;
@@ -59,7 +60,8 @@ class AttentionMatch {
   bool turnsLast(const Expression& permute) const;
   // Returns whether the reduction reduces only the last axis and has keepdim.
   bool isOverLast(const Expression& reduction) const;
-  // Returns whether the value is the scale of the scores that takeProbabilities() found.
+  // Returns whether the value equals the scale that takeProbabilities() found: it is the same
+  // value, or a literal with the same number.
   bool isSameScale(ValueId id) const;
   // Checks the types, ranks, axes and shardings of operands and results. Returns the reason
   // why no library can compute the attention, or "" if a library may.

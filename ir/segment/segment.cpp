@@ -128,8 +128,8 @@ class Segmenter {
   }
 
   // Merges all expressions in `exprs` into one group. Each expression, in the order of the fusion,
-  // is merged with the producers of its operands. Returns false if another group would have to run
-  // between two of them.
+  // is merged with the producers of its operands. Returns false if a group outside of `exprs` would
+  // have to run between two of these expressions.
   bool mergeAll(const std::vector<ExprId>& exprs) {
     for (ExprId user : exprs) {
       for (ValueId input : fusion_.expr(user).inputs) {
@@ -261,7 +261,7 @@ class Segmenter {
   }
 
   // Adds a reason to Group::cuts of each kernel that neither reads a result of another group nor is
-  // read by another group. If there is only one kernel, it adds none.
+  // read by another group. The function adds no reason if there is only one kernel.
   void tellLoners() {
     std::vector<bool> bound(result_.groups.size(), false);
     size_t kernels = 0;

@@ -21,8 +21,8 @@ struct Group {
   std::vector<ValueId> inputs;  // values that the group reads but does not compute, in order of use
   std::vector<ValueId> outputs;    // computed values that other groups read or the fusion returns
   std::vector<std::string> joins;  // why expressions are in one group: one reason per join
-  std::vector<std::string> cuts;   // why this group and others are separate groups
-  // Set if the group is a library call that replaces several expressions.
+  std::vector<std::string> cuts;   // why this group and another one are separate
+  // The attention that the group computes in one library call. nullopt for every other group.
   std::optional<Attention> attention;
 };
 

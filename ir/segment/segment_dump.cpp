@@ -113,7 +113,7 @@ std::string typedList(const Fusion& fusion, const std::vector<ValueId>& ids) {
   return out.empty() ? "nothing" : out;
 }
 
-// Returns a text as a string literal for JSON and Graphviz, which both accept the escapes. Control
+// Returns a text as a string literal. JSON and Graphviz both accept the escapes in it. Control
 // characters become \u00XX.
 std::string quotedText(std::string_view text) {
   std::string out = "\"";

@@ -19,7 +19,7 @@ class SegmentGraph {
   SegmentGraph& operator=(const SegmentGraph&) = delete;
 
   // Returns the id of the group that contains the expression. The id of a group is the id of one of
-  // its expressions. merge() may change it.
+  // its expressions. merge() may change the id of a group.
   ExprId groupOf(ExprId expr);
   const std::vector<ExprId>& members(ExprId group) const;  // ascending
 

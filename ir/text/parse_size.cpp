@@ -115,7 +115,8 @@ class SizeParser {
       in_.failAt(at, fmt::format("a size of more than {} operators", kMaxOperators));
     }
     Size result = operation(a, b);
-    // Size folds constants, except if the result overflows or divides by zero.
+    // Size folds constants, except if the operation overflows or divides by zero. An unfolded
+    // operation on constants is therefore an error.
     if (a.isConstant() && b.isConstant() && !result.isConstant()) {
       in_.failAt(at, fmt::format("the size {} overflows or divides by zero", result.str()));
     }

@@ -11,8 +11,8 @@
 namespace heddle {
 
 // Parsers for the parts of the grammar that fusions and host programs share (docs/text_format.md).
-// Each parser consumes its tokens from the stream. It throws UserError with the file, line and
-// column if it finds an unexpected token.
+// Each parse function consumes its tokens from the stream. If it finds an unexpected token, it
+// throws UserError with the file, line and column.
 
 // Parses `heddle 1`.
 void parseVersion(TokenStream& in);
@@ -47,8 +47,8 @@ MeshId parseMeshRef(TokenStream& in, const Meshes& meshes);
 
 // atSharding() returns whether the next tokens are a sharding. parseSharding() parses a sharding,
 // for example `shard(@m, 0: [z, y]) partial(sum: x) stream(0: 4)`. The parts must be in this order,
-// and at least one part must be present. Without `shard`, `meshes` must contain exactly one mesh,
-// which the sharding uses. `rank` is the number of axes of the tensor.
+// and at least one part must be present. If the part `shard` is missing, `meshes` must contain
+// exactly one mesh. The sharding then uses this mesh. `rank` is the number of axes of the tensor.
 bool atSharding(const TokenStream& in);
 Sharding parseSharding(TokenStream& in, const Meshes& meshes, size_t rank);
 

@@ -37,12 +37,14 @@ struct HostTensor {
 HostTensor randomTensor(DType dtype, std::vector<int64_t> sizes, uint64_t seed,
                         const std::string& name);
 
-// Returns the elements indices[0][i], indices[1][j], ... of randomTensor(dtype, sizes, seed, name),
-// for every combination of i, j, ..., without the other elements.
+// Returns some elements of randomTensor(dtype, sizes, seed, name), without computing its remaining
+// elements. Element (i, j, ...) of the result is element (indices[0][i], indices[1][j], ...) of the
+// random tensor.
 HostTensor randomElements(DType dtype, const std::vector<int64_t>& sizes,
                           const std::vector<std::vector<int64_t>>& indices, uint64_t seed,
                           const std::string& name);
-// Returns the block of this tensor that one rank holds. `desc` is the descriptor of this block.
+// Returns one rank's block of randomTensor(desc.dtype, desc.global, seed, name). `desc` describes
+// the block.
 HostTensor randomBlock(const TensorDesc& desc, uint64_t seed, const std::string& name);
 
 // Returns a dense copy of one rank's block of the unsharded tensor `whole`. `desc` describes the
@@ -50,6 +52,7 @@ HostTensor randomBlock(const TensorDesc& desc, uint64_t seed, const std::string&
 HostTensor localBlock(const HostTensor& whole, const TensorDesc& desc);
 
 // Copy between a dense tensor of sizes desc.sizes and host memory with the strides of `desc`.
+// packInto() writes to the memory `dst`, and unpackFrom() reads from the memory `src`.
 void packInto(void* dst, const TensorDesc& desc, const HostTensor& src);
 HostTensor unpackFrom(const void* src, const TensorDesc& desc);
 

@@ -31,9 +31,10 @@ bool coversMesh(const std::vector<MeshAxis>& list, const DeviceMesh& mesh);
 MeshId findMesh(const Meshes& meshes, const DeviceMesh& mesh);
 
 // A team in which one rank, the root, sends data to all other ranks or receives data from them.
-// DeviceMesh::team() of `mesh` over `axes` gives the ranks of the team.
+// DeviceMesh::team() of `mesh` over `axes` gives the ranks of the team. The name of a new mesh
+// consists of the names of the two meshes between which data moves.
 struct RootedTeam {
-  DeviceMesh mesh;             // one of the two meshes, or a new mesh named after both
+  DeviceMesh mesh;             // a parameter of the function, or a new mesh
   std::vector<MeshAxis> axes;  // mesh axes that the team spans; empty: all axes
   int root = 0;                // index of the root in the team
 };
@@ -49,9 +50,9 @@ RootedTeam broadcastTeam(const DeviceMesh& from, const DeviceMesh& to);
 RootedTeam pairTeam(const DeviceMesh& from, const DeviceMesh& to);
 
 // Returns a team of the ranks of `mesh`, followed by the root, which must not be a rank of `mesh`.
-// `list` contains the mesh axes over which an axis of a tensor is split. The ranks of `mesh` are in
-// the order of the blocks of this axis. The name of the new mesh consists of the names of `from`
-// and `to`.
+// `list` contains the mesh axes over which an axis of a tensor is split, and must cover `mesh`
+// (coversMesh()). The ranks of `mesh` are in the order of the blocks of this tensor axis. The name
+// of the new mesh consists of the names of `from` and `to`.
 RootedTeam teamWithRoot(const DeviceMesh& mesh, const std::vector<MeshAxis>& list, int64_t root,
                         const DeviceMesh& from, const DeviceMesh& to);
 

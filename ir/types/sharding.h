@@ -10,13 +10,14 @@
 
 namespace heddle {
 
-enum class ReduceOp : uint8_t { Sum, Prod, Min, Max, Avg };  // Avg: floats only
+enum class ReduceOp : uint8_t { Sum, Prod, Min, Max, Avg };  // Avg accepts only floats
 std::string_view name(ReduceOp op);
 std::optional<ReduceOp> reduceOpFromName(std::string_view text);
 
 // Describes how one tensor is split over the devices of a mesh. Each mesh axis appears at most once
-// in a sharding. If a mesh axis does not appear in the sharding, all devices along this mesh axis
-// hold the same data.
+// in a sharding. If several mesh axes split one axis of the tensor, the outermost mesh axis is
+// first. If a mesh axis does not appear in the sharding, all devices along this mesh axis hold the
+// same data.
 struct Sharding {
   // Each device along `axis` holds a partial value. The reduction of the partial values with `op`
   // gives the value of the tensor.
@@ -33,7 +34,7 @@ struct Sharding {
   };
 
   MeshId mesh{0};
-  std::vector<std::vector<MeshAxis>> axes;  // per logical axis, outermost mesh axis first
+  std::vector<std::vector<MeshAxis>> axes;  // per logical axis: the mesh axes that split it
   std::vector<Partial> partial;
   std::optional<StreamSplit> stream;
 

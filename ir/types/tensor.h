@@ -32,7 +32,8 @@ using AxisOrder = std::vector<int64_t>;
 struct Layout {
   struct Observed {
     AxisOrder order;
-    // For each logical axis: whether its stride equals stride * extent of the next inner axis.
+    // For each logical axis: whether its stride equals stride * extent of the next inner axis in
+    // `order`, or 1 for the innermost axis. Always true for an axis of one element.
     std::vector<bool> contiguous;
     bool operator==(const Observed&) const = default;
   };

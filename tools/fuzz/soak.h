@@ -17,15 +17,16 @@ struct SoakOptions {
   int most_failures = 10;            // soak() ends after this number of failures
 };
 
-// Runs random fusions, one per seed, on a device and compares the results with the reference. A
-// failing fusion is reduced and written to a file. Returns 1 if a fusion failed.
+// Runs random fusions, one per seed, on a device and compares the results with the reference.
+// Writes each failing fusion to the directory SoakOptions::out. Returns 1 if a fusion failed.
 int soak(const SoakOptions& options);
 
 // Writes random fusions for tests/goldens/torch_fusions.py. The inputs, the outputs of the
 // reference and the bounds of each element are written as .npy files.
 int writeCases(const SoakOptions& options);
 
-// Runs one case that soak() wrote, with the same memory layouts.
+// Runs a fusion that soak() wrote, with the inputs and memory layouts that soak() wrote beside it.
+// Returns 1 if it fails.
 int replayCase(const std::string& file, const std::string& device);
 
 }  // namespace heddle::fuzz

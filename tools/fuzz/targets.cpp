@@ -47,9 +47,10 @@ void checkProgram(const std::string& text) {
   host::verify(program);
 }
 
-// Returns the host programs to which the fusion examples are lowered. The examples of host programs
-// contain only what users write; these programs contain what lowering creates.
-constexpr int64_t kRanks = 4;  // all examples support this number
+constexpr int64_t kRanks = 4;  // all examples support this number of ranks
+
+// Returns the host programs to which the fusion examples are lowered. Their instructions are those
+// that lowering creates. The examples of host programs contain only instructions that users write.
 std::vector<std::string> loweredPrograms(const std::vector<std::string>& fusions) {
   std::vector<std::string> programs;
   for (const std::string& text : fusions) {

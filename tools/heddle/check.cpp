@@ -12,12 +12,15 @@
 namespace heddle::tools {
 namespace {
 
-// A sample has about this many elements, or down to kLeastSample if they are expensive.
+// A sample has about kSample elements of each output. If they are expensive to evaluate, it has
+// fewer elements, but about kLeastSample or more.
 constexpr int64_t kSample = 4096;
 constexpr int64_t kLeastSample = 64;
-// Operations of the reference for one sample: a few seconds on a few cores.
+// The largest number of operations of the reference for one sample. They take a few seconds on a
+// few cores.
 constexpr double kMostOperations = 8.6e9;
-// Evaluations with rounding noise, and the factor by which a result may exceed their differences.
+// kNoisyRuns is the number of evaluations with rounding noise (ir/reference/noise.h). An element
+// may be wrong by kNoiseFactor times its largest change in these evaluations.
 constexpr uint64_t kNoisyRuns = 3;
 constexpr double kNoiseFactor = 8;
 
@@ -66,8 +69,9 @@ IdVector<ValueId, double> tolerancesOf(const Fusion& fusion) {
   return loosest;
 }
 
-// Returns indices that are spread over 0 .. extent, with the first and the last. The distances
-// differ, so that they are no multiples of a block length.
+// Returns about `count` indices that are spread over [0, extent), including 0 and extent - 1. The
+// distances between them differ. If all distances were equal, and a multiple of a block length of a
+// kernel, the sample would miss most positions in a block.
 IndexSet spreadIndices(int64_t extent, int64_t count) {
   if (count >= extent) return IndexSet::all(extent);
   std::vector<int64_t> indices = {extent - 1};
@@ -76,8 +80,9 @@ IndexSet spreadIndices(int64_t extent, int64_t count) {
   return IndexSet::of(std::move(indices));
 }
 
-// Returns about `most` elements: every combination of some indices of each axis. Short axes are
-// selected as a whole. The first element at which each copy differs is included.
+// Returns about `most` elements: every combination of some indices of each axis. All indices of
+// short axes are selected. For each copy of the output that differs, the sample includes the first
+// element that differs.
 Selection sampleOf(const Gathered& output, int64_t most) {
   const std::vector<int64_t>& sizes = output.whole.sizes;
   Selection sample;
@@ -117,8 +122,8 @@ bool isRight(double got, double expected, double allowed) {
   return std::fabs(got - expected) <= allowed;
 }
 
-// Calls visit(k, linear) for each selected element: its number among the selected ones, and its
-// row-major index in a tensor of these sizes.
+// Calls visit(k, linear) for each selected element. k is its number among the selected elements,
+// `linear` its row-major index in a tensor of the sizes `sizes`.
 template <class Visit>
 void forSelected(const Selection& selection, const std::vector<int64_t>& sizes, Visit visit) {
   std::vector<std::vector<int64_t>> indices;
@@ -141,11 +146,11 @@ void forSelected(const Selection& selection, const std::vector<int64_t>& sizes, 
 // The reference values of selected elements of one output.
 struct Expected {
   Selection selection;
-  HostTensor values;                   // of the selected elements
-  double tolerance = 0;                // relative
-  std::vector<HostTensor> noisy = {};  // the same elements with rounding noise; may be empty
+  HostTensor values;                   // the values of the selected elements
+  double tolerance = 0;                // relative tolerance
+  std::vector<HostTensor> noisy = {};  // the values in each evaluation with rounding noise, if any
 
-  double largest() const {  // the largest magnitude of a finite element
+  double largest() const {  // returns the largest magnitude of a finite element
     double result = 0;
     for (int64_t k = 0; k < values.numel(); ++k) {
       const double size = std::fabs(toDouble(values.at(k)));
@@ -153,7 +158,8 @@ struct Expected {
     }
     return result;
   }
-  // The largest change of element k by rounding noise; infinity if it is no longer finite.
+  // Returns the largest change of element k by rounding noise, or infinity if the change is NaN.
+  // `plain` is the value without noise.
   double change(int64_t k, double plain) const {
     double most = 0;
     for (const HostTensor& each : noisy) {
@@ -231,7 +237,7 @@ class Checker {
  private:
   const std::string& nameOf(size_t i) const { return fusion_.value(fusion_.outputs()[i]).name; }
 
-  // Adds an empty check of the gathered output, and one of each copy that differs from it.
+  // Adds an empty check for gathered output `i`, and one for each copy that differs from it.
   void addChecks(size_t i) {
     std::vector<OutputCheck>& checks = checks_.emplace_back();
     checks.push_back({nameOf(i)});
@@ -263,8 +269,9 @@ class Checker {
     }
   }
 
-  // Returns all elements: at once if the values fit into most_bytes, otherwise in slices of each
-  // output along its longest axis.
+  // Returns the parts in which mode "full" compares the outputs. If the values of the reference fit
+  // into most_bytes, one part contains all elements. Otherwise each part is a slice of one output
+  // along its longest axis.
   std::vector<WantedElements> slices() const {
     WantedElements all(outputs_.size());
     for (size_t i = 0; i < outputs_.size(); ++i) {
@@ -309,8 +316,9 @@ class Checker {
     }
   }
 
-  // Compares one part. If an element is wrong, compares again with bounds that follow the condition
-  // of each element. These need several evaluations, and hardly any result needs them.
+  // Compares one part. If an element is wrong, repeats the comparison with bounds that contain the
+  // change by rounding noise. The first comparison is without noise, because it needs only one
+  // evaluation and is usually enough.
   void checkPart(const WantedElements& part) {
     std::vector<Expected> expected = evaluate(part);
     const std::vector<std::vector<OutputCheck>> before = checks_;
@@ -335,7 +343,7 @@ class Checker {
     return expected;
   }
 
-  // Returns whether no element was wrong.
+  // Compares all outputs of one part. Returns true if no element was wrong.
   bool compareAll(const WantedElements& part, const std::vector<Expected>& expected) {
     bool right = true;
     for (size_t i = 0; i < part.size(); ++i) {
@@ -363,7 +371,7 @@ class Checker {
   const IdVector<ValueId, double> tolerances_;
   ReferenceInputs inputs_;
   std::vector<std::vector<OutputCheck>> checks_;  // per output
-  std::vector<bool> fits_;                        // per output: its sizes are the expected ones
+  std::vector<bool> fits_;                        // per output: whether its sizes are right
 };
 
 }  // namespace

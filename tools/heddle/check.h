@@ -25,30 +25,32 @@ struct OutputCheck {
 };
 
 struct CheckOptions {
-  std::string mode = "sample";  // or "full"
-  double most_bytes = 2e9;      // of the values that the reference computes at once
-  // Receives a line of text before each comparison: what is compared. May be empty.
+  std::string mode = "sample";  // "sample" or "full"
+  double most_bytes = 2e9;      // limit for the values that one reference evaluation computes
+  // Called before each comparison with a line of text that says what is compared. May be empty.
   std::function<void(const std::string&)> announce = {};
 };
 
 // Compares gathered (unsharded) outputs with the reference.
 // - Mode "full" compares every element. If the values of the reference need more than `most_bytes`,
-//   it evaluates each output in slices.
-// - Otherwise about 4096 elements of each output are compared, including the first and the last. If
-//   they need more than about 10^10 operations, fewer are compared, at least 64.
-// - A float is right if |got - expected| <= r * (|expected| + largest |expected|) with r = 1e-11
-//   for f64, 2e-5 for f32, 3e-3 for f16, 2e-2 for bf16, 0.125 for f8e4m3 and 0.25 for f8e5m2. r
-//   belongs to the loosest type of the output and of the values that it is computed from. `largest`
-//   is taken over the elements that are compared at once.
-// - If an element is not right by this rule, the reference is evaluated three more times, with
-//   random errors of rounding size (ir/reference/noise.h). The bound of each element grows by 8
-//   times its largest change. Thus an output that is a small difference of large terms, such as a
-//   gradient that is zero except for rounding, is right if no better result can be expected.
+//   the reference evaluates each output in slices.
+// - Mode "sample" compares about 4096 elements of each output, including the first and the last
+//   element. If the reference needs more than about 10^10 operations for the sample, the sample is
+//   smaller, but it has about 64 elements or more.
 // - Integers and bools must be equal. NaN matches NaN, and inf matches inf of the same sign.
+// - A float is right if |got - expected| <= r * (|expected| + m). Here m is the largest |expected|
+//   of the elements of the output that are compared at once. The factor r is 1e-11 for f64, 2e-5
+//   for f32, 3e-3 for f16, 2e-2 for bf16, 0.125 for f8e4m3 and 0.25 for f8e5m2. r is the largest
+//   factor of the types in which the output and its intermediate values are computed.
+// - If an element is wrong by these rules, the reference is evaluated three more times, with random
+//   errors of the size of rounding errors (ir/reference/noise.h). The comparison is then repeated
+//   with larger bounds. For each float, 8 times the largest change by these errors is added to the
+//   bound. An element that is a small difference of large terms then passes if rounding explains
+//   its error. An example is a gradient that is zero except for rounding.
 //
-// If copies of an output on several ranks differ in a bit, the gathered output contains the copy of
-// the lowest rank. The check of the gathered output is then followed by one check of each copy that
-// differs. These checks also compare the first element that differs, and so show which rank is
+// If copies of an output on several ranks differ in any bit, the gathered output contains the copy
+// of the lowest rank. The check of the gathered output is then followed by one check of each copy
+// that differs. These checks also compare the first element that differs, and so show which rank is
 // wrong.
 std::vector<OutputCheck> checkOutputs(const Fusion& fusion, const Inputs& inputs,
                                       const std::vector<Gathered>& outputs,

@@ -13,16 +13,16 @@ namespace heddle::tools {
 // The values of the command line. A field that a command does not use keeps its default.
 struct Options {
   std::string file;
-  std::string device;              // "cpu", "cuda", "null"; empty: cuda if there is a GPU, else cpu
-  int ranks = 0;                   // in-process ranks; 0: one rank, or all ranks of an mpirun job
-  std::vector<std::string> set;    // t=16 for a size, S0=2.5 for a scalar
-  std::vector<std::string> input;  // T4=x.npy
-  std::string output_dir;
-  uint64_t seed = 0;
-  std::string check;          // "", "sample", "full"
-  double check_memory = 2e9;  // bytes of reference values that are computed at once
-  std::string reference;      // the fusion to compare with; empty: the default
-  int repeat = 1;
+  std::string device;  // "cpu", "cuda", "null"; empty: cuda if there is a GPU, else cpu
+  int ranks = 0;       // ranks in this process; 0: one rank, or all ranks of an mpirun job
+  std::vector<std::string> set;    // sizes and scalars, such as t=16 and S0=2.5
+  std::vector<std::string> input;  // tensors in files, such as T4=x.npy
+  std::string output_dir;          // folder for the outputs; empty: outputs are not written
+  uint64_t seed = 0;               // seed of random inputs
+  std::string check;               // "sample", "full"; empty: no check
+  double check_memory = 2e9;       // CheckOptions::most_bytes (tools/heddle/check.h)
+  std::string reference;           // file of the fusion to compare with; empty: the default
+  int repeat = 1;                  // number of timed runs after the first run
   bool json = false;
   bool verify = true;
   std::string overlap = "auto";   // off, auto or a number of chunks

@@ -22,17 +22,18 @@ namespace heddle::random {
 //     where, ...) adds nothing, because IEEE 754 defines its result.
 //   * Every other pointwise op adds two terms. The first is kOpUlps units in the last place of the
 //     type in which the op computes. The second is the change of the result if the operands change
-//     by kOperandUlps units. It covers ops whose text consists of several operations.
+//     by kOperandUlps units. The second term covers ops whose text in the op table consists of
+//     several operations.
 //   * The bounds of operands with e > 0 are propagated by sampling. The op is evaluated in double,
-//     without rounding, with each operand at v, v - e and v + e. Zero, the nearest integer and the
-//     samples of the other operands are used too if they are in this range. The largest distance of
-//     the results is the bound.
+//     without rounding, with each operand at v, v - e and v + e. If zero, the nearest integer or a
+//     sample of another operand is between v - e and v + e, it is used as a further sample. The
+//     bound is the largest distance of a result from the result for the values v.
 //   * fmod and remainder jump where the quotient passes an integer. If the quotient may pass an
 //     integer, any value between 0 and the divisor is possible.
-//   * Both ends of the range are rounded to the dtype of the result. Results of type bf16 and f16
-//     are therefore usually exact.
+//   * Both ends of the range of possible results are rounded to the dtype of the result. Results of
+//     type bf16 and f16 are therefore usually exact.
 //   * Sums, matrix products and scans of n elements add n roundings of the accumulator's type,
-//     relative to the sum of absolute values. Integers are exact in any order.
+//     relative to the sum of the absolute values of the elements. Integers are exact in any order.
 //   * Ops that move elements also move their bounds.
 // A result is unknown if it depends on an unknown value, or if its samples differ in an essential
 // way: in a bool or integer value, or because only some of them are NaN or infinite. This happens
@@ -102,8 +103,8 @@ std::vector<double> scanErrors(const Expression& expr, const Bounded& operand,
 std::vector<double> scatterAddErrors(const ReferenceContext& context, const Expression& expr,
                                      const std::vector<const Bounded*>& operands,
                                      const HostTensor& result);
-// Applies the op of `expr` to other operands. Values and errors are f64 tensors, indices are i64
-// tensors.
+// Applies the op of `expr` to `operands`, which replace the operands of `expr`. Values and errors
+// are f64 tensors, indices are i64 tensors.
 std::vector<double> applyTo(const ReferenceContext& context, const Expression& expr,
                             const std::vector<HostTensor>& operands);
 // Returns an f64 tensor of `values` with the sizes of `like`.

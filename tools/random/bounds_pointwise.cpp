@@ -71,7 +71,8 @@ class PointwiseBound {
     return boundAfterRounding(result_, toDouble(chosen.value), chosen.error, toDouble(result));
   }
 
-  // Returns the bound for floats with bounds that the op reads as integers or bools.
+  // Returns the bound for an op that computes in integers or bools, but has inexact float operands.
+  // The bound is 0 if all values within the errors convert to the same integer or bool.
   double ofIntegers(const std::vector<Operand>& operands) const {
     for (const Operand& operand : operands) {
       if (operand.error <= 0) continue;
@@ -85,7 +86,8 @@ class PointwiseBound {
     return 0;
   }
 
-  // Returns whether the op may select either of two zeros.
+  // Returns whether the op selects one of several zero operands. The sign of the result may then
+  // differ between implementations.
   bool signOpen(const std::vector<Operand>& operands, const Scalar& result) const {
     const bool picks = op_.name == "maximum" || op_.name == "minimum" || op_.name == "fmax" ||
                        op_.name == "fmin" || op_.name == "clamp";
@@ -151,9 +153,10 @@ class PointwiseBound {
     return largest;
   }
 
-  // Returns the bound for fmod and remainder, that is, for a - b q, where q is a / b rounded to an
-  // integer. As long as q is constant, the value is linear in a and b, so its extremes are at the
-  // corners. Otherwise it may have any value from 0 to b.
+  // Returns an additional bound for fmod and remainder, which compute a - b q. Here q is a / b,
+  // rounded to an integer. If q is the same for all values of a and b, the result is linear in a
+  // and b. spread() then finds its extremes, and this function returns 0. Otherwise the result may
+  // have any value from 0 to b.
   double sawtooth(const std::vector<Operand>& operands, double centre) const {
     const bool is_fmod = op_.name == "fmod";
     if ((!is_fmod && op_.name != "remainder") || !std::isfinite(centre)) return 0;
@@ -203,7 +206,8 @@ class PointwiseBound {
 
   // Returns whether intermediate terms of an op that consists of several operations may overflow.
   bool overflowsWithin(const double* centre) const {
-    // Beyond this threshold of softplus, exp() is infinite in f32.
+    // softplus calls exp() for values up to its threshold (the third operand). If the threshold is
+    // above 80, exp() may be infinite in f32.
     if (op_.name == "softplus" && compute_ == DType::F32 && centre[2] > 80) return true;
     double product = 1;
     for (int i = 0; i < op_.arity; ++i) {

@@ -68,8 +68,8 @@ double prodError(const std::vector<Element>& elements, DType dtype, double value
   double raw = 1;
   double high = 1;
   double low = 1;
-  double up = 1;    // upper limit of partial products
-  double down = 1;  // lower limit, except for zeros
+  double up = 1;    // no partial product has a larger magnitude
+  double down = 1;  // none without the factor 0 has a smaller one
   for (const Element& e : elements) {
     const double v = std::fabs(e.value);
     const double error = std::max(e.error, 0.0);

@@ -179,8 +179,8 @@ class Generator {
     return true;
   }
 
-  // Chooses the outputs: as many unused values as allowed, and sometimes a value that other ops
-  // use.
+  // Chooses the outputs: up to eight values that no op uses, and sometimes one or two values that
+  // ops use.
   void makeOutputs() {
     const Fusion& fusion = builder_.fusion();
     const IdVector<ValueId, std::vector<ExprId>> users = fusion.users();

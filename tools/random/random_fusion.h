@@ -30,14 +30,17 @@ struct FusionCase {
 struct GeneratorOptions {
   int min_ops = 5;
   int max_ops = 60;
-  bool layouts = true;  // true: inputs may have gaps, other orders, stretched axes, misalignment
+  bool layouts = true;          // true: inputs need not be dense, row-major or aligned
   std::vector<OpKind> without;  // kinds of ops that are not used
-  bool wild_casts = true;       // true: integer casts of NaN, infinities and values out of range
-  bool gelu_products = true;    // true: matrix products with gelu (cuBLASLt's exceeds the bounds)
+  bool wild_casts = true;       // true: casts to integers also of NaN, infinities and large values
+  // true: matrix products may have the activation gelu. The gelu of cuBLASLt is less exact than the
+  // bounds (tools/random/bounds.h) require.
+  bool gelu_products = true;
   int64_t max_elements = 4096;  // largest number of elements of a value
 };
 
-// Returns a valid fusion that depends only on the seed, the op table and the reference.
+// Returns a case with a valid fusion. The case depends only on the parameters, the op table and the
+// reference.
 // - The generator uses every row of the op table by its kind, arity and attributes, and every dtype
 //   in kAllDTypes. New ops and dtypes are therefore used without a change to the generator.
 // - If FusionBuilder rejects an op, the generator tries another op.

@@ -31,7 +31,7 @@ class OpMaker {
   // Adds an op. If the random choices do not fit, it returns false or throws a UserError of
   // FusionBuilder.
   bool make();
-  // Returns whether make() can create this row.
+  // Returns whether make() can add this op.
   static bool knows(const OpDef& op);
 
  private:

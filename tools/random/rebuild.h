@@ -11,7 +11,7 @@ namespace heddle::random {
 // Changes to a fusion. Each value in `replaced` is replaced by another value, or becomes an input
 // with the data that the reference computes.
 struct Edits {
-  std::vector<ValueId> outputs;                        // empty: unchanged
+  std::vector<ValueId> outputs;                        // empty: the outputs are unchanged
   std::map<ValueId, std::optional<ValueId>> replaced;  // nullopt: becomes an input
 };
 
@@ -19,8 +19,9 @@ struct Edits {
 // rejects its new operands.
 FusionCase rebuild(const FusionCase& from, const Edits& edits);
 
-// Returns the case with other sizes of its symbols. Inputs keep their first elements along each
-// axis. Throws UserError if an input would have to grow.
+// Returns the case with the values `sizes` for its symbols. If an axis of an input becomes shorter,
+// the input keeps the first elements along this axis. Throws UserError if an input would have to
+// grow.
 FusionCase resized(const FusionCase& from, const SizeBindings& sizes);
 
 // Returns the case with the values of its scalars as defaults of the fusion.

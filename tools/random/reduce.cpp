@@ -54,8 +54,8 @@ class Reducer {
     return sum;
   }
 
-  // Searches an output that still fails as the only output, and keeps only this output. If there is
-  // none, removes as many outputs as possible.
+  // Searches for a value such that the case still fails if this value is the only output. If there
+  // is no such value, drops as many outputs as possible.
   void dropOutputs() {
     const IdVector<ExprId, Expression> exprs = best_.fusion.exprs();
     for (const Expression& expr : exprs) {

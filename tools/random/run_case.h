@@ -16,13 +16,15 @@ namespace heddle::random {
 std::vector<HostTensor> runOn(host::Device& device, codegen::ImageCache* images,
                               const FusionCase& fusion_case);
 
-// Compares all outputs of a device with the reference. An exception of the device counts as a
-// failure of the case. An exception of the reference is passed on to the caller, because the fusion
-// is then not defined for these inputs.
 struct CaseResult {
   Comparison comparison;
   std::string failure;  // the wrong output and element, or the exception; empty: no failure
 };
+
+// checkOn() runs the case on a device and compares all outputs with the reference. compareAll()
+// compares outputs that have already been computed. An exception of the device counts as a failure
+// of the case. An exception of the reference is passed on to the caller, because the fusion is then
+// not defined for these inputs.
 CaseResult checkOn(host::Device& device, codegen::ImageCache* images,
                    const FusionCase& fusion_case);
 CaseResult compareAll(const Fusion& fusion, const std::vector<HostTensor>& got,
@@ -33,7 +35,8 @@ CaseResult compareAll(const Fusion& fusion, const std::vector<HostTensor>& got,
 //  - The fusion verifies.
 //  - Printing and parsing give the same fusion, and the reference gives the same results for it.
 //  - Dense and sparse evaluation agree.
-//  - Segmentation keeps its guarantees.
+//  - Segmentation puts each expression into one group, orders the groups so that they can run, and
+//    does not change the results.
 //  - Lowering and a run on the null device succeed.
 std::string checkWithoutDevice(const FusionCase& fusion_case);
 

@@ -57,9 +57,10 @@ class ItemFinder {
   }
 
   // Returns whether the author of the program ordered this instruction. `nested` says whether the
-  // instruction is in the body of a For or If. The result is true for
-  //   GroupBegin, GroupEnd, Send, Recv, Call and barriers
-  //   if `nested` is true: also posts, events, waits, and instructions on streams other than 0
+  // instruction is in the body of a For or If. The result is true for:
+  //  - GroupBegin, GroupEnd, Send, Recv, Call and barriers
+  //  - if `nested` is true: also posts, events, waits, and instructions on streams other than
+  //    kCallerStream
   static bool isOrderedByAuthor(const Op& op, bool nested) {
     switch (kindOf(op)) {
       case InstructionKind::Group:
@@ -81,10 +82,11 @@ class ItemFinder {
   }
 
   // Visits the bodies of a For or If. A body may run any number of times, so a slot may name one of
-  // several buffers afterwards. The function repeats the visits until the visits add no buffer to
-  // any slot.
+  // several buffers afterwards. The function repeats the visits until they add no buffer to any
+  // slot.
   void body(std::vector<const std::vector<Instruction>*> lists, Item& item) {
-    // A slot may name another part of a buffer in each iteration, so its part is unknown.
+    // A slot may name a different part of a buffer in each iteration, so the part of the slot is
+    // unknown.
     for (const auto* list : lists) {
       forEachInstruction(*list, [&](const Instruction& x, InstructionIndex) {
         forEachSlot(x.op, [&](SlotId id, FieldRole role) {
@@ -113,9 +115,8 @@ class ItemFinder {
     }
   }
 
-  // Returns the part of a buffer that a view names. It is the part that the operand names, or a
-  // slice along one axis if the operand is a full buffer. Returns an invalid id for all other
-  // views.
+  // Returns the part of a buffer that a view names. A view of a part names the same part. A slice
+  // of a full buffer along one axis is a new part. Returns an invalid id for all other views.
   PartId partOf(const Alias& view) {
     const PartId inherited = part_of_[view.in];
     const auto* slice = std::get_if<Alias::Slice>(&view.view);
@@ -145,7 +146,7 @@ class ItemFinder {
     for (const Access& access : accessesOf(op)) {
       if (slot(access.slot).is_scalar) continue;
       for (RootId root : roots_of_[access.slot]) {
-        // Only a Free concerns the full buffer, whatever part of it the slot names.
+        // A Free concerns the full buffer, even if the slot names only a part of it.
         const bool freed = std::holds_alternative<Free>(op);
         item.accesses.insert({root, access.write, freed ? PartId() : part_of_[access.slot]});
         if (freed) out_.freed.insert(root);
@@ -157,13 +158,13 @@ class ItemFinder {
 
   const Program& program_;
   BufferAccesses out_;
-  IdVector<SlotId, Roots> roots_of_;
-  IdVector<SlotId, PartId> part_of_;
+  IdVector<SlotId, Roots> roots_of_;              // the buffers that the slot may name
+  IdVector<SlotId, PartId> part_of_;              // invalid: unknown, possibly the full buffer
   IdVector<SlotId, int32_t> defined_;             // number of definitions so far
   std::map<const Instruction*, RootId> root_of_;  // for lookups; its order is not deterministic
 };
 
-// Writes a size as the product of a constant and another size, and returns both.
+// Returns a constant and a size whose product is `size`.
 std::pair<int64_t, Size> multipleOf(const Size& size) {
   if (size.isConstant()) return {size.constant(), Size(1)};
   if (size.kind() == Size::Kind::Mul && size.lhs().isConstant()) {
@@ -182,9 +183,9 @@ bool hasDifference(const Size& size) {
   return size.kind() == Kind::Sub || hasDifference(size.lhs()) || hasDifference(size.rhs());
 }
 
-// Returns whether a <= b is certain. This is the case if both are constant multiples of the same
-// size, and this size cannot be negative. A size without a subtraction cannot be negative, because
-// extents are not negative.
+// Returns whether a <= b is certain. The function recognizes this if `a` and `b` are constant
+// multiples of the same size, and this size cannot be negative. A size without a subtraction cannot
+// be negative, because extents are not negative.
 bool isAtMost(const Size& a, const Size& b) {
   if (a == b || a.isConstant(0)) return a == b || !hasDifference(b);
   const auto [n, x] = multipleOf(a);

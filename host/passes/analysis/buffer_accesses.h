@@ -12,8 +12,8 @@ namespace heddle::host {
 // Finds the buffers that each item of a host program accesses. An item is an instruction at the top
 // level of the program; a For or If together with its bodies is one item.
 
-// Number of a buffer, which the code calls a root. Each tensor input of the program is a buffer,
-// and each Allocate instruction creates one.
+// A root is a buffer. Each tensor input of the program is a buffer, and each Allocate instruction
+// creates one.
 using RootId = Id<struct RootTag>;  // index into BufferAccesses::allocate
 
 using PartId = Id<struct PartTag>;  // index into BufferAccesses::parts
@@ -22,7 +22,7 @@ using PartId = Id<struct PartTag>;  // index into BufferAccesses::parts
 struct ItemAccess {
   RootId root;
   bool write;
-  PartId part = {};  // invalid: any part
+  PartId part = {};  // invalid: unknown, possibly the full buffer
   auto operator<=>(const ItemAccess&) const = default;
   // Returns the same access to the full buffer.
   ItemAccess whole() const { return {root, write}; }
@@ -40,11 +40,13 @@ struct BufferPart {
 
 struct Item {
   std::set<ItemAccess> accesses;
-  StreamId stream;  // invalid: host side
-  TokenId posts;    // Communicate: its token
-  // True if the author of the program ordered this item. It is then a group, a send or receive, a
-  // barrier, or a For or If with its own streams, posts or waits. Passes change neither the item
-  // nor the accesses to its buffers.
+  StreamId stream;  // invalid: the item has no stream
+  TokenId posts;    // the token of the operation that the item posts; invalid: it posts none
+  // true: the author of the program has ordered this item on the streams. Passes then change
+  // neither this item nor any access to its buffers. Opaque items are:
+  //  - GroupBegin, GroupEnd, Send, Recv, Call and barriers
+  //  - a For or If whose bodies contain one of these, or a post, a wait, an event or a stream other
+  //    than kCallerStream
   bool opaque = false;
 };
 
@@ -54,15 +56,15 @@ struct BufferAccesses {
   std::set<RootId> inputs;
   std::set<RootId> returned;                      // buffers that an output of the program may name
   std::set<RootId> freed;                         // buffers that a Free of the program names
-  IdVector<RootId, const Instruction*> allocate;  // nullptr: an input
+  IdVector<RootId, const Instruction*> allocate;  // the Allocate of each root; nullptr: an input
   IdVector<PartId, BufferPart> parts;
 
   bool anyOpaque() const;
-  // Returns whether two accesses to the same root may share an element. Returns false if they share
-  // none for any sizes.
+  // Returns whether two accesses to the same root may share an element. Returns false only if they
+  // share no element, whatever the sizes are.
   bool mayOverlap(const ItemAccess& a, const ItemAccess& b) const;
-  // Returns whether every access that may overlap with `b` may also overlap with `a`. Both must be
-  // accesses to the same root.
+  // Returns whether every access that may overlap with `b` may also overlap with `a`. `a` and `b`
+  // must be accesses to the same root.
   static bool covers(const ItemAccess& a, const ItemAccess& b) {
     return !a.part.valid() || a.part == b.part;
   }

@@ -75,7 +75,8 @@ void StreamOrder::step(size_t i) {
     after.addPost(post);
   }
   remember(i, item, time, post, clock);
-  // The end of the caller's stream must be ordered after all work, but not after a Free.
+  // The end of the program on the caller's stream must be ordered after all work except Free
+  // instructions.
   if (post < 0 && item.stream != kCallerStream && !std::holds_alternative<Free>(op)) {
     last_[item.stream] = {{RootId(), true}, i, item.stream, time, -1};
   }

@@ -11,9 +11,9 @@ namespace heddle::host {
 // Determines which accesses to buffers have certainly happened before the next work on a stream.
 // The class walks over the items of a host program in order. An item is a top-level instruction; a
 // root is a buffer (both in buffer_accesses.h). After each item, the class knows for each stream
-// the earlier accesses after which the stream is ordered. checkRaces() (host/verify/verify.h) has
-// the same rules but needs sizes. This class compares buffers and parts of buffers without sizes.
-// It ignores opaque items (Item::opaque).
+// which earlier accesses must complete before the next work on the stream begins. checkRaces()
+// (host/verify/verify.h) has the same rules but needs sizes. This class compares buffers and parts
+// of buffers without sizes. It ignores opaque items (Item::opaque).
 class StreamOrder {
  public:
   // An access for which later accesses may have to wait.
@@ -28,7 +28,7 @@ class StreamOrder {
     }
   };
 
-  // Value of Done::item for the accesses of the caller, on stream 0 before the first item.
+  // Value of Done::item for the accesses of the caller, on kCallerStream before the first item.
   static constexpr size_t kBegin = static_cast<size_t>(-1);
 
   StreamOrder(const Program& program, const BufferAccesses& items);
@@ -36,24 +36,25 @@ class StreamOrder {
   // Returns the past accesses for which item `i` must still wait: those that conflict with the item
   // and after which the stream of the item is not ordered.
   std::vector<Done> missing(size_t i) const;
-  // Returns the work for which stream 0 must still wait at the end of the program. Stream 0 must be
-  // ordered after all posts and after the last work of each stream.
+  // Returns the work for which kCallerStream must still wait at the end of the program.
+  // kCallerStream must be ordered after all posts and after the last work of each stream.
   std::vector<Done> missingAtEnd() const;
-  // Returns whether stream 0 is ordered after all accesses to the root.
+  // Returns whether kCallerStream is ordered after all accesses to the root.
   bool isKnown(RootId root) const;
 
   // Advances over item `i`. Call this for all items, in order.
   void step(size_t i);
 
   VectorClock& clock(StreamId stream) { return clocks_.of(stream); }
-  // Returns the clock of the stream right after the access. A clock says which work has certainly
-  // completed (VectorClock in host/verify/happens_before.h). If the access is by a posted
-  // operation, the result is the clock at which the operation was posted, plus the operation
-  // itself.
+  // Returns the clock that the stream of the access had right after the access. A clock says which
+  // work has certainly completed (VectorClock in host/verify/happens_before.h). If the access is by
+  // a posted operation, the result is the clock at which the operation was posted, plus the
+  // operation itself.
   const VectorClock& after(const Done& done) const {
     return done.item == kBegin ? begin_ : after_.at(done.item);
   }
-  // Returns the token that still denotes the post, or an invalid id if it has been posted again.
+  // Returns the token that represents the posted operation. Returns an invalid id if a later
+  // operation has been posted with the same token.
   TokenId tokenOf(int32_t post) const;
 
  private:
@@ -63,11 +64,11 @@ class StreamOrder {
   const BufferAccesses& items_;
   StreamClocks clocks_;
   VectorClock begin_;
-  std::vector<VectorClock> after_;  // per item
-  IdVector<TokenId, int32_t> latest_post_;
-  std::vector<size_t> post_item_;  // per post
+  std::vector<VectorClock> after_;          // per item
+  IdVector<TokenId, int32_t> latest_post_;  // number of the latest post; -1: none
+  std::vector<size_t> post_item_;           // per post: the item that posts it
   IdVector<RootId, std::vector<Done>> done_;
-  std::map<StreamId, Done> last_;  // per stream other than 0
+  std::map<StreamId, Done> last_;  // last work of each stream other than kCallerStream
 };
 
 }  // namespace heddle::host

@@ -38,9 +38,9 @@ class Chunker {
   Chunker(const Program& program, const PassOptions& options)
       : program_(program), options_(options), sizes_(program, options) {}
 
-  // Chooses a split for every match, and writes the program. Two-stage splits, which split a match
-  // and its front (OverlapMatch::front), are chosen before all other splits. The reason: each of
-  // them also determines the split of the gather before the front.
+  // Chooses a split for every match, and writes the program. Chooses two-stage splits, which split
+  // a match and its front (OverlapMatch::front), before all other splits. The reason: each
+  // two-stage split also determines the split of the gather before the front.
   std::optional<Chunked> run() {
     const OverlapMatches found = findOverlapPatterns(program_);
     for (const WholeCollective& whole : found.whole) {
@@ -102,8 +102,9 @@ class Chunker {
   const Communicate& post(size_t at) const { return std::get<Communicate>(program_.body[at].op); }
 
   // If the rows of at least one split divide at the nominal sizes, drops all splits whose rows do
-  // not. One branch selects the split or the unsplit version of all matches together, so a split
-  // whose rows do not divide would disable all others. Keeps the stream splits of the program text.
+  // not divide at these sizes. One branch selects the split or the unsplit version of all matches
+  // together, so a split whose rows do not divide would disable all others. Keeps the stream splits
+  // of the program text.
   void keepWhatDivides(std::vector<std::pair<const OverlapMatch*, Choice>>& choices) {
     const auto divides = [&](const auto& each) { return dividesNominally(each.second.remainders); };
     if (std::none_of(choices.begin(), choices.end(), [&](const auto& each) {

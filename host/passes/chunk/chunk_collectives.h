@@ -9,8 +9,8 @@
 namespace heddle::host {
 
 // A program in which matrix products and the collectives next to them are split into chunks of
-// rows, so that they overlap. While one chunk is communicated, the next chunk is computed. These
-// patterns are split:
+// rows, so that computation and communication overlap. While one chunk is communicated, another
+// chunk is computed. These patterns are split:
 //   allgather -> matrix products         each chunk gathers some rows of every rank
 //   matrix product -> reduce-scatter     each chunk holds some rows of every rank
 //   matrix product -> allreduce          each chunk holds some rows
@@ -18,22 +18,23 @@ namespace heddle::host {
 //                                        two stages: each chunk passes through all steps
 // The brackets mark optional parts. The instructions of a program that form such a pattern are
 // called a match (OverlapMatch of host/passes/chunk/overlap_patterns.h). A match may contain a
-// kernel between a matrix product and the collective. The kernel must work row by row
-// (host/passes/chunk/rowwise_kernel.h), and then runs on the rows of each chunk. The kernel may add
-// the results of several matrix products.
+// kernel between a matrix product and the collective. This kernel must compute each row of its
+// result from one row of its operands (host/passes/chunk/rowwise_kernel.h). It is launched once per
+// chunk. It may add the results of several matrix products.
 //
 // Rows:    the rows of a tensor are all its axes except the last. The second operand of the matrix
 //          product is a matrix, so each row of the result depends on one row of the first operand.
 // Axes:    a chunk is one contiguous range of memory, so the split axis is the outermost axis in
-//          memory. This is the gathered axis of an allgather, or the scattered axis of a
-//          reduce-scatter. If the rows have the same order in memory on both sides of the matrix
-//          product, all axes of rows can be split as if they were one axis. This is called a flat
-//          split.
+//          memory. In an allgather, the split axis is the gathered axis; in a reduce-scatter, it is
+//          the scattered axis. If the rows have the same order in memory on both sides of the
+//          matrix product, all axes of rows can be split as if they were one axis. This is called a
+//          flat split.
 // Memory:  chunks of the first and the last tensor of a pattern are views. For the tensors between
 //          them, each chunk is allocated separately.
-// Order:   the chunks follow each other in the program, all on stream 0. In each pattern, the
-//          instructions that wait for collectives directly follow those that post (start) them.
-//          Later passes move these instructions, so that the chunks overlap.
+// Order:   the chunks follow each other in the program, all on stream 0. Communicate instructions
+//          post (start) the collectives of all chunks of a match. The Wait instructions for all
+//          chunks follow the last Communicate. Later passes move the Wait instructions, so that the
+//          chunks overlap.
 struct Chunked {
   Program program;
   // The sum of all remainders of the splits. A remainder is a size expression that is zero if rows
@@ -53,12 +54,13 @@ struct Chunked {
 //     split. The reason: one branch selects the split or the unsplit version of all matches
 //     together. A match whose rows do not divide would disable the splits of all others.
 //   A stream split in the program text, such as `stream(1: 4)` of a slot, requests 4 chunks along
-//     axis 1 for the collective that reads or writes the slot. It takes precedence over the two
-//     rules above.
+//     axis 1 for the collective that reads or writes the slot. A stream split takes precedence over
+//     the two rules above.
 //   A collective is not split
 //     if it is in the body of a loop or branch,
 //     if the instructions of its match run on different meshes, or
-//     if an instruction outside of its match reads a tensor between the first and the last tensor.
+//     if an instruction outside of its match reads a tensor of the match that is neither the first
+//       nor the last one.
 // Throws UserError that names the slot of a stream split in these cases:
 //   The mesh of the slot has several devices, but the slot belongs to no match.
 //   The match of the slot cannot be split along the requested axis.

@@ -89,8 +89,8 @@ std::string ChunkWriter::fresh(const std::string& base) {
   }
 }
 
-// Creates a slot with these local sizes and this memory order, without gaps. An empty order means
-// row-major.
+// Creates a slot with the local sizes `sizes` and the memory order `order`, without gaps. An empty
+// `order` means row-major.
 SlotId ChunkWriter::newSlot(SlotId like, const std::string& what, const std::vector<Size>& sizes,
                             const AxisOrder& order) {
   Slot made;
@@ -240,7 +240,7 @@ void ChunkWriter::launchChunk(Work& work, KernelParts& parts) {
 }
 
 // Posts the gathers of all chunks, then waits for them in order. Later, the pass sink_waits moves
-// each wait down to the first instruction that needs it.
+// each wait down to the first instruction that needs the gathered rows.
 ChunkWriter::MadeByChunk ChunkWriter::postGathers(Work& work) {
   const auto x = std::get<Communicate>(old_.body[work.match.post].op);
   instead(work.match.post);
@@ -263,8 +263,8 @@ ChunkWriter::MadeByChunk ChunkWriter::postGathers(Work& work) {
   return made;
 }
 
-// Writes the gathers of all chunks first. Then writes all chunks of the first matrix product, all
-// chunks of the second one, and so on.
+// Writes the gathers of all chunks. After them, writes all chunks of one matrix product, then all
+// chunks of the next matrix product, and so on.
 void ChunkWriter::gatherChunks(Work work) {
   MadeByChunk made = postGathers(work);
   const size_t chunks = work.shares.size();

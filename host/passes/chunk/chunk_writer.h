@@ -50,8 +50,8 @@ class ChunkWriter {
     const ChunkCut& cut;
     const ChunkShares& shares;
     bool is_chain;
-    // Number of blocks of which a chunk contains rows, in the tensors between the first and the
-    // last one. Each rank holds one block of rows.
+    // Each rank holds one block of rows. This is the number of blocks of which one chunk contains
+    // rows, in the tensors between the first and the last tensor of the match.
     int64_t blocks;
     Size unit = Size(0);              // number of rows of each block in one unit of the shares
     size_t chunk = 0;                 // index of the chunk

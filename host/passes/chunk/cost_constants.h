@@ -44,8 +44,9 @@ struct CostConstants {
   // 4.2e12 (nvidia-h200_2026-11-21.json).
   double memory_bytes = 3e12;
   // A reduction of b bytes prolongs a concurrent matrix product by b / beside_bytes seconds,
-  // because both share memory and power. Fitted. For example, a reduce-scatter that takes t seconds
-  // prolongs a concurrent matrix product by t * link_bytes / beside_bytes = 0.7 t.
+  // because the reduction and the matrix product share memory and power. Fitted. For example, a
+  // reduce-scatter that takes t seconds prolongs a concurrent matrix product by t * link_bytes /
+  // beside_bytes = 0.7 t.
   double beside_bytes = 5e11;
 
   // --- fixed costs -------------------------------------------------------------------------------
@@ -82,10 +83,10 @@ struct CostConstants {
   // split with fewer chunks. Fitted.
   double longer_gain = 0.995;
   // A two-stage chunk passes through two matrix products (OverlapMatch::front of
-  // overlap_patterns.h). Two-stage chunks are chosen if they take less than this fraction of the
-  // time of two separate splits. The fraction is above 1 for two reasons: two-stage chunks need
+  // overlap_patterns.h). Two-stage chunks are chosen only if they take less than this fraction of
+  // the time of two separate splits. The fraction is above 1 for two reasons: two-stage chunks need
   // less memory, and they depend less on the true speed of the collectives, because two matrix
-  // products hide each collective. In each of the seven cases of `chunks`, the best
+  // products hide each collective. In each of the seven cases of the file `chunks`, the best
   // two-stage split is faster than the best separate splits.
   double chain_gain = 1.06;
   // Two-stage chunks are chosen only if they take less than this fraction of the time of the
@@ -95,7 +96,7 @@ struct CostConstants {
   // --- joined collectives (host/passes/coalesce_collectives.h) -----------------------------------
 
   // Bytes of the largest collective that may be joined with other collectives. Nominal. In a series
-  // of collectives of 16 KiB, each one takes 9 to 16 us, mostly to start (same two files as for
+  // of collectives of 16 KiB, each one takes 9 to 16 us, mostly to start (the two files named at
   // post_seconds). Sending 1 MiB at the rate link_bytes takes only 3 us.
   int64_t joined_bytes = int64_t{1} << 20;
   // The most bytes of one group of joined collectives. At the rate link_bytes, a group of this size

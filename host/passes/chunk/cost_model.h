@@ -68,9 +68,9 @@ std::vector<ChunkShares> sharesFor(const ChunkedWork& work);
 // rates.
 double chunkedSeconds(const ChunkedWork& work, const ChunkShares& shares);
 
-// Returns Communicate::carrier of chunk number `chunk` of `chunks`: its copy channel and its
-// largest number of thread blocks. A copy channel lets the copy engines of the GPUs move the data
-// (comm::Carrier).
+// Returns Communicate::carrier of chunk number `chunk`, counted from 0, of `chunks` chunks: its
+// copy channel and its largest number of thread blocks. A copy channel lets the copy engines of the
+// GPUs move the data (comm::Carrier).
 //   The first chunk of a gather and the last chunk of a reduction have no copy channel and no limit
 //     of thread blocks, because no matrix product runs beside them.
 //   All other chunks use a copy channel. If the transport has no copy channels, NCCL moves the
@@ -79,9 +79,10 @@ double chunkedSeconds(const ChunkedWork& work, const ChunkShares& shares);
 //     carriers are equal.
 //   Reductions alternate between two copy channels. While one chunk waits for an SM, the next chunk
 //     is copied. Gathers use one copy channel: parallel copies would share the links, so that all
-//     of them arrive later.
-//   `gathers_too` says whether the rows of the same chunks are gathered before they are reduced. If
-//     so, the reductions do not use the copy channel of the gathers.
+//     chunks arrive later.
+//   `gathers_too` true: each of the chunks is also gathered before the matrix products
+//     (OverlapMatch::gather). The reductions then use copy channels 2 and 3, because the gathers
+//     use copy channel 1.
 comm::Carrier chunkCarrier(comm::CollectiveKind kind, size_t chunk, size_t chunks,
                            bool gathers_too = false);
 

@@ -21,7 +21,7 @@ class Sms {
   }
   double end() const { return runs_.empty() ? 0 : runs_.back().end; }
 
-  // Returns the time at which a copy channel gets an SM if it requests the SM at `time`.
+  // Returns the time at which a copy channel gets an SM if the channel requests the SM at `time`.
   double after(double time) const {
     for (const Run& run : runs_) {
       if (run.begin <= time && time < run.end) return run.end;
@@ -36,13 +36,13 @@ class Sms {
   std::vector<Run> runs_;
 };
 
-// Returns the seconds until all reductions have completed. `made` is the time at which the matrix
-// products of each chunk end.
+// Returns the seconds until all reductions have completed. made[i] is the time at which the matrix
+// products of chunk i end.
 double reducedSeconds(const std::vector<ChunkSeconds>& chunks, const std::vector<double>& made,
                       const Sms& sms) {
-  // All transfers share the links, so two lower bounds exist. `wires` is the end of all reductions
-  // if the links move nothing else after the first matrix product. `all` is the end of all gathers
-  // and reductions if the links move them without a pause from time 0 on.
+  // All transfers share the links, so the result has two lower bounds. `wires` is the end of all
+  // reductions if the links move nothing else after the first matrix product. `all` is the end of
+  // all gathers and reductions if the links move them without a pause from time 0 on.
   double wires = made.front() + chunks.back().alone;
   double pushed = 0, pulled = 0, end = made.back();
   std::array<double, 2> copy_channels = {0, 0};

@@ -12,9 +12,9 @@ namespace heddle::host {
 // Durations of the steps of one chunk, in seconds.
 struct ChunkSeconds {
   double come = 0;     // gather of the rows of the chunk, on the links
-  double product = 0;  // matrix product, kernel and sums, on the SMs
+  double product = 0;  // matrix product, kernel and additions of the reduction, on the SMs
   double push = 0;     // copies of terms to the GPUs that add them up
-  double pull = 0;     // copies of the sums from other GPUs
+  double pull = 0;     // copies of the sums from the GPUs that added them up
   double alone = 0;    // reduction of the chunk by NCCL, if no matrix product runs beside it
   double meet = 0;     // synchronisation of the ranks of a copy channel, before each copy
   int64_t pieces = 1;  // number of pieces in which a copy channel moves the chunk

@@ -194,7 +194,7 @@ class OverlapFinder {
     if (match.kind == CollectiveKind::Allgather) {
       if (match.products.front() < match.wait) return false;
       if (!match.kernel) return true;
-      // The first chunk of the matrix product runs before the later chunks of the kernel. The
+      // The first chunk of the matrix product runs before the second chunk of the kernel. The
       // matrix product must therefore not write memory that the kernel accesses.
       return *match.kernel > match.wait && *match.kernel < match.products.front() &&
              mayMove(*match.kernel, match.products.front(), {}) &&

@@ -46,9 +46,10 @@ struct OverlapMatch : ChunkStage {
   // No other instruction reads these rows, so a chunk can pass through both stages. nullopt: no
   // stage computes these rows for this match alone.
   std::optional<ChunkStage> front;
-  // If the rows that the front reads are gathered by a second match: its Communicate instruction. A
-  // chunk of the second match can contain the same rows as a chunk of this match. nullopt: the
-  // front reads no gathered rows.
+  // If a second match gathers the rows that the front reads: the Communicate instruction of the
+  // second match. A chunk of the second match can contain the same rows as a chunk of this match.
+  // nullopt: there is no front, or no match gathers these rows for the front alone and in the same
+  // chunks.
   std::optional<size_t> gather;
 };
 

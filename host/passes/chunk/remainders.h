@@ -18,7 +18,8 @@ using Remainders = std::map<std::string, Size>;
 //   units       number of units of equal size into which the rows of each rank's block are divided.
 //               A chunk consists of one or more units (ChunkShares of cost_model.h).
 //   with_front  true: the stage before the match (OverlapMatch::front) and its gather are split too
-// Returns nullopt if a remainder is never zero, or if a remainder can differ between ranks.
+// Returns nullopt if a remainder is a constant other than zero, or if a remainder can differ
+// between ranks.
 std::optional<Remainders> remaindersOf(const Program& program, const OverlapMatch& match,
                                        const ChunkCut& cut, int64_t units, bool with_front = false);
 

@@ -10,7 +10,8 @@ namespace {
 using comm::CollectiveKind;
 
 // Computes ChunkedWork::rows, and multiplies ChunkedWork::calls by the number of library calls per
-// matrix product. A call takes one batch axis. Rows that are contiguous in memory form one matrix:
+// matrix product. A library call takes at most one batch axis. Rows that are contiguous in memory
+// form one matrix:
 // - Flat split (ChunkCut::isFlat()): a chunk is one matrix per block of rows.
 // - Other splits: the rows of the matrix are along the split axis. All other axes of rows are batch
 //   axes. Exception: in row-major tensors, the axes of rows after the split axis belong to the

@@ -142,8 +142,8 @@ class Resharding {
   }
 
   // Appends the cheapest path of `set` expressions from the sharding of `value` to `wanted`.
-  // `value` contains the data of the old value `of`. If `target` is valid, the result of the last
-  // `set` replaces the old value `target`.
+  // `value` contains the data of the old value `of` ("old" and "replaces": ir/graph/rewrite.h). If
+  // `target` is valid, the result of the last `set` replaces the old value `target`.
   ValueId chain(ValueId value, ValueId of, const Sharding& wanted, ValueId target, int line) {
     Sharding from = now().tensor(value).sharding.value();
     const std::string& name = old_.value(target == kNoValue ? of : target).name;
@@ -202,8 +202,8 @@ class Resharding {
     AxisOrder order = memoryOrder(now(), value).value();
     collective_inputs_.insert(baseOf(now(), value));
     if (pads(step, tensor)) padded_.insert(baseOf(now(), value));
-    // The memory order of the result is free: a kernel after the all-to-all reorders the blocks,
-    // and can write any order.
+    // The result of an all-to-all can have any memory order, because a kernel after the all-to-all
+    // reorders the blocks.
     if (step.kind == ReshardStep::Kind::AllToAll)
       return finish(value, to, wanted_name, target, line, {});
     if (required && !sameOrder(*required, order, tensor)) {
@@ -223,7 +223,8 @@ class Resharding {
   }
 
   // Adds the mesh of the step's team to the meshes of the fusion, if no mesh has the same devices.
-  // If the name is taken, a number is appended.
+  // If a mesh of the fusion already has the name of the new mesh, a number is appended to this
+  // name.
   void addMesh(const ReshardStep& step) {
     Meshes& meshes = rewriter_.fusion().meshes;
     if (findMesh(meshes, step.mesh).valid()) return;
@@ -254,7 +255,7 @@ class Resharding {
   }
 
   // Returns a value with the data of `value`, without gaps, and with the axis of the step outermost
-  // in memory. The result is a copy, or `value` itself. In the second case the function may set
+  // in memory. The result is a copy, or `value` itself. If it is `value`, the function may have set
   // Layout::allocation_order of `value`.
   ValueId prepared(ValueId value, const ReshardStep& step, const std::string& name, int line) {
     const TensorView tensor = now().tensor(value);
@@ -326,7 +327,7 @@ class Resharding {
   }
 
   // Returns whether the pass may choose the memory order of the value. A kernel or a library must
-  // compute the value. Its order must not be required by the user, chosen by a pass before, or
+  // compute the value. Its order must not be required by the user, chosen by an earlier pass, or
   // fixed by a collective that reads the value.
   bool mayHint(ValueId id) const {
     const Value& value = now().value(id);

@@ -14,8 +14,8 @@ namespace heddle {
 //  - If an expression cannot compute its result %name in the wanted sharding, it computes
 //    %name_partial or %name_local instead. `set` expressions then move this value to %name.
 //  - If a collective joins or splits an axis, this axis is outermost in the memory of operand and
-//    result. An all-to-all joins one axis and splits another one. Only the split axis must then be
-//    outermost, and only in the operand.
+//    result. Exception: an all-to-all joins one axis and splits a second axis. It only requires the
+//    split axis to be outermost in the operand.
 //  - To get this memory order, the pass sets Layout::allocation_order of an operand that a kernel
 //    or library computes. If the operand is an input or a view, or already has a different order,
 //    the pass copies it to %name_packed.
@@ -23,8 +23,9 @@ namespace heddle {
 //    Each rank computes its new block as %name_again.
 //  - If the ranks of a step between two meshes form no mesh of the fusion, the pass adds them as a
 //    mesh.
-//  - A reshape may split or merge an axis that stays sharded. If it is not known that the number of
-//    devices divides the extents before and after, a guard (SizeGuard) checks it in every run.
+//  - A reshape may split or merge an axis that stays sharded. The number of devices along this axis
+//    must then divide the extents before and after the reshape. If the sizes leave this open, a
+//    guard (SizeGuard) checks it in every run.
 //  - An annotation lists the moves (ir/passes/sharding/reshard_moves.h).
 //
 // Throws UserError in these cases:

@@ -11,8 +11,8 @@
 namespace heddle {
 namespace {
 
-// For each old value, the step that reduces it, or that will reduce the sum to which the value
-// belongs.
+// For each value of the original fusion: the step that reduces it, or that will reduce the sum to
+// which the value belongs.
 using Steps = IdVector<ValueId, std::optional<ReshardStep>>;
 
 class ReductionJoiner {
@@ -153,8 +153,8 @@ class ReductionJoiner {
   IdVector<ValueId, std::vector<ExprId>> users_;
   Steps steps_;
   IdVector<ExprId, bool> joined_;  // whether the expression adds partial values
-  // For each old value that is reduced later as a part of a sum: its partial value in the new
-  // fusion.
+  // For each value of the original fusion that is reduced later as a part of a sum: its partial
+  // value in the new fusion.
   IdVector<ValueId, ValueId> partial_;
   FusionRewriter rewriter_;
 };

@@ -106,8 +106,8 @@ ReduceOp combinationOf(const Expression& expr) {
 
 }  // namespace
 
-// Returns the mesh of the result, if it has one, and then the meshes of the operands in order of
-// size.
+// Returns the mesh of the result, if it has one, and then the meshes of the operands. Operands with
+// more bytes come first.
 std::vector<MeshId> LocalShardingPlanner::meshesOf(const std::vector<Asker>& askers,
                                                    const std::optional<Sharding>& result) {
   std::vector<MeshId> meshes;

@@ -22,14 +22,15 @@ struct LocalShardings {
 using States = IdVector<ValueId, std::optional<Sharding>>;
 
 // Chooses the LocalShardings of an expression. A choice assigns mesh axes to axes of the iteration
-// space ("space axes", ir/analysis/axis_map.h). Each operand claims the mesh axes over which it is
-// split, for the space axes of its split axes. The result does the same with its wanted sharding.
-// ir/analysis/shardable_axes.h determines which space axes may be split.
+// space ("space axes", ir/analysis/axis_map.h). If mesh axes split a logical axis of an operand,
+// the operand claims these mesh axes for the space axis that corresponds to the logical axis. The
+// result claims mesh axes in the same way for its wanted sharding. ir/analysis/shardable_axes.h
+// determines which space axes may be split.
 //
-//  - Operands claim mesh axes in order of size, largest first; the result claims last. If a claim
-//    conflicts with an earlier claim, the operand or result that made the later claim is resharded.
-//    A claim conflicts if the space axis already has different mesh axes, or if a different space
-//    axis already uses the mesh axis.
+//  - Operands claim mesh axes in order of their unsharded bytes, largest first; the result claims
+//    last. If a claim conflicts with an earlier claim, the operand or result that made the later
+//    claim is resharded. A claim conflicts if the space axis already has different mesh axes, or if
+//    a different space axis already uses the mesh axis.
 //  - If any claim conflicts, the planner tries each operand and the result as the first claimant.
 //    It keeps the choice that moves the fewest bytes. Ties keep the default order.
 //  - If the shardings are on several meshes, the planner tries each mesh. It tries the mesh of the
@@ -43,10 +44,11 @@ using States = IdVector<ValueId, std::optional<Sharding>>;
 //    - If the user asked for the operand's axis to be sharded, the claim is rejected if the blocks
 //      are known to be uneven.
 //    - Instead of keeping an axis sharded, heddle may gather it, so that every device holds all its
-//      elements. If this is allowed, the claim is also rejected if blocks are uneven with the
-//      default sizes of the fusion (Fusion::size_defaults). It is always allowed for an axis that
-//      the reshape merges. If the reshape splits the axis, it is allowed only with gather_uneven or
-//      if the user wrote the sharding of the result.
+//      elements. If gathering is allowed, the claim is also rejected if blocks are uneven with the
+//      default sizes of the fusion (Fusion::size_defaults). Gathering is always allowed for an axis
+//      that the reshape merges. For an axis that the reshape splits, gathering is allowed only if
+//      the reshape has gather_uneven=true (FusionBuilder::reshape()), or if the user wrote the
+//      sharding of the result.
 class LocalShardingPlanner {
  public:
   explicit LocalShardingPlanner(const Fusion& fusion)

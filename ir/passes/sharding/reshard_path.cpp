@@ -172,8 +172,8 @@ void addGathers(const Sharding& state, std::vector<Sharding>& to) {
   }
 }
 
-// Adds all-to-all steps. Each step takes the mesh axes `added` from a tensor axis whose innermost
-// mesh axes they are, and appends them to the mesh axes of tensor axis `axis`.
+// Adds one all-to-all step for each tensor axis whose innermost mesh axes are `added`. The step
+// moves the mesh axes `added` from this tensor axis to the end of the list of tensor axis `axis`.
 void addExchanges(const Sharding& state, size_t axis, const std::vector<MeshAxis>& added,
                   std::vector<Sharding>& to) {
   for (size_t other = 0; other < state.axes.size(); ++other) {
@@ -194,7 +194,7 @@ void addCuts(const Sharding& state, size_t axis, const std::vector<MeshAxis>& wa
   const std::vector<MeshAxis>& list = state.axes[axis];
   if (!isPrefix(list, wanted)) return;
   std::vector<MeshAxis> added;
-  bool free = true;  // no added mesh axis is in use yet: a slice is enough
+  bool free = true;  // true: no added mesh axis is in use, so a slice is enough
   for (size_t i = list.size(); i < wanted.size(); ++i) {
     added.push_back(wanted[i]);
     free = free && !uses(state, wanted[i]);

@@ -84,7 +84,7 @@ class LinearSplitter {
   const Fusion& old_;
   LocalShardingPlanner planner_;
   FusionRewriter rewriter_;
-  States states_;  // per old value
+  States states_;  // per value of the original fusion
 };
 
 }  // namespace
