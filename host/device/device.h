@@ -211,8 +211,9 @@ class Device {
   virtual void endRange() {}
 
   // Returns the compiler for this device. The first call finds or creates it. Returns nullptr if
-  // there is no compiler. For the CPU, codegen::makeCppCompiler gives the reason.
+  // there is no compiler; whyNoCompiler() then returns the reason.
   virtual const codegen::KernelCompiler* compiler() const = 0;
+  virtual std::string whyNoCompiler() const { return {}; }
   // Loads one entry point of an image. The device owns the handle.
   virtual KernelHandle load(const codegen::KernelImage& image, const std::string& entry) = 0;
   // Enqueues one launch. `args` is copied before the call returns.
