@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <system_error>
 #include <thread>
 
 #include "codegen/compile/child_process.h"
@@ -162,7 +163,11 @@ void endProcess(int rank, const comm::JobFailure& failure) {
   if (ends.exchange(true)) return;
   // Uses a new thread, because the job monitor's thread still has to send what it knows to other
   // machines.
-  std::thread([] { leave(kLostCode); }).detach();
+  try {
+    std::thread([] { leave(kLostCode); }).detach();
+  } catch (const std::system_error&) {
+    leave(kLostCode);  // the system starts no more threads
+  }
 }
 
 void endFailedProcess(const comm::JobMonitor& monitor, const std::string& reason, int code) {
