@@ -89,8 +89,8 @@ struct UnrollRequest {
 };
 
 // Unrolls the program. UserError names the instruction and the slot: a view that does not exist, an
-// index or peer out of range, a slot that is used before it is defined, sizes that do not fit, more
-// than 10 million steps.
+// index or peer out of range, a slot that is used before it is defined, sizes that do not fit. A
+// program of more than a million steps is rejected before any step is created.
 Unrolled unroll(const Program& program, const UnrollRequest& request);
 
 // Returns the local descriptor of a slot for these sizes on this rank, in the allocation order of

@@ -48,7 +48,7 @@ class Unroller {
 
   // unroll_control_flow.cpp: loops, branches, ranks.
   void advance();
-  void countStep(int64_t steps);
+  void checkSteps();
   void instruction(const Instruction& x, InstructionIndex index);
   void openLoop(const For& loop, InstructionIndex index);
   void openBranch(const Instruction& x, const If& branch, InstructionIndex index);
@@ -95,7 +95,6 @@ class Unroller {
   // For each input that the caller did not allocate as its type says: the descriptor that the type
   // gives.
   std::map<BufferId, TensorDesc> elsewhere_;
-  int64_t counted_ = 0;
 };
 
 }  // namespace heddle::host
