@@ -11,6 +11,8 @@
 
 namespace heddle::host {
 
+class Device;
+
 // Owns the communicators that programs need: one for each distinct pair of a member list and a
 // carrier (Communicate::carrier). The programs must contain no Call. Communicators are split from
 // the job in the order in which a walk over the program finds their teams. This order is equal on
@@ -39,5 +41,10 @@ class Communicators {
 // UserError with the first line that differs. Collective over the job. Does nothing in a job of one
 // rank.
 void checkAgreement(const Program& program, comm::World& world);
+
+// Checks that either all ranks have a compiler for the kernels of the program or none has one.
+// Otherwise every rank throws UserError with the reason: compiled ranks would wait for a rank that
+// runs its kernels in the slow reference evaluator. Collective over the job.
+void checkCompilers(const Program& program, const Device& device, comm::World& world);
 
 }  // namespace heddle::host
