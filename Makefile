@@ -26,7 +26,7 @@ test: setup
 	@tests/run_all.sh
 
 format:
-	find ir codegen comm host tools tests examples bench \( -name '*.cpp' -o -name '*.h' -o -name '*.cu' \) \
+	find ir system codegen comm host tools tests examples bench \( -name '*.cpp' -o -name '*.h' -o -name '*.cu' \) \
 	  -print0 | xargs -0 clang-format -i
 
 clean:

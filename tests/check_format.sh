@@ -12,7 +12,7 @@ if [ "$version" != "$wanted" ]; then
   exit 77
 fi
 
-mapfile -d '' -t sources < <(find ir codegen comm host tools tests examples bench \
+mapfile -d '' -t sources < <(find ir system codegen comm host tools tests examples bench \
   \( -name '*.cpp' -o -name '*.h' -o -name '*.cu' \) -print0)
 printf '%s\0' "${sources[@]}" | xargs -0 -P "$(nproc)" -n 50 clang-format --dry-run --Werror
 echo "check_format: ok, ${#sources[@]} files"

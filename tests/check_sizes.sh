@@ -11,7 +11,7 @@ bad=0
 
 listed() { [ -f "$exceptions" ] && grep -qE "^${1//./\\.}: .+" "$exceptions"; }
 
-mapfile -t sources < <(find ir codegen comm host tools tests examples bench cmake \
+mapfile -t sources < <(find ir system codegen comm host tools tests examples bench cmake \
   \( -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.py' -o -name '*.sh' -o -name '*.cmake' \) \
   -type f 2>/dev/null | sort)
 for source in "${sources[@]}"; do

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <system_error>
 #include <thread>
 
 #include "ir/analysis/axis_map.h"
@@ -23,7 +24,12 @@ void inParallel(int64_t count, int64_t grain, const std::function<void(int64_t, 
   const int64_t part = (grains + threads - 1) / threads * grain;
   std::vector<std::thread> workers;
   for (int64_t begin = part; begin < count; begin += part) {
-    workers.emplace_back([&task, begin, end = std::min(begin + part, count)] { task(begin, end); });
+    const int64_t end = std::min(begin + part, count);
+    try {
+      workers.emplace_back([&task, begin, end] { task(begin, end); });
+    } catch (const std::system_error&) {
+      task(begin, end);  // the system starts no more threads
+    }
   }
   task(0, std::min(part, count));
   for (std::thread& worker : workers) worker.join();
