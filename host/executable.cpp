@@ -28,13 +28,11 @@ namespace heddle::host {
 namespace {
 
 // Prints, once per process, that the slow reference evaluator runs the kernels.
-void reportReference() {
+void reportReference(const Device& device) {
   static std::once_flag reported;
-  std::call_once(reported, [] {
-    std::fputs(
-        "heddle: found no C++ compiler, so kernels run in the slow reference evaluator; set "
-        "HEDDLE_CXX to a compiler\n",
-        stderr);
+  std::call_once(reported, [&] {
+    fmt::print(stderr, "heddle: kernels run in the slow reference evaluator, because {}\n",
+               device.whyNoCompiler());
   });
 }
 
@@ -134,6 +132,7 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
     const int64_t number = order->executables++;
     if (on_shared_monitor) monitor->activity().resume();  // before another rank may begin a run
     if (ranks > 1) checkAgreement(program, *world);
+    if (ranks > 1) checkCompilers(program, device, *world);
     makeCommunicators();
     makeRunner(options.stream, number);
     if (on_shared_monitor) ++order->alive;  // nothing throws after this, so ~Impl() will run
@@ -213,7 +212,7 @@ std::shared_ptr<const Plan> Executable::Impl::planFor(const std::vector<Argument
   resources->job.begin(comm::Activity::Compiling);
   plan = evaluator->prepare(inputs, preallocatedDescs(run_options.preallocated), verifies, stream);
   resources->job.end(comm::Activity::Compiling);
-  if (!plan->references.empty()) reportReference();
+  if (!plan->references.empty()) reportReference(device);
   plans.add(inputs, run_options.preallocated, plan);
   ++plan_count;
   return plan;

@@ -59,6 +59,7 @@ JobMonitor::JobMonitor(World& world, JobMonitorOptions options)
                                world_.interrupt(fmt::format("rank {} ends: {}", rank_, text));
                              });
   places_ = findPlaces(world, options_.host_key);
+  checkTimeLimits();
   const size_t ranks = places_.ranks.size();
   statuses_ = shareArrayOnHost<RankStatus>(world, places_, "status", ranks);
   if (ranks <= PostedCounts::kMostRanks) {
@@ -68,6 +69,20 @@ JobMonitor::JobMonitor(World& world, JobMonitorOptions options)
   std::unique_ptr<TcpLink> link = TcpLink::connect(world, places_, statuses_, options_.deadline);
   watcher_ = Watcher::of(statuses_, places_, options_, rank_);
   watcher_->add(*this, std::move(link));
+}
+
+// With different deadlines, a rank would call another one lost that still waits. All ranks throw
+// the same error.
+void JobMonitor::checkTimeLimits() {
+  const auto mine = fmt::format("a deadline of {} s and a patience of {} s", options_.deadline,
+                                options_.patience);
+  const std::vector<std::string> all = world_.exchange(mine);
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    HEDDLE_USER_CHECK(all[rank] == all[0],
+                      "the time limits differ between ranks, and must not: rank 0 has {}, rank {} "
+                      "has {}",
+                      all[0], rank, all[rank]);
+  }
 }
 
 JobMonitor::~JobMonitor() {

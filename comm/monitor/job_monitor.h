@@ -101,6 +101,7 @@ class JobMonitor : public WorldMonitor {
   std::string instructionText(uint64_t program, int32_t instruction) const;
   std::string positionOf(const RankSnapshot& entry) const;
   bool isOneOfProcesses() const;
+  void checkTimeLimits();
   void compareLastRuns();
   void awaitOthers() const;
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/system/start_thread.h"
+
 namespace heddle::comm {
 namespace {
 
@@ -53,7 +55,7 @@ Watcher::Watcher(std::shared_ptr<RankStatus[]> statuses, const JobPlaces& places
            maskOf(places.inProcessOf(rank), places.ranks.size()),
            maskOf(places.onHostOf(rank), places.ranks.size()),
            {}} {
-  thread_ = std::thread([this] { serve(); });
+  thread_ = startThread("the job monitor", [this] { serve(); });
 }
 
 Watcher::~Watcher() {

@@ -5,6 +5,7 @@
 
 #include "comm/mpi/element_type.h"
 #include "ir/base/error.h"
+#include "ir/system/start_thread.h"
 
 namespace heddle::comm::mpi {
 namespace {
@@ -107,7 +108,7 @@ void MpiThread::removeListeners() noexcept {
 MpiThread::MpiThread() {
   std::promise<void> started;
   std::future<void> ready = started.get_future();
-  thread_ = std::thread([this, &started] { run(started); });
+  thread_ = startThread("MPI", [this, &started] { run(started); });
   try {
     ready.get();
   } catch (...) {

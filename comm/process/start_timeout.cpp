@@ -6,6 +6,7 @@
 
 #include "comm/process/job_processes.h"
 #include "ir/base/error.h"
+#include "ir/system/start_thread.h"
 
 namespace heddle::comm {
 namespace {
@@ -21,7 +22,7 @@ StartTimeout::StartTimeout(double seconds, const std::atomic<int>* end_signal,
       end_signal_(end_signal),
       waits_for_(std::move(waits_for)),
       on_end_(std::move(on_end)) {
-  thread_ = std::thread([this] { serve(); });
+  thread_ = startThread("the time limit of the start", [this] { serve(); });
 }
 
 StartTimeout::~StartTimeout() {

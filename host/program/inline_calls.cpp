@@ -23,6 +23,7 @@ class Inliner {
   }
 
   Program run() {
+    checkLength();
     for (Program& callee : out_.callees) callee = inlineCalls(callee);
     const std::vector<Program> callees = std::move(out_.callees);
     out_.callees.clear();
@@ -33,6 +34,33 @@ class Inliner {
   }
 
  private:
+  // Calls of calls multiply. The result is therefore measured before it is created.
+  void checkLength() const {
+    constexpr int64_t kMostInstructions = 200'000;
+    const int64_t length = lengthOf(out_);
+    HEDDLE_USER_CHECK(length <= kMostInstructions,
+                      "program {} has {}{} instructions if its calls are replaced by the programs "
+                      "that they call, and at most {} are allowed",
+                      out_.name, length == kUnbounded ? "at least " : "", length,
+                      kMostInstructions);
+  }
+
+  static constexpr int64_t kUnbounded = int64_t{1} << 60;
+
+  // Returns the number of instructions without calls, at most kUnbounded.
+  static int64_t lengthOf(const Program& program) {
+    std::map<std::string, int64_t> callees;
+    for (const Program& callee : program.callees) callees.emplace(callee.name, lengthOf(callee));
+    int64_t length = 0;
+    forEachInstruction(program.body, [&](const Instruction& x, InstructionIndex) {
+      const auto* call = std::get_if<Call>(&x.op);
+      const auto found = call == nullptr ? callees.end() : callees.find(call->program);
+      // The call itself becomes views of its operands.
+      length = std::min(kUnbounded, length + 1 + (found == callees.end() ? 0 : found->second));
+    });
+    return length;
+  }
+
   std::vector<Instruction> expanded(const std::vector<Instruction>& body) {
     std::vector<Instruction> result;
     for (const Instruction& x : body) {

@@ -11,6 +11,7 @@ namespace {
 // The most programs that the calls of one program may reach. A program contains copies of the
 // programs that it calls. Without a limit, a few lines of text could expand to very many programs.
 constexpr size_t kMaxCallees = 200;
+constexpr size_t kMaxDefaults = 10'000;
 
 size_t countPrograms(const Program& program) {
   size_t count = 1;
@@ -122,6 +123,11 @@ class SectionParser {
       const Token value_at = in_.peek();
       const int64_t value = in_.expectInt("the default size");
       if (value < 0) in_.failAt(value_at, fmt::format("the size {} is negative", value));
+      if (program_.size_defaults.size() >= kMaxDefaults) {
+        in_.failAt(at,
+                   fmt::format("the default of size {} is number {}, and at most {} are allowed",
+                               symbol, kMaxDefaults + 1, kMaxDefaults));
+      }
       program_.size_defaults.emplace_back(symbol, value);
     } while (in_.acceptSymbol(","));
   }

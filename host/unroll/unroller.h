@@ -49,7 +49,7 @@ class Unroller {
 
   // unroll_control_flow.cpp: loops, branches, ranks.
   void advance();
-  void countStep(int64_t steps);
+  void checkSteps();
   void instruction(const Instruction& x, InstructionIndex index);
   void openLoop(const For& loop, InstructionIndex index);
   void openBranch(const Instruction& x, const If& branch, InstructionIndex index);
@@ -97,7 +97,6 @@ class Unroller {
   // Inputs whose allocation differs from the allocation that their type states -> the descriptor
   // that the type states.
   std::map<BufferId, TensorDesc> elsewhere_;
-  int64_t counted_ = 0;  // number of steps so far; each iteration of a loop also counts
 };
 
 }  // namespace heddle::host

@@ -151,6 +151,10 @@ ValueId FusionBuilder::scalarInput(std::string input_name, DType dtype,
 
 void FusionBuilder::sizeDefault(const std::string& symbol, int64_t value) {
   HEDDLE_USER_CHECK(value >= 0, "size {} has the negative default {}", symbol, value);
+  constexpr size_t kMostDefaults = 10'000;
+  HEDDLE_USER_CHECK(fusion_.size_defaults.size() < kMostDefaults,
+                    "the default of size {} is number {}, and at most {} are allowed", symbol,
+                    fusion_.size_defaults.size() + 1, kMostDefaults);
   for (auto& [known, known_value] : fusion_.size_defaults) {
     HEDDLE_USER_CHECK(known != symbol, "size {} has two defaults", symbol);
   }

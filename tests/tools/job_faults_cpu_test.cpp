@@ -160,7 +160,7 @@ TEST_F(CliJobFaults, WrongFaultsAndLimitsAreReported) {
   expectError(run("--deadline 0"), "--deadline");
   expectError(run("--patience -1"), "--patience");
   expectError(run("--trace /no_such_folder/x.json"),
-              "--trace /no_such_folder/x.json: No such file");
+              "cannot open /no_such_folder/x.json for writing: No such file");
 }
 
 struct Span {

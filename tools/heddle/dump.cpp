@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "codegen/emit/plan_kernel.h"
@@ -11,13 +10,18 @@
 #include "host/executable.h"
 #include "host/lower/lower.h"
 #include "host/passes/chunk/chunk_collectives.h"
+#include "host/plan/bind_inputs.h"
+#include "host/program/visit.h"
 #include "host/tensor.h"
 #include "host/text/program_text.h"
 #include "host/unroll/unroll.h"
+#include "host/verify/verify.h"
 #include "ir/base/error.h"
 #include "ir/base/pass_driver.h"
+#include "ir/graph/verify.h"
 #include "ir/segment/segment.h"
 #include "ir/text/fusion_text.h"
+#include "ir/system/files.h"
 #include "tools/heddle/job.h"
 #include "tools/heddle/source.h"
 
@@ -66,7 +70,8 @@ SegmentOptions libraryOptions(const Source& source, const Options& options) {
   return host::attentionOptions(kind, settingsOf(source, options).sizes);
 }
 
-// Adds the schedule and the source of every kernel of one rank. Each kernel is added once.
+// Adds schedule and source of every kernel of one rank, each kernel once. The program must have no
+// calls, because kernels of a callee have ids of their own.
 void dumpKernels(const host::Program& program, const SizeBindings& sizes, int rank, int ranks,
                  const Options& options, std::vector<Piece>& pieces) {
   host::UnrollRequest request{sizes, {}, rank, ranks};
@@ -143,18 +148,19 @@ void writePieces(const std::string& folder, const std::vector<Piece>& pieces) {
   std::filesystem::create_directories(folder, error);
   HEDDLE_USER_CHECK(!error, "--dump-dir {}: {}", folder, error.message());
   for (const Piece& piece : pieces) {
-    const std::filesystem::path path = std::filesystem::path(folder) / piece.file;
-    std::ofstream file(path, std::ios::binary);
-    file << piece.text;
-    file.close();
-    HEDDLE_USER_CHECK(file.good(), "--dump-dir: cannot write {}", path.string());
+    writeFileOf((std::filesystem::path(folder) / piece.file).string(), {piece.text});
   }
 }
 
-}  // namespace
+// Checks what the file says before anything is derived from it.
+void checkSource(const Source& source, const Options& options) {
+  if (const auto* fusion = std::get_if<Fusion>(&source)) return heddle::verify(*fusion);
+  const auto& program = std::get<host::Program>(source);
+  host::verify(program, options.ranks > 0 ? host::ActualJob{options.ranks, SizeBindings{}}
+                                          : host::ActualJob{});
+}
 
-int dumpCommand(const Options& options) {
-  Source source = readSource(options.file);
+int dumpSource(Source source, const Options& options) {
   const SizeBindings set = settingsOf(source, options).sizes;
   source = withSizes(std::move(source), set);
   HEDDLE_USER_CHECK(options.format != "dot" || options.stage == "segments",
@@ -168,6 +174,7 @@ int dumpCommand(const Options& options) {
                     options.file);
   const SizeBindings set_sizes = settingsOf(source, options).sizes;
   const host::PassOptions passes = passOptions(options, set_sizes);
+  checkSource(source, options);
   PassTimes times;
   const host::PassOptions timed_passes = passOptions(options, set_sizes, &times);
   if (fusion != nullptr) {
@@ -187,8 +194,10 @@ int dumpCommand(const Options& options) {
       requireSizes(source, sizes);
       // --dump-dir writes files for every rank, but stdout shows only rank 0.
       const int shown = options.dump_dir.empty() ? 1 : ranks;
+      if (fusion == nullptr) host::verify(program, {ranks, sizes});
+      const host::Program inlined = host::inlineCalls(host::concretized(program, ranks));
       for (int rank = 0; rank < shown; ++rank) {
-        dumpKernels(program, sizes, rank, ranks, options, pieces);
+        dumpKernels(inlined, sizes, rank, ranks, options, pieces);
       }
     }
     if (wants(options, "host")) {
@@ -210,6 +219,13 @@ int dumpCommand(const Options& options) {
     std::fputs(piece.text.c_str(), stdout);
   }
   return 0;
+}
+
+}  // namespace
+
+int dumpCommand(const Options& options) {
+  Source source = readSource(options.file);
+  return inFile(options.file, source, [&] { return dumpSource(source, options); });
 }
 
 }  // namespace heddle::tools

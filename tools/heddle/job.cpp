@@ -17,6 +17,7 @@
 #include "host/job/communicators.h"
 #include "host/job/worlds.h"
 #include "ir/base/error.h"
+#include "ir/system/start_thread.h"
 #include "tools/heddle/job_end.h"
 #include "tools/heddle/options.h"
 
@@ -111,18 +112,29 @@ void runThreads(const JobOptions& options, int size, const Prepare& prepare, con
       a_gpu_each ? comm::makeInProcessWorlds(size) : host::makeInProcessWorldsFor(kind, size);
   RankErrors errors;
   std::vector<std::thread> threads;
+  const auto runRank = [&](int rank) {
+    std::unique_ptr<comm::World> world = std::move(worlds[static_cast<size_t>(rank)]);
+    try {
+      const int ordinal = a_gpu_each ? rank : 0;
+      std::unique_ptr<host::Device> device = makeDevice(kind, options, ordinal);
+      if (a_gpu_each) world = host::makeNcclWorld(std::move(world), ordinal);
+      runThread(*world, *device, options, errors, body);
+    } catch (const std::exception& error) {
+      errors.keep(std::current_exception(), rank, nullptr);
+      if (world) world->abort(error.what());
+    }
+  };
+  threads.reserve(static_cast<size_t>(size));
   for (int rank = 0; rank < size; ++rank) {
-    threads.emplace_back([&, rank, world = std::move(worlds[static_cast<size_t>(rank)])]() mutable {
-      try {
-        const int ordinal = a_gpu_each ? rank : 0;
-        std::unique_ptr<host::Device> device = makeDevice(kind, options, ordinal);
-        if (a_gpu_each) world = host::makeNcclWorld(std::move(world), ordinal);
-        runThread(*world, *device, options, errors, body);
-      } catch (const std::exception& error) {
-        errors.keep(std::current_exception(), rank, nullptr);
-        if (world) world->abort(error.what());
-      }
-    });
+    try {
+      threads.push_back(
+          startThread(fmt::format("rank {} of {}", rank, size), [&, rank] { runRank(rank); }));
+    } catch (const std::exception& error) {
+      // The other ranks would wait for this one.
+      errors.keep(std::current_exception(), rank, nullptr);
+      worlds[static_cast<size_t>(rank)]->abort(error.what());
+      break;
+    }
   }
   for (std::thread& thread : threads) thread.join();
   errors.rethrow(size);
@@ -210,6 +222,13 @@ bool runProcess(const JobOptions& options, const Prepare& prepare, const Body& b
                                           "all ranks to start and to find each other by MPI",
                                           endBeforeStart);
   std::unique_ptr<comm::World> world = mpi.makeWorld();
+  // The job monitor compares the limits too, but only after this all ranks print one message.
+  const auto compareLimits = [&] {
+    checkSettings({{"--deadline", fmt::format("{} s", options.deadline)},
+                   {"--patience", fmt::format("{} s", options.patience)}},
+                  *world);
+  };
+  if (!agreed(*world, compareLimits)) return false;
   watch->nowWaitsFor("the other ranks to create the job monitor");
   const int size = world->size();
   comm::JobMonitorOptions monitor_options = controlOf(options);
@@ -241,6 +260,8 @@ bool runProcess(const JobOptions& options, const Prepare& prepare, const Body& b
   if (!agreed(*world, compare)) return false;
   const auto compareProgram = [&] { host::checkAgreement(*program, *world); };
   if (!agreed(*world, compareProgram)) return false;
+  const auto compareCompilers = [&] { host::checkCompilers(*program, *device, *world); };
+  if (!agreed(*world, compareCompilers)) return false;
   if (kind == host::DeviceKind::Cuda) {
     world = host::makeNcclWorld(std::move(world), ordinal);
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <system_error>
 #include <thread>
 
 #include "codegen/compile/child_process.h"
@@ -163,7 +164,11 @@ void endProcess(int rank, const comm::JobFailure& failure) {
   if (ends.exchange(true)) return;
   // Use a new thread, because the thread of the job monitor must still send rank statuses to other
   // machines.
-  std::thread([] { leave(kLostCode); }).detach();
+  try {
+    std::thread([] { leave(kLostCode); }).detach();
+  } catch (const std::system_error&) {
+    leave(kLostCode);  // the system starts no more threads
+  }
 }
 
 void endFailedProcess(const comm::JobMonitor& monitor, const std::string& reason, int code) {

@@ -1,10 +1,7 @@
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,6 +22,7 @@
 #include "ir/base/error.h"
 #include "ir/segment/segment.h"
 #include "ir/types/npy.h"
+#include "ir/system/files.h"
 #include "tools/heddle/gather.h"
 #include "tools/heddle/job.h"
 #include "tools/heddle/reference.h"
@@ -61,6 +59,9 @@ std::vector<host::Argument> placeInputs(const Rank& rank, const host::Program& p
     }
     const TensorDesc desc = host::inputDesc(program, i, inputs.sizes, rank.rank, rank.ranks);
     const HostTensor& whole = inputs.tensors[i];
+    HEDDLE_USER_CHECK(!whole.data || whole.sizes == desc.global || whole.sizes == desc.sizes,
+                      "--input %{}: the file has sizes {}, expected {}", slot.name,
+                      str(whole.sizes), str(desc.global));
     try {
       HostTensor block = !whole.data                 ? randomBlock(desc, inputs.seed, slot.name)
                          : whole.sizes == desc.sizes ? whole
@@ -225,10 +226,12 @@ Job prepareJob(const Options& options, int ranks) {
   job.source = readSource(options.file);
   job.reference_file = referenceOf(job.source, options);
   if (!options.inject.empty()) job.fault = faultOf(options.inject, ranks);
-  job.inputs = makeInputs(job.source, options);
-  job.source = withSizes(std::move(job.source), job.inputs.sizes);
-  job.program = programOf(job.source, job.inputs.sizes, ranks, options, job.pass_times);
-  if (options.verify) host::verify(job.program, {ranks, job.inputs.sizes});
+  inFile(options.file, job.source, [&] {
+    job.inputs = makeInputs(job.source, options);
+    job.source = withSizes(std::move(job.source), job.inputs.sizes);
+    job.program = programOf(job.source, job.inputs.sizes, ranks, options, job.pass_times);
+    if (options.verify) host::verify(job.program, {ranks, job.inputs.sizes});
+  });
   if (job.fault) checkInjected(*job.fault, job.program, job.inputs.sizes, ranks);
   if (!job.reference_file.empty()) {
     job.reference = readReference(job.reference_file, job.program, job.inputs, ranks);
@@ -246,10 +249,7 @@ void writeTimeline(const Rank& rank, host::RunProfile& profile, const std::strin
   std::vector<host::RankTimeline> timelines;
   for (const std::string& one : all) timelines.push_back(host::decodeTimeline(one));
   host::alignClocks(timelines);
-  std::ofstream file(path, std::ios::binary);
-  file << host::chromeTrace(timelines);
-  file.close();
-  HEDDLE_USER_CHECK(file.good(), "--trace {}: {}", path, std::strerror(errno));
+  writeFileOf(path, {host::chromeTrace(timelines)});
 }
 
 void runRank(const Rank& rank, const Job& job, const Options& options, Report& report) {
