@@ -16,7 +16,7 @@ struct PlaceAlong {
   bool reversed = false;  // extent - 1 - index
   int64_t shift = 0;      // subtracted from the index
   bool checked = false;   // the index may be outside of the tensor
-  bool in_block = false;  // the rank holds only a block; elements of other blocks read 0
+  bool in_block = false;  // the rank holds only a block; elements of other blocks read -0.0 or 0
 };
 
 // One value of a kernel body. Its C++ or CUDA type can represent every value of its dtype

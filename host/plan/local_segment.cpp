@@ -92,8 +92,9 @@ class Localiser {
   }
 
   // Looks up elements in this rank's block of a table that is sharded along the axis. An index in
-  // the block of another rank gives 0, so that the sum over the ranks is the element. An index
-  // outside of the unsharded table becomes -1, for which the op gives its result for wrong indices.
+  // the block of another rank gives -0.0 (integers: 0), so that the sum over the ranks has the
+  // bits of the element. An index outside of the unsharded table becomes -1, for which the op gives
+  // its result for wrong indices.
   void addLookup(const Expression& expr) {
     const TensorView& table = segment_.tensor(expr.inputs[0]);
     const size_t axis = expr.axis();
@@ -121,7 +122,7 @@ class Localiser {
     const ValueId not_here = b().pointwise("logical_not", {here});
     const ValueId elsewhere = both(in_table, not_here);
     const ValueId found = b().apply(expr.op->name, {moved(expr.inputs[0]), index}, expr.attrs);
-    const ValueId zero = literal(0);
+    const ValueId zero = b().constant(isFloat(table.dtype) ? Scalar(-0.0) : Scalar(int64_t{0}));
     const ValueId none = b().full(zero, builder_.fusion().tensor(found).sizes(), table.dtype);
     std::vector<int64_t> added = axesNotOfIndex(expr);
     const ValueId mask = added.empty() ? elsewhere : b().broadcast(elsewhere, std::move(added));

@@ -13,7 +13,7 @@ namespace heddle {
 //    divide both extents evenly. A block of complete outer rows is then the same in both.
 //  - take, take_along_axis: the axis from which the index selects. It becomes an additional axis of
 //    the space, which is reduced by a sum. A rank looks up the indices that are in its block and
-//    gives 0 for all others.
+//    gives -0.0 (integers: 0) for all others.
 //  - scatter, scatter_add: the axis along which the index says where to write. A rank writes the
 //    elements whose index is in its block.
 struct ShardableAxes {
