@@ -32,9 +32,14 @@
 //   another rank has passed.                     the run numbers
 // A rank waits alone for a collective (CPU).     instruction does not change, and  the deadline
 //                                                all other ranks finished the run
-// Nothing moves in the job.                      run and instruction of all ranks  the patience
-//                                                do not change, one rank waits,
-//                                                and none compiles
+// A rank has left, and another rank waits in a   calls of the World; state Left    1.5 s
+//   call of the World that it has not made.
+// Nothing moves in the job.                      run, instruction, task and calls  the patience;
+//                                                of all ranks do not change, and   10 times as
+//                                                one rank waits                    long if one
+//                                                                                  compiles, reads
+//                                                                                  files or copies
+//                                                                                  inputs
 //
 // One failure is not visible in these five facts: an all-to-all-v whose counts differ between
 // ranks. The hashes of its runs are equal, because the counts come from data. PostedCounts
@@ -51,7 +56,7 @@ struct JobView {
 };
 
 struct Finding {
-  enum class Rule { Gone, Silent, DifferentRuns, Absent, Unmatched, Alone, Stalled };
+  enum class Rule { Gone, Silent, DifferentRuns, Absent, Unmatched, MissedCall, Alone, Stalled };
   Rule rule;
   int subject;                          // the rank whose facts show the failure; -1: all ranks
   int blamed;                           // the rank that becomes Lost (Gone for Rule::Gone)

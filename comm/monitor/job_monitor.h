@@ -24,7 +24,7 @@ class Watcher;
 // not depend on MPI or NCCL: the ranks of a host share the statuses in memory that survives a
 // killed process, and TCP carries the statuses between hosts. comm/monitor/detection.h lists the
 // failures. Thread-safe. Functions that change the status of a rank do not wait for other ranks.
-class JobMonitor : public WorldMonitor {
+class JobMonitor : public WorldMonitor, private WorldObserver {
  public:
   // Creates the monitors of all ranks; collective over the job. `world` must outlive the monitor.
   explicit JobMonitor(World& world, JobMonitorOptions options = {});
@@ -85,6 +85,9 @@ class JobMonitor : public WorldMonitor {
 
  private:
   friend class Watcher;
+  void beginWait(bool of_job) override;
+  void endWait() override;
+  void setTask(RankTask task) override;
   std::span<RankStatus> statuses() const { return {statuses_.get(), places_.ranks.size()}; }
   int firstLost() const;  // -1: none
   void reportFailure(int rank, int signal);
@@ -95,6 +98,9 @@ class JobMonitor : public WorldMonitor {
   std::string describeLost(int rank, std::string_view reason) const;
   std::string instructionText(uint64_t program, int32_t instruction) const;
   std::string positionOf(const RankSnapshot& entry) const;
+  std::string placeInRuns(const RankSnapshot& entry) const;
+  std::string taskOf(const RankSnapshot& entry) const;
+  std::string awaitedBy(const RankSnapshot& entry) const;
   bool isOneOfProcesses() const;
   void compareLastRuns();
   void awaitOthers() const;

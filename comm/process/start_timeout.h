@@ -9,7 +9,8 @@
 
 namespace heddle::comm {
 
-// Limits the time for which a rank waits for a job to start, before it has a job monitor. A thread
+// Limits the time for which a rank waits for a job to start or to end, while it has no job monitor.
+// A thread
 // measures the time by counting its own polls. So a job does not time out if all its processes were
 // stopped and then continued.
 class StartTimeout {
@@ -21,9 +22,9 @@ class StartTimeout {
 
   // `seconds` is the limit; 0: no limit. `end_signal` is where a signal handler stores the number
   // of the signal, or nullptr. `on_end` is called at most once, on the thread of this object, and
-  // must not destroy this object.
+  // must not destroy this object. `failure` is what `text` reports after the limit.
   StartTimeout(double seconds, const std::atomic<int>* end_signal, std::string waits_for,
-               End on_end);
+               End on_end, std::string failure = "the job has not started");
   // Ends the limit. Destroy the object when the job has started. After the return `on_end` is not
   // called any more.
   ~StartTimeout();
@@ -41,6 +42,7 @@ class StartTimeout {
   const std::atomic<int>* end_signal_;
   std::string waits_for_;
   End on_end_;
+  std::string failure_;
   std::mutex mutex_;
   std::condition_variable woken_;
   bool stop_ = false;

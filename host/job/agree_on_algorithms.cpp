@@ -45,6 +45,7 @@ AlgorithmChoices AlgorithmAgreement::choose(const std::set<std::string>& questio
 }
 
 void AlgorithmAgreement::exchange(const std::set<std::string>& questions, const Ask& ask) {
+  const comm::World::Task task(world_, comm::RankTask::AgreeingOnAlgorithms);
   const std::set<std::string> all = allLines(world_->exchange(joinLines(questions)));
   std::string mine;
   // At its first launch, a kernel is loaded, and the load waits for all running work of the GPU.

@@ -49,6 +49,7 @@ std::string lineAt(const std::vector<std::string>& lines, size_t i) {
 // A split is collective over the job. Every rank therefore lists the teams of all ranks and takes
 // part in each split, even if the split gives this rank no communicator.
 void Communicators::add(const Program& program, comm::World& world) {
+  const comm::World::Task task(&world, comm::RankTask::CreatingCommunicators);
   const auto start = std::chrono::steady_clock::now();
   std::vector<std::pair<Team, comm::Carrier>> seen;
   forEachInstruction(program.body, [&](const Instruction& instruction, InstructionIndex) {
@@ -84,6 +85,7 @@ comm::Communicator& Communicators::of(const std::vector<int>& members,
 
 void checkAgreement(const Program& program, comm::World& world) {
   if (world.size() == 1) return;
+  const comm::World::Task task(&world, comm::RankTask::ComparingPrograms);
   // The ranks compare digests. They exchange the texts only if the digests differ, for the message.
   const std::string text = print(program);
   const std::string digest =

@@ -8,6 +8,7 @@
 
 #include "comm/monitor/job_monitor.h"
 #include "host/device/device.h"
+#include "host/job/inject_fault.h"
 #include "host/program/program.h"
 
 namespace heddle::tools {
@@ -32,6 +33,8 @@ struct JobOptions {
   // Settings that must be equal on all ranks of an mpirun job, by name. They are compared after
   // `prepare`.
   std::function<std::map<std::string, std::string>()> settings;
+  // Returns the fault to inject when a rank of a job of `ranks` begins a task; nullopt: none.
+  std::function<std::optional<host::InjectedFault>(int ranks)> task_fault;
 };
 
 // Prints `heddle: reason` to stderr in one write, so that lines of several ranks do not mix.
@@ -50,7 +53,8 @@ std::optional<ProcessRank> processRank();
 // Runs `prepare` once per process, then runs `body` for every rank of the process, each on its own
 // thread, and waits for all of them.
 // - `prepare` receives the number of ranks and returns the program, which must be the same on all
-//   ranks. It should do all work that fails on all ranks alike.
+//   ranks. It should do all work that fails on all ranks alike. `world` is the World of this
+//   process, or nullptr if its ranks are threads.
 // - An error before `body` is printed by the first rank that has it, and MPI is finalized normally.
 // - A rank is lost if its `body` throws, or if its process is killed, is stopped or leaves. All
 //   other ranks then end.
@@ -62,7 +66,7 @@ std::optional<ProcessRank> processRank();
 // - CUDA ranks of one process share GPU 0. If there are enough GPUs, each rank gets its own GPU,
 //   and NCCL connects them.
 void runJob(const JobOptions& options,
-            const std::function<const host::Program&(int ranks)>& prepare,
+            const std::function<const host::Program&(int ranks, comm::World* world)>& prepare,
             const std::function<void(const Rank&)>& body);
 
 }  // namespace heddle::tools

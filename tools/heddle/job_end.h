@@ -7,6 +7,7 @@
 #include <string>
 
 #include "comm/monitor/job_monitor.h"
+#include "comm/rank_task.h"
 
 // How the ranks of a job end after a failure.
 namespace heddle::tools {
@@ -32,6 +33,8 @@ class RankErrors {
 // comm::StartTimeout and then the job monitor poll. After the last WatcherPoll is destroyed, the
 // handler ends the process itself.
 void catchEndSignal();
+// Sets what this process does now, for the message of the handler after the last WatcherPoll.
+void setProcessTask(comm::RankTask task);
 // Prints why the job has not started and ends this process. Runs on a thread of comm::StartTimeout.
 [[noreturn]] void endBeforeStart(const std::string& text, int signal);
 // Returns the caught signal, or 0, for JobMonitorOptions::end_signal.
