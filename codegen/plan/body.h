@@ -20,7 +20,7 @@ struct PlaceAlong {
   bool reversed = false;  // the index is extent - 1 - coordinate
   int64_t shift = 0;      // subtracted from the coordinate
   bool checked = false;   // the index may be outside of the tensor
-  bool in_block = false;  // the shard has a part of the axis; elements outside of it read 0
+  bool in_block = false;  // the rank holds only a block; elements of other blocks read -0.0 or 0
 };
 
 // One value of a kernel body. Its C++ or CUDA type is valueType() (codegen/emit/kernel_text.h),

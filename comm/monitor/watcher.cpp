@@ -149,7 +149,9 @@ void Watcher::judge() {
 int Watcher::absentFor(const JobMonitor& monitor) const {
   const RankSnapshot& mine = job_.ranks[static_cast<size_t>(monitor.rank())];
   for (int rank : left_early_) {
-    if (mine.isInRun() && job_.ranks[static_cast<size_t>(rank)].run < mine.run) return rank;
+    const RankSnapshot& left = job_.ranks[static_cast<size_t>(rank)];
+    if (mine.isInRun() && left.run < mine.run) return rank;
+    if (mine.wait == RankWait::Job && left.calls < mine.calls) return rank;
   }
   return -1;
 }

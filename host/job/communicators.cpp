@@ -50,6 +50,7 @@ std::string lineAt(const std::vector<std::string>& lines, size_t i) {
 // World::split() is collective over the job. Every rank therefore computes the teams of all ranks
 // and takes part in each split, even if the split creates no communicator for this rank.
 void Communicators::add(const Program& program, comm::World& world) {
+  const comm::World::Task task(&world, comm::RankTask::CreatingCommunicators);
   const auto start = std::chrono::steady_clock::now();
   std::vector<std::pair<Team, comm::Carrier>> seen;
   forEachInstruction(program.body, [&](const Instruction& instruction, InstructionIndex) {
@@ -85,6 +86,7 @@ comm::Communicator& Communicators::of(const std::vector<int>& members,
 
 void checkAgreement(const Program& program, comm::World& world) {
   if (world.size() == 1) return;
+  const comm::World::Task task(&world, comm::RankTask::ComparingPrograms);
   // The ranks exchange digests of their programs. If the digests differ, they also exchange the
   // texts, for the error message.
   const std::string text = print(program);

@@ -76,6 +76,23 @@ TEST_F(CliJobFaults, OneMessageNamesRankInstructionAndReason) {
   EXPECT_EQ(heddle(run("")).code, 0) << "the next job";
 }
 
+TEST_F(CliJobFaults, RankThatStaysAwayOutsideOfARunEndsTheJob) {
+  const std::pair<const char*, const char*> tasks[] = {
+      {"programs", "before its first run, while it compares its program with the other ranks"},
+      {"communicators", "before its first run, while it creates communicators"},
+      {"outputs", "after its last run, 1, while it collects the outputs of all ranks"},
+      {"leave", "after its last run, 1, while it leaves its job"},
+  };
+  for (const auto& [task, place] : tasks) {
+    expectEnd(fmt::format("--inject rank=2,task={},stall --patience 1", task),
+              {fmt::format("heddle: rank 2 is lost {}: nothing has moved on any rank for 1 s, and "
+                           "rank 0 waits for it",
+                           place),
+               "\n  rank 0 (pid ", " and waits for rank 2\n"});
+  }
+  expectEnd("--inject rank=1,task=inputs,throw", {"heddle: rank 1: injected: throw"});
+}
+
 TEST_F(CliJobFaults, DelayIsWaitedForAndCorruptionFailsTheCheck) {
   const CliResult delayed = heddle(run("--deadline 0.5 --inject rank=1,instr=5,delay=1s"));
   EXPECT_EQ(delayed.code, 0) << delayed.text;

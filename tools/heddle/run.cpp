@@ -21,10 +21,11 @@
 #include "host/verify/verify.h"
 #include "ir/base/error.h"
 #include "ir/segment/segment.h"
-#include "ir/types/npy.h"
 #include "ir/system/files.h"
+#include "ir/types/npy.h"
 #include "tools/heddle/gather.h"
 #include "tools/heddle/job.h"
+#include "tools/heddle/job_end.h"
 #include "tools/heddle/reference.h"
 #include "tools/heddle/report.h"
 
@@ -50,6 +51,7 @@ host::Program programOf(const Source& source, const SizeBindings& sizes, int ran
 // Copies this rank's block of every input to the rank's device.
 std::vector<host::Argument> placeInputs(const Rank& rank, const host::Program& program,
                                         const Inputs& inputs) {
+  const comm::World::Task task(rank.world, comm::RankTask::CopyingInputs);
   std::vector<host::Argument> arguments;
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const host::Slot& slot = program.slots[program.inputs[i]];
@@ -121,6 +123,7 @@ std::vector<std::string> segmentTexts(const Source& source, const SizeBindings& 
 
 void collectOutputs(const Rank& rank, const host::Program& program, const host::Outputs& outputs,
                     Report& report) {
+  const comm::World::Task task(rank.world, comm::RankTask::CollectingOutputs);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const host::Slot& slot = program.slots[program.outputs[i]];
     Gathered all;
@@ -221,7 +224,8 @@ std::string referenceOf(const Source& source, const Options& options) {
   return beside.string();
 }
 
-Job prepareJob(const Options& options, int ranks) {
+Job prepareJob(const Options& options, int ranks, comm::World* world) {
+  std::optional<comm::World::Task> task(std::in_place, world, comm::RankTask::Reading);
   Job job;
   job.source = readSource(options.file);
   job.reference_file = referenceOf(job.source, options);
@@ -229,10 +233,13 @@ Job prepareJob(const Options& options, int ranks) {
   inFile(options.file, job.source, [&] {
     job.inputs = makeInputs(job.source, options);
     job.source = withSizes(std::move(job.source), job.inputs.sizes);
+    task.reset();
+    task.emplace(world, comm::RankTask::CompilingProgram);
     job.program = programOf(job.source, job.inputs.sizes, ranks, options, job.pass_times);
     if (options.verify) host::verify(job.program, {ranks, job.inputs.sizes});
   });
-  if (job.fault) checkInjected(*job.fault, job.program, job.inputs.sizes, ranks);
+  const bool at_instruction = job.fault && job.fault->task == comm::RankTask::None;
+  if (at_instruction) checkInjected(*job.fault, job.program, job.inputs.sizes, ranks);
   if (!job.reference_file.empty()) {
     job.reference = readReference(job.reference_file, job.program, job.inputs, ranks);
   }
@@ -242,6 +249,7 @@ Job prepareJob(const Options& options, int ranks) {
 
 // Writes one timeline of all ranks. All ranks must call this function.
 void writeTimeline(const Rank& rank, host::RunProfile& profile, const std::string& path) {
+  const comm::World::Task task(rank.world, comm::RankTask::WritingTimeline);
   const std::string clock = comm::hostClock();
   const std::vector<std::string> all =
       rank.world->exchange(encode(host::RankTimeline{rank.rank, clock, profile.events()}));
@@ -256,7 +264,7 @@ void runRank(const Rank& rank, const Job& job, const Options& options, Report& r
   host::ExecutableOptions executable_options;
   executable_options.passes = passOptions(options, {});
   executable_options.verify = false;  // prepareJob() has verified the program for all ranks
-  executable_options.inject = job.fault;
+  if (job.fault && job.fault->task == comm::RankTask::None) executable_options.inject = job.fault;
   const host::Context context{rank.device, rank.world, job.images.get(), rank.monitor, {}};
   host::Executable executable(job.program, context, executable_options);
   const std::vector<host::Argument> arguments = placeInputs(rank, executable.program(), job.inputs);
@@ -332,18 +340,28 @@ host::DeviceKind chooseDevice(const std::string& asked) {
 }
 
 int runCommand(const Options& options) {
-  const JobOptions job_options{options.device,      options.ranks,
-                               options.adversarial, options.memory_limit,
-                               options.deadline,    options.patience,
-                               options.start,       [&] { return sharedSettings(options); }};
+  const auto taskFault = [&](int ranks) -> std::optional<host::InjectedFault> {
+    if (options.inject.empty()) return std::nullopt;
+    const host::InjectedFault fault = faultOf(options.inject, ranks);
+    return fault.task == comm::RankTask::None ? std::nullopt : std::optional(fault);
+  };
+  const JobOptions job_options{options.device,
+                               options.ranks,
+                               options.adversarial,
+                               options.memory_limit,
+                               options.deadline,
+                               options.patience,
+                               options.start,
+                               [&] { return sharedSettings(options); },
+                               taskFault};
   Job job;
   Report report;
   report.file = options.file;
   bool prints = false;
   runJob(
       job_options,
-      [&](int ranks) -> const host::Program& {
-        job = prepareJob(options, ranks);
+      [&](int ranks, comm::World* world) -> const host::Program& {
+        job = prepareJob(options, ranks, world);
         return job.program;
       },
       [&](const Rank& rank) {
@@ -351,9 +369,12 @@ int runCommand(const Options& options) {
         if (rank.rank == 0) prints = true;
       });
   if (!prints) return 0;  // another process of the job holds rank 0
+  setProcessTask(comm::RankTask::Reporting);
   report.inputs = inputTexts(job.source, job.program, job.inputs);
   report.segments = segmentTexts(job.source, job.inputs.sizes, report.ranks, options);
+  setProcessTask(comm::RankTask::WritingOutputs);
   if (!options.output_dir.empty()) writeOutputs(options.output_dir, report);
+  setProcessTask(comm::RankTask::Checking);
   if (!options.check.empty()) {
     report.check_mode = options.check;
     report.reference = job.reference_file;
@@ -366,8 +387,10 @@ int runCommand(const Options& options) {
         checkOutputs(from_file ? job.reference->fusion : std::get<Fusion>(job.source),
                      from_file ? job.reference->inputs : job.inputs, report.outputs, check);
   }
+  setProcessTask(comm::RankTask::Reporting);
   if (options.time_passes) std::fputs(job.pass_times.table().c_str(), stderr);
   std::fputs((options.json ? reportJson(report) : reportText(report)).c_str(), stdout);
+  setProcessTask(comm::RankTask::Leaving);
   return report.passed() ? 0 : 1;
 }
 

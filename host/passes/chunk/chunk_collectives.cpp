@@ -12,6 +12,7 @@
 #include "host/passes/chunk/cost_model.h"
 #include "host/passes/chunk/remainders.h"
 #include "host/passes/chunk/row_cuts.h"
+#include "host/passes/chunk/unserved_split.h"
 #include "host/passes/chunk/work_estimate.h"
 #include "host/text/text_names.h"
 #include "ir/base/error.h"
@@ -291,9 +292,9 @@ class Chunker {
       const DeviceMesh& mesh = program_.meshes[sharding->mesh];
       HEDDLE_USER_CHECK(mesh.size() == 1,
                         "%{}: stream({}: {}): no matrix product next to a collective computes or "
-                        "reads it, so there is nothing to overlap{}",
+                        "reads it, so there is nothing to overlap{}{}",
                         slot(id).name, sharding->stream->axis, sharding->stream->chunks,
-                        whyWhole(found, id));
+                        whyWhole(found, id), explainUnserved(program_, id));
     }
   }
 
