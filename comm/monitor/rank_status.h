@@ -11,8 +11,8 @@
 
 #include "comm/rank_task.h"
 
-// The five facts that each rank publishes are its state, heartbeat, run, instruction and reason.
-// comm/monitor/detection.h lists the failures that each fact reveals.
+// The five facts that each rank publishes are its state, heartbeat, run, instruction (outside of
+// runs: task) and reason. comm/monitor/detection.h lists the failures that each fact reveals.
 namespace heddle::comm {
 
 enum class RankState : uint32_t {

@@ -20,8 +20,8 @@
 #include "ir/base/pass_driver.h"
 #include "ir/graph/verify.h"
 #include "ir/segment/segment.h"
-#include "ir/text/fusion_text.h"
 #include "ir/system/files.h"
+#include "ir/text/fusion_text.h"
 #include "tools/heddle/job.h"
 #include "tools/heddle/source.h"
 

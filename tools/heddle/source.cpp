@@ -10,8 +10,8 @@
 #include "host/text/program_text.h"
 #include "ir/base/error.h"
 #include "ir/graph/print_values.h"
-#include "ir/types/npy.h"
 #include "ir/system/files.h"
+#include "ir/types/npy.h"
 
 namespace heddle::tools {
 namespace {
