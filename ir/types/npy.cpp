@@ -187,8 +187,12 @@ std::string readHeaderText(std::istream& in, const std::string& file) {
 // Requires that a file holds as many bytes as its header states. A wrong header can thus not
 // allocate more memory than the file has bytes. A stream without positions is checked when it is
 // read.
-void checkDataBytes(std::istream& in, int64_t expected, const Header& header, DType dtype,
-                    const std::string& file) {
+void checkDataBytes(std::istream& in, const Header& header, DType dtype, const std::string& file) {
+  int64_t expected = sizeOf(dtype);
+  for (const int64_t size : header.shape) {
+    // HostTensor() reports this overflow.
+    if (__builtin_mul_overflow(expected, size, &expected)) return;
+  }
   const std::istream::pos_type begin = in.tellg();
   if (begin == std::istream::pos_type(-1)) return in.clear();
   const int64_t found = in.seekg(0, std::ios::end).tellg() - begin;
@@ -226,7 +230,7 @@ HostTensor readNpy(std::istream& in, const std::string& file, std::optional<DTyp
                     file, header.descr);
   HostTensor tensor;
   try {
-    checkDataBytes(in, elementCount(*dtype, header.shape) * sizeOf(*dtype), header, *dtype, file);
+    checkDataBytes(in, header, *dtype, file);
     tensor = HostTensor(*dtype, header.shape);
   } catch (const std::bad_alloc&) {
     userError("{}: no memory for {}{}", file, name(*dtype), str(header.shape));

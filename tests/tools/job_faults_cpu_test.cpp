@@ -1,5 +1,7 @@
 // Tests `heddle run` with --inject and --trace, with ranks in one process. tests/mpi_losses.sh
 // tests several processes.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>

@@ -213,19 +213,25 @@ void onBlasFailure(int signal, siginfo_t* info, void*) {
 }
 
 struct sigaction former_action = {};
+bool catches_interrupt = false;
 
-void catchBlasFailure() {
+[[maybe_unused]] void catchBlasFailure() {
   struct sigaction action = {};
   action.sa_sigaction = onBlasFailure;
   action.sa_flags = SA_SIGINFO;
-  sigaction(SIGINT, &action, &former_action);
+  catches_interrupt = sigaction(SIGINT, &action, &former_action) == 0;
 }
 
-// The loader calls these functions before it initialises the libraries.
+// The loader calls these functions before it initialises the libraries. The sanitizers are not
+// ready then.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 __attribute__((section(".preinit_array"),
                used)) void (*const before_libraries)() = catchBlasFailure;
+#endif
 
-void restoreInterrupt() { sigaction(SIGINT, &former_action, nullptr); }
+void restoreInterrupt() {
+  if (catches_interrupt) sigaction(SIGINT, &former_action, nullptr);
+}
 
 // If standard input, output or error is closed, the next file that opens would take its number, and
 // output would be written into that file. Gives the numbers to a file that accepts no output.

@@ -65,7 +65,7 @@ std::set<SlotId> connected(std::set<SlotId> slots, const std::vector<Move>& move
 
 std::string explainUnserved(const Program& program, SlotId slot) {
   const std::vector<Move> moves = movesOf(program);
-  const auto nameOf = [&](SlotId id) { return program.slots[static_cast<size_t>(id)].name; };
+  const auto nameOf = [&](SlotId id) { return program.slots[id].name; };
   for (const Instruction& x : program.body) {
     const CallLibrary* matmul = matmulOf(x);
     if (matmul == nullptr) continue;
