@@ -89,6 +89,7 @@ class ChunkWriter {
   const Program& old_;
   Program new_;
   std::set<std::string> names_;
+  std::map<std::string, int> next_number_;  // of fresh(): all lower numbers are in use
   // By index into the body of the old program: the instructions that replace the instruction.
   std::vector<std::optional<std::vector<Instruction>>> instead_;
   size_t current_ = 0;
