@@ -93,6 +93,9 @@ class Fusion {
   // Returns, for each value, the expressions that read it, in execution order.
   IdVector<ValueId, std::vector<ExprId>> users() const;
 
+  // Returns, for each value, whether it is an output.
+  IdVector<ValueId, bool> outputFlags() const;
+
   // For FusionBuilder only. These functions check nothing.
   ValueId appendValue(Value value);
   ExprId appendExpr(Expression expr);
