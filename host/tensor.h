@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "host/device/device.h"
 #include "host/device/device_tensor.h"
@@ -18,6 +19,10 @@ TensorDesc inputDesc(const Program& program, size_t position, const SizeBindings
                      int64_t rank, int64_t ranks);
 TensorDesc outputDesc(const Program& program, size_t position, const SizeBindings& sizes,
                       int64_t rank, int64_t ranks);
+
+// Returns inputDesc() of all inputs. For many inputs, this is faster.
+std::vector<TensorDesc> inputDescs(const Program& program, const SizeBindings& sizes, int64_t rank,
+                                   int64_t ranks);
 
 // Copies a tensor to memory of the device that this function allocates; the result owns it.
 // `allocator` must outlive the result. Returns when the copy has completed.

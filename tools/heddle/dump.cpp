@@ -68,12 +68,7 @@ SegmentOptions libraryOptions(const Source& source, const Options& options) {
 // Adds schedule and source of every kernel of one rank, each kernel once.
 void dumpKernels(const host::Program& program, const SizeBindings& sizes, int rank, int ranks,
                  const Options& options, std::vector<Piece>& pieces) {
-  host::UnrollRequest request{sizes, {}, rank, ranks};
-  for (size_t i = 0; i < program.inputs.size(); ++i) {
-    const bool scalar = program.slots[static_cast<size_t>(program.inputs[i])].is_scalar;
-    request.inputs.push_back(scalar ? TensorDesc{}
-                                    : host::inputDesc(program, i, sizes, rank, ranks));
-  }
+  host::UnrollRequest request{sizes, host::inputDescs(program, sizes, rank, ranks), rank, ranks};
   const auto target = options.device == "cuda" ? codegen::Target::Cuda : codegen::Target::Cpp;
   const char* suffix = target == codegen::Target::Cuda ? "cu" : "cpp";
   std::vector<bool> seen(program.kernels.size());

@@ -52,6 +52,8 @@ host::Program programOf(const Source& source, const SizeBindings& sizes, int ran
 // Copies this rank's part of every input to its device.
 std::vector<host::Argument> placeInputs(const Rank& rank, const host::Program& program,
                                         const Inputs& inputs, uint64_t seed) {
+  const std::vector<TensorDesc> descs =
+      host::inputDescs(program, inputs.sizes, rank.rank, rank.ranks);
   std::vector<host::Argument> arguments;
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const host::Slot& slot = program.slots[static_cast<size_t>(program.inputs[i])];
@@ -59,7 +61,7 @@ std::vector<host::Argument> placeInputs(const Rank& rank, const host::Program& p
       arguments.emplace_back(inputs.scalars[i]);
       continue;
     }
-    const TensorDesc desc = host::inputDesc(program, i, inputs.sizes, rank.rank, rank.ranks);
+    const TensorDesc& desc = descs[i];
     HostTensor whole = inputs.tensors[i];
     if (!whole.data) whole = randomTensor(desc.dtype, desc.global, seed, slot.name);
     HostTensor block = whole.sizes == desc.sizes ? whole : localBlock(whole, desc);
