@@ -37,8 +37,8 @@ class StreamOrder {
   // Returns the accesses for which stream 0 must still wait at the end of the program: all posts
   // and the last work of each stream, unless stream 0 is already ordered after them.
   std::vector<Done> missingAtEnd() const;
-  // Returns whether stream 0 is ordered after all accesses to the root.
-  bool isKnown(RootId root) const;
+  // Returns an access to the root after which stream 0 is not ordered; nullptr: there is none.
+  const Done* firstUnknown(RootId root) const;
 
   void step(size_t i);  // executes item i; call for all items in order
 

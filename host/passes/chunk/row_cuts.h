@@ -26,7 +26,8 @@ std::vector<ChunkCut> cutsOf(const Program& program, const std::vector<SlotUses>
 // Returns whether the front of a match can be split in the same way as the match. Returns false if
 // the match has no front. For a flat split, the rows must be contiguous in every tensor that the
 // front reads.
-bool frontTakes(const Program& program, const OverlapMatch& match, const ChunkCut& cut);
+bool frontTakes(const Program& program, const std::vector<SlotUses>& uses,
+                const OverlapMatch& match, const ChunkCut& cut);
 
 // Returns the axis that a collective gathers or scatters. Its input and its output have different
 // numbers of blocks along this axis. Returns nullopt if no axis or several axes differ.
