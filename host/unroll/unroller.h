@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "host/unroll/scope.h"
@@ -31,10 +32,10 @@ class Unroller {
     int64_t stop = 0;
     // Then, Else of an If that the run decides
     const If* branch = nullptr;
-    size_t jump_step = 0;               // the step whose jump is set at the end of this list
-    std::map<SlotId, View> before{};    // view before the branch of each slot that a body defines
-    std::set<SlotId> scalars_before{};  // scalars defined before the first body
-    std::set<SlotId> scalars_then{};    // Else: scalars defined after the first body
+    size_t jump_step = 0;             // the step whose jump is set at the end of this list
+    std::map<SlotId, View> before{};  // view before the branch of each slot that a body defines
+    std::set<SlotId> new_scalars{};   // scalars that this body defines and that had no value before
+    std::set<SlotId> then_scalars{};  // Else: new_scalars of the first body
   };
 
   const Slot& slot(SlotId id) const { return program_.slots.at(static_cast<size_t>(id)); }
@@ -58,7 +59,11 @@ class Unroller {
   void closeElse();
   // Undefines the slots that either body has defined, because it is unknown which body ran.
   void leaveBranch(const Frame& frame);
-  void keepScalars(const std::set<SlotId>& defined);
+  // Removes the value of a scalar at the end of a branch.
+  void forgetScalar(SlotId id);
+  Frame* innermostBranch();  // nullptr: not in a branch that the run decides
+  // Returns the number of instructions of a body, with those of its inner bodies.
+  int32_t lengthOf(const std::vector<Instruction>& body);
   std::string place(const Instruction& x, InstructionIndex index) const;
 
   // unroll_instruction.cpp: what an instruction reads, writes and defines.
@@ -96,6 +101,7 @@ class Unroller {
   // gives.
   std::map<BufferId, TensorDesc> elsewhere_;
   int64_t counted_ = 0;
+  std::unordered_map<const std::vector<Instruction>*, int32_t> lengths_;  // of lengthOf()
 };
 
 }  // namespace heddle::host
