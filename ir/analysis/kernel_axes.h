@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "ir/base/id.h"
@@ -20,8 +19,15 @@ class KernelAxes {
   explicit KernelAxes(const Fusion& fusion) : fusion_(fusion) {}
 
   void touch(ValueId value) {
-    if (!ranges_.emplace(value, Range{parent_.endId()}).second) return;
+    size_t slot = slotOf(value);
+    if (slots_[slot] != kEmpty) return;
+    if (values_.size() * 2 >= slots_.size()) {
+      grow();
+      slot = slotOf(value);
+    }
+    slots_[slot] = static_cast<int32_t>(values_.size());
     values_.push_back(value);
+    ranges_.push_back({parent_.endId()});
     size_t rank = fusion_.value(value).is_scalar ? 0 : fusion_.tensor(value).rank();
     for (size_t i = 0; i < rank; ++i) parent_.push_back(parent_.endId());
   }
@@ -34,7 +40,7 @@ class KernelAxes {
   }
 
   AxisNode id(ValueId value, size_t axis) const {
-    return AxisNode(ranges_.at(value).first.index() + axis);
+    return AxisNode(rangeOf(value).first.index() + axis);
   }
 
   AxisNode find(AxisNode a) {
@@ -57,7 +63,7 @@ class KernelAxes {
     numbers_.assign(parent_.size(), KernelAxis());
     classes_.reserve(parent_.size());
     for (ValueId value : values_) {
-      Range& range = ranges_.at(value);
+      Range& range = rangeOf(value);
       range.begin = classes_.size();
       const size_t rank = fusion_.value(value).is_scalar ? 0 : fusion_.tensor(value).rank();
       for (size_t axis = 0; axis < rank; ++axis) {
@@ -76,7 +82,7 @@ class KernelAxes {
 
   // Returns the kernel axes of the value, in the order of its logical axes.
   std::span<const KernelAxis> classesOf(ValueId value) const {
-    const Range& range = ranges_.at(value);
+    const Range& range = rangeOf(value);
     return std::span(classes_).subspan(range.begin, range.count);
   }
 
@@ -87,9 +93,35 @@ class KernelAxes {
     size_t count = 0;
   };
 
+  // Returns the slot of the value, or the empty slot where it belongs. Hashing with linear probing:
+  // the segmentation asks many questions, and a map would allocate memory for each value.
+  size_t slotOf(ValueId value) const {
+    const size_t mask = slots_.size() - 1;
+    size_t slot = value.index() * 0x9e3779b97f4a7c15u >> 32 & mask;
+    while (slots_[slot] != kEmpty && values_[static_cast<size_t>(slots_[slot])] != value) {
+      slot = (slot + 1) & mask;
+    }
+    return slot;
+  }
+
+  void grow() {
+    slots_.assign(slots_.size() * 4, kEmpty);
+    for (size_t i = 0; i < values_.size(); ++i) {
+      slots_[slotOf(values_[i])] = static_cast<int32_t>(i);
+    }
+  }
+
+  // Requires that the value was touched.
+  const Range& rangeOf(ValueId value) const {
+    return ranges_.at(static_cast<size_t>(slots_[slotOf(value)]));
+  }
+  Range& rangeOf(ValueId value) { return ranges_.at(static_cast<size_t>(slots_[slotOf(value)])); }
+
+  static constexpr int32_t kEmpty = -1;
   const Fusion& fusion_;
-  std::unordered_map<ValueId, Range> ranges_;  // looked up, never iterated
+  std::vector<int32_t> slots_ = std::vector<int32_t>(64, kEmpty);  // indices into values_
   std::vector<ValueId> values_;
+  std::vector<Range> ranges_;  // parallel to values_
   IdVector<AxisNode, AxisNode> parent_;
   IdVector<AxisNode, KernelAxis> numbers_;
   std::vector<KernelAxis> classes_;  // of all values, one after another

@@ -76,7 +76,8 @@ class Question {
 
   void joinAxes(ExprId id, const AxisMap& map) {
     const Expression& expr = fusion_.expr(id);
-    std::vector<AxisNode> seen(map.space.size());
+    std::vector<AxisNode>& seen = seen_;
+    seen.assign(map.space.size(), AxisNode());
     auto walk = [&](const std::vector<ValueId>& values, const std::vector<std::vector<int>>& maps) {
       for (size_t i = 0; i < values.size(); ++i) {
         if (&values == &expr.inputs && isIndexed(expr, i)) continue;
@@ -246,6 +247,7 @@ class Question {
   const Fusion& fusion_;
   const std::vector<ExprId>& exprs_;
   KernelAxes axes_;
+  std::vector<AxisNode> seen_;  // of joinAxes()
   std::vector<ExprId> reductions_;
   std::vector<ExprId> indexed_;  // Index expressions
   std::map<ExprId, std::vector<AxisNode>> reduced_nodes_;

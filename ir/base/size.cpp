@@ -27,11 +27,16 @@ namespace {
 // Two operands may share parts, so an expression may have many more operators than nodes. From this
 // number of operators on, walks visit each node once.
 constexpr int64_t kShared = 64;
+// Sums of at least this number of operators are shortened. Short sums keep the form in which the
+// user or a pass wrote them.
+constexpr int64_t kLongSum = 8;
 constexpr int64_t kMostOperators = int64_t{1} << 62;
 constexpr int32_t kMostDepth = 4000;
 
 size_t mixed(size_t hash, size_t value) {
-  return (hash ^ (value + 0x9e3779b97f4a7c15u)) * 0x100000001b3u;
+  size_t x = hash * 0x9e3779b97f4a7c15u + value;
+  x = (x ^ (x >> 32)) * 0xd6e8feb86659fd93u;
+  return x ^ (x >> 32);
 }
 
 // Splits a size into a constant factor and the rest. A constant is a multiple of 1.
@@ -107,7 +112,7 @@ std::optional<Size> simplify(Size::Kind kind, const Size& a, const Size& b) {
     case K::Add:
       if (a.isConstant(0)) return b;
       if (b.isConstant(0)) return a;
-      return a.isConstant() ? grownSum(b, a) : grownSum(a, b);
+      break;
     case K::Sub:
       if (b.isConstant(0)) return a;
       if (a == b) return Size(0);
@@ -231,6 +236,9 @@ Size Size::symbol(std::string name) {
 
 Size Size::binary(Kind kind, const Size& a, const Size& b) {
   if (std::optional<Size> simple = simplify(kind, a, b)) return *simple;
+  if (kind == Kind::Add && a.node_->operators + b.node_->operators >= kLongSum) {
+    if (std::optional<Size> sum = a.isConstant() ? grownSum(b, a) : grownSum(a, b)) return *sum;
+  }
   // A constant factor is the left operand and a constant addend the right one. Thus 2*t and t*2 are
   // equal.
   const bool one_constant = a.isConstant() != b.isConstant();

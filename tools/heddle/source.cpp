@@ -12,8 +12,10 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "host/lower/lower.h"
 #include "host/text/program_text.h"
 #include "ir/base/error.h"
+#include "ir/base/pass_driver.h"
 #include "ir/types/npy.h"
 
 namespace heddle::tools {
@@ -215,6 +217,15 @@ Inputs makeInputs(const Source& source, const Options& options) {
     }
   }
   return inputs;
+}
+
+Lowered lowered(const Fusion& fusion, int ranks, const host::PassOptions& passes,
+                const SegmentOptions& library) {
+  const Fusion ready = host::runFusionPasses(fusion, ranks, passes);
+  Lowered steps;
+  steps.segmented = timedPass(passes, "segment", [&] { return segment(ready, library); });
+  steps.program = timedPass(passes, "lower", [&] { return host::lower(steps.segmented, ranks); });
+  return steps;
 }
 
 }  // namespace heddle::tools
