@@ -4,6 +4,7 @@
 
 #include "host/program/visit.h"
 #include "ir/base/error.h"
+#include "ir/base/unique_names.h"
 
 namespace heddle::host {
 namespace {
@@ -15,10 +16,13 @@ namespace {
 class Inliner {
  public:
   explicit Inliner(const Program& program) : out_(program) {
-    for (const Slot& slot : out_.slots) slot_names_.insert(slot.name);
+    for (const Slot& slot : out_.slots) slot_names_.add(slot.name);
+    for (const std::string& token : out_.tokens) token_names_.add(token);
+    for (const std::string& event : out_.events) event_names_.add(event);
+    for (const Kernel& kernel : out_.kernels) kernel_names_.add(kernel.name);
     forEachInstruction(out_.body, [&](const Instruction& x, InstructionIndex) {
       forEachFieldOfKind<FieldKind::LoopIndex>(
-          x.op, [&](const std::string& name, FieldRole) { index_names_.insert(name); });
+          x.op, [&](const std::string& name, FieldRole) { index_names_.add(name); });
     });
   }
 
@@ -26,9 +30,8 @@ class Inliner {
     for (Program& callee : out_.callees) callee = inlineCalls(callee);
     const std::vector<Program> callees = std::move(out_.callees);
     out_.callees.clear();
-    callees_ = &callees;
+    for (const Program& callee : callees) callees_.try_emplace(callee.name, &callee);
     out_.body = expanded(out_.body);
-    callees_ = nullptr;
     return std::move(out_);
   }
 
@@ -48,10 +51,9 @@ class Inliner {
   }
 
   const Program& calleeOf(const Call& call) const {
-    for (const Program& callee : *callees_) {
-      if (callee.name == call.program) return callee;
-    }
-    userError("there is no program {} to call", call.program);
+    const auto found = callees_.find(call.program);
+    HEDDLE_USER_CHECK(found != callees_.end(), "there is no program {} to call", call.program);
+    return *found->second;
   }
 
   void expand(const Instruction& at, const Call& call, std::vector<Instruction>& result) {
@@ -137,7 +139,7 @@ class Inliner {
     }
     forEachInstruction(callee.body, [&](const Instruction& x, InstructionIndex) {
       forEachFieldOfKind<FieldKind::LoopIndex>(x.op, [&](const std::string& name, FieldRole) {
-        symbols_.insert_or_assign(name, Size::symbol(fresh(name, index_names_)));
+        symbols_.insert_or_assign(name, Size::symbol(index_names_.fresh(name)));
       });
     });
   }
@@ -147,10 +149,10 @@ class Inliner {
     for (const DeviceMesh& mesh : callee.meshes) {
       auto found = std::find(out_.meshes.begin(), out_.meshes.end(), mesh);
       if (found == out_.meshes.end()) {
-        std::set<std::string> taken;
-        for (const DeviceMesh& other : out_.meshes) taken.insert(other.name);
+        UniqueNames taken(1);
+        for (const DeviceMesh& other : out_.meshes) taken.add(other.name);
         DeviceMesh renamed = mesh;
-        renamed.name = taken.count(mesh.name) > 0 ? fresh(mesh.name, taken) : mesh.name;
+        renamed.name = taken.fresh(mesh.name);
         for (const DeviceMesh::Axis& axis : mesh.axes) {
           for (const std::string end : {"", ".index"}) {
             const std::string rest = fmt::format(".{}{}", name(axis.axis), end);
@@ -165,12 +167,6 @@ class Inliner {
   }
 
   // --- names -----------------------------------------------------------------------------------
-
-  static std::string fresh(const std::string& wanted, std::set<std::string>& taken) {
-    std::string name = wanted;
-    for (int i = 1; !taken.insert(name).second; ++i) name = fmt::format("{}_{}", wanted, i);
-    return name;
-  }
 
   // Maps the scalar inputs and outputs of the callee to slots of the caller. Adds all other slots
   // of the callee to the caller.
@@ -192,7 +188,7 @@ class Inliner {
     for (size_t i = 0; i < callee.slots.size(); ++i) {
       if (slots_[i] >= 0) continue;
       Slot slot = callee.slots[i];
-      slot.name = fresh(callee.name + "." + slot.name, slot_names_);
+      slot.name = slot_names_.fresh(callee.name + "." + slot.name);
       slot.default_value.reset();
       for (IterDomain& axis : slot.tensor.domain) axis.extent = substituted(axis.extent);
       for (Size& size : slot.alloc) size = substituted(size);
@@ -206,27 +202,25 @@ class Inliner {
 
   // Appends `names` to `to`. A name that `to` already contains is renamed. Returns the id of the
   // first appended name.
-  static int32_t append(const std::vector<std::string>& names, std::vector<std::string>& to) {
+  static int32_t append(const std::vector<std::string>& names, std::vector<std::string>& to,
+                        UniqueNames& taken) {
     const auto first = static_cast<int32_t>(to.size());
-    std::set<std::string> taken(to.begin(), to.end());
-    for (const std::string& name : names) to.push_back(fresh(name, taken));
+    for (const std::string& name : names) to.push_back(taken.fresh(name));
     return first;
   }
 
   int32_t appendKernels(const Program& callee) {
     const auto first = static_cast<int32_t>(out_.kernels.size());
-    std::set<std::string> taken;
-    for (const Kernel& kernel : out_.kernels) taken.insert(kernel.name);
     for (const Kernel& kernel : callee.kernels) {
-      out_.kernels.push_back({fresh(kernel.name, taken), kernel.segment});
+      out_.kernels.push_back({kernel_names_.fresh(kernel.name), kernel.segment});
     }
     return first;
   }
 
   Renaming renamingOf(const Program& callee) {
     const int32_t kernel = appendKernels(callee);
-    const int32_t token = append(callee.tokens, out_.tokens);
-    const int32_t event = append(callee.events, out_.events);
+    const int32_t token = append(callee.tokens, out_.tokens, token_names_);
+    const int32_t event = append(callee.events, out_.events, event_names_);
     Renaming to;
     to.slot = [this](SlotId id) { return slots_.at(static_cast<size_t>(id)); };
     to.token = [token](TokenId id) { return id + token; };
@@ -239,9 +233,12 @@ class Inliner {
   }
 
   Program out_;
-  const std::vector<Program>* callees_ = nullptr;
-  std::set<std::string> slot_names_;
-  std::set<std::string> index_names_;
+  std::map<std::string, const Program*> callees_;
+  UniqueNames slot_names_{1};
+  UniqueNames token_names_{1};
+  UniqueNames event_names_{1};
+  UniqueNames kernel_names_{1};
+  UniqueNames index_names_{1};
   // These maps belong to the Call that is being expanded. They map the symbols and ids of the
   // callee to those of the caller.
   std::map<std::string, Size> symbols_;

@@ -46,15 +46,16 @@ std::vector<StreamOrder::Done> StreamOrder::missingAtEnd() const {
   return out;
 }
 
-bool StreamOrder::isKnown(RootId root) const {
+const StreamOrder::Done* StreamOrder::firstUnknown(RootId root) const {
   const auto& done = done_[static_cast<size_t>(root)];
-  return std::all_of(done.begin(), done.end(),
-                     [&](const Done& d) { return d.knownTo(clocks_.streams.front()); });
+  const auto unknown = std::find_if(
+      done.begin(), done.end(), [&](const Done& d) { return !d.knownTo(clocks_.streams.front()); });
+  return unknown == done.end() ? nullptr : &*unknown;
 }
 
 TokenId StreamOrder::tokenOf(int32_t post) const {
-  const auto found = std::find(latest_post_.begin(), latest_post_.end(), post);
-  return found == latest_post_.end() ? -1 : static_cast<TokenId>(found - latest_post_.begin());
+  const TokenId token = items_.items[post_item_.at(static_cast<size_t>(post))].posts;
+  return latest_post_[static_cast<size_t>(token)] == post ? token : -1;
 }
 
 void StreamOrder::step(size_t i) {
