@@ -52,8 +52,8 @@ class SectionParser {
     in_.next();
     const Token at = in_.peek();
     const std::string name = in_.expectName(TokenKind::Mesh, "the name of a kernel, as in @k0");
-    for (const Kernel& other : program_.kernels) {
-      if (other.name == name) in_.failAt(at, fmt::format("kernel @{} is defined twice", name));
+    if (!kernel_names_.insert(name).second) {
+      in_.failAt(at, fmt::format("kernel @{} is defined twice", name));
     }
     in_.expectSymbol("{");
     program_.kernels.push_back({name, parseFusionBody(in_, program_.meshes)});
@@ -167,6 +167,7 @@ class SectionParser {
   const std::map<std::string, Program>& earlier_;
   Program program_;
   std::set<std::string> names_;
+  std::set<std::string> kernel_names_;
 };
 
 Program parseSections(TokenStream& in) {

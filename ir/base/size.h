@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 namespace heddle {
@@ -58,15 +59,24 @@ class Size {
   // Appends the symbols of the expression in order of first appearance. A symbol that `out` already
   // contains is not appended again.
   void collectSymbols(std::vector<std::string>& out) const;
+  // Does the same. `seen` contains the symbols of `out`. For many sizes with many symbols, this is
+  // faster.
+  void collectSymbols(std::vector<std::string>& out, std::unordered_set<std::string>& seen) const;
+
+  // Returns whether the expression contains a subtraction or a negative constant.
+  bool hasDifference() const;
 
   // Returns infix text that parses back to an equal Size: `t`, `2*h`, `ceildiv(t, 4)`,
-  // `(t + 1) % 2`.
+  // `(t + 1) % 2`. A size of more than kMostPrinted operators has a short text that does not parse
+  // and contains a hash of the expression.
+  static constexpr int64_t kMostPrinted = 10000;
   std::string str() const;
 
   struct Node;
 
  private:
   explicit Size(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
+  // UserError if operands nest too deep, because the functions above are recursive.
   static Size binary(Kind kind, const Size& a, const Size& b);
   std::shared_ptr<const Node> node_;
 

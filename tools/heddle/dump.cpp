@@ -5,10 +5,8 @@
 
 #include "codegen/emit/plan_kernel.h"
 #include "codegen/kernel.h"
-#include "host/compile.h"
 #include "host/device/attention.h"
 #include "host/executable.h"
-#include "host/lower/lower.h"
 #include "host/passes/chunk/chunk_collectives.h"
 #include "host/plan/bind_inputs.h"
 #include "host/program/visit.h"
@@ -74,12 +72,7 @@ SegmentOptions libraryOptions(const Source& source, const Options& options) {
 // calls, because kernels of a callee have ids of their own.
 void dumpKernels(const host::Program& program, const SizeBindings& sizes, int rank, int ranks,
                  const Options& options, std::vector<Piece>& pieces) {
-  host::UnrollRequest request{sizes, {}, rank, ranks};
-  for (size_t i = 0; i < program.inputs.size(); ++i) {
-    const bool scalar = program.slots[program.inputs[i]].is_scalar;
-    request.inputs.push_back(scalar ? TensorDesc{}
-                                    : host::inputDesc(program, i, sizes, rank, ranks));
-  }
+  host::UnrollRequest request{sizes, host::inputDescs(program, sizes, rank, ranks), rank, ranks};
   const auto target = options.device == "cuda" ? codegen::Target::Cuda : codegen::Target::Cpp;
   const char* suffix = target == codegen::Target::Cuda ? "cu" : "cpp";
   IdVector<host::KernelId, bool> seen(program.kernels.size());
@@ -127,19 +120,16 @@ void dumpFusion(const Fusion& fusion, int ranks, const Options& options,
   }
 }
 
-// Returns one comment for each collective next to a matrix product. It says into how many chunks
-// (parts that overlap) the collective is split, and why.
-std::string chunkNotes(const Fusion& fusion, int ranks, const Options& options,
+// Returns comments that say, for each collective next to a matrix product of the lowered program,
+// into how many chunks it is split and why.
+std::string chunkNotes(const host::Program& program, const Options& options,
                        const host::PassOptions& passes) {
   if (std::find(options.skip.begin(), options.skip.end(), "chunk_collectives") !=
       options.skip.end()) {
     return {};
   }
-  const SegmentedFusion segmented = segmentsOf(fusion, ranks, options, passes);
   std::string notes;
-  for (const std::string& line : host::explainChunks(host::lower(segmented, ranks), passes)) {
-    notes += "# " + line + "\n";
-  }
+  for (const std::string& line : host::explainChunks(program, passes)) notes += "# " + line + "\n";
   return notes;
 }
 
@@ -184,11 +174,15 @@ int dumpSource(Source source, const Options& options) {
     dumpFusion(*fusion, ranks, options, is_last ? timed_passes : passes, pieces);
   }
   if (wants(options, "schedule") || wants(options, "kernel") || wants(options, "host")) {
-    host::CompileOptions compile;
-    compile.passes = timed_passes;
-    const host::Program program =
-        fusion != nullptr ? host::compile(*fusion, ranks, compile, libraryOptions(source, options))
-                          : std::get<host::Program>(source);
+    std::string notes;
+    host::Program program;
+    if (fusion != nullptr) {
+      program = lowered(*fusion, ranks, timed_passes, libraryOptions(source, options)).program;
+      if (wants(options, "host")) notes = chunkNotes(program, options, passes);
+      program = host::runPasses(std::move(program), timed_passes);
+    } else {
+      program = std::get<host::Program>(source);
+    }
     if (wants(options, "schedule") || wants(options, "kernel")) {
       const SizeBindings sizes = settingsOf(source, options).sizes;
       requireSizes(source, sizes);
@@ -202,8 +196,6 @@ int dumpSource(Source source, const Options& options) {
     }
     if (wants(options, "host")) {
       const bool json = options.format == "json";
-      const std::string notes =
-          fusion != nullptr ? chunkNotes(*fusion, ranks, options, passes) : "";
       pieces.push_back({json ? "05_host.json" : "05_host.hostir", "host",
                         json ? hostJson(program) : notes + host::print(program)});
     }

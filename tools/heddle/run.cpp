@@ -9,7 +9,6 @@
 #include "codegen/compile/image_cache.h"
 #include "codegen/kernel.h"
 #include "comm/process/process_info.h"
-#include "host/compile.h"
 #include "host/device/attention.h"
 #include "host/executable.h"
 #include "host/plan/bind_inputs.h"
@@ -28,6 +27,7 @@
 #include "tools/heddle/job_end.h"
 #include "tools/heddle/reference.h"
 #include "tools/heddle/report.h"
+#include "tools/heddle/source.h"
 
 namespace heddle::tools {
 namespace {
@@ -38,20 +38,38 @@ double secondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Returns the program of a file for a run with the sizes `sizes`.
+// Returns one line for each segment.
+std::vector<std::string> segmentTexts(const SegmentedFusion& segmented) {
+  std::vector<std::string> texts;
+  for (size_t g = 0; g < segmented.groups.size(); ++g) {
+    const Group& group = segmented.groups[g];
+    std::string results;
+    for (ValueId id : group.outputs) results += " %" + segmented.fusion.value(id).name;
+    texts.push_back(
+        fmt::format("g{} {}, {} op(s) ->{}", g, name(group.kind), group.exprs.size(), results));
+  }
+  return texts;
+}
+
+// Returns the program of a file, and writes the texts of its segments. `sizes` are the sizes of the
+// run.
 host::Program programOf(const Source& source, const SizeBindings& sizes, int ranks,
-                        const Options& options, PassTimes& times) {
+                        const Options& options, PassTimes& times,
+                        std::vector<std::string>& segments) {
   if (const auto* program = std::get_if<host::Program>(&source)) return *program;
-  host::CompileOptions compile;
-  compile.passes = passOptions(options, settingsOf(source, options).sizes, &times);
-  return host::compile(std::get<Fusion>(source), ranks, compile,
-                       host::attentionOptions(chooseDevice(options.device), sizes));
+  const host::PassOptions passes = passOptions(options, settingsOf(source, options).sizes, &times);
+  Lowered steps = lowered(std::get<Fusion>(source), ranks, passes,
+                          host::attentionOptions(chooseDevice(options.device), sizes));
+  segments = segmentTexts(steps.segmented);
+  return host::runPasses(std::move(steps.program), passes);
 }
 
 // Copies this rank's block of every input to the rank's device.
 std::vector<host::Argument> placeInputs(const Rank& rank, const host::Program& program,
                                         const Inputs& inputs) {
   const comm::World::Task task(rank.world, comm::RankTask::CopyingInputs);
+  const std::vector<TensorDesc> descs =
+      host::inputDescs(program, inputs.sizes, rank.rank, rank.ranks);
   std::vector<host::Argument> arguments;
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const host::Slot& slot = program.slots[program.inputs[i]];
@@ -59,7 +77,7 @@ std::vector<host::Argument> placeInputs(const Rank& rank, const host::Program& p
       arguments.emplace_back(inputs.scalars[i]);
       continue;
     }
-    const TensorDesc desc = host::inputDesc(program, i, inputs.sizes, rank.rank, rank.ranks);
+    const TensorDesc& desc = descs[i];
     const HostTensor& whole = inputs.tensors[i];
     HEDDLE_USER_CHECK(!whole.data || whole.sizes == desc.global || whole.sizes == desc.sizes,
                       "--input %{}: the file has sizes {}, expected {}", slot.name,
@@ -103,24 +121,6 @@ std::vector<std::string> inputTexts(const Source& source, const host::Program& p
   return texts;
 }
 
-std::vector<std::string> segmentTexts(const Source& source, const SizeBindings& sizes, int ranks,
-                                      const Options& options) {
-  std::vector<std::string> texts;
-  const auto* fusion = std::get_if<Fusion>(&source);
-  if (fusion == nullptr) return texts;
-  const SegmentedFusion segmented =
-      segment(host::runFusionPasses(*fusion, ranks, passOptions(options, sizes)),
-              host::attentionOptions(chooseDevice(options.device), sizes));
-  for (size_t g = 0; g < segmented.groups.size(); ++g) {
-    const Group& group = segmented.groups[g];
-    std::string results;
-    for (ValueId id : group.outputs) results += " %" + segmented.fusion.value(id).name;
-    texts.push_back(
-        fmt::format("g{} {}, {} op(s) ->{}", g, name(group.kind), group.exprs.size(), results));
-  }
-  return texts;
-}
-
 void collectOutputs(const Rank& rank, const host::Program& program, const host::Outputs& outputs,
                     Report& report) {
   const comm::World::Task task(rank.world, comm::RankTask::CollectingOutputs);
@@ -148,6 +148,7 @@ struct Job {
   Inputs inputs;
   host::Program program;
   PassTimes pass_times;
+  std::vector<std::string> segments;
   std::string reference_file;
   std::optional<Reference> reference;  // nullopt: the fusion itself
   std::unique_ptr<codegen::ImageCache> images;
@@ -235,7 +236,8 @@ Job prepareJob(const Options& options, int ranks, comm::World* world) {
     job.source = withSizes(std::move(job.source), job.inputs.sizes);
     task.reset();
     task.emplace(world, comm::RankTask::CompilingProgram);
-    job.program = programOf(job.source, job.inputs.sizes, ranks, options, job.pass_times);
+    job.program =
+        programOf(job.source, job.inputs.sizes, ranks, options, job.pass_times, job.segments);
     if (options.verify) host::verify(job.program, {ranks, job.inputs.sizes});
   });
   const bool at_instruction = job.fault && job.fault->task == comm::RankTask::None;
@@ -371,7 +373,7 @@ int runCommand(const Options& options) {
   if (!prints) return 0;  // another process of the job holds rank 0
   setProcessTask(comm::RankTask::Reporting);
   report.inputs = inputTexts(job.source, job.program, job.inputs);
-  report.segments = segmentTexts(job.source, job.inputs.sizes, report.ranks, options);
+  report.segments = job.segments;
   setProcessTask(comm::RankTask::WritingOutputs);
   if (!options.output_dir.empty()) writeOutputs(options.output_dir, report);
   setProcessTask(comm::RankTask::Checking);

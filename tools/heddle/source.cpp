@@ -5,10 +5,14 @@
 #include <new>
 #include <regex>
 #include <set>
+#include <unordered_map>
+#include <unordered_set>
 
+#include "host/lower/lower.h"
 #include "host/program/visit.h"
 #include "host/text/program_text.h"
 #include "ir/base/error.h"
+#include "ir/base/pass_driver.h"
 #include "ir/graph/print_values.h"
 #include "ir/system/files.h"
 #include "ir/types/npy.h"
@@ -51,8 +55,9 @@ const std::vector<std::pair<std::string, int64_t>>& defaultsOf(const Source& sou
 
 std::vector<std::string> symbolsOf(const std::vector<InputSpec>& inputs) {
   std::vector<std::string> symbols;
+  std::unordered_set<std::string> seen;
   for (const InputSpec& input : inputs) {
-    for (const Size& size : input.tensor.sizes()) size.collectSymbols(symbols);
+    for (const Size& size : input.tensor.sizes()) size.collectSymbols(symbols, seen);
   }
   return symbols;
 }
@@ -175,11 +180,11 @@ Source withSizes(Source source, const SizeBindings& sizes) {
   auto* fusion = std::get_if<Fusion>(&source);
   auto& defaults =
       fusion != nullptr ? fusion->size_defaults : std::get<host::Program>(source).size_defaults;
+  std::unordered_map<std::string, size_t> positions;
+  for (size_t i = 0; i < defaults.size(); ++i) positions.try_emplace(defaults[i].first, i);
   for (const auto& [symbol, size] : sizes) {
-    const auto known = std::find_if(defaults.begin(), defaults.end(),
-                                    [&, &s = symbol](const auto& each) { return each.first == s; });
-    if (known != defaults.end()) {
-      known->second = size;
+    if (const auto known = positions.find(symbol); known != positions.end()) {
+      defaults[known->second].second = size;
     } else if (fusion != nullptr) {
       defaults.emplace_back(symbol, size);
     }
@@ -264,6 +269,15 @@ Inputs makeInputs(const Source& source, const Options& options) {
     }
   }
   return inputs;
+}
+
+Lowered lowered(const Fusion& fusion, int ranks, const host::PassOptions& passes,
+                const SegmentOptions& library) {
+  const Fusion ready = host::runFusionPasses(fusion, ranks, passes);
+  Lowered steps;
+  steps.segmented = timedPass(passes, "segment", [&] { return segment(ready, library); });
+  steps.program = timedPass(passes, "lower", [&] { return host::lower(steps.segmented, ranks); });
+  return steps;
 }
 
 }  // namespace heddle::tools

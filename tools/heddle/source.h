@@ -5,9 +5,11 @@
 #include <variant>
 #include <vector>
 
+#include "host/passes/pipeline.h"
 #include "host/program/program.h"
 #include "ir/base/error.h"
 #include "ir/reference/reference.h"
+#include "ir/segment/segment.h"
 #include "ir/types/host_tensor.h"
 #include "tools/heddle/options.h"
 
@@ -70,5 +72,15 @@ Inputs makeInputs(const Source& source, const Options& options);
 // Throws UserError if a symbol in the sizes of the file's tensors has no value. The error names the
 // symbol.
 void requireSizes(const Source& source, const SizeBindings& sizes);
+
+// The first steps of host::compile(). host::runPasses() turns `program` into the compiled program.
+struct Lowered {
+  SegmentedFusion segmented;
+  host::Program program;
+};
+
+// Does these steps for a command that shows their results, so that no step runs twice.
+Lowered lowered(const Fusion& fusion, int ranks, const host::PassOptions& passes,
+                const SegmentOptions& library);
 
 }  // namespace heddle::tools

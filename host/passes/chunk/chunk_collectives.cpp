@@ -7,6 +7,7 @@
 #include <set>
 
 #include "host/passes/analysis/nominal_sizes.h"
+#include "host/passes/analysis/slot_uses.h"
 #include "host/passes/chunk/chunk_writer.h"
 #include "host/passes/chunk/cost_constants.h"
 #include "host/passes/chunk/cost_model.h"
@@ -37,7 +38,10 @@ struct Choice {
 class Chunker {
  public:
   Chunker(const Program& program, const PassOptions& options)
-      : program_(program), options_(options), sizes_(program, options) {}
+      : program_(program),
+        options_(options),
+        sizes_(program, options),
+        uses_(slotUsesOf(program)) {}
 
   // Chooses a split for every match, and writes the program. Two-stage splits, which split a match
   // and its front (OverlapMatch::front), are chosen before all other splits. The reason: each of
@@ -190,10 +194,11 @@ class Chunker {
   // --- two stages, and the gather before them ---------------------------------------------------
 
   static const OverlapMatch* gatherOf(const OverlapMatch& match, const OverlapMatches& found) {
-    for (const OverlapMatch& other : found.matches) {
-      if (match.gather && other.post == *match.gather) return &other;
-    }
-    return nullptr;
+    if (!match.gather) return nullptr;
+    const auto other =
+        std::lower_bound(found.matches.begin(), found.matches.end(), *match.gather,
+                         [](const OverlapMatch& each, size_t post) { return each.post < post; });
+    return other != found.matches.end() && other->post == *match.gather ? &*other : nullptr;
   }
 
   // Returns the best split of a match together with its front. Returns no split (one chunk) if
@@ -209,7 +214,7 @@ class Chunker {
     Choice best;
     double seconds = is_auto ? mostForChain(match, gather) : 0;
     for (const ChunkCut& cut : match.cuts) {
-      if (!frontTakes(program_, match, cut)) continue;
+      if (!frontTakes(program_, uses_, match, cut)) continue;
       const ChunkedWork work = chainedWork(program_, sizes_, match, cut);
       for (const ChunkShares& shares :
            is_auto ? sharesFor(work) : std::vector<ChunkShares>(1, equalShares(options_.chunks))) {
@@ -367,6 +372,7 @@ class Chunker {
   const Program& program_;
   const PassOptions& options_;
   const NominalSizes sizes_;
+  const IdVector<SlotId, SlotUses> uses_;
   std::set<SlotId> served_;             // slots with a stream split that a match uses
   std::map<size_t, std::string> whys_;  // index of a Communicate instruction -> explanation
 };
