@@ -82,8 +82,8 @@ TEST_F(CliJobFaults, RankThatStaysAwayOutsideOfARunEndsTheJob) {
   const std::pair<const char*, const char*> tasks[] = {
       {"programs", "before its first run, while it compares its program with the other ranks"},
       {"communicators", "before its first run, while it creates communicators"},
-      {"outputs", "after its last run, 1, while it collects the outputs of all ranks"},
-      {"leave", "after its last run, 1, while it leaves its job"},
+      {"outputs", "after its last run, 2, while it collects the outputs of all ranks"},
+      {"leave", "after its last run, 2, while it leaves its job"},
   };
   for (const auto& [task, place] : tasks) {
     expectEnd(fmt::format("--inject rank=2,task={},stall --patience 1", task),
