@@ -176,16 +176,6 @@ def calls(count: int) -> str:
     return "heddle 1\n" + KERNEL + STEP + SIGNATURE + "\n".join(lines) + "\n}\n"
 
 
-def callees(count: int) -> str:
-    """Each program is called once, by the next one."""
-    programs = ["heddle 1\n" + KERNEL + STEP]
-    names = ["step"] + [f"p{i}" for i in range(count - 1)]
-    for i in range(1, count):
-        programs.append(f"program {names[i]}(%a: f32[n, m]) -> (%b) {{\n  slot %b: f32[n, m]\n"
-                        f"  slot %c: f32[n, m]\n  call @{names[i - 1]}(%a) -> (%b)\n}}\n")
-    return "".join(programs) + SIGNATURE + f"  call @{names[-1]}(%x) -> (%y)\n}}\n"
-
-
 def loop(trips: int) -> str:
     return ("heddle 1\n" + KERNEL + SIGNATURE + f"  slot %t: f32[n, m]\n  %y = allocate stream=0\n"
             f"  for i in 0 .. {trips} {{\n    %t = allocate stream=0\n    launch @k(%x) -> (%t) stream=0\n"
@@ -272,13 +262,13 @@ PATTERNS = [
     Pattern("many outputs", "outputs", "fusion", outputs, OPS),
     Pattern("reductions of one input", "outputs", "fusion", reductions_of_one, OPS),
     Pattern("many inputs", "inputs", "fusion", inputs, OPS),
-    Pattern("inputs with own sizes", "inputs", "fusion", symbols, OPS),
-    Pattern("allreduces on 4 ranks", "outputs", "fusion", small_allreduces, (625, 1250, 2500, 5000), DUMP + ("--ranks", "4")),
+    Pattern("inputs with own sizes", "inputs", "fusion", symbols, (625, 1250, 2500, 5000)),
+    Pattern("allreduces on 4 ranks", "outputs", "fusion", small_allreduces, (625, 1250, 2500, 5000),
+            DUMP + ("--ranks", "4")),
     Pattern("host instructions", "instructions", "hostir", instructions, OPS, limit=1.0),
     Pattern("host scalars", "instructions", "hostir", evaluates, OPS, limit=1.0),
     Pattern("branches of a run", "instructions", "hostir", branches, OPS, limit=1.0),
     Pattern("calls of one program", "calls", "hostir", calls, OPS, limit=1.0),
-    Pattern("chain of programs", "calls", "hostir", callees, (25, 50, 100, 195), limit=1.0),
     Pattern("trips of a loop", "loop trips", "hostir", loop, OPS, limit=1.0),
     Pattern("nested loops", "loop trips", "hostir", nested_loops, (25, 50, 100, 195), limit=1.0),
     Pattern("MLP, 50 ops", "ranks", "fusion", ranks, (8, 32, 128, 512), VERIFY),

@@ -24,7 +24,11 @@ namespace heddle {
 // Values:   immutable; copies share one tree. Several threads may use a Size.
 // Equality: two sizes are equal if their simplified expressions have the same structure. Every new
 //           size is simplified: constants are folded, and neutral elements (t + 0, t * 1) are
-//           dropped. A constant operand of a sum or product is moved to a fixed side.
+//           dropped. A constant operand of a sum or product is moved to a fixed side. In
+//           long sums, multiples of one size are added (t + t becomes 2*t).
+// Sharing:  operands may be shared, so an expression of n steps may have 2^n operators. Every
+//           function visits a shared operand once. Exception: str() of a size with at most
+//           kMostPrinted operators.
 // Errors:   evaluate() throws UserError with the expression if int64 overflows.
 class Size {
  public:
