@@ -58,8 +58,8 @@ def growth_section() -> str:
         last = results[-1]
         lines.append(f"| {name} | {last['size']} {last['axis']} | {last['seconds']:.2f} s | {last['limit']:g} s | "
                      f"{exponent_of(results):.2f} |")
-    return "\n".join(lines + ["", f"Measured on {run.get('date')} on one core of {run.get('device')}: "
-                                  f"`{run.get('command')}`."])
+    lines += ["", f"Measured on {run.get('date')} on one core of {run.get('device')}: `{run.get('command')}`."]
+    return "\n".join(lines + (["", run["remarks"]] if "remarks" in run else []))
 
 
 def number(value: float) -> str:
