@@ -55,17 +55,17 @@ fusion mlp(%x: bf16[{4}t, h] shard(@m{0}), %w1: bf16[h, f] shard(@m, 1: x),
 }}
 )";
 
-// Returns device memory filled with random numbers. With zeros the GPU would run at a higher clock
-// rate.
+// Returns device memory filled with random numbers. With zeros the GPU would clock higher. Fills
+// the padding too, so the memory of a rank without elements need not be empty.
 host::Tensor randomOn(host::Device& device, const TensorDesc& desc) {
-  const int64_t part = std::min<int64_t>(desc.numel(), int64_t{1} << 20);
+  const int64_t bytes = desc.allocBytes();
+  const int64_t part = std::clamp<int64_t>(bytes / sizeOf(desc.dtype), 1, int64_t{1} << 20);
   const HostTensor values = randomTensor(desc.dtype, {part}, 1, "bench");
   host::Tensor tensor =
       host::toDevice(device, device.allocator(), values, denseDesc(desc.dtype, {part}));
-  const int64_t bytes = desc.allocBytes();
   const int64_t step = part * sizeOf(desc.dtype);
   void* whole = nullptr;
-  check(cudaMalloc(&whole, static_cast<size_t>(bytes)), "cudaMalloc");
+  check(cudaMalloc(&whole, static_cast<size_t>(std::max<int64_t>(bytes, 1))), "cudaMalloc");
   for (int64_t at = 0; at < bytes; at += step) {
     check(cudaMemcpy(static_cast<std::byte*>(whole) + at, tensor.data,
                      static_cast<size_t>(std::min(step, bytes - at)), cudaMemcpyDeviceToDevice),

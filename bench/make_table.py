@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Updates the generated parts of docs/benchmarks.md, and docs/ratios.svg, from bench/results/*.json.
+"""Updates the generated parts of docs/benchmarks.md and its charts from bench/results.
 
-  bench/make_table.py                                     writes both files
+  bench/make_table.py                                     writes all files
   bench/make_table.py --check                             writes nothing; exits 1 if a file is out of date
   bench/make_table.py --add BENCH.jsonl DEVICE DATE CMD   stores the lines of a benchmark as a new result file, then
-                                                          writes both files
+                                                          writes all files
 
 The page keeps its own text. The script replaces what is between <!-- begin NAME --> and <!-- end NAME -->.
 """
@@ -14,6 +14,7 @@ import sys
 
 sys.dont_write_bytecode = True
 
+from compile_time.report import CHART as GROWTH_CHART, growth_chart, growth_section  # noqa: E402
 from table_chart import chart  # noqa: E402
 from table_raw import raw_sections  # noqa: E402
 from table_rows import make_rows  # noqa: E402
@@ -40,8 +41,9 @@ def generate() -> dict:
     page = replace(page, "ratios", ratio_table(rows))
     page = replace(page, "slower", slower_list(rows))
     page = replace(page, "missing", missing_list(rows, peers_only))
+    page = replace(page, "growth", growth_section())
     page = replace(page, "results", raw_sections())
-    return {PAGE: page, CHART: chart(rows)}
+    return {PAGE: page, CHART: chart(rows), GROWTH_CHART: growth_chart()}
 
 
 def check() -> int:

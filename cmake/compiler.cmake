@@ -40,6 +40,8 @@ option(HEDDLE_WERROR "Treat warnings as errors" ${heddle_werror_default})
 
 add_library(heddle_options INTERFACE)
 target_compile_options(heddle_options INTERFACE -Wall -Wextra $<$<BOOL:${HEDDLE_WERROR}>:-Werror>)
+# Messages of internal errors show paths that are relative to the sources.
+target_compile_options(heddle_options INTERFACE "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
 if(HEDDLE_SANITIZE)
   set(heddle_sanitize_flags -fsanitize=${HEDDLE_SANITIZE} -fno-omit-frame-pointer)
   if(HEDDLE_SANITIZE MATCHES "undefined")

@@ -3,6 +3,7 @@ find_package(Threads REQUIRED)
 find_package(Boost 1.74 REQUIRED CONFIG)
 find_package(fmt 9 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
+find_package(OpenSSL 3 REQUIRED COMPONENTS Crypto)
 
 find_path(CBLAS_INCLUDE_DIR cblas.h PATH_SUFFIXES openblas openblas-pthread REQUIRED)
 find_library(OPENBLAS_LIBRARY openblas REQUIRED)

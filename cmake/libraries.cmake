@@ -52,7 +52,7 @@ target_compile_features(heddle_core PUBLIC cxx_std_20)
 target_link_libraries(heddle_core
   PUBLIC fmt::fmt Boost::headers Threads::Threads
   PRIVATE $<BUILD_INTERFACE:heddle_options> Boost::headers $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>
-          ${OPENBLAS_LIBRARY} ${CMAKE_DL_LIBS})
+          $<BUILD_INTERFACE:OpenSSL::Crypto> ${OPENBLAS_LIBRARY} ${CMAKE_DL_LIBS})
 
 if(HEDDLE_PRECOMPILE)
   target_precompile_headers(heddle_core PRIVATE <algorithm> <functional> <map> <memory> <optional> <set> <string>

@@ -4,6 +4,7 @@ set(heddle_public_headers
   codegen/compile/image_cache.h
   codegen/kernel.h
   comm/communicator.h
+  comm/rank_task.h
   comm/monitor/options.h
   host/compile.h
   host/context.h

@@ -17,15 +17,14 @@ enum class Target : uint8_t { Cuda, Cpp };
 struct KernelSource {
   Target target = Target::Cuda;
   std::string text;
+  std::vector<std::string> entries = {};  // entry points that the text defines
   bool operator==(const KernelSource&) const = default;
 };
 
 // The result of compiling a KernelSource: a cubin for CUDA, a shared object for C++.
 struct KernelImage {
-  // Cuda: the cubin. Cpp: may be empty, because the file `path` contains the image.
-  std::vector<std::byte> bytes;
-  // Cuda: empty. Cpp: the file of the shared object, which a caller loads with dlopen.
-  std::string path;
+  std::vector<std::byte> bytes;             // Cuda; Cpp: may be empty if `library` is set
+  std::shared_ptr<void> library = nullptr;  // Cpp: a handle for dlsym(), closed at the end
 };
 
 // Compiles for one GPU architecture or one kind of CPU. Thread-safe.

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/rank_task.h"
 #include "ir/base/dtype.h"
 #include "ir/types/sharding.h"
 
@@ -162,6 +163,18 @@ class WorldMonitor {
   virtual void fail(const std::string& reason) noexcept = 0;
 };
 
+// Is notified of what a rank does outside of its runs: its task, and its waits in collective calls
+// of a World. The job monitor implements it. A World makes one call at a time.
+class WorldObserver {
+ public:
+  virtual ~WorldObserver() = default;
+  // `of_job`: all ranks of the job make the call. Otherwise only some ranks make it.
+  virtual void beginWait(bool of_job) = 0;
+  virtual void endWait() = 0;
+  // May throw. The call that begins the task then fails.
+  virtual void setTask(RankTask task) = 0;
+};
+
 // One rank of a job. exchange(), barrier(), communicator() and split() are collective: each call
 // blocks until the other participating ranks make the same call. The participating ranks must make
 // these calls in the same order. Only one thread of a rank at a time may make such a call.
@@ -193,11 +206,31 @@ class World {
   virtual std::unique_ptr<Communicator> split(const std::vector<int>& members,
                                               const Carrier& carrier) {
     static_cast<void>(carrier);
+    const Wait wait(*this, true);
     return members.empty() ? nullptr : communicator(members);
   }
   std::unique_ptr<Communicator> split(const std::vector<int>& members) {
     return split(members, {});
   }
+
+  // Names what this rank does while the object lives. At the end, the earlier task is set again.
+  // `world` may be nullptr; the object then does nothing. The World must outlive the object.
+  class Task {
+   public:
+    Task(World* world, RankTask task);
+    ~Task();
+    Task(const Task&) = delete;
+    Task& operator=(const Task&) = delete;
+
+   private:
+    World* world_;
+    RankTask before_ = RankTask::None;
+  };
+
+  // Adds an observer, which must be removed before it is destroyed. `patience` is the patience of a
+  // job monitor in seconds (JobMonitorOptions); 0: no limit.
+  void addObserver(WorldObserver& observer, std::optional<double> patience = std::nullopt);
+  void removeObserver(WorldObserver& observer) noexcept;
 
   // Reports that this rank cannot continue. On the other ranks, every call that waits now or later
   // throws UserError with `reason` and the number of this rank. Thread-safe; never blocks.
@@ -233,7 +266,29 @@ class World {
   // Returns the argument of fail(), if it was called.
   std::optional<std::string> failure() const;
 
+  // Reports a wait to the observers. exchange(), communicator() and split() of a derived class keep
+  // an object of this class while they wait. Only the outermost object of nested calls counts.
+  // `of_job` is as in WorldObserver::beginWait().
+  class Wait {
+   public:
+    Wait(World& world, bool of_job);
+    ~Wait();
+    Wait(const Wait&) = delete;
+    Wait& operator=(const Wait&) = delete;
+
+   private:
+    World& world_;
+  };
+  // Uses the observers of another World of this rank, for a World that calls the other one.
+  void shareObservers(World& other) { observers_ = other.observers_; }
+  // The patience of the last job monitor that observed this World.
+  double patience() const;
+
  private:
+  struct Observers;
+  void setTask(RankTask task);
+
+  std::shared_ptr<Observers> observers_;
   std::mutex making_mutex_;           // held while monitor() creates the monitor
   mutable std::mutex monitor_mutex_;  // guards the next two members; held only briefly
   std::unique_ptr<WorldMonitor> monitor_;

@@ -1,10 +1,19 @@
+#include <algorithm>
 #include <utility>
 
 #include "comm/communicator.h"
 
 namespace heddle::comm {
 
-World::World() = default;
+struct World::Observers {
+  std::mutex mutex;  // held during each call of an observer
+  std::vector<WorldObserver*> list;
+  int waits = 0;  // nested
+  RankTask task = RankTask::None;
+  double patience = 600;  // seconds; equal to the default of JobMonitorOptions::patience
+};
+
+World::World() : observers_(std::make_shared<Observers>()) {}
 World::~World() { closeMonitor(); }
 
 // `make` may wait for the other ranks. monitor() does not hold monitor_mutex_ during this wait.
@@ -17,6 +26,56 @@ WorldMonitor& World::monitor(const std::function<std::unique_ptr<WorldMonitor>()
     monitor_ = std::move(made);
   }
   return *monitor_;
+}
+
+void World::addObserver(WorldObserver& observer, std::optional<double> patience) {
+  std::lock_guard lock(observers_->mutex);
+  if (patience) observers_->patience = *patience;
+  observer.setTask(observers_->task);
+  observers_->list.push_back(&observer);
+}
+
+void World::removeObserver(WorldObserver& observer) noexcept {
+  std::lock_guard lock(observers_->mutex);
+  std::erase(observers_->list, &observer);
+}
+
+double World::patience() const {
+  std::lock_guard lock(observers_->mutex);
+  return observers_->patience;
+}
+
+void World::setTask(RankTask task) {
+  std::lock_guard lock(observers_->mutex);
+  observers_->task = task;
+  for (WorldObserver* observer : observers_->list) observer->setTask(task);
+}
+
+World::Task::Task(World* world, RankTask task) : world_(world) {
+  if (world_ == nullptr) return;
+  {
+    std::lock_guard lock(world_->observers_->mutex);
+    before_ = world_->observers_->task;
+  }
+  world_->setTask(task);
+}
+
+World::Task::~Task() {
+  if (world_ != nullptr) world_->setTask(before_);
+}
+
+World::Wait::Wait(World& world, bool of_job) : world_(world) {
+  Observers& observers = *world_.observers_;
+  std::lock_guard lock(observers.mutex);
+  if (observers.waits++ > 0) return;
+  for (WorldObserver* observer : observers.list) observer->beginWait(of_job);
+}
+
+World::Wait::~Wait() {
+  Observers& observers = *world_.observers_;
+  std::lock_guard lock(observers.mutex);
+  if (--observers.waits > 0) return;
+  for (WorldObserver* observer : observers.list) observer->endWait();
 }
 
 void World::fail(const std::string& why) noexcept {

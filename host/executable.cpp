@@ -28,13 +28,11 @@ namespace heddle::host {
 namespace {
 
 // Prints, once per process, that the slow reference evaluator runs the kernels.
-void reportReference() {
+void reportReference(const Device& device) {
   static std::once_flag reported;
-  std::call_once(reported, [] {
-    std::fputs(
-        "heddle: found no C++ compiler, so kernels run in the slow reference evaluator; set "
-        "HEDDLE_CXX to a compiler\n",
-        stderr);
+  std::call_once(reported, [&] {
+    fmt::print(stderr, "heddle: kernels run in the slow reference evaluator, because {}\n",
+               device.whyNoCompiler());
   });
 }
 
@@ -59,7 +57,7 @@ struct Executable::Impl {
   void checkOverlap(const Plan& plan, const RunState& state) const;
   void joinMonitor(const Context& context);
   void makeRunner(const std::shared_ptr<SharedStream>& stream, int64_t number);
-  uint64_t nameInstructions();
+  void nameInstructions();
   // Reports that this rank has failed, so that the other ranks stop waiting for it.
   void failJob(const char* reason) const noexcept;
   const InjectedFault* faultOfRun(const Plan& plan);
@@ -129,11 +127,12 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
     inlined = inlineCalls(program);
     communicates = communicatesAnywhere(inlined);
     // This must precede checkAgreement(), so that errors on all ranks can name instructions.
-    if (monitor != nullptr) hash = nameInstructions();
+    if (monitor != nullptr) nameInstructions();
     std::lock_guard lock(order->running);
     const int64_t number = order->executables++;
     if (on_shared_monitor) monitor->activity().resume();  // before another rank may begin a run
     if (ranks > 1) checkAgreement(program, *world);
+    if (ranks > 1) checkCompilers(program, device, *world);
     makeCommunicators();
     makeRunner(options.stream, number);
     if (on_shared_monitor) ++order->alive;  // nothing throws after this, so ~Impl() will run
@@ -163,11 +162,10 @@ void Executable::Impl::makeRunner(const std::shared_ptr<SharedStream>& stream, i
                                                 rank, ranks);
 }
 
-uint64_t Executable::Impl::nameInstructions() {
+void Executable::Impl::nameInstructions() {
   const std::string text = print(inlined);
-  const uint64_t of_program = boost::hash_range(text.begin(), text.end());
-  monitor->addProgram(of_program, instructionTexts(inlined));
-  return of_program;
+  hash = boost::hash_range(text.begin(), text.end());
+  monitor->addProgram(hash, instructionTexts(inlined));
 }
 
 void Executable::Impl::failJob(const char* reason) const noexcept {
@@ -211,9 +209,10 @@ std::shared_ptr<const Plan> Executable::Impl::planFor(const std::vector<Argument
                     "{} preallocated tensors for {} outputs", run_options.preallocated.size(),
                     inlined.outputs.size());
   resources->job.begin(comm::Activity::Compiling);
+  const comm::World::Task task(world, comm::RankTask::PreparingRun);
   plan = evaluator->prepare(inputs, preallocatedDescs(run_options.preallocated), verifies, stream);
   resources->job.end(comm::Activity::Compiling);
-  if (!plan->references.empty()) reportReference();
+  if (!plan->references.empty()) reportReference(device);
   plans.add(inputs, run_options.preallocated, plan);
   ++plan_count;
   return plan;

@@ -5,6 +5,7 @@
 #include <list>
 #include <mutex>
 #include <numeric>
+#include <unordered_set>
 
 #include "host/compile.h"
 #include "host/compile_again.h"
@@ -309,23 +310,21 @@ struct FusionExecutor::Impl {
   std::vector<TensorDesc> inputDescs(const SizeBindings& given) const {
     SizeBindings sizes(fusion.size_defaults.begin(), fusion.size_defaults.end());
     std::vector<std::string> symbols;
+    std::unordered_set<std::string> known;
     for (ValueId id : fusion.inputs()) {
-      for (const IterDomain& axis : fusion.tensor(id).domain) axis.extent.collectSymbols(symbols);
+      for (const IterDomain& axis : fusion.tensor(id).domain) {
+        axis.extent.collectSymbols(symbols, known);
+      }
     }
     for (const auto& [symbol, size] : given) {
-      HEDDLE_USER_CHECK(std::find(symbols.begin(), symbols.end(), symbol) != symbols.end(),
-                        "no input of fusion {} has a size {}", fusion.name, symbol);
+      HEDDLE_USER_CHECK(known.contains(symbol), "no input of fusion {} has a size {}", fusion.name,
+                        symbol);
       sizes[symbol] = size;
     }
     const Program program =
         compile(depends_on_sizes ? withSizes(fusion, sizes) : fusion, ranks, options);
     const int64_t rank = context.world == nullptr ? 0 : context.world->rank();
-    std::vector<TensorDesc> descs;
-    for (size_t i = 0; i < program.inputs.size(); ++i) {
-      const bool is_scalar = fusion.value(fusion.inputs()[i]).is_scalar;
-      descs.push_back(is_scalar ? TensorDesc{} : inputDesc(program, i, sizes, rank, ranks));
-    }
-    return descs;
+    return host::inputDescs(program, sizes, rank, ranks);
   }
 
   AttentionSizes attentionSizesFor(const SizeBindings& sizes) const {

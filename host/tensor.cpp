@@ -4,6 +4,7 @@
 
 #include "host/plan/bind_inputs.h"
 #include "host/program/visit.h"
+#include "host/unroll/scope.h"
 #include "host/unroll/unroll.h"
 #include "ir/base/error.h"
 
@@ -13,15 +14,27 @@ namespace {
 // Describes an input in the memory order that the program expects (Layout::Observed). This order
 // may differ from the allocation order of the program's slot (its variable for the input).
 // describe() uses the allocation order.
-TensorDesc describeInput(const Program& program, size_t position, const SizeBindings& sizes,
-                         int64_t rank, int64_t ranks) {
+TensorDesc describeInput(const Program& program, size_t position, const Scope& scope) {
   const Slot& slot = program.slots.at(program.inputs[position]);
   if (slot.is_scalar) return {};
-  TensorDesc desc = describe(slot, program.meshes, sizes, rank, ranks);
+  TensorDesc desc = scope.describe(slot);
   if (slot.tensor.layout.observed) {
     desc.strides = stridesFor(desc.alloc, slot.tensor.layout.observed->order);
   }
   return desc;
+}
+
+std::vector<TensorDesc> describeInputs(const Program& program, const Scope& scope) {
+  std::vector<TensorDesc> descs;
+  for (size_t i = 0; i < program.inputs.size(); ++i) {
+    descs.push_back(describeInput(program, i, scope));
+  }
+  return descs;
+}
+
+Scope scopeOf(const Program& program, SizeBindings sizes, int64_t rank, int64_t ranks) {
+  completeSizes(program, sizes);
+  return Scope(program.meshes, sizes, rank, ranks);
 }
 
 // Waits for the work on the device's default stream and throws its error, if there is one.
@@ -49,10 +62,12 @@ TensorDesc inputDesc(const Program& program, size_t position, const SizeBindings
                      int64_t rank, int64_t ranks) {
   HEDDLE_USER_CHECK(position < program.inputs.size(), "there is no input {}: program {} has {}",
                     position, program.name, program.inputs.size());
-  const Program concrete = concretized(program, ranks);
-  SizeBindings all = sizes;
-  completeSizes(concrete, all);
-  return describeInput(concrete, position, all, rank, ranks);
+  return describeInput(program, position, scopeOf(program, sizes, rank, ranks));
+}
+
+std::vector<TensorDesc> inputDescs(const Program& program, const SizeBindings& sizes, int64_t rank,
+                                   int64_t ranks) {
+  return describeInputs(program, scopeOf(program, sizes, rank, ranks));
 }
 
 TensorDesc outputDesc(const Program& program, size_t position, const SizeBindings& sizes,
@@ -62,9 +77,7 @@ TensorDesc outputDesc(const Program& program, size_t position, const SizeBinding
   const Program concrete = inlineCalls(concretized(program, ranks));
   UnrollRequest request{sizes, {}, rank, ranks};
   completeSizes(concrete, request.sizes);
-  for (size_t i = 0; i < concrete.inputs.size(); ++i) {
-    request.inputs.push_back(describeInput(concrete, i, request.sizes, rank, ranks));
-  }
+  request.inputs = describeInputs(concrete, Scope(concrete.meshes, request.sizes, rank, ranks));
   return unroll(concrete, request).outputs[position].desc;
 }
 

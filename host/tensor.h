@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "host/device/device.h"
 #include "host/device/device_tensor.h"
@@ -20,6 +21,10 @@ TensorDesc inputDesc(const Program& program, size_t position, const SizeBindings
                      int64_t rank, int64_t ranks);
 TensorDesc outputDesc(const Program& program, size_t position, const SizeBindings& sizes,
                       int64_t rank, int64_t ranks);
+
+// Returns inputDesc() of all inputs. For many inputs, this is faster.
+std::vector<TensorDesc> inputDescs(const Program& program, const SizeBindings& sizes, int64_t rank,
+                                   int64_t ranks);
 
 // Allocates device memory, copies a tensor to it, and returns when the copy has completed. The
 // result owns the memory. `allocator` must outlive the result.

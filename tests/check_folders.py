@@ -97,7 +97,7 @@ def check_system_include(path, target):
     if VENDOR.match(target) and not module_of(source, MODULES) \
             and source not in SHARED_HEADERS:
         return "the core is built without CUDA, cuDNN, NCCL and MPI"
-    if top_of(source) == "ir" and re.search(r"[/.]", target) \
+    if top_of(source) == "ir" and source != "ir/system" and re.search(r"[/.]", target) \
             and not target.startswith(("boost/", "fmt/")):
         return "ir uses the C++ standard library, Boost and fmt only"
     return None

@@ -1,7 +1,9 @@
-// A C++ program in which one rank throws its own exception, which destroys the World.
-// tests/job_leaves.sh runs it. Arguments:
+// A rank of a C++ program throws an exception of its own, which destroys the World, or leaves the
+// job in another way. For tests/job_leaves.sh. Arguments:
 // - who starts MPI: heddle or program
-// - when rank 1 throws: first (before its first run), later (after it) or never
+// - when rank 1 throws: first (before its first run), later (after it) or never; or
+//   early: it throws nothing, but leaves while the other ranks wait in a call of their World
+//   keeps: it throws nothing, but keeps its World when the other ranks leave
 // - how a rank ends after it has caught an exception: abort, finalize or return
 // - the device: cpu or cuda
 //
@@ -52,7 +54,9 @@ void runRank(const std::string& when, int gpu) {
     world->fail("its reason");
     throw std::runtime_error("thrown by the program");
   };
-  host::FusionExecutor executor(sumOf(world->size()), {device.get(), world.get()});
+  host::Context context{device.get(), world.get()};
+  if (when == "keeps") context.monitor_options.patience = 1;
+  host::FusionExecutor executor(sumOf(world->size()), context);
   const HostTensor x = randomTensor(DType::F32, {4}, 1, "x");
   TensorDesc desc = denseDesc(DType::F32, {4});
   desc.global = {4 * world->size()};
@@ -62,6 +66,8 @@ void runRank(const std::string& when, int gpu) {
   executor.run({input}).wait();
   if (throws && when == "later") leave();
   executor.run({input}).wait();
+  if (!throws && when == "early") world->barrier();
+  if (throws && when == "keeps") std::this_thread::sleep_for(std::chrono::seconds(30));
 }
 
 }  // namespace

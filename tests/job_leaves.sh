@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs a C++ program in which one rank throws its own exception. Its catch block must run, the other
-# ranks must report which rank failed and why, the job must end with an error, and no process may be
-# left. Arguments: the program of job_leaves.cpp, the number of ranks, their device. Skipped (77) if
-# there are fewer GPUs than ranks.
+# Runs a C++ program in which one rank throws its own exception, leaves early, or stays longer than the
+# other ranks. Its catch block must run, the other ranks must report which rank failed and why, the
+# job must end with an error, and no process may be left. Arguments: the program of job_leaves.cpp,
+# the number of ranks, their device. Skipped (77) if there are fewer GPUs than ranks.
 set -euo pipefail
 program=$1
 ranks=$2
@@ -51,5 +51,13 @@ left 3 program first return
 left 3 heddle later return
 left 3 program later abort
 left 2 program later finalize
+job 3 heddle early return
+for rank in $(seq 0 $((ranks - 1))); do
+  [ "$rank" -eq 1 ] || grep -qE "^(rank $rank caught:|heddle: rank $rank:) .*rank 1 left the job" "$work/err.txt" ||
+    complain "rank $rank does not print why it ends"
+done
+job 2 heddle keeps return
+grep -qE "^heddle: rank [02] ends: the job has not ended within 1 s: it waits for the other ranks to call MPI_Finalize" \
+  "$work/err.txt" || complain "no rank prints that it waits for MPI_Finalize"
 [ "$bad" -eq 0 ] && echo "job_leaves: ok"
 exit "$bad"

@@ -66,7 +66,7 @@ export run="exec $heddle run --device cpu"
 last=$((ranks - 1))
 export last
 expect "heddle: no_such.fusion: cannot read the file" '$run no_such.fusion'
-expect "heddle: mesh @m = [x=8] needs 8 ranks, the job has $ranks" '$run $work/mesh.fusion'
+expect "mesh.fusion: mesh @m = [x=8] needs 8 ranks, the job has $ranks" '$run $work/mesh.fusion'
 expect "posts allreduce(sum) of" '$run $work/posts.hostir'
 expect "heddle: the ranks run different programs; the first difference is in line" \
   '$run $work/differs$rank.fusion'
@@ -79,6 +79,10 @@ expect "heddle: rank $last: $work/compiler failed with exit code 1 on a kernel" 
   $run examples/tp_mlp.fusion'
 expect "heddle: --ranks 7 under mpirun, whose job has $ranks rank(s)" \
   '$run examples/tp_mlp.fusion --ranks 7'
+expect "heddle: --deadline differs between ranks, and must not: 10 s on rank 0, 5 s on rank $last" \
+  'deadline=10; [ $rank -ne '"$last"' ] || deadline=5;' '$run $work/only0.fusion --deadline $deadline'
+expect "heddle: rank $last cannot compile kernels, but rank 0 can" \
+  '[ $rank -ne '"$last"' ] || export HEDDLE_CXX=/no/such/compiler;' '$run $work/only0.fusion'
 expect "heddle: --seed differs between ranks, and must not: 0 on rank 0, 5 on rank $last" \
   'if [ $rank = $last ]; then other="--seed 5"; fi; $run examples/tp_mlp.fusion --check $other'
 expect "heddle: --check differs between ranks, and must not: sample on rank 0, not given on rank $last" \

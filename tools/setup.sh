@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 probe_dir=build/setup
-libraries=(libboost-dev libfmt-dev nlohmann-json3-dev libcli11-dev libgtest-dev
+libraries=(libboost-dev libfmt-dev nlohmann-json3-dev libcli11-dev libgtest-dev libssl-dev
   libopenblas-dev libopenmpi-dev openmpi-bin)
 
 have() { command -v "$1" >/dev/null 2>&1; }

@@ -1,8 +1,10 @@
 #include "codegen/compile/child_process.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,13 +27,24 @@ extern char** environ;
 namespace heddle::codegen {
 namespace {
 
-std::string readAll(int fd) {
-  std::string text;
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr size_t kMostOutput = size_t{1} << 20;
+
+// Reads until all writers have closed the pipe, and keeps the first kMostOutput bytes. Returns
+// false if the time is over before.
+bool readUntil(int pipe, SteadyClock::time_point end, std::string& text) {
   char buffer[4096];
   for (;;) {
-    ssize_t got = read(fd, buffer, sizeof(buffer));
-    if (got > 0) text.append(buffer, static_cast<size_t>(got));
-    if (got == 0 || (got < 0 && errno != EINTR)) return text;
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(end - SteadyClock::now());
+    if (left.count() <= 0) return false;
+    pollfd readable{pipe, POLLIN, 0};
+    const int most = static_cast<int>(std::min<int64_t>(left.count(), 1000));
+    if (poll(&readable, 1, most) <= 0) continue;
+    const ssize_t got = read(pipe, buffer, sizeof(buffer));
+    if (got == 0 || (got < 0 && errno != EINTR)) return true;
+    if (got > 0) text.append(buffer, std::min(static_cast<size_t>(got), kMostOutput - text.size()));
   }
 }
 
@@ -137,13 +150,27 @@ int spawnListed(pid_t& pid, const posix_spawn_file_actions_t& actions, char** ar
   return error;
 }
 
+constexpr std::string_view kFolderPrefix = "heddle-work-";
+
+// Requires that no other user can replace our entries of the folder.
+void checkTemporaryBase(const std::string& base) {
+  struct stat status {};
+  HEDDLE_USER_CHECK(stat(base.c_str(), &status) == 0, "{}: {}", base, std::strerror(errno));
+  const bool is_shared = (status.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+  HEDDLE_USER_CHECK(!is_shared || (status.st_mode & S_ISVTX) != 0,
+                    "other users can replace the entries of {}: its mode {:04o} lacks the sticky "
+                    "bit",
+                    base, status.st_mode & 07777);
+}
+
 }  // namespace
 
-ProcessResult runProcess(const std::vector<std::string>& command) {
+ProcessResult runProcess(const std::vector<std::string>& command, std::chrono::milliseconds limit) {
   ProcessResult result;
   int ends[2];
   // O_CLOEXEC, because a child that another thread starts must not keep this pipe open.
   if (pipe2(ends, O_CLOEXEC) != 0) {
+    result.start_error = errno;
     result.output = fmt::format("pipe2: {}", std::strerror(errno));
     return result;
   }
@@ -160,10 +187,12 @@ ProcessResult runProcess(const std::vector<std::string>& command) {
   posix_spawn_file_actions_destroy(&actions);
   close(ends[1]);
   if (error != 0) {
+    result.start_error = error;
     result.output = fmt::format("{}: {}", command[0], std::strerror(error));
   } else {
     result.started = true;
-    result.output = readAll(ends[0]);
+    result.timed_out = !readUntil(ends[0], SteadyClock::now() + limit, result.output);
+    if (result.timed_out) endAll(stopWithDescendants({pid}));
     result.exit_code = waitFor(pid);
   }
   close(ends[0]);
@@ -186,21 +215,27 @@ void endChildProcesses() noexcept {
 }
 
 TempFolder::TempFolder() {
-  const char* base = std::getenv("TMPDIR");
-  path_ = fmt::format("{}/heddle-XXXXXX", base != nullptr && *base != 0 ? base : "/tmp");
+  const char* variable = std::getenv("TMPDIR");
+  const std::string base = variable != nullptr && *variable != 0 ? variable : "/tmp";
+  static std::once_flag cleaned;
+  std::call_once(cleaned, [&] { removeUnlockedFolders(base, kFolderPrefix); });
   std::lock_guard lock(outliving().mutex);
   HEDDLE_USER_CHECK(!outliving().ended,
                     "cannot create a temporary folder: this process is exiting");
-  HEDDLE_USER_CHECK(mkdtemp(path_.data()) != nullptr, "mkdtemp({}): {}", path_,
-                    std::strerror(errno));
-  outliving().folders.insert(path_);
+  try {
+    checkTemporaryBase(base);
+    folder_ = createLockedFolder(base, kFolderPrefix);
+  } catch (const UserError& error) {
+    userError("cannot create a temporary folder (set TMPDIR): {}", error.what());
+  }
+  outliving().folders.insert(folder_.path);
 }
 
 TempFolder::~TempFolder() {
   std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
+  std::filesystem::remove_all(folder_.path, ignored);
   std::lock_guard lock(outliving().mutex);
-  outliving().folders.erase(path_);
+  outliving().folders.erase(folder_.path);
 }
 
 std::string numberLines(const std::string& text) {

@@ -1,18 +1,26 @@
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
+
+#include "ir/system/temp_folders.h"
 
 namespace heddle::codegen {
 
 struct ProcessResult {
   bool started = false;
-  int exit_code = -1;  // 128 + the number of the signal, if a signal killed the program
-  std::string output;  // stdout and stderr together; if `started` is false: why the start failed
+  int start_error = 0;     // errno if it did not start; ENOENT: there is no such program
+  bool timed_out = false;  // it was ended because of the time limit
+  int exit_code = -1;      // 128 + signal if a signal killed it
+  // stdout and stderr, in the order in which they arrived, at most 1 MiB; or why it did not start
+  std::string output;
 };
 
-// Runs a program (looked up on PATH) without a shell and waits for its end. Thread-safe.
-ProcessResult runProcess(const std::vector<std::string>& command);
+// Runs a program (looked up on PATH) without a shell and waits until it and all programs that hold
+// its output have ended. After `limit`, ends the program with its descendants. Thread-safe.
+ProcessResult runProcess(const std::vector<std::string>& command,
+                         std::chrono::milliseconds limit = std::chrono::minutes(10));
 
 // Ends all running programs that runProcess() started, with their descendants, and removes the
 // folder of every TempFolder. Call this right before _exit(). Other threads may still be in
@@ -20,19 +28,22 @@ ProcessResult runProcess(const std::vector<std::string>& command);
 // throws. Takes 0.2 s if a program ignores SIGTERM. Thread-safe.
 void endChildProcesses() noexcept;
 
-// A new folder that only the user of this process can access. The constructor creates it under
-// $TMPDIR, or under /tmp if TMPDIR is unset. It throws UserError if it cannot create the folder.
-// The destructor removes the folder with its contents.
+// A new folder that only this user may enter, under $TMPDIR (or /tmp if that is unset). The
+// destructor removes it with its contents. The constructor throws UserError if it cannot create the
+// folder, or if another user could replace it by another folder.
+//
+// A process holds a lock on each of its folders. The first TempFolder of a process removes the
+// folders of this user that nobody has locked, because their processes were killed.
 class TempFolder {
  public:
   TempFolder();
   ~TempFolder();
   TempFolder(const TempFolder&) = delete;
   TempFolder& operator=(const TempFolder&) = delete;
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return folder_.path; }
 
  private:
-  std::string path_;
+  LockedFolder folder_;
 };
 
 // Returns `text` with a number before each line, for error messages.

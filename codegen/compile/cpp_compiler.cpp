@@ -1,12 +1,21 @@
 #include "codegen/compile/cpp_compiler.h"
 
+#include <sys/statvfs.h>
+
+#include <cerrno>
+#include <charconv>
+#include <chrono>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
+#include <filesystem>
+#include <future>
+#include <thread>
 
 #include "codegen/compile/child_process.h"
+#include "codegen/compile/load_library.h"
 #include "codegen/compile/runtime_text.h"
 #include "ir/base/error.h"
+#include "ir/system/files.h"
+#include "ir/system/start_thread.h"
 
 namespace heddle::codegen {
 namespace {
@@ -43,16 +52,83 @@ const std::vector<std::string> kFlags = {
 // uses smaller groups if cores would be idle.
 constexpr size_t kMostAtOnce = 16;
 
-std::string readFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+// Returns the time limit of one run of the compiler. The default is far above the minutes that the
+// largest kernels take on a busy machine.
+std::chrono::milliseconds timeLimit() {
+  constexpr double kDefaultSeconds = 600;
+  constexpr double kLongestSeconds = 1e6;
+  const char* variable = std::getenv("HEDDLE_CXX_TIMEOUT");
+  if (variable == nullptr || *variable == 0) {
+    return std::chrono::milliseconds(static_cast<int64_t>(1e3 * kDefaultSeconds));
+  }
+  const std::string_view text = variable;
+  double seconds = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  HEDDLE_USER_CHECK(error == std::errc() && rest == text.data() + text.size() && seconds > 0 &&
+                        seconds <= kLongestSeconds,
+                    "HEDDLE_CXX_TIMEOUT={}: expected a number of seconds above 0, at most {:.0f}",
+                    text, kLongestSeconds);
+  return std::chrono::milliseconds(static_cast<int64_t>(1e3 * seconds));
 }
 
-void writeFile(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  HEDDLE_USER_CHECK(!file.fail(), "cannot write the kernel source to {}", path);
+// Requires that the system starts more processes. A compiler consists of up to three at a time. GCC
+// itself would try again for many seconds before it fails.
+void checkProcessLimit() {
+  constexpr int kProcesses = 3;
+  std::promise<void> end;
+  const std::shared_future<void> ended = end.get_future().share();
+  std::vector<std::thread> threads;
+  const auto endAll = [&] {
+    end.set_value();
+    for (std::thread& thread : threads) thread.join();
+  };
+  try {
+    for (int i = 0; i < kProcesses; ++i) {
+      threads.push_back(startThread("the C++ compiler", [ended] { ended.wait(); }));
+    }
+  } catch (...) {
+    endAll();
+    throw;
+  }
+  endAll();
+}
+
+// Throws UserError if the program failed for a reason that lies in this machine, not in the
+// compiler: such a fault must be repaired, and does not mean that there is no compiler.
+void checkMachine(const ProcessResult& result, const std::string& program,
+                  const std::string& folder) {
+  HEDDLE_USER_CHECK(result.started || result.start_error == ENOENT ||
+                        result.start_error == EACCES || result.start_error == ENOEXEC,
+                    "cannot start the C++ compiler {}: {}", program, result.output);
+  HEDDLE_USER_CHECK(!result.timed_out,
+                    "the C++ compiler {} was ended after {} s (HEDDLE_CXX_TIMEOUT changes this "
+                    "limit); it said:\n{}",
+                    program, static_cast<double>(timeLimit().count()) / 1e3, result.output);
+  if (result.started && result.exit_code == 0) return;
+  constexpr uint64_t kLeastBytes = uint64_t{1} << 20;
+  struct statvfs disk {};
+  if (statvfs(folder.c_str(), &disk) != 0) return;
+  const uint64_t free = uint64_t{disk.f_bavail} * disk.f_frsize;
+  HEDDLE_USER_CHECK(free >= kLeastBytes,
+                    "the C++ compiler {} failed, and the disk of {} has only {} free bytes; set "
+                    "TMPDIR to a folder with more space; it said:\n{}",
+                    program, folder, free, result.output);
+}
+
+constexpr int64_t kLargestOutput = int64_t{1} << 28;
+
+std::vector<std::byte> readImage(const std::string& path, const std::string& program) {
+  std::error_code error;
+  HEDDLE_USER_CHECK(std::filesystem::exists(path, error),
+                    "the C++ compiler {} reported success, but wrote no kernel to {}", program,
+                    path);
+  const RegularFile file = openRegularFile(path);
+  HEDDLE_USER_CHECK(file.bytes > 0 && file.bytes <= kLargestOutput,
+                    "the C++ compiler {} reported success, but wrote {} bytes to {}", program,
+                    file.bytes, path);
+  std::vector<std::byte> image(static_cast<size_t>(file.bytes));
+  readExactly(file, image.data(), file.bytes, path);
+  return image;
 }
 
 class CppCompiler : public KernelCompiler {
@@ -69,20 +145,18 @@ class CppCompiler : public KernelCompiler {
     std::string text = runtimeHeader(Target::Cpp) + source.text;
     std::string in = folder.path() + "/kernel.cpp";
     std::string out = folder.path() + "/kernel.so";
-    writeFile(in, text);
+    writeFileOf(in, {text});
     std::vector<std::string> command = {program_};
     command.insert(command.end(), kFlags.begin(), kFlags.end());
     command.insert(command.end(), {in, "-o", out});
     command.push_back(mvec_ ? "-lmvec" : "-DHD_NO_LIBMVEC");
     command.push_back("-lm");
-    ProcessResult result = runProcess(command);
+    ProcessResult result = runProcess(command, timeLimit());
+    checkMachine(result, program_, folder.path());
     HEDDLE_USER_CHECK(result.started && result.exit_code == 0,
                       "{} failed with exit code {} on a kernel:\n{}\n{}", program_,
                       result.exit_code, result.output, numberLines(text));
-    std::string image = readFile(out);
-    HEDDLE_USER_CHECK(!image.empty(), "{} wrote no kernel to {}", program_, out);
-    const std::byte* bytes = reinterpret_cast<const std::byte*>(image.data());
-    return {bytes, bytes + image.size()};
+    return readImage(out, program_);
   }
 
  private:
@@ -96,24 +170,44 @@ class CppCompiler : public KernelCompiler {
 bool works(const std::string& program, bool mvec, std::string& why) {
   TempFolder folder;
   std::string in = folder.path() + "/probe.cpp";
-  writeFile(in, "extern \"C\" void heddle_probe() {}\n");
+  writeFileOf(in, {"extern \"C\" void heddle_probe() {}\n"});
   std::vector<std::string> command = {program};
   command.insert(command.end(), kFlags.begin(), kFlags.end());
   command.insert(command.end(), {in, "-o", folder.path() + "/probe.so"});
   if (mvec) command.push_back("-lmvec");
   command.push_back("-lm");
-  ProcessResult result = runProcess(command);
-  if (result.started && result.exit_code == 0) return true;
-  why += fmt::format("{}: exit code {}: {}\n", program, result.exit_code, result.output);
+  ProcessResult result = runProcess(command, timeLimit());
+  checkMachine(result, program, folder.path());
+  if (!result.started) {
+    why += result.output + "\n";
+    return false;
+  }
+  if (result.exit_code != 0) {
+    why += fmt::format("{}: exit code {}: {}\n", program, result.exit_code, result.output);
+    return false;
+  }
+  try {
+    const auto library = loadLibrary(readImage(folder.path() + "/probe.so", program));
+    if (findEntry(library, "heddle_probe") != nullptr) return true;
+    why += fmt::format("{}: its image has no function heddle_probe\n", program);
+  } catch (const UserError& error) {
+    why += fmt::format("{}: {}\n", program, error.what());
+  }
   return false;
 }
 
 // Returns the compiler, its version, its flags and its predefined macros. With -march=native, the
 // macros name every CPU feature that the compiler uses on this machine.
 std::string identify(const std::string& program, bool mvec) {
-  ProcessResult version = runProcess({program, "--version"});
-  ProcessResult macros =
-      runProcess({program, "-march=native", "-O3", "-dM", "-E", "-x", "c++", "/dev/null"});
+  const ProcessResult version = runProcess({program, "--version"}, timeLimit());
+  const ProcessResult macros = runProcess(
+      {program, "-march=native", "-O3", "-dM", "-E", "-x", "c++", "/dev/null"}, timeLimit());
+  // Without the version, another compiler could use the images of this one.
+  for (const ProcessResult* result : {&version, &macros}) {
+    HEDDLE_USER_CHECK(result->started && !result->timed_out && result->exit_code == 0,
+                      "the C++ compiler {} does not report its version: {}", program,
+                      result->output);
+  }
   std::string text = fmt::format("{}\n{}\n", program, version.output);
   for (const std::string& flag : kFlags) text += flag + " ";
   text += mvec ? "-lmvec -lm\n" : "-lm\n";
@@ -124,6 +218,7 @@ std::string identify(const std::string& program, bool mvec) {
 
 std::unique_ptr<KernelCompiler> makeCppCompiler(std::string& why) {
   why.clear();
+  checkProcessLimit();
   std::vector<std::string> candidates = {"c++", "g++", "clang++"};
   const char* chosen = std::getenv("HEDDLE_CXX");
   if (chosen != nullptr && *chosen != 0) candidates = {chosen};

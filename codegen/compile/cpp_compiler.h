@@ -7,9 +7,10 @@
 
 namespace heddle::codegen {
 
-// Creates a KernelCompiler that runs the C++ compiler of this machine. The compiler is $HEDDLE_CXX
-// if it is set, else the first of c++, g++ and clang++ on PATH that works. If no compiler works,
-// returns nullptr and stores the reason in `why`.
+// Creates a compiler that runs the host's C++ compiler ($HEDDLE_CXX, else c++, g++ or clang++ on
+// PATH). Returns nullptr if none works, with the reason in `why`. Throws UserError if this machine
+// prevents a compiler from running, for example because TMPDIR is full.
+// Each run of the compiler has a time limit of 600 s ($HEDDLE_CXX_TIMEOUT seconds).
 std::unique_ptr<KernelCompiler> makeCppCompiler(std::string& why);
 
 }  // namespace heddle::codegen

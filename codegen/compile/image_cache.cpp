@@ -10,9 +10,11 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "codegen/compile/image_files.h"
+#include "codegen/compile/load_library.h"
 #include "ir/base/error.h"
 
 namespace heddle::codegen {
@@ -31,7 +33,11 @@ void forEachOnThreads(size_t count, const Work& work) {
     for (size_t i = next++; i < count; i = next++) work(i);
   };
   std::vector<std::thread> helpers;
-  for (size_t i = 1; i < std::min(count, coresToUse()); ++i) helpers.emplace_back(serve);
+  try {
+    for (size_t i = 1; i < std::min(count, coresToUse()); ++i) helpers.emplace_back(serve);
+  } catch (const std::system_error&) {
+    // The system starts no more threads, so fewer threads do the work.
+  }
   serve();
   for (std::thread& helper : helpers) helper.join();
 }
@@ -58,6 +64,24 @@ std::vector<Group> groupsOf(const Group& wanted, const KernelCompiler& compiler)
   std::vector<Group> groups(count);
   for (size_t i = 0; i < wanted.size(); ++i) groups[i * count / wanted.size()].push_back(wanted[i]);
   return groups;
+}
+
+// Loads a new image and looks up its entry points, so that the cache never stores an image that
+// cannot be used. The bytes of a C++ image are not needed afterwards. A GPU image has to wait for
+// the device.
+Image loadCompiled(const KernelSource& source, std::vector<std::byte> bytes) {
+  auto image = std::make_shared<KernelImage>();
+  if (source.target == Target::Cuda) {
+    image->bytes = std::move(bytes);
+    return image;
+  }
+  image->library = loadLibrary(bytes);
+  for (const std::string& entry : source.entries) {
+    HEDDLE_USER_CHECK(findEntry(image->library, entry) != nullptr,
+                      "the compiler reported success, but its image of {} bytes has no kernel {}",
+                      bytes.size(), entry);
+  }
+  return image;
 }
 
 }  // namespace
@@ -110,11 +134,16 @@ struct ImageCache::Impl {
     KernelSource joined = *group.front()->source;
     std::vector<const ImageKey*> keys{&group.front()->key};
     for (size_t i = 1; i < group.size(); ++i) {
-      joined.text += group[i]->source->text;
+      const KernelSource& source = *group[i]->source;
+      joined.text += source.text;
+      joined.entries.insert(joined.entries.end(), source.entries.begin(), source.entries.end());
       keys.push_back(&group[i]->key);
     }
-    std::vector<Image> made = files.save(keys, compiler.compile(joined));
-    for (size_t i = 0; i < group.size(); ++i) group[i]->image = std::move(made[i]);
+    std::vector<std::byte> bytes = compiler.compile(joined);
+    const std::string stored(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const Image image = loadCompiled(joined, std::move(bytes));
+    files.save(keys, stored);
+    for (Wanted* w : group) w->image = image;
     compiled.fetch_add(static_cast<int64_t>(group.size()));
   }
 

@@ -10,13 +10,15 @@
 namespace heddle::codegen {
 
 // A cache of kernel images on disk. Thread-safe; many processes may share a folder.
-// - The key consists of the source text, the runtime header and the compiler identity. A hash of
-//   the key names the files. The full key is also stored and compared.
-// - A file is written under a private name and then renamed, so readers never see a partial file.
-//   If a file is damaged, the image is compiled again and the file is replaced.
-// - If the folder is not writable, the cache only reads files from it, and prints one message on
-//   stderr.
-// - If the folder becomes larger than `max_bytes`, the least recently used images are removed.
+// - The key is a SHA-256 hash of source text, runtime header and compiler identity. The full key
+//   text is stored and compared.
+// - The folder must be private (codegen/compile/private_folder.h): no other user may have written
+//   it. Otherwise the cache says so once on stderr and keeps its images in memory.
+// - An image is loaded before it is stored. A file is written under a private name and then
+//   renamed. The hash of an image is checked before it is used. A damaged file is compiled again
+//   and replaced.
+// - If the folder cannot be written, the cache only reads it and says so once on stderr.
+// - If the folder exceeds `max_bytes`, the least recently used images are removed.
 // - If several threads of a process request an image, only one of them compiles it.
 //
 // get() compiles the requested sources that are neither in memory nor in the folder. One run of the

@@ -71,7 +71,11 @@ std::string loadAtText(TextWriter& out, const Body& body, size_t i, const LoopNe
                             body.nodes[static_cast<size_t>(fill)].dtype, node.dtype);
   }
   if (!inside_whole.empty()) {
-    otherwise = fmt::format("({} ? ({})0 : {})", inside_whole, value_type, otherwise);
+    // The results of the ranks are summed. x + -0.0 has the bits of x for every x, but -0.0 + 0.0
+    // is 0.0.
+    const Scalar nothing = isFloat(node.dtype) ? Scalar(-0.0) : Scalar(int64_t{0});
+    otherwise = fmt::format("({} ? ({}){} : {})", inside_whole, value_type,
+                            literalText(nothing, node.dtype), otherwise);
   }
   return fmt::format("{} ? {} : {}", inside, element, otherwise);
 }

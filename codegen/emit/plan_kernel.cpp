@@ -198,6 +198,7 @@ KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inpu
     plan.stages.push_back(makeStage(nest));
   }
   if (target == Target::Cpp) nameEntries(plan);
+  for (const LaunchStage& stage : plan.stages) plan.source.entries.push_back(stage.entry);
   return plan;
 }
 

@@ -20,11 +20,8 @@ struct PlaceAlong {
                           // rank's shard; false: in the unsharded tensor
   bool reversed = false;  // the index is the extent - 1 - the coordinate
   int64_t shift = 0;      // subtracted from the coordinate
-  // The index may be outside of the tensor. The kernel therefore compares it with the extent.
-  bool checked = false;
-  // This rank's shard may contain only a part of the axis. An index that is inside the unsharded
-  // tensor and outside of the shard reads 0.
-  bool in_block = false;
+  bool checked = false;   // the index may be outside of the tensor
+  bool in_block = false;  // the rank holds only a block; elements of other blocks read -0.0 or 0
 };
 
 // One value of a kernel body. Its C++ or CUDA type is valueType() (codegen/emit/kernel_text.h),

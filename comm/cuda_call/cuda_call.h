@@ -2,18 +2,49 @@
 
 #include <cuda_runtime_api.h>
 
+#include <string>
+
 #include "ir/base/error.h"
 
 // This code is header-only, because the modules that use it are separate shared libraries.
 namespace heddle::comm {
 
-// Throws UserError if `status` is an error. The message has the name of the call, and the text and
-// the name that CUDA has for the error. If there is an error, the function clears CUDA's last
-// error. Otherwise a later call of cudaGetLastError would report the same error again.
+// Returns whether the process has lost the GPU: after these errors, every later CUDA call of the
+// process fails (CUDA Runtime API, "Data types used by CUDA Runtime", enum cudaError).
+inline bool losesGpu(cudaError_t status) {
+  switch (status) {
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Returns the text and the name that CUDA has for an error, and says if the GPU is lost.
+inline std::string cudaErrorText(cudaError_t status) {
+  return fmt::format("{} ({}){}", cudaGetErrorString(status), cudaGetErrorName(status),
+                     losesGpu(status) ? "; the GPU is lost for this process: every later CUDA call "
+                                        "fails, so continue in a new process"
+                                      : "");
+}
+
+// Throws UserError if `status` is an error. The message has the name of the call and
+// cudaErrorText(). Clears the last error of CUDA, because the next call that reads it would report
+// it again.
 inline void checkCuda(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return;
   cudaGetLastError();
-  userError("{} failed: {} ({})", call, cudaGetErrorString(status), cudaGetErrorName(status));
+  userError("{} failed: {}", call, cudaErrorText(status));
 }
 
 }  // namespace heddle::comm

@@ -104,9 +104,11 @@ class InProcessWorld : public World {
   int size() const override { return job_->state().size; }
   std::string transport() const override { return transport_; }
   std::vector<std::string> exchange(const std::string& mine) override {
+    const Wait wait(*this, true);
     return job_->exchange(rank_, mine);
   }
   std::unique_ptr<Communicator> communicator(const std::vector<int>& members) override {
+    const Wait wait(*this, false);
     const int position = positionInTeam(members, rank_, size());
     return maker_(job_->join(rank_, members), position);
   }

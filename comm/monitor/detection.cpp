@@ -23,9 +23,17 @@ constexpr double kSilentPart = 0.6;
 // watcher, or if an exception has not yet destroyed its World.
 constexpr double kGrace = 0.3;
 constexpr double kLongGrace = 1.5;
+// The patience while a rank does work that takes long, as a multiple of JobView::patience.
+constexpr double kLongWorkPatience = 10;
 
 bool isAlive(const RankSnapshot& rank) { return rank.state == RankState::Alive; }
-bool waits(const RankSnapshot& rank) { return rank.phase == RankPhase::Communicating; }
+// Returns whether a rank compiles, or does other work that may take much longer than a collective.
+bool worksLong(const RankSnapshot& rank) {
+  return !rank.waits() &&
+         (rank.phase == RankPhase::Compiling || rank.task == RankTask::Reading ||
+          rank.task == RankTask::CompilingProgram || rank.task == RankTask::CopyingInputs);
+}
+bool waitsInRun(const RankSnapshot& rank) { return rank.phase == RankPhase::Communicating; }
 
 // Finds processes that are gone, stopped or silent (Rule::Gone, Rule::Silent).
 void checkHeartbeats(const JobView& job, Findings& found) {
@@ -79,6 +87,22 @@ void checkRuns(const JobView& job, Findings& found) {
     const bool matching = blamed.issued == kMatchingPosts || other.issued == kMatchingPosts;
     found.push_back({Rule::DifferentRuns, blamed.rank, blamed.rank, matching ? kGrace : 0, 0,
                      [why = difference.reason] { return why; }});
+  }
+}
+
+// Finds a rank that has left and will not make a call of the World in which another rank waits.
+void checkMissedCalls(const JobView& job, Findings& found) {
+  const RankSnapshot* waiter = nullptr;
+  for (const RankSnapshot& entry : job.ranks) {
+    if (!isAlive(entry) || entry.wait != RankWait::Job) continue;
+    if (waiter == nullptr || entry.calls > waiter->calls) waiter = &entry;
+  }
+  for (const RankSnapshot& entry : job.ranks) {
+    if (waiter == nullptr || entry.state != RankState::Left || entry.calls >= waiter->calls) {
+      continue;
+    }
+    found.push_back({Rule::MissedCall, entry.rank, entry.rank, kLongGrace, waiter->calls,
+                     [waiter] { return fmt::format("rank {} waits for it", waiter->rank); }});
   }
 }
 
@@ -147,7 +171,7 @@ void checkAlone(const JobView& job, Findings& found) {
   const RankSnapshot* waiter = nullptr;
   for (const RankSnapshot& entry : job.ranks) {
     if (entry.isLost() || entry.state == RankState::Writing) return;
-    if (!isAlive(entry) || !waits(entry) || entry.communicating < 0) continue;
+    if (!isAlive(entry) || !waitsInRun(entry) || entry.communicating < 0) continue;
     if (waiter == nullptr || entry.run < waiter->run) waiter = &entry;
   }
   if (waiter == nullptr || job.ranks.size() == 1) return;
@@ -158,43 +182,75 @@ void checkAlone(const JobView& job, Findings& found) {
                    [&job, waiter] { return describeAlone(job, *waiter); }});
 }
 
-// Returns the rank that most likely delays the job. Let R be the earliest run in which a rank
-// waits. Only ranks that have not passed R can delay the job. Among these ranks, the function
-// prefers a rank that does not wait, then the earliest run, then the earliest instruction.
+// Returns the rank that most likely delays the job. Considers the ranks that have not passed the
+// earliest run in which a rank waits, and those that have not made the call of the World in which a
+// rank waits. Prefers a rank that does not wait, then the earliest run, call and instruction.
 const RankSnapshot* mostDelayed(const JobView& job) {
   int64_t earliest = INT64_MAX;
+  uint64_t calls = 0;
+  bool some_wait = false;  // in a call that not all ranks make
   for (const RankSnapshot& entry : job.ranks) {
-    if (isAlive(entry) && waits(entry)) earliest = std::min(earliest, entry.run);
+    if (!isAlive(entry)) continue;
+    if (waitsInRun(entry)) earliest = std::min(earliest, entry.run);
+    if (entry.wait == RankWait::Job) calls = std::max(calls, entry.calls);
+    some_wait = some_wait || entry.wait == RankWait::Some;
   }
+  const auto isAwaited = [&](const RankSnapshot& entry) {
+    const bool in_run = earliest != INT64_MAX && !entry.isPast(earliest);
+    return in_run || entry.calls < calls || entry.wait != RankWait::None || some_wait;
+  };
   const auto key = [](const RankSnapshot& entry) {
-    return std::tuple(waits(entry), entry.run, entry.communicating);
+    return std::tuple(entry.waits(), entry.run, entry.calls, entry.communicating);
   };
   const RankSnapshot* found = nullptr;
   for (const RankSnapshot& entry : job.ranks) {
-    if (!isAlive(entry) || entry.isPast(earliest)) continue;
+    if (!isAlive(entry) || !isAwaited(entry)) continue;
     if (found == nullptr || key(entry) < key(*found)) found = &entry;
   }
   return found;
 }
 
+// Returns a text that names a rank which waits for `blamed`, and where.
+std::string describeWaiter(const JobView& job, const RankSnapshot& blamed) {
+  if (waitsInRun(blamed)) {
+    const std::string alone = describeAlone(job, blamed);
+    if (!alone.empty()) return alone;
+  }
+  for (const RankSnapshot& entry : job.ranks) {
+    const bool waits_for_all = entry.wait == RankWait::Job && entry.calls > blamed.calls;
+    if (!isAlive(entry) || !(waits_for_all || entry.wait == RankWait::Some)) continue;
+    if (entry.rank == blamed.rank) continue;
+    if (entry.task == RankTask::None) {
+      return fmt::format("rank {} waits for it in a call of its World", entry.rank);
+    }
+    return fmt::format("rank {} waits for it: rank {} {}", entry.rank, entry.rank,
+                       describe(entry.task));
+  }
+  return "others wait";
+}
+
 // Finds a job in which no rank makes progress (Rule::Stalled).
 void checkStalled(const JobView& job, Findings& found) {
   size_t evidence = 0;
+  bool long_work = false;
   for (const RankSnapshot& entry : job.ranks) {
-    if (entry.phase == RankPhase::Compiling) return;
+    long_work = long_work || worksLong(entry);
     for (uint64_t fact :
          {entry.progress, static_cast<uint64_t>(entry.run), static_cast<uint64_t>(entry.issued),
-          static_cast<uint64_t>(entry.phase), static_cast<uint64_t>(entry.state)}) {
+          static_cast<uint64_t>(entry.phase), static_cast<uint64_t>(entry.state), entry.calls,
+          static_cast<uint64_t>(entry.wait), static_cast<uint64_t>(entry.task)}) {
       boost::hash_combine(evidence, fact);
     }
   }
-  const bool any_waits = std::any_of(job.ranks.begin(), job.ranks.end(), waits);
+  const bool any_waits = std::any_of(job.ranks.begin(), job.ranks.end(), [](const auto& entry) {
+    return isAlive(entry) && entry.waits();
+  });
   const RankSnapshot* blamed = any_waits && job.patience > 0 ? mostDelayed(job) : nullptr;
   if (blamed == nullptr) return;
-  found.push_back({Rule::Stalled, -1, blamed->rank, job.patience, evidence, [&job, blamed] {
-                     const std::string why = waits(*blamed) ? describeAlone(job, *blamed) : "";
-                     return fmt::format("nothing has moved on any rank for {} s, and {}",
-                                        job.patience, why.empty() ? "others wait" : why);
+  const double seconds = long_work ? kLongWorkPatience * job.patience : job.patience;
+  found.push_back({Rule::Stalled, -1, blamed->rank, seconds, evidence, [&job, blamed, seconds] {
+                     return fmt::format("nothing has moved on any rank for {} s, and {}", seconds,
+                                        describeWaiter(job, *blamed));
                    }});
 }
 
@@ -222,7 +278,8 @@ std::vector<RunDifference> findRunDifferences(const std::vector<RankSnapshot>& r
 
 std::vector<Finding> findFailures(const JobView& job) {
   Findings found;
-  for (const auto rule : {checkHeartbeats, checkRuns, checkAbsence, checkAlone, checkStalled}) {
+  for (const auto rule :
+       {checkHeartbeats, checkRuns, checkAbsence, checkMissedCalls, checkAlone, checkStalled}) {
     rule(job, found);
   }
   return found;

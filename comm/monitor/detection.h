@@ -44,9 +44,14 @@
 //   another rank has begun a later run.          run: number
 // On the CPU device, a rank waits alone for a    instruction does not change;      the deadline
 //   collective.                                  run: all others have finished it
-// Nothing moves in the job.                      run and instruction of all ranks  the patience
-//                                                do not change; a rank waits; no
-//                                                rank compiles
+// A rank has left, and another rank waits in a   calls of the World; state Left    1.5 s
+//   call of the World that it has not made.
+// Nothing moves in the job.                      run, instruction, task and calls  the patience;
+//                                                of all ranks do not change, and   10 times as
+//                                                one rank waits                    long if one
+//                                                                                  compiles, reads
+//                                                                                  files or copies
+//                                                                                  inputs
 //
 // The five facts do not reveal one failure: an all-to-all-v whose counts differ between ranks. The
 // hashes of its runs are equal, because the counts come from data. PostedCounts
@@ -65,7 +70,7 @@ struct JobView {
 
 // One result of a rule.
 struct Finding {
-  enum class Rule { Gone, Silent, DifferentRuns, Absent, Unmatched, Alone, Stalled };
+  enum class Rule { Gone, Silent, DifferentRuns, Absent, Unmatched, MissedCall, Alone, Stalled };
   Rule rule;
   int subject;                          // the rank whose facts show the failure; -1: all ranks
   int blamed;                           // the rank whose state becomes Lost (Rule::Gone: Gone)

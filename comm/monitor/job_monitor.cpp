@@ -18,6 +18,7 @@ namespace {
 constexpr double kLongest = 1e8;  // the largest time limit, in seconds: about three years
 // How long a failed rank waits in its destructor for the other processes.
 constexpr std::chrono::milliseconds kLongestLeave{2000};
+constexpr size_t kMostNamed = 8;  // ranks in one list
 
 void check(const JobMonitorOptions& options) {
   HEDDLE_USER_CHECK(options.deadline > 0 && options.deadline <= kLongest,
@@ -42,7 +43,7 @@ std::string_view stateText(const RankSnapshot& entry) {
     case RankState::Lost:
       return "lost";
     default:
-      return name(entry.phase);
+      return entry.wait == RankWait::None ? name(entry.phase) : "waiting";
   }
 }
 
@@ -59,6 +60,7 @@ JobMonitor::JobMonitor(World& world, JobMonitorOptions options)
                                world_.interrupt(fmt::format("rank {} ends: {}", rank_, text));
                              });
   places_ = findPlaces(world, options_.host_key);
+  checkTimeLimits();
   const size_t ranks = places_.ranks.size();
   statuses_ = shareArrayOnHost<RankStatus>(world, places_, "status", ranks);
   if (ranks <= PostedCounts::kMostRanks) {
@@ -68,9 +70,25 @@ JobMonitor::JobMonitor(World& world, JobMonitorOptions options)
   std::unique_ptr<TcpLink> link = TcpLink::connect(world, places_, statuses_, options_.deadline);
   watcher_ = Watcher::of(statuses_, places_, options_, rank_);
   watcher_->add(*this, std::move(link));
+  world_.addObserver(*this, options_.patience);
+}
+
+// With different deadlines, a rank would call another one lost that still waits. All ranks throw
+// the same error.
+void JobMonitor::checkTimeLimits() {
+  const auto mine = fmt::format("a deadline of {} s and a patience of {} s", options_.deadline,
+                                options_.patience);
+  const std::vector<std::string> all = world_.exchange(mine);
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    HEDDLE_USER_CHECK(all[rank] == all[0],
+                      "the time limits differ between ranks, and must not: rank 0 has {}, rank {} "
+                      "has {}",
+                      all[0], rank, all[rank]);
+  }
 }
 
 JobMonitor::~JobMonitor() {
+  world_.removeObserver(*this);
   if (std::uncaught_exceptions() > exceptions_) {
     fail("it left the job by an exception");
   } else {
@@ -91,6 +109,21 @@ void JobMonitor::awaitOthers() const {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
+}
+
+// After a failure the status keeps what this rank did before.
+void JobMonitor::beginWait(bool of_job) {
+  if (mine().state.get() != RankState::Alive) return;
+  if (of_job) mine().calls.fetch_add(1);
+  mine().wait.store(of_job ? RankWait::Job : RankWait::Some);
+}
+
+void JobMonitor::endWait() {
+  if (mine().state.get() == RankState::Alive) mine().wait.store(RankWait::None);
+}
+
+void JobMonitor::setTask(RankTask task) {
+  if (mine().state.get() == RankState::Alive) mine().task.store(task);
 }
 
 void JobMonitor::compareCounts(uint64_t stamp, const std::vector<int>& members,
@@ -201,7 +234,8 @@ void JobMonitor::reportFailure(int rank, int signal) {
     mine().state.leave(RankState::Left, fmt::format("ended because of rank {}", rank));
   } else {
     failure.signal = signal;
-    failure.text = fmt::format("told to end by signal {}\n{}", signal, positions());
+    failure.text = fmt::format("told to end by signal {} {}\n{}", signal, positionOf(entry(rank_)),
+                               positions());
     mine().state.leave(RankState::Failed, fmt::format("told to end by signal {}", signal));
   }
   setFailure(std::move(failure));
@@ -237,6 +271,33 @@ std::string JobMonitor::instructionText(uint64_t program, int32_t instruction) c
 }
 
 std::string JobMonitor::positionOf(const RankSnapshot& entry) const {
+  return placeInRuns(entry) + taskOf(entry);
+}
+
+// Returns what a rank does besides its runs, as a part of a sentence. Empty: nothing is known.
+std::string JobMonitor::taskOf(const RankSnapshot& entry) const {
+  std::string text;
+  if (entry.task != RankTask::None) text = fmt::format(", while it {}", describe(entry.task));
+  if (entry.wait == RankWait::None) return text;
+  return fmt::format("{}{} waits for {}{}", text, text.empty() ? ", while it" : " and",
+                     awaitedBy(entry), text.empty() ? " in a call of its World" : "");
+}
+
+// Returns the ranks that have not made the call of the World in which a rank waits.
+std::string JobMonitor::awaitedBy(const RankSnapshot& entry) const {
+  std::vector<std::string> ranks;
+  for (int rank = 0; rank < size() && entry.wait == RankWait::Job; ++rank) {
+    const bool absent = statuses_[static_cast<size_t>(rank)].calls.load() < entry.calls;
+    if (absent && ranks.size() <= kMostNamed) ranks.push_back(std::to_string(rank));
+  }
+  if (ranks.empty()) return "other ranks";
+  if (ranks.size() == 1) return "rank " + ranks.front();
+  const std::string last = ranks.size() > kMostNamed ? "more" : ranks.back();
+  ranks.pop_back();
+  return fmt::format("ranks {} and {}", fmt::join(ranks, ", "), last);
+}
+
+std::string JobMonitor::placeInRuns(const RankSnapshot& entry) const {
   if (entry.phase == RankPhase::Idle) return "before its first run";
   if (entry.phase == RankPhase::Compiling) return fmt::format("before run {}", entry.run + 1);
   if (entry.phase == RankPhase::Done) return fmt::format("after run {}", entry.run);

@@ -25,7 +25,7 @@ class Watcher;
 // continues to exist if a process is killed. TCP carries the statuses between hosts.
 // comm/monitor/detection.h lists the failures. Thread-safe. Functions that change the status of a
 // rank do not wait for other ranks.
-class JobMonitor : public WorldMonitor {
+class JobMonitor : public WorldMonitor, private WorldObserver {
  public:
   // Creates the monitor of this rank. Collective over the job. `world` must outlive the monitor.
   explicit JobMonitor(World& world, JobMonitorOptions options = {});
@@ -91,6 +91,9 @@ class JobMonitor : public WorldMonitor {
 
  private:
   friend class Watcher;
+  void beginWait(bool of_job) override;
+  void endWait() override;
+  void setTask(RankTask task) override;
   std::span<RankStatus> statuses() const { return {statuses_.get(), places_.ranks.size()}; }
   int firstLost() const;  // -1: none
   void reportFailure(int rank, int signal);
@@ -101,7 +104,11 @@ class JobMonitor : public WorldMonitor {
   std::string describeLost(int rank, std::string_view reason) const;
   std::string instructionText(uint64_t program, int32_t instruction) const;
   std::string positionOf(const RankSnapshot& entry) const;
+  std::string placeInRuns(const RankSnapshot& entry) const;
+  std::string taskOf(const RankSnapshot& entry) const;
+  std::string awaitedBy(const RankSnapshot& entry) const;
   bool isOneOfProcesses() const;
+  void checkTimeLimits();
   void compareLastRuns();
   void awaitOthers() const;
 

@@ -18,10 +18,11 @@ struct JobMonitorOptions {
   // Time limit in seconds. When a rank fails, is killed, stops responding or leaves during a run,
   // every other rank stops waiting for it within this limit.
   double deadline = 10;
-  // Time limit in seconds for a job without progress; 0: no limit. The job fails if a rank waits in
-  // a collective for this time, and meanwhile no rank begins an instruction and no rank compiles.
-  // If another rank waits for an instruction, the instruction must therefore not take longer than
-  // this limit.
+  // Time limit in seconds for a job without progress; 0: no limit. The job fails if a rank waits
+  // for other ranks for this time, in a collective or in a call of its World, while no rank begins
+  // an instruction, a task or a call of its World. So a single computation must not take longer
+  // while another rank waits for it. The limit is 10 times as long while a rank compiles, reads its
+  // files or copies its inputs. It also applies to MPI_Finalize, if heddle initialised MPI.
   double patience = 600;
   // Time limit in seconds for the start; 0: no limit. The constructor of the monitor waits until
   // all other ranks create their monitors. After this time, the constructor throws UserError.

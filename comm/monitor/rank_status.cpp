@@ -18,6 +18,9 @@ void forEachFact(Status& status, Facts& facts, const Copy& copy) {
   copy(status.run, facts.run);
   copy(status.finished, facts.finished);
   copy(status.phase, facts.phase);
+  copy(status.task, facts.task);
+  copy(status.wait, facts.wait);
+  copy(status.calls, facts.calls);
   copy(status.program, facts.program);
   copy(status.issued, facts.issued);
   copy(status.computing, facts.computing);

@@ -9,8 +9,10 @@
 #include <string_view>
 #include <vector>
 
-// The five facts that each rank publishes are its state, heartbeat, run, instruction and reason.
-// comm/monitor/detection.h lists the failures that each fact reveals.
+#include "comm/rank_task.h"
+
+// The five facts that each rank publishes are its state, heartbeat, run, instruction (outside of
+// runs: task) and reason. comm/monitor/detection.h lists the failures that each fact reveals.
 namespace heddle::comm {
 
 enum class RankState : uint32_t {
@@ -38,6 +40,13 @@ enum class RankPhase : uint32_t {
   Unwinding,      // begins no more runs, because of an exception
 };
 std::string_view name(RankPhase phase);
+
+// A collective call of the World in which a rank waits for other ranks.
+enum class RankWait : uint32_t {
+  None,
+  Job,   // all ranks of the job make the call
+  Some,  // only some ranks make it
+};
 
 // A value of RankStatus::heartbeat. In its last TCP message (comm/monitor/tcp_link.h), a host sends
 // this value as the heartbeat of its ranks. A rank with this heartbeat never counts as silent.
@@ -90,6 +99,11 @@ struct alignas(64) RankStatus {
   std::atomic<int64_t> finished{0};  // this run and all earlier runs have ended
   std::array<std::atomic<uint64_t>, kKeptRuns> run_hashes{};
 
+  // Outside of runs. The calls of the World are those that all ranks make, in one order.
+  std::atomic<RankTask> task{RankTask::None};
+  std::atomic<RankWait> wait{RankWait::None};
+  std::atomic<uint64_t> calls{0};  // begun
+
   alignas(64) std::atomic<uint64_t> heartbeat{0};  // written by the watcher of the process
   StateWithReason state;
   std::atomic<bool> reported{false};  // the process has printed why it ends; known only on its host
@@ -114,9 +128,11 @@ struct RankFacts {
   int32_t rank = 0;
   RankState state = RankState::Alive;
   RankPhase phase = RankPhase::Idle;
+  RankTask task = RankTask::None;
+  RankWait wait = RankWait::None;
   int32_t issued = -1, computing = -1, communicating = -1;
   int64_t run = 0, finished = 0;
-  uint64_t program = 0, progress = 0, heartbeat = 0;
+  uint64_t program = 0, progress = 0, heartbeat = 0, calls = 0;
   std::array<uint64_t, kKeptRuns> run_hashes{};
 };
 
@@ -127,6 +143,8 @@ struct RankSnapshot : RankFacts {
   bool isInRun() const {
     return phase == RankPhase::Computing || phase == RankPhase::Communicating;
   }
+  // Returns whether the rank waits for other ranks, in a run or in a call of its World.
+  bool waits() const { return phase == RankPhase::Communicating || wait != RankWait::None; }
   bool beginsNoMoreRuns() const {
     return phase == RankPhase::Ended || phase == RankPhase::Unwinding;
   }

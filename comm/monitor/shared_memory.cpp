@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "ir/base/error.h"
+#include "ir/system/temp_folders.h"
 
 namespace heddle::comm {
 namespace {
@@ -27,34 +28,48 @@ std::string folderForFiles() {
 // A file name by which other processes find the shared memory. The destructor unlinks the file.
 class NamedFile {
  public:
+  // Also removes the files of jobs that were killed before they could do so.
   explicit NamedFile(const std::string& what) {
-    folder_ = folderForFiles() + "/heddle-" + what + "-XXXXXX";
-    HEDDLE_USER_CHECK(mkdtemp(folder_.data()) != nullptr, "memory of the {}: mkdtemp {}: {}", what,
-                      folder_, std::strerror(errno));
+    const std::string prefix = "heddle-" + what + "-memory-";
+    removeUnlockedFolders(folderForFiles(), prefix);
+    try {
+      folder_ = createLockedFolder(folderForFiles(), prefix);
+    } catch (const UserError& error) {
+      userError("memory of the {}: {}", what, error.what());
+    }
   }
   ~NamedFile() {
     unlink(path().c_str());
-    rmdir(folder_.c_str());
+    rmdir(folder_.path.c_str());
   }
   NamedFile(const NamedFile&) = delete;
   NamedFile& operator=(const NamedFile&) = delete;
-  std::string path() const { return folder_ + "/memory"; }
+  std::string path() const { return folder_.path + "/memory"; }
 
  private:
-  std::string folder_;
+  LockedFolder folder_;
 };
 
 std::shared_ptr<void> mapFile(const std::string& what, const std::string& path, size_t bytes,
                               bool create) {
-  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC | (create ? O_CREAT | O_EXCL : 0), 0600);
-  HEDDLE_USER_CHECK(file >= 0, "memory of the {}: open {}: {}", what, path, std::strerror(errno));
+  const FileDescriptor opened(
+      open(path.c_str(),
+           O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (create ? O_CREAT | O_EXCL : 0), 0600));
+  const int file = opened.get();
+  struct stat status {};
+  HEDDLE_USER_CHECK(file >= 0 && fstat(file, &status) == 0, "memory of the {}: open {}: {}", what,
+                    path, std::strerror(errno));
+  const bool fits = create || status.st_size >= static_cast<off_t>(bytes);
+  HEDDLE_USER_CHECK(S_ISREG(status.st_mode) && status.st_uid == geteuid() && fits,
+                    "memory of the {}: {} is not the file of {} bytes that a rank of this user "
+                    "has created",
+                    what, path, bytes);
   // posix_fallocate allocates all pages now. Otherwise a lack of memory would raise a signal at a
   // later access.
   const int refused = create ? posix_fallocate(file, 0, static_cast<off_t>(bytes)) : 0;
   void* memory =
       refused != 0 ? MAP_FAILED : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   const std::string why = std::strerror(refused != 0 ? refused : errno);
-  close(file);
   HEDDLE_USER_CHECK(memory != MAP_FAILED, "memory of the {}: {} bytes in {}: {}", what, bytes, path,
                     why);
   return {memory, [bytes](void* mapped) { munmap(mapped, bytes); }};

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/system/start_thread.h"
+
 namespace heddle::comm {
 namespace {
 
@@ -53,7 +55,7 @@ Watcher::Watcher(std::shared_ptr<RankStatus[]> statuses, const JobPlaces& places
            maskOf(places.inProcessOf(rank), places.ranks.size()),
            maskOf(places.onHostOf(rank), places.ranks.size()),
            {}} {
-  thread_ = std::thread([this] { serve(); });
+  thread_ = startThread("the job monitor", [this] { serve(); });
 }
 
 Watcher::~Watcher() {
@@ -147,7 +149,9 @@ void Watcher::judge() {
 int Watcher::absentFor(const JobMonitor& monitor) const {
   const RankSnapshot& mine = job_.ranks[static_cast<size_t>(monitor.rank())];
   for (int rank : left_early_) {
-    if (mine.isInRun() && job_.ranks[static_cast<size_t>(rank)].run < mine.run) return rank;
+    const RankSnapshot& left = job_.ranks[static_cast<size_t>(rank)];
+    if (mine.isInRun() && left.run < mine.run) return rank;
+    if (mine.wait == RankWait::Job && left.calls < mine.calls) return rank;
   }
   return -1;
 }

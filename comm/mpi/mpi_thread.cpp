@@ -2,9 +2,12 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 
 #include "comm/mpi/element_type.h"
+#include "comm/process/start_timeout.h"
 #include "ir/base/error.h"
+#include "ir/system/start_thread.h"
 
 namespace heddle::comm::mpi {
 namespace {
@@ -107,7 +110,7 @@ void MpiThread::removeListeners() noexcept {
 MpiThread::MpiThread() {
   std::promise<void> started;
   std::future<void> ready = started.get_future();
-  thread_ = std::thread([this, &started] { run(started); });
+  thread_ = startThread("MPI", [this, &started] { run(started); });
   try {
     ready.get();
   } catch (...) {
@@ -162,7 +165,21 @@ void MpiThread::run(std::promise<void>& started) {
   MPI_Finalized(&finalized);
   if (finalized || isInterrupted()) return;
   freeElementTypes();
-  if (owns_mpi_) MPI_Finalize();
+  if (owns_mpi_) finalize();
+}
+
+// No call can interrupt MPI_Finalize, so the process ends if a rank never calls it. mpirun then
+// ends the other ranks.
+void MpiThread::finalize() const {
+  const StartTimeout limit(
+      patience_.load(), nullptr, "the other ranks to call MPI_Finalize",
+      [this](const std::string& text, int) {
+        std::fprintf(stderr, "heddle: rank %d ends: %s\n", world_rank_.load(), text.c_str());
+        std::fflush(stderr);
+        std::_Exit(kAbortCode);
+      },
+      "the job has not ended");
+  MPI_Finalize();
 }
 
 void MpiThread::serve() {

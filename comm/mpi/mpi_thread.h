@@ -69,6 +69,9 @@ class MpiThread {
   // removeListeners() has returned, none of these functions runs. Do not call removeListeners() on
   // the MPI thread.
   static void removeListeners() noexcept;
+  // Limits the time for which MPI_Finalize may wait for other ranks, if heddle initialised MPI.
+  // After `seconds` the process prints what it waits for, and ends. 0: no limit.
+  void setPatience(double seconds) { patience_.store(seconds); }
   // Throws UserError if interrupt() was called.
   void checkInterrupt() const;
   std::string interruption() const;  // the reason; empty: not interrupted
@@ -83,6 +86,7 @@ class MpiThread {
   void run(std::promise<void>& started);
   void start();
   void serve();
+  void finalize() const;
   bool takeSubmitted();
   bool advanceAll();
   void pause(int idle_polls);
@@ -96,6 +100,7 @@ class MpiThread {
   std::string interruption_;  // set before interrupted_ becomes true; then constant
   std::atomic<bool> interrupted_{false};
   std::atomic<bool> aborting_{false};
+  std::atomic<double> patience_{600};  // as JobMonitorOptions::patience
 
   // Only the MPI thread uses the members from here to owns_mpi_.
   std::list<Work> active_;

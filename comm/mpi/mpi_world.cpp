@@ -282,6 +282,7 @@ class MpiWorld : public World {
       if (!mpi_thread_->isInterrupted()) std::this_thread::sleep_for(kNoticeTime);
     }
     closeMonitor();
+    mpi_thread_->setPatience(patience());
     if (fails) mpi_thread_->interrupt("this rank left the job by an exception");
     mpi_thread_->submit(
         [mpi_thread = mpi_thread_.get(), key = &channel_, comm = channel_.comm]() mutable {
@@ -298,6 +299,7 @@ class MpiWorld : public World {
   std::string transport() const override { return "mpi"; }
 
   std::vector<std::string> exchange(const std::string& mine) override {
+    const Wait wait(*this, true);
     HEDDLE_USER_CHECK(mine.size() <= INT32_MAX, "exchange: more than 2^31 - 1 bytes");
     Exchange exchange(channel_, mine);
     mpi_thread_->await([&] { return exchange.advance(); });
@@ -305,6 +307,7 @@ class MpiWorld : public World {
   }
 
   std::unique_ptr<Communicator> communicator(const std::vector<int>& members) override {
+    const Wait wait(*this, false);
     TeamCreation creation(channel_, members, positionInTeam(members, rank(), size()));
     mpi_thread_->await([&] { return creation.advance(); });
     return std::make_unique<MpiCommunicator>(mpi_thread_, creation.result());

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "ir/base/error.h"
+#include "ir/system/start_thread.h"
 
 namespace heddle::comm::nccl {
 namespace {
@@ -66,7 +67,7 @@ ncclComm_t split(ncclComm_t parent, int color, int key, int ctas, const FaultTex
 void destroy(ncclComm_t comm, int device, const FaultText& fault) {
   const auto over = std::make_shared<std::promise<void>>();
   std::future<void> end = over->get_future();
-  std::thread([=] {
+  startThread("the end of a NCCL communicator", [=] {
     cudaSetDevice(device);
     ncclCommFinalize(comm);
     ncclCommDestroy(comm);

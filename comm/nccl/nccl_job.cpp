@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/base/error.h"
+#include "ir/system/start_thread.h"
 
 namespace heddle::comm::nccl {
 namespace {
@@ -80,7 +81,7 @@ void NcclJob::setCopyChannelMember(std::shared_ptr<CopyChannelMember> member) {
     copy_channel_member_ = std::move(member);
   }
   std::lock_guard lock(members_mutex_);
-  if (!watcher_.joinable()) watcher_ = std::thread([this] { watchCalls(); });
+  if (!watcher_.joinable()) watcher_ = startThread("NCCL", [this] { watchCalls(); });
 }
 
 std::shared_ptr<CopyChannelMember> NcclJob::copyChannelMember() const {
@@ -91,7 +92,7 @@ std::shared_ptr<CopyChannelMember> NcclJob::copyChannelMember() const {
 void NcclJob::add(JobMember* communicator) {
   std::lock_guard lock(members_mutex_);
   HEDDLE_USER_CHECK(!gaveUp(), "{}", fault());
-  if (!watcher_.joinable()) watcher_ = std::thread([this] { watchCalls(); });
+  if (!watcher_.joinable()) watcher_ = startThread("NCCL", [this] { watchCalls(); });
   members_.insert(communicator);
 }
 

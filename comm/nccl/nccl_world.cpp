@@ -22,6 +22,7 @@ class NcclWorld : public World {
         reduce_(std::move(reduce)),
         job_(std::make_shared<NcclJob>(bootstrap_)),
         fault_text_(job_->asFault()) {
+    shareObservers(*bootstrap_);
     HEDDLE_USER_CHECK(
         std::getenv("NCCL_COMM_BLOCKING") == nullptr,
         "the environment variable NCCL_COMM_BLOCKING overrides how heddle makes NCCL's "
@@ -48,6 +49,7 @@ class NcclWorld : public World {
   }
 
   std::unique_ptr<Communicator> communicator(const std::vector<int>& members) override {
+    const Wait wait(*this, false);
     const std::unique_ptr<Communicator> host = bootstrap_->communicator(members);
     HEDDLE_CUDA(cudaSetDevice, device_);
     ncclComm_t parent = initialise(*host, fault_text_);
@@ -65,6 +67,7 @@ class NcclWorld : public World {
   // Splits the NCCL communicator of all ranks of the job (job_comm_), which the first call creates.
   std::unique_ptr<Communicator> split(const std::vector<int>& members,
                                       const Carrier& carrier) override {
+    const Wait wait(*this, true);
     const int position = members.empty() ? -1 : positionInTeam(members, rank(), size());
     HEDDLE_CUDA(cudaSetDevice, device_);
     if (carrier.copy_channel == 0) return splitNccl(members, position, carrier.ctas);

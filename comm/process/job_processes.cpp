@@ -77,8 +77,8 @@ Process stateOf(const fs::path& process, int pid) {
   const bool same =
       fs::read_symlink(process / "exe", error) == fs::read_symlink("/proc/self/exe", error);
   if (processState(pid).isStopped()) return {pid, 2, "stopped"};
-  if (same && waitsForStart(process)) return {pid, 1, "waits for the job to start"};
-  return {pid, same ? 1 : 0, "alive, does not wait for the job to start"};
+  if (same && waitsForStart(process)) return {pid, 1, "waits for the other ranks"};
+  return {pid, same ? 1 : 0, "alive, does not wait for the other ranks"};
 }
 
 std::map<int, Process> processesHere(const Launcher& launcher) {

@@ -6,6 +6,7 @@
 
 #include "comm/process/job_processes.h"
 #include "ir/base/error.h"
+#include "ir/system/start_thread.h"
 
 namespace heddle::comm {
 namespace {
@@ -16,12 +17,13 @@ constexpr double kPollsPerSecond = 20;
 }  // namespace
 
 StartTimeout::StartTimeout(double seconds, const std::atomic<int>* end_signal,
-                           std::string waits_for, End on_end)
+                           std::string waits_for, End on_end, std::string failure)
     : seconds_(seconds),
       end_signal_(end_signal),
       waits_for_(std::move(waits_for)),
-      on_end_(std::move(on_end)) {
-  thread_ = std::thread([this] { serve(); });
+      on_end_(std::move(on_end)),
+      failure_(std::move(failure)) {
+  thread_ = startThread("the time limit of the start", [this] { serve(); });
 }
 
 StartTimeout::~StartTimeout() {
@@ -57,7 +59,7 @@ std::string StartTimeout::text(int signal) {
   std::lock_guard lock(mutex_);
   const std::string why =
       signal != 0 ? fmt::format("told to end by signal {} before the job has started", signal)
-                  : fmt::format("the job has not started within {} s", seconds_);
+                  : fmt::format("{} within {} s", failure_, seconds_);
   const std::string ranks = describeJobProcesses();
   return fmt::format("{}: it waits for {}{}{}", why, waits_for_, ranks.empty() ? "" : "\n", ranks);
 }

@@ -9,10 +9,10 @@
 
 namespace heddle::comm {
 
-// Limits the time for which a rank waits for its job to start. During this time, the job monitor
-// (comm/monitor/job_monitor.h) cannot yet detect failures of other ranks. A thread measures the
-// time by counting its own polls. While the process is stopped, the thread does not poll, so this
-// time does not count.
+// Limits the time for which a rank waits for a job to start or to end, while it has no job monitor.
+// A thread
+// measures the time by counting its own polls. So a job does not time out if all its processes were
+// stopped and then continued.
 class StartTimeout {
  public:
   // A function that is called when the wait must end. `text` says why the wait ends and what this
@@ -21,12 +21,11 @@ class StartTimeout {
   // end; 0: the time limit has expired.
   using End = std::function<void(const std::string& text, int signal)>;
 
-  // - `seconds`: the limit; 0: no limit
-  // - `end_signal`: a signal handler stores the number of the signal there; nullptr: no handler
-  // - `waits_for`: what this rank waits for; becomes a part of `text`
-  // - `on_end`: called at most once, on the thread of this object; must not destroy this object
+  // `seconds` is the limit; 0: no limit. `end_signal` is where a signal handler stores the number
+  // of the signal, or nullptr. `on_end` is called at most once, on the thread of this object, and
+  // must not destroy this object. `failure` is what `text` reports after the limit.
   StartTimeout(double seconds, const std::atomic<int>* end_signal, std::string waits_for,
-               End on_end);
+               End on_end, std::string failure = "the job has not started");
   // Stops the thread. Destroy the object when the job has started. After the destructor has
   // returned, `on_end` is not called any more.
   ~StartTimeout();
@@ -44,6 +43,7 @@ class StartTimeout {
   const std::atomic<int>* end_signal_;
   std::string waits_for_;
   End on_end_;
+  std::string failure_;
   std::mutex mutex_;
   std::condition_variable woken_;
   bool stop_ = false;

@@ -225,10 +225,10 @@ class Device {
   virtual void beginRange(const char*) {}
   virtual void endRange() {}
 
-  // Returns the compiler for this device, or nullptr if there is none. The first call finds or
-  // creates the compiler. If a CPU device has no compiler, codegen::makeCppCompiler() reports the
-  // reason.
+  // Returns the compiler for this device. The first call finds or creates it. Returns nullptr if
+  // there is no compiler; whyNoCompiler() then returns the reason.
   virtual const codegen::KernelCompiler* compiler() const = 0;
+  virtual std::string whyNoCompiler() const { return {}; }
   // Loads one entry point of an image. The device owns the handle.
   virtual KernelHandle load(const codegen::KernelImage& image, const std::string& entry) = 0;
   // Enqueues one launch of a kernel. `args` is copied before the call returns.

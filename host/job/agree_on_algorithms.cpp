@@ -50,6 +50,7 @@ AlgorithmChoices AlgorithmAgreement::choose(const std::set<std::string>& questio
 
 // Rank 0 collects the questions of all ranks, chooses, and sends its choices to all ranks.
 void AlgorithmAgreement::exchange(const std::set<std::string>& questions, const Ask& ask) {
+  const comm::World::Task task(world_, comm::RankTask::AgreeingOnAlgorithms);
   const std::set<std::string> all = allLines(world_->exchange(joinLines(questions)));
   std::string mine;
   // CUDA loads a kernel at its first launch, and the load waits for all running work of the GPU. In

@@ -7,6 +7,7 @@
 #include <set>
 #include <sstream>
 
+#include "host/device/device.h"
 #include "host/program/teams.h"
 #include "host/program/visit.h"
 #include "host/text/program_text.h"
@@ -49,6 +50,7 @@ std::string lineAt(const std::vector<std::string>& lines, size_t i) {
 // World::split() is collective over the job. Every rank therefore computes the teams of all ranks
 // and takes part in each split, even if the split creates no communicator for this rank.
 void Communicators::add(const Program& program, comm::World& world) {
+  const comm::World::Task task(&world, comm::RankTask::CreatingCommunicators);
   const auto start = std::chrono::steady_clock::now();
   std::vector<std::pair<Team, comm::Carrier>> seen;
   forEachInstruction(program.body, [&](const Instruction& instruction, InstructionIndex) {
@@ -84,6 +86,7 @@ comm::Communicator& Communicators::of(const std::vector<int>& members,
 
 void checkAgreement(const Program& program, comm::World& world) {
   if (world.size() == 1) return;
+  const comm::World::Task task(&world, comm::RankTask::ComparingPrograms);
   // The ranks exchange digests of their programs. If the digests differ, the ranks also exchange
   // the texts of their programs, for the error message.
   const std::string text = print(program);
@@ -94,6 +97,38 @@ void checkAgreement(const Program& program, comm::World& world) {
   for (const std::string& one : digests) same = same && one == digest;
   if (same) return;
   throwDifference(world.exchange(text));
+}
+
+namespace {
+
+bool hasKernels(const Program& program) {
+  return !program.kernels.empty() ||
+         std::any_of(program.callees.begin(), program.callees.end(), hasKernels);
+}
+
+// Returns "" if the device has a compiler, else the reason why not.
+std::string whyNoCompilerOf(const Device& device) {
+  try {
+    return device.compiler() != nullptr ? "" : device.whyNoCompiler() + " ";
+  } catch (const UserError& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
+void checkCompilers(const Program& program, const Device& device, comm::World& world) {
+  if (world.size() == 1 || !hasKernels(program)) return;
+  const std::vector<std::string> reasons = world.exchange(whyNoCompilerOf(device));
+  const auto compiles = [](const std::string& reason) { return reason.empty(); };
+  const auto with = std::find_if(reasons.begin(), reasons.end(), compiles);
+  const auto without = std::find_if_not(reasons.begin(), reasons.end(), compiles);
+  if (with == reasons.end() || without == reasons.end()) return;
+  userError(
+      "rank {} cannot compile kernels, but rank {} can, and would wait for the slow reference "
+      "evaluator of rank {}; on rank {}: {}",
+      without - reasons.begin(), with - reasons.begin(), without - reasons.begin(),
+      without - reasons.begin(), *without);
 }
 
 }  // namespace heddle::host

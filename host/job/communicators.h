@@ -11,6 +11,8 @@
 
 namespace heddle::host {
 
+class Device;
+
 // Owns the communicators that programs need. A team is a list of ranks that take part in a
 // collective. A carrier is the hardware that moves the data (comm::Carrier in comm/communicator.h).
 // There is one communicator for each distinct pair of team and carrier.
@@ -45,5 +47,10 @@ class Communicators {
 // and does nothing in a job of one rank. If programs differ, every rank throws UserError with the
 // first line that differs.
 void checkAgreement(const Program& program, comm::World& world);
+
+// Checks that either all ranks have a compiler for the kernels of the program or none has one.
+// Otherwise every rank throws UserError with the reason: compiled ranks would wait for a rank that
+// runs its kernels in the slow reference evaluator. Collective over the job.
+void checkCompilers(const Program& program, const Device& device, comm::World& world);
 
 }  // namespace heddle::host

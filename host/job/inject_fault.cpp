@@ -6,6 +6,7 @@
 #include <csignal>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "ir/base/error.h"
@@ -41,7 +42,13 @@ std::optional<InjectedFault::Kind> kindOf(std::string_view text) {
 }
 
 // Blocks the calling thread for `seconds`, or forever. Throws UserError once ended() returns true.
-void waitOnStream(double seconds, bool forever, const std::function<bool()>& ended) {
+comm::RankTask taskOf(std::string_view text, std::string_view spec) {
+  const std::optional<comm::RankTask> task = comm::rankTaskOf(text);
+  HEDDLE_USER_CHECK(task, "--inject {}: there is no task {}", spec, text);
+  return *task;
+}
+
+void waitUntilEnded(double seconds, bool forever, const std::function<bool()>& ended) {
   using Clock = std::chrono::steady_clock;
   const auto until = Clock::now() + std::chrono::duration<double>(seconds);
   while (forever || Clock::now() < until) {
@@ -71,12 +78,15 @@ InjectedFault parseFault(std::string_view spec) {
     } else if (name == "instr") {
       fault.instruction = numberOf<InstructionIndex>(name, value, spec);
       has_instruction = true;
+    } else if (name == "task") {
+      fault.task = taskOf(value, spec);
+      fault.instruction = -1;
     } else {
       const std::optional<InjectedFault::Kind> named = kindOf(name);
       const bool takes_value = named == InjectedFault::Kind::Delay;
       HEDDLE_USER_CHECK(named && takes_value == (equals < field.size()),
-                        "--inject {}: found '{}', expected rank=R, instr=I, die, throw, stall, "
-                        "delay=5s or corrupt",
+                        "--inject {}: found '{}', expected rank=R, instr=I, task=T, die, throw, "
+                        "stall, delay=5s or corrupt",
                         spec, field);
       HEDDLE_USER_CHECK(!kind, "--inject {}: '{}' is a second fault, expected one", spec, field);
       if (takes_value) fault.seconds = secondsOf(value, spec);
@@ -85,9 +95,14 @@ InjectedFault parseFault(std::string_view spec) {
     at = comma + 1;
   }
   HEDDLE_USER_CHECK(has_rank, "--inject {}: rank=R is missing", spec);
-  HEDDLE_USER_CHECK(has_instruction, "--inject {}: instr=I is missing", spec);
+  const bool has_task = fault.task != comm::RankTask::None;
+  HEDDLE_USER_CHECK(has_instruction || has_task, "--inject {}: instr=I or task=T is missing", spec);
+  HEDDLE_USER_CHECK(!has_instruction || !has_task, "--inject {}: instr=I and task=T, expected one",
+                    spec);
   HEDDLE_USER_CHECK(kind, "--inject {}: die, throw, stall, delay=5s or corrupt is missing", spec);
   fault.kind = *kind;
+  HEDDLE_USER_CHECK(!has_task || fault.kind != InjectedFault::Kind::Corrupt,
+                    "--inject {}: corrupt needs instr=I, because a task writes no tensor", spec);
   return fault;
 }
 
@@ -103,7 +118,7 @@ void injectBefore(const InjectedFault& fault, Device& device, Stream stream, con
     case InjectedFault::Kind::Delay:
       return device.hostTask(
           [forever = fault.kind == InjectedFault::Kind::Stall, seconds = fault.seconds,
-           ended = std::move(ended)] { waitOnStream(seconds, forever, ended); },
+           ended = std::move(ended)] { waitUntilEnded(seconds, forever, ended); },
           stream, issue);
     case InjectedFault::Kind::Corrupt:
       return;
@@ -128,6 +143,33 @@ void injectAfter(const InjectedFault& fault, Device& device, void* memory, int64
   device.copy(memory, staging->data(), count, stream, issue);
   // This task keeps the buffer alive until the copy has completed.
   device.hostTask([staging] {}, stream, issue);
+}
+
+TaskFault::TaskFault(comm::World& world, const InjectedFault& fault, std::function<bool()> ended)
+    : world_(world), fault_(fault), ended_(std::move(ended)) {
+  world_.addObserver(*this);
+}
+
+TaskFault::~TaskFault() { world_.removeObserver(*this); }
+
+void TaskFault::setTask(comm::RankTask task) {
+  if (fault_.rank != world_.rank() || task != fault_.task) return;
+  if (std::exchange(injected_, true)) return;
+  switch (fault_.kind) {
+    case InjectedFault::Kind::Die:
+      if (fault_.is_process) std::raise(SIGKILL);
+      userError("injected: die (an error, because this rank is a thread)");
+    case InjectedFault::Kind::Throw:
+      userError("injected: throw");
+    case InjectedFault::Kind::Stall:
+      // The job monitor ends the process of a rank. An error would hide its message.
+      if (fault_.is_process) ended_ = [] { return false; };
+      return waitUntilEnded(0, true, ended_);
+    case InjectedFault::Kind::Delay:
+      return waitUntilEnded(fault_.seconds, false, ended_);
+    case InjectedFault::Kind::Corrupt:
+      return;
+  }
 }
 
 }  // namespace heddle::host

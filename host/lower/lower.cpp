@@ -43,6 +43,7 @@ class Lowering {
     SlotId& slot = slots_[id];
     if (slot.valid()) return slot;
     const Value& value = fusion_.value(id);
+    names_.add(value.name);
     slot = program_.slots.push_back(
         {value.name, value.is_scalar, value.tensor, {}, value.default_value});
     return slot;
@@ -130,13 +131,9 @@ class Lowering {
     if (group.outputs.empty()) return;  // dead code; it exists only if removeDead was skipped
     Fusion segment = extract(segmented_, group);
     LaunchKernel launch{program_.kernels.endId(), {}, {}};
-    auto slotsOf = [&](const std::vector<ValueId>& ids) {
-      std::vector<SlotId> slots;
-      for (ValueId id : ids) slots.push_back(slotOf(fusion_.find(segment.value(id).name).value()));
-      return slots;
-    };
-    launch.inputs = slotsOf(segment.inputs());
-    launch.outputs = slotsOf(segment.outputs());
+    // The segment has the inputs and outputs of its group, in the same order.
+    for (ValueId id : group.inputs) launch.inputs.push_back(slotOf(id));
+    for (ValueId id : group.outputs) launch.outputs.push_back(slotOf(id));
     const int line = fusion_.expr(group.exprs.front()).line;
     const MeshId ranks = on(group.outputs.front());
     for (SlotId out : launch.outputs) emit(Allocate{out}, line, ranks);
@@ -248,7 +245,7 @@ class Lowering {
     if (step.root >= 0) post.root = Size(step.root);
     if (step.kind == ReshardStep::Kind::AllToAll) {
       const AxisOrder order = memoryOrder(fusion_, expr.inputs[0]).value();
-      appendExchange(program_, {post, step, order, onMesh(mesh), expr.line});
+      appendExchange(program_, names_, {post, step, order, onMesh(mesh), expr.line});
     } else {
       emit(Allocate{out}, expr.line, on(expr.outputs[0]));
       emit(std::move(post), expr.line, onMesh(mesh));
@@ -337,6 +334,7 @@ class Lowering {
   const Fusion& fusion_;
   const int64_t job_size_;
   IdVector<ValueId, SlotId> slots_;
+  UniqueNames names_{2};  // of the slots
   std::vector<Collective> collectives_;
   Program program_;
 };

@@ -9,8 +9,8 @@ namespace {
 
 class ExchangeWriter {
  public:
-  ExchangeWriter(Program& program, const Exchange& exchange)
-      : program_(program), x_(exchange), out_(slot(exchange.post.out)) {
+  ExchangeWriter(Program& program, UniqueNames& names, const Exchange& exchange)
+      : program_(program), names_(names), x_(exchange), out_(slot(exchange.post.out)) {
     const auto joined = static_cast<size_t>(x_.step.joined);
     block_ = blockAllocation(out_.tensor, program_.meshes);
     block_[joined] = blockAllocation(slot(x_.post.in).tensor, program_.meshes)[joined];
@@ -103,10 +103,8 @@ class ExchangeWriter {
 
   SlotId addSlot(const std::string& suffix, const std::vector<Size>& sizes,
                  const AxisOrder& order) {
-    const std::string wanted = out_.name + suffix;
-    std::string name = wanted;
-    for (int i = 2; program_.findSlot(name); ++i) name = fmt::format("{}_{}", wanted, i);
-    return program_.slots.push_back({name, false, typeOf(sizes, order), {}, std::nullopt});
+    return program_.slots.push_back(
+        {names_.fresh(out_.name + suffix), false, typeOf(sizes, order), {}, std::nullopt});
   }
 
   // Adds the kernel that copies the parts to the tiles.
@@ -122,6 +120,7 @@ class ExchangeWriter {
   }
 
   Program& program_;
+  UniqueNames& names_;
   const Exchange& x_;
   const Slot out_;           // a copy, because adding slots moves the slots of the program
   std::vector<Size> block_;  // allocated sizes of a part, per axis
@@ -141,8 +140,8 @@ std::vector<Size> blockAllocation(const TensorView& tensor, const Meshes& meshes
   return alloc;
 }
 
-void appendExchange(Program& program, const Exchange& exchange) {
-  ExchangeWriter(program, exchange).run();
+void appendExchange(Program& program, UniqueNames& names, const Exchange& exchange) {
+  ExchangeWriter(program, names, exchange).run();
 }
 
 }  // namespace heddle::host

@@ -4,6 +4,7 @@
 
 #include "host/program/program.h"
 #include "ir/analysis/reshard_step.h"
+#include "ir/base/unique_names.h"
 
 namespace heddle::host {
 
@@ -31,6 +32,7 @@ struct Exchange {
 //   %out_tiles     the same elements and axes, in the memory order of %out
 //   %out           view of %out_tiles: the ranks and the joined axis become one axis, and the
 //                  padding is left out
-void appendExchange(Program& program, const Exchange& exchange);
+// `names` contains the names of the slots of the program, and gets those of the new slots.
+void appendExchange(Program& program, UniqueNames& names, const Exchange& exchange);
 
 }  // namespace heddle::host

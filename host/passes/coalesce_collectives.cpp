@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "host/passes/analysis/buffer_accesses.h"
+#include "host/passes/analysis/next_conflict.h"
 #include "host/passes/analysis/nominal_sizes.h"
+#include "host/passes/analysis/slot_uses.h"
 #include "host/passes/chunk/cost_constants.h"
 #include "host/program/visit.h"
 
@@ -25,6 +28,8 @@ struct Member {
 struct PostGroup {
   std::vector<Member> members;
   double bytes = 0;
+  size_t blocked_at = 0;  // the first instruction that the posts cannot move down past
+  bool closed = false;
 };
 
 class Coalescer {
@@ -32,6 +37,8 @@ class Coalescer {
   Coalescer(Program program, const PassOptions& options)
       : program_(std::move(program)),
         items_(bufferAccessesOf(program_)),
+        conflicts_(items_),
+        uses_(slotUsesOf(program_)),
         sizes_(program_, options) {}
 
   // Visits the instructions in order. A group is open while all its posts can move down to the
@@ -41,14 +48,12 @@ class Coalescer {
     findPosts();
     for (size_t i = 0; i < program_.body.size(); ++i) {
       const std::optional<Member> member = memberAt(i);
-      std::erase_if(open_, [&](const PostGroup& group) {
-        if (!isBlocked(group, i)) return false;
-        close(group);
-        return true;
-      });
+      for (size_t id : ends_[i]) {
+        if (groups_[id].blocked_at == i) close(id);
+      }
       if (member) join(*member);
     }
-    for (const PostGroup& group : open_) close(group);
+    for (size_t id = 0; id < groups_.size(); ++id) close(id);
     return joined_.empty() ? std::move(program_) : rewritten();
   }
 
@@ -101,24 +106,18 @@ class Coalescer {
 
   double bytesOf(SlotId id) const { return sizes_.bytes(program_, program_.slots[id]); }
 
-  // Returns whether the posts of the group cannot move down past instruction `i`. The waits of the
-  // group do not block it, because they are removed.
-  bool isBlocked(const PostGroup& group, size_t i) const {
-    return std::any_of(group.members.begin(), group.members.end(), [&](const Member& member) {
-      if (member.wait == i) return false;
-      return items_.conflict(items_.items[member.post], items_.items[i]) ||
-             redefines(at(i), post(member));
-    });
-  }
-
-  static bool redefines(const Instruction& x, const Communicate& post) {
-    bool found = false;
-    forEachSlotInside(x, [&](SlotId slot, FieldRole role) {
-      for (const auto& [in, out] : post.pairs()) {
-        found = found || (role.defines && (slot == in || slot == out));
+  // Returns the first instruction that prevents the post from moving down past it: it conflicts
+  // with the post, or defines a slot that the post names. The waits of a group do neither.
+  size_t blockedAt(const Member& member) const {
+    size_t first = conflicts_.find(member.post, member.post);
+    for (const auto& [in, out] : post(member).pairs()) {
+      for (SlotId slot : {in, out}) {
+        const std::vector<size_t>& defined = uses_[slot].defined;
+        const auto next = std::upper_bound(defined.begin(), defined.end(), member.post);
+        if (next != defined.end()) first = std::min(first, *next);
       }
-    });
-    return found;
+    }
+    return first;
   }
 
   bool fits(const PostGroup& group, const Member& member) const {
@@ -135,19 +134,31 @@ class Coalescer {
 
   void join(const Member& member) {
     const auto found = std::find_if(open_.begin(), open_.end(),
-                                    [&](const PostGroup& group) { return fits(group, member); });
-    PostGroup& group = found == open_.end() ? open_.emplace_back() : *found;
+                                    [&](size_t id) { return fits(groups_[id], member); });
+    const size_t id = found == open_.end() ? groups_.size() : *found;
+    if (found == open_.end()) {
+      groups_.emplace_back().blocked_at = program_.body.size();
+      open_.insert(id);
+    }
+    PostGroup& group = groups_[id];
     group.members.push_back(member);
     group.bytes += member.bytes;
+    if (group.members.size() == kCostConstants.group_posts) open_.erase(id);
+    const size_t end = blockedAt(member);
+    if (end >= group.blocked_at) return;
+    group.blocked_at = end;
+    ends_[end].push_back(id);
   }
 
-  void close(const PostGroup& group) {
-    if (group.members.size() < 2) return;
+  void close(size_t id) {
+    PostGroup& group = groups_[id];
+    open_.erase(id);
+    if (std::exchange(group.closed, true) || group.members.size() < 2) return;
     for (const Member& member : group.members) {
       gone_.insert(member.post);
       gone_.insert(member.wait);
     }
-    joined_.emplace(group.members.back().post, group);
+    joined_.emplace(group.members.back().post, id);
   }
 
   Instruction postOf(const PostGroup& group) const {
@@ -165,8 +176,9 @@ class Coalescer {
     std::vector<Instruction> body;
     for (size_t i = 0; i < program_.body.size(); ++i) {
       if (const auto found = joined_.find(i); found != joined_.end()) {
-        const size_t wait = found->second.members.front().wait;
-        body.push_back(postOf(found->second));
+        const PostGroup& group = groups_[found->second];
+        const size_t wait = group.members.front().wait;
+        body.push_back(postOf(group));
         body.push_back(at(wait));
       } else if (gone_.count(i) == 0) {
         body.push_back(at(i));
@@ -178,13 +190,17 @@ class Coalescer {
 
   Program program_;
   const BufferAccesses items_;
+  const NextConflict conflicts_;
+  const IdVector<SlotId, SlotUses> uses_;
   const NominalSizes sizes_;
   std::map<TokenId, std::vector<size_t>> posts_, waits_;  // indices into the body
   // (kind of collective, read or write of a buffer) -> number of such accesses in the program.
   std::map<std::pair<CollectiveKind, ItemAccess>, int> sharing_;
-  std::vector<PostGroup> open_;
-  std::map<size_t, PostGroup> joined_;  // by the index of the last post
-  std::set<size_t> gone_;               // posts and waits that a group replaces
+  std::vector<PostGroup> groups_;
+  std::set<size_t> open_;                       // the groups that further collectives may join
+  std::map<size_t, std::vector<size_t>> ends_;  // by instruction: groups that it may block
+  std::map<size_t, size_t> joined_;             // groups, by the position of the last member
+  std::set<size_t> gone_;
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "host/passes/insert_frees.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -11,6 +12,71 @@ namespace heddle::host {
 namespace {
 
 // --- the top level -------------------------------------------------------------------------------
+
+// Buffers after whose last use stream 0 is not ordered yet. Each buffer is stored with one access
+// that stream 0 does not know. Many buffers may wait, so only those are examined again whose access
+// has become known.
+class WaitingBuffers {
+ public:
+  explicit WaitingBuffers(StreamOrder& order) : order_(order) {}
+
+  void add(RootId root) { wait({next_++, root}); }
+
+  // Removes and returns the buffers after all of whose accesses stream 0 is ordered, in the order
+  // of add().
+  std::vector<RootId> takeKnown() {
+    const VectorClock& clock = order_.clock(kCallerStream);
+    std::vector<Waiting> examined = std::move(known_);
+    known_.clear();
+    clock.posts.forEachKnown(by_post_, [&](std::vector<Waiting>& list) {
+      examined.insert(examined.end(), list.begin(), list.end());
+    });
+    for (auto& [stream, by_time] : by_stream_) {
+      const auto end = by_time.upper_bound(clock.streams[stream]);
+      for (auto each = by_time.begin(); each != end; ++each) examined.push_back(each->second);
+      by_time.erase(by_time.begin(), end);
+    }
+    for (const Waiting& each : examined) wait(each);
+    return take(known_);
+  }
+
+  std::vector<RootId> takeAll() {
+    for (auto& [post, list] : by_post_) known_.insert(known_.end(), list.begin(), list.end());
+    for (auto& [stream, by_time] : by_stream_) {
+      for (auto& [time, each] : by_time) known_.push_back(each);
+    }
+    return take(known_);
+  }
+
+ private:
+  using Waiting = std::pair<size_t, RootId>;  // the order of add(), and the buffer
+
+  // Stores the buffer with an access that stream 0 does not know, or in known_ if there is none.
+  void wait(const Waiting& each) {
+    const StreamOrder::Done* unknown = order_.firstUnknown(each.second);
+    if (unknown == nullptr) {
+      known_.push_back(each);
+    } else if (unknown->post >= 0) {
+      by_post_[unknown->post].push_back(each);
+    } else {
+      by_stream_[unknown->stream].emplace(unknown->time, each);
+    }
+  }
+
+  static std::vector<RootId> take(std::vector<Waiting>& list) {
+    std::sort(list.begin(), list.end());
+    std::vector<RootId> roots;
+    for (const Waiting& each : list) roots.push_back(each.second);
+    list.clear();
+    return roots;
+  }
+
+  StreamOrder& order_;
+  size_t next_ = 0;
+  std::vector<Waiting> known_;
+  std::map<int32_t, std::vector<Waiting>> by_post_;
+  std::map<StreamId, std::multimap<int32_t, Waiting>> by_stream_;
+};
 
 // Frees the buffers of the top level. First finds the last use of each buffer. Then walks over the
 // instructions in order, and frees each buffer when stream 0 is ordered after all its uses.
@@ -35,15 +101,6 @@ Program freeAtTop(Program program) {
     if (mine) ends[last_use[root]].push_back(root);
   }
   std::vector<Instruction> body;
-  std::vector<RootId> waiting;
-  const auto release = [&](bool all) {
-    std::erase_if(waiting, [&](RootId root) {
-      if (!all && !order.isKnown(root)) return false;
-      const Instruction& made = program.body[root_at[root]];
-      body.push_back({Free{std::get<Allocate>(made.op).out}, made.on});
-      return true;
-    });
-  };
   // A buffer cannot be freed after its slot has been redefined, because Free names the slot.
   // verify() reports the leak.
   std::map<SlotId, size_t> defined_at;
@@ -51,19 +108,26 @@ Program freeAtTop(Program program) {
     const SlotId slot = std::get<Allocate>(program.body[root_at[root]].op).out;
     return defined_at[slot] == root_at[root];
   };
+  const auto release = [&](const std::vector<RootId>& roots) {
+    for (RootId root : roots) {
+      if (!stillNamed(root)) continue;
+      const Instruction& made = program.body[root_at[root]];
+      body.push_back({Free{std::get<Allocate>(made.op).out}, made.on});
+    }
+  };
+  WaitingBuffers waiting(order);
   for (size_t i = 0; i < count; ++i) {
     forEachSlotInside(program.body[i], [&](SlotId slot, FieldRole role) {
       if (role.defines) defined_at[slot] = i;
     });
-    std::erase_if(waiting, [&](RootId root) { return !stillNamed(root); });
     order.step(i);
     body.push_back(program.body[i]);
     for (RootId root : ends[i]) {
-      if (stillNamed(root)) waiting.push_back(root);
+      if (stillNamed(root)) waiting.add(root);
     }
-    release(false);
+    release(waiting.takeKnown());
   }
-  release(true);
+  release(waiting.takeAll());
   program.body = std::move(body);
   return program;
 }
@@ -85,7 +149,7 @@ class BodyFrees {
     forEachInstruction(program.body, [&](const Instruction& x, InstructionIndex) {
       forEachSlot(x.op, [&](SlotId id, FieldRole) { ++uses_[id]; });
       if (const auto* freed = std::get_if<Free>(&x.op)) taken_.insert(freed->slot);
-      if (const auto* alias = std::get_if<Alias>(&x.op)) aliased_.insert(alias->in);
+      if (const auto* alias = std::get_if<Alias>(&x.op)) views_[alias->in].push_back(alias->out);
       if (kindOf(x.op) == InstructionKind::Post ||
           streamOf(x.op).value_or(kCallerStream) != kCallerStream) {
         const std::set<SlotId> slots = slotsOf(x);
@@ -127,7 +191,7 @@ class BodyFrees {
     std::map<size_t, std::vector<Instruction>> after;
     for (const auto& [slot, allocate] : made) {
       if (here[slot] != uses_[slot] || taken_.count(slot) > 0) continue;
-      const bool aliased = aliased_.count(slot) > 0;  // true: the Free is at the end of the list
+      const bool aliased = views_.count(slot) > 0;  // true: freed at the end of the list
       if (aliased && !aliasesStay(slot, here)) continue;
       after[aliased ? body.size() - 1 : last[slot]].push_back({Free{slot}, allocate.on});
     }
@@ -144,17 +208,15 @@ class BodyFrees {
   // contains none of them.
   bool aliasesStay(SlotId slot, const std::map<SlotId, int>& here) {
     std::set<SlotId> views{slot};
-    for (size_t before = 0; before != views.size();) {
-      before = views.size();
-      forEachInstruction(program_.body, [&](const Instruction& x, InstructionIndex) {
-        const auto* alias = std::get_if<Alias>(&x.op);
-        if (alias != nullptr && views.count(alias->in) > 0) views.insert(alias->out);
-      });
-    }
-    for (SlotId view : views) {
+    for (std::vector<SlotId> todo{slot}; !todo.empty();) {
+      const SlotId view = todo.back();
+      todo.pop_back();
       const auto found = here.find(view);
       if (found == here.end() || found->second != uses_[view] || taken_.count(view) > 0) {
         return false;
+      }
+      for (SlotId next : views_[view]) {
+        if (views.insert(next).second) todo.push_back(next);
       }
     }
     return true;
@@ -164,7 +226,7 @@ class BodyFrees {
   std::map<SlotId, int> uses_;  // number of instructions of the program that name the slot
   // Slots that are inputs or outputs, or are freed, posted or used on other streams.
   std::set<SlotId> taken_;
-  std::set<SlotId> aliased_;  // slots of which an Alias creates a view
+  std::map<SlotId, std::vector<SlotId>> views_;  // per slot: its direct views
 };
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
+#include <unordered_set>
 
 #include "host/passes/analysis/buffer_accesses.h"
 #include "host/passes/analysis/stream_order.h"
@@ -18,7 +20,8 @@ class SyncInserter {
         items_(bufferAccessesOf(program_)),
         order_(program_, items_),
         before_(program_.body.size() + 1),
-        after_(program_.body.size()) {}
+        after_(program_.body.size()),
+        event_names_(program_.events.begin(), program_.events.end()) {}
 
   Program run() {
     if (items_.anyOpaque()) return std::move(program_);
@@ -100,11 +103,10 @@ class SyncInserter {
     return found->second;
   }
 
-  std::string freshName() const {
+  std::string freshName() {
     for (size_t i = program_.events.size();; ++i) {
       std::string name = fmt::format("e{}", i);
-      const auto& taken = program_.events;
-      if (std::find(taken.begin(), taken.end(), name) == taken.end()) return name;
+      if (event_names_.insert(name).second) return name;
     }
   }
 
@@ -114,7 +116,8 @@ class SyncInserter {
   std::vector<Instruction> begin_;
   std::vector<std::vector<Instruction>> before_;  // to insert before each item; last: at the end
   std::vector<std::vector<Instruction>> after_;   // to insert after each item
-  std::map<size_t, EventId> event_after_;         // item -> event that is recorded after it
+  std::unordered_set<std::string> event_names_;
+  std::map<size_t, EventId> event_after_;  // item -> event that is recorded after it
 };
 
 }  // namespace

@@ -1,16 +1,19 @@
 #include "host/passes/sink_waits.h"
 
+#include <algorithm>
 #include <map>
 
 #include "host/passes/analysis/buffer_accesses.h"
+#include "host/passes/analysis/next_conflict.h"
+#include "host/passes/analysis/token_uses.h"
 
 namespace heddle::host {
 namespace {
 
-// Returns whether the instruction posts the token or waits for it. Only a Wait waits for a token.
-bool concernsToken(const Op& op, TokenId token) {
-  if (const auto* wait = std::get_if<Wait>(&op)) return wait->token == token;
-  return postedToken(op) == token;
+// Returns the first element after `after`, or `none` if there is none. The list is sorted.
+size_t nextIn(const std::vector<size_t>& list, size_t after, size_t none) {
+  const auto found = std::upper_bound(list.begin(), list.end(), after);
+  return found == list.end() ? none : *found;
 }
 
 }  // namespace
@@ -18,6 +21,8 @@ bool concernsToken(const Op& op, TokenId token) {
 Program sinkWaits(Program program) {
   const BufferAccesses items = bufferAccessesOf(program);
   if (!isUnordered(program, items)) return program;
+  const NextConflict conflicts(items);
+  const IdVector<TokenId, TokenUses> uses = tokenUsesOf(program);
   const size_t count = program.body.size();
   std::map<TokenId, size_t> post_of;
   std::vector<std::vector<Instruction>> before(count + 1);
@@ -27,12 +32,9 @@ Program sinkWaits(Program program) {
     if (items.items[i].posts.valid()) post_of[items.items[i].posts] = i;
     const auto* wait = std::get_if<Wait>(&x.op);
     if (wait == nullptr || post_of.count(wait->token) == 0) continue;
-    const Item& post = items.items[post_of[wait->token]];
-    size_t to = i + 1;
-    while (to < count && !concernsToken(program.body[to].op, wait->token) &&
-           !items.conflict(post, items.items[to])) {
-      ++to;
-    }
+    const TokenUses& of = uses[wait->token];
+    const size_t to = std::min({nextIn(of.posts, i, count), nextIn(of.waits, i, count),
+                                conflicts.find(post_of[wait->token], i)});
     Instruction copy = x;
     // If only some of the ranks that execute the wait also execute the instruction at `to`, the
     // wait must be on stream 0, because the other ranks may not use the stream of this instruction.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "host/unroll/scope.h"
 #include "ir/base/error.h"
 #include "ir/base/size_solve.h"
 
@@ -138,17 +139,16 @@ bool isGiven(const std::vector<int64_t>& offset) {
 
 // Checks that the descriptor is the block that the sharding of the slot gives to this rank. Then
 // sets the offset. The caller's strides do not change.
-void checkBlock(const Slot& slot, const Program& program, const SizeBindings& sizes, int64_t rank,
-                int64_t ranks, TensorDesc& desc) {
-  const TensorDesc expected = describe(slot, program.meshes, sizes, rank, ranks);
+void checkBlock(const Slot& slot, const Scope& scope, TensorDesc& desc) {
+  const TensorDesc expected = scope.describe(slot);
   HEDDLE_USER_CHECK(desc.sizes == expected.sizes,
                     "input %{} of global sizes {}: rank {} holds the block {}, got {}", slot.name,
-                    str(desc.global), rank, str(expected.sizes), str(desc.sizes));
+                    str(desc.global), scope.rank(), str(expected.sizes), str(desc.sizes));
   const bool has_offset = expected.held && expected.numel() > 0 && isGiven(desc.offset);
   HEDDLE_USER_CHECK(
       !has_offset || desc.offset == expected.offset,
       "input %{} of global sizes {}: rank {} holds the block at {}, got the one at {}", slot.name,
-      str(desc.global), rank, str(expected.offset), str(desc.offset));
+      str(desc.global), scope.rank(), str(expected.offset), str(desc.offset));
   for (size_t axis = 0; axis < desc.rank(); ++axis) {
     HEDDLE_USER_CHECK(desc.alloc[axis] >= desc.sizes[axis],
                       "input %{}: axis {} has size {} but an allocation of {}", slot.name, axis,
@@ -218,11 +218,12 @@ UnrollRequest bindInputs(const Program& program, const std::vector<Argument>& in
   solveSymbols(program, request);
   const SizeBindings given = request.sizes;
   completeSizes(program, request.sizes);
+  const Scope scope(program.meshes, request.sizes, rank, ranks);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (slotOf(i).is_scalar) continue;
     const Tensor& tensor = std::get<Tensor>(inputs[i]);
     checkExtents(slotOf(i), request.inputs[i].global, given, request.sizes);
-    checkBlock(slotOf(i), program, request.sizes, rank, ranks, request.inputs[i]);
+    checkBlock(slotOf(i), scope, request.inputs[i]);
     checkObserved(slotOf(i), request.inputs[i]);
     HEDDLE_USER_CHECK(tensor.data != nullptr || request.inputs[i].numel() == 0,
                       "input {} (%{}) has no data", i, slotOf(i).name);

@@ -96,11 +96,10 @@ class Localiser {
     new_of_[out] = builder_.name(name).pointwise("add", {index, begin});
   }
 
-  // Adds an op that looks up elements of a table (such as take), for a table that is sharded along
-  // the axis of the op. This rank looks up elements in its own block.
-  // - An index in the block of another rank gives 0. The sum over all ranks is then the element.
-  // - An index outside of the unsharded table is replaced by -1. The op then gives its result for
-  //   wrong indices.
+  // Looks up elements in this rank's block of a table that is sharded along the axis. An index in
+  // the block of another rank gives -0.0 (integers: 0), so that the sum over the ranks has the
+  // bits of the element. An index outside of the unsharded table becomes -1, for which the op gives
+  // its result for wrong indices.
   void addLookup(const Expression& expr) {
     const TensorView& table = segment_.tensor(expr.inputs[0]);
     const size_t axis = expr.axis();
@@ -129,7 +128,7 @@ class Localiser {
     const ValueId not_here = b().pointwise("logical_not", {here});
     const ValueId elsewhere = both(in_table, not_here);
     const ValueId found = b().apply(expr.op->name, {moved(expr.inputs[0]), index}, expr.attrs);
-    const ValueId zero = literal(0);
+    const ValueId zero = b().constant(isFloat(table.dtype) ? Scalar(-0.0) : Scalar(int64_t{0}));
     const ValueId none = b().full(zero, builder_.fusion().tensor(found).sizes(), table.dtype);
     std::vector<int64_t> added = axesNotOfIndex(expr);
     const ValueId mask = added.empty() ? elsewhere : b().broadcast(elsewhere, std::move(added));

@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <map>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 
@@ -107,6 +108,7 @@ class PlanBuilder {
 
   // plan_library.cpp and plan_attention.cpp: library calls.
   void emit(const CallLibrary& op, const UnrolledStep& step);
+  size_t plannedMatmul(MatmulSpec spec, const UnrolledStep& step);
   void emitLines(const CallLibrary& call, const UnrolledStep& step);
   void emitAttention(const CallLibrary& call, const UnrolledStep& step);
   void prepareMatmuls();
@@ -172,6 +174,7 @@ class PlanBuilder {
   std::map<BufferId, HostValue> values_;
   std::map<std::pair<const Fusion*, std::vector<bool>>, const Fusion*> value_segments_;
   std::vector<PlannedMatmul> planned_matmuls_;
+  std::unordered_multimap<size_t, size_t> planned_by_hash_;  // indices in planned_matmuls_
   // Per element of Plan::matmuls: its index in planned_matmuls_, and its stream.
   IdVector<MatmulId, std::pair<size_t, StreamId>> matmul_uses_;
   // Per communicator used so far: the World ranks of its team, and its carrier.

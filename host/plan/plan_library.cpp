@@ -1,5 +1,6 @@
 // The members of PlanBuilder for library calls.
 #include <algorithm>
+#include <boost/container_hash/hash.hpp>
 
 #include "host/plan/plan_builder.h"
 #include "host/program/library_op.h"
@@ -78,13 +79,23 @@ void PlanBuilder::emit(const CallLibrary& call, const UnrolledStep& step) {
     spec.alignment.bias = alignmentOf(step.inputs[2]);
     matmul.bias = placeOf(step.inputs[2]);
   }
-  auto same = std::find_if(planned_matmuls_.begin(), planned_matmuls_.end(),
-                           [&](const PlannedMatmul& planned) { return planned.spec == spec; });
-  if (same == planned_matmuls_.end()) {
-    same = planned_matmuls_.insert(same, {std::move(spec), &step, nullptr});
-  }
-  matmul_uses_.emplace_back(same - planned_matmuls_.begin(), call.stream);
+  matmul_uses_.emplace_back(plannedMatmul(std::move(spec), step), call.stream);
   emit(MatmulStep{plan_->matmuls.push_back(std::move(matmul)), call.stream});
+}
+
+// Returns the index in planned_matmuls_ of the matrix product with this spec, which is added if it
+// is new.
+size_t PlanBuilder::plannedMatmul(MatmulSpec spec, const UnrolledStep& step) {
+  size_t hash = 0;
+  for (const TensorDesc* desc : {&spec.a, &spec.b, &spec.c}) boost::hash_combine(hash, desc->sizes);
+  const auto [first, last] = planned_by_hash_.equal_range(hash);
+  for (auto each = first; each != last; ++each) {
+    if (planned_matmuls_[each->second].spec == spec) return each->second;
+  }
+  const size_t index = planned_matmuls_.size();
+  planned_by_hash_.emplace(hash, index);
+  planned_matmuls_.push_back({std::move(spec), &step, nullptr});
+  return index;
 }
 
 // Emits a call of cumsum, argsort, scatter or scatter_add (host/device/library_call.h).

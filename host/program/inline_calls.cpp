@@ -4,6 +4,7 @@
 
 #include "host/program/visit.h"
 #include "ir/base/error.h"
+#include "ir/base/unique_names.h"
 
 namespace heddle::host {
 namespace {
@@ -15,24 +16,54 @@ namespace {
 class Inliner {
  public:
   explicit Inliner(const Program& program) : out_(program) {
-    for (const Slot& slot : out_.slots) slot_names_.insert(slot.name);
+    for (const Slot& slot : out_.slots) slot_names_.add(slot.name);
+    for (const std::string& token : out_.tokens) token_names_.add(token);
+    for (const std::string& event : out_.events) event_names_.add(event);
+    for (const Kernel& kernel : out_.kernels) kernel_names_.add(kernel.name);
     forEachInstruction(out_.body, [&](const Instruction& x, InstructionIndex) {
       forEachFieldOfKind<FieldKind::LoopIndex>(
-          x.op, [&](const std::string& name, FieldRole) { index_names_.insert(name); });
+          x.op, [&](const std::string& name, FieldRole) { index_names_.add(name); });
     });
   }
 
   Program run() {
+    checkLength();
     for (Program& callee : out_.callees) callee = inlineCalls(callee);
     const std::vector<Program> callees = std::move(out_.callees);
     out_.callees.clear();
-    callees_ = &callees;
+    for (const Program& callee : callees) callees_.try_emplace(callee.name, &callee);
     out_.body = expanded(out_.body);
-    callees_ = nullptr;
     return std::move(out_);
   }
 
  private:
+  // Calls of calls multiply. The result is therefore measured before it is created.
+  void checkLength() const {
+    constexpr int64_t kMostInstructions = 200'000;
+    const int64_t length = lengthOf(out_);
+    HEDDLE_USER_CHECK(length <= kMostInstructions,
+                      "program {} has {}{} instructions if its calls are replaced by the programs "
+                      "that they call, and at most {} are allowed",
+                      out_.name, length == kUnbounded ? "at least " : "", length,
+                      kMostInstructions);
+  }
+
+  static constexpr int64_t kUnbounded = int64_t{1} << 60;
+
+  // Returns the number of instructions without calls, at most kUnbounded.
+  static int64_t lengthOf(const Program& program) {
+    std::map<std::string, int64_t> callees;
+    for (const Program& callee : program.callees) callees.emplace(callee.name, lengthOf(callee));
+    int64_t length = 0;
+    forEachInstruction(program.body, [&](const Instruction& x, InstructionIndex) {
+      const auto* call = std::get_if<Call>(&x.op);
+      const auto found = call == nullptr ? callees.end() : callees.find(call->program);
+      // The call itself becomes views of its operands.
+      length = std::min(kUnbounded, length + 1 + (found == callees.end() ? 0 : found->second));
+    });
+    return length;
+  }
+
   std::vector<Instruction> expanded(const std::vector<Instruction>& body) {
     std::vector<Instruction> result;
     for (const Instruction& x : body) {
@@ -49,10 +80,9 @@ class Inliner {
   }
 
   const Program& calleeOf(const Call& call) const {
-    for (const Program& callee : *callees_) {
-      if (callee.name == call.program) return callee;
-    }
-    userError("there is no program {} to call", call.program);
+    const auto found = callees_.find(call.program);
+    HEDDLE_USER_CHECK(found != callees_.end(), "there is no program {} to call", call.program);
+    return *found->second;
   }
 
   void expand(const Instruction& at, const Call& call, std::vector<Instruction>& result) {
@@ -138,7 +168,7 @@ class Inliner {
     }
     forEachInstruction(callee.body, [&](const Instruction& x, InstructionIndex) {
       forEachFieldOfKind<FieldKind::LoopIndex>(x.op, [&](const std::string& name, FieldRole) {
-        symbols_.insert_or_assign(name, Size::symbol(fresh(name, index_names_)));
+        symbols_.insert_or_assign(name, Size::symbol(index_names_.fresh(name)));
       });
     });
   }
@@ -148,10 +178,10 @@ class Inliner {
     for (const DeviceMesh& mesh : callee.meshes) {
       auto found = std::find(out_.meshes.begin(), out_.meshes.end(), mesh);
       if (found == out_.meshes.end()) {
-        std::set<std::string> taken;
-        for (const DeviceMesh& other : out_.meshes) taken.insert(other.name);
+        UniqueNames taken(1);
+        for (const DeviceMesh& other : out_.meshes) taken.add(other.name);
         DeviceMesh renamed = mesh;
-        renamed.name = taken.count(mesh.name) > 0 ? fresh(mesh.name, taken) : mesh.name;
+        renamed.name = taken.fresh(mesh.name);
         for (const DeviceMesh::Axis& axis : mesh.axes) {
           for (const std::string end : {"", ".index"}) {
             const std::string rest = fmt::format(".{}{}", name(axis.axis), end);
@@ -166,12 +196,6 @@ class Inliner {
   }
 
   // --- names -----------------------------------------------------------------------------------
-
-  static std::string fresh(const std::string& wanted, std::set<std::string>& taken) {
-    std::string name = wanted;
-    for (int i = 1; !taken.insert(name).second; ++i) name = fmt::format("{}_{}", wanted, i);
-    return name;
-  }
 
   // Maps the scalar inputs and outputs of the callee to slots of the caller. Adds all other slots
   // of the callee to the caller.
@@ -193,7 +217,7 @@ class Inliner {
     for (SlotId id : callee.slots.ids()) {
       if (slots_[id].valid()) continue;
       Slot slot = callee.slots[id];
-      slot.name = fresh(callee.name + "." + slot.name, slot_names_);
+      slot.name = slot_names_.fresh(callee.name + "." + slot.name);
       slot.default_value.reset();
       for (IterDomain& axis : slot.tensor.domain) axis.extent = substituted(axis.extent);
       for (Size& size : slot.alloc) size = substituted(size);
@@ -208,19 +232,16 @@ class Inliner {
   // names in `to`, in the order of `names`.
   template <class IdType>
   static IdVector<IdType, IdType> append(const IdVector<IdType, std::string>& names,
-                                         IdVector<IdType, std::string>& to) {
+                                         IdVector<IdType, std::string>& to, UniqueNames& taken) {
     IdVector<IdType, IdType> renamed;
-    std::set<std::string> taken(to.begin(), to.end());
-    for (const std::string& name : names) renamed.push_back(to.push_back(fresh(name, taken)));
+    for (const std::string& name : names) renamed.push_back(to.push_back(taken.fresh(name)));
     return renamed;
   }
 
   IdVector<KernelId, KernelId> appendKernels(const Program& callee) {
     IdVector<KernelId, KernelId> renamed;
-    std::set<std::string> taken;
-    for (const Kernel& kernel : out_.kernels) taken.insert(kernel.name);
     for (const Kernel& kernel : callee.kernels) {
-      renamed.push_back(out_.kernels.push_back({fresh(kernel.name, taken), kernel.segment}));
+      renamed.push_back(out_.kernels.push_back({kernel_names_.fresh(kernel.name), kernel.segment}));
     }
     return renamed;
   }
@@ -231,8 +252,8 @@ class Inliner {
     };
     Renaming to;
     to.slot = renamedBy(slots_);
-    to.token = renamedBy(append(callee.tokens, out_.tokens));
-    to.event = renamedBy(append(callee.events, out_.events));
+    to.token = renamedBy(append(callee.tokens, out_.tokens, token_names_));
+    to.event = renamedBy(append(callee.events, out_.events, event_names_));
     to.kernel = renamedBy(appendKernels(callee));
     to.mesh = [this](MeshId id) { return meshes_.at(id); };
     to.size = [this](const Size& size) { return substituted(size); };
@@ -241,9 +262,12 @@ class Inliner {
   }
 
   Program out_;
-  const std::vector<Program>* callees_ = nullptr;
-  std::set<std::string> slot_names_;
-  std::set<std::string> index_names_;
+  std::map<std::string, const Program*> callees_;
+  UniqueNames slot_names_{1};
+  UniqueNames token_names_{1};
+  UniqueNames event_names_{1};
+  UniqueNames kernel_names_{1};
+  UniqueNames index_names_{1};
   // These maps belong to the Call that is being expanded. They map the symbols and ids of the
   // callee to those of the caller.
   std::map<std::string, Size> symbols_;

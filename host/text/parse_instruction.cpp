@@ -27,6 +27,7 @@ IdType declared(std::map<std::string, IdType>& ids, IdVector<IdType, std::string
 InstructionParser::InstructionParser(TokenStream& in, Program& program)
     : in_(in), program_(program) {
   for (SlotId id : program.slots.ids()) slots_.emplace(program.slots[id].name, id);
+  for (KernelId id : program.kernels.ids()) kernels_.emplace(program.kernels[id].name, id);
 }
 
 std::vector<Instruction> InstructionParser::body() {
@@ -182,13 +183,11 @@ Op InstructionParser::evaluate(SlotId out) {
 Op InstructionParser::launch() {
   if (!in_.at(TokenKind::Mesh)) in_.fail("a kernel, as in @k0");
   const Token at = in_.next();
-  const auto& kernels = program_.kernels;
-  const auto found = std::find_if(kernels.begin(), kernels.end(),
-                                  [&](const Kernel& kernel) { return kernel.name == at.text; });
-  if (found == kernels.end()) {
+  const auto found = kernels_.find(at.text);
+  if (found == kernels_.end()) {
     in_.failAt(at, fmt::format("found {}, expected a kernel of this program", describe(at)));
   }
-  LaunchKernel out{KernelId(found - kernels.begin()), slots(), {}};
+  LaunchKernel out{found->second, slots(), {}};
   arrow();
   out.outputs = slots();
   out.stream = stream();
@@ -292,8 +291,7 @@ Op InstructionParser::branch() {
 Op InstructionParser::call() {
   if (!in_.at(TokenKind::Mesh)) in_.fail("a program, as in @other");
   const Token at = in_.next();
-  const auto same = [&](const Token& other) { return other.text == at.text; };
-  if (std::none_of(called_.begin(), called_.end(), same)) called_.push_back(at);
+  if (called_names_.insert(at.text).second) called_.push_back(at);
   Call out{at.text, slots(), {}};
   arrow();
   out.outputs = slots();

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -64,9 +65,11 @@ class InstructionParser {
   TokenStream& in_;
   Program& program_;
   std::map<std::string, SlotId> slots_;
+  std::map<std::string, KernelId> kernels_;
   std::map<std::string, TokenId> tokens_;
   std::map<std::string, EventId> events_;
   std::vector<Token> called_;
+  std::set<std::string> called_names_;
 };
 
 }  // namespace heddle::host

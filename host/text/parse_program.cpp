@@ -11,6 +11,7 @@ namespace {
 // The most programs that the calls of one program may reach. A program contains a copy of each
 // program that it calls. Without a limit, a few lines of text could expand to very many programs.
 constexpr size_t kMaxCallees = 200;
+constexpr size_t kMaxDefaults = 10'000;
 
 size_t countPrograms(const Program& program) {
   size_t count = 1;
@@ -51,8 +52,8 @@ class SectionParser {
     in_.next();
     const Token at = in_.peek();
     const std::string name = in_.expectName(TokenKind::Mesh, "the name of a kernel, as in @k0");
-    for (const Kernel& other : program_.kernels) {
-      if (other.name == name) in_.failAt(at, fmt::format("kernel @{} is defined twice", name));
+    if (!kernel_names_.insert(name).second) {
+      in_.failAt(at, fmt::format("kernel @{} is defined twice", name));
     }
     in_.expectSymbol("{");
     program_.kernels.push_back({name, parseFusionBody(in_, program_.meshes)});
@@ -122,6 +123,11 @@ class SectionParser {
       const Token value_at = in_.peek();
       const int64_t value = in_.expectInt("the default size");
       if (value < 0) in_.failAt(value_at, fmt::format("the size {} is negative", value));
+      if (program_.size_defaults.size() >= kMaxDefaults) {
+        in_.failAt(at,
+                   fmt::format("the default of size {} is number {}, and at most {} are allowed",
+                               symbol, kMaxDefaults + 1, kMaxDefaults));
+      }
       program_.size_defaults.emplace_back(symbol, value);
     } while (in_.acceptSymbol(","));
   }
@@ -161,6 +167,7 @@ class SectionParser {
   const std::map<std::string, Program>& earlier_;
   Program program_;
   std::set<std::string> names_;
+  std::set<std::string> kernel_names_;
 };
 
 Program parseSections(TokenStream& in) {

@@ -97,11 +97,9 @@ struct UnrollRequest {
   int64_t ranks = 1;  // number of ranks of the job
 };
 
-// Unrolls the program. Throws UserError that names the instruction and the slot if
-//   a view does not exist, or the operands of an instruction have sizes that do not fit,
-//   an index or the rank of a peer is out of range,
-//   a slot is used before it is defined, or
-//   the program takes more than 10 million steps.
+// Unrolls the program. UserError names the instruction and the slot: a view that does not exist, an
+// index or peer out of range, a slot that is used before it is defined, sizes that do not fit. A
+// program of more than a million steps is rejected before any step is created.
 Unrolled unroll(const Program& program, const UnrollRequest& request);
 
 // Returns the local descriptor of a slot on this rank for these sizes, in the allocation order of

@@ -1,13 +1,10 @@
 #include "host/program/visit.h"
 #include "host/text/program_text.h"
+#include "host/unroll/compare.h"
 #include "host/unroll/unroller.h"
 #include "ir/base/error.h"
 
 namespace heddle::host {
-namespace {
-
-constexpr int64_t kMaxSteps = 10'000'000;
-
 bool compare(Predicate::Compare how, int64_t a, int64_t b) {
   switch (how) {
     case Predicate::Compare::Eq:
@@ -26,16 +23,13 @@ bool compare(Predicate::Compare how, int64_t a, int64_t b) {
   HEDDLE_CHECK(false, "comparison {}", static_cast<int>(how));
 }
 
-}  // namespace
-
 void Unroller::advance() {
   Frame& top = frames_.back();
   if (top.next == top.list->size()) return close();
   const Instruction& x = (*top.list)[top.next++];
   const InstructionIndex index = top.index;
   top.index += 1;
-  forEachBody(x.op,
-              [&](const std::vector<Instruction>& body) { top.index += countInstructions(body); });
+  forEachBody(x.op, [&](const std::vector<Instruction>& body) { top.index += lengthOf(body); });
   if (x.on.valid() && !scope_.isIn(x.on)) return;
   try {
     instruction(x, index);
@@ -48,13 +42,7 @@ std::string Unroller::place(const Instruction& x, InstructionIndex index) const 
   return fmt::format("instruction {} `{}`: ", index, printInstruction(program_, x));
 }
 
-void Unroller::countStep(int64_t steps) {
-  counted_ += steps;
-  HEDDLE_USER_CHECK(counted_ <= kMaxSteps, "the program takes more than {} steps", kMaxSteps);
-}
-
 void Unroller::instruction(const Instruction& x, InstructionIndex index) {
-  countStep(1);
   // For and If are the only instructions with bodies.
   if (const auto* loop = std::get_if<For>(&x.op)) return openLoop(*loop, index);
   if (const auto* branch = std::get_if<If>(&x.op)) return openBranch(x, *branch, index);
@@ -87,11 +75,6 @@ void Unroller::openLoop(const For& loop, InstructionIndex index) {
   frame.at = scope_.evaluate(loop.start);
   frame.stop = scope_.evaluate(loop.stop);
   if (frame.at >= frame.stop) return;
-  // Each iteration counts as a step. kMaxSteps is checked here, before the first iteration.
-  int64_t trips = 0;
-  const bool fits = !__builtin_sub_overflow(frame.stop, frame.at, &trips);
-  HEDDLE_USER_CHECK(fits && trips <= kMaxSteps - counted_, "the program takes more than {} steps",
-                    kMaxSteps);
   scope_.set(loop.index, frame.at);
   frames_.push_back(std::move(frame));
 }
@@ -101,8 +84,7 @@ void Unroller::openBranch(const Instruction& x, const If& branch, InstructionInd
   const InstructionIndex then_first = index + 1;
   if (const auto* lhs = std::get_if<Size>(&branch.predicate.lhs)) {
     const bool holds = compare(branch.predicate.compare, scope_.evaluate(*lhs), rhs);
-    const InstructionIndex first =
-        holds ? then_first : then_first + countInstructions(branch.then_body);
+    const InstructionIndex first = holds ? then_first : then_first + lengthOf(branch.then_body);
     frames_.push_back(
         {Frame::Kind::Body, holds ? &branch.then_body : &branch.else_body, 0, first, first});
     return;
@@ -116,7 +98,6 @@ void Unroller::openBranch(const Instruction& x, const If& branch, InstructionInd
   Frame frame{Frame::Kind::Then, &branch.then_body, 0, then_first, then_first};
   frame.branch = &branch;
   frame.jump_step = unrolled_.steps.size() - 1;
-  frame.scalars_before = scalars_;
   frames_.push_back(std::move(frame));
 }
 
@@ -137,7 +118,6 @@ void Unroller::close() {
 
 void Unroller::nextTrip(Frame& loop) {
   if (++loop.at < loop.stop) {
-    countStep(1);
     scope_.set(*loop.loop_index, loop.at);
     loop.next = 0;
     loop.index = loop.first;
@@ -153,7 +133,7 @@ void Unroller::closeThen() {
   Frame then = std::move(frames_.back());
   frames_.pop_back();
   if (then.branch->else_body.empty()) {
-    keepScalars(then.scalars_before);
+    for (SlotId id : then.new_scalars) forgetScalar(id);
     return leaveBranch(then);
   }
   UnrolledStep skip;  // jumps over the else_body
@@ -161,35 +141,57 @@ void Unroller::closeThen() {
   unrolled_.steps.push_back(std::move(skip));
   unrolled_.steps[then.jump_step].jump = static_cast<int32_t>(unrolled_.steps.size());
   for (const auto& [id, view] : then.before) viewOf(id) = view;
-  const InstructionIndex first = then.first + countInstructions(then.branch->then_body);
+  const InstructionIndex first = then.first + lengthOf(then.branch->then_body);
   Frame otherwise{Frame::Kind::Else, &then.branch->else_body, 0, first, first};
   otherwise.branch = then.branch;
   otherwise.jump_step = unrolled_.steps.size() - 1;
   otherwise.before = std::move(then.before);
-  otherwise.scalars_then = scalars_;
-  scalars_ = std::move(then.scalars_before);
+  for (SlotId id : then.new_scalars) scalars_.erase(id);
+  otherwise.then_scalars = std::move(then.new_scalars);
   frames_.push_back(std::move(otherwise));
 }
 
 void Unroller::closeElse() {
   const Frame otherwise = std::move(frames_.back());
   frames_.pop_back();
-  keepScalars(otherwise.scalars_then);
+  // The scalars and lists that both bodies have defined keep their value.
+  Frame* outer = innermostBranch();
+  for (SlotId id : otherwise.new_scalars) {
+    if (otherwise.then_scalars.count(id) == 0) {
+      forgetScalar(id);
+    } else if (outer != nullptr) {
+      outer->new_scalars.insert(id);
+    }
+  }
+  for (SlotId id : otherwise.then_scalars) {
+    if (otherwise.new_scalars.count(id) == 0) forgetScalar(id);
+  }
   leaveBranch(otherwise);
 }
 
-// Called at the end of the last body of a branch. Undefines the scalars and lists that do not have
-// a value after both bodies. `defined` contains the scalars and lists that have a value after the
-// first body. If there is no else_body, `defined` contains those that have a value before the
-// branch.
-void Unroller::keepScalars(const std::set<SlotId>& defined) {
-  for (SlotId id : scalars_) {
-    if (defined.count(id) == 0) branched_.insert(id);
+void Unroller::forgetScalar(SlotId id) {
+  scalars_.erase(id);
+  branched_.insert(id);
+}
+
+Unroller::Frame* Unroller::innermostBranch() {
+  for (size_t i = frames_.size(); i-- > 0;) {
+    Frame& frame = frames_[i];
+    if (frame.kind == Frame::Kind::Then || frame.kind == Frame::Kind::Else) return &frame;
   }
-  for (SlotId id : defined) {
-    if (scalars_.count(id) == 0) branched_.insert(id);
+  return nullptr;
+}
+
+// Stores the result, because a loop visits its bodies many times. The recursion is as deep as the
+// bodies nest.
+int32_t Unroller::lengthOf(const std::vector<Instruction>& body) {
+  if (const auto found = lengths_.find(&body); found != lengths_.end()) return found->second;
+  int32_t length = 0;
+  for (const Instruction& x : body) {
+    ++length;
+    forEachBody(x.op, [&](const std::vector<Instruction>& inner) { length += lengthOf(inner); });
   }
-  std::erase_if(scalars_, [&](SlotId id) { return defined.count(id) == 0; });
+  return lengths_[&body] = length;
 }
 
 void Unroller::leaveBranch(const Frame& frame) {

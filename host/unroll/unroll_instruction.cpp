@@ -11,11 +11,8 @@
 namespace heddle::host {
 
 void Unroller::define(SlotId id, View view) {
-  for (size_t i = frames_.size(); i-- > 0;) {
-    Frame& frame = frames_[i];
-    if (frame.kind != Frame::Kind::Then && frame.kind != Frame::Kind::Else) continue;
-    frame.before.emplace(id, viewOf(id));  // stores only the first view, from before the branch
-    break;
+  if (Frame* branch = innermostBranch()) {
+    branch->before.emplace(id, viewOf(id));  // keeps the view from before the branch
   }
   branched_.erase(id);
   viewOf(id) = std::move(view);
@@ -52,7 +49,9 @@ void Unroller::operands(UnrolledStep& step, const std::vector<SlotId>& inputs,
 
 void Unroller::writeScalar(UnrolledStep& step, SlotId id) {
   HEDDLE_USER_CHECK(slot(id).is_scalar, "%{} is not a scalar", slot(id).name);
-  scalars_.insert(id);
+  if (scalars_.insert(id).second) {
+    if (Frame* branch = innermostBranch()) branch->new_scalars.insert(id);
+  }
   branched_.erase(id);
   step.scalar_out = registerOf(id);
 }

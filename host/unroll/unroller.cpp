@@ -1,6 +1,7 @@
 #include "host/unroll/unroller.h"
 
 #include "host/unroll/check_operands.h"
+#include "host/unroll/count_steps.h"
 #include "ir/base/error.h"
 
 namespace heddle::host {
@@ -27,11 +28,23 @@ Unroller::Unroller(const Program& program, const UnrollRequest& request)
 Unrolled Unroller::run() {
   unrolled_.rank = request_.rank;
   scope_.check(program_.guards);
+  checkSteps();
   inputs();
   frames_.push_back({Frame::Kind::Body, &program_.body});
   while (!frames_.empty()) advance();
   outputs();
   return std::move(unrolled_);
+}
+
+// A step takes about 700 bytes, so a program of more steps would need gigabytes. The steps are
+// counted before the first one is created.
+void Unroller::checkSteps() {
+  constexpr int64_t kMostSteps = 1'000'000;
+  const StepCount count = countSteps(program_, scope_, kMostSteps);
+  if (count.steps <= kMostSteps) return;
+  userError("{}program {} takes {}{} steps on rank {}, and at most {} are allowed",
+            place(*count.largest, count.largest_index), program_.name,
+            count.at_least ? "more than " : "", count.steps, request_.rank, kMostSteps);
 }
 
 RegisterId Unroller::registerOf(SlotId id) {

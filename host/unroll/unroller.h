@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "host/unroll/scope.h"
@@ -32,10 +33,10 @@ class Unroller {
     int64_t stop = 0;  // the loop ends when `at` reaches this value
     // Only for Then and Else, the bodies of an If that the run decides:
     const If* branch = nullptr;
-    size_t jump_step = 0;               // the step whose jump is set at the end of this list
-    std::map<SlotId, View> before{};    // slots that a body defines -> views before the branch
-    std::set<SlotId> scalars_before{};  // the scalars that are defined before the first body
-    std::set<SlotId> scalars_then{};    // Else: the scalars that are defined after the first body
+    size_t jump_step = 0;             // the step whose jump is set at the end of this list
+    std::map<SlotId, View> before{};  // view before the branch of each slot that a body defines
+    std::set<SlotId> new_scalars{};   // scalars that this body defines and that had no value before
+    std::set<SlotId> then_scalars{};  // Else: new_scalars of the first body
   };
 
   const Slot& slot(SlotId id) const { return program_.slots.at(id); }
@@ -49,7 +50,7 @@ class Unroller {
 
   // unroll_control_flow.cpp: loops, branches, ranks.
   void advance();
-  void countStep(int64_t steps);
+  void checkSteps();
   void instruction(const Instruction& x, InstructionIndex index);
   void openLoop(const For& loop, InstructionIndex index);
   void openBranch(const Instruction& x, const If& branch, InstructionIndex index);
@@ -60,7 +61,11 @@ class Unroller {
   // Undefines the slots that one of the two bodies has defined, because only the run knows which
   // body it executes.
   void leaveBranch(const Frame& frame);
-  void keepScalars(const std::set<SlotId>& defined);
+  // Removes the value of a scalar at the end of a branch.
+  void forgetScalar(SlotId id);
+  Frame* innermostBranch();  // nullptr: not in a branch that the run decides
+  // Returns the number of instructions of a body, with those of its inner bodies.
+  int32_t lengthOf(const std::vector<Instruction>& body);
   std::string place(const Instruction& x, InstructionIndex index) const;
 
   // unroll_instruction.cpp: what an instruction reads, writes and defines.
@@ -97,7 +102,7 @@ class Unroller {
   // Inputs whose allocation differs from the allocation that their type states -> the descriptor
   // that the type states.
   std::map<BufferId, TensorDesc> elsewhere_;
-  int64_t counted_ = 0;  // number of steps so far; each iteration of a loop also counts
+  std::unordered_map<const std::vector<Instruction>*, int32_t> lengths_;  // of lengthOf()
 };
 
 }  // namespace heddle::host

@@ -17,9 +17,10 @@ class RaceChecker {
       : program_(program),
         unrolled_(unrolled),
         state_(program.streams(), program.tokens.size(), program.events.size(),
-               unrolled.buffers.size()) {
+               unrolled.buffers.size()),
+        returned_(unrolled.buffers.size(), false) {
     for (const View& view : unrolled.outputs) {
-      if (view.buffer.valid()) returned_.push_back(view.buffer);
+      if (view.buffer.valid()) returned_[view.buffer] = true;
     }
   }
 
@@ -50,15 +51,11 @@ class RaceChecker {
       const UnrolledStep& before = unrolled_.steps[jump - 1];
       const bool has_else = before.instruction == nullptr && before.index == step.index;
       const size_t after = has_else ? static_cast<size_t>(before.jump) : jump;
-      RaceState otherwise = state_;
-      const size_t posts_before = state_.post_step.size();
+      state_.beginBranch();
       walk(i + 1, has_else ? jump - 1 : jump);
-      const size_t posts_then = state_.post_step.size();
-      otherwise.beginOtherwise(state_);
-      std::swap(state_, otherwise);
+      state_.beginOtherwise();
       walk(jump, after);
-      std::swap(state_, otherwise);
-      const BufferId uneven = state_.merge(std::move(otherwise), posts_before, posts_then);
+      const BufferId uneven = state_.endBranch();
       HEDDLE_USER_CHECK(!uneven.valid(),
                         "{}: %{} is allocated at the end of only one of the branches",
                         text(static_cast<int32_t>(i)), bufferName(uneven));
@@ -104,7 +101,7 @@ class RaceChecker {
   void touch(int32_t at, const UnrolledAccess& access, int32_t time, int32_t post,
              const VectorClock& clock) {
     const Op& op = stepAt(at).instruction->op;
-    RaceBuffer& buffer = state_.buffers.at(access.buffer);
+    RaceBuffer& buffer = state_.changed(access.buffer);
     if (std::holds_alternative<Allocate>(op)) buffer.allocated = at;
     HEDDLE_USER_CHECK(buffer.freed < 0, "{}: uses %{} after its free, {}", text(at),
                       bufferName(access.buffer), text(buffer.freed));
@@ -200,9 +197,7 @@ class RaceChecker {
     return unrolled_.steps[static_cast<size_t>(step)];
   }
 
-  bool isReturned(BufferId buffer) const {
-    return std::find(returned_.begin(), returned_.end(), buffer) != returned_.end();
-  }
+  bool isReturned(BufferId buffer) const { return returned_[buffer]; }
 
   std::string bufferName(BufferId buffer) const {
     return buffer.valid() ? unrolled_.buffers[buffer].name : "";
@@ -218,7 +213,7 @@ class RaceChecker {
   const Program& program_;
   const Unrolled& unrolled_;
   RaceState state_;
-  std::vector<BufferId> returned_;
+  IdVector<BufferId, bool> returned_;
   int32_t group_ = -1;  // the post of the open group; -1: none is open
 };
 

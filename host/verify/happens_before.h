@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,17 @@ class PostSet {
   // Adds the posts of `other`.
   void join(const PostSet& other) {
     for (const auto& [first, last] : other.ranges_) add(first, last);
+  }
+  // Calls take(value) for each entry of the map whose key is in the set, and erases the entry.
+  template <class Value, class Take>
+  void forEachKnown(std::map<int32_t, Value>& by_post, const Take& take) const {
+    if (by_post.empty()) return;
+    for (const auto& [first, last] : ranges_) {
+      const auto begin = by_post.lower_bound(first);
+      auto end = begin;
+      for (; end != by_post.end() && end->first < last; ++end) take(end->second);
+      by_post.erase(begin, end);
+    }
   }
   // Keeps only the posts that `other` contains too.
   void meet(const PostSet& other) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -34,33 +35,82 @@ struct RaceBuffer {
 };
 
 // The knowledge of the race checker (host/verify/check_races.cpp) at one point of an unrolled
-// program (host/unroll/unroll.h). If the run decides a branch, the checker copies the state before
-// the branch, and checks both bodies from the same state.
+// program (host/unroll/unroll.h). If the run decides a branch, the checker checks both bodies from
+// the same state. The cost of a branch depends on what its bodies touch, not on the size of the
+// program:
+//  - In a body, the first change of an event, token or buffer stores its value from before.
+//  - What neither body changes is the same after the branch.
 struct RaceState : StreamClocks {
-  IdVector<BufferId, RaceBuffer> buffers;
-  IdVector<StreamId, int32_t> last_work;  // last step that is neither a post nor a Free; -1: none
-  IdVector<StreamId, int32_t> work_time;  // the time of this step
-  std::vector<int32_t> post_step;         // per posted operation: the step that posts it
+  IdVector<BufferId, RaceBuffer> buffers;  // to change one, call changed() first
+  IdVector<StreamId, int32_t> last_work;   // last step that is no post and no Free, or -1
+  IdVector<StreamId, int32_t> work_time;   // the time of this step
+  std::vector<int32_t> post_step;          // per posted operation: the step that posts it
 
   RaceState(size_t stream_count, size_t token_count, size_t event_count, size_t buffer_count);
 
-  // Prepares this state for the check of the second body. Before the call, this state must be a
-  // copy of the state before the branch. `then` is the state after the first body. All work of the
-  // first body counts as completed, because a run executes only one of the bodies.
-  void beginOtherwise(const RaceState& then);
-  // Turns this state into the state after the branch. Before the call, this state must be the state
-  // after the first body; `otherwise` is the state after the second body. The result contains only
-  // knowledge that is certain after both bodies. The posts [posts_before, posts_then) belong to the
-  // first body, later posts to the second body. Returns a buffer that is live at the end of only
-  // one body, or an invalid id if there is none.
-  BufferId merge(RaceState otherwise, size_t posts_before, size_t posts_then);
+  // Do the same as in StreamClocks.
+  bool order(const Op& op, StreamId stream);
+  void post(TokenId token, int32_t post, const VectorClock& start);
+  RaceBuffer& changed(BufferId id);
+
+  void beginBranch();  // before the first body
+  // Call this between the bodies. Restores the state from before the branch, but all work of the
+  // first body counts as completed, because only one of the bodies runs.
+  void beginOtherwise();
+  // Call this after the second body. Keeps only what is certain after both bodies. Returns a buffer
+  // that is allocated at the end of only one body, or an invalid id.
+  BufferId endBranch();
 
  private:
-  // Marks the work of a body as completed. For each stream s, raises the time of s to to[s] in
-  // every clock in which this time is at least from[s]. Adds the posts [first, last) to all clocks.
-  void raise(const IdVector<StreamId, int32_t>& from, const IdVector<StreamId, int32_t>& to,
-             size_t first, size_t last);
+  // All work of one body counts as completed in the other body. Raises the time of stream s to
+  // to[s] in each clock where it is at least from[s], and adds the posts [first, last).
+  struct Raise {
+    IdVector<StreamId, int32_t> from;
+    IdVector<StreamId, int32_t> to;
+    size_t first = 0;
+    size_t last = 0;
+    void apply(VectorClock& clock) const;
+  };
+  // The clock of an event or token, and the number of `raises_` that it contains.
+  struct StoredEvent {
+    std::optional<VectorClock> clock;
+    size_t raises = 0;
+  };
+  struct StoredToken {
+    TokenClock clock;
+    size_t raises = 0;
+  };
+  // Values of streams, and of the events, tokens and buffers that a body has changed.
+  struct Values {
+    IdVector<StreamId, VectorClock> streams;
+    IdVector<StreamId, int32_t> last_work;
+    IdVector<StreamId, int32_t> work_time;
+    std::map<EventId, StoredEvent> events;
+    std::map<TokenId, StoredToken> tokens;
+    std::map<BufferId, RaceBuffer> buffers;
+  };
+  struct Branch {
+    Values before;  // from before the current body
+    Values then;    // after the first body
+    size_t posts_before = 0;
+    size_t posts_then = 0;
+  };
+
+  void storeEvent(EventId id);
+  void storeToken(TokenId id);
+  void refreshEvent(EventId id);
+  void refreshToken(TokenId id);
   IdVector<StreamId, int32_t> times() const;  // the time of the last step of each stream
+  void mergeStreams(const Branch& branch, const Raise& raise);
+  void mergeEvents(const Branch& branch, const Raise& raise);
+  void mergeTokens(const Branch& branch, const Raise& raise);
+  BufferId mergeBuffers(Branch& branch);
+
+  std::vector<Branch> branches_;  // that are being walked, the innermost last
+  std::vector<Raise> raises_;     // of the second bodies that are being walked
+  // Per event and token: the number of raises that its clock contains.
+  IdVector<EventId, size_t> event_raises_;
+  IdVector<TokenId, size_t> token_raises_;
 };
 
 }  // namespace heddle::host

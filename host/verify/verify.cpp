@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <unordered_set>
 
 #include "host/program/visit.h"
 #include "host/unroll/scope.h"
@@ -29,19 +30,21 @@ constexpr int64_t kTrialSizes[] = {4, 8, 64, 12, 2, 1};
 
 std::vector<std::string> freeSymbols(const Program& program) {
   std::vector<std::string> found;
+  std::unordered_set<std::string> seen;
   for (SlotId id : program.inputs) {
     for (const Size& size : program.slots[id].tensor.sizes()) {
-      size.collectSymbols(found);
+      size.collectSymbols(found, seen);
     }
   }
   for (const SizeGuard& guard : program.guards) {
-    guard.a.collectSymbols(found);
-    guard.b.collectSymbols(found);
+    guard.a.collectSymbols(found, seen);
+    guard.b.collectSymbols(found, seen);
   }
+  std::unordered_set<std::string> defaults;
+  for (const auto& [symbol, value] : program.size_defaults) defaults.insert(symbol);
   std::erase_if(found, [&](const std::string& symbol) {
-    if (symbol == "rank" || symbol == "ranks" || symbol.starts_with("@")) return true;
-    return std::any_of(program.size_defaults.begin(), program.size_defaults.end(),
-                       [&](const auto& entry) { return entry.first == symbol; });
+    const bool reserved = symbol == "rank" || symbol == "ranks" || symbol.starts_with("@");
+    return reserved || defaults.contains(symbol);
   });
   return found;
 }

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <span>
 #include <unordered_map>
 
 #include "ir/analysis/indexed_axes.h"
+#include "ir/analysis/kernel_axes.h"
 #include "ir/analysis/reshard_step.h"
 #include "ir/base/error.h"
 
@@ -66,82 +68,6 @@ std::string whyNotOp(const Fusion& fusion, const Expression& expr) {
   return {};
 }
 
-using AxisNode = Id<struct AxisNodeTag>;      // one axis of one value
-using KernelAxis = Id<struct KernelAxisTag>;  // one axis of the kernel: a class of AxisNodes
-
-// A union-find structure of axes: the axes of all values that a set of expressions reads or writes.
-// Axes that correspond in an expression are in one class. Each class is one axis of the kernel.
-class Axes {
- public:
-  explicit Axes(const Fusion& fusion) : fusion_(fusion) {}
-
-  void touch(ValueId value) {
-    auto [found, fresh] = first_.emplace(value, parent_.endId());
-    if (!fresh) return;
-    values_.push_back(value);
-    size_t rank = fusion_.value(value).is_scalar ? 0 : fusion_.tensor(value).rank();
-    for (size_t i = 0; i < rank; ++i) parent_.push_back(parent_.endId());
-  }
-
-  // Returns whether the axis is an axis of the kernel. Axes of one element are not.
-  bool moves(ValueId value, size_t axis) const { return !isUnitAxis(fusion_.tensor(value), axis); }
-
-  AxisNode id(ValueId value, size_t axis) const {
-    return AxisNode(first_.at(value).index() + axis);
-  }
-
-  AxisNode find(AxisNode a) {
-    while (parent_[a] != a) {
-      AxisNode& up = parent_[a];
-      up = parent_[up];
-      a = up;
-    }
-    return a;
-  }
-
-  void join(AxisNode a, AxisNode b) {
-    a = find(a);
-    b = find(b);
-    parent_[std::max(a, b)] = std::min(a, b);
-  }
-
-  // Numbers the classes. Call this after the last join() and before count(), numberOf() and
-  // classesOf().
-  void number() {
-    numbers_.assign(parent_.size(), KernelAxis());
-    for (ValueId value : values_) {
-      if (fusion_.value(value).is_scalar) continue;
-      for (size_t axis = 0; axis < fusion_.tensor(value).rank(); ++axis) {
-        if (!moves(value, axis)) continue;
-        KernelAxis& number = numbers_[find(id(value, axis))];
-        if (!number.valid()) number = KernelAxis(count_++);
-      }
-    }
-  }
-
-  size_t count() const { return count_; }
-  KernelAxis numberOf(AxisNode node) { return numbers_[find(node)]; }
-  const std::vector<ValueId>& values() const { return values_; }
-
-  // Returns the kernel axes of the value, in the order of its logical axes.
-  std::vector<KernelAxis> classesOf(ValueId value) {
-    std::vector<KernelAxis> classes;
-    if (fusion_.value(value).is_scalar) return classes;
-    for (size_t axis = 0; axis < fusion_.tensor(value).rank(); ++axis) {
-      if (moves(value, axis)) classes.push_back(numberOf(id(value, axis)));
-    }
-    return classes;
-  }
-
- private:
-  const Fusion& fusion_;
-  std::unordered_map<ValueId, AxisNode> first_;  // the node of axis 0 of each value
-  std::vector<ValueId> values_;
-  IdVector<AxisNode, AxisNode> parent_;
-  IdVector<AxisNode, KernelAxis> numbers_;
-  size_t count_ = 0;
-};
-
 // Checks whether a set of expressions can be one kernel. Call joinAxes() for each expression and
 // then answer() once.
 class Question {
@@ -151,7 +77,8 @@ class Question {
 
   void joinAxes(ExprId id, const AxisMap& map) {
     const Expression& expr = fusion_.expr(id);
-    std::vector<AxisNode> seen(map.space.size());
+    std::vector<AxisNode>& seen = seen_;
+    seen.assign(map.space.size(), AxisNode());
     auto walk = [&](const std::vector<ValueId>& values, const std::vector<std::vector<int>>& maps) {
       for (size_t i = 0; i < values.size(); ++i) {
         if (&values == &expr.inputs && isIndexed(expr, i)) continue;
@@ -192,9 +119,11 @@ class Question {
  private:
   std::string checkTwice() {
     for (ValueId value : axes_.values()) {
-      std::vector<KernelAxis> classes = axes_.classesOf(value);
-      std::sort(classes.begin(), classes.end());
-      if (std::adjacent_find(classes.begin(), classes.end()) != classes.end()) {
+      const std::span<const KernelAxis> classes = axes_.classesOf(value);
+      if (classes.size() < 2) continue;
+      std::vector<KernelAxis> sorted(classes.begin(), classes.end());
+      std::sort(sorted.begin(), sorted.end());
+      if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
         return fmt::format("%{} would be read along two different axes in one kernel",
                            fusion_.value(value).name);
       }
@@ -264,7 +193,7 @@ class Question {
   }
 
   bool touchesReduced(ValueId value) {
-    std::vector<KernelAxis> classes = axes_.classesOf(value);
+    const std::span<const KernelAxis> classes = axes_.classesOf(value);
     return std::any_of(classes.begin(), classes.end(),
                        [&](KernelAxis axis) { return reduced_[axis] != 0; });
   }
@@ -318,7 +247,8 @@ class Question {
 
   const Fusion& fusion_;
   const std::vector<ExprId>& exprs_;
-  Axes axes_;
+  KernelAxes axes_;
+  std::vector<AxisNode> seen_;  // of joinAxes()
   std::vector<ExprId> reductions_;
   std::vector<ExprId> indexed_;  // Index expressions
   std::map<ExprId, std::vector<AxisNode>> reduced_nodes_;

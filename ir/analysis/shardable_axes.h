@@ -6,18 +6,15 @@
 
 namespace heddle {
 
-// Describes which axes of an expression can be split over devices. Every device can then compute
-// its block of the result from its blocks of the operands. Most axes of the iteration space
-// ("space", ir/analysis/axis_map.h) can be split, because their elements correspond in operands and
-// result. Three kinds of ops have an axis whose elements do not correspond one to one, but which
-// can still be split:
-//  - reshape: a group of adjacent operand axes becomes a group of adjacent result axes. The
-//    outermost axes of the two groups can be split together if the number of devices divides their
-//    extents. A block then has the same elements in operand and result.
-//  - take, take_along_axis: the axis of operand 0 from which the index selects. This axis becomes
-//    an additional axis of the space, which is reduced by a sum. Each rank looks up the indices
-//    that are in its block, and uses 0 for all other indices. The sum over the ranks is the result.
-//  - scatter, scatter_add: the axis along which the op writes at indices. Each rank writes the
+// Describes which axes of an expression can be split over devices. An axis of the iteration space
+// (ir/analysis/axis_map.h) can be split, because its elements correspond in operands and result. In
+// three more cases only blocks of elements correspond, and the axis can still be split:
+//  - reshape: the outermost of the axes that are regrouped, in operand and result, if the devices
+//    divide both extents evenly. A block of complete outer rows is then the same in both.
+//  - take, take_along_axis: the axis from which the index selects. It becomes an additional axis of
+//    the space, which is reduced by a sum. A rank looks up the indices that are in its block and
+//    gives -0.0 (integers: 0) for all others.
+//  - scatter, scatter_add: the axis along which the index says where to write. A rank writes the
 //    elements whose index is in its block.
 struct ShardableAxes {
   AxisMap map;

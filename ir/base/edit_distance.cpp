@@ -20,4 +20,21 @@ size_t editDistance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+// A name that is much longer than a candidate is not close to it, so its distance is not computed.
+std::string suggestionFor(std::string_view name, const std::vector<std::string_view>& candidates) {
+  std::string_view nearest;
+  size_t best = name.size() + 1;
+  for (std::string_view candidate : candidates) {
+    const size_t most = std::max(name.size(), candidate.size()) / 3;
+    if (std::max(name.size(), candidate.size()) - std::min(name.size(), candidate.size()) > most) {
+      continue;
+    }
+    const size_t distance = editDistance(name, candidate);
+    if (distance > most || distance >= best) continue;
+    best = distance;
+    nearest = candidate;
+  }
+  return nearest.empty() ? "" : "; the nearest name is '" + std::string(nearest) + "'";
+}
+
 }  // namespace heddle

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace heddle {
 
@@ -9,5 +11,9 @@ namespace heddle {
 // deletions and replacements of letters that turns one text into the other. Error messages use the
 // distance to suggest names. The time is proportional to the product of the lengths.
 size_t editDistance(std::string_view a, std::string_view b);
+
+// Returns "; the nearest name is 'NAME'" for the end of an error message, or "" if no candidate is
+// close: at most a third of the letters may differ.
+std::string suggestionFor(std::string_view name, const std::vector<std::string_view>& candidates);
 
 }  // namespace heddle

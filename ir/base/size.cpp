@@ -1,7 +1,9 @@
 #include "ir/base/size.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "ir/base/error.h"
@@ -14,9 +16,56 @@ struct Size::Node {
   std::string symbol;
   Size lhs{nullptr};
   Size rhs{nullptr};
+  size_t hash = 0;        // equal sizes have equal hashes
+  int64_t operators = 0;  // in the text of the size, at most kMostOperators
+  int32_t depth = 0;
+  bool has_difference = false;
 };
 
 namespace {
+
+// Two operands may share parts, so an expression may have many more operators than nodes. From this
+// number of operators on, walks visit each node once.
+constexpr int64_t kShared = 64;
+// Sums of at least this number of operators are shortened. Short sums keep the form in which the
+// user or a pass wrote them.
+constexpr int64_t kLongSum = 8;
+constexpr int64_t kMostOperators = int64_t{1} << 62;
+constexpr int32_t kMostDepth = 4000;
+
+size_t mixed(size_t hash, size_t value) {
+  size_t x = hash * 0x9e3779b97f4a7c15u + value;
+  x = (x ^ (x >> 32)) * 0xd6e8feb86659fd93u;
+  return x ^ (x >> 32);
+}
+
+// Splits a size into a constant factor and the rest. A constant is a multiple of 1.
+std::pair<int64_t, Size> multipleOf(const Size& size) {
+  if (size.isConstant()) return {size.constant(), Size(1)};
+  if (size.kind() == Size::Kind::Mul && size.lhs().isConstant()) {
+    return {size.lhs().constant(), size.rhs()};
+  }
+  return {1, size};
+}
+
+// Adds multiples of one size: t + t is 2*t, and 3 + 4 is 7. nullopt: they are multiples of
+// different sizes, or the factor overflows.
+std::optional<Size> sumOfMultiples(const Size& a, const Size& b) {
+  const auto [n, x] = multipleOf(a);
+  const auto [m, y] = multipleOf(b);
+  int64_t factor = 0;
+  if (!(x == y) || __builtin_add_overflow(n, m, &factor)) return std::nullopt;
+  return Size(factor) * x;
+}
+
+// Adds a multiple to a sum that ends with a multiple of the same size. The size of a tensor that
+// grows by the same amount in each of many ops then stays small.
+std::optional<Size> grownSum(const Size& a, const Size& b) {
+  if (const std::optional<Size> sum = sumOfMultiples(a, b)) return sum;
+  if (a.kind() != Size::Kind::Add) return std::nullopt;
+  const std::optional<Size> last = sumOfMultiples(a.rhs(), b);
+  return last ? std::optional(a.lhs() + *last) : std::nullopt;
+}
 
 // Returns `a kind b`, or nullopt on overflow or division by zero. FloorDiv rounds toward minus
 // infinity, and CeilDiv toward plus infinity. The result of Mod has the sign of b.
@@ -136,8 +185,7 @@ const char* spelling(Size::Kind kind) {
   HEDDLE_CHECK(false, "size kind {} has no operator", static_cast<int>(kind));
 }
 
-// The function is recursive. The depth of recursion is limited, because the parser limits the depth
-// of sizes (ir/text/parse_size.cpp).
+// Recursion is safe: Size::binary() limits how deep operators nest.
 void print(const Size& size, std::string& out) {
   const Size::Kind kind = size.kind();
   if (kind == Size::Kind::Constant) {
@@ -171,19 +219,27 @@ void print(const Size& size, std::string& out) {
 
 }  // namespace
 
-Size::Size(int64_t value)
-    : node_(std::make_shared<const Node>(
-          Node{Kind::Constant, value, {}, Size(nullptr), Size(nullptr)})) {}
+Size::Size(int64_t value) {
+  Node node;
+  node.value = value;
+  node.hash = mixed(static_cast<size_t>(Kind::Constant), static_cast<size_t>(value));
+  node.has_difference = value < 0;
+  node_ = std::make_shared<const Node>(std::move(node));
+}
 
 Size Size::symbol(std::string name) {
   Node node;
   node.kind = Kind::Symbol;
+  node.hash = mixed(static_cast<size_t>(Kind::Symbol), std::hash<std::string>()(name));
   node.symbol = std::move(name);
   return Size(std::make_shared<const Node>(std::move(node)));
 }
 
 Size Size::binary(Kind kind, const Size& a, const Size& b) {
   if (std::optional<Size> simple = simplify(kind, a, b)) return *simple;
+  if (kind == Kind::Add && a.node_->operators + b.node_->operators >= kLongSum) {
+    if (std::optional<Size> sum = a.isConstant() ? grownSum(b, a) : grownSum(a, b)) return *sum;
+  }
   // Make a constant factor the left operand, and a constant addend the right operand. Then 2*t and
   // t*2 are equal.
   const bool one_constant = a.isConstant() != b.isConstant();
@@ -193,6 +249,14 @@ Size Size::binary(Kind kind, const Size& a, const Size& b) {
   node.kind = kind;
   node.lhs = swap ? b : a;
   node.rhs = swap ? a : b;
+  const Node& left = *node.lhs.node_;
+  const Node& right = *node.rhs.node_;
+  node.hash = mixed(mixed(static_cast<size_t>(kind), left.hash), right.hash);
+  node.operators = std::min(kMostOperators, left.operators + right.operators + 1);
+  node.depth = std::max(left.depth, right.depth) + 1;
+  node.has_difference = kind == Kind::Sub || left.has_difference || right.has_difference;
+  HEDDLE_USER_CHECK(node.depth <= kMostDepth, "a size has operators that nest more than {} deep",
+                    kMostDepth);
   return Size(std::make_shared<const Node>(std::move(node)));
 }
 
@@ -213,46 +277,90 @@ const std::string& Size::symbolName() const {
 const Size& Size::lhs() const { return node_->lhs; }
 const Size& Size::rhs() const { return node_->rhs; }
 
+bool Size::hasDifference() const { return node_->has_difference; }
+
 bool Size::operator==(const Size& other) const {
   if (node_ == other.node_) return true;
-  if (node_->kind != other.node_->kind) return false;
-  if (node_->kind == Kind::Constant) return node_->value == other.node_->value;
-  if (node_->kind == Kind::Symbol) return node_->symbol == other.node_->symbol;
-  return node_->lhs == other.node_->lhs && node_->rhs == other.node_->rhs;
+  if (node_->hash != other.node_->hash) return false;
+  std::set<std::pair<const Node*, const Node*>> equal;  // pairs that were compared already
+  const auto same = [&](const auto& self, const Node& a, const Node& b) -> bool {
+    if (&a == &b) return true;
+    if (a.hash != b.hash || a.kind != b.kind || a.operators != b.operators) return false;
+    if (a.kind == Kind::Constant) return a.value == b.value;
+    if (a.kind == Kind::Symbol) return a.symbol == b.symbol;
+    if (a.operators >= kShared && !equal.insert({&a, &b}).second) return true;
+    return self(self, *a.lhs.node_, *b.lhs.node_) && self(self, *a.rhs.node_, *b.rhs.node_);
+  };
+  return same(same, *node_, *other.node_);
 }
 
 int64_t Size::evaluate(const Lookup& lookup) const {
   if (isConstant()) return node_->value;
-  if (kind() == Kind::Symbol) {
-    std::optional<int64_t> value = lookup(node_->symbol);
-    HEDDLE_USER_CHECK(value.has_value(), "size '{}' has no value", node_->symbol);
+  std::unordered_map<const Node*, int64_t> values;
+  const auto evaluated = [&](const auto& self, const Size& size) -> int64_t {
+    const Node& node = *size.node_;
+    if (node.kind == Kind::Constant) return node.value;
+    if (node.kind == Kind::Symbol) {
+      std::optional<int64_t> value = lookup(node.symbol);
+      HEDDLE_USER_CHECK(value.has_value(), "size '{}' has no value", node.symbol);
+      return *value;
+    }
+    const bool shared = node.operators >= kShared;
+    if (shared) {
+      if (const auto found = values.find(&node); found != values.end()) return found->second;
+    }
+    const int64_t a = self(self, node.lhs);
+    const int64_t b = self(self, node.rhs);
+    std::optional<int64_t> value = apply(node.kind, a, b);
+    HEDDLE_USER_CHECK(value.has_value(), "size '{}' {} (operands {} and {})", size.str(),
+                      b == 0 ? "divides by zero" : "overflows 64 bits", a, b);
+    if (shared) values.emplace(&node, *value);
     return *value;
-  }
-  const int64_t a = node_->lhs.evaluate(lookup);
-  const int64_t b = node_->rhs.evaluate(lookup);
-  std::optional<int64_t> value = apply(kind(), a, b);
-  HEDDLE_USER_CHECK(value.has_value(), "size '{}' {} (operands {} and {})", str(),
-                    b == 0 ? "divides by zero" : "overflows 64 bits", a, b);
-  return *value;
+  };
+  return evaluated(evaluated, *this);
 }
 
 Size Size::substitute(const std::function<std::optional<Size>(const std::string&)>& replace) const {
-  if (isConstant()) return *this;
-  if (kind() == Kind::Symbol) return replace(node_->symbol).value_or(*this);
-  return binary(kind(), node_->lhs.substitute(replace), node_->rhs.substitute(replace));
+  std::unordered_map<const Node*, Size> replaced;
+  const auto substituted = [&](const auto& self, const Size& size) -> Size {
+    const Node& node = *size.node_;
+    if (node.kind == Kind::Constant) return size;
+    if (node.kind == Kind::Symbol) return replace(node.symbol).value_or(size);
+    const bool shared = node.operators >= kShared;
+    if (shared) {
+      if (const auto found = replaced.find(&node); found != replaced.end()) return found->second;
+    }
+    Size result = binary(node.kind, self(self, node.lhs), self(self, node.rhs));
+    if (shared) replaced.emplace(&node, result);
+    return result;
+  };
+  return substituted(substituted, *this);
 }
 
 void Size::collectSymbols(std::vector<std::string>& out) const {
   if (isConstant()) return;
-  if (kind() == Kind::Symbol) {
-    if (std::find(out.begin(), out.end(), node_->symbol) == out.end()) out.push_back(node_->symbol);
-    return;
-  }
-  node_->lhs.collectSymbols(out);
-  node_->rhs.collectSymbols(out);
+  std::unordered_set<std::string> seen(out.begin(), out.end());
+  collectSymbols(out, seen);
+}
+
+void Size::collectSymbols(std::vector<std::string>& out,
+                          std::unordered_set<std::string>& seen) const {
+  std::unordered_set<const Node*> visited;
+  const auto collect = [&](const auto& self, const Node& node) -> void {
+    if (node.kind == Kind::Constant) return;
+    if (node.kind == Kind::Symbol) {
+      if (seen.insert(node.symbol).second) out.push_back(node.symbol);
+      return;
+    }
+    if (node.operators >= kShared && !visited.insert(&node).second) return;
+    self(self, *node.lhs.node_);
+    self(self, *node.rhs.node_);
+  };
+  collect(collect, *node_);
 }
 
 std::string Size::str() const {
+  if (node_->operators > kMostPrinted) return fmt::format("<size {:016x}>", node_->hash);
   std::string out;
   print(*this, out);
   return out;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 namespace heddle {
@@ -24,7 +25,11 @@ namespace heddle {
 // Values:   immutable; copies share one tree. Several threads may use a Size.
 // Equality: two sizes are equal if their simplified expressions have the same structure. Every new
 //           size is simplified: constants are folded, and neutral elements (t + 0, t * 1) are
-//           dropped. A constant operand of a sum or product is moved to a fixed side.
+//           dropped. A constant operand of a sum or product is moved to a fixed side. In
+//           long sums, multiples of one size are added (t + t becomes 2*t).
+// Sharing:  operands may be shared, so an expression of n steps may have 2^n operators. Every
+//           function visits a shared operand once. Exception: str() of a size with at most
+//           kMostPrinted operators.
 // Errors:   evaluate() throws UserError with the expression if int64 overflows.
 class Size {
  public:
@@ -59,15 +64,24 @@ class Size {
   // Appends the symbols of the expression in order of first appearance. A symbol that `out` already
   // contains is not appended again.
   void collectSymbols(std::vector<std::string>& out) const;
+  // Does the same. `seen` contains the symbols of `out`. For many sizes with many symbols, this is
+  // faster.
+  void collectSymbols(std::vector<std::string>& out, std::unordered_set<std::string>& seen) const;
+
+  // Returns whether the expression contains a subtraction or a negative constant.
+  bool hasDifference() const;
 
   // Returns infix text that parses back to an equal Size: `t`, `2*h`, `ceildiv(t, 4)`,
-  // `(t + 1) % 2`.
+  // `(t + 1) % 2`. A size of more than kMostPrinted operators has a short text that does not parse
+  // and contains a hash of the expression.
+  static constexpr int64_t kMostPrinted = 10000;
   std::string str() const;
 
   struct Node;
 
  private:
   explicit Size(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
+  // UserError if operands nest too deep, because the functions above are recursive.
   static Size binary(Kind kind, const Size& a, const Size& b);
   std::shared_ptr<const Node> node_;
 

@@ -151,9 +151,11 @@ ValueId FusionBuilder::scalarInput(std::string input_name, DType dtype,
 
 void FusionBuilder::sizeDefault(const std::string& symbol, int64_t value) {
   HEDDLE_USER_CHECK(value >= 0, "size {} has the negative default {}", symbol, value);
-  for (auto& [known, known_value] : fusion_.size_defaults) {
-    HEDDLE_USER_CHECK(known != symbol, "size {} has two defaults", symbol);
-  }
+  constexpr size_t kMostDefaults = 10'000;
+  HEDDLE_USER_CHECK(fusion_.size_defaults.size() < kMostDefaults,
+                    "the default of size {} is number {}, and at most {} are allowed", symbol,
+                    fusion_.size_defaults.size() + 1, kMostDefaults);
+  HEDDLE_USER_CHECK(default_symbols_.insert(symbol).second, "size {} has two defaults", symbol);
   fusion_.size_defaults.emplace_back(symbol, value);
 }
 

@@ -240,6 +240,7 @@ class FusionBuilder {
 
   Fusion fusion_;
   std::unordered_set<std::string> names_, kept_;
+  std::unordered_set<std::string> default_symbols_;
   std::string pending_name_;
   int line_ = 0;
 };

@@ -43,6 +43,12 @@ IdVector<ValueId, std::vector<ExprId>> Fusion::users() const {
   return result;
 }
 
+IdVector<ValueId, bool> Fusion::outputFlags() const {
+  IdVector<ValueId, bool> flags(values_.size(), false);
+  for (ValueId id : outputs_) flags[id] = true;
+  return flags;
+}
+
 ValueId Fusion::appendValue(Value value) { return values_.push_back(std::move(value)); }
 
 ExprId Fusion::appendExpr(Expression expr) {

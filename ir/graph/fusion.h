@@ -94,6 +94,9 @@ class Fusion {
   // Returns, for each value, the expressions that read it, in execution order.
   IdVector<ValueId, std::vector<ExprId>> users() const;
 
+  // Returns, for each value, whether it is an output.
+  IdVector<ValueId, bool> outputFlags() const;
+
   // FusionBuilder calls these functions; other code should use FusionBuilder. Only mutableValue()
   // has two more callers: the parser (ir/text/parse_fusion.cpp) and FusionRewriter
   // (ir/graph/rewrite.h). The functions check nothing.

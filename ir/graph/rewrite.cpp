@@ -10,15 +10,20 @@ bool mayBeBuilders(const std::string& name) { return name[0] == 'T' || name[0] =
 
 }  // namespace
 
-FusionRewriter::FusionRewriter(const Fusion& from) : FusionRewriter(from, from.name) {}
+FusionRewriter::FusionRewriter(const Fusion& from) : FusionRewriter(from, from.name, {}) {
+  for (const Value& value : from.values()) keepName(value);
+}
 
-FusionRewriter::FusionRewriter(const Fusion& from, std::string name)
-    : from_(from), builder_(std::move(name)), map_(from.values().size(), kNoValue) {
+FusionRewriter::FusionRewriter(const Fusion& from, std::string name,
+                               const std::vector<ValueId>& part)
+    : from_(from), builder_(std::move(name)) {
   builder_.mutableFusion().meshes = from.meshes;
-  for (const Value& value : from.values()) {
-    names_.insert(value.name);
-    if (mayBeBuilders(value.name)) builder_.keepFree(value.name);
-  }
+  for (ValueId id : part) keepName(from.value(id));
+}
+
+void FusionRewriter::keepName(const Value& value) {
+  names_.add(value.name);
+  if (mayBeBuilders(value.name)) builder_.keepFree(value.name);
 }
 
 void FusionRewriter::inputs() {
@@ -80,20 +85,14 @@ ValueId FusionRewriter::setAs(ValueId value, ValueId old) {
 }
 
 ValueId FusionRewriter::at(ValueId old) const {
-  ValueId now = map_.at(old);
-  HEDDLE_CHECK(now != kNoValue, "%{} is used before it is rebuilt", from_.value(old).name);
-  return now;
+  const auto found = map_.find(old);
+  HEDDLE_CHECK(found != map_.end(), "%{} is used before it is rebuilt", from_.value(old).name);
+  return found->second;
 }
 
 void FusionRewriter::output(ValueId old) { builder_.output(at(old)); }
 
-std::string FusionRewriter::freeName(const std::string& wanted) {
-  std::string name = wanted;
-  for (int number = 2; !names_.insert(name).second; ++number) {
-    name = fmt::format("{}_{}", wanted, number);
-  }
-  return name;
-}
+std::string FusionRewriter::freeName(const std::string& wanted) { return names_.fresh(wanted); }
 
 Fusion FusionRewriter::finish() && {
   for (ValueId id : from_.outputs()) output(id);
@@ -101,8 +100,8 @@ Fusion FusionRewriter::finish() && {
   fusion.guards = from_.guards;
   fusion.size_defaults = from_.size_defaults;
   fusion.inheritAnnotations(from_, [this](ValueId old) -> std::optional<ValueId> {
-    ValueId now = map_.at(old);
-    return now == kNoValue ? std::nullopt : std::optional<ValueId>(now);
+    const auto found = map_.find(old);
+    return found == map_.end() ? std::nullopt : std::optional<ValueId>(found->second);
   });
   return std::move(builder_).build();
 }

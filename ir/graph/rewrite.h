@@ -1,9 +1,10 @@
 #pragma once
 
 #include <string>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
+#include "ir/base/unique_names.h"
 #include "ir/graph/builder.h"
 #include "ir/graph/fusion.h"
 
@@ -24,7 +25,9 @@ namespace heddle {
 class FusionRewriter {
  public:
   explicit FusionRewriter(const Fusion& from);
-  FusionRewriter(const Fusion& from, std::string name);
+  // Rebuilds a part of a fusion. `part` lists all values that the part contains. The costs depend
+  // on the part only, because a large fusion has many parts.
+  FusionRewriter(const Fusion& from, std::string name, const std::vector<ValueId>& part);
 
   void inputs();  // copies all inputs of the old fusion
   // Adds a value of the old fusion as an input. A scalar keeps its default.
@@ -53,8 +56,8 @@ class FusionRewriter {
   // Requires that both have the same name. Throws InternalError if their types differ.
   void adopt(ValueId now, ValueId old);
   // Lets the new value `now` replace `old`, and copies nothing.
-  void stand(ValueId old, ValueId now) { map_.at(old) = now; }
-  bool has(ValueId old) const { return map_.at(old) != kNoValue; }
+  void stand(ValueId old, ValueId now) { map_[old] = now; }
+  bool has(ValueId old) const { return map_.contains(old); }
   // Returns the new value that replaces `old`. Throws InternalError if there is none.
   ValueId at(ValueId old) const;
   void output(ValueId old);  // makes the value that replaces `old` an output
@@ -73,10 +76,13 @@ class FusionRewriter {
   Fusion finishPart() &&;
 
  private:
+  void keepName(const Value& value);
+
   const Fusion& from_;
   FusionBuilder builder_;
-  IdVector<ValueId, ValueId> map_;         // old id -> new id or kNoValue
-  std::unordered_set<std::string> names_;  // names in the old fusion, and results of freeName()
+  std::unordered_map<ValueId, ValueId> map_;  // old id -> new id
+  // The names of the old fusion or part, and those that freeName() returned.
+  UniqueNames names_{2};
 };
 
 }  // namespace heddle

@@ -1,5 +1,4 @@
 // The op table, composed of the rows in ir/ops/rows_*.cpp, and the type rules that all ops share.
-#include <algorithm>
 #include <limits>
 
 #include "ir/base/edit_distance.h"
@@ -35,11 +34,9 @@ const OpDef* findOp(std::string_view name) {
 
 const OpDef& op(std::string_view name) {
   if (const OpDef* found = findOp(name)) return *found;
-  const std::span<const OpDef> table = opTable();
-  auto nearest = std::min_element(table.begin(), table.end(), [&](const OpDef& a, const OpDef& b) {
-    return editDistance(a.name, name) < editDistance(b.name, name);
-  });
-  userError("there is no op '{}'; the nearest name is '{}'", name, nearest->name);
+  std::vector<std::string_view> names;
+  for (const OpDef& row : opTable()) names.push_back(row.name);
+  userError("there is no op '{}'{}", name, suggestionFor(name, names));
 }
 
 Scalar identityOf(ReduceOp op, DType dtype) {

@@ -52,13 +52,12 @@ std::optional<AxisOrder> orderToFollow(const Fusion& fusion, const Expression& e
 Fusion followOrders(const Fusion& fusion) {
   Fusion result = fusion;
   const IdVector<ValueId, std::vector<ExprId>> users = fusion.users();
+  const IdVector<ValueId, bool> is_output = fusion.outputFlags();
   const auto is_free = [&](ValueId id) {
     const Value& value = fusion.value(id);
     const std::vector<ExprId>& readers = users[id];
-    const std::vector<ValueId>& outputs = fusion.outputs();
     return !value.is_scalar && !value.tensor.layout.stride_order &&
-           !value.tensor.layout.allocation_order &&
-           std::find(outputs.begin(), outputs.end(), id) == outputs.end() &&
+           !value.tensor.layout.allocation_order && !is_output[id] &&
            std::all_of(readers.begin(), readers.end(), [&](ExprId reader) {
              return readsInAnyOrder(fusion, fusion.expr(reader), id);
            });

@@ -12,6 +12,7 @@ namespace {
 // activation. The entry is kNoExpr if there is no such matrix product.
 IdVector<ExprId, ExprId> productsOf(const Fusion& fusion) {
   const IdVector<ValueId, std::vector<ExprId>> users = fusion.users();
+  const IdVector<ValueId, bool> is_output = fusion.outputFlags();
   IdVector<ExprId, ExprId> products(fusion.exprs().size(), kNoExpr);
   for (ExprId id : products.ids()) {
     const Expression& expr = fusion.expr(id);
@@ -22,11 +23,9 @@ IdVector<ExprId, ExprId> productsOf(const Fusion& fusion) {
     const Expression& product = fusion.expr(definition);
     const TensorView& from = fusion.tensor(input);
     const TensorView& to = fusion.tensor(expr.outputs[0]);
-    const auto& outputs = fusion.outputs();
     const bool fits = product.op->kind == OpKind::Matmul && product.find("activation") == nullptr &&
-                      users[input].size() == 1 &&
-                      std::find(outputs.begin(), outputs.end(), input) == outputs.end() &&
-                      from.dtype == to.dtype && from.domain == to.domain &&
+                      users[input].size() == 1 && !is_output[input] && from.dtype == to.dtype &&
+                      from.domain == to.domain &&
                       from.sharding.has_value() == to.sharding.has_value() &&
                       (!from.sharding || samePlacement(from.sharding, *to.sharding));
     if (fits) products[id] = definition;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -20,7 +21,12 @@ inline void inParallel(int64_t count, int64_t grain,
   const int64_t part = (grains + threads - 1) / threads * grain;
   std::vector<std::thread> workers;
   for (int64_t begin = part; begin < count; begin += part) {
-    workers.emplace_back([&task, begin, end = std::min(begin + part, count)] { task(begin, end); });
+    const int64_t end = std::min(begin + part, count);
+    try {
+      workers.emplace_back([&task, begin, end] { task(begin, end); });
+    } catch (const std::system_error&) {
+      task(begin, end);  // the system starts no more threads
+    }
   }
   task(0, std::min(part, count));
   for (std::thread& worker : workers) worker.join();

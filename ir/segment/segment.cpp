@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <unordered_map>
 
 #include "ir/analysis/kernel_rules.h"
 #include "ir/analysis/reshard_step.h"
@@ -118,8 +119,11 @@ class Segmenter {
       graph_ = std::make_unique<SegmentGraph>(fusion_);
       i = 0;
     }
-    for (const Attention& one : attentions_) {
-      for (ExprId id : one.exprs) kinds_[id] = GroupKind::Library;
+    for (size_t i = 0; i < attentions_.size(); ++i) {
+      for (ExprId id : attentions_[i].exprs) {
+        kinds_[id] = GroupKind::Library;
+        attention_of_.try_emplace(id, i);
+      }
     }
   }
 
@@ -144,10 +148,8 @@ class Segmenter {
   }
 
   const Attention* attentionOf(ExprId id) const {
-    for (const Attention& one : attentions_) {
-      if (std::binary_search(one.exprs.begin(), one.exprs.end(), id)) return &one;
-    }
-    return nullptr;
+    const auto found = attention_of_.find(id);
+    return found == attention_of_.end() ? nullptr : &attentions_[found->second];
   }
 
   // Joins a kernel expression with the groups of its operands, one after the other, if the result
@@ -289,6 +291,7 @@ class Segmenter {
   std::unique_ptr<SegmentGraph> graph_;
   IdVector<ExprId, GroupKind> kinds_;
   std::vector<Attention> attentions_;
+  std::unordered_map<ExprId, size_t> attention_of_;  // indices into attentions_
   std::vector<std::pair<ExprId, std::string>> joins_;
   std::map<std::pair<ExprId, ExprId>, std::string> refusals_;  // (producer, user) -> reason
   SegmentedFusion result_;
@@ -317,7 +320,13 @@ SegmentedFusion segment(const Fusion& fusion, const SegmentOptions& options) {
 Fusion extract(const SegmentedFusion& segmented, const Group& group) {
   const Fusion& from = segmented.fusion;
   int index = segmented.group_of.at(group.exprs.at(0));
-  FusionRewriter rewriter(from, fmt::format("{}_g{}", from.name, index));
+  std::vector<ValueId> part = group.inputs;
+  for (ExprId id : group.exprs) {
+    const Expression& expr = from.expr(id);
+    part.insert(part.end(), expr.inputs.begin(), expr.inputs.end());
+    part.insert(part.end(), expr.outputs.begin(), expr.outputs.end());
+  }
+  FusionRewriter rewriter(from, fmt::format("{}_g{}", from.name, index), part);
   for (ValueId input : group.inputs) rewriter.input(input);
   for (ExprId id : group.exprs) {
     for (ValueId input : from.expr(id).inputs) {

@@ -12,7 +12,7 @@ namespace heddle {
 namespace {
 
 // Vertices are expressions. An edge leads from a producer to a reader.
-using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS>;
+using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS>;
 
 Graph dataflow(const Fusion& fusion) {
   Graph graph(fusion.exprs().size());
@@ -29,9 +29,10 @@ Graph dataflow(const Fusion& fusion) {
 
 }  // namespace
 
-// Keeps a topological order of the groups while they are merged. The algorithm follows Pearce and
-// Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", 2007. A merge visits
-// and moves only the groups between the two merged groups in this order.
+// Keeps a topological order of the groups while they merge (after Pearce and Kelly, "A dynamic
+// topological sort algorithm for directed acyclic graphs", 2007). A merge visits and moves only the
+// groups that are between the two in the order and that depend on the first one, or on which the
+// second one depends.
 struct SegmentGraph::Impl {
   explicit Impl(const Fusion& fusion) : graph(dataflow(fusion)), sets(rank.data(), parent.data()) {
     size_t count = fusion.exprs().size();
@@ -46,7 +47,6 @@ struct SegmentGraph::Impl {
       in_group.push_back(!isHostScalar(fusion, fusion.expr(id)));
       members[i] = {id};
       position.push_back(i);
-      at.push_back(i);
     }
   }
 
@@ -58,6 +58,17 @@ struct SegmentGraph::Impl {
       auto [begin, end] = boost::out_edges(member.index(), graph);
       for (auto edge = begin; edge != end; ++edge) {
         size_t next = find(boost::target(*edge, graph));
+        if (next != group) visit(next);
+      }
+    }
+  }
+
+  template <class Visit>
+  void forPredecessors(size_t group, Visit&& visit) {
+    for (ExprId member : members[group]) {
+      auto [begin, end] = boost::in_edges(member.index(), graph);
+      for (auto edge = begin; edge != end; ++edge) {
+        size_t next = find(boost::source(*edge, graph));
         if (next != group) visit(next);
       }
     }
@@ -83,24 +94,40 @@ struct SegmentGraph::Impl {
     return found;
   }
 
-  // Reorders the groups at the positions `from` to `to`. The new order is: the groups that do not
-  // depend on the merged group, then the merged group, then the groups in `late`, which depend on
-  // it.
-  void reorder(size_t from, size_t to, size_t merged, std::vector<size_t> late) {
-    std::sort(late.begin(), late.end(),
-              [&](size_t x, size_t y) { return position[x] < position[y]; });
-    std::vector<size_t> stretch;
-    for (size_t i = from + 1; i < to; ++i) {
-      if (at[i] != kNobody && mark[at[i]] != epoch) stretch.push_back(at[i]);
+  // Returns the groups on which `b` depends and that follow `a` in the order.
+  std::vector<size_t> needed(size_t a, size_t b) {
+    ++epoch;
+    std::vector<size_t> found;
+    std::vector<size_t> stack{b};
+    while (!stack.empty()) {
+      size_t group = stack.back();
+      stack.pop_back();
+      forPredecessors(group, [&](size_t next) {
+        if (position[next] <= position[a] || mark[next] == epoch) return;
+        mark[next] = epoch;
+        found.push_back(next);
+        stack.push_back(next);
+      });
     }
-    stretch.push_back(merged);
-    stretch.insert(stretch.end(), late.begin(), late.end());
-    for (size_t i = from; i <= to; ++i) at[i] = kNobody;
-    size_t next = to + 1 - stretch.size();
-    for (size_t group : stretch) {
-      at[next] = group;
-      position[group] = next++;
+    return found;
+  }
+
+  // Gives the groups `early`, then the merged group, then the groups `late` the lowest and highest
+  // of the positions that these groups and the two merged ones had. Each group of `early` moves to
+  // an earlier position and each one of `late` to a later one, so the order stays correct for all
+  // other groups.
+  void reorder(std::vector<size_t> early, size_t merged, std::vector<size_t> late, size_t from,
+               size_t to) {
+    std::vector<size_t> free{from, to};
+    for (std::vector<size_t>* groups : {&early, &late}) {
+      std::sort(groups->begin(), groups->end(),
+                [&](size_t x, size_t y) { return position[x] < position[y]; });
+      for (size_t group : *groups) free.push_back(position[group]);
     }
+    std::sort(free.begin(), free.end());
+    for (size_t i = 0; i < early.size(); ++i) position[early[i]] = free[i];
+    position[merged] = free[early.size()];
+    for (size_t i = 0; i < late.size(); ++i) position[late[i]] = free[early.size() + 2 + i];
   }
 
   bool merge(size_t a, size_t b) {
@@ -108,6 +135,7 @@ struct SegmentGraph::Impl {
     bool cycle = false;
     std::vector<size_t> late = between(a, b, cycle);
     if (cycle) return false;
+    std::vector<size_t> early = needed(a, b);
     size_t from = position[a];
     size_t to = position[b];
     sets.link(a, b);
@@ -118,22 +146,20 @@ struct SegmentGraph::Impl {
                std::back_inserter(all));
     members[merged] = std::move(all);
     members[other].clear();
-    reorder(from, to, merged, std::move(late));
+    reorder(std::move(early), merged, std::move(late), from, to);
     return true;
   }
 
   using Sets = boost::disjoint_sets<size_t*, size_t*>;
-  static constexpr size_t kNobody = static_cast<size_t>(-1);
   std::vector<size_t> rank;
   std::vector<size_t> parent;
   Graph graph;
   Sets sets;
   std::vector<bool> in_group;
-  std::vector<std::vector<ExprId>> members;  // per group id: its expressions
-  std::vector<size_t> position;              // per group id: its position in the order
-  std::vector<size_t> at;                    // per position: the group id, or kNobody
-  std::vector<int> mark;                     // the last epoch in which between() found the group
-  int epoch = 0;                             // number of calls of between()
+  std::vector<std::vector<ExprId>> members;  // per representative
+  std::vector<size_t> position;              // of each representative in the order
+  std::vector<int> mark;
+  int epoch = 0;
 };
 
 SegmentGraph::SegmentGraph(const Fusion& fusion) : impl_(std::make_unique<Impl>(fusion)) {}

@@ -2,8 +2,8 @@
 #include <set>
 #include <type_traits>
 #include <unordered_map>
-#include <unordered_set>
 
+#include "ir/base/unique_names.h"
 #include "ir/graph/builder.h"
 #include "ir/graph/print_values.h"
 #include "ir/graph/verify.h"
@@ -73,18 +73,11 @@ class FusionParser {
     int depth = 0;
     for (size_t i = in_.position(); i < in_.tokens().size(); ++i) {
       const Token& token = in_.tokens()[i];
-      if (token.kind == TokenKind::Value) reserved_.insert(token.text);
+      if (token.kind == TokenKind::Value) reserved_.add(token.text);
       if (token.kind != TokenKind::Symbol) continue;
       depth += token.text == "{" ? 1 : token.text == "}" ? -1 : 0;
       if (depth <= 0 && token.text == "}") return;
     }
-  }
-
-  std::string freshName(const std::string& wanted) {
-    std::string name = wanted;
-    for (int i = 1; reserved_.count(name) > 0; ++i) name = fmt::format("{}_{}", wanted, i);
-    reserved_.insert(name);
-    return name;
   }
 
   void define(const Token& at, const std::string& name, ValueId id) {
@@ -250,7 +243,7 @@ class FusionParser {
     if (!atScalar(in_)) in_.fail("a value, a number or an attribute");
     Scalar literal = parseScalar(in_);
     ValueId id = builder_.constant(literal);
-    rename(id, freshName(fmt::format("S{}", id)));
+    rename(id, reserved_.fresh(fmt::format("S{}", id)));
     return id;
   }
 
@@ -263,7 +256,7 @@ class FusionParser {
     for (ValueId id : IdRange(before, fusion().values().endId())) {
       const auto found = std::find(results.begin(), results.end(), id);
       const auto i = static_cast<size_t>(found - results.begin());
-      rename(id, found != results.end() ? targets[i].name : freshName(targets.front().name));
+      rename(id, found != results.end() ? targets[i].name : reserved_.fresh(targets.front().name));
     }
   }
 
@@ -333,7 +326,7 @@ class FusionParser {
   const Meshes& meshes_;
   FusionBuilder builder_;
   std::unordered_map<std::string, ValueId> values_;
-  std::unordered_set<std::string> reserved_;
+  UniqueNames reserved_{1};
 };
 
 }  // namespace

@@ -155,11 +155,19 @@ void parseStream(TokenStream& in, Sharding& sharding) {
 
 }  // namespace
 
+namespace {
+constexpr size_t kMostMeshes = 1000;
+}  // namespace
+
 Meshes parseMeshes(TokenStream& in) {
   Meshes meshes;
   std::set<std::string> names;
   while (in.acceptWord("mesh")) {
     Token at = in.peek();
+    if (meshes.size() >= kMostMeshes) {
+      in.failAt(at, fmt::format("this is mesh number {}, and at most {} are allowed",
+                                kMostMeshes + 1, kMostMeshes));
+    }
     meshes.push_back(parseMesh(in));
     if (!names.insert(meshes.back().name).second) {
       in.failAt(at, fmt::format("mesh @{} is defined twice", meshes.back().name));

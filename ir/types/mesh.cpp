@@ -74,12 +74,15 @@ std::vector<int64_t> DeviceMesh::team(int64_t rank, const std::vector<MeshAxis>&
   for (MeshAxis axis : team_axes) first -= coordinate(rank, axis) * strideOf(axis);
   std::vector<int64_t> positions = {first};
   for (MeshAxis axis : team_axes) {
+    const int64_t count = size(axis), stride = strideOf(axis);
     std::vector<int64_t> grown;
+    grown.reserve(positions.size() * static_cast<size_t>(count));
     for (int64_t position : positions) {
-      for (int64_t i = 0; i < size(axis); ++i) grown.push_back(position + i * strideOf(axis));
+      for (int64_t i = 0; i < count; ++i) grown.push_back(position + i * stride);
     }
     positions = std::move(grown);
   }
+  if (ranks.empty()) return positions;  // a position is a rank
   for (int64_t& position : positions) position = rankAt(position);
   return positions;
 }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "ir/base/error.h"
+#include "ir/system/files.h"
 
 namespace heddle {
 namespace {
@@ -183,6 +184,23 @@ std::string readHeaderText(std::istream& in, const std::string& file) {
   return readBytes(in, bytes, file, "header");
 }
 
+// Requires that a file holds as many bytes as its header states. A wrong header can thus not
+// allocate more memory than the file has bytes. A stream without positions is checked when it is
+// read.
+void checkDataBytes(std::istream& in, const Header& header, DType dtype, const std::string& file) {
+  int64_t expected = sizeOf(dtype);
+  for (const int64_t size : header.shape) {
+    // HostTensor() reports this overflow.
+    if (__builtin_mul_overflow(expected, size, &expected)) return;
+  }
+  const std::istream::pos_type begin = in.tellg();
+  if (begin == std::istream::pos_type(-1)) return in.clear();
+  const int64_t found = in.seekg(0, std::ios::end).tellg() - begin;
+  in.seekg(begin);
+  HEDDLE_USER_CHECK(found >= expected, "{}: {} bytes of data, expected {} for {}{}", file, found,
+                    expected, name(dtype), str(header.shape));
+}
+
 // Reads the data. The file must have exactly as many bytes as its header states.
 void readData(std::istream& in, HostTensor& tensor, const std::string& file) {
   in.read(reinterpret_cast<char*>(tensor.data.get()), tensor.bytes());
@@ -212,6 +230,7 @@ HostTensor readNpy(std::istream& in, const std::string& file, std::optional<DTyp
                     file, header.descr);
   HostTensor tensor;
   try {
+    checkDataBytes(in, header, *dtype, file);
     tensor = HostTensor(*dtype, header.shape);
   } catch (const std::bad_alloc&) {
     userError("{}: no memory for {}{}", file, name(*dtype), str(header.shape));
@@ -225,12 +244,17 @@ HostTensor readNpy(std::istream& in, const std::string& file, std::optional<DTyp
 }
 
 HostTensor readNpy(const std::string& path, std::optional<DType> wanted) {
-  std::ifstream in(path, std::ios::binary);
-  HEDDLE_USER_CHECK(in.is_open(), "cannot open {}: {}", path, std::strerror(errno));
+  const RegularFile file = openRegularFile(path);
+  // Opens the checked file again, whatever its name refers to now.
+  std::ifstream in(fmt::format("/proc/self/fd/{}", file.file.get()), std::ios::binary);
+  HEDDLE_USER_CHECK(in.is_open(), "{}: cannot read the file: {}", path, std::strerror(errno));
   return readNpy(in, path, wanted);
 }
 
-void writeNpy(std::ostream& out, const HostTensor& tensor) {
+namespace {
+
+// Returns the bytes before the data.
+std::string headerOf(const HostTensor& tensor) {
   std::string shape;
   for (int64_t size : tensor.sizes) shape += fmt::format("{}, ", size);
   if (tensor.sizes.size() > 1)
@@ -245,17 +269,23 @@ void writeNpy(std::ostream& out, const HostTensor& tensor) {
   header += '\n';
   HEDDLE_USER_CHECK(header.size() <= std::numeric_limits<uint16_t>::max(),
                     "a tensor of {} axes does not fit a .npy header", tensor.sizes.size());
-  out << kMagic << '\x01' << '\0' << static_cast<char>(header.size() & 0xff)
-      << static_cast<char>(header.size() >> 8) << header;
-  out.write(reinterpret_cast<const char*>(tensor.data.get()), tensor.bytes());
+  const std::string start = {'\x01', '\0', static_cast<char>(header.size() & 0xff),
+                             static_cast<char>(header.size() >> 8)};
+  return std::string(kMagic) + start + header;
+}
+
+std::string_view dataOf(const HostTensor& tensor) {
+  return {reinterpret_cast<const char*>(tensor.data.get()), static_cast<size_t>(tensor.bytes())};
+}
+
+}  // namespace
+
+void writeNpy(std::ostream& out, const HostTensor& tensor) {
+  out << headerOf(tensor) << dataOf(tensor);
 }
 
 void writeNpy(const std::string& path, const HostTensor& tensor) {
-  std::ofstream out(path, std::ios::binary);
-  HEDDLE_USER_CHECK(out.is_open(), "cannot open {} for writing: {}", path, std::strerror(errno));
-  writeNpy(out, tensor);
-  out.flush();
-  HEDDLE_USER_CHECK(out.good(), "cannot write {}: {}", path, std::strerror(errno));
+  writeFileOf(path, {headerOf(tensor), dataOf(tensor)});
 }
 
 }  // namespace heddle

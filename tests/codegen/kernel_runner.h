@@ -5,7 +5,6 @@
 
 #include <cstring>
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -130,10 +129,7 @@ class CpuKernels {
 
   Entry find(const KernelSource& source, const std::string& entry) {
     auto image = cache_.get(source, *compiler_);
-    void*& library = libraries_[image->path];
-    if (library == nullptr) library = dlopen(image->path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    HEDDLE_CHECK(library != nullptr, "dlopen: {}", dlerror());
-    void* symbol = dlsym(library, entry.c_str());
+    void* symbol = dlsym(image->library.get(), entry.c_str());
     HEDDLE_CHECK(symbol != nullptr, "dlsym: {}", dlerror());
     return reinterpret_cast<Entry>(symbol);
   }
@@ -142,7 +138,6 @@ class CpuKernels {
   std::string why_;
   ImageCache cache_;
   std::unique_ptr<KernelCompiler> compiler_;
-  std::map<std::string, void*> libraries_;
 };
 
 }  // namespace heddle::codegen::testing

@@ -26,8 +26,8 @@ struct HarnessOptions {
   DeviceKind kind = DeviceKind::Cpu;
   CpuOptions cpu;
   SizeBindings sizes;
-  std::map<std::string, Scalar> scalars;     // by input name; other scalars have their defaults
-  std::map<std::string, HostTensor> inputs;  // unsharded, by name; other tensors are random
+  std::map<std::string, Scalar> scalars;      // by input name; other scalars have their defaults
+  std::map<std::string, HostTensor> tensors;  // unsharded, by input name; others are random
   uint64_t seed = 1;
   bool verify = true;
   int runs = 1;  // the outputs of the last run are returned
@@ -68,8 +68,8 @@ inline std::vector<Argument> argumentsOf(const Program& program, Device& device,
       continue;
     }
     const TensorDesc desc = inputDesc(program, i, options.sizes, rank, options.ranks);
-    const auto given = options.inputs.find(slot.name);
-    const HostTensor whole = given != options.inputs.end()
+    const auto given = options.tensors.find(slot.name);
+    const HostTensor whole = given != options.tensors.end()
                                  ? given->second
                                  : inputOf(program, i, options.sizes, options.ranks, options.seed);
     arguments.emplace_back(toDevice(device, device.allocator(), localBlock(whole, desc), desc));
@@ -181,6 +181,10 @@ inline std::vector<HostTensor> expectedOf(const Fusion& fusion, const HarnessOpt
       auto given = options.scalars.find(value.name);
       inputs.scalars[id] =
           given != options.scalars.end() ? given->second : value.default_value.value();
+      continue;
+    }
+    if (const auto given = options.tensors.find(value.name); given != options.tensors.end()) {
+      inputs.tensors[id] = given->second;
       continue;
     }
     std::vector<int64_t> sizes;

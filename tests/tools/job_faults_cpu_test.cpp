@@ -1,5 +1,7 @@
 // Tests `heddle run` with --inject and --trace, with ranks in one process. tests/mpi_losses.sh
 // tests several processes.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -74,6 +76,23 @@ TEST_F(CliJobFaults, OneMessageNamesRankInstructionAndReason) {
              ": nothing has moved on any rank for 0.5 s, and others wait\n",
              "communicating, in run 1 communicating at instruction 5 ("});
   EXPECT_EQ(heddle(run("")).code, 0) << "the next job";
+}
+
+TEST_F(CliJobFaults, RankThatStaysAwayOutsideOfARunEndsTheJob) {
+  const std::pair<const char*, const char*> tasks[] = {
+      {"programs", "before its first run, while it compares its program with the other ranks"},
+      {"communicators", "before its first run, while it creates communicators"},
+      {"outputs", "after its last run, 2, while it collects the outputs of all ranks"},
+      {"leave", "after its last run, 2, while it leaves its job"},
+  };
+  for (const auto& [task, place] : tasks) {
+    expectEnd(fmt::format("--inject rank=2,task={},stall --patience 1", task),
+              {fmt::format("heddle: rank 2 is lost {}: nothing has moved on any rank for 1 s, and "
+                           "rank 0 waits for it",
+                           place),
+               "\n  rank 0 (pid ", " and waits for rank 2\n"});
+  }
+  expectEnd("--inject rank=1,task=inputs,throw", {"heddle: rank 1: injected: throw"});
 }
 
 TEST_F(CliJobFaults, DelayIsWaitedForAndCorruptionFailsTheCheck) {
@@ -160,7 +179,7 @@ TEST_F(CliJobFaults, WrongFaultsAndLimitsAreReported) {
   expectError(run("--deadline 0"), "--deadline");
   expectError(run("--patience -1"), "--patience");
   expectError(run("--trace /no_such_folder/x.json"),
-              "--trace /no_such_folder/x.json: No such file");
+              "cannot open /no_such_folder/x.json for writing: No such file");
 }
 
 struct Span {

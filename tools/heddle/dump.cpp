@@ -1,22 +1,24 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "codegen/emit/plan_kernel.h"
 #include "codegen/kernel.h"
-#include "host/compile.h"
 #include "host/device/attention.h"
 #include "host/executable.h"
-#include "host/lower/lower.h"
 #include "host/passes/chunk/chunk_collectives.h"
+#include "host/plan/bind_inputs.h"
+#include "host/program/visit.h"
 #include "host/tensor.h"
 #include "host/text/program_text.h"
 #include "host/unroll/unroll.h"
+#include "host/verify/verify.h"
 #include "ir/base/error.h"
 #include "ir/base/pass_driver.h"
+#include "ir/graph/verify.h"
 #include "ir/segment/segment.h"
+#include "ir/system/files.h"
 #include "ir/text/fusion_text.h"
 #include "tools/heddle/job.h"
 #include "tools/heddle/source.h"
@@ -66,15 +68,11 @@ SegmentOptions libraryOptions(const Source& source, const Options& options) {
   return host::attentionOptions(kind, settingsOf(source, options).sizes);
 }
 
-// Adds the schedule and the source of every kernel of one rank. Each kernel is added once.
+// Adds schedule and source of every kernel of one rank, each kernel once. The program must have no
+// calls, because kernels of a callee have ids of their own.
 void dumpKernels(const host::Program& program, const SizeBindings& sizes, int rank, int ranks,
                  const Options& options, std::vector<Piece>& pieces) {
-  host::UnrollRequest request{sizes, {}, rank, ranks};
-  for (size_t i = 0; i < program.inputs.size(); ++i) {
-    const bool scalar = program.slots[program.inputs[i]].is_scalar;
-    request.inputs.push_back(scalar ? TensorDesc{}
-                                    : host::inputDesc(program, i, sizes, rank, ranks));
-  }
+  host::UnrollRequest request{sizes, host::inputDescs(program, sizes, rank, ranks), rank, ranks};
   const auto target = options.device == "cuda" ? codegen::Target::Cuda : codegen::Target::Cpp;
   const char* suffix = target == codegen::Target::Cuda ? "cu" : "cpp";
   IdVector<host::KernelId, bool> seen(program.kernels.size());
@@ -122,19 +120,16 @@ void dumpFusion(const Fusion& fusion, int ranks, const Options& options,
   }
 }
 
-// Returns one comment for each collective next to a matrix product. It says into how many chunks
-// (parts that overlap) the collective is split, and why.
-std::string chunkNotes(const Fusion& fusion, int ranks, const Options& options,
+// Returns comments that say, for each collective next to a matrix product of the lowered program,
+// into how many chunks it is split and why.
+std::string chunkNotes(const host::Program& program, const Options& options,
                        const host::PassOptions& passes) {
   if (std::find(options.skip.begin(), options.skip.end(), "chunk_collectives") !=
       options.skip.end()) {
     return {};
   }
-  const SegmentedFusion segmented = segmentsOf(fusion, ranks, options, passes);
   std::string notes;
-  for (const std::string& line : host::explainChunks(host::lower(segmented, ranks), passes)) {
-    notes += "# " + line + "\n";
-  }
+  for (const std::string& line : host::explainChunks(program, passes)) notes += "# " + line + "\n";
   return notes;
 }
 
@@ -143,18 +138,19 @@ void writePieces(const std::string& folder, const std::vector<Piece>& pieces) {
   std::filesystem::create_directories(folder, error);
   HEDDLE_USER_CHECK(!error, "--dump-dir {}: {}", folder, error.message());
   for (const Piece& piece : pieces) {
-    const std::filesystem::path path = std::filesystem::path(folder) / piece.file;
-    std::ofstream file(path, std::ios::binary);
-    file << piece.text;
-    file.close();
-    HEDDLE_USER_CHECK(file.good(), "--dump-dir: cannot write {}", path.string());
+    writeFileOf((std::filesystem::path(folder) / piece.file).string(), {piece.text});
   }
 }
 
-}  // namespace
+// Checks what the file says before anything is derived from it.
+void checkSource(const Source& source, const Options& options) {
+  if (const auto* fusion = std::get_if<Fusion>(&source)) return heddle::verify(*fusion);
+  const auto& program = std::get<host::Program>(source);
+  host::verify(program, options.ranks > 0 ? host::ActualJob{options.ranks, SizeBindings{}}
+                                          : host::ActualJob{});
+}
 
-int dumpCommand(const Options& options) {
-  Source source = readSource(options.file);
+int dumpSource(Source source, const Options& options) {
   const SizeBindings set = settingsOf(source, options).sizes;
   source = withSizes(std::move(source), set);
   HEDDLE_USER_CHECK(options.format != "dot" || options.stage == "segments",
@@ -168,6 +164,7 @@ int dumpCommand(const Options& options) {
                     options.file);
   const SizeBindings set_sizes = settingsOf(source, options).sizes;
   const host::PassOptions passes = passOptions(options, set_sizes);
+  checkSource(source, options);
   PassTimes times;
   const host::PassOptions timed_passes = passOptions(options, set_sizes, &times);
   if (fusion != nullptr) {
@@ -177,24 +174,28 @@ int dumpCommand(const Options& options) {
     dumpFusion(*fusion, ranks, options, is_last ? timed_passes : passes, pieces);
   }
   if (wants(options, "schedule") || wants(options, "kernel") || wants(options, "host")) {
-    host::CompileOptions compile;
-    compile.passes = timed_passes;
-    const host::Program program =
-        fusion != nullptr ? host::compile(*fusion, ranks, compile, libraryOptions(source, options))
-                          : std::get<host::Program>(source);
+    std::string notes;
+    host::Program program;
+    if (fusion != nullptr) {
+      program = lowered(*fusion, ranks, timed_passes, libraryOptions(source, options)).program;
+      if (wants(options, "host")) notes = chunkNotes(program, options, passes);
+      program = host::runPasses(std::move(program), timed_passes);
+    } else {
+      program = std::get<host::Program>(source);
+    }
     if (wants(options, "schedule") || wants(options, "kernel")) {
       const SizeBindings sizes = settingsOf(source, options).sizes;
       requireSizes(source, sizes);
       // --dump-dir writes files for every rank, but stdout shows only rank 0.
       const int shown = options.dump_dir.empty() ? 1 : ranks;
+      if (fusion == nullptr) host::verify(program, {ranks, sizes});
+      const host::Program inlined = host::inlineCalls(host::concretized(program, ranks));
       for (int rank = 0; rank < shown; ++rank) {
-        dumpKernels(program, sizes, rank, ranks, options, pieces);
+        dumpKernels(inlined, sizes, rank, ranks, options, pieces);
       }
     }
     if (wants(options, "host")) {
       const bool json = options.format == "json";
-      const std::string notes =
-          fusion != nullptr ? chunkNotes(*fusion, ranks, options, passes) : "";
       pieces.push_back({json ? "05_host.json" : "05_host.hostir", "host",
                         json ? hostJson(program) : notes + host::print(program)});
     }
@@ -210,6 +211,13 @@ int dumpCommand(const Options& options) {
     std::fputs(piece.text.c_str(), stdout);
   }
   return 0;
+}
+
+}  // namespace
+
+int dumpCommand(const Options& options) {
+  Source source = readSource(options.file);
+  return inFile(options.file, source, [&] { return dumpSource(source, options); });
 }
 
 }  // namespace heddle::tools

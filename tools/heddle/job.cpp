@@ -17,6 +17,7 @@
 #include "host/job/communicators.h"
 #include "host/job/worlds.h"
 #include "ir/base/error.h"
+#include "ir/system/start_thread.h"
 #include "tools/heddle/job_end.h"
 #include "tools/heddle/options.h"
 
@@ -87,14 +88,33 @@ comm::JobMonitorOptions controlOf(const JobOptions& options) {
   return monitor_options;
 }
 
-using Prepare = std::function<const host::Program&(int ranks)>;
+using Prepare = std::function<const host::Program&(int ranks, comm::World* world)>;
 using Body = std::function<void(const Rank&)>;
+
+// Injects the fault that the options give for a task of this rank.
+void injectInto(std::optional<host::TaskFault>& injected, comm::World& world,
+                comm::JobMonitor& monitor, const JobOptions& options) {
+  if (!options.task_fault) return;
+  const auto fault = options.task_fault(world.size());
+  if (fault) injected.emplace(world, *fault, [&monitor] { return monitor.failed(); });
+}
+
+// Tells the signal handler what the rank of this process does.
+class TaskRecorder : public comm::WorldObserver {
+ public:
+  void beginWait(bool) override {}
+  void endWait() override {}
+  void setTask(comm::RankTask task) override { setProcessTask(task); }
+};
 
 void runThread(comm::World& world, host::Device& device, const JobOptions& options,
                RankErrors& errors, const Body& body) {
   comm::JobMonitor monitor(world, controlOf(options));
+  std::optional<host::TaskFault> fault;
   try {
+    injectInto(fault, world, monitor, options);
     body({world.rank(), world.size(), &device, &world, &monitor});
+    const comm::World::Task task(&world, comm::RankTask::Leaving);
     world.barrier();
   } catch (const std::exception& error) {
     monitor.fail(error.what());
@@ -105,24 +125,35 @@ void runThread(comm::World& world, host::Device& device, const JobOptions& optio
 
 void runThreads(const JobOptions& options, int size, const Prepare& prepare, const Body& body) {
   const host::DeviceKind kind = kindOf(options);
-  prepare(size);
+  prepare(size, nullptr);
   const bool a_gpu_each = kind == host::DeviceKind::Cuda && size > 1 && gpus() >= size;
   std::vector<std::unique_ptr<comm::World>> worlds =
       a_gpu_each ? comm::makeInProcessWorlds(size) : host::makeInProcessWorldsFor(kind, size);
   RankErrors errors;
   std::vector<std::thread> threads;
+  const auto runRank = [&](int rank) {
+    std::unique_ptr<comm::World> world = std::move(worlds[static_cast<size_t>(rank)]);
+    try {
+      const int ordinal = a_gpu_each ? rank : 0;
+      std::unique_ptr<host::Device> device = makeDevice(kind, options, ordinal);
+      if (a_gpu_each) world = host::makeNcclWorld(std::move(world), ordinal);
+      runThread(*world, *device, options, errors, body);
+    } catch (const std::exception& error) {
+      errors.keep(std::current_exception(), rank, nullptr);
+      if (world) world->abort(error.what());
+    }
+  };
+  threads.reserve(static_cast<size_t>(size));
   for (int rank = 0; rank < size; ++rank) {
-    threads.emplace_back([&, rank, world = std::move(worlds[static_cast<size_t>(rank)])]() mutable {
-      try {
-        const int ordinal = a_gpu_each ? rank : 0;
-        std::unique_ptr<host::Device> device = makeDevice(kind, options, ordinal);
-        if (a_gpu_each) world = host::makeNcclWorld(std::move(world), ordinal);
-        runThread(*world, *device, options, errors, body);
-      } catch (const std::exception& error) {
-        errors.keep(std::current_exception(), rank, nullptr);
-        if (world) world->abort(error.what());
-      }
-    });
+    try {
+      threads.push_back(
+          startThread(fmt::format("rank {} of {}", rank, size), [&, rank] { runRank(rank); }));
+    } catch (const std::exception& error) {
+      // The other ranks would wait for this one.
+      errors.keep(std::current_exception(), rank, nullptr);
+      worlds[static_cast<size_t>(rank)]->abort(error.what());
+      break;
+    }
   }
   for (std::thread& thread : threads) thread.join();
   errors.rethrow(size);
@@ -159,6 +190,7 @@ bool agreed(comm::World& world, const std::function<void()>& work) {
 // the first such setting.
 void checkSettings(const std::map<std::string, std::string>& mine, comm::World& world) {
   using Settings = std::map<std::string, std::string>;
+  const comm::World::Task task(&world, comm::RankTask::ComparingSettings);
   std::vector<Settings> all;
   for (const std::string& text : world.exchange(nlohmann::json(mine).dump())) {
     all.push_back(nlohmann::json::parse(text).get<Settings>());
@@ -188,6 +220,7 @@ void runRankOfProcess(comm::World& world, host::Device& device, comm::JobMonitor
   std::string reason;
   try {
     body({world.rank(), world.size(), &device, &world, &monitor});
+    const comm::World::Task task(&world, comm::RankTask::Leaving);
     world.barrier();
     return;
   } catch (const UserError& error) {
@@ -209,7 +242,16 @@ bool runProcess(const JobOptions& options, const Prepare& prepare, const Body& b
   std::optional<comm::StartTimeout> watch(std::in_place, options.start, &endSignal(),
                                           "all ranks to start and to find each other by MPI",
                                           endBeforeStart);
+  TaskRecorder recorder;
   std::unique_ptr<comm::World> world = mpi.makeWorld();
+  world->addObserver(recorder);
+  // The job monitor compares the limits too, but only after this all ranks print one message.
+  const auto compareLimits = [&] {
+    checkSettings({{"--deadline", fmt::format("{} s", options.deadline)},
+                   {"--patience", fmt::format("{} s", options.patience)}},
+                  *world);
+  };
+  if (!agreed(*world, compareLimits)) return false;
   watch->nowWaitsFor("the other ranks to create the job monitor");
   const int size = world->size();
   comm::JobMonitorOptions monitor_options = controlOf(options);
@@ -222,6 +264,7 @@ bool runProcess(const JobOptions& options, const Prepare& prepare, const Body& b
   std::unique_ptr<host::Device> device;
   comm::JobMonitor monitor(*world, monitor_options);
   const WatcherPoll looks(monitor, options.deadline);
+  std::optional<host::TaskFault> fault;
   watch.reset();
   const host::Program* program = nullptr;
   const auto begin = [&] {
@@ -232,7 +275,8 @@ bool runProcess(const JobOptions& options, const Prepare& prepare, const Body& b
     ordinal = gpuOfThisProcess(kind);
     if (kind == host::DeviceKind::Cuda) host::ncclModule();
     device = makeDevice(kind, options, ordinal);
-    program = &prepare(size);
+    injectInto(fault, *world, monitor, options);
+    program = &prepare(size, world.get());
   };
   if (!agreed(*world, begin)) return false;
   const auto compare = [&] {
@@ -241,6 +285,8 @@ bool runProcess(const JobOptions& options, const Prepare& prepare, const Body& b
   if (!agreed(*world, compare)) return false;
   const auto compareProgram = [&] { host::checkAgreement(*program, *world); };
   if (!agreed(*world, compareProgram)) return false;
+  const auto compareCompilers = [&] { host::checkCompilers(*program, *device, *world); };
+  if (!agreed(*world, compareCompilers)) return false;
   if (kind == host::DeviceKind::Cuda) {
     world = host::makeNcclWorld(std::move(world), ordinal);
   }

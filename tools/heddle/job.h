@@ -8,6 +8,7 @@
 
 #include "comm/monitor/job_monitor.h"
 #include "host/device/device.h"
+#include "host/job/inject_fault.h"
 #include "host/program/program.h"
 
 namespace heddle::tools {
@@ -32,6 +33,8 @@ struct JobOptions {
   // Returns the settings that must be equal on all ranks of an mpirun job, by name. runJob()
   // compares them after `prepare`.
   std::function<std::map<std::string, std::string>()> settings;
+  // Returns the fault to inject when a rank of a job of `ranks` begins a task; nullopt: none.
+  std::function<std::optional<host::InjectedFault>(int ranks)> task_fault;
 };
 
 // Prints `heddle: reason` to stderr in one write, so that the lines of several ranks do not mix.
@@ -51,9 +54,9 @@ std::optional<ProcessRank> processRank();
 // Runs `prepare` once per process. Then runs `body` for every rank of the process, each on its own
 // thread, and waits for all ranks.
 // - `prepare` receives the number of ranks and returns the program, which must be the same on all
-//   ranks. It should do all work whose errors occur on all ranks.
-// - If an error occurs before `body`, the first rank with this error prints it, and MPI is
-//   finalized normally.
+//   ranks. It should do all work that fails on all ranks alike. `world` is the World of this
+//   process, or nullptr if its ranks are threads.
+// - An error before `body` is printed by the first rank that has it, and MPI is finalized normally.
 // - A rank is lost if its `body` throws, or if its process is killed, is stopped or leaves. All
 //   other ranks then end.
 // - In a job of one process, runJob throws the cause again. If there are several ranks, the message
@@ -64,7 +67,7 @@ std::optional<ProcessRank> processRank();
 // - CUDA ranks of one process share GPU 0. If there are enough GPUs, each rank gets its own GPU,
 //   and NCCL connects them.
 void runJob(const JobOptions& options,
-            const std::function<const host::Program&(int ranks)>& prepare,
+            const std::function<const host::Program&(int ranks, comm::World* world)>& prepare,
             const std::function<void(const Rank&)>& body);
 
 }  // namespace heddle::tools

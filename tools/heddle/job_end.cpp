@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <system_error>
 #include <thread>
 
 #include "codegen/compile/child_process.h"
@@ -29,10 +30,15 @@ std::atomic<int> end_signal{0};
 std::atomic<bool> signal_is_polled{false};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
-// The message of the signal handler. It is formatted before the handler can run. It has no
-// destructor, because the handler can still run after the destructors of static objects.
-char last_words[128];
-size_t last_words_bytes = 0;
+// The messages of the signal handler, by task. They are formatted before the handler may run, and
+// stay valid after the destructors of statics, because the handler may still run then.
+struct LastWords {
+  char text[160];
+  size_t bytes = 0;
+};
+LastWords last_words[comm::kRankTasks];
+std::atomic<comm::RankTask> process_task{comm::RankTask::None};
+static_assert(std::atomic<comm::RankTask>::is_always_lock_free);
 
 // true: a thread has started to end the process.
 std::atomic<bool> ends{false};
@@ -43,7 +49,8 @@ std::atomic<comm::JobMonitor*> job_monitor{nullptr};
 std::atomic<double> goodbye{0};  // seconds that the other ranks get to print
 
 void sayLastWords() {
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, last_words, last_words_bytes);
+  const LastWords& words = last_words[static_cast<size_t>(process_task.load())];
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, words.text, words.bytes);
 }
 
 void onEndSignal(int signal) {
@@ -114,10 +121,13 @@ void RankErrors::rethrow(int ranks) {
 
 void catchEndSignal() {
   const std::optional<ProcessRank> process = processRank();
-  const std::string words =
-      fmt::format("heddle: rank {} ends: told to end by signal {} while it leaves its job\n",
-                  process ? process->rank : 0, SIGTERM);
-  last_words_bytes = words.copy(last_words, sizeof last_words);
+  for (uint32_t task = 0; task < comm::kRankTasks; ++task) {
+    const std::string_view doing = describe(static_cast<comm::RankTask>(task));
+    const std::string text =
+        fmt::format("heddle: rank {} ends: told to end by signal {}{}{}\n",
+                    process ? process->rank : 0, SIGTERM, doing.empty() ? "" : " while it ", doing);
+    last_words[task].bytes = text.copy(last_words[task].text, sizeof last_words[task].text);
+  }
   signal_is_polled.store(true);
   struct sigaction action = {};
   action.sa_handler = onEndSignal;
@@ -126,6 +136,8 @@ void catchEndSignal() {
 }
 
 const std::atomic<int>& endSignal() { return end_signal; }
+
+void setProcessTask(comm::RankTask task) { process_task.store(task); }
 
 void endBeforeStart(const std::string& text, int signal) {
   const std::optional<ProcessRank> process = processRank();
@@ -142,6 +154,7 @@ WatcherPoll::WatcherPoll(comm::JobMonitor& monitor, double deadline) {
 }
 
 WatcherPoll::~WatcherPoll() {
+  setProcessTask(comm::RankTask::Leaving);
   signal_is_polled.store(false);
   const int signal = end_signal.load();
   if (signal != 0 && !ends.exchange(true)) {
@@ -163,7 +176,11 @@ void endProcess(int rank, const comm::JobFailure& failure) {
   if (ends.exchange(true)) return;
   // Use a new thread, because the thread of the job monitor must still send rank statuses to other
   // machines.
-  std::thread([] { leave(kLostCode); }).detach();
+  try {
+    std::thread([] { leave(kLostCode); }).detach();
+  } catch (const std::system_error&) {
+    leave(kLostCode);  // the system starts no more threads
+  }
 }
 
 void endFailedProcess(const comm::JobMonitor& monitor, const std::string& reason, int code) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "comm/monitor/job_monitor.h"
+#include "comm/rank_task.h"
 
 // Functions that end the ranks of a job after a failure.
 namespace heddle::tools {
@@ -32,6 +33,8 @@ class RankErrors {
 // comm::StartTimeout polls endSignal(), and later the job monitor does. After the last WatcherPoll
 // is destroyed, the handler itself ends the process.
 void catchEndSignal();
+// Sets what this process does now, for the message of the handler after the last WatcherPoll.
+void setProcessTask(comm::RankTask task);
 // Prints why the job has not started, and ends this process. A thread of comm::StartTimeout calls
 // this function.
 [[noreturn]] void endBeforeStart(const std::string& text, int signal);

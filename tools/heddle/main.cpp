@@ -1,7 +1,18 @@
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
 #include <new>
 #include <optional>
+#include <string_view>
+#include <system_error>
 #include <thread>
 
 #include "ir/base/error.h"
@@ -104,7 +115,10 @@ void addRun(CLI::App& app, Options& o) {
   run->add_option(
       "--inject", o.inject,
       "inject a fault when rank R issues instruction I: rank=R,instr=I,KIND with KIND die, throw, "
-      "stall, delay=5s or corrupt. A rank that stalls looks like one that computes for a long "
+      "stall, delay=5s or corrupt; or when it begins a task outside of its runs: "
+      "rank=R,task=T,KIND "
+      "with T read, compile, settings, programs, communicators, inputs, prepare, algorithms, "
+      "outputs, timeline or leave. A rank that stalls looks like one that computes for a long "
       "time: the job ends after --patience seconds, not after the deadline");
   run->add_option("--trace", o.trace,
                   "write one timeline of the last run of all ranks (Chrome JSON) into this file");
@@ -184,30 +198,103 @@ int fail(const std::string& reason, int code) {
   return code;
 }
 
-}  // namespace
-}  // namespace heddle::tools
+// OpenBLAS starts its threads when the loader loads it, before main(). If the system refuses, it
+// prints the reason and raises SIGINT. The handler turns that into exit code 2.
+// Only a signal that this process has sent to itself comes from OpenBLAS.
+void onBlasFailure(int signal, siginfo_t* info, void*) {
+  if (info->si_code == SI_TKILL && info->si_pid == getpid()) {
+    constexpr std::string_view kText =
+        "heddle: cannot start the threads of OpenBLAS; the limits of processes (ulimit -u) or of "
+        "memory are too small\n";
+    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kText.data(), kText.size());
+    _exit(2);
+  }
+  _exit(128 + signal);
+}
 
-int main(int argc, char** argv) {
-  heddle::tools::Options options;
+struct sigaction former_action = {};
+bool catches_interrupt = false;
+
+[[maybe_unused]] void catchBlasFailure() {
+  struct sigaction action = {};
+  action.sa_sigaction = onBlasFailure;
+  action.sa_flags = SA_SIGINFO;
+  catches_interrupt = sigaction(SIGINT, &action, &former_action) == 0;
+}
+
+// The loader calls these functions before it initialises the libraries. The sanitizers are not
+// ready then.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+__attribute__((section(".preinit_array"),
+               used)) void (*const before_libraries)() = catchBlasFailure;
+#endif
+
+void restoreInterrupt() {
+  if (catches_interrupt) sigaction(SIGINT, &former_action, nullptr);
+}
+
+// If standard input, output or error is closed, the next file that opens would take its number, and
+// output would be written into that file. Gives the numbers to a file that accepts no output.
+void holdStandardFiles() {
+  for (int file = STDIN_FILENO; file <= STDERR_FILENO; ++file) {
+    if (fcntl(file, F_GETFD) < 0) open("/dev/null", O_RDONLY);
+  }
+}
+
+// Ends the process without the destructors of libraries. If memory is short, threads of OpenBLAS
+// ask for it for ever, and its destructor would wait for them.
+[[noreturn]] void endWith(int code) {
+  std::fflush(stdout);
+  std::_Exit(code);
+}
+
+// Returns `code`, or 2 with a message if the output could not be written.
+int withWrittenOutput(int code) {
+  std::cout.flush();
+  const bool failed = std::cout.fail();
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && !failed) return code;
+  // If an earlier write has failed, its reason is lost, and another write has the same reason.
+  const bool again = errno != 0 || write(STDOUT_FILENO, "\n", 1) < 0;
+  return fail(fmt::format("cannot write the output: {}",
+                          again ? std::strerror(errno) : "an earlier write failed"),
+              2);
+}
+
+int runCommandLine(int argc, char** argv) {
+  Options options;
   CLI::App app(
       "heddle: runs fused tensor programs on one or many devices.\n"
       "Exit codes: 0 success, 1 the check failed, 2 a fault of the caller, 3 a bug in heddle.");
   app.require_subcommand(1);
-  heddle::tools::addRun(app, options);
-  heddle::tools::addDump(app, options);
-  heddle::tools::addOthers(app, options);
+  addRun(app, options);
+  addDump(app, options);
+  addOthers(app, options);
   try {
     app.parse(argc, argv);
-    return heddle::tools::dispatch(app, options);
+    return withWrittenOutput(dispatch(app, options));
   } catch (const CLI::ParseError& error) {
-    return heddle::tools::refuse(app, error, argc, argv);
-  } catch (const heddle::tools::AlreadySaid&) {
+    return withWrittenOutput(refuse(app, error, argc, argv));
+  } catch (const AlreadySaid&) {
     return 2;
-  } catch (const heddle::UserError& error) {
-    return heddle::tools::fail(error.what(), 2);
+  } catch (const UserError& error) {
+    return fail(error.what(), 2);
   } catch (const std::bad_alloc&) {
-    return heddle::tools::fail("out of memory", 2);
+    return fail("out of memory", 2);
+  } catch (const std::system_error& error) {
+    return fail(error.what(), 2);  // for example, no more threads
   } catch (const std::exception& error) {
-    return heddle::tools::fail(error.what(), 3);
+    return fail(error.what(), 3);
   }
+}
+
+}  // namespace
+}  // namespace heddle::tools
+
+int main(int argc, char** argv) {
+  heddle::tools::restoreInterrupt();
+  heddle::tools::holdStandardFiles();
+  const int code = heddle::tools::runCommandLine(argc, argv);
+  if (code != 0) heddle::tools::endWith(code);
+  return 0;
 }

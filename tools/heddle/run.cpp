@@ -1,10 +1,7 @@
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,7 +9,6 @@
 #include "codegen/compile/image_cache.h"
 #include "codegen/kernel.h"
 #include "comm/process/process_info.h"
-#include "host/compile.h"
 #include "host/device/attention.h"
 #include "host/executable.h"
 #include "host/plan/bind_inputs.h"
@@ -24,11 +20,14 @@
 #include "host/verify/verify.h"
 #include "ir/base/error.h"
 #include "ir/segment/segment.h"
+#include "ir/system/files.h"
 #include "ir/types/npy.h"
 #include "tools/heddle/gather.h"
 #include "tools/heddle/job.h"
+#include "tools/heddle/job_end.h"
 #include "tools/heddle/reference.h"
 #include "tools/heddle/report.h"
+#include "tools/heddle/source.h"
 
 namespace heddle::tools {
 namespace {
@@ -39,19 +38,38 @@ double secondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Returns the program of a file for a run with the sizes `sizes`.
+// Returns one line for each segment.
+std::vector<std::string> segmentTexts(const SegmentedFusion& segmented) {
+  std::vector<std::string> texts;
+  for (size_t g = 0; g < segmented.groups.size(); ++g) {
+    const Group& group = segmented.groups[g];
+    std::string results;
+    for (ValueId id : group.outputs) results += " %" + segmented.fusion.value(id).name;
+    texts.push_back(
+        fmt::format("g{} {}, {} op(s) ->{}", g, name(group.kind), group.exprs.size(), results));
+  }
+  return texts;
+}
+
+// Returns the program of a file, and writes the texts of its segments. `sizes` are the sizes of the
+// run.
 host::Program programOf(const Source& source, const SizeBindings& sizes, int ranks,
-                        const Options& options, PassTimes& times) {
+                        const Options& options, PassTimes& times,
+                        std::vector<std::string>& segments) {
   if (const auto* program = std::get_if<host::Program>(&source)) return *program;
-  host::CompileOptions compile;
-  compile.passes = passOptions(options, settingsOf(source, options).sizes, &times);
-  return host::compile(std::get<Fusion>(source), ranks, compile,
-                       host::attentionOptions(chooseDevice(options.device), sizes));
+  const host::PassOptions passes = passOptions(options, settingsOf(source, options).sizes, &times);
+  Lowered steps = lowered(std::get<Fusion>(source), ranks, passes,
+                          host::attentionOptions(chooseDevice(options.device), sizes));
+  segments = segmentTexts(steps.segmented);
+  return host::runPasses(std::move(steps.program), passes);
 }
 
 // Copies this rank's block of every input to the rank's device.
 std::vector<host::Argument> placeInputs(const Rank& rank, const host::Program& program,
                                         const Inputs& inputs) {
+  const comm::World::Task task(rank.world, comm::RankTask::CopyingInputs);
+  const std::vector<TensorDesc> descs =
+      host::inputDescs(program, inputs.sizes, rank.rank, rank.ranks);
   std::vector<host::Argument> arguments;
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const host::Slot& slot = program.slots[program.inputs[i]];
@@ -59,8 +77,11 @@ std::vector<host::Argument> placeInputs(const Rank& rank, const host::Program& p
       arguments.emplace_back(inputs.scalars[i]);
       continue;
     }
-    const TensorDesc desc = host::inputDesc(program, i, inputs.sizes, rank.rank, rank.ranks);
+    const TensorDesc& desc = descs[i];
     const HostTensor& whole = inputs.tensors[i];
+    HEDDLE_USER_CHECK(!whole.data || whole.sizes == desc.global || whole.sizes == desc.sizes,
+                      "--input %{}: the file has sizes {}, expected {}", slot.name,
+                      str(whole.sizes), str(desc.global));
     try {
       HostTensor block = !whole.data                 ? randomBlock(desc, inputs.seed, slot.name)
                          : whole.sizes == desc.sizes ? whole
@@ -100,26 +121,9 @@ std::vector<std::string> inputTexts(const Source& source, const host::Program& p
   return texts;
 }
 
-std::vector<std::string> segmentTexts(const Source& source, const SizeBindings& sizes, int ranks,
-                                      const Options& options) {
-  std::vector<std::string> texts;
-  const auto* fusion = std::get_if<Fusion>(&source);
-  if (fusion == nullptr) return texts;
-  const SegmentedFusion segmented =
-      segment(host::runFusionPasses(*fusion, ranks, passOptions(options, sizes)),
-              host::attentionOptions(chooseDevice(options.device), sizes));
-  for (size_t g = 0; g < segmented.groups.size(); ++g) {
-    const Group& group = segmented.groups[g];
-    std::string results;
-    for (ValueId id : group.outputs) results += " %" + segmented.fusion.value(id).name;
-    texts.push_back(
-        fmt::format("g{} {}, {} op(s) ->{}", g, name(group.kind), group.exprs.size(), results));
-  }
-  return texts;
-}
-
 void collectOutputs(const Rank& rank, const host::Program& program, const host::Outputs& outputs,
                     Report& report) {
+  const comm::World::Task task(rank.world, comm::RankTask::CollectingOutputs);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const host::Slot& slot = program.slots[program.outputs[i]];
     Gathered all;
@@ -144,6 +148,7 @@ struct Job {
   Inputs inputs;
   host::Program program;
   PassTimes pass_times;
+  std::vector<std::string> segments;
   std::string reference_file;
   std::optional<Reference> reference;  // nullopt: the fusion itself
   std::unique_ptr<codegen::ImageCache> images;
@@ -220,16 +225,23 @@ std::string referenceOf(const Source& source, const Options& options) {
   return beside.string();
 }
 
-Job prepareJob(const Options& options, int ranks) {
+Job prepareJob(const Options& options, int ranks, comm::World* world) {
+  std::optional<comm::World::Task> task(std::in_place, world, comm::RankTask::Reading);
   Job job;
   job.source = readSource(options.file);
   job.reference_file = referenceOf(job.source, options);
   if (!options.inject.empty()) job.fault = faultOf(options.inject, ranks);
-  job.inputs = makeInputs(job.source, options);
-  job.source = withSizes(std::move(job.source), job.inputs.sizes);
-  job.program = programOf(job.source, job.inputs.sizes, ranks, options, job.pass_times);
-  if (options.verify) host::verify(job.program, {ranks, job.inputs.sizes});
-  if (job.fault) checkInjected(*job.fault, job.program, job.inputs.sizes, ranks);
+  inFile(options.file, job.source, [&] {
+    job.inputs = makeInputs(job.source, options);
+    job.source = withSizes(std::move(job.source), job.inputs.sizes);
+    task.reset();
+    task.emplace(world, comm::RankTask::CompilingProgram);
+    job.program =
+        programOf(job.source, job.inputs.sizes, ranks, options, job.pass_times, job.segments);
+    if (options.verify) host::verify(job.program, {ranks, job.inputs.sizes});
+  });
+  const bool at_instruction = job.fault && job.fault->task == comm::RankTask::None;
+  if (at_instruction) checkInjected(*job.fault, job.program, job.inputs.sizes, ranks);
   if (!job.reference_file.empty()) {
     job.reference = readReference(job.reference_file, job.program, job.inputs, ranks);
   }
@@ -239,6 +251,7 @@ Job prepareJob(const Options& options, int ranks) {
 
 // Writes one timeline of all ranks. All ranks must call this function.
 void writeTimeline(const Rank& rank, host::RunProfile& profile, const std::string& path) {
+  const comm::World::Task task(rank.world, comm::RankTask::WritingTimeline);
   const std::string clock = comm::hostClock();
   const std::vector<std::string> all =
       rank.world->exchange(encode(host::RankTimeline{rank.rank, clock, profile.events()}));
@@ -246,17 +259,14 @@ void writeTimeline(const Rank& rank, host::RunProfile& profile, const std::strin
   std::vector<host::RankTimeline> timelines;
   for (const std::string& one : all) timelines.push_back(host::decodeTimeline(one));
   host::alignClocks(timelines);
-  std::ofstream file(path, std::ios::binary);
-  file << host::chromeTrace(timelines);
-  file.close();
-  HEDDLE_USER_CHECK(file.good(), "--trace {}: {}", path, std::strerror(errno));
+  writeFileOf(path, {host::chromeTrace(timelines)});
 }
 
 void runRank(const Rank& rank, const Job& job, const Options& options, Report& report) {
   host::ExecutableOptions executable_options;
   executable_options.passes = passOptions(options, {});
   executable_options.verify = false;  // prepareJob() has verified the program for all ranks
-  executable_options.inject = job.fault;
+  if (job.fault && job.fault->task == comm::RankTask::None) executable_options.inject = job.fault;
   const host::Context context{rank.device, rank.world, job.images.get(), rank.monitor, {}};
   host::Executable executable(job.program, context, executable_options);
   const std::vector<host::Argument> arguments = placeInputs(rank, executable.program(), job.inputs);
@@ -332,18 +342,28 @@ host::DeviceKind chooseDevice(const std::string& asked) {
 }
 
 int runCommand(const Options& options) {
-  const JobOptions job_options{options.device,      options.ranks,
-                               options.adversarial, options.memory_limit,
-                               options.deadline,    options.patience,
-                               options.start,       [&] { return sharedSettings(options); }};
+  const auto taskFault = [&](int ranks) -> std::optional<host::InjectedFault> {
+    if (options.inject.empty()) return std::nullopt;
+    const host::InjectedFault fault = faultOf(options.inject, ranks);
+    return fault.task == comm::RankTask::None ? std::nullopt : std::optional(fault);
+  };
+  const JobOptions job_options{options.device,
+                               options.ranks,
+                               options.adversarial,
+                               options.memory_limit,
+                               options.deadline,
+                               options.patience,
+                               options.start,
+                               [&] { return sharedSettings(options); },
+                               taskFault};
   Job job;
   Report report;
   report.file = options.file;
   bool prints = false;
   runJob(
       job_options,
-      [&](int ranks) -> const host::Program& {
-        job = prepareJob(options, ranks);
+      [&](int ranks, comm::World* world) -> const host::Program& {
+        job = prepareJob(options, ranks, world);
         return job.program;
       },
       [&](const Rank& rank) {
@@ -351,9 +371,12 @@ int runCommand(const Options& options) {
         if (rank.rank == 0) prints = true;
       });
   if (!prints) return 0;  // another process of the job holds rank 0
+  setProcessTask(comm::RankTask::Reporting);
   report.inputs = inputTexts(job.source, job.program, job.inputs);
-  report.segments = segmentTexts(job.source, job.inputs.sizes, report.ranks, options);
+  report.segments = job.segments;
+  setProcessTask(comm::RankTask::WritingOutputs);
   if (!options.output_dir.empty()) writeOutputs(options.output_dir, report);
+  setProcessTask(comm::RankTask::Checking);
   if (!options.check.empty()) {
     report.check_mode = options.check;
     report.reference = job.reference_file;
@@ -366,8 +389,10 @@ int runCommand(const Options& options) {
         checkOutputs(from_file ? job.reference->fusion : std::get<Fusion>(job.source),
                      from_file ? job.reference->inputs : job.inputs, report.outputs, check);
   }
+  setProcessTask(comm::RankTask::Reporting);
   if (options.time_passes) std::fputs(job.pass_times.table().c_str(), stderr);
   std::fputs((options.json ? reportJson(report) : reportText(report)).c_str(), stdout);
+  setProcessTask(comm::RankTask::Leaving);
   return report.passed() ? 0 : 1;
 }
 

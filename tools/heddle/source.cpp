@@ -1,17 +1,20 @@
 #include "tools/heddle/source.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <new>
+#include <regex>
 #include <set>
+#include <unordered_map>
+#include <unordered_set>
 
+#include "host/lower/lower.h"
+#include "host/program/visit.h"
 #include "host/text/program_text.h"
 #include "ir/base/error.h"
+#include "ir/base/pass_driver.h"
+#include "ir/graph/print_values.h"
+#include "ir/system/files.h"
 #include "ir/types/npy.h"
 
 namespace heddle::tools {
@@ -52,19 +55,21 @@ const std::vector<std::pair<std::string, int64_t>>& defaultsOf(const Source& sou
 
 std::vector<std::string> symbolsOf(const std::vector<InputSpec>& inputs) {
   std::vector<std::string> symbols;
+  std::unordered_set<std::string> seen;
   for (const InputSpec& input : inputs) {
-    for (const Size& size : input.tensor.sizes()) size.collectSymbols(symbols);
+    for (const Size& size : input.tensor.sizes()) size.collectSymbols(symbols, seen);
   }
   return symbols;
 }
 
-void bindFromFile(const InputSpec& input, const HostTensor& tensor, const Options& options,
-                  SizeBindings& sizes) {
+// Takes the values of symbols from the sizes of a file. `option` is the text of its --input.
+void bindFromFile(const std::string& option, const InputSpec& input, const HostTensor& tensor,
+                  const Options& options, SizeBindings& sizes) {
   HEDDLE_USER_CHECK(tensor.dtype == input.tensor.dtype,
-                    "--input %{}: the file holds {}, expected {}", input.name, name(tensor.dtype),
+                    "--input {}: the file holds {}, expected {}", option, name(tensor.dtype),
                     name(input.tensor.dtype));
   HEDDLE_USER_CHECK(tensor.sizes.size() == input.tensor.rank(),
-                    "--input %{}: the file has sizes {}, expected {} axes", input.name,
+                    "--input {}: the file has sizes {}, expected {} axes", option,
                     str(tensor.sizes), input.tensor.rank());
   for (size_t i = 0; i < tensor.sizes.size(); ++i) {
     const Size& extent = input.tensor.domain[i].extent;
@@ -90,8 +95,13 @@ std::map<std::string, HostTensor> readFiles(const std::vector<InputSpec>& inputs
     HEDDLE_USER_CHECK(found != inputs.end() && !found->is_scalar,
                       "--input {}: the file has no tensor input %{}", text, name);
     HEDDLE_USER_CHECK(!files.contains(name), "--input {}: %{} is given twice", text, name);
-    HostTensor tensor = readNpy(path, found->tensor.dtype);
-    bindFromFile(*found, tensor, options, sizes);
+    HostTensor tensor;
+    try {
+      tensor = readNpy(path, found->tensor.dtype);
+    } catch (const UserError& error) {
+      userError("--input {}: {}", text, error.what());
+    }
+    bindFromFile(text, *found, tensor, options, sizes);
     files[name] = std::move(tensor);
   }
   return files;
@@ -100,14 +110,27 @@ std::map<std::string, HostTensor> readFiles(const std::vector<InputSpec>& inputs
 }  // namespace
 
 Source readSource(const std::string& path) {
-  std::error_code error;
-  HEDDLE_USER_CHECK(!std::filesystem::is_directory(path, error),
-                    "{}: cannot read the file: it is a folder", path);
-  std::ifstream file(path, std::ios::binary);
-  HEDDLE_USER_CHECK(file.good(), "{}: cannot read the file: {}", path, std::strerror(errno));
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  HEDDLE_USER_CHECK(!file.bad(), "{}: cannot read the file: {}", path, std::strerror(errno));
-  return host::parseFile(text, path);
+  constexpr int64_t kLargestText = int64_t{1} << 26;
+  return host::parseFile(readTextFile(path, kLargestText), path);
+}
+
+// The message of a verifier names an instruction by its index in the program without calls.
+std::string withFile(const std::string& message, const std::string& file, const Source& source) {
+  if (message.starts_with(file) || message.starts_with("--")) return message;
+  static const std::regex named_instruction("instruction ([0-9]+) [(`]");
+  std::smatch found;
+  const auto* program = std::get_if<host::Program>(&source);
+  if (program == nullptr || !std::regex_search(message, found, named_instruction)) {
+    return file + ": " + message;
+  }
+  int line = 0;
+  const host::Program inlined = host::inlineCalls(*program);
+  const int64_t named = std::stoll(found[1]);
+  host::forEachInstruction(inlined.body,
+                           [&](const host::Instruction& x, host::InstructionIndex index) {
+                             if (index == named) line = x.line;
+                           });
+  return line > 0 ? fmt::format("{}:{}: {}", file, line, message) : file + ": " + message;
 }
 
 std::vector<InputSpec> inputsOf(const Source& source) {
@@ -157,11 +180,11 @@ Source withSizes(Source source, const SizeBindings& sizes) {
   auto* fusion = std::get_if<Fusion>(&source);
   auto& defaults =
       fusion != nullptr ? fusion->size_defaults : std::get<host::Program>(source).size_defaults;
+  std::unordered_map<std::string, size_t> positions;
+  for (size_t i = 0; i < defaults.size(); ++i) positions.try_emplace(defaults[i].first, i);
   for (const auto& [symbol, size] : sizes) {
-    const auto known = std::find_if(defaults.begin(), defaults.end(),
-                                    [&, &s = symbol](const auto& each) { return each.first == s; });
-    if (known != defaults.end()) {
-      known->second = size;
+    if (const auto known = positions.find(symbol); known != positions.end()) {
+      defaults[known->second].second = size;
     } else if (fusion != nullptr) {
       defaults.emplace_back(symbol, size);
     }
@@ -177,11 +200,49 @@ void requireSizes(const Source& source, const SizeBindings& sizes) {
   }
 }
 
+namespace {
+
+// Returns the unsharded sizes of an input, or nullopt if they depend on the job.
+std::optional<std::vector<int64_t>> sizesIn(const InputSpec& input, const SizeBindings& sizes) {
+  std::vector<int64_t> values;
+  std::vector<std::string> symbols;
+  for (const Size& size : input.tensor.sizes()) {
+    size.collectSymbols(symbols);
+    for (const std::string& symbol : symbols) {
+      if (!sizes.contains(symbol)) return std::nullopt;
+    }
+    values.push_back(size.evaluate(lookupIn(sizes)));
+  }
+  return values;
+}
+
+// Requires that the sizes of the files agree with the text and with each other, also where a size
+// in the text is a number, an expression or a symbol of several inputs.
+void checkFileSizes(const std::vector<InputSpec>& inputs,
+                    const std::map<std::string, HostTensor>& files, const SizeBindings& sizes,
+                    const Options& options) {
+  for (const std::string& text : options.input) {
+    const std::string input_name = splitPair("--input", text).first;
+    const auto spec = std::find_if(inputs.begin(), inputs.end(), [&](const InputSpec& input) {
+      return input.name == input_name;
+    });
+    const auto expected = sizesIn(*spec, sizes);
+    const std::vector<int64_t>& found = files.at(input_name).sizes;
+    HEDDLE_USER_CHECK(!expected || found == *expected,
+                      "--input {}: the file has sizes {}, expected {} for %{}: {} in {}", text,
+                      str(found), str(*expected), input_name, printShape(spec->tensor),
+                      options.file);
+  }
+}
+
+}  // namespace
+
 Inputs makeInputs(const Source& source, const Options& options) {
   const std::vector<InputSpec> specs = inputsOf(source);
   Settings settings = settingsOf(source, options);
   std::map<std::string, HostTensor> files = readFiles(specs, options, settings.sizes);
   requireSizes(source, settings.sizes);
+  checkFileSizes(specs, files, settings.sizes, options);
   Inputs inputs;
   inputs.sizes = settings.sizes;
   inputs.seed = options.seed;
@@ -208,6 +269,15 @@ Inputs makeInputs(const Source& source, const Options& options) {
     }
   }
   return inputs;
+}
+
+Lowered lowered(const Fusion& fusion, int ranks, const host::PassOptions& passes,
+                const SegmentOptions& library) {
+  const Fusion ready = host::runFusionPasses(fusion, ranks, passes);
+  Lowered steps;
+  steps.segmented = timedPass(passes, "segment", [&] { return segment(ready, library); });
+  steps.program = timedPass(passes, "lower", [&] { return host::lower(steps.segmented, ranks); });
+  return steps;
 }
 
 }  // namespace heddle::tools

@@ -5,8 +5,11 @@
 #include <variant>
 #include <vector>
 
+#include "host/passes/pipeline.h"
 #include "host/program/program.h"
+#include "ir/base/error.h"
 #include "ir/reference/reference.h"
+#include "ir/segment/segment.h"
 #include "ir/types/host_tensor.h"
 #include "tools/heddle/options.h"
 
@@ -17,6 +20,20 @@ using Source = std::variant<Fusion, host::Program>;
 
 // Reads and parses a file. Throws UserError if the file cannot be read or is not valid.
 Source readSource(const std::string& path);
+
+// Returns an error message with the file in front, and with the line if the message names an
+// instruction of a host program. A message about an option stays as it is.
+std::string withFile(const std::string& message, const std::string& file, const Source& source);
+
+// Calls work(), and adds the file to the message of a UserError.
+template <class Work>
+decltype(auto) inFile(const std::string& file, const Source& source, const Work& work) {
+  try {
+    return work();
+  } catch (const UserError& error) {
+    throw UserError(withFile(error.what(), file, source));
+  }
+}
 
 // One input of the fusion or program, with its name in the file.
 struct InputSpec {
@@ -55,5 +72,15 @@ Inputs makeInputs(const Source& source, const Options& options);
 // Throws UserError if a symbol in the sizes of the file's tensors has no value. The error names the
 // symbol.
 void requireSizes(const Source& source, const SizeBindings& sizes);
+
+// The first steps of host::compile(). host::runPasses() turns `program` into the compiled program.
+struct Lowered {
+  SegmentedFusion segmented;
+  host::Program program;
+};
+
+// Does these steps for a command that shows their results, so that no step runs twice.
+Lowered lowered(const Fusion& fusion, int ranks, const host::PassOptions& passes,
+                const SegmentOptions& library);
 
 }  // namespace heddle::tools

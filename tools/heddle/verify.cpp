@@ -10,9 +10,9 @@
 
 namespace heddle::tools {
 
-int verifyCommand(const Options& options) {
-  const Source source = readSource(options.file);
-  const int ranks = options.ranks > 0 ? options.ranks : 1;
+namespace {
+
+int verifySource(const Source& source, const Options& options, int ranks) {
   if (const auto* fusion = std::get_if<Fusion>(&source)) {
     heddle::verify(*fusion);
     const host::Program program = host::compile(*fusion, ranks);
@@ -27,6 +27,14 @@ int verifyCommand(const Options& options) {
   std::printf("%s: good: %d instructions\n", options.file.c_str(),
               host::countInstructions(program.body));
   return 0;
+}
+
+}  // namespace
+
+int verifyCommand(const Options& options) {
+  const Source source = readSource(options.file);
+  const int ranks = options.ranks > 0 ? options.ranks : 1;
+  return inFile(options.file, source, [&] { return verifySource(source, options, ranks); });
 }
 
 }  // namespace heddle::tools

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "ir/system/start_thread.h"
+
 namespace heddle::host {
 namespace {
 
@@ -19,7 +21,9 @@ constexpr uint64_t kShortBurst = 8;  // limit of the length of a short burst
 }  // namespace
 
 AdversarialScheduler::AdversarialScheduler(uint64_t seed)
-    : last_came_(Clock::now()), random_(seed), worker_([this] { serve(); }) {}
+    : last_came_(Clock::now()),
+      random_(seed),
+      worker_(startThread("the adversarial scheduler", [this] { serve(); })) {}
 
 AdversarialScheduler::~AdversarialScheduler() {
   {

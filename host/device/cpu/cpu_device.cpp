@@ -1,14 +1,11 @@
 #include "host/device/cpu/cpu_device.h"
 
-#include <dlfcn.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <thread>
 
 #include "codegen/compile/cpp_compiler.h"
+#include "codegen/compile/load_library.h"
 #include "host/device/cpu/adversarial_scheduler.h"
 #include "host/device/cpu/cpu_allocator.h"
 #include "host/device/cpu/cpu_communicate.h"
@@ -82,7 +79,7 @@ struct CpuEvent {
 };
 
 struct CpuKernel {
-  void* library = nullptr;
+  std::shared_ptr<void> library;
   CpuKernelFunction function = nullptr;
 };
 
@@ -140,35 +137,6 @@ class CpuStreams : public StreamTable {
   CpuStream* default_ = nullptr;
 };
 
-// Writes the image to a file in memory and returns the file descriptor. The caller must keep the
-// descriptor open until the loader has opened the file.
-int imageFile(const codegen::KernelImage& image) {
-  const int file = memfd_create("heddle_kernel", MFD_CLOEXEC);
-  HEDDLE_USER_CHECK(file >= 0, "memfd_create: {}", std::strerror(errno));
-  const auto* bytes = reinterpret_cast<const char*>(image.bytes.data());
-  size_t written = 0;
-  while (written < image.bytes.size()) {
-    const ssize_t count = write(file, bytes + written, image.bytes.size() - written);
-    if (count <= 0) {
-      const std::string reason = std::strerror(errno);
-      close(file);
-      userError("a kernel image of {} bytes cannot be written to memory: write: {}",
-                image.bytes.size(), reason);
-    }
-    written += static_cast<size_t>(count);
-  }
-  return file;
-}
-
-// Loads the shared object of an image. Returns nullptr if dlopen() fails.
-void* openImage(const codegen::KernelImage& image) {
-  if (!image.path.empty()) return dlopen(image.path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  const int file = imageFile(image);
-  void* library = dlopen(fmt::format("/proc/self/fd/{}", file).c_str(), RTLD_NOW | RTLD_LOCAL);
-  close(file);
-  return library;
-}
-
 int threadsOf(const CpuOptions& options) {
   if (options.threads > 0) return options.threads;
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
@@ -208,10 +176,7 @@ class CpuDevice : public Device {
         allocator_(streams_, options.memory_limit, options.adversarial_seed.has_value()) {}
 
   // The streams are destroyed first, because their tasks use the kernels and all other members.
-  ~CpuDevice() override {
-    streams_holder_.reset();
-    for (const auto& kernel : kernels_) dlclose(kernel->library);
-  }
+  ~CpuDevice() override { streams_holder_.reset(); }
 
   DeviceKind kind() const override { return DeviceKind::Cpu; }
   std::string description() const override {
@@ -248,12 +213,11 @@ class CpuDevice : public Device {
   // The first call searches for a compiler. The constructor does not, because the search starts
   // processes.
   const codegen::KernelCompiler* compiler() const override {
-    std::call_once(compiler_once_, [this] {
-      std::string why;
-      compiler_ = codegen::makeCppCompiler(why);
-    });
+    std::call_once(compiler_once_,
+                   [this] { compiler_ = codegen::makeCppCompiler(why_no_compiler_); });
     return compiler_.get();
   }
+  std::string whyNoCompiler() const override { return why_no_compiler_; }
   KernelHandle load(const codegen::KernelImage& image, const std::string& entry) override;
   void launch(KernelHandle kernel, const codegen::LaunchStage& stage, const std::byte* args,
               Stream stream, const Issue& issue) override;
@@ -296,24 +260,20 @@ class CpuDevice : public Device {
   CpuAllocator allocator_;
   mutable std::once_flag compiler_once_;
   mutable std::unique_ptr<codegen::KernelCompiler> compiler_;
+  mutable std::string why_no_compiler_;
   std::mutex kernels_mutex_;
   std::vector<std::unique_ptr<CpuKernel>> kernels_;
 };
 
 KernelHandle CpuDevice::load(const codegen::KernelImage& image, const std::string& entry) {
-  void* library = openImage(image);
-  if (library == nullptr) {
-    const char* said = dlerror();
-    userError("kernel {} cannot be loaded from {}: dlopen: {}", entry,
-              image.path.empty() ? "memory" : image.path, said == nullptr ? "unknown error" : said);
-  }
-  void* symbol = dlsym(library, entry.c_str());
-  if (symbol == nullptr) {
-    dlclose(library);
-    userError("the kernel image {} has no entry point {}", image.path, entry);
-  }
   auto kernel = std::make_unique<CpuKernel>();
-  kernel->library = library;
+  try {
+    kernel->library = image.library ? image.library : codegen::loadLibrary(image.bytes);
+  } catch (const UserError& error) {
+    userError("kernel {}: {}", entry, error.what());
+  }
+  void* symbol = codegen::findEntry(kernel->library, entry);
+  HEDDLE_USER_CHECK(symbol != nullptr, "the kernel image has no entry point {}", entry);
   kernel->function = reinterpret_cast<CpuKernelFunction>(symbol);
   std::lock_guard lock(kernels_mutex_);
   kernels_.push_back(std::move(kernel));

@@ -6,6 +6,7 @@
 
 #include "host/device/cpu/adversarial_scheduler.h"
 #include "ir/base/error.h"
+#include "ir/system/start_thread.h"
 
 namespace heddle::host {
 namespace {
@@ -58,7 +59,9 @@ void Backoff::pause() {
 }
 
 CpuStream::CpuStream(AdversarialScheduler* scheduler) : scheduler_(scheduler) {
-  if (scheduler_ == nullptr) worker_ = std::thread([this] { serve(); });
+  if (scheduler_ == nullptr) {
+    worker_ = startThread("a stream of the CPU device", [this] { serve(); });
+  }
 }
 
 CpuStream::~CpuStream() {

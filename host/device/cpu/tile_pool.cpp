@@ -6,6 +6,8 @@
 #include <exception>
 #include <new>
 
+#include "ir/system/start_thread.h"
+
 namespace heddle::host {
 namespace {
 
@@ -82,10 +84,24 @@ struct TilePool::Helper {
 };
 
 TilePool::TilePool(int threads)
-    : threads_(std::max(threads, 1)), pool_(static_cast<size_t>(std::max(threads_ - 1, 1))) {}
+    : threads_(std::max(threads, 1)), keeps_running_(queue_.get_executor()) {
+  try {
+    for (int i = 1; i < threads_; ++i) {
+      workers_.push_back(startThread("the CPU device", [this] { queue_.run(); }));
+    }
+  } catch (...) {
+    stop();
+    throw;
+  }
+}
+
+void TilePool::stop() noexcept {
+  keeps_running_.reset();
+  for (std::thread& worker : workers_) worker.join();
+}
 
 TilePool::~TilePool() {
-  pool_.join();
+  stop();
   for (void* block : blocks_) ::operator delete(block);
 }
 
@@ -145,7 +161,7 @@ void TilePool::run(CpuKernelFunction function, const void* args, int64_t tiles) 
   job->failed = false;
   job->error = nullptr;
   job->holders = helpers + 1;
-  for (int i = 0; i < helpers; ++i) boost::asio::post(pool_, Helper{this, job});
+  for (int i = 0; i < helpers; ++i) boost::asio::post(queue_, Helper{this, job});
   job->work();
   // All tiles have been taken now, so a helper that begins later finds no tile. run() therefore
   // waits only for running tiles, and not until every helper has begun.

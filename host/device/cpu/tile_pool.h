@@ -1,9 +1,11 @@
 #pragma once
 
-#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 namespace heddle::host {
@@ -18,7 +20,7 @@ using CpuKernelFunction = void (*)(const void* args, int64_t tile_begin, int64_t
 // memory.
 class TilePool {
  public:
-  // `threads`: number of threads, including the calling thread of run().
+  // `threads` includes the calling thread. Throws UserError if the system does not start them.
   explicit TilePool(int threads);
   ~TilePool();
 
@@ -37,13 +39,17 @@ class TilePool {
   void giveBack(Job* job);  // every thread that works on a job calls this when it is finished
   void* takeBlock(size_t bytes);
   void giveBackBlock(void* block, size_t bytes) noexcept;
+  void stop() noexcept;  // returns when the queue is empty and all threads have ended
 
   const int threads_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Job>> jobs_;
   std::vector<Job*> idle_jobs_;
   std::vector<void*> blocks_;  // free blocks of memory for asio's queue; all have the same size
-  boost::asio::thread_pool pool_;
+  // asio::thread_pool would wait for ever if the system did not start all of its threads.
+  boost::asio::io_context queue_;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> keeps_running_;
+  std::vector<std::thread> workers_;
 };
 
 }  // namespace heddle::host

@@ -176,21 +176,14 @@ std::pair<int64_t, Size> multipleOf(const Size& size) {
   return {1, size};
 }
 
-bool hasDifference(const Size& size) {
-  using Kind = Size::Kind;
-  if (size.kind() == Kind::Constant) return size.constant() < 0;
-  if (size.kind() == Kind::Symbol) return false;
-  return size.kind() == Kind::Sub || hasDifference(size.lhs()) || hasDifference(size.rhs());
-}
-
 // Returns whether a <= b is certain. The function recognizes this if `a` and `b` are constant
 // multiples of the same size, and this size cannot be negative. A size without a subtraction cannot
 // be negative, because extents are not negative.
 bool isAtMost(const Size& a, const Size& b) {
-  if (a == b || a.isConstant(0)) return a == b || !hasDifference(b);
+  if (a == b || a.isConstant(0)) return a == b || !b.hasDifference();
   const auto [n, x] = multipleOf(a);
   const auto [m, y] = multipleOf(b);
-  return x == y && n <= m && !hasDifference(x);
+  return x == y && n <= m && !x.hasDifference();
 }
 
 }  // namespace

@@ -47,15 +47,16 @@ std::vector<StreamOrder::Done> StreamOrder::missingAtEnd() const {
   return out;
 }
 
-bool StreamOrder::isKnown(RootId root) const {
+const StreamOrder::Done* StreamOrder::firstUnknown(RootId root) const {
   const auto& done = done_[root];
-  return std::all_of(done.begin(), done.end(),
-                     [&](const Done& d) { return d.knownTo(clocks_.streams.front()); });
+  const auto unknown = std::find_if(
+      done.begin(), done.end(), [&](const Done& d) { return !d.knownTo(clocks_.streams.front()); });
+  return unknown == done.end() ? nullptr : &*unknown;
 }
 
 TokenId StreamOrder::tokenOf(int32_t post) const {
-  const auto found = std::find(latest_post_.begin(), latest_post_.end(), post);
-  return found == latest_post_.end() ? TokenId() : TokenId(found - latest_post_.begin());
+  const TokenId token = items_.items[post_item_.at(static_cast<size_t>(post))].posts;
+  return latest_post_[token] == post ? token : TokenId();
 }
 
 void StreamOrder::step(size_t i) {

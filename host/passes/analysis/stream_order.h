@@ -39,8 +39,8 @@ class StreamOrder {
   // Returns the work for which kCallerStream must still wait at the end of the program.
   // kCallerStream must be ordered after all posts and after the last work of each stream.
   std::vector<Done> missingAtEnd() const;
-  // Returns whether kCallerStream is ordered after all accesses to the root.
-  bool isKnown(RootId root) const;
+  // Returns an access to the root after which stream 0 is not ordered; nullptr: there is none.
+  const Done* firstUnknown(RootId root) const;
 
   // Advances over item `i`. Call this for all items, in order.
   void step(size_t i);

@@ -7,11 +7,13 @@
 #include <set>
 
 #include "host/passes/analysis/nominal_sizes.h"
+#include "host/passes/analysis/slot_uses.h"
 #include "host/passes/chunk/chunk_writer.h"
 #include "host/passes/chunk/cost_constants.h"
 #include "host/passes/chunk/cost_model.h"
 #include "host/passes/chunk/remainders.h"
 #include "host/passes/chunk/row_cuts.h"
+#include "host/passes/chunk/unserved_split.h"
 #include "host/passes/chunk/work_estimate.h"
 #include "host/text/text_names.h"
 #include "ir/base/error.h"
@@ -36,7 +38,10 @@ struct Choice {
 class Chunker {
  public:
   Chunker(const Program& program, const PassOptions& options)
-      : program_(program), options_(options), sizes_(program, options) {}
+      : program_(program),
+        options_(options),
+        sizes_(program, options),
+        uses_(slotUsesOf(program)) {}
 
   // Chooses a split for every match, and writes the program. Chooses two-stage splits, which split
   // a match and its front (OverlapMatch::front), before all other splits. The reason: each
@@ -190,10 +195,11 @@ class Chunker {
   // --- two stages, and the gather before them ---------------------------------------------------
 
   static const OverlapMatch* gatherOf(const OverlapMatch& match, const OverlapMatches& found) {
-    for (const OverlapMatch& other : found.matches) {
-      if (match.gather && other.post == *match.gather) return &other;
-    }
-    return nullptr;
+    if (!match.gather) return nullptr;
+    const auto other =
+        std::lower_bound(found.matches.begin(), found.matches.end(), *match.gather,
+                         [](const OverlapMatch& each, size_t post) { return each.post < post; });
+    return other != found.matches.end() && other->post == *match.gather ? &*other : nullptr;
   }
 
   // Returns the best split of a match together with its front. Returns no split (one chunk) if
@@ -209,7 +215,7 @@ class Chunker {
     Choice best;
     double seconds = is_auto ? mostForChain(match, gather) : 0;
     for (const ChunkCut& cut : match.cuts) {
-      if (!frontTakes(program_, match, cut)) continue;
+      if (!frontTakes(program_, uses_, match, cut)) continue;
       const ChunkedWork work = chainedWork(program_, sizes_, match, cut);
       for (const ChunkShares& shares :
            is_auto ? sharesFor(work) : std::vector<ChunkShares>(1, equalShares(options_.chunks))) {
@@ -292,9 +298,9 @@ class Chunker {
       const DeviceMesh& mesh = program_.meshes[sharding->mesh];
       HEDDLE_USER_CHECK(mesh.size() == 1,
                         "%{}: stream({}: {}): no matrix product next to a collective computes or "
-                        "reads it, so there is nothing to overlap{}",
+                        "reads it, so there is nothing to overlap{}{}",
                         slot(id).name, sharding->stream->axis, sharding->stream->chunks,
-                        whyWhole(found, id));
+                        whyWhole(found, id), explainUnserved(program_, id));
     }
   }
 
@@ -367,6 +373,7 @@ class Chunker {
   const Program& program_;
   const PassOptions& options_;
   const NominalSizes sizes_;
+  const IdVector<SlotId, SlotUses> uses_;
   std::set<SlotId> served_;             // slots with a stream split that a match uses
   std::map<size_t, std::string> whys_;  // index of a Communicate instruction -> explanation
 };

@@ -83,8 +83,9 @@ Program ChunkWriter::result() && {
 // --- new names ----------------------------------------------------------------------------------
 
 std::string ChunkWriter::fresh(const std::string& base) {
-  for (int i = 0;; ++i) {
-    std::string name = fmt::format("{}_{}", base, i);
+  int& number = next_number_[base];
+  for (;;) {
+    std::string name = fmt::format("{}_{}", base, number++);
     if (names_.insert(name).second) return name;
   }
 }

@@ -94,6 +94,7 @@ class ChunkWriter {
   const Program& old_;
   Program new_;
   std::set<std::string> names_;
+  std::map<std::string, int> next_number_;  // of fresh(): all lower numbers are in use
   // By index into the body of the old program: the instructions that replace the old instruction.
   // nullopt: the old instruction is copied.
   std::vector<std::optional<std::vector<Instruction>>> instead_;

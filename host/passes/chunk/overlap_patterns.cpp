@@ -1,9 +1,12 @@
 #include "host/passes/chunk/overlap_patterns.h"
 
 #include <algorithm>
+#include <map>
 
 #include "host/passes/analysis/buffer_accesses.h"
+#include "host/passes/analysis/next_conflict.h"
 #include "host/passes/analysis/slot_uses.h"
+#include "host/passes/analysis/token_uses.h"
 #include "host/passes/chunk/row_cuts.h"
 #include "host/passes/chunk/rowwise_kernel.h"
 #include "host/program/visit.h"
@@ -19,7 +22,9 @@ class OverlapFinder {
   OverlapFinder(const Program& program, const BufferAccesses& items)
       : program_(program),
         items_(items),
+        conflicts_(items),
         uses_(slotUsesOf(program)),
+        tokens_(tokenUsesOf(program)),
         taken_(program.body.size(), false) {}
 
   OverlapMatches run() {
@@ -38,6 +43,9 @@ class OverlapFinder {
       }
       for (size_t i : membersOf(match)) taken_[i] = true;
       findFront(match);
+      if (match.kind == CollectiveKind::Allgather) {
+        gathers_.emplace(match.products.front(), found_.matches.size());
+      }
       found_.matches.push_back(std::move(match));
     }
     return std::move(found_);
@@ -239,8 +247,10 @@ class OverlapFinder {
   // outside of the front read this result too, or if the chunks of the gather do not contain the
   // same rows as the chunks of the match.
   std::optional<size_t> gatherOf(const OverlapMatch& match, const ChunkStage& front) const {
-    for (const OverlapMatch& other : found_.matches) {
-      if (other.kind != CollectiveKind::Allgather || other.products != front.products) continue;
+    const auto [first, last] = gathers_.equal_range(front.products.front());
+    for (auto each = first; each != last; ++each) {
+      const OverlapMatch& other = found_.matches[each->second];
+      if (other.products != front.products) continue;
       const auto& from = std::get<Communicate>(at(other.post).op);
       const auto& to = std::get<Communicate>(at(match.post).op);
       const bool alike = match.kind == CollectiveKind::ReduceScatter && !other.kernel &&
@@ -261,19 +271,19 @@ class OverlapFinder {
   //   redefines a slot of `from`.
   // Ignores the instructions in `members`, because they move too.
   bool mayMove(size_t from, size_t to, const std::vector<size_t>& members) const {
-    std::vector<SlotId> read;
-    forEachSlot(at(from).op, [&](SlotId id, FieldRole) { read.push_back(id); });
-    for (size_t i = from + 1; i < to; ++i) {
-      if (std::find(members.begin(), members.end(), i) != members.end()) continue;
-      if (items_.conflict(items_.items[from], items_.items[i])) return false;
-      bool redefines = false;
-      forEachSlotInside(at(i), [&](SlotId id, FieldRole role) {
-        const bool named = std::find(read.begin(), read.end(), id) != read.end();
-        redefines = redefines || (role.defines && named);
-      });
-      if (redefines) return false;
-    }
-    return true;
+    const auto moves_too = [&](size_t i) {
+      return std::find(members.begin(), members.end(), i) != members.end();
+    };
+    size_t conflict = conflicts_.find(from, from);
+    while (conflict < to && moves_too(conflict)) conflict = conflicts_.find(from, conflict);
+    bool redefines = false;
+    forEachSlot(at(from).op, [&](SlotId id, FieldRole) {
+      const std::vector<size_t>& defined = uses(id).defined;
+      auto next = std::upper_bound(defined.begin(), defined.end(), from);
+      while (next != defined.end() && *next < to && moves_too(*next)) ++next;
+      redefines = redefines || (next != defined.end() && *next < to);
+    });
+    return conflict >= to && !redefines;
   }
 
   // Returns whether instruction `later` writes no memory that `instruction` accesses.
@@ -292,15 +302,11 @@ class OverlapFinder {
   // Returns the only wait for a token. Returns nullopt if there is none, or if several instructions
   // post the token or wait for it.
   std::optional<size_t> waitOf(size_t post, TokenId token) const {
-    std::optional<size_t> found;
-    for (size_t i = 0; i < program_.body.size(); ++i) {
-      const auto* wait = std::get_if<Wait>(&at(i).op);  // no other instruction waits for a token
-      if (postedToken(at(i).op) == token && i != post) return std::nullopt;
-      if (wait == nullptr || wait->token != token) continue;
-      if (found || i < post) return std::nullopt;
-      found = i;
+    const TokenUses& of = tokens_[token];
+    if (of.posts.size() != 1 || of.waits.size() != 1 || of.waits.front() < post) {
+      return std::nullopt;
     }
-    return found;
+    return of.waits.front();
   }
 
   // Returns whether chunks may replace the slot. The result is true if all uses of the slot are at
@@ -341,9 +347,12 @@ class OverlapFinder {
 
   const Program& program_;
   const BufferAccesses& items_;
+  const NextConflict conflicts_;
   const IdVector<SlotId, SlotUses> uses_;
+  const IdVector<TokenId, TokenUses> tokens_;
   std::vector<bool> taken_;  // per instruction; true: it belongs to a match
   OverlapMatches found_;
+  std::multimap<size_t, size_t> gathers_;  // by their first matrix product: indices of matches
 };
 
 }  // namespace

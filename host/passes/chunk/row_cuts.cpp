@@ -74,14 +74,15 @@ std::vector<ChunkCut> cutsOf(const Program& program, const IdVector<SlotId, Slot
   return cuts;
 }
 
-bool frontTakes(const Program& program, const OverlapMatch& match, const ChunkCut& cut) {
+bool frontTakes(const Program& program, const IdVector<SlotId, SlotUses>& uses,
+                const OverlapMatch& match, const ChunkCut& cut) {
   if (!match.front) return false;
   if (!cut.isFlat()) return true;
   std::vector<SlotId> views = kernelViews(program, *match.front);
   if (!match.gather) {
     for (size_t product : match.front->products) views.push_back(rowsRead(program, product));
   }
-  return lieAlike(program, slotUsesOf(program), views, match.order);
+  return lieAlike(program, uses, views, match.order);
 }
 
 std::optional<size_t> movedAxis(const Program& program, const Communicate& x) {

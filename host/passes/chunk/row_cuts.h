@@ -25,7 +25,8 @@ std::vector<ChunkCut> cutsOf(const Program& program, const IdVector<SlotId, Slot
 // Returns whether the front of a match can be split along the same axes as the match. Returns false
 // if the match has no front. For a flat split, the rows must be contiguous in every tensor of the
 // front whose chunks are views.
-bool frontTakes(const Program& program, const OverlapMatch& match, const ChunkCut& cut);
+bool frontTakes(const Program& program, const IdVector<SlotId, SlotUses>& uses,
+                const OverlapMatch& match, const ChunkCut& cut);
 
 // Returns the axis that a collective gathers or scatters: the axis along which the shardings of its
 // input and its output have different numbers of blocks. Returns nullopt if there is no such axis

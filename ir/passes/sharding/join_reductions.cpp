@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 
 #include "ir/analysis/memory_order.h"
 #include "ir/analysis/reshard_step.h"
@@ -20,6 +21,7 @@ class ReductionJoiner {
   explicit ReductionJoiner(const Fusion& fusion)
       : old_(fusion),
         users_(fusion.users()),
+        is_output_(fusion.outputFlags()),
         steps_(fusion.values().size()),
         joined_(fusion.exprs().size(), false),
         partial_(fusion.values().size(), kNoValue),
@@ -68,11 +70,15 @@ class ReductionJoiner {
   void tell(Fusion& fusion) const {
     auto moves = fusion.annotation<std::vector<ReshardMove>>(kReshardingAnnotation);
     if (!moves) return;
+    std::unordered_map<std::string, ValueId> waiting;
+    for (ValueId id : old_.values().ids()) {
+      if (waits(id)) waiting.emplace(old_.value(id).name, id);
+    }
     std::set<std::string> told;
     std::erase_if(*moves, [&](ReshardMove& move) {
-      const std::optional<ValueId> id = old_.find(move.value);
-      if (!id || !waits(*id)) return false;
-      move.value = reducedFor(*id);
+      const auto found = waiting.find(move.value);
+      if (found == waiting.end()) return false;
+      move.value = reducedFor(found->second);
       return !told.insert(move.value).second;
     });
     fusion.annotate(kReshardingAnnotation, std::move(*moves));
@@ -88,12 +94,7 @@ class ReductionJoiner {
     return step;
   }
 
-  bool isOutput(ValueId id) const {
-    const std::vector<ValueId>& outputs = old_.outputs();
-    return std::find(outputs.begin(), outputs.end(), id) != outputs.end();
-  }
-
-  bool isReadOnce(ValueId id) const { return users_[id].size() == 1 && !isOutput(id); }
+  bool isReadOnce(ValueId id) const { return users_[id].size() == 1 && !is_output_[id]; }
 
   // Returns whether the sum may be the operand of a collective, directly or through a view. Joining
   // would make the sum the result of a collective. Its memory would be padded for this collective,
@@ -151,6 +152,7 @@ class ReductionJoiner {
 
   const Fusion& old_;
   IdVector<ValueId, std::vector<ExprId>> users_;
+  IdVector<ValueId, bool> is_output_;
   Steps steps_;
   IdVector<ExprId, bool> joined_;  // whether the expression adds partial values
   // For each value of the original fusion that is reduced later as a part of a sum: its partial

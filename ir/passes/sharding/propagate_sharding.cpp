@@ -13,7 +13,10 @@ namespace {
 class Propagation {
  public:
   explicit Propagation(const Fusion& fusion)
-      : fusion_(fusion), planner_(fusion), users_(fusion.users()) {
+      : fusion_(fusion),
+        planner_(fusion),
+        users_(fusion.users()),
+        is_output_(fusion.outputFlags()) {
     for (const Value& value : fusion.values()) states_.push_back(value.tensor.sharding);
   }
 
@@ -106,15 +109,10 @@ class Propagation {
   }
 
   void followReaders(ValueId id, const Expression* definition) {
-    if (fusion_.tensor(id).sharding || isOutput(id)) return;
+    if (fusion_.tensor(id).sharding || is_output_[id]) return;
     if (state(id) && (definition == nullptr || !madePartial(id, *definition))) return;
     std::optional<Sharding> wanted = wish(id);
     if (wanted && !wanted->isPartial()) state(id) = std::move(wanted);
-  }
-
-  bool isOutput(ValueId id) const {
-    return std::find(fusion_.outputs().begin(), fusion_.outputs().end(), id) !=
-           fusion_.outputs().end();
   }
 
   bool madePartial(ValueId id, const Expression& definition) {
@@ -152,6 +150,7 @@ class Propagation {
   const Fusion& fusion_;
   LocalShardingPlanner planner_;
   IdVector<ValueId, std::vector<ExprId>> users_;
+  IdVector<ValueId, bool> is_output_;
   States states_;
 };
 

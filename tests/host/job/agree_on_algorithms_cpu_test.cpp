@@ -7,8 +7,11 @@
 #include <filesystem>
 #include <fstream>
 
+#include "comm/monitor/job_monitor.h"
 #include "host/device/choice_cache.h"
 #include "host/job/agree_on_algorithms.h"
+#include "host/job/inject_fault.h"
+#include "tests/host/executable_common.h"
 #include "tests/host/rank_harness.h"
 
 namespace heddle::host::agree_on_algorithms_cpu_test {
@@ -55,6 +58,32 @@ TEST(AgreeOnAlgorithms, LocalProgramsSendNothing) {
   auto worlds = makeInProcessWorldsFor(DeviceKind::Cpu, 2);
   AlgorithmAgreement agreement(worlds[0].get(), false);
   EXPECT_TRUE(agreement.choose({"x"}, {}, [](const std::string& q) { return q; }).empty());
+}
+
+// Rank 1 never takes part, as if it computed for ever. The patience ends the job.
+TEST(AgreeOnAlgorithms, RankThatStaysAwayIsReported) {
+  auto worlds = makeInProcessWorldsFor(DeviceKind::Cpu, 2);
+  std::vector<std::string> errors(2);
+  const auto onRank = [&](int rank, std::unique_ptr<comm::World>& world) {
+    comm::JobMonitorOptions options;
+    options.patience = 0.3;
+    comm::JobMonitor monitor(*world, options);
+    const TaskFault fault(*world, parseFault("rank=1,task=algorithms,stall"),
+                          [&] { return monitor.failed(); });
+    AlgorithmAgreement agreement(world.get(), true);
+    const auto ask = [](const std::string& question) { return question; };
+    errors[static_cast<size_t>(rank)] =
+        testing::userErrorOf([&] { agreement.choose({"x"}, {}, ask); });
+  };
+  EXPECT_THROW(testing::onEachWorld(worlds, onRank), UserError) << "the job has failed";
+  for (const char* part :
+       {"rank 1 is lost before its first run, while it agrees with the other ranks on the "
+        "algorithms of matrix products: nothing has moved on any rank for 0.3 s, and rank 0 waits "
+        "for it: rank 0 agrees with the other ranks on the algorithms of matrix products\n",
+        ": waiting, before its first run, while it agrees with the other ranks on the algorithms "
+        "of matrix products and waits for rank 1"}) {
+    EXPECT_NE(errors[0].find(part), std::string::npos) << errors[0];
+  }
 }
 
 class ChoiceCacheFolder : public ::testing::Test {

@@ -18,6 +18,7 @@ TEST(InjectFault, EveryKindIsParsed) {
   EXPECT_EQ(parseFault("throw,instr=0,rank=0").kind, InjectedFault::Kind::Throw);
   EXPECT_EQ(parseFault("rank=0,instr=0,stall").kind, InjectedFault::Kind::Stall);
   EXPECT_EQ(parseFault("rank=0,instr=0,corrupt").kind, InjectedFault::Kind::Corrupt);
+  EXPECT_EQ(parseFault("rank=0,task=algorithms,stall").task, comm::RankTask::AgreeingOnAlgorithms);
   const InjectedFault delay = parseFault("rank=0,instr=0,delay=0.25s");
   EXPECT_EQ(delay.kind, InjectedFault::Kind::Delay);
   EXPECT_EQ(delay.seconds, 0.25);
@@ -27,7 +28,8 @@ TEST(InjectFault, WrongFieldsAreReported) {
   const auto errorOf = [](const std::string& spec) {
     return userErrorOf([&] { parseFault(spec); });
   };
-  const std::string kinds = "expected rank=R, instr=I, die, throw, stall, delay=5s or corrupt";
+  const std::string kinds =
+      "expected rank=R, instr=I, task=T, die, throw, stall, delay=5s or corrupt";
   EXPECT_EQ(errorOf(""), "--inject : found '', " + kinds);
   EXPECT_EQ(errorOf("rank=1,instr=2,explode"),
             "--inject rank=1,instr=2,explode: found 'explode', " + kinds);
@@ -44,7 +46,14 @@ TEST(InjectFault, WrongFieldsAreReported) {
   EXPECT_EQ(errorOf("rank=1,instr=2,die,throw"),
             "--inject rank=1,instr=2,die,throw: 'throw' is a second fault, expected one");
   EXPECT_EQ(errorOf("instr=2,die"), "--inject instr=2,die: rank=R is missing");
-  EXPECT_EQ(errorOf("rank=2,die"), "--inject rank=2,die: instr=I is missing");
+  EXPECT_EQ(errorOf("rank=2,die"), "--inject rank=2,die: instr=I or task=T is missing");
+  EXPECT_EQ(errorOf("rank=2,instr=2,task=read,die"),
+            "--inject rank=2,instr=2,task=read,die: instr=I and task=T, expected one");
+  EXPECT_EQ(errorOf("rank=2,task=sleep,die"),
+            "--inject rank=2,task=sleep,die: there is no task sleep");
+  EXPECT_EQ(errorOf("rank=2,task=read,corrupt"),
+            "--inject rank=2,task=read,corrupt: corrupt needs instr=I, because a task writes no "
+            "tensor");
   EXPECT_EQ(errorOf("rank=2,instr=2"),
             "--inject rank=2,instr=2: die, throw, stall, delay=5s or corrupt is missing");
 }

@@ -4,6 +4,7 @@
 #include "host/device/load_module.h"
 #include "host/job/worlds.h"
 #include "tests/host/collective_programs.h"
+#include "tests/host/lookup_bits.h"
 #include "tests/host/rank_harness.h"
 
 namespace heddle::host::collectives_gpu_test {
@@ -22,6 +23,18 @@ TEST(CollectivesGpu, EveryProgramIsRightOnOneToFourRanks) {
         }
       });
     }
+  }
+}
+
+TEST(CollectivesGpu, LookupsAlongAShardedAxisKeepEveryBit) {
+  std::string why;
+  if (cudaDeviceCount(why) == 0) GTEST_SKIP() << why;
+  for (int ranks = 2; ranks <= 4; ++ranks) {
+    auto worlds = makeInProcessWorldsFor(DeviceKind::Cuda, ranks);
+    testing::onEachWorld(worlds, [&](int, std::unique_ptr<comm::World>& world) {
+      const auto device = makeCudaDevice(0);
+      testing::expectLookupBits(*world, *device);
+    });
   }
 }
 

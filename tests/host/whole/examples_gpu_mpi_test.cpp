@@ -4,6 +4,7 @@
 
 #include "host/compile.h"
 #include "tests/host/collective_programs.h"
+#include "tests/host/lookup_bits.h"
 
 namespace heddle::host::examples_gpu_mpi_test {
 namespace {
@@ -52,8 +53,9 @@ class ExamplesGpuMpi : public ::testing::Test {
   std::unique_ptr<comm::World> world_;  // destroyed before the device
 };
 
-TEST_F(ExamplesGpuMpi, ShardedExamplesAndCollectivesAreRight) {
+TEST_F(ExamplesGpuMpi, ShardedExamplesLookupsAndCollectivesAreRight) {
   EXPECT_TRUE(ranks() == 1 || world_->transport() == "nccl") << world_->transport();
+  testing::expectLookupBits(*world_, *device_);
   const Fusion fusion = testing::fusionExample("tp_mlp.fusion");
   const Program program = compile(fusion, ranks());
   for (int64_t size : {0, 1, 5, 96}) {

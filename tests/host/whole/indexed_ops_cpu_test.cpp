@@ -8,6 +8,7 @@
 #include "host/device/cpu/cpu_device.h"
 #include "ir/text/fusion_text.h"
 #include "tests/host/executable_common.h"
+#include "tests/host/lookup_bits.h"
 #include "tests/host/rank_harness.h"
 
 namespace heddle::host::indexed_cpu_test {
@@ -69,6 +70,24 @@ TEST(IndexedOps, CompiledKernelsMatchTheUnshardedFusion) {
 TEST(IndexedOps, ReferenceKernelsMatchTheUnshardedFusion) {
   setenv("HEDDLE_CXX", "/nonexistent/compiler", 1);
   for (int ranks : {1, 2, 3}) expectReference(ranks);
+  unsetenv("HEDDLE_CXX");
+}
+
+void expectBitsOnRanks() {
+  for (int ranks : {2, 3, 4}) {
+    auto worlds = makeInProcessWorldsFor(DeviceKind::Cpu, ranks);
+    testing::onEachWorld(worlds, [](int, std::unique_ptr<comm::World>& world) {
+      const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+      testing::expectLookupBits(*world, *device);
+    });
+  }
+}
+
+TEST(IndexedOps, CompiledLookupsAlongAShardedAxisKeepEveryBit) { expectBitsOnRanks(); }
+
+TEST(IndexedOps, ReferenceLookupsAlongAShardedAxisKeepEveryBit) {
+  setenv("HEDDLE_CXX", "/nonexistent/compiler", 1);
+  expectBitsOnRanks();
   unsetenv("HEDDLE_CXX");
 }
 

@@ -89,7 +89,7 @@ void expectSharded(const Golden& golden, uint32_t seed) {
     options.ranks = sharder.ranks;
     options.sizes = testing::defaultSizes(fusion.size_defaults);
     for (size_t i = 0; i < golden.inputs.size(); ++i) {
-      options.inputs[fmt::format("x{}", i)] = golden.inputs[i];
+      options.tensors[fmt::format("x{}", i)] = golden.inputs[i];
     }
     const std::vector<HostTensor> got =
         testing::runProgram(compile(fusion, options.ranks), options);

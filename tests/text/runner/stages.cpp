@@ -285,11 +285,7 @@ std::string scheduleText(const Fusion& fusion, const Options& options) {
   const host::Program program = host::compile(fusion, ranks, {options.passes});
   SizeBindings sizes(fusion.size_defaults.begin(), fusion.size_defaults.end());
   for (const auto& [symbol, value] : options.sizes) sizes[symbol] = value;
-  host::UnrollRequest request{sizes, {}, 0, ranks};
-  for (size_t i = 0; i < program.inputs.size(); ++i) {
-    const bool scalar = program.slots[program.inputs[i]].is_scalar;
-    request.inputs.push_back(scalar ? TensorDesc{} : host::inputDesc(program, i, sizes, 0, ranks));
-  }
+  host::UnrollRequest request{sizes, host::inputDescs(program, sizes, 0, ranks), 0, ranks};
   const auto target = options.device == "cuda" ? codegen::Target::Cuda : codegen::Target::Cpp;
   const auto descs = [](const std::vector<host::View>& views) {
     std::vector<TensorDesc> list;

@@ -15,7 +15,7 @@ CudaKernel::CudaKernel(const std::vector<std::byte>& cubin, const std::string& e
   try {
     const cudaError_t status = cudaLibraryGetKernel(&kernel_, library_, entry.c_str());
     HEDDLE_USER_CHECK(status == cudaSuccess, "cudaLibraryGetKernel: {}: the image has no kernel {}",
-                      cudaGetErrorString(status), entry);
+                      comm::cudaErrorText(status), entry);
     cudaFuncAttributes attributes{};
     HEDDLE_CUDA(cudaFuncGetAttributes, &attributes, reinterpret_cast<const void*>(kernel_));
     shared_allowed_ = attributes.maxDynamicSharedSizeBytes;
@@ -63,7 +63,7 @@ void CudaKernel::launch(const Shape& shape, const void* args, cudaStream_t strea
   userError(
       "cudaLaunchKernelExC: {}: kernel {}, {} x {} blocks of {} threads, {} bytes of shared "
       "memory",
-      cudaGetErrorString(status), entry_, shape.grid, shape.grid_y, shape.block,
+      comm::cudaErrorText(status), entry_, shape.grid, shape.grid_y, shape.block,
       shape.shared_bytes);
 }
 

@@ -1,0 +1,54 @@
+#include "codegen/compile/load_library.h"
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+#include "ir/base/error.h"
+#include "ir/system/files.h"
+
+namespace heddle::codegen {
+namespace {
+
+// Returns a path of the descriptor that no earlier call returned. The loader takes a library that
+// is already loaded if its path is equal, although the number of a descriptor may by now belong to
+// another file. The path therefore contains a counter, in binary: "/" is 0 and "/." is 1.
+std::string uniquePathOf(int file) {
+  static std::atomic<uint64_t> counter{0};
+  std::string path = "/proc/self/fd";
+  for (uint64_t bits = counter.fetch_add(1); bits != 0; bits /= 2) {
+    path += bits % 2 == 0 ? "/" : "/.";
+  }
+  return path + fmt::format("/{}", file);
+}
+
+}  // namespace
+
+std::shared_ptr<void> loadLibrary(int file) {
+  void* library = dlopen(uniquePathOf(file).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* said = dlerror();
+    userError("the compiled kernel cannot be loaded: dlopen: {}",
+              said == nullptr ? "unknown error" : said);
+  }
+  return {library, [](void* handle) { dlclose(handle); }};
+}
+
+std::shared_ptr<void> loadLibrary(std::span<const std::byte> image) {
+  const FileDescriptor file(memfd_create("heddle_kernel", MFD_CLOEXEC));
+  HEDDLE_USER_CHECK(file.isOpen(), "memfd_create: {}", std::strerror(errno));
+  const std::string_view bytes(reinterpret_cast<const char*>(image.data()), image.size());
+  HEDDLE_USER_CHECK(writeAll(file.get(), bytes),
+                    "a kernel image of {} bytes cannot be written to memory: write: {}",
+                    image.size(), std::strerror(errno));
+  return loadLibrary(file.get());
+}
+
+void* findEntry(const std::shared_ptr<void>& library, const std::string& entry) {
+  return dlsym(library.get(), entry.c_str());
+}
+
+}  // namespace heddle::codegen

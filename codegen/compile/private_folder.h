@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/system/files.h"
+
+namespace heddle::codegen {
+
+// A folder whose files only this user can have written. Caches keep their files in such folders,
+// because heddle runs the code in them.
+//
+// - The folder and each file must belong to the user of this process, and nobody else may have the
+//   permission to write to them.
+// - The last component of the folder's path and all file names must not be symbolic links. Files
+//   must be regular files.
+// - All checks use open descriptors. Another user can therefore not replace the folder or a file
+//   between its check and its use.
+// - Thread-safe. Several processes may share a folder.
+class PrivateFolder {
+ public:
+  // Opens the folder, and creates it with its parents if it is missing. Throws UserError if that
+  // fails or if the folder is not private.
+  explicit PrivateFolder(const std::string& path);
+
+  struct File {
+    FileDescriptor file;
+    std::string bytes;
+  };
+  // Opens and reads a file. Returns nullopt if it is missing, is not private, is not a regular
+  // file, or has more than `most` bytes.
+  std::optional<File> read(const std::string& name, int64_t most) const;
+  // Creates or replaces a file. Other processes see the old file, the new file or none. Returns
+  // false with the reason in errno if that fails.
+  bool write(const std::string& name, std::string_view bytes) const;
+  // Creates or replaces `name` as another name of the file `from`. Returns false if that fails, for
+  // example because the file system has no hard links.
+  bool link(const std::string& from, const std::string& name) const;
+  void remove(const std::string& name) const;
+  void touch(const std::string& name) const;  // sets the time of the last use to now
+
+  struct Entry {
+    std::string name;
+    int64_t bytes = 0;  // divided by the number of names of the file
+    timespec used{};    // time of the last use or change
+  };
+  // Returns the regular files of the folder.
+  std::vector<Entry> list() const;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  FileDescriptor folder_;
+};
+
+// Opens the folder. Returns nullptr if that fails, and reports the reason on standard error, once
+// per process and folder. `consequence` ends the message, for example "kernels are compiled again".
+std::unique_ptr<PrivateFolder> openOrReport(const std::string& path, std::string_view consequence);
+
+// Prints "heddle: the kernel cache PATH WHAT; CONSEQUENCE", once per process and folder.
+void reportCacheOnce(const std::string& path, std::string_view what, std::string_view consequence);
+
+}  // namespace heddle::codegen

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace heddle::comm {
+
+// What a rank does outside of its runs. Each rank publishes its task, and messages about a failure
+// or a signal name it.
+enum class RankTask : uint32_t {
+  None,  // unknown, for example work of the program that uses heddle
+  Reading,
+  CompilingProgram,
+  ComparingSettings,
+  ComparingPrograms,
+  CreatingCommunicators,
+  CopyingInputs,
+  PreparingRun,
+  AgreeingOnAlgorithms,
+  CollectingOutputs,
+  WritingTimeline,
+  Checking,
+  WritingOutputs,
+  Reporting,
+  Leaving,
+};
+constexpr uint32_t kRankTasks = static_cast<uint32_t>(RankTask::Leaving) + 1;
+
+// Returns a text that continues "the rank ...", for example "reads its files". None: empty.
+std::string_view describe(RankTask task);
+// Returns the task with this short name, which `heddle run --inject` takes, for example "read".
+std::optional<RankTask> rankTaskOf(std::string_view short_name);
+
+}  // namespace heddle::comm

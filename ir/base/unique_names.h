@@ -1,0 +1,40 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+namespace heddle {
+
+// A set of names that gives out further ones. Asking for the same name n times takes time
+// proportional to n, because the numbers that are in use are not tried again.
+class UniqueNames {
+ public:
+  // `first` is the number of the second value with a name: x, x_1, x_2 or x, x_2, x_3.
+  explicit UniqueNames(int first) : first_(first) {}
+
+  // Adds a name. Returns false if the set already contains it.
+  bool add(std::string name) { return names_.insert(std::move(name)).second; }
+  bool contains(const std::string& name) const { return names_.contains(name); }
+
+  // Adds and returns a name that the set does not contain: `wanted`, or else `wanted_N` with the
+  // lowest free number N.
+  std::string fresh(const std::string& wanted) {
+    if (add(wanted)) return wanted;
+    int& next = next_.try_emplace(wanted, first_).first->second;
+    for (;;) {
+      std::string name = fmt::format("{}_{}", wanted, next++);
+      if (add(name)) return name;
+    }
+  }
+
+ private:
+  int first_;
+  std::unordered_set<std::string> names_;
+  std::unordered_map<std::string, int> next_;  // all lower numbers of this name are in use
+};
+
+}  // namespace heddle

@@ -1,0 +1,127 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <new>
+#include <string>
+
+#include "host/device/cpu/cpu_device.h"
+#include "host/device/device.h"
+#include "ir/base/error.h"
+
+namespace heddle::host::testing {
+
+// A CPU device whose calls fail like those of a GPU.
+// - After failAt(n) the n-th call that may fail throws, counted from 0. Allocations throw
+//   std::bad_alloc.
+// - After loseAt(n) that call and all later calls throw, as after a fault of a GPU kernel.
+// - After faultInKernel() the next kernel fails while it runs, after the launch has returned.
+class FaultyDevice : public Device {
+ public:
+  static constexpr const char* kLost = "the device is lost";
+
+  explicit FaultyDevice(const CpuOptions& options = {1, std::nullopt})
+      : inner_(makeCpuDevice(options)), allocator_(*this) {}
+
+  void failAt(int64_t call) { left_ = call, sticky_ = false, failed_ = false; }
+  void loseAt(int64_t call) { left_ = call, sticky_ = true, failed_ = false; }
+  void repair() { left_ = -1, sticky_ = false, failed_ = false; }
+  void faultInKernel() { kernel_faults_ = true; }
+  bool hasFailed() const { return failed_; }
+
+  DeviceKind kind() const override { return inner_->kind(); }
+  std::string description() const override { return inner_->description(); }
+  Allocator& allocator() override { return allocator_; }
+  Stream createStream() override { return count(), inner_->createStream(); }
+  void destroyStream(Stream stream) noexcept override { inner_->destroyStream(stream); }
+  Event createEvent() override { return count(), inner_->createEvent(); }
+  void destroyEvent(Event event) noexcept override { inner_->destroyEvent(event); }
+  void recordEvent(Event event, Stream stream) override {
+    count();
+    inner_->recordEvent(event, stream);
+  }
+  void waitEvent(Stream stream, Event event) override {
+    count();
+    inner_->waitEvent(stream, event);
+  }
+  bool eventDone(Event event) override { return count(), inner_->eventDone(event); }
+  void synchronize(Event event) override {
+    count();
+    inner_->synchronize(event);
+  }
+  const codegen::KernelCompiler* compiler() const override { return inner_->compiler(); }
+  std::string whyNoCompiler() const override { return inner_->whyNoCompiler(); }
+  KernelHandle load(const codegen::KernelImage& image, const std::string& entry) override {
+    return count(), inner_->load(image, entry);
+  }
+  void launch(KernelHandle kernel, const codegen::LaunchStage& stage, const std::byte* args,
+              Stream stream, const Issue& issue) override {
+    count();
+    if (kernel_faults_.exchange(false)) {
+      inner_->hostTask([] { userError("the kernel accessed an illegal address"); }, stream, issue);
+    }
+    inner_->launch(kernel, stage, args, stream, issue);
+  }
+  std::shared_ptr<const PreparedMatmul> prepareMatmul(const MatmulSpec& spec,
+                                                      const AlgorithmChoices& choices) override {
+    return count(), inner_->prepareMatmul(spec, choices);
+  }
+  int64_t libraryWorkspace(const LibraryCall& call) const override {
+    return inner_->libraryWorkspace(call);
+  }
+  void library(const LibraryCall& call, Stream stream, const Issue& issue) override {
+    count();
+    inner_->library(call, stream, issue);
+  }
+  void communicate(comm::Communicator& communicator, std::span<const comm::Operation> group,
+                   Stream stream, const Issue& issue) override {
+    count();
+    inner_->communicate(communicator, group, stream, issue);
+  }
+  void copy(void* dst, const void* src, int64_t bytes, Stream stream, const Issue& issue) override {
+    count();
+    inner_->copy(dst, src, bytes, stream, issue);
+  }
+  void fill(void* dst, int byte, int64_t bytes, Stream stream, const Issue& issue) override {
+    count();
+    inner_->fill(dst, byte, bytes, stream, issue);
+  }
+  void hostTask(std::function<void()> task, Stream stream, const Issue& issue) override {
+    count();
+    inner_->hostTask(std::move(task), stream, issue);
+  }
+
+ private:
+  class FaultyAllocator : public Allocator {
+   public:
+    explicit FaultyAllocator(FaultyDevice& device) : device_(device) {}
+    void* allocate(int64_t bytes, Stream stream) override {
+      if (device_.isDue()) throw std::bad_alloc();
+      return device_.inner_->allocator().allocate(bytes, stream);
+    }
+    void deallocate(void* memory, int64_t bytes, Stream stream) noexcept override {
+      device_.inner_->allocator().deallocate(memory, bytes, stream);
+    }
+
+   private:
+    FaultyDevice& device_;
+  };
+
+  // Returns whether the current call must fail.
+  bool isDue() {
+    if (sticky_ && failed_) return true;
+    if (left_.load() < 0 || left_.fetch_sub(1) != 0) return false;
+    failed_ = true;
+    return true;
+  }
+  void count() { HEDDLE_USER_CHECK(!isDue(), "{}", kLost); }
+
+  std::unique_ptr<Device> inner_;
+  FaultyAllocator allocator_;
+  std::atomic<int64_t> left_{-1};
+  std::atomic<bool> sticky_{false};
+  std::atomic<bool> failed_{false};
+  std::atomic<bool> kernel_faults_{false};
+};
+
+}  // namespace heddle::host::testing

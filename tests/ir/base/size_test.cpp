@@ -1,0 +1,106 @@
+// Tests sizes whose operands share parts. An expression of n steps may then have 2^n operators, so
+// a walk that visits every operator would never end.
+#include "ir/base/size.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/base/error.h"
+
+namespace heddle::base_test {
+namespace {
+
+constexpr int kSteps = 60;
+
+// Each step contains the size of the step before twice, and no rule simplifies it. With n = `n`,
+// the value grows by one in each step.
+Size sharedSize(const std::string& symbol) {
+  Size size = Size::symbol(symbol);
+  for (int i = 0; i < kSteps; ++i) size = Size::max(size + 1, Size::min(size, 7));
+  return size;
+}
+
+TEST(Size, SharedPartsAreEvaluatedOnce) {
+  EXPECT_EQ(sharedSize("n").evaluate(lookupIn({{"n", 5}})), 5 + kSteps);
+  EXPECT_THROW(sharedSize("n").evaluate(lookupIn({{"n", INT64_MAX - 3}})), UserError);
+}
+
+TEST(Size, SharedPartsAreComparedOnce) {
+  EXPECT_TRUE(sharedSize("n") == sharedSize("n"));
+  EXPECT_FALSE(sharedSize("n") == sharedSize("m"));
+}
+
+TEST(Size, SharedPartsAreSubstitutedOnce) {
+  const auto rename = [](const std::string&) { return std::optional(Size::symbol("m")); };
+  EXPECT_TRUE(sharedSize("n").substitute(rename) == sharedSize("m"));
+}
+
+TEST(Size, SharedPartsAreSearchedForSymbolsOnce) {
+  std::vector<std::string> symbols = {"k"};
+  Size::max(sharedSize("n"), sharedSize("m")).collectSymbols(symbols);
+  EXPECT_EQ(symbols, (std::vector<std::string>{"k", "n", "m"}));
+}
+
+TEST(Size, TextOfVeryManyOperatorsIsShortAndDistinguishesSizes) {
+  EXPECT_EQ(sharedSize("n").str(), sharedSize("n").str());
+  EXPECT_NE(sharedSize("n").str(), sharedSize("m").str());
+  EXPECT_LT(sharedSize("n").str().size(), size_t{100});
+}
+
+TEST(Size, DeepNestingIsAnErrorOfTheCaller) {
+  const auto nest = [](int steps) {
+    Size size = Size::symbol("n");
+    for (int i = 0; i < steps; ++i) size = Size::floorDiv(size, 2) + 1;
+    return size.evaluate(lookupIn({{"n", 8}}));
+  };
+  EXPECT_EQ(nest(1000), 2);
+  EXPECT_THROW(nest(100000), UserError);
+}
+
+// Returns the sum of `count` times the size `term`, added one after another to `size`.
+Size plus(Size size, const Size& term, int count) {
+  for (int i = 0; i < count; ++i) size = size + term;
+  return size;
+}
+
+TEST(Size, ShortSumsKeepTheirForm) {
+  const Size n = Size::symbol("n");
+  const Size m = Size::symbol("m");
+  EXPECT_EQ((n + n).str(), "n + n");
+  EXPECT_EQ((n + 1 + 1).str(), "n + 1 + 1");
+  EXPECT_EQ(plus(n, m, 8).str(), "n + m + m + m + m + m + m + m + m");
+}
+
+TEST(Size, MultiplesOfOneSizeInLongSumsAreAdded) {
+  const Size n = Size::symbol("n");
+  const Size m = Size::symbol("m");
+  const Size eight = plus(n, m, 8);
+  EXPECT_EQ(plus(n, m, 1000).str(), "n + m + m + m + m + m + m + 994*m");
+  EXPECT_EQ(plus(eight, Size(1), 1000).str(), eight.str() + " + 1000");
+  EXPECT_EQ(plus(plus(eight, Size(1), 2), Size(-1), 2).str(), eight.str());
+  EXPECT_EQ(plus(eight, 3 * n, 2).str(), eight.str() + " + 6*n");
+  EXPECT_EQ((Size(1) + (eight + 1)).str(), eight.str() + " + 2");
+  for (int count : {3, 9, 40, 1000}) {
+    EXPECT_EQ(plus(n, m, count).evaluate(lookupIn({{"n", 7}, {"m", 11}})), 7 + 11 * count);
+  }
+  const Size most = Size(INT64_MAX) * eight;
+  EXPECT_THROW((most + most).evaluate(lookupIn({{"n", 1}, {"m", 0}})), UserError);
+}
+
+// A chain of concatenations with itself doubles the size in each step.
+TEST(Size, DoublingStaysSmall) {
+  Size size = Size::symbol("n");
+  for (int i = 0; i < 62; ++i) size = size + size;
+  EXPECT_LT(size.str().size(), size_t{100});
+  EXPECT_EQ(size.evaluate(lookupIn({{"n", 1}})), int64_t{1} << 62);
+}
+
+TEST(Size, DifferencesAndNegativeConstantsAreReported) {
+  const Size n = Size::symbol("n");
+  EXPECT_FALSE((2 * n + 1).hasDifference());
+  EXPECT_TRUE((2 * (n - 1)).hasDifference());
+  EXPECT_TRUE((n + (-1)).hasDifference());
+  EXPECT_TRUE(Size::max(n, Size(-2)).hasDifference());
+}
+
+}  // namespace
+}  // namespace heddle::base_test
