@@ -51,13 +51,17 @@ left 3 program first return
 left 3 heddle later return
 left 3 program later abort
 left 2 program later finalize
-job 3 heddle early return
-for rank in $(seq 0 $((ranks - 1))); do
-  [ "$rank" -eq 1 ] || grep -qE "^(rank $rank caught:|heddle: rank $rank:) .*rank 1 left the job" "$work/err.txt" ||
-    complain "rank $rank does not print why it ends"
-done
-job 2 heddle keeps return
-grep -qE "^heddle: rank [02] ends: the job has not ended within 1 s: it waits for the other ranks to call MPI_Finalize" \
-  "$work/err.txt" || complain "no rank prints that it waits for MPI_Finalize"
+# With NCCL, a rank that leaves waits for the other ranks to destroy their communicators too. This wait has its own
+# limit of 120 s (docs/faults.md), so these two cases run on the CPU only.
+if [ "$device" = cpu ]; then
+  job 3 heddle early return
+  for rank in $(seq 0 $((ranks - 1))); do
+    [ "$rank" -eq 1 ] || grep -qE "^(rank $rank caught:|heddle: rank $rank:) .*rank 1 left the job" "$work/err.txt" ||
+      complain "rank $rank does not print why it ends"
+  done
+  job 2 heddle keeps return
+  grep -qE "^heddle: rank [02] ends: the job has not ended within 1 s: it waits for the other ranks to call MPI_Finalize" \
+    "$work/err.txt" || complain "no rank prints that it waits for MPI_Finalize"
+fi
 [ "$bad" -eq 0 ] && echo "job_leaves: ok"
 exit "$bad"
