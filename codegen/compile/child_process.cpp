@@ -156,6 +156,8 @@ constexpr std::string_view kFolderPrefix = "heddle-work-";
 void checkTemporaryBase(const std::string& base) {
   struct stat status {};
   HEDDLE_USER_CHECK(stat(base.c_str(), &status) == 0, "{}: {}", base, std::strerror(errno));
+  HEDDLE_USER_CHECK(status.st_uid == 0 || status.st_uid == geteuid(),
+                    "{} belongs to another user, who can replace its entries", base);
   const bool is_shared = (status.st_mode & (S_IWGRP | S_IWOTH)) != 0;
   HEDDLE_USER_CHECK(!is_shared || (status.st_mode & S_ISVTX) != 0,
                     "other users can replace the entries of {}: its mode {:04o} lacks the sticky "

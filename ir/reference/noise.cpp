@@ -13,21 +13,14 @@ uint64_t scrambled(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// Returns the distance from 1 to the next larger number of the type.
+// Returns the distance from 1 to the next larger number of the type, or 0 if values of this type
+// are not changed.
 double ulpOf(DType dtype) {
   switch (dtype) {
     case DType::F64:
       return 0x1p-52;
     case DType::F32:
       return 0x1p-23;
-    case DType::F16:
-      return 0x1p-10;
-    case DType::BF16:
-      return 0x1p-7;
-    case DType::F8E4M3:
-      return 0x1p-3;
-    case DType::F8E5M2:
-      return 0x1p-2;
     default:
       return 0;
   }
@@ -53,7 +46,7 @@ void RoundingNoise::addToResult(const Fusion& fusion, const Expression& expr, Va
   const OpKind kind = expr.op->kind;
   const bool computes = kind == OpKind::Pointwise || kind == OpKind::Reduction ||
                         kind == OpKind::Matmul || kind == OpKind::Scan || kind == OpKind::Scatter;
-  if (!computes || !isFloat(value.dtype) || fusion.value(out).is_scalar) return;
+  if (!computes || ulpOf(value.dtype) == 0 || fusion.value(out).is_scalar) return;
   value = noisy(value, scrambled(seed_ ^ scrambled(out.index() + 1)));
 }
 

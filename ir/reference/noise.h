@@ -14,8 +14,11 @@ namespace heddle {
 //
 // Each affected value is multiplied by 1 + e, where e is random in [-kNoiseUlps, kNoiseUlps) units
 // in the last place of the dtype of the value. These values are affected:
-//  - floats that an op computes; results of ops that only move elements are not affected
+//  - f32 and f64 results that an op computes; results of ops that only move elements are not
+//    affected
 //  - f32 and f64 operands of reductions, matrix products, scans and scatters
+// Values of narrower types are not affected, because an error of a few of their units would hide
+// wrong results. A device computes them in f32 and rounds them once, as the reference does.
 inline constexpr double kNoiseUlps = 4;
 
 class RoundingNoise {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <numeric>
 
 #include "ir/base/error.h"
@@ -46,7 +47,26 @@ void IndexSet::add(Range range) {
 }
 
 void IndexSet::add(const IndexSet& other) {
-  for (const Range& range : other.ranges_) add(range);
+  if (other.ranges_.size() <= 1) {
+    for (const Range& range : other.ranges_) add(range);
+    return;
+  }
+  // Both lists are sorted, so one pass merges them.
+  std::vector<Range> all;
+  all.reserve(ranges_.size() + other.ranges_.size());
+  std::merge(ranges_.begin(), ranges_.end(), other.ranges_.begin(), other.ranges_.end(),
+             std::back_inserter(all),
+             [](const Range& a, const Range& b) { return a.begin < b.begin; });
+  ranges_.clear();
+  count_ = 0;
+  for (const Range& range : all) {
+    if (!ranges_.empty() && range.begin <= ranges_.back().end) {
+      ranges_.back().end = std::max(ranges_.back().end, range.end);
+    } else {
+      ranges_.push_back(range);
+    }
+  }
+  for (const Range& range : ranges_) count_ += range.end - range.begin;
 }
 
 std::vector<int64_t> IndexSet::indices() const {

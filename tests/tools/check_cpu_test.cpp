@@ -1,4 +1,5 @@
 // Tests how the command compares outputs with the reference.
+#include <utility>
 #include <vector>
 
 #include "tests/tools/cli.h"
@@ -75,6 +76,31 @@ TEST_F(CheckCpu, SumWhoseTermsCancelIsRightWithinTheRoundingOfItsTerms) {
   const std::string npy = write("x.npy", bytes);
   textOf("heddle 1 fusion f(%x: f32[1001]) { %y = sum(%x) return %y }",
          "--check=full --input x=" + npy, 0);
+}
+
+TEST_F(CheckCpu, WrongResultsOfNarrowTypesAreFound) {
+  const std::pair<const char*, const char*> cases[] = {{"bf16", "mul(%x, 1.08)"},
+                                                       {"f16", "mul(%x, 1.02)"},
+                                                       {"f8e4m3", "neg(%x)"},
+                                                       {"f8e5m2", "neg(%x)"},
+                                                       {"f8e5m2", "mul(%x, 0.0)"}};
+  for (const auto& [dtype, wrong] : cases) {
+    const std::string head = "heddle 1 fusion f(%x: f32[64]) { ";
+    const std::string tail = std::string(", dtype=") + dtype + ") return %y }";
+    const std::string reference = write("reference.fusion", head + "%y = cast(%x" + tail);
+    const std::string text = textOf(head + "%a = " + wrong + " %y = cast(%a" + tail,
+                                    "--check=full --reference " + reference, 1);
+    expectText(text, "%y WRONG");
+  }
+}
+
+TEST_F(CheckCpu, StridedSlicesOfOneInputAreChecked) {
+  textOf(
+      "heddle 1 fusion f(%x: f32[400000]) {"
+      "%a = slice(%x, starts=[0], stops=[400000], steps=[2])"
+      "%b = slice(%x, starts=[1], stops=[400000], steps=[2])"
+      "%c = mul(%a, %b) %y = sum(%c) return %y }",
+      "--check", 0);
 }
 
 }  // namespace

@@ -299,8 +299,15 @@ class Checker {
       }
       return wanted;
     };
-    while (length > 1 && referenceCostAt(fusion_, sizes_, slice(0)).bytes > options_.most_bytes)
+    const auto bytes = [&] { return referenceCostAt(fusion_, sizes_, slice(0)).bytes; };
+    for (double before = bytes(); length > 1 && before > options_.most_bytes;) {
       length /= 2;
+      const double now = bytes();
+      // Every slice needs some values as a whole. Shorter slices would only compute them more
+      // often.
+      if (now > 0.75 * before) break;
+      before = now;
+    }
     for (int64_t begin = 0; begin == 0 || begin < sizes[axis]; begin += length) {
       slices.push_back(slice(begin));
       if (sizes.empty()) break;
