@@ -252,7 +252,8 @@ Size Size::binary(Kind kind, const Size& a, const Size& b) {
   const Node& left = *node.lhs.node_;
   const Node& right = *node.rhs.node_;
   node.hash = mixed(mixed(static_cast<size_t>(kind), left.hash), right.hash);
-  node.operators = std::min(kMostOperators, left.operators + right.operators + 1);
+  const bool fits = left.operators < kMostOperators - right.operators;  // the sum may overflow
+  node.operators = fits ? left.operators + right.operators + 1 : kMostOperators;
   node.depth = std::max(left.depth, right.depth) + 1;
   node.has_difference = kind == Kind::Sub || left.has_difference || right.has_difference;
   HEDDLE_USER_CHECK(node.depth <= kMostDepth, "a size has operators that nest more than {} deep",
