@@ -80,6 +80,19 @@ int waitFor(pid_t pid) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+// Waits for the end of a child process without reaping it. Returns false if it still runs at `end`.
+bool endsBefore(pid_t pid, SteadyClock::time_point end) {
+  constexpr auto kPollingInterval = std::chrono::milliseconds(1);
+  for (;;) {
+    siginfo_t ended{};
+    const int error = waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOWAIT | WNOHANG);
+    if (error == 0 && ended.si_pid == pid) return true;
+    if (error != 0 && errno != EINTR) return true;  // waitFor() reports the reason
+    if (SteadyClock::now() >= end) return false;
+    std::this_thread::sleep_for(kPollingInterval);
+  }
+}
+
 struct RunningProcess {
   pid_t pid = 0;
   pid_t parent = 0;
@@ -193,7 +206,9 @@ ProcessResult runProcess(const std::vector<std::string>& command, std::chrono::m
     result.output = fmt::format("{}: {}", command[0], std::strerror(error));
   } else {
     result.started = true;
-    result.timed_out = !readUntil(ends[0], SteadyClock::now() + limit, result.output);
+    const SteadyClock::time_point end = SteadyClock::now() + limit;
+    // A program may close its output and continue to run.
+    result.timed_out = !readUntil(ends[0], end, result.output) || !endsBefore(pid, end);
     if (result.timed_out) endAll(stopWithDescendants({pid}));
     result.exit_code = waitFor(pid);
   }

@@ -142,6 +142,9 @@ TEST_F(CliHostile, BrokenEnvironmentIsNamed) {
   const std::string hangs = script("hangs", "exec sleep 100\n");
   expectError(run_, hangs + " was ended after 0.3 s",
               own_cache + "HEDDLE_CXX_TIMEOUT=0.3 HEDDLE_CXX=" + hangs);
+  const std::string silent = script("silent", "exec >/dev/null 2>&1\nexec sleep 100\n");
+  expectError(run_, silent + " was ended after 0.3 s",
+              own_cache + "HEDDLE_CXX_TIMEOUT=0.3 HEDDLE_CXX=" + silent);
   expectError(run_, "HEDDLE_CXX_TIMEOUT=soon: expected", own_cache + "HEDDLE_CXX_TIMEOUT=soon");
   expectError(run_, "Too many open files", own_cache + "prlimit --nofile=5");
   const CliResult absent = heddle(run_, own_cache + "HEDDLE_CXX=/no/such/compiler");

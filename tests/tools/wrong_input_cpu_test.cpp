@@ -41,6 +41,17 @@ class CliWrongInput : public Cli {
   }
 };
 
+// The call cannot be inlined, so no line of the inlined program is known.
+TEST_F(CliWrongInput, WrongCallNamesItsFile) {
+  const std::string file = write("call.hostir",
+                                 "heddle 1\nprogram twice(%a: f32[4]) -> (%b) {\n"
+                                 "  slot %b: f32[4]\n  %b = allocate\n  copy %a -> %b\n}\n"
+                                 "program main(%x: f32[4]) -> (%y) {\n  slot %y: f32[4]\n"
+                                 "  call @twice(%x, %x) -> (%y)\n}\n");
+  expectError("verify " + file, "heddle: " + file + ":");
+  expectError("run " + file + " --device cpu", "heddle: " + file + ":");
+}
+
 TEST_F(CliWrongInput, TextErrorsNameLineColumnFoundAndExpected) {
   const std::string bad = write("bad.fusion", "heddle 1\nfusion f(%x f32[t]) {\n}\n");
   expectMessage("run " + bad, bad + ":2:13: found 'f32', expected ':'");

@@ -116,20 +116,28 @@ Source readSource(const std::string& path) {
 
 // The message of a verifier names an instruction by its index in the program without calls.
 std::string withFile(const std::string& message, const std::string& file, const Source& source) {
-  if (message.starts_with(file) || message.starts_with("--")) return message;
+  if (message.starts_with(file + ":") || message.starts_with("--")) return message;
   static const std::regex named_instruction("instruction ([0-9]+) [(`]");
   std::smatch found;
   const auto* program = std::get_if<host::Program>(&source);
   if (program == nullptr || !std::regex_search(message, found, named_instruction)) {
     return file + ": " + message;
   }
+  // The index may also belong to a program that another program calls. The line is therefore used
+  // only if the message contains the instruction with this index.
   int line = 0;
-  const host::Program inlined = host::inlineCalls(*program);
   const int64_t named = std::stoll(found[1]);
-  host::forEachInstruction(inlined.body,
-                           [&](const host::Instruction& x, host::InstructionIndex index) {
-                             if (index == named) line = x.line;
-                           });
+  try {
+    const host::Program inlined = host::inlineCalls(*program);
+    host::forEachInstruction(inlined.body,
+                             [&](const host::Instruction& x, host::InstructionIndex index) {
+                               if (index != named) return;
+                               const std::string text = host::printInstruction(inlined, x);
+                               if (message.find(text) != std::string::npos) line = x.line;
+                             });
+  } catch (const UserError&) {
+    // The program is wrong, so its calls cannot be inlined. `message` says why.
+  }
   return line > 0 ? fmt::format("{}:{}: {}", file, line, message) : file + ": " + message;
 }
 
