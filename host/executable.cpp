@@ -280,17 +280,17 @@ Outputs Executable::Impl::issueWith(RunState& state, const std::shared_ptr<const
                                                   plan->communicates ? order->chain : 0);
   Allocator& allocator =
       run_options.allocator != nullptr ? *run_options.allocator : device.allocator();
+  auto result = std::make_shared<RunResult>();
   try {
     posts->agree(*plan, *resources);
     evaluator->execute(*plan, state, allocator);
+    result->completion = state.completion;
+    result->values = takeOutputs(*plan, state, allocator, inputs, run_options.preallocated);
+    device.recordEvent(state.completion->event, stream);
   } catch (...) {
     leaveFailed(state, stream);
     throw;
   }
-  auto result = std::make_shared<RunResult>();
-  result->completion = state.completion;
-  result->values = takeOutputs(*plan, state, allocator, inputs, run_options.preallocated);
-  device.recordEvent(state.completion->event, stream);
   states.watch(state.completion);
   ++run_count;
   int64_t peak = peak_bytes.load();

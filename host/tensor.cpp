@@ -1,6 +1,7 @@
 #include "host/tensor.h"
 
 #include <cstring>
+#include <memory>
 
 #include "host/plan/bind_inputs.h"
 #include "host/program/visit.h"
@@ -37,12 +38,16 @@ Scope scopeOf(const Program& program, SizeBindings sizes, int64_t rank, int64_t 
   return Scope(program.meshes, sizes, rank, ranks);
 }
 
-// Waits for the work on the device's default stream and throws its error, if there is one.
-void finish(Device& device, const ErrorSink& errors) {
-  const Event event = device.createEvent();
-  device.recordEvent(event, nullptr);
-  device.synchronize(event);
-  device.destroyEvent(event);
+// Copies bytes on the device's default stream, waits for the copy and throws its error, if there is
+// one. The event is created before the copy begins. If the creation fails, nothing uses the memory
+// of the caller.
+void copyAndWait(Device& device, void* dst, const void* src, int64_t bytes) {
+  const auto destroy = [&](Event event) { device.destroyEvent(event); };
+  const std::unique_ptr<void, decltype(destroy)> event(device.createEvent(), destroy);
+  ErrorSink errors;
+  device.copy(dst, src, bytes, nullptr, {&errors, -1});
+  device.recordEvent(event.get(), nullptr);
+  device.synchronize(event.get());
   errors.rethrow();
 }
 
@@ -94,9 +99,7 @@ Tensor toDevice(Device& device, Allocator& allocator, const HostTensor& local,
   tensor.data = tensor.owner.get();
   std::vector<std::byte> staged(static_cast<size_t>(bytes));
   packInto(staged.data(), desc, local);
-  ErrorSink errors;
-  device.copy(tensor.data, staged.data(), bytes, nullptr, {&errors, -1});
-  finish(device, errors);
+  copyAndWait(device, tensor.data, staged.data(), bytes);
   return tensor;
 }
 
@@ -109,9 +112,7 @@ HostTensor toHost(Device& device, const Tensor& tensor) {
   if (span == 0) return HostTensor(tensor.desc.dtype, tensor.desc.sizes);
   const int64_t bytes = span * sizeOf(tensor.desc.dtype);
   std::vector<std::byte> staged(static_cast<size_t>(bytes));
-  ErrorSink errors;
-  device.copy(staged.data(), tensor.data, bytes, nullptr, {&errors, -1});
-  finish(device, errors);
+  copyAndWait(device, staged.data(), tensor.data, bytes);
   return unpackFrom(staged.data(), tensor.desc);
 }
 

@@ -13,7 +13,8 @@ namespace heddle::codegen {
 // - The key is a SHA-256 hash of source text, runtime header and compiler identity. The full key
 //   text is stored and compared.
 // - The folder must be private (codegen/compile/private_folder.h): no other user may have written
-//   it. Otherwise the cache says so once on stderr and keeps its images in memory.
+//   it. Otherwise the cache says so once on stderr, and uses a new temporary folder that is removed
+//   when the process ends.
 // - An image is loaded before it is stored. A file is written under a private name and then
 //   renamed. The hash of an image is checked before it is used. A damaged file is compiled again
 //   and replaced.

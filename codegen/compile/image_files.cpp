@@ -27,6 +27,13 @@ std::string imageNameOf(const ImageKey& key) {
   return key.stem + (key.target == Target::Cpp ? ".so" : ".cubin");
 }
 
+// Returns whether the name begins as the names of heddle do: with a SHA-256 hash in hexadecimal
+// digits and a dot. Other files in the folder belong to the user.
+bool isOurName(const std::string& name) {
+  constexpr size_t kHashDigits = 64;
+  return name.find_first_not_of("0123456789abcdef") == kHashDigits && name[kHashDigits] == '.';
+}
+
 struct CachedImage {
   timespec used{};
   std::string stem;
@@ -40,6 +47,7 @@ std::vector<CachedImage> imagesIn(const PrivateFolder& folder) {
     return std::tie(a.tv_sec, a.tv_nsec) < std::tie(b.tv_sec, b.tv_nsec);
   };
   for (const PrivateFolder::Entry& file : folder.list()) {
+    if (!isOurName(file.name)) continue;
     const size_t dot = std::min(file.name.rfind('.'), file.name.size());
     const std::string extension = file.name.substr(dot);
     if (extension == ".tmp" && file.used.tv_sec + kUnfinishedSeconds < std::time(nullptr)) {

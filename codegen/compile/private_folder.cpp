@@ -11,9 +11,11 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <mutex>
 #include <set>
 
+#include "codegen/compile/child_process.h"
 #include "ir/base/error.h"
 #include "ir/system/files.h"
 
@@ -55,6 +57,15 @@ bool moveInPlace(int folder, const std::string& temporary, const std::string& na
   unlinkat(folder, temporary.c_str(), 0);
   errno = reason;
   return moved;
+}
+
+// Returns a new folder in place of the refused folder `path`. All calls of a process with the same
+// path return the same folder. It is removed when the process ends.
+std::string freshFolderFor(const std::string& path) {
+  static std::mutex mutex;
+  static std::map<std::string, TempFolder> folders;
+  std::lock_guard lock(mutex);
+  return folders[path].path();
 }
 
 }  // namespace
@@ -156,6 +167,10 @@ std::unique_ptr<PrivateFolder> openOrReport(const std::string& path, std::string
     return std::make_unique<PrivateFolder>(path);
   } catch (const UserError& error) {
     reportCacheOnce(path, fmt::format("is not used: {}", error.what()), consequence);
+  }
+  try {
+    return std::make_unique<PrivateFolder>(freshFolderFor(path));
+  } catch (const UserError&) {
     return nullptr;
   }
 }

@@ -59,8 +59,11 @@ class PrivateFolder {
   FileDescriptor folder_;
 };
 
-// Opens the folder. Returns nullptr if that fails, and reports the reason on standard error, once
-// per process and folder. `consequence` ends the message, for example "kernels are compiled again".
+// Opens the folder. If that fails, reports the reason on standard error, once per process and
+// folder, and opens a new temporary folder in its place. All calls of a process with the same
+// `path` share this new folder, and it is removed when the process ends. Returns nullptr if that
+// fails too. `consequence` ends the message, for example "kernels are compiled again in each
+// process".
 std::unique_ptr<PrivateFolder> openOrReport(const std::string& path, std::string_view consequence);
 
 // Prints "heddle: the kernel cache PATH WHAT; CONSEQUENCE", once per process and folder.

@@ -29,7 +29,7 @@ constexpr double kLongWorkPatience = 10;
 bool isAlive(const RankSnapshot& rank) { return rank.state == RankState::Alive; }
 // Returns whether a rank compiles, or does other work that may take much longer than a collective.
 bool worksLong(const RankSnapshot& rank) {
-  return !rank.waits() &&
+  return isAlive(rank) && !rank.waits() &&
          (rank.phase == RankPhase::Compiling || rank.task == RankTask::Reading ||
           rank.task == RankTask::CompilingProgram || rank.task == RankTask::CopyingInputs);
 }

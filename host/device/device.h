@@ -207,6 +207,8 @@ class Device {
   virtual void destroyStream(Stream stream) noexcept = 0;
   virtual Event createEvent() = 0;
   virtual void destroyEvent(Event event) noexcept = 0;
+  // The next four functions throw only if the device is lost. Work that was enqueued before then no
+  // longer runs, so the caller may free the memory that this work uses.
   virtual void recordEvent(Event event, Stream stream) = 0;
   // Delays later work on `stream` until all work before the latest recordEvent() of `event` is
   // done. An event that was never recorded counts as done.

@@ -100,41 +100,60 @@ void Selection::add(const Selection& other) {
   for (size_t i = 0; i < axes.size(); ++i) axes[i].add(other.axes[i]);
 }
 
-HostTensor elementsAt(const HostTensor& value, const std::vector<std::vector<int64_t>>& positions) {
-  std::vector<int64_t> sizes;
-  for (const std::vector<int64_t>& axis : positions) {
-    sizes.push_back(static_cast<int64_t>(axis.size()));
+namespace {
+
+// Returns the positions of the indices `wanted` among the indices `held`, as ranges. A wanted range
+// lies in one held range, because held ranges do not touch.
+IndexSet positionsOf(const IndexSet& held, const IndexSet& wanted, size_t axis) {
+  const std::vector<IndexSet::Range>& ranges = held.ranges();
+  IndexSet positions;
+  size_t at = 0;
+  int64_t before = 0;
+  for (const IndexSet::Range& range : wanted.ranges()) {
+    for (; at < ranges.size() && range.begin >= ranges[at].end; ++at) {
+      before += ranges[at].end - ranges[at].begin;
+    }
+    const bool is_held =
+        at < ranges.size() && range.begin >= ranges[at].begin && range.end <= ranges[at].end;
+    HEDDLE_CHECK(is_held, "elements {} to {} of axis {} were not computed", range.begin,
+                 range.end - 1, axis);
+    const int64_t shift = before - ranges[at].begin;
+    positions.add({range.begin + shift, range.end + shift});
   }
+  return positions;
+}
+
+// Returns a dense tensor with the selected elements of the dense tensor `value`.
+HostTensor elementsAt(const HostTensor& value, const Selection& positions) {
+  const std::vector<int64_t> sizes = positions.sizes();
   HostTensor out(value.dtype, sizes);
   if (out.numel() == 0) return out;
-  const size_t element = static_cast<size_t>(sizeOf(value.dtype));
-  if (positions.empty()) {
+  const auto element = static_cast<size_t>(sizeOf(value.dtype));
+  if (sizes.empty()) {
     std::memcpy(out.data.get(), value.data.get(), element);
     return out;
   }
-  const std::vector<int64_t>& last = positions.back();
-  const auto row = static_cast<int64_t>(last.size());
-  const bool contiguous =
-      last.back() - last.front() + 1 == row && std::is_sorted(last.begin(), last.end());
+  std::vector<std::vector<int64_t>> outer;  // the indices of all axes but the last
+  for (size_t axis = 0; axis + 1 < sizes.size(); ++axis) {
+    outer.push_back(positions.axes[axis].indices());
+  }
+  const int64_t row = sizes.back();
   const auto copyRow = [&](int64_t r) {
     int64_t from = 0;  // index of the row in `value`
     int64_t rest = r;
     int64_t stride = 1;
-    for (size_t axis = positions.size() - 1; axis-- > 0;) {
-      from += positions[axis][static_cast<size_t>(rest % sizes[axis])] * stride;
+    for (size_t axis = outer.size(); axis-- > 0;) {
+      from += outer[axis][static_cast<size_t>(rest % sizes[axis])] * stride;
       rest /= sizes[axis];
       stride *= value.sizes[axis];
     }
     const std::byte* source =
         value.data.get() + static_cast<size_t>(from * value.sizes.back()) * element;
     std::byte* to = out.data.get() + static_cast<size_t>(r * row) * element;
-    if (contiguous) {
-      std::memcpy(to, source + static_cast<size_t>(last.front()) * element, last.size() * element);
-      return;
-    }
-    for (int64_t i : last) {
-      std::memcpy(to, source + static_cast<size_t>(i) * element, element);
-      to += element;
+    for (const IndexSet::Range& range : positions.axes.back().ranges()) {
+      const size_t bytes = static_cast<size_t>(range.end - range.begin) * element;
+      std::memcpy(to, source + static_cast<size_t>(range.begin) * element, bytes);
+      to += bytes;
     }
   };
   inParallel(out.numel() / row, std::max<int64_t>(1, 32768 / row), [&](int64_t begin, int64_t end) {
@@ -143,23 +162,13 @@ HostTensor elementsAt(const HostTensor& value, const std::vector<std::vector<int
   return out;
 }
 
+}  // namespace
+
 HostTensor elementsOf(const HostTensor& value, const Selection& held, const Selection& wanted) {
   if (held == wanted) return value;
-  std::vector<std::vector<int64_t>> positions;
+  Selection positions;
   for (size_t axis = 0; axis < wanted.axes.size(); ++axis) {
-    std::vector<int64_t>& list = positions.emplace_back(wanted.axes[axis].indices());
-    // Both lists are ascending, so one walk over the ranges of `held` finds all positions.
-    const std::vector<IndexSet::Range>& ranges = held.axes[axis].ranges();
-    size_t at = 0;
-    int64_t before = 0;
-    for (int64_t& index : list) {
-      for (; at < ranges.size() && index >= ranges[at].end; ++at) {
-        before += ranges[at].end - ranges[at].begin;
-      }
-      HEDDLE_CHECK(at < ranges.size() && index >= ranges[at].begin,
-                   "element {} of axis {} was not computed", index, axis);
-      index = before + index - ranges[at].begin;
-    }
+    positions.axes.push_back(positionsOf(held.axes[axis], wanted.axes[axis], axis));
   }
   return elementsAt(value, positions);
 }

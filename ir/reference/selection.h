@@ -7,15 +7,10 @@
 
 namespace heddle {
 
-// Some indices of one axis: disjoint ranges in ascending order that do not touch. A range holds the
-// indices begin, begin + 1, ..., end - 1.
+// Some indices of one axis: disjoint ranges in ascending order that do not touch.
 class IndexSet {
  public:
-  struct Range {
-    int64_t begin = 0;
-    int64_t end = 0;
-    bool operator==(const Range&) const = default;
-  };
+  using Range = IndexRange;
 
   IndexSet() = default;  // no index
   static IndexSet all(int64_t extent);
@@ -56,10 +51,6 @@ struct Selection {
 
   bool operator==(const Selection&) const = default;
 };
-
-// Returns a dense tensor with the elements positions[0][i], positions[1][j], ... of `value`, for
-// every combination of i, j, ...
-HostTensor elementsAt(const HostTensor& value, const std::vector<std::vector<int64_t>>& positions);
 
 // Returns the elements `wanted` of a tensor. `value` holds the elements `held` of this tensor.
 // `held` must contain all elements of `wanted`. If `held` and `wanted` are equal, the result shares

@@ -87,9 +87,9 @@ class SparseEvaluator {
     const ReferenceInputs& inputs = context_.inputs;
     const std::vector<int64_t> sizes = context_.sizesOf(id);
     if (!value.is_scalar && inputs.random_seed && !inputs.tensors.contains(id)) {
-      std::vector<std::vector<int64_t>> indices;
-      for (const IndexSet& axis : wanted.axes) indices.push_back(axis.indices());
-      return randomElements(value.tensor.dtype, sizes, indices, *inputs.random_seed, value.name);
+      std::vector<std::vector<IndexRange>> axes;
+      for (const IndexSet& axis : wanted.axes) axes.push_back(axis.ranges());
+      return randomElements(value.tensor.dtype, sizes, axes, *inputs.random_seed, value.name);
     }
     return elementsOf(inputValue(context_, id), Selection::all(sizes), wanted);
   }

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <numeric>
 
 #include "ir/base/error.h"
 
@@ -143,6 +142,14 @@ struct StridedCopy {
   }
 };
 
+std::vector<int64_t> indicesOf(const std::vector<IndexRange>& ranges) {
+  std::vector<int64_t> indices;
+  for (const IndexRange& range : ranges) {
+    for (int64_t i = range.begin; i < range.end; ++i) indices.push_back(i);
+  }
+  return indices;
+}
+
 }  // namespace
 
 HostTensor::HostTensor(DType type, std::vector<int64_t> tensor_sizes)
@@ -167,25 +174,29 @@ HostTensor randomTensor(DType dtype, std::vector<int64_t> sizes, uint64_t seed,
 }
 
 HostTensor randomElements(DType dtype, const std::vector<int64_t>& sizes,
-                          const std::vector<std::vector<int64_t>>& indices, uint64_t seed,
+                          const std::vector<std::vector<IndexRange>>& axes, uint64_t seed,
                           const std::string& name) {
+  std::vector<std::vector<int64_t>> indices;  // of all axes but the last
   std::vector<int64_t> counts;
-  for (const auto& axis : indices) counts.push_back(static_cast<int64_t>(axis.size()));
+  for (const std::vector<IndexRange>& ranges : axes) {
+    counts.push_back(0);
+    for (const IndexRange& range : ranges) counts.back() += range.end - range.begin;
+    if (counts.size() < axes.size()) indices.push_back(indicesOf(ranges));
+  }
   HostTensor tensor(dtype, counts);
   fillRandom(tensor, seed, name, [&](auto fill) {
-    if (indices.empty()) return fill(0, 0);
-    const int64_t row = counts.back();
-    const int64_t rows = row == 0 ? 0 : tensor.numel() / row;
-    for (int64_t r = 0; r < rows; ++r) {
+    if (axes.empty()) return fill(0, 0);
+    const int64_t count = tensor.numel();
+    for (int64_t at = 0; at < count;) {
       int64_t first = 0;  // linear index of element 0 of the row
-      int64_t rest = r;
+      int64_t rest = at / counts.back();
       int64_t stride = sizes.back();
-      for (size_t axis = sizes.size() - 1; axis-- > 0; stride *= sizes[axis]) {
+      for (size_t axis = indices.size(); axis-- > 0; stride *= sizes[axis]) {
         first += indices[axis][static_cast<size_t>(rest % counts[axis])] * stride;
         rest /= counts[axis];
       }
-      for (int64_t i = 0; i < row; ++i) {
-        fill(r * row + i, first + indices.back()[static_cast<size_t>(i)]);
+      for (const IndexRange& range : axes.back()) {
+        for (int64_t i = range.begin; i < range.end; ++i) fill(at++, first + i);
       }
     }
   });
@@ -193,12 +204,11 @@ HostTensor randomElements(DType dtype, const std::vector<int64_t>& sizes,
 }
 
 HostTensor randomBlock(const TensorDesc& desc, uint64_t seed, const std::string& name) {
-  std::vector<std::vector<int64_t>> indices;
+  std::vector<std::vector<IndexRange>> axes;
   for (size_t axis = 0; axis < desc.rank(); ++axis) {
-    indices.emplace_back(static_cast<size_t>(desc.sizes[axis]));
-    std::iota(indices.back().begin(), indices.back().end(), desc.offset[axis]);
+    axes.push_back({{desc.offset[axis], desc.offset[axis] + desc.sizes[axis]}});
   }
-  return randomElements(desc.dtype, desc.global, indices, seed, name);
+  return randomElements(desc.dtype, desc.global, axes, seed, name);
 }
 
 HostTensor localBlock(const HostTensor& whole, const TensorDesc& desc) {

@@ -37,11 +37,18 @@ struct HostTensor {
 HostTensor randomTensor(DType dtype, std::vector<int64_t> sizes, uint64_t seed,
                         const std::string& name);
 
+// The indices begin, begin + 1, ..., end - 1 of one axis.
+struct IndexRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+  bool operator==(const IndexRange&) const = default;
+};
+
 // Returns some elements of randomTensor(dtype, sizes, seed, name), without computing its remaining
-// elements. Element (i, j, ...) of the result is element (indices[0][i], indices[1][j], ...) of the
-// random tensor.
+// elements. axes[i] selects indices of axis i. The result is dense and has every combination of the
+// selected indices, in the order of the ranges.
 HostTensor randomElements(DType dtype, const std::vector<int64_t>& sizes,
-                          const std::vector<std::vector<int64_t>>& indices, uint64_t seed,
+                          const std::vector<std::vector<IndexRange>>& axes, uint64_t seed,
                           const std::string& name);
 // Returns one rank's block of randomTensor(desc.dtype, desc.global, seed, name). `desc` describes
 // the block.

@@ -106,9 +106,13 @@ TEST(ImageCache, OldestFilesAreDeletedWhenFull) {
     ImageCache cache(folder.path(), 1 << 30);
     for (char c : std::string("abcd")) cache.get(source(big + c), compiler);
   }
+  const std::string hash(64, 'a');
+  const std::string foreign[] = {"notes.tmp", "library.so", hash + "b.so", "X" + hash + ".key"};
+  for (const std::string& name : foreign) std::ofstream(folder.path() + "/" + name) << name;
+  std::ofstream(folder.path() + "/" + hash + ".key.1.0.tmp") << "left by a killed process";
   auto age = fs::file_time_type::clock::now();
   for (const fs::directory_entry& file : fs::directory_iterator(folder.path())) {
-    fs::last_write_time(file.path(), age - std::chrono::hours(1));
+    fs::last_write_time(file.path(), age - std::chrono::hours(2));
   }
   // The limit fits one entry, because key and image together take about 200 KB.
   ImageCache small(folder.path(), 350'000);
@@ -118,6 +122,8 @@ TEST(ImageCache, OldestFilesAreDeletedWhenFull) {
     bytes += file.file_size();
   }
   EXPECT_LE(bytes, 350'000u);
+  for (const std::string& name : foreign) EXPECT_TRUE(fs::exists(folder.path() + "/" + name));
+  EXPECT_FALSE(fs::exists(folder.path() + "/" + hash + ".key.1.0.tmp"));
   ImageCache again(folder.path());
   again.get(source(big + "e"), compiler);
   EXPECT_EQ(again.compiled(), 0) << "the newest stays";

@@ -114,6 +114,25 @@ TEST(PrivateFolder, FilesOfOtherUsersAreNotRead) {
   EXPECT_FALSE(folder.read("a", kMost));
 }
 
+TEST(PrivateFolder, RefusedFolderIsReplacedByANewOne) {
+  TempFolder temporary;
+  const std::string path = temporary.path() + "/open";
+  ASSERT_EQ(mkdir(path.c_str(), 0700), 0);
+  ASSERT_EQ(chmod(path.c_str(), 0777), 0);
+  ::testing::internal::CaptureStderr();
+  const std::unique_ptr<PrivateFolder> first = openOrReport(path, "kernels are compiled again");
+  const std::unique_ptr<PrivateFolder> second = openOrReport(path, "kernels are compiled again");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "heddle: the kernel cache " + path +
+                " is not used: other users may write to it (mode 0777); kernels are compiled "
+                "again\n");
+  ASSERT_TRUE(first != nullptr && second != nullptr);
+  EXPECT_NE(first->path(), path);
+  ASSERT_TRUE(first->write("a", "one"));
+  EXPECT_EQ(second->read("a", kMost)->bytes, "one");
+  EXPECT_TRUE(fs::is_empty(path));
+}
+
 // The values are those of FIPS 180-2.
 TEST(Sha256, HashesEqualThoseOfTheStandard) {
   EXPECT_EQ(sha256("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");

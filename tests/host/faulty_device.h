@@ -2,7 +2,9 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <new>
+#include <set>
 #include <string>
 
 #include "host/device/cpu/cpu_device.h"
@@ -16,6 +18,8 @@ namespace heddle::host::testing {
 //   std::bad_alloc.
 // - After loseAt(n) that call and all later calls throw, as after a fault of a GPU kernel.
 // - After faultInKernel() the next kernel fails while it runs, after the launch has returned.
+// A failed call that records an event or waits for one means that the device is lost (see
+// host/device/device.h). Such a call therefore first waits until the device has no more work.
 class FaultyDevice : public Device {
  public:
   static constexpr const char* kLost = "the device is lost";
@@ -32,21 +36,33 @@ class FaultyDevice : public Device {
   DeviceKind kind() const override { return inner_->kind(); }
   std::string description() const override { return inner_->description(); }
   Allocator& allocator() override { return allocator_; }
-  Stream createStream() override { return count(), inner_->createStream(); }
-  void destroyStream(Stream stream) noexcept override { inner_->destroyStream(stream); }
+  Stream createStream() override {
+    count();
+    const Stream stream = inner_->createStream();
+    std::lock_guard lock(mutex_);
+    streams_.insert(stream);
+    return stream;
+  }
+  void destroyStream(Stream stream) noexcept override {
+    {
+      std::lock_guard lock(mutex_);
+      streams_.erase(stream);
+    }
+    inner_->destroyStream(stream);
+  }
   Event createEvent() override { return count(), inner_->createEvent(); }
   void destroyEvent(Event event) noexcept override { inner_->destroyEvent(event); }
   void recordEvent(Event event, Stream stream) override {
-    count();
+    countLoss();
     inner_->recordEvent(event, stream);
   }
   void waitEvent(Stream stream, Event event) override {
-    count();
+    countLoss();
     inner_->waitEvent(stream, event);
   }
-  bool eventDone(Event event) override { return count(), inner_->eventDone(event); }
+  bool eventDone(Event event) override { return countLoss(), inner_->eventDone(event); }
   void synchronize(Event event) override {
-    count();
+    countLoss();
     inner_->synchronize(event);
   }
   const codegen::KernelCompiler* compiler() const override { return inner_->compiler(); }
@@ -112,12 +128,33 @@ class FaultyDevice : public Device {
     if (sticky_ && failed_) return true;
     if (left_.load() < 0 || left_.fetch_sub(1) != 0) return false;
     failed_ = true;
+    if (sticky_) finishWork();
     return true;
   }
   void count() { HEDDLE_USER_CHECK(!isDue(), "{}", kLost); }
+  void countLoss() {
+    if (!isDue()) return;
+    finishWork();
+    userError("{}", kLost);
+  }
+  void finishWork() {
+    std::set<Stream> streams;
+    {
+      std::lock_guard lock(mutex_);
+      streams = streams_;
+    }
+    const Event event = inner_->createEvent();
+    for (const Stream stream : streams) {
+      inner_->recordEvent(event, stream);
+      inner_->synchronize(event);
+    }
+    inner_->destroyEvent(event);
+  }
 
   std::unique_ptr<Device> inner_;
   FaultyAllocator allocator_;
+  std::mutex mutex_;
+  std::set<Stream> streams_{nullptr};  // nullptr: the default stream
   std::atomic<int64_t> left_{-1};
   std::atomic<bool> sticky_{false};
   std::atomic<bool> failed_{false};

@@ -74,7 +74,7 @@ TEST_F(CliJobFaults, OneMessageNamesRankInstructionAndReason) {
   expectEnd("--inject rank=2,instr=1,stall --patience 0.5",
             {"heddle: rank 2 is lost in run 1 computing at " + copy,
              ": nothing has moved on any rank for 0.5 s, and others wait\n",
-             "communicating, in run 1 communicating at instruction 5 ("});
+             ", in run 1 communicating at instruction 5 ("});
   EXPECT_EQ(heddle(run("")).code, 0) << "the next job";
 }
 

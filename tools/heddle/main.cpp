@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <iostream>
 #include <new>
 #include <optional>
@@ -15,6 +16,7 @@
 #include <system_error>
 #include <thread>
 
+#include "codegen/compile/child_process.h"
 #include "ir/base/error.h"
 #include "tools/heddle/job.h"
 #include "tools/heddle/options.h"
@@ -245,7 +247,28 @@ void holdStandardFiles() {
 // ask for it for ever, and its destructor would wait for them.
 [[noreturn]] void endWith(int code) {
   std::fflush(stdout);
+  codegen::endChildProcesses();  // removes temporary folders
   std::_Exit(code);
+}
+
+// Called if an exception leaves a thread or a function that must not throw. Too little memory and
+// too few threads are faults of the caller, so they end the process with 2. All other exceptions
+// are bugs.
+[[noreturn]] void onUncaughtException() {
+  if (const std::exception_ptr error = std::current_exception()) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::bad_alloc&) {
+      std::fputs("heddle: out of memory\n", stderr);
+      endWith(2);
+    } catch (const std::system_error& e) {
+      std::fprintf(stderr, "heddle: %s\n", e.what());
+      endWith(2);
+    } catch (const std::exception& e) {
+      std::fprintf(stderr, "heddle: uncaught exception: %s\n", e.what());
+    }
+  }
+  std::abort();
 }
 
 // Returns `code`, or 2 with a message if the output could not be written.
@@ -293,6 +316,7 @@ int runCommandLine(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   heddle::tools::restoreInterrupt();
+  std::set_terminate(heddle::tools::onUncaughtException);
   heddle::tools::holdStandardFiles();
   const int code = heddle::tools::runCommandLine(argc, argv);
   if (code != 0) heddle::tools::endWith(code);

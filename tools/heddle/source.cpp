@@ -77,9 +77,10 @@ void bindFromFile(const std::string& option, const InputSpec& input, const HostT
     const std::string& symbol = extent.symbolName();
     for (const std::string& text : options.set) {
       const auto [set_name, value] = splitPair("--set", text);
-      HEDDLE_USER_CHECK(set_name != symbol || value == std::to_string(tensor.sizes[i]),
-                        "--set {}: axis {} of the file for %{} is {}", text, i, input.name,
-                        tensor.sizes[i]);
+      if (set_name != symbol) continue;
+      const int64_t size = std::get<int64_t>(parseScalar("--set " + text, value, DType::I64));
+      HEDDLE_USER_CHECK(size == tensor.sizes[i], "--set {}: axis {} of the file for %{} is {}",
+                        text, i, input.name, tensor.sizes[i]);
     }
     sizes[symbol] = tensor.sizes[i];
   }

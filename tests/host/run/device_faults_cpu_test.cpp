@@ -8,18 +8,12 @@
 #include "tests/host/executable_common.h"
 #include "tests/host/faulty_device.h"
 #include "tests/host/rank_harness.h"
-#include "tests/sanitized.h"
 
 namespace heddle::host::device_faults_cpu_test {
 namespace {
 
 using testing::FaultyDevice;
 using testing::userErrorOf;
-
-// Known fault: if a call that waits for the device fails, the Executable ends while tasks of the
-// CPU device still use its memory. Sanitizers find these accesses, so they skip the tests.
-constexpr bool kSanitized = heddle::testing::kOneIn > 1;
-constexpr const char* kKnownFault = "tasks use the memory of an Executable after a failed wait";
 
 // Far above the number of device calls of the program.
 constexpr int64_t kMostCalls = 500;
@@ -60,7 +54,6 @@ class DeviceFaults : public ::testing::Test {
 // A failure at each call in turn, including the creation of the Executable. Afterwards the device
 // works again, for the same Executable if it exists.
 TEST_F(DeviceFaults, EachFailedCallIsReportedAndTheNextRunIsRight) {
-  if (kSanitized) GTEST_SKIP() << kKnownFault;
   const std::vector<Argument> arguments = inputs();
   Executable unharmed(program_, context());
   const std::vector<float> expected = runOnce(unharmed, arguments);
@@ -89,7 +82,6 @@ TEST_F(DeviceFaults, EachFailedCallIsReportedAndTheNextRunIsRight) {
 // The device stays lost, as a GPU after a fault in a kernel. Each run reports it, and nothing waits
 // or ends the process. Another device works.
 TEST_F(DeviceFaults, LostDeviceIsReportedByEachRun) {
-  if (kSanitized) GTEST_SKIP() << kKnownFault;
   const std::vector<Argument> arguments = inputs();
   Executable unharmed(program_, context());
   const std::vector<float> expected = runOnce(unharmed, arguments);
@@ -127,7 +119,6 @@ TEST_F(DeviceFaults, FaultInAKernelIsReportedByWait) {
 
 // Rank 1 fails at each call in turn. Rank 0 must not wait for it.
 TEST(DeviceFaultsOfRanks, OtherRanksAreNotified) {
-  if (kSanitized) GTEST_SKIP() << kKnownFault;
   const Program program = testing::programOf(
       "program p(%x: f32[8]) -> (%y) {\n  slot %y: f32[8]\n"
       "  %y = allocate stream=0\n"

@@ -136,14 +136,13 @@ TEST(Matmul, ReferenceMatchesLoops) {
       const HostTensor dense = evaluateReference(fusion, given, {}).at(0);
       expectMatmul(c, inputs, dense, dtype == DType::F64 ? 4 : 0);
       Selection some;
-      std::vector<std::vector<int64_t>> indices;
       for (int64_t extent : dense.sizes) {
-        indices.emplace_back();
-        for (int64_t i = 0; i < extent; i += 3) indices.back().push_back(i);
-        some.axes.push_back(IndexSet::of(indices.back()));
+        std::vector<int64_t> indices;
+        for (int64_t i = 0; i < extent; i += 3) indices.push_back(i);
+        some.axes.push_back(IndexSet::of(indices));
       }
       const HostTensor sparse = evaluateReferenceAt(fusion, given, {}, {some}).at(0);
-      const HostTensor expected = elementsAt(dense, indices);
+      const HostTensor expected = elementsOf(dense, Selection::all(dense.sizes), some);
       ASSERT_EQ(sparse.sizes, expected.sizes);
       for (int64_t i = 0; i < sparse.numel(); ++i) EXPECT_EQ(sparse.at(i), expected.at(i));
     }
