@@ -42,13 +42,26 @@ add_library(heddle_options INTERFACE)
 target_compile_options(heddle_options INTERFACE -Wall -Wextra $<$<BOOL:${HEDDLE_WERROR}>:-Werror>)
 # Messages of internal errors show paths that are relative to the sources.
 target_compile_options(heddle_options INTERFACE "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
+# With Clang, only executables contain the sanitizer library, so shared libraries have undefined
+# symbols.
+set(heddle_no_undefined LINKER:--no-undefined)
+if(HEDDLE_SANITIZE AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  set(heddle_no_undefined)
+endif()
 if(HEDDLE_SANITIZE)
   set(heddle_sanitize_flags -fsanitize=${HEDDLE_SANITIZE} -fno-omit-frame-pointer)
   if(HEDDLE_SANITIZE MATCHES "undefined")
     list(APPEND heddle_sanitize_flags -fno-sanitize-recover=undefined)
   endif()
-  # With sanitizers, GCC reports uninitialized reads that do not exist.
-  target_compile_options(heddle_options INTERFACE ${heddle_sanitize_flags} -Wno-maybe-uninitialized)
+  target_compile_options(heddle_options INTERFACE ${heddle_sanitize_flags})
+  target_compile_definitions(heddle_options INTERFACE HEDDLE_SANITIZED)
+  if(HEDDLE_SANITIZE STREQUAL "thread")
+    target_compile_definitions(heddle_options INTERFACE HEDDLE_SANITIZED_THREADS)
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # With sanitizers, GCC reports uninitialized reads that do not exist.
+    target_compile_options(heddle_options INTERFACE -Wno-maybe-uninitialized)
+  endif()
   target_link_options(heddle_options INTERFACE ${heddle_sanitize_flags})
 endif()
 

@@ -61,7 +61,7 @@ endif()
 
 # With this option, the link of the core fails if the core uses a symbol of a module. Without it, the
 # error would appear only when a program loads the core.
-target_link_options(heddle_core PRIVATE LINKER:--no-undefined)
+target_link_options(heddle_core PRIVATE ${heddle_no_undefined})
 if(HEDDLE_SANITIZE)
   # libheddle uses its own sanitized versions of inline functions, even if the program contains other
   # versions.
@@ -81,7 +81,7 @@ function(heddle_module name)
   add_library(${name} MODULE ${sources})
   target_include_directories(${name} SYSTEM PRIVATE ${arg_INCLUDES})
   target_link_libraries(${name} PRIVATE heddle_core heddle_options ${arg_LIBRARIES} ${CMAKE_DL_LIBS})
-  target_link_options(${name} PRIVATE LINKER:--no-undefined)
+  target_link_options(${name} PRIVATE ${heddle_no_undefined})
   heddle_batch(${name})
   set(heddle_modules ${heddle_modules} ${name} PARENT_SCOPE)
 endfunction()

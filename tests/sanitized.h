@@ -4,7 +4,7 @@
 // cases of a loop run similar code.
 namespace heddle::testing {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef HEDDLE_SANITIZED
 inline constexpr int kOneIn = 4;
 #else
 inline constexpr int kOneIn = 1;

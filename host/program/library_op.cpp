@@ -49,8 +49,9 @@ bool hasType(const Attr& value, AttrType type) {
 
 void verifyAttributes(const OpDef& op, const CallLibrary& call) {
   for (const auto& [name, value] : call.attrs) {
-    const auto spec = std::find_if(op.attrs.begin(), op.attrs.end(),
-                                   [&](const AttrSpec& each) { return each.name == name; });
+    const auto spec =
+        std::find_if(op.attrs.begin(), op.attrs.end(),
+                     [&name = name](const AttrSpec& each) { return each.name == name; });
     HEDDLE_USER_CHECK(spec != op.attrs.end(), "{} has no attribute {}; it takes {}", op.name, name,
                       libraryArgumentsOf(op));
     HEDDLE_USER_CHECK(hasType(value, spec->type), "{}: the value of {}= has the wrong type",

@@ -36,7 +36,8 @@ Term indexed(Term value, int64_t axis, const Size& offset, const Size& total) {
     return {&b, b.pad(value.id, lows, highs, b.constant(false))};
   }
   // pad accepts only numbers, so symbolic sizes need computed indices.
-  const Term places = Term{&b, b.iota({total}, 0)} - composite::sizeScalar(b, offset);
+  const Term first = composite::sizeScalar(b, offset);
+  const Term places = Term{&b, b.iota({total}, 0)} - first;
   return {&b, b.take(value.id, places.id, axis)};
 }
 

@@ -73,7 +73,7 @@ void checkAttrs(const OpDef& op, const std::string& where,
                 const std::vector<std::pair<std::string, Attr>>& attrs) {
   for (const auto& [key, value] : attrs) {
     auto spec = std::find_if(op.attrs.begin(), op.attrs.end(),
-                             [&](const AttrSpec& s) { return s.name == key; });
+                             [&name = key](const AttrSpec& s) { return s.name == name; });
     HEDDLE_USER_CHECK(spec != op.attrs.end(), "{}: there is no attribute '{}'", where, key);
     HEDDLE_USER_CHECK(hasType(value, spec->type), "{}: attribute '{}' must be {}", where, key,
                       describe(spec->type));

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/sanitized.h"
 #include "tests/tools/cli.h"
 
 namespace heddle::tools::cli_examples_cpu_test {
@@ -30,7 +31,9 @@ class CliExamples : public Cli {};
 
 TEST_F(CliExamples, EveryCommandWorksAtEveryStage) {
   int checked = 0;
+  int number = 0;
   for (const std::string& file : examples()) {
+    if (number++ % heddle::testing::kOneIn != 0) continue;
     const int ranks = ranksOf(file);
     ASSERT_GT(ranks, 0) << file << ": " << heddle("verify " + file).text;
     const bool is_fusion = file.ends_with(".fusion");
@@ -48,7 +51,7 @@ TEST_F(CliExamples, EveryCommandWorksAtEveryStage) {
                                  " --dump-dir " + (folder_ / fs::path(file).filename()).string());
     EXPECT_EQ(all.code, 0) << file << all.text;
   }
-  EXPECT_GE(checked, 200);
+  EXPECT_GE(checked, 200 / heddle::testing::kOneIn);
 }
 
 // Kernels of a program that is called, and a launch that does not fit its kernel.

@@ -67,9 +67,10 @@ class CliJobFaults : public Cli {
 TEST_F(CliJobFaults, OneMessageNamesRankInstructionAndReason) {
   const std::string copy = "instruction 1 (copy %x -> %a stream=0)";
   for (const std::string kind : {"throw", "die"}) {
-    expectEnd("--inject rank=2,instr=1," + kind,
-              {"heddle: rank 2: " + copy + ": injected: " + kind, "\n  rank 0 (pid ",
-               "\n  rank 1 (pid ", "\n  rank 2 (pid ", "failed, in run 1 at " + copy});
+    expectEnd(
+        "--inject rank=2,instr=1," + kind,
+        {"sum.hostir:8: " + copy + ": injected: " + kind, "heddle: rank 2: ", "\n  rank 0 (pid ",
+         "\n  rank 1 (pid ", "\n  rank 2 (pid ", "failed, in run 1 at " + copy});
   }
   expectEnd("--inject rank=2,instr=1,stall --patience 0.5",
             {"heddle: rank 2 is lost in run 1 computing at " + copy,

@@ -35,7 +35,7 @@ TEST_F(CliLimits, FewThreadsAreReported) {
     GTEST_SKIP() << "another user cannot run the command";
   }
   for (const std::string ranks : {"", " --ranks 4", " --adversarial 1"}) {
-    for (int threads : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 17}) {
+    for (int threads : {1, 2, 4, 6, 9, 14}) {
       expectOrderlyEnd("run examples/tp_mlp.fusion --device cpu" + ranks,
                        "timeout 60 " + user + "prlimit --nproc=" + std::to_string(threads) +
                            " env TMPDIR=/tmp HEDDLE_CACHE_DIR=/nowhere");

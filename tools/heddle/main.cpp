@@ -226,7 +226,7 @@ bool catches_interrupt = false;
 
 // The loader calls these functions before it initialises the libraries. The sanitizers are not
 // ready then.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef HEDDLE_SANITIZED
 __attribute__((section(".preinit_array"),
                used)) void (*const before_libraries)() = catchBlasFailure;
 #endif

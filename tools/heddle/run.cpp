@@ -367,7 +367,7 @@ int runCommand(const Options& options) {
         return job.program;
       },
       [&](const Rank& rank) {
-        runRank(rank, job, options, report);
+        atLine(options.file, job.source, [&] { runRank(rank, job, options, report); });
         if (rank.rank == 0) prints = true;
       });
   if (!prints) return 0;  // another process of the job holds rank 0

@@ -115,15 +115,13 @@ Source readSource(const std::string& path) {
   return host::parseFile(readTextFile(path, kLargestText), path);
 }
 
-// The message of a verifier names an instruction by its index in the program without calls.
-std::string withFile(const std::string& message, const std::string& file, const Source& source) {
-  if (message.starts_with(file + ":") || message.starts_with("--")) return message;
+// The message of a verifier or of a run names an instruction by its index in the program without
+// calls.
+std::string withLine(const std::string& message, const std::string& file, const Source& source) {
   static const std::regex named_instruction("instruction ([0-9]+) [(`]");
   std::smatch found;
   const auto* program = std::get_if<host::Program>(&source);
-  if (program == nullptr || !std::regex_search(message, found, named_instruction)) {
-    return file + ": " + message;
-  }
+  if (program == nullptr || !std::regex_search(message, found, named_instruction)) return message;
   // The index may also belong to a program that another program calls. The line is therefore used
   // only if the message contains the instruction with this index.
   int line = 0;
@@ -139,7 +137,13 @@ std::string withFile(const std::string& message, const std::string& file, const 
   } catch (const UserError&) {
     // The program is wrong, so its calls cannot be inlined. `message` says why.
   }
-  return line > 0 ? fmt::format("{}:{}: {}", file, line, message) : file + ": " + message;
+  return line > 0 ? fmt::format("{}:{}: {}", file, line, message) : message;
+}
+
+std::string withFile(const std::string& message, const std::string& file, const Source& source) {
+  if (message.starts_with(file + ":") || message.starts_with("--")) return message;
+  const std::string located = withLine(message, file, source);
+  return located == message ? file + ": " + message : located;
 }
 
 std::vector<InputSpec> inputsOf(const Source& source) {

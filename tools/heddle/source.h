@@ -21,6 +21,21 @@ using Source = std::variant<Fusion, host::Program>;
 // Reads and parses a file. Throws UserError if the file cannot be read or is not valid.
 Source readSource(const std::string& path);
 
+// If the message names an instruction of a host program, returns it with the file and the line in
+// front, otherwise unchanged.
+std::string withLine(const std::string& message, const std::string& file, const Source& source);
+
+// Calls work(), and adds the file and the line to the message of a UserError if it names an
+// instruction.
+template <class Work>
+void atLine(const std::string& file, const Source& source, const Work& work) {
+  try {
+    work();
+  } catch (const UserError& error) {
+    throw UserError(withLine(error.what(), file, source));
+  }
+}
+
 // Returns an error message with the file in front, and with the line if the message names an
 // instruction of a host program. A message about an option stays as it is.
 std::string withFile(const std::string& message, const std::string& file, const Source& source);

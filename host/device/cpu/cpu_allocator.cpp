@@ -76,11 +76,11 @@ void* CpuAllocator::fresh(int64_t size) {
 bool CpuAllocator::trim() {
   const int64_t before = cached_;
   for (auto& [size, blocks] : free_) {
-    const auto drop = [&](const Block& block) {
+    const auto drop = [this, bytes = size](const Block& block) {
       if (!block.freed.passed()) return false;
       std::free(block.memory);
-      reserved_ -= size;
-      cached_ -= size;
+      reserved_ -= bytes;
+      cached_ -= bytes;
       return true;
     };
     std::erase_if(blocks, drop);

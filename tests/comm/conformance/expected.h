@@ -13,7 +13,7 @@
 namespace heddle::comm::conformance {
 
 // Sanitizers make these cases many times slower, so they get fewer repeats and elements.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#ifdef HEDDLE_SANITIZED
 constexpr int kRepeats = 5;
 constexpr int64_t kLarge = 5003;
 constexpr int64_t kMegabyte = 5003;

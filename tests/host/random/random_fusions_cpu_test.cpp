@@ -5,7 +5,7 @@
 namespace heddle::host::random_fusions_cpu_test {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef HEDDLE_SANITIZED
 constexpr uint64_t kCompiled = 3;
 constexpr uint64_t kStatic = 20;
 #else

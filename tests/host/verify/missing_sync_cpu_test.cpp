@@ -141,7 +141,7 @@ TEST(MissingSync, EveryRemovedWaitAndFreeIsReported) {
 
 // A program without a wait has a race. The thread sanitizer reports the race even if the result is
 // right. With this sanitizer only complete programs run, in adversarial orders.
-#if defined(__SANITIZE_THREAD__)
+#ifdef HEDDLE_SANITIZED_THREADS
 constexpr bool kRacesMayRun = false;
 #else
 constexpr bool kRacesMayRun = true;

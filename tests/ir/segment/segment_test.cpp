@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/graph/builder.h"
+#include "tests/sanitized.h"
 
 namespace heddle::segment_test {
 namespace {
@@ -12,11 +13,12 @@ TEST(Segment, GroupsOfTenThousandExpressionsHaveBoundedSize) {
   FusionBuilder b("chain");
   ValueId x = b.input("x", DType::F32, {Size::symbol("n")});
   ValueId v = x;
-  for (int i = 0; i < 10000; ++i) v = b.pointwise("add", {v, x});
+  constexpr size_t kOps = 10'000 / heddle::testing::kOneIn;
+  for (size_t i = 0; i < kOps; ++i) v = b.pointwise("add", {v, x});
   b.output(v);
   Fusion fusion = std::move(b).build();
   SegmentedFusion segmented = segment(fusion);
-  EXPECT_EQ(segmented.groups.size(), 40u);  // ceil(10000 / 256)
+  EXPECT_EQ(segmented.groups.size(), (kOps + 255) / 256);
   EXPECT_NE(fmt::format("{}", fmt::join(segmented.groups[0].cuts, "\n")).find("the group is full"),
             std::string::npos);
   SegmentedFusion again = segment(fusion);
