@@ -17,20 +17,28 @@ endif()
 
 find_package(CLI11 2.1 REQUIRED)
 
-function(heddle_tool name folder)
-  heddle_glob(sources tools/${folder})
-  if(NOT sources)
+function(heddle_tool name)
+  if(NOT ARGN)
     return()
   endif()
-  add_executable(${name} ${sources})
+  add_executable(${name} ${ARGN})
   heddle_batch(${name})
-  target_link_libraries(${name} PRIVATE heddle_core heddle_options CLI11::CLI11
+  target_link_libraries(${name} PRIVATE heddle_commands heddle_core heddle_options CLI11::CLI11
     nlohmann_json::nlohmann_json)
   install(TARGETS ${name} RUNTIME DESTINATION bin)
 endfunction()
 
-heddle_tool(heddle heddle)
-heddle_tool(heddle-fuzz fuzz)
+# The commands of heddle, which the fuzzer also runs.
+heddle_glob(command_sources tools/heddle)
+list(FILTER command_sources EXCLUDE REGEX "/main\\.cpp$")
+add_library(heddle_commands STATIC EXCLUDE_FROM_ALL ${command_sources})
+heddle_batch(heddle_commands)
+target_link_libraries(heddle_commands PUBLIC heddle_core
+  PRIVATE heddle_options CLI11::CLI11 nlohmann_json::nlohmann_json)
+
+heddle_tool(heddle "${PROJECT_SOURCE_DIR}/tools/heddle/main.cpp")
+heddle_glob(fuzz_sources tools/fuzz)
+heddle_tool(heddle-fuzz ${fuzz_sources})
 if(TARGET heddle-fuzz)
   target_link_libraries(heddle-fuzz PRIVATE heddle_random)
 endif()

@@ -128,6 +128,21 @@ void checkAttention(const CallLibrary& x, const UnrolledStep& step) {
   checkAttentionMemory(x, step);
 }
 
+// Checks the axes along which a kernel handles one element. It handles no more elements even if the
+// operand has more. The plan of the kernel checks all other axes (codegen/plan/space.h).
+void checkUnitAxes(const Fusion& segment, const std::vector<ValueId>& values,
+                   const std::vector<View>& operands) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Value& value = segment.value(values[i]);
+    for (size_t axis = 0; !value.is_scalar && axis < value.tensor.rank(); ++axis) {
+      const int64_t size = operands.at(i).desc.sizes.at(axis);
+      HEDDLE_USER_CHECK(size <= 1 || !isUnitAxis(value.tensor, axis),
+                        "axis {} of %{} of kernel {}: expected 1 element, got {}", axis, value.name,
+                        segment.name, size);
+    }
+  }
+}
+
 }  // namespace
 
 void checkInput(const Slot& slot, const TensorDesc& expected, const TensorDesc& got) {
@@ -168,6 +183,8 @@ void checkLibrary(const CallLibrary& x, const UnrolledStep& step) {
 }
 
 void checkLaunch(const Fusion& segment, const UnrolledStep& step) {
+  checkUnitAxes(segment, segment.inputs(), step.inputs);
+  checkUnitAxes(segment, segment.outputs(), step.outputs);
   for (ValueId id : indexedInputs(segment)) {
     const std::vector<ValueId>& ids = segment.inputs();
     const auto position = static_cast<size_t>(std::find(ids.begin(), ids.end(), id) - ids.begin());

@@ -1,8 +1,10 @@
-// heddle-fuzz changes the text of the examples at random and passes it to every reader of text. If
-// a reader crashes or throws another exception than UserError, heddle-fuzz writes the input to a
-// file and prints its path. In a build with a sanitizer, set abort_on_error=1 in ASAN_OPTIONS and
-// UBSAN_OPTIONS, so that errors found by the sanitizer count as crashes.
+// heddle-fuzz changes the text of the examples at random and passes it to every reader of text, and
+// with --run also to the commands of heddle. If one of them crashes, needs too long, or throws another
+// exception than UserError, heddle-fuzz writes the input to a file and prints its path. In a build
+// with a sanitizer, set abort_on_error=1 in ASAN_OPTIONS and UBSAN_OPTIONS, so that errors found by
+// the sanitizer count as crashes.
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -11,13 +13,14 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <random>
+#include <optional>
 #include <sstream>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "ir/base/error.h"
+#include "tools/fuzz/commands.h"
+#include "tools/fuzz/mutator.h"
 #include "tools/fuzz/soak.h"
 #include "tools/fuzz/targets.h"
 
@@ -34,6 +37,8 @@ struct Options {
   std::string replay;
   std::string device = "cpu";
   bool soaks = false;
+  bool runs = false;
+  unsigned limit = 60;
   int64_t count = 0;
   int64_t write = 0;
   std::vector<std::string> without;
@@ -66,150 +71,6 @@ std::vector<std::string> seedsOf(const Target& target, const std::string& folder
   return seeds;
 }
 
-// Words that are inserted into the text. They change its meaning more often than random bytes do.
-constexpr std::string_view kWords[] = {"%",
-                                       "(",
-                                       ")",
-                                       "[",
-                                       "]",
-                                       "{",
-                                       "}",
-                                       "shard(@m, 0: x)",
-                                       "-",
-                                       "0",
-                                       "1",
-                                       "-1",
-                                       "/",
-                                       "ceildiv(",
-                                       "t",
-                                       "f32[",
-                                       "bf16",
-                                       "i64",
-                                       "nan",
-                                       "inf",
-                                       "1e308",
-                                       "stream(0: 4)",
-                                       "\"",
-                                       "return",
-                                       "sum",
-                                       "where",
-                                       "reshape",
-                                       "broadcast(1)",
-                                       "permute",
-                                       "slice",
-                                       "matmul",
-                                       "partial(sum: x)",
-                                       "axes=[0]",
-                                       "sizes=[t]",
-                                       "9223372036854775807",
-                                       "99999999999999999999",
-                                       "ranks",
-                                       "\\x",
-                                       "stride_order=[1, 0]",
-                                       "order=[0]",
-                                       "inferred",
-                                       "keepdim=true",
-                                       "slot",
-                                       "alias",
-                                       "wait",
-                                       "$t = ",
-                                       "!e",
-                                       "stream=1",
-                                       "team=@m[x]",
-                                       "for i in 0 .. 3 {",
-                                       "if rank == 0 {",
-                                       "on @m: ",
-                                       "group_begin",
-                                       "free",
-                                       "..",
-                                       ",",
-                                       "=",
-                                       ":",
-                                       "@m",
-                                       "#",
-                                       "\n"};
-
-class Mutator {
- public:
-  explicit Mutator(uint64_t seed) : random_(seed) {}
-
-  std::string mutate(const std::vector<std::string>& seeds) {
-    std::string text = pick(seeds);
-    for (size_t n = below(6) + 1; n > 0; --n) once(text, seeds);
-    return text;
-  }
-
- private:
-  size_t below(size_t limit) { return limit == 0 ? 0 : random_() % limit; }
-  const std::string& pick(const std::vector<std::string>& list) { return list[below(list.size())]; }
-
-  // Returns the begin and the length of a token at a random position. A token is a sequence of word
-  // characters, or one other byte.
-  std::pair<size_t, size_t> token(const std::string& text) {
-    auto isWord = [&](size_t i) { return std::isalnum(static_cast<unsigned char>(text[i])) != 0; };
-    size_t begin = below(text.size());
-    size_t end = begin;
-    while (begin > 0 && isWord(begin - 1) && isWord(begin)) --begin;
-    while (end < text.size() && isWord(end)) ++end;
-    return {begin, std::max<size_t>(end - begin, 1)};
-  }
-
-  std::pair<size_t, size_t> line(const std::string& text) {
-    size_t begin = text.rfind('\n', below(text.size()));
-    begin = begin == std::string::npos ? 0 : begin + 1;
-    size_t end = text.find('\n', begin);
-    return {begin, (end == std::string::npos ? text.size() : end + 1) - begin};
-  }
-
-  void once(std::string& text, const std::vector<std::string>& seeds) {
-    if (text.empty()) text = pick(seeds);
-    const auto [at, length] = token(text);
-    const auto [line_at, line_length] = line(text);
-    switch (below(10)) {
-      case 0:
-        text[below(text.size())] = static_cast<char>(below(256));
-        break;
-      case 1:
-        text.erase(at, length);
-        break;
-      case 2:
-        text.insert(at, text.substr(at, length));
-        break;
-      case 3: {  // replace a token by another one
-        const auto [from, size] = token(text);
-        text.replace(at, length, text.substr(from, size));
-        break;
-      }
-      case 4:
-        text.replace(at, length, kWords[below(std::size(kWords))]);
-        break;
-      case 5:
-        text.insert(at, kWords[below(std::size(kWords))]);
-        break;
-      case 6:
-        text.erase(line_at, line_length);
-        break;
-      case 7:
-        text.insert(line_at, text.substr(line_at, line_length));
-        break;
-      case 8: {  // insert a line of another example
-        const std::string& other = pick(seeds);
-        const auto [from, size] = line(other);
-        text.insert(line_at, other.substr(from, size));
-        break;
-      }
-      default: {  // repeat the same bytes many times: deep nesting, long lists
-        std::string run;
-        for (size_t n = below(2000); n > 0 && run.size() < 8000; --n)
-          run += text.substr(at, length);
-        text.insert(at, run);
-      }
-    }
-  }
-
-  std::mt19937_64 random_;
-};
-
 enum class Outcome : uint8_t { Accepted, Refused, Failed };
 
 struct Verdict {
@@ -217,9 +78,11 @@ struct Verdict {
   std::string message;
 };
 
-Verdict judge(const Target& target, const std::string& text) {
+// Checks the text with the readers and, unless `commands` is nullptr, with the commands of heddle.
+Verdict judge(const Target& target, const std::string& text, Commands* commands) {
   try {
     target.check(text);
+    if (commands != nullptr) commands->run(text, std::string(target.extension));
     return {};
   } catch (const UserError& error) {
     return {Outcome::Refused, error.what()};
@@ -263,7 +126,15 @@ void watchCrashes() {
   struct sigaction action = {};
   action.sa_handler = onCrash;
   action.sa_flags = SA_ONSTACK | static_cast<int>(SA_RESETHAND);
-  for (int number : {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGBUS}) sigaction(number, &action, nullptr);
+  for (int number : {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGBUS, SIGALRM})
+    sigaction(number, &action, nullptr);
+}
+
+// Returns the largest resident memory of this process so far.
+int64_t mostMegabytes() {
+  struct rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss / 1024;
 }
 
 int fuzz(const Options& options) {
@@ -283,6 +154,8 @@ int fuzz(const Options& options) {
       return 1;
     }
   }
+  std::optional<Commands> commands;
+  if (options.runs) commands.emplace();
   Mutator mutator(options.seed);
   size_t inputs = 0;
   size_t accepted = 0;
@@ -291,7 +164,9 @@ int fuzz(const Options& options) {
     const Target& target = targets()[which];
     const std::string text = mutator.mutate(seeds[which]);
     current = {&text, &crash_paths[which]};
-    const Verdict verdict = judge(target, text);
+    alarm(options.limit);
+    const Verdict verdict = judge(target, text, commands ? &*commands : nullptr);
+    alarm(0);
     current = {};
     accepted += verdict.outcome == Outcome::Accepted;
     if (verdict.outcome == Outcome::Failed) {
@@ -301,8 +176,8 @@ int fuzz(const Options& options) {
       return 1;
     }
   }
-  fmt::print("heddle-fuzz: {} inputs, {} accepted, seed {}, no failure\n", inputs, accepted,
-             options.seed);
+  fmt::print("heddle-fuzz: {} inputs, {} accepted, seed {}, at most {} MB, no failure\n", inputs,
+             accepted, options.seed, mostMegabytes());
   return 0;
 }
 
@@ -310,7 +185,9 @@ int replay(const Options& options) {
   const std::string text = readFile(options.replay);
   for (const Target& target : targets()) {
     if (fs::path(options.replay).extension() != target.extension && targets().size() > 1) continue;
-    const Verdict verdict = judge(target, text);
+    std::optional<Commands> commands;
+    if (options.runs) commands.emplace();
+    const Verdict verdict = judge(target, text, commands ? &*commands : nullptr);
     fmt::print("{}: {}\n", target.name,
                verdict.outcome == Outcome::Accepted ? "accepted" : verdict.message);
     if (verdict.outcome == Outcome::Failed) return 1;
@@ -362,6 +239,10 @@ int main(int argc, char** argv) {
       "--replay", options.replay,
       "Check this file instead; a .fusion file with .npy files in the same folder is run");
   app.add_flag("--soak", options.soaks, "Run random fusions, one per seed");
+  app.add_flag("--run", options.runs,
+               "Also run the commands verify, dump and run on the texts that the readers accept");
+  app.add_option("--limit", options.limit, "Seconds after which an input counts as a failure")
+      ->capture_default_str();
   app.add_option("--device", options.device, "For --soak and --replay: cpu, cuda or none")
       ->capture_default_str();
   app.add_option("--count", options.count, "For --soak: number of fusions; replaces --seconds");

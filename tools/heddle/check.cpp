@@ -12,12 +12,12 @@
 namespace heddle::tools {
 namespace {
 
-// A sample has about kSample elements of each output. If they are expensive to evaluate, it has
-// fewer elements, but about kLeastSample or more.
+// The number of elements in a sample of an output: about kSample, or fewer if the reference would
+// take too long, but at least about kLeastSample.
 constexpr int64_t kSample = 4096;
 constexpr int64_t kLeastSample = 64;
-// The largest number of operations of the reference for one sample. They take a few seconds on a
-// few cores.
+// The largest number of operations of the reference for one sample. Evaluating them takes a few
+// seconds on a few cores.
 constexpr double kMostOperations = 8.6e9;
 // kNoisyRuns is the number of evaluations with rounding noise (ir/reference/noise.h). An element
 // may be wrong by kNoiseFactor times its largest change in these evaluations.
@@ -70,8 +70,8 @@ IdVector<ValueId, double> tolerancesOf(const Fusion& fusion) {
 }
 
 // Returns about `count` indices that are spread over [0, extent), including 0 and extent - 1. The
-// distances between them differ. If all distances were equal, and a multiple of a block length of a
-// kernel, the sample would miss most positions in a block.
+// distances between them vary. With equal distances, all indices could be at the same position of a
+// block of a kernel, for example if both the distance and the block length are 128.
 IndexSet spreadIndices(int64_t extent, int64_t count) {
   if (count >= extent) return IndexSet::all(extent);
   std::vector<int64_t> indices = {extent - 1};
@@ -126,18 +126,26 @@ bool isRight(double got, double expected, double allowed) {
 // `linear` its row-major index in a tensor of the sizes `sizes`.
 template <class Visit>
 void forSelected(const Selection& selection, const std::vector<int64_t>& sizes, Visit visit) {
-  std::vector<std::vector<int64_t>> indices;
-  for (const IndexSet& axis : selection.axes) indices.push_back(axis.indices());
-  std::vector<size_t> at(sizes.size(), 0);
-  const int64_t count = selection.count();
-  for (int64_t k = 0; k < count; ++k) {
-    int64_t linear = 0;
-    for (size_t axis = 0; axis < sizes.size(); ++axis) {
-      linear = linear * sizes[axis] + indices[axis][at[axis]];
+  if (sizes.empty()) return visit(0, 0);
+  std::vector<std::vector<int64_t>> outer;  // the indices of all axes but the last
+  int64_t rows = 1;
+  for (size_t axis = 0; axis + 1 < sizes.size(); ++axis) {
+    outer.push_back(selection.axes[axis].indices());
+    rows *= selection.axes[axis].count();
+  }
+  int64_t k = 0;
+  std::vector<size_t> at(outer.size(), 0);
+  for (int64_t row = 0; row < rows; ++row) {
+    int64_t first = 0;  // the index of the first element of the row
+    for (size_t axis = 0; axis < outer.size(); ++axis) {
+      first = first * sizes[axis] + outer[axis][at[axis]];
     }
-    visit(k, linear);
-    for (size_t axis = sizes.size(); axis-- > 0;) {
-      if (++at[axis] < indices[axis].size()) break;
+    first *= sizes.back();
+    for (const IndexRange& range : selection.axes.back().ranges()) {
+      for (int64_t i = range.begin; i < range.end; ++i) visit(k++, first + i);
+    }
+    for (size_t axis = outer.size(); axis-- > 0;) {
+      if (++at[axis] < outer[axis].size()) break;
       at[axis] = 0;
     }
   }
@@ -200,7 +208,6 @@ void compare(OutputCheck& check, const HostTensor& got, const Expected& expected
   });
 }
 
-// Compares the outputs of one run with the reference.
 class Checker {
  public:
   Checker(const Fusion& fusion, const Inputs& inputs, const std::vector<Gathered>& outputs,
@@ -303,8 +310,8 @@ class Checker {
     for (double before = bytes(); length > 1 && before > options_.most_bytes;) {
       length /= 2;
       const double now = bytes();
-      // Every slice needs some values as a whole. Shorter slices would only compute them more
-      // often.
+      // Each slice needs some intermediate values completely. With shorter slices, the reference
+      // would only compute these values more often.
       if (now > 0.75 * before) break;
       before = now;
     }
@@ -323,9 +330,8 @@ class Checker {
     }
   }
 
-  // Compares one part. If an element is wrong, repeats the comparison with bounds that contain the
-  // change by rounding noise. The first comparison is without noise, because it needs only one
-  // evaluation and is usually enough.
+  // Compares one part. If an element is wrong, repeats the comparison with the larger bounds of
+  // checkOutputs(), which need three more evaluations.
   void checkPart(const WantedElements& part) {
     std::vector<Expected> expected = evaluate(part);
     const std::vector<std::vector<OutputCheck>> before = checks_;

@@ -40,17 +40,17 @@ struct CheckOptions {
 // - Integers and bools must be equal. NaN matches NaN, and inf matches inf of the same sign.
 // - A float is right if |got - expected| <= r * (|expected| + m). Here m is the largest |expected|
 //   of the elements of the output that are compared at once. The factor r is 1e-11 for f64, 2e-5
-//   for f32, 3e-3 for f16, 2e-2 for bf16, 0.125 for f8e4m3 and 0.25 for f8e5m2. r is the largest
-//   factor of the types in which the output and its intermediate values are computed.
-// - If an element is wrong by these rules, the reference is evaluated three more times, with random
-//   errors of the size of rounding errors (ir/reference/noise.h). The comparison is then repeated
-//   with larger bounds. For each float, 8 times the largest change by these errors is added to the
-//   bound. An element that is a small difference of large terms then passes if rounding explains
-//   its error. An example is a gradient that is zero except for rounding.
+//   for f32, 3e-3 for f16, 2e-2 for bf16, 0.125 for f8e4m3 and 0.25 for f8e5m2. If the output and
+//   its intermediate values have several types, the largest of these factors is used.
+// - If an element is wrong by these rules, the comparison is repeated with larger bounds. For this
+//   purpose, the reference is evaluated three more times, with random errors of the size of
+//   rounding errors (ir/reference/noise.h). The bound of each float grows by 8 times its largest
+//   change in these evaluations. An element that is a small difference of large terms can then
+//   pass, for example a gradient that is zero except for rounding.
 //
 // If copies of an output on several ranks differ in any bit, the gathered output contains the copy
-// of the lowest rank. The check of the gathered output is then followed by one check of each copy
-// that differs. These checks also compare the first element that differs, and so show which rank is
+// of the lowest rank. After the check of the gathered output, each copy that differs gets a check
+// of its own. This check also compares the first element that differs, and so shows which rank is
 // wrong.
 std::vector<OutputCheck> checkOutputs(const Fusion& fusion, const Inputs& inputs,
                                       const std::vector<Gathered>& outputs,

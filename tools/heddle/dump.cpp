@@ -61,15 +61,15 @@ std::vector<TensorDesc> descsOf(const std::vector<host::View>& views) {
   return descs;
 }
 
-// Returns options that say which attentions a library computes on the device whose kernels are
-// shown.
+// Returns the options that decide which attentions become library calls. They depend on the device
+// whose kernels are shown.
 SegmentOptions libraryOptions(const Source& source, const Options& options) {
   const auto kind = options.device == "cuda" ? host::DeviceKind::Cuda : host::DeviceKind::Cpu;
   return host::attentionOptions(kind, settingsOf(source, options).sizes);
 }
 
-// Adds schedule and source of every kernel of one rank, each kernel once. The program must have no
-// calls, because kernels of a callee have ids of their own.
+// Adds the schedule and the source of every kernel of one rank, each kernel once. The program must
+// contain no calls, because a callee has its own kernel ids.
 void dumpKernels(const host::Program& program, const SizeBindings& sizes, int rank, int ranks,
                  const Options& options, std::vector<Piece>& pieces) {
   host::UnrollRequest request{sizes, host::inputDescs(program, sizes, rank, ranks), rank, ranks};
@@ -120,8 +120,8 @@ void dumpFusion(const Fusion& fusion, int ranks, const Options& options,
   }
 }
 
-// Returns comments that say, for each collective next to a matrix product of the lowered program,
-// into how many chunks it is split and why.
+// Returns one comment line per collective, which says into how many chunks it is split and why
+// (host::explainChunks()).
 std::string chunkNotes(const host::Program& program, const Options& options,
                        const host::PassOptions& passes) {
   if (std::find(options.skip.begin(), options.skip.end(), "chunk_collectives") !=
@@ -142,7 +142,6 @@ void writePieces(const std::string& folder, const std::vector<Piece>& pieces) {
   }
 }
 
-// Checks what the file says before anything is derived from it.
 void checkSource(const Source& source, const Options& options) {
   if (const auto* fusion = std::get_if<Fusion>(&source)) return heddle::verify(*fusion);
   const auto& program = std::get<host::Program>(source);
@@ -168,8 +167,7 @@ int dumpSource(Source source, const Options& options) {
   PassTimes times;
   const host::PassOptions timed_passes = passOptions(options, set_sizes, &times);
   if (fusion != nullptr) {
-    // The passes are timed here only if no program is compiled below. Otherwise that compilation is
-    // timed.
+    // If a program is compiled below, that compilation runs the same passes and is timed instead.
     const bool is_last = options.stage == "segments";
     dumpFusion(*fusion, ranks, options, is_last ? timed_passes : passes, pieces);
   }

@@ -27,11 +27,11 @@ struct Gathered {
   int holderOf(int64_t linear) const;
 };
 
-// Converts a linear index into the unsharded tensor of sizes `whole` to a linear index into the
-// block. Returns -1 if the block does not contain the element.
+// Returns the index in the block of the element with index `linear` in the unsharded tensor of
+// sizes `whole`. Both indices are row-major. Returns -1 if the block does not contain the element.
 int64_t indexInBlock(const Block& block, int64_t linear, const std::vector<int64_t>& whole);
-// Converts a linear index into the block to a linear index into the unsharded tensor of sizes
-// `whole`.
+// Returns the index in the unsharded tensor of sizes `whole` of the element with index `local` in
+// the block. Both indices are row-major.
 int64_t indexInWhole(const Block& block, int64_t local, const std::vector<int64_t>& whole);
 
 // Gathers the blocks of one output on rank 0; the other ranks get an empty result. If several ranks

@@ -91,7 +91,6 @@ comm::JobMonitorOptions controlOf(const JobOptions& options) {
 using Prepare = std::function<const host::Program&(int ranks, comm::World* world)>;
 using Body = std::function<void(const Rank&)>;
 
-// Injects the fault that the options give for a task of this rank.
 void injectInto(std::optional<host::TaskFault>& injected, comm::World& world,
                 comm::JobMonitor& monitor, const JobOptions& options) {
   if (!options.task_fault) return;
@@ -99,7 +98,7 @@ void injectInto(std::optional<host::TaskFault>& injected, comm::World& world,
   if (fault) injected.emplace(world, *fault, [&monitor] { return monitor.failed(); });
 }
 
-// Tells the signal handler what the rank of this process does.
+// Records the current task of the rank for the message of the signal handler.
 class TaskRecorder : public comm::WorldObserver {
  public:
   void beginWait(bool) override {}
@@ -149,7 +148,7 @@ void runThreads(const JobOptions& options, int size, const Prepare& prepare, con
       threads.push_back(
           startThread(fmt::format("rank {} of {}", rank, size), [&, rank] { runRank(rank); }));
     } catch (const std::exception& error) {
-      // The other ranks would wait for this one.
+      // Without abort(), the other ranks would wait for this rank.
       errors.keep(std::current_exception(), rank, nullptr);
       worlds[static_cast<size_t>(rank)]->abort(error.what());
       break;
@@ -169,9 +168,8 @@ std::string errorOf(const std::function<void()>& work) {
 }
 
 // Calls `work` on every process of the job. Returns whether it succeeded on all of them. If several
-// ranks have the same error, the first of these ranks prints it. All ranks wait until
-// the errors are printed, because mpirun ends all processes as soon as one process exits with an
-// error code.
+// ranks have the same error, the first of these ranks prints it. All ranks wait until the errors
+// are printed, because mpirun ends all processes as soon as one process exits with an error code.
 bool agreed(comm::World& world, const std::function<void()>& work) {
   const std::string mine = errorOf(work);
   const std::vector<std::string> all = world.exchange(mine);
@@ -186,8 +184,8 @@ bool agreed(comm::World& world, const std::function<void()>& work) {
   return false;
 }
 
-// Throws UserError if a setting differs between ranks. All ranks throw the same error, which names
-// the first such setting.
+// Throws the same UserError on all ranks if a setting differs between ranks. The error names the
+// first setting that differs.
 void checkSettings(const std::map<std::string, std::string>& mine, comm::World& world) {
   using Settings = std::map<std::string, std::string>;
   const comm::World::Task task(&world, comm::RankTask::ComparingSettings);
@@ -212,8 +210,8 @@ void checkSettings(const std::map<std::string, std::string>& mine, comm::World& 
   }
 }
 
-// Runs the rank of this process. An error ends the process at once, because the transports cannot
-// be closed normally after an error.
+// Runs the rank of this process. An error ends the process at once, because transports (such as MPI
+// and NCCL) cannot be closed normally after an error.
 void runRankOfProcess(comm::World& world, host::Device& device, comm::JobMonitor& monitor,
                       const Body& body) {
   int code = 2;
@@ -245,7 +243,8 @@ bool runProcess(const JobOptions& options, const Prepare& prepare, const Body& b
   TaskRecorder recorder;
   std::unique_ptr<comm::World> world = mpi.makeWorld();
   world->addObserver(recorder);
-  // The job monitor compares the limits too, but only after this all ranks print one message.
+  // The job monitor compares the limits too, but then every rank prints an error. Here one rank
+  // prints it for all.
   const auto compareLimits = [&] {
     checkSettings({{"--deadline", fmt::format("{} s", options.deadline)},
                    {"--patience", fmt::format("{} s", options.patience)}},

@@ -43,12 +43,13 @@ void say(const std::string& reason);
 // The exception for a fault of the caller that a process of the job has already printed.
 struct AlreadySaid : std::exception {};
 
-// The rank of a process that mpirun started. processRank() returns the rank even before the job has
-// started. It returns nullopt if mpirun did not start the process.
+// The rank of a process that mpirun started.
 struct ProcessRank {
   int rank = 0;
   int ranks = 1;
 };
+// Returns the rank of this process, or nullopt if mpirun did not start it. The result is right even
+// before the job has started.
 std::optional<ProcessRank> processRank();
 
 // Runs `prepare` once per process. Then runs `body` for every rank of the process, each on its own
@@ -62,8 +63,8 @@ std::optional<ProcessRank> processRank();
 // - In a job of one process, runJob throws the cause again. If there are several ranks, the message
 //   names the rank.
 // - In an mpirun job, each process prints the cause and exits with code 2, or with code 3 for a bug
-//   in heddle. A process that mpirun ends by a signal also prints the cause. Before the start and
-//   at the end of the job, its exit code is then 128 + signal.
+//   in heddle. A process that mpirun ends by a signal also prints the cause. Its exit code is 128 +
+//   signal if the job has not started yet or is already ending.
 // - CUDA ranks of one process share GPU 0. If there are enough GPUs, each rank gets its own GPU,
 //   and NCCL connects them.
 void runJob(const JobOptions& options,

@@ -30,8 +30,9 @@ std::atomic<int> end_signal{0};
 std::atomic<bool> signal_is_polled{false};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
-// The messages of the signal handler, by task. They are formatted before the handler may run, and
-// stay valid after the destructors of statics, because the handler may still run then.
+// The messages of the signal handler, by task. They are formatted before the handler is installed,
+// because a signal handler may not format text. They are plain arrays, because the handler may
+// still run after the destructors of static objects.
 struct LastWords {
   char text[160];
   size_t bytes = 0;
@@ -63,8 +64,8 @@ void onEndSignal(int signal) {
   for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
 }
 
-// Ends the process. Only the thread that has set `ends` calls this function. If another rank failed
-// first, the thread of the job monitor prints the failure, and leave() waits until it is printed.
+// Ends the process. Only the thread that has set `ends` calls this function. If the job monitor is
+// printing the failure of another rank, this function waits until that is done.
 [[noreturn]] void leave(int code) {
   codegen::endChildProcesses();
   comm::JobMonitor* const monitor = job_monitor.load();
@@ -85,7 +86,8 @@ void onEndSignal(int signal) {
   _exit(code);
 }
 
-// Returns the lines after the first line, one per rank.
+// Returns the text of a failure without its first line. The remaining lines describe where each
+// rank was.
 std::string positionsIn(const comm::JobFailure& failure) {
   const size_t line = failure.text.find('\n');
   return line == std::string::npos ? std::string() : failure.text.substr(line);
@@ -101,8 +103,8 @@ void RankErrors::keep(std::exception_ptr error, int rank, const comm::JobMonitor
 }
 
 // Chooses the cause to throw. If the job monitor names a rank that has reported its own error, this
-// error is the cause. If the monitor has detected the failure itself, its text is the cause. The
-// errors of the ranks are then only consequences.
+// error is the cause. Otherwise the text of the monitor is the cause, because the errors of the
+// ranks are then only consequences of the failure that the monitor has detected.
 void RankErrors::rethrow(int ranks) {
   if (errors_.empty()) return;
   if (ranks == 1) std::rethrow_exception(errors_.begin()->second);

@@ -29,20 +29,20 @@ class RankErrors {
   std::optional<comm::JobFailure> failure_;
 };
 
-// Installs a handler for SIGTERM. The handler stores the signal for endSignal(). First
-// comm::StartTimeout polls endSignal(), and later the job monitor does. After the last WatcherPoll
-// is destroyed, the handler itself ends the process.
+// Installs a handler for SIGTERM, which stores the signal for endSignal(). Until the job has
+// started, comm::StartTimeout polls endSignal(); afterwards the job monitor does. After the
+// WatcherPoll has been destroyed, nothing polls, and the handler itself ends the process.
 void catchEndSignal();
-// Sets what this process does now, for the message of the handler after the last WatcherPoll.
+// Sets the current task of this process, for the message that the signal handler prints.
 void setProcessTask(comm::RankTask task);
 // Prints why the job has not started, and ends this process. A thread of comm::StartTimeout calls
 // this function.
 [[noreturn]] void endBeforeStart(const std::string& text, int signal);
 // Returns the signal that was caught, or 0. JobMonitorOptions::end_signal points to the result.
 const std::atomic<int>& endSignal();
-// While this object exists, the job monitor of this process polls endSignal(). The functions that
-// end the process then ask the monitor whether the other ranks have printed. The monitor must
-// outlive this object. If the process is already ending, the destructor does not return.
+// While this object exists, the job monitor of this process polls endSignal(). Functions that end
+// the process then wait until the monitor reports that the other ranks have printed. The monitor
+// must outlive this object. If the process is already ending, the destructor does not return.
 class WatcherPoll {
  public:
   // `deadline` is JobMonitorOptions::deadline, in seconds.
@@ -52,9 +52,9 @@ class WatcherPoll {
   WatcherPoll& operator=(const WatcherPoll&) = delete;
 };
 
-// If a process is one rank of an mpirun job, the next functions first end the compilers that the
-// process has started. They then wait until the other ranks have printed, but at most for a part of
-// the deadline. The reason: as soon as one process has ended, mpirun kills all other processes.
+// In an mpirun job, the next functions first end the compilers that this process has started. They
+// then wait until the other ranks have printed, but at most for a part of the deadline. The reason:
+// as soon as one process ends, mpirun kills all other processes.
 
 // Prints the failure and starts a thread that ends the process. JobMonitorOptions::on_failure calls
 // this function.

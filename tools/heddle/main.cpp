@@ -24,7 +24,6 @@
 namespace heddle::tools {
 namespace {
 
-// Returns a validator that accepts integers of at least `least`.
 CLI::Validator atLeast(int64_t least) {
   return CLI::Validator(
       [least](std::string& text) {
@@ -179,9 +178,9 @@ std::string faultOf(const CLI::App& app, const CLI::ParseError& error, int argc,
                      argc > 1 ? fmt::format(", found {}", argv[1]) : " (see --help)");
 }
 
-// Prints the help text or a fault of the command line. Under mpirun most faults of the command line
-// occur on all ranks. Rank 0 prints the fault at once, while the other ranks wait; its exit then
-// ends them.
+// Prints the help text or a fault of the command line, and returns the exit code. Under mpirun,
+// most faults occur on all ranks, but only one message is wanted. Rank 0 therefore prints at once
+// and exits, which makes mpirun end the other ranks while they sleep.
 int refuse(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   const std::optional<ProcessRank> process = processRank();
   const bool waits = process && process->rank != 0;
@@ -200,9 +199,9 @@ int fail(const std::string& reason, int code) {
   return code;
 }
 
-// OpenBLAS starts its threads when the loader loads it, before main(). If the system refuses, it
-// prints the reason and raises SIGINT. The handler turns that into exit code 2.
-// Only a signal that this process has sent to itself comes from OpenBLAS.
+// OpenBLAS starts its threads when it is loaded, before main(). If this fails, OpenBLAS prints the
+// reason and raises SIGINT. For such a signal, the handler prints a message and exits with code 2.
+// A signal that this process has not sent to itself comes from elsewhere.
 void onBlasFailure(int signal, siginfo_t* info, void*) {
   if (info->si_code == SI_TKILL && info->si_pid == getpid()) {
     constexpr std::string_view kText =
@@ -224,8 +223,8 @@ bool catches_interrupt = false;
   catches_interrupt = sigaction(SIGINT, &action, &former_action) == 0;
 }
 
-// The loader calls these functions before it initialises the libraries. The sanitizers are not
-// ready then.
+// The loader calls the functions in .preinit_array before it initialises the libraries. The
+// sanitizers are not ready at that time.
 #ifndef HEDDLE_SANITIZED
 __attribute__((section(".preinit_array"),
                used)) void (*const before_libraries)() = catchBlasFailure;
@@ -235,8 +234,8 @@ void restoreInterrupt() {
   if (catches_interrupt) sigaction(SIGINT, &former_action, nullptr);
 }
 
-// If standard input, output or error is closed, the next file that opens would take its number, and
-// output would be written into that file. Gives the numbers to a file that accepts no output.
+// Opens /dev/null for each of standard input, output and error that is closed. Otherwise the next
+// opened file would get its number, and output would be written into that file.
 void holdStandardFiles() {
   for (int file = STDIN_FILENO; file <= STDERR_FILENO; ++file) {
     if (fcntl(file, F_GETFD) < 0) open("/dev/null", O_RDONLY);
@@ -244,7 +243,7 @@ void holdStandardFiles() {
 }
 
 // Ends the process without the destructors of libraries. If memory is short, threads of OpenBLAS
-// ask for it for ever, and its destructor would wait for them.
+// try to allocate memory for ever, and the destructor of OpenBLAS would wait for these threads.
 [[noreturn]] void endWith(int code) {
   std::fflush(stdout);
   codegen::endChildProcesses();  // removes temporary folders
@@ -277,7 +276,8 @@ int withWrittenOutput(int code) {
   const bool failed = std::cout.fail();
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && !failed) return code;
-  // If an earlier write has failed, its reason is lost, and another write has the same reason.
+  // If an earlier write has failed, its error code is lost. Another write usually fails for the
+  // same reason and gives the code.
   const bool again = errno != 0 || write(STDOUT_FILENO, "\n", 1) < 0;
   return fail(fmt::format("cannot write the output: {}",
                           again ? std::strerror(errno) : "an earlier write failed"),

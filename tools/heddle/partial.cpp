@@ -13,9 +13,9 @@
 namespace heddle::tools {
 namespace {
 
-// Returns one part of a float element `whole`. The reduction of all parts gives `whole`. `distance`
-// is the number of the part. Parts 0 and 1 have special values, and all further parts are equal.
-// From one element to the next, partAlong() gives part 0 to the next rank.
+// Returns part number `distance` of a float element `whole`. The reduction of all parts gives
+// `whole`. Parts 0 and 1 have special values, and all further parts are equal. For example, the
+// parts for a sum are 2 * whole, -whole, 0, 0, ...
 double floatPart(ReduceOp op, DType dtype, double whole, int64_t distance) {
   const double twice = toDouble(roundTo(dtype, 2 * whole));
   switch (op) {
@@ -63,7 +63,8 @@ Scalar partOfElement(ReduceOp op, DType dtype, const Scalar& whole, int64_t dist
   return roundTo(dtype, floatPart(op, dtype, std::get<double>(whole), distance));
 }
 
-// Returns part number `position` of `parts` parts along one mesh axis.
+// Returns part number `position` of `parts` parts of a tensor along one mesh axis. Each element
+// gives its part 0 to a different rank than the element before it.
 HostTensor partAlong(const HostTensor& whole, ReduceOp op, int64_t position, int64_t parts) {
   HostTensor part(whole.dtype, whole.sizes);
   for (int64_t i = 0; i < whole.numel(); ++i) {

@@ -14,9 +14,9 @@ struct Reference {
   Inputs inputs;  // in the order of the fusion, with its sizes
 };
 
-// Reads the file of --reference for a job of `ranks` ranks. Fills tensors of `inputs` that have no
-// data with values from the seed, which are the values that the ranks use for their blocks. If the
-// fusion does not fit the program, throws UserError with the first difference.
+// Reads the file of --reference for a job of `ranks` ranks. Sets the type and the unsharded sizes
+// of tensors of `inputs` that have no data. Throws UserError with the first difference if the
+// fusion does not fit the program.
 Reference readReference(const std::string& path, const host::Program& program, Inputs& inputs,
                         int ranks);
 

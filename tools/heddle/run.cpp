@@ -38,7 +38,6 @@ double secondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Returns one line for each segment.
 std::vector<std::string> segmentTexts(const SegmentedFusion& segmented) {
   std::vector<std::string> texts;
   for (size_t g = 0; g < segmented.groups.size(); ++g) {
@@ -51,8 +50,8 @@ std::vector<std::string> segmentTexts(const SegmentedFusion& segmented) {
   return texts;
 }
 
-// Returns the program of a file, and writes the texts of its segments. `sizes` are the sizes of the
-// run.
+// Returns the program of the source. If the source is a fusion, also fills `segments` with one line
+// per segment. `sizes` are the sizes of the run.
 host::Program programOf(const Source& source, const SizeBindings& sizes, int ranks,
                         const Options& options, PassTimes& times,
                         std::vector<std::string>& segments) {
@@ -165,8 +164,7 @@ host::InjectedFault faultOf(const std::string& spec, int ranks) {
   return fault;
 }
 
-// Checks the injected fault before anything runs, so that all ranks reject an invalid fault. Errors
-// that are visible only in the plan are reported by the faulty rank.
+// Checks the injected fault before anything runs, so that all ranks reject an invalid fault.
 void checkInjected(const host::InjectedFault& fault, const host::Program& program,
                    const SizeBindings& sizes, int ranks) {
   const host::Program inlined = host::inlineCalls(host::concretized(program, ranks));
@@ -181,8 +179,8 @@ void checkInjected(const host::InjectedFault& fault, const host::Program& progra
                     fault.instruction, texts[static_cast<size_t>(fault.instruction)]);
 }
 
-// Returns the settings that must be equal on all ranks. If they differed, the result would be
-// wrong, or the job would not end.
+// Returns the settings that must be equal on all ranks. With different values, the result would be
+// wrong or the job would not end.
 std::map<std::string, std::string> sharedSettings(const Options& options) {
   std::map<std::string, std::string> settings = {
       {"--device", std::string(host::name(chooseDevice(options.device)))},
@@ -202,9 +200,9 @@ std::map<std::string, std::string> sharedSettings(const Options& options) {
   return settings;
 }
 
-// Returns the file of the reference, or "" if the reference is the source itself or does not exist.
-// The file is the argument of --reference, or, for a host program, the fusion with the same name in
-// the same folder.
+// Returns the file of the reference: the argument of --reference or, for a host program, the fusion
+// with the same name in the same folder. Returns "" if there is no check, or if the source is a
+// fusion that serves as its own reference.
 std::string referenceOf(const Source& source, const Options& options) {
   if (options.check.empty()) {
     HEDDLE_USER_CHECK(options.reference.empty(), "--reference {}: it has no effect without --check",
@@ -273,11 +271,10 @@ void runRank(const Rank& rank, const Job& job, const Options& options, Report& r
 
   rank.world->barrier();
   std::optional<host::Outputs> outputs;
-  // Release the outputs of a run before the next run, so that only one set of outputs is in memory.
   host::RunProfile profile;
   host::RunOptions run_options;
   const auto timedRun = [&] {
-    outputs.reset();
+    outputs.reset();  // so that only one set of outputs is in memory
     const Clock::time_point start = Clock::now();
     outputs = executable.run(arguments, run_options);
     outputs->wait();

@@ -62,7 +62,8 @@ std::vector<std::string> symbolsOf(const std::vector<InputSpec>& inputs) {
   return symbols;
 }
 
-// Takes the values of symbols from the sizes of a file. `option` is the text of its --input.
+// Sets the symbols in the type of an input to the sizes of its file. `option` is the text of its
+// --input.
 void bindFromFile(const std::string& option, const InputSpec& input, const HostTensor& tensor,
                   const Options& options, SizeBindings& sizes) {
   HEDDLE_USER_CHECK(tensor.dtype == input.tensor.dtype,
@@ -115,8 +116,7 @@ Source readSource(const std::string& path) {
   return host::parseFile(readTextFile(path, kLargestText), path);
 }
 
-// The message of a verifier or of a run names an instruction by its index in the program without
-// calls.
+// Messages name an instruction by its index in the program after all calls are inlined.
 std::string withLine(const std::string& message, const std::string& file, const Source& source) {
   static const std::regex named_instruction("instruction ([0-9]+) [(`]");
   std::smatch found;
@@ -229,8 +229,8 @@ std::optional<std::vector<int64_t>> sizesIn(const InputSpec& input, const SizeBi
   return values;
 }
 
-// Requires that the sizes of the files agree with the text and with each other, also where a size
-// in the text is a number, an expression or a symbol of several inputs.
+// Throws UserError if the sizes of an .npy file differ from the sizes of its input, after all
+// symbols have their values.
 void checkFileSizes(const std::vector<InputSpec>& inputs,
                     const std::map<std::string, HostTensor>& files, const SizeBindings& sizes,
                     const Options& options) {

@@ -21,12 +21,11 @@ using Source = std::variant<Fusion, host::Program>;
 // Reads and parses a file. Throws UserError if the file cannot be read or is not valid.
 Source readSource(const std::string& path);
 
-// If the message names an instruction of a host program, returns it with the file and the line in
-// front, otherwise unchanged.
+// Returns the message. If it names an instruction of a host program, the result begins with the
+// file and the line of this instruction.
 std::string withLine(const std::string& message, const std::string& file, const Source& source);
 
-// Calls work(), and adds the file and the line to the message of a UserError if it names an
-// instruction.
+// Calls work(). If it throws a UserError, throws the error again with the message of withLine().
 template <class Work>
 void atLine(const std::string& file, const Source& source, const Work& work) {
   try {
@@ -36,11 +35,11 @@ void atLine(const std::string& file, const Source& source, const Work& work) {
   }
 }
 
-// Returns an error message with the file in front, and with the line if the message names an
-// instruction of a host program. A message about an option stays as it is.
+// Returns an error message that begins with the file, and with the line if the message names an
+// instruction of a host program. Returns messages about options (--name) unchanged.
 std::string withFile(const std::string& message, const std::string& file, const Source& source);
 
-// Calls work(), and adds the file to the message of a UserError.
+// Calls work(). If it throws a UserError, throws the error again with the message of withFile().
 template <class Work>
 decltype(auto) inFile(const std::string& file, const Source& source, const Work& work) {
   try {
@@ -66,35 +65,34 @@ struct Settings {
 };
 Settings settingsOf(const Source& source, const Options& options);
 
-// Returns the source with `sizes` as the defaults of its sizes. Runs use the defaults for sizes
-// that the inputs do not determine, such as factors of an extent. The defaults also affect how a
-// fusion is lowered, in the same way on all ranks.
+// Returns the source with `sizes` as the defaults of its sizes. A run uses the defaults for sizes
+// that its inputs do not determine, such as factors of an extent. Lowering uses the defaults too.
 Source withSizes(Source source, const SizeBindings& sizes);
 
-// The unsharded inputs of a run. An input comes from its .npy file if one is given, otherwise its
-// values come from the seed. Sizes that the files determine are added to `sizes`. The inputs are
-// the same on every rank.
+// The unsharded inputs of a run, which are the same on every rank. An input comes from its .npy
+// file if one is given, otherwise from the seed.
 struct Inputs {
-  // Per input. A scalar has no tensor. A tensor without data, and with sizes if they are known, has
-  // the values of randomTensor() with `seed` and the name of the input.
+  // Per input; unused for scalars. A tensor without data stands for the values of randomTensor()
+  // with `seed` and the name of the input. It has no sizes if they depend on the job.
   std::vector<HostTensor> tensors;
   std::vector<Scalar> scalars;  // per input; unused for tensors
-  SizeBindings sizes;
+  SizeBindings sizes;           // includes the sizes that the files determine
   uint64_t seed = 0;
 };
 Inputs makeInputs(const Source& source, const Options& options);
 
-// Throws UserError if a symbol in the sizes of the file's tensors has no value. The error names the
-// symbol.
+// Throws UserError with the name of the symbol if a symbol in the sizes of the file's tensors has
+// no value.
 void requireSizes(const Source& source, const SizeBindings& sizes);
 
-// The first steps of host::compile(). host::runPasses() turns `program` into the compiled program.
+// The results of the first steps of host::compile(). The next step is host::runPasses() for
+// `program`.
 struct Lowered {
   SegmentedFusion segmented;
   host::Program program;
 };
 
-// Does these steps for a command that shows their results, so that no step runs twice.
+// Segments and lowers a fusion, for commands that show both results.
 Lowered lowered(const Fusion& fusion, int ranks, const host::PassOptions& passes,
                 const SegmentOptions& library);
 

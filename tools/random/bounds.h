@@ -12,7 +12,7 @@
 namespace heddle::random {
 
 // Computes, for each element, how far a correct result may be from the reference. A correct device
-// may use another libm, another order of summation or another library. The computed bounds allow
+// may use a different libm, order of summation or library than the reference. The bounds allow
 // these differences and are still narrow.
 //
 // The reference (ir/reference/reference.h) evaluates every value v. Each element also gets a bound
@@ -44,7 +44,8 @@ namespace heddle::random {
 // e. If e = 0, both must be equal, where -0.0 equals 0.0 and NaN matches NaN. All other elements
 // are excluded from the comparison and only counted.
 inline constexpr double kUnknown = std::numeric_limits<double>::infinity();
-// The error of a zero whose sign is not defined, for example if maximum selects between two zeros.
+// The error of a zero whose sign is not defined. For example, maximum(0.0, -0.0) may be either
+// zero.
 inline constexpr double kZeroOfAnySign = -1;
 inline constexpr double kOpUlps = 16;
 inline constexpr double kOperandUlps = 2;
@@ -103,8 +104,8 @@ std::vector<double> scanErrors(const Expression& expr, const Bounded& operand,
 std::vector<double> scatterAddErrors(const ReferenceContext& context, const Expression& expr,
                                      const std::vector<const Bounded*>& operands,
                                      const HostTensor& result);
-// Applies the op of `expr` to `operands`, which replace the operands of `expr`. Values and errors
-// are f64 tensors, indices are i64 tensors.
+// Applies the op of `expr` to `operands` instead of its own operands. Values and errors are f64
+// tensors, indices are i64 tensors.
 std::vector<double> applyTo(const ReferenceContext& context, const Expression& expr,
                             const std::vector<HostTensor>& operands);
 // Returns an f64 tensor of `values` with the sizes of `like`.

@@ -16,8 +16,7 @@ struct Operand {
   double error = 0;
 };
 
-// Samples of the values that an operand may have, after conversion to the type in which the op
-// computes.
+// Values that an operand may have, in the type in which the op computes.
 struct Samples {
   std::array<double, 16> at;
   size_t count = 0;
@@ -217,8 +216,8 @@ class PointwiseBound {
     return op_.arity > 1 && !isOneCall() && product > (compute_ == DType::F64 ? 1e308 : 3e38);
   }
 
-  // Returns the error that cancellation adds. Terms of an op that consists of several operations
-  // may cancel. Each term is about as large as the operands.
+  // Returns the error that cancellation adds. If an op consists of several operations, intermediate
+  // terms may cancel, and each term is about as large as the operands.
   double cancellation(const double* centre) const {
     if (isOneCall() && op_.name != "lgamma") return 0;
     double largest = 0;

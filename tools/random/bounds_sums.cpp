@@ -16,8 +16,8 @@ struct Element {
 };
 
 bool isNan(const Element& e) { return std::isnan(e.value) && e.error == 0; }
-// Returns a bound of the error of rounding `value` to a coarse type (f16, bf16, f8): about one unit
-// in the last place. Returns 0 for a type that is computed without a wider type.
+// Returns a bound of the error of rounding `value` to f16, bf16 or f8: about one unit in the last
+// place. Returns 0 for all other types.
 double coarseUnit(DType dtype, double value) {
   if (computeType(dtype) == dtype) return 0;
   const double unit = dtype == DType::F8E5M2 ? 4 : dtype == DType::F8E4M3 ? 8 : 128;
@@ -39,8 +39,8 @@ bool isExactSum(const std::vector<Element>& elements, double size, DType dtype) 
                       [](const Element& e) { return e.value == std::nearbyint(e.value); }));
 }
 
-// Returns the bound of a sum that may be computed in any order, in the type in which `dtype` is
-// computed.
+// Returns the bound of a sum of `elements` in any order. `value` is the sum in the reference, and
+// `dtype` is its type.
 double sumError(const std::vector<Element>& elements, DType dtype, double value) {
   if (std::any_of(elements.begin(), elements.end(), isNan)) return 0;
   if (anyUnknown(elements)) return kUnknown;
@@ -68,8 +68,8 @@ double prodError(const std::vector<Element>& elements, DType dtype, double value
   double raw = 1;
   double high = 1;
   double low = 1;
-  double up = 1;    // no partial product has a larger magnitude
-  double down = 1;  // none without the factor 0 has a smaller one
+  double up = 1;    // at least the magnitude of every partial product
+  double down = 1;  // at most the magnitude of every partial product without zeros
   for (const Element& e : elements) {
     const double v = std::fabs(e.value);
     const double error = std::max(e.error, 0.0);

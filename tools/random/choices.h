@@ -46,8 +46,8 @@ HostTensor randomValues(Choices& choices, DType dtype, const std::vector<int64_t
                         bool special);
 Scalar randomScalar(Choices& choices, DType dtype);
 
-// Returns a random layout for `values`. If the layout stretches an axis, the function makes the
-// values along this axis equal.
+// Returns a random layout for `values`. The layout may give an axis stride 0. All values along this
+// axis are then made equal.
 InputLayout randomLayout(Choices& choices, HostTensor& values);
 
 }  // namespace heddle::random

@@ -35,8 +35,8 @@ bool isUseful(const Bounded& bounded, Choices& choices) {
   return vague <= 0.04 * count && (strange <= 0.3 * count || choices.oneIn(20));
 }
 
-// Returns whether the op reads a float as an integer although no integer of the result type equals
-// it.
+// Returns whether the op computes integers from a float operand that contains NaN or a magnitude of
+// 100 or more. The integer type may be unable to represent such values.
 bool isWildCast(const Fusion& fusion, const Expression& expr,
                 const std::vector<const Bounded*>& operands) {
   const DType to = fusion.tensor(expr.outputs[0]).dtype;

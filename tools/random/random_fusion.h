@@ -32,7 +32,7 @@ struct GeneratorOptions {
   int max_ops = 60;
   bool layouts = true;          // true: inputs need not be dense, row-major or aligned
   std::vector<OpKind> without;  // kinds of ops that are not used
-  bool wild_casts = true;       // true: casts to integers also of NaN, infinities and large values
+  bool wild_casts = true;       // true: NaN, infinities and large values may be cast to integers
   // true: matrix products may have the activation gelu. The gelu of cuBLASLt is less exact than the
   // bounds (tools/random/bounds.h) require.
   bool gelu_products = true;

@@ -154,7 +154,7 @@ ValueId OpMaker::partner(ValueId x) {
     for (size_t i = 1; i <= std::min(sizes.size(), other.size()); ++i) {
       const int64_t a = number(sizes[sizes.size() - i]);
       const int64_t c = number(other[other.size() - i]);
-      // An extent that is 1 only in this run is not stretched.
+      // Only a constant extent of 1 is stretched. A symbol with the value 1 is not.
       const bool stretches =
           sizes[sizes.size() - i].isConstant(1) || other[other.size() - i].isConstant(1);
       fits = fits && (a == c || stretches);

@@ -54,7 +54,8 @@ class Rebuilder {
   }
 
  private:
-  // Returns the value that replaces `id`, or `id` itself if an input will replace it.
+  // Follows the replacements, starting at `id`. Returns the first value that no other value
+  // replaces.
   ValueId routed(ValueId id) const {
     for (auto found = edits_.replaced.find(id); found != edits_.replaced.end() && found->second;
          found = edits_.replaced.find(id)) {

@@ -82,7 +82,7 @@ class Reducer {
     return ids;
   }
 
-  // Turns the first part of the computed values into inputs in one step: first one half, then up to
+  // Turns many computed values into inputs in one step: first the first half of them, then up to
   // 3/4 of the remaining values, then up to 7/8. A long fusion thus becomes short after a few
   // tries.
   void cutHalves() {

@@ -41,7 +41,7 @@ void expectSame(const Fusion& fusion, const std::vector<HostTensor>& a,
   }
 }
 
-// Returns the inputs of a case for another fusion whose inputs have the same names.
+// Returns the inputs of a case as inputs of another fusion, whose inputs have the same names.
 ReferenceInputs inputsFor(const Fusion& fusion, const FusionCase& fusion_case) {
   ReferenceInputs inputs;
   for (ValueId id : fusion.inputs()) {
@@ -84,10 +84,6 @@ void checkSparse(const FusionCase& fusion_case, const std::vector<HostTensor>& e
   expectSame(fusion_case.fusion, got, want, "sparse evaluation");
 }
 
-// Checks segmentation (ir/segment/segment.h):
-//  - Every expression is in exactly one group or is evaluated on the host.
-//  - The groups are in an order in which they can run.
-//  - Running the groups one by one gives the same bits.
 void checkSegments(const FusionCase& fusion_case, const std::vector<HostTensor>& expected) {
   const SegmentedFusion segmented = segment(runPasses(fusion_case.fusion, 1));
   const Fusion& fusion = segmented.fusion;

@@ -99,7 +99,7 @@ class Reader {
   int number_ = 0;
 };
 
-// Returns the pairs of line numbers of a longest common subsequence. Uses the table of its lengths.
+// Returns the pairs of line numbers of a longest common subsequence of `a` and `b`.
 std::vector<std::pair<size_t, size_t>> commonLines(const std::vector<std::string>& a,
                                                    const std::vector<std::string>& b) {
   std::vector<std::vector<int>> length(a.size() + 1, std::vector<int>(b.size() + 1, 0));
@@ -124,7 +124,7 @@ std::vector<std::pair<size_t, size_t>> commonLines(const std::vector<std::string
 struct DiffLine {
   char mark;
   std::string text;
-  size_t in_a;  // lines of `a` before it
+  size_t in_a;  // number of lines of `a` before this line
   size_t in_b;
 };
 

@@ -26,8 +26,8 @@
 //
 // The folder is the stage of the compiler. Each stage prints:
 //
-//   fusion    the fusion after the passes of ir/passes, then as comments what each move does and
-//             which guards the passes added
+//   fusion    the fusion after the passes of ir/passes. Comments after it describe each move
+//             (change of a sharding) and each guard (size check) that the passes added.
 //   segment   the segments with their reasons, as `heddle dump --stage segments`
 //   lower     the host program that lowering produces
 //   host      the host program after the passes of host/passes; the input is a host program, or a
@@ -37,10 +37,10 @@
 //
 // Options:
 //
-//   ranks=4       number of ranks of the job (default 1; stage verify: unknown)
-//   --set t=12    sets the size of a symbol; stage verify then knows the sizes of the run, and the
-//                 cost model of chunks uses the size
-//   sizes=known   stage verify: the sizes of the run are the defaults
+//   ranks=4       number of ranks of the job (default 1; in stage verify: unknown)
+//   --set t=12    sets the size of a symbol, for stages verify and schedule and for the cost model
+//                 of chunks
+//   sizes=known   stage verify: assumes the default sizes; without it and --set, sizes are unknown
 //   only=a,b      runs only these passes; only=none runs no pass
 //   upto=a        runs the passes up to this one
 //   skip=a,b      runs all passes except these

@@ -99,7 +99,8 @@ class OptionReader {
 
   void skip(const std::vector<std::string>& names) {
     options_.passes.skip = names;
-    // Without these two passes a program has races, or buffers that nothing frees.
+    // Without one of these passes a program has races or buffers that nothing frees, so it is not
+    // verified.
     for (const std::string& name : names) {
       if (name == "insert_sync" || name == "insert_frees") options_.passes.verify = false;
     }
@@ -137,8 +138,8 @@ std::string withoutVersion(const std::string& text) { return text.substr(text.fi
 
 // --- fusions ------------------------------------------------------------------------------------
 
-// Returns a comment that describes the move of a `set`, such as "# %y: reduce_scatter of
-// %y_partial, axis 0 over x".
+// Returns a comment that says how a `set` changes the sharding of its operand, such as "# %y:
+// reduce_scatter of %y_partial, axis 0 over x".
 std::string describeStep(const Fusion& fusion, const Expression& expr) {
   const ReshardStep step = reshardStepOf(fusion, expr);
   if (step.kind == ReshardStep::Kind::Same) {
@@ -196,7 +197,8 @@ std::vector<std::string> valueNames(const Fusion& fusion, const std::vector<Valu
   return names;
 }
 
-// Requires that each segment alone is a legal fusion with the inputs and outputs of its group.
+// Requires that each segment, extracted as a fusion, is legal and has the inputs and outputs that
+// the segmentation lists.
 void checkSegments(const SegmentedFusion& segmented) {
   for (const Group& group : segmented.groups) {
     const Fusion part = extract(segmented, group);
@@ -237,7 +239,8 @@ std::string programText(const host::Program& program, const Options& options) {
 host::Program lowered(const std::variant<Fusion, host::Program>& source, const Options& options) {
   if (const auto* program = std::get_if<host::Program>(&source)) return *program;
   Options fusion_options = options;
-  // Removes host passes from the passes to skip, because they are not passes of the fusion.
+  // The passes of the fusion know only their own names, so names of host passes are removed from
+  // `skip`.
   std::erase_if(fusion_options.passes.skip, [](const std::string& name) {
     const std::vector<std::string_view> names = host::passNames();
     return std::find(names.begin(), names.end(), name) != names.end();
@@ -307,8 +310,7 @@ std::string scheduleText(const Fusion& fusion, const Options& options) {
 }
 
 std::string textOf(const std::string& stage, const std::string& input, const Options& options) {
-  // The version line is on one line with the input, so line numbers in messages are those of the
-  // case.
+  // No newline follows the version line, so messages count lines from the first line of the input.
   const std::string text = std::string(kVersionLine) + " " + input;
   const auto source = host::parseFile(text, "case");
   if (stage == "host") return hostText(source, options);

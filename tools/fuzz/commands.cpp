@@ -1,0 +1,136 @@
+#include "tools/fuzz/commands.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <variant>
+
+#include "ir/base/error.h"
+#include "ir/reference/sparse.h"
+#include "tools/heddle/options.h"
+#include "tools/heddle/source.h"
+
+namespace heddle::fuzz {
+namespace {
+
+constexpr int64_t kLargestDefault = 8;         // default sizes are reduced to this
+constexpr int64_t kMostElements = 1 << 16;     // of one tensor of a text that runs
+constexpr double kMostOperations = 1e7;        // of the reference
+constexpr int64_t kMemory = int64_t{1} << 26;  // bytes of each rank's device
+
+// Sends the output of the commands to /dev/null while it exists.
+class Silence {
+ public:
+  Silence() : out_(redirect(stdout)), error_(redirect(stderr)) {}
+  ~Silence() {
+    restore(stdout, out_);
+    restore(stderr, error_);
+  }
+  Silence(const Silence&) = delete;
+  Silence& operator=(const Silence&) = delete;
+
+ private:
+  static int redirect(FILE* file) {
+    std::fflush(file);
+    const int saved = dup(fileno(file));
+    const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    dup2(null, fileno(file));
+    close(null);
+    return saved;
+  }
+  static void restore(FILE* file, int saved) {
+    std::fflush(file);
+    dup2(saved, fileno(file));
+    close(saved);
+  }
+  int out_;
+  int error_;
+};
+
+const std::vector<std::pair<std::string, int64_t>>& defaultsOf(const tools::Source& source) {
+  if (const auto* fusion = std::get_if<Fusion>(&source)) return fusion->size_defaults;
+  return std::get<host::Program>(source).size_defaults;
+}
+
+bool isSmall(const TensorView& tensor, const SizeBindings& sizes) {
+  int64_t elements = 1;
+  for (const Size& size : tensor.sizes()) {
+    const int64_t extent = size.evaluate([&](const std::string& symbol) -> std::optional<int64_t> {
+      const auto found = sizes.find(symbol);
+      return found == sizes.end() ? std::nullopt : std::optional(found->second);
+    });
+    if (extent > kMostElements) return false;
+    elements *= std::max<int64_t>(extent, 1);
+    if (elements > kMostElements) return false;
+  }
+  return true;
+}
+
+bool isSmall(const Fusion& fusion, const SizeBindings& sizes) {
+  WantedElements wanted;
+  for (const ValueId id : fusion.outputs()) {
+    std::vector<int64_t> extents;
+    if (!isSmall(fusion.tensor(id), sizes)) return false;
+    for (const Size& size : fusion.tensor(id).sizes()) {
+      extents.push_back(size.evaluate([&](const std::string& symbol) { return sizes.at(symbol); }));
+    }
+    wanted.emplace_back(Selection::all(extents));
+  }
+  return referenceCostAt(fusion, sizes, wanted).operations < kMostOperations;
+}
+
+// Returns whether a run of the text needs little memory and time. A mutation easily asks for
+// gigabytes, and refusing them is the task of the user's machine.
+bool isSmall(const tools::Source& source, const SizeBindings& sizes) {
+  for (const tools::InputSpec& input : tools::inputsOf(source)) {
+    if (!isSmall(input.tensor, sizes)) return false;
+  }
+  if (const auto* fusion = std::get_if<Fusion>(&source)) return isSmall(*fusion, sizes);
+  const auto& program = std::get<host::Program>(source);
+  for (const host::Slot& slot : program.slots) {
+    if (!isSmall(slot.tensor, sizes)) return false;
+  }
+  for (const host::Kernel& kernel : program.kernels) {
+    if (!isSmall(kernel.segment, sizes)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Commands::Commands() { setenv("HEDDLE_CXX", "/no/compiler", 1); }
+
+void Commands::run(const std::string& text, const std::string& extension) {
+  tools::Options options;
+  options.file = folder_.path() + "/input" + extension;
+  std::ofstream(options.file, std::ios::binary) << text;
+  const Silence silence;
+  const tools::Source source = tools::readSource(options.file);
+  SizeBindings sizes;
+  for (const auto& [symbol, value] : defaultsOf(source)) {
+    sizes[symbol] = std::min(value, kLargestDefault);
+    options.set.push_back(fmt::format("{}={}", symbol, sizes[symbol]));
+  }
+  options.device = "cpu";
+  options.ranks = 4;
+  tools::verifyCommand(options);
+  tools::dumpCommand(options);
+  if (!isSmall(source, sizes)) return;
+  options.memory_limit = kMemory;
+  options.patience = 5;
+  const bool is_fusion = std::holds_alternative<Fusion>(source);
+  if (is_fusion) options.check = "full";
+  for (const int ranks : {1, 2}) {
+    options.ranks = ranks;
+    const int code = tools::runCommand(options);
+    // A mutated program may leave an output unwritten, so its ranks may return different values.
+    HEDDLE_CHECK(code == 0 || !is_fusion, "the check of {} rank(s) failed", ranks);
+  }
+}
+
+}  // namespace heddle::fuzz

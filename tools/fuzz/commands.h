@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "codegen/compile/child_process.h"
+
+namespace heddle::fuzz {
+
+// Runs the commands of heddle on texts, as a user would, but in this process:
+//   verify, dump (all stages), run on a CPU device of one rank, run on two ranks.
+// A fusion runs with --check=full. Kernels run in the reference evaluator, because a compiler would
+// need half a second for each text.
+class Commands {
+ public:
+  Commands();
+  // Throws UserError if a command refuses the text. Any other exception is a failure of heddle,
+  // also a check that finds a wrong result. `extension` is ".fusion" or ".hostir".
+  void run(const std::string& text, const std::string& extension);
+
+ private:
+  codegen::TempFolder folder_;
+};
+
+}  // namespace heddle::fuzz
