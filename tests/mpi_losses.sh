@@ -41,7 +41,8 @@ exec c++ "$@"
 TEXT
 chmod +x "$work/slow_compiler" "$work/stuck_compiler"
 mkdir "$work/tmp"
-# Sends SIGTERM to the process after the destructors of its statics have run.
+# A library for LD_PRELOAD. It sends SIGTERM to the process after the destructors of the program's
+# static objects have run.
 cat >"$work/late.cpp" <<'TEXT'
 #include <signal.h>
 #include <stdlib.h>
@@ -79,7 +80,7 @@ nothing_left() {
   complain "processes are still there: $(leftovers) ($name)"
 }
 # lost CODE COMMAND: requires that the job ends with CODE, and that every rank except rank 1 prints
-# once that rank 1 caused it.
+# once that rank 1 is the cause.
 lost() {
   local expected=$1
   shift
@@ -103,7 +104,7 @@ export run="exec $heddle run --device cpu"
 export slow="exec $heddle run --device cpu $work/sum.hostir --deadline 3 --inject rank=1,instr=1,delay=30s"
 
 lost 2 '$run $work/sum.hostir --inject rank=1,instr=1,throw'
-said 1 "heddle: rank 1: $copy: injected: throw"
+said 1 "/sum.hostir:8: $copy: injected: throw"
 said "$others" "ends: rank 1 failed in run 1 at $copy: $copy: injected: throw"
 
 lost 137 '$run $work/sum.hostir --inject rank=1,instr=5,die'
@@ -129,9 +130,9 @@ grep -qE "its process \(pid [0-9]+ on .*\) is stopped" "$work/err.txt" ||
 lost 2 'if [ $rank = 1 ]; then (sleep 2; kill -TERM $$) & fi; $slow'
 said 1 "heddle: rank 1 ends: told to end by signal 15"
 
-# When the first rank has ended, mpirun sends SIGTERM to all ranks and then kills the rest. Every
-# rank must print its reason before it is killed.
-# handling: prints the processes of the job that handle SIGTERM, which are mpirun and its ranks.
+# handling: prints the processes of the job that handle SIGTERM: mpirun and the ranks that are
+# ready. The next test sends SIGTERM to mpirun, which sends it to all ranks and kills them later.
+# Every rank must print its reason before it is killed.
 handling() {
   for process in $(leftovers); do
     caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$process/status" 2>/dev/null || true)
@@ -165,12 +166,12 @@ said "$others" " ends: rank 0 failed"
 nothing_left
 [ -z "$(ls "$work/tmp" | grep heddle-)" ] || complain "folders are still there: $(ls "$work/tmp") ($name)"
 
-# These faults occur before the job monitor exists. When the first rank ends, mpirun tells the
-# others to end.
+# This fault occurs before the job monitor exists, so mpirun ends the other ranks when the first
+# rank has ended.
 name='stopped before the start'
 job 'if [ $rank = 1 ]; then kill -STOP $$; fi; $run $work/sum.hostir --start-limit 1'
 [ "$code" -eq 2 ] || complain "exit code $code, 2 expected ($name)"
-# The stopped rank also prints its reason if mpirun's SIGCONT arrives with its SIGTERM.
+# The stopped rank also prints this if mpirun continues it (SIGCONT) when it sends SIGTERM.
 waits=$(grep -cF "it waits for all ranks to start and to find each other by MPI" "$work/err.txt" || true)
 [ "$waits" -ge "$others" ] || complain "$waits ranks printed what they wait for, expected $others ($name)"
 grep -qF "ends: the job has not started within 1 s" "$work/err.txt" || complain "the limit is not printed ($name)"

@@ -4,8 +4,12 @@
 #include <cstdlib>
 #include <new>
 
-// Replaces operator new and delete of the executable by versions that count. At most one source
-// file of an executable may include this header. Over-aligned allocations are not counted.
+#ifdef HEDDLE_SANITIZED
+#include <sanitizer/allocator_interface.h>
+#endif
+
+// Counts the heap allocations of the executable. At most one source file of an executable may
+// include this header.
 namespace heddle::host::testing {
 
 // Returns the number of heap allocations of the calling thread so far.
@@ -14,6 +18,17 @@ inline int64_t& heapAllocations() {
   return count;
 }
 
+#ifdef HEDDLE_SANITIZED
+
+// The library of a sanitizer defines operator new itself. It calls this function instead.
+inline const int kHook = __sanitizer_install_malloc_and_free_hooks(
+    [](const volatile void*, size_t) { ++heapAllocations(); }, [](const volatile void*) {});
+
+}  // namespace heddle::host::testing
+
+#else
+
+// Over-aligned allocations are not counted.
 inline void* countedAllocate(std::size_t bytes) noexcept {
   ++heapAllocations();
   return std::malloc(bytes == 0 ? 1 : bytes);
@@ -43,3 +58,5 @@ void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
 void operator delete[](void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
+
+#endif
