@@ -1,7 +1,7 @@
-// Times causal attention of bf16 [16, 32, 2048, 128] and its backward, which computes the forward
-// again, through a FusionExecutor on GPU 0. bench/peers/torch_attention.py times the same attention
-// in PyTorch. Prints one JSON object per line. taken_mib is the GPU memory that the runs allocate
-// for results, workspace and code that the library loads.
+// Times causal attention of bf16 [16, 32, 2048, 128] and its backward pass through a FusionExecutor
+// on GPU 0. The backward pass computes the forward pass again. bench/peers/torch_attention.py times
+// the same attention in PyTorch. Prints one JSON object per line. taken_mib is the GPU memory that
+// the runs allocate for results, workspace and code that the library loads.
 //
 //   bench_cuda_attention [ROUNDS]
 #include <cuda_runtime_api.h>

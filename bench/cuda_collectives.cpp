@@ -238,7 +238,7 @@ int main(int argc, char** argv) {
         }
       } catch (const std::exception& error) {
         std::fprintf(stderr, "bench_cuda_collectives: %s\n", error.what());
-        std::_Exit(1);  // the other ranks wait for this one
+        std::_Exit(1);  // ends the other ranks too, which wait for this rank
       }
     });
   }

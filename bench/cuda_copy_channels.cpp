@@ -6,7 +6,7 @@
 //   bench_cuda_copy_channels [--mib LIST] [ROWS ...]
 //
 // ROWS: rows of the first operand of a matrix product with [3584, 8192] in bf16, default 1024.
-// --mib: MiB of the longer buffer of the collectives, default 16.
+// --mib: MiB of the larger buffer of the collectives, default 16.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
@@ -37,7 +37,7 @@ constexpr int kCollectives = 8;
 
 struct Kind {
   const char* name;
-  bool cuts_in, cuts_out;  // whether the buffer has the size of one part
+  bool cuts_in, cuts_out;  // true: the input (output) holds only the part of one rank
   const char* more;
 };
 constexpr Kind kKinds[] = {{"allreduce", false, false, " op=sum"},
@@ -51,7 +51,7 @@ std::string carrierText(const std::string& by, int i) {
 
 struct Sizes {
   int64_t rows;
-  int64_t elements;  // of the longer buffer, in bf16
+  int64_t elements;  // of the larger buffer, in bf16
 };
 
 std::string textOf(const Kind& kind, const std::string& by, int ranks, const Sizes& sizes,
@@ -164,7 +164,7 @@ int main(int argc, char** argv) {
         runRank(sizes, std::move(own));
       } catch (const std::exception& error) {
         std::fprintf(stderr, "bench_cuda_copy_channels: %s\n", error.what());
-        std::_Exit(1);  // the other ranks wait for this one
+        std::_Exit(1);  // ends the other ranks too, which wait for this rank
       }
     });
   }

@@ -20,7 +20,7 @@ namespace {
 using namespace heddle;
 using bench::check;
 
-constexpr int kLaunches = 200;  // the driver can queue more without blocking the host
+constexpr int kLaunches = 200;  // few enough that the driver queues them without blocking the host
 
 host::Program programOfLaunches() {
   return host::parseProgram(fmt::format(R"(heddle 1

@@ -65,7 +65,7 @@ void timeOnGpu(host::Device& device, const Case& each, cudaStream_t stream, int 
   std::fflush(stdout);
 }
 
-constexpr int kCalls = 200;  // the driver can queue more without blocking the host
+constexpr int kCalls = 200;  // few enough that the driver queues them without blocking the host
 constexpr int64_t kSize = 64;
 
 // A square matrix product, computed by a direct call of cuBLASLt.

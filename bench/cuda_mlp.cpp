@@ -9,8 +9,8 @@
 //
 // TOKENS: default 4096 16384. The hidden size is 8192, features are 28672 by default, in bf16.
 // --batch: tensors are [batch, TOKENS / batch, ...], and sp_mlp shards axis 1. --overlap: a list
-// such as off,auto,4,4:16. A number is the number of chunks. A number after the colon makes NCCL's
-// kernels carry out the chunks with this number of thread blocks, instead of copy engines.
+// such as off,auto,4,4:16. A number such as 4 is the number of chunks. In 4:16, NCCL moves the 4
+// chunks with kernels of 16 thread blocks; without a colon, copy engines move the chunks.
 //
 // gelu is the epilogue of the first matrix product ("epilogue"), or a separate op of the fusion and
 // therefore a separate kernel ("op").
@@ -55,8 +55,8 @@ fusion mlp(%x: bf16[{4}t, h] shard(@m{0}), %w1: bf16[h, f] shard(@m, 1: x),
 }}
 )";
 
-// Returns device memory filled with random numbers. With zeros the GPU would clock higher. Fills
-// the padding too, so the memory of a rank without elements need not be empty.
+// Returns device memory filled with random numbers, including the padding. With zeros the GPU would
+// run at a higher clock rate.
 host::Tensor randomOn(host::Device& device, const TensorDesc& desc) {
   const int64_t bytes = desc.allocBytes();
   const int64_t part = std::clamp<int64_t>(bytes / sizeOf(desc.dtype), 1, int64_t{1} << 20);
@@ -231,7 +231,7 @@ void runOn(int gpus, const std::vector<Case>& cases, const std::vector<std::stri
         runRank(cases, overlaps, std::move(own));
       } catch (const std::exception& error) {
         std::fprintf(stderr, "bench_cuda_mlp: %s\n", error.what());
-        std::_Exit(1);  // the other ranks wait for this one
+        std::_Exit(1);  // ends the other ranks too, which wait for this rank
       }
     });
   }

@@ -104,8 +104,9 @@ multi() {
   return $status
 }
 
-# Needs two GPUs. Checks heddle's kernels in the presence of NCCL's. NCCL's kernels are excluded,
-# because they wait for each other and write to each other's memory on purpose.
+# Needs two GPUs. Checks heddle's kernels in programs that also run NCCL's kernels. NCCL's kernels
+# themselves are not checked, because they wait for each other and write to each other's memory on
+# purpose.
 sanitize_nccl() {
   local status=0 sanitizer tool file name
   case $(compute-sanitizer --help 2>&1) in

@@ -8,7 +8,7 @@ from typing import Optional, Tuple
 COPY_GB_S = 4256.4  # the fastest device copy seen on an H200: bench/results/peers-nvidia-h200_2026-11-20.json
 PEAK_TFLOP_S = 989.0  # dense bf16 matrix products of an H200, from its data sheet
 NVLINK_GB_S = 450.0  # of one H200 in one direction, from its data sheet
-NVLINK_FROM_BYTES = 16 << 20  # below that latency limits a collective, not bandwidth
+NVLINK_FROM_BYTES = 16 << 20  # smaller collectives are limited by latency, not by bandwidth
 
 HIDDEN = 8192
 FEATURES = 28672

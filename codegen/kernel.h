@@ -12,8 +12,8 @@ namespace heddle::codegen {
 
 enum class Target : uint8_t { Cuda, Cpp };
 
-// Source text of one or several kernels. The texts of two different Cpp sources define different
-// names. The texts of several Cpp sources can therefore be concatenated to one valid text.
+// Source text of one or several kernels. Different Cpp sources define different names, so their
+// texts can be concatenated to one valid text.
 struct KernelSource {
   Target target = Target::Cuda;
   std::string text;
@@ -23,8 +23,8 @@ struct KernelSource {
 
 // The result of compiling a KernelSource: a cubin for CUDA, a shared object for C++.
 struct KernelImage {
-  std::vector<std::byte> bytes;             // Cuda; Cpp: may be empty if `library` is set
-  std::shared_ptr<void> library = nullptr;  // Cpp: a handle for dlsym(), closed at the end
+  std::vector<std::byte> bytes;             // Cpp: may be empty if `library` is set
+  std::shared_ptr<void> library = nullptr;  // Cpp: a handle for dlsym(); Cuda: nullptr
 };
 
 // Compiles for one GPU architecture or one kind of CPU. Thread-safe.
@@ -33,20 +33,20 @@ class KernelCompiler {
   virtual ~KernelCompiler() = default;
   virtual Target target() const = 0;
   // Returns a text with the name, version and options of the compiler, and the architecture or CPU
-  // features. This text, the source text and the runtime header (codegen/compile/runtime_text.h)
-  // together decide the bytes of the image.
+  // features. The image depends only on this text, the source text and the runtime header
+  // (codegen/compile/runtime_text.h).
   virtual std::string identity() const = 0;
   // Returns the bytes of the image. Throws UserError if the source does not compile. The message
   // contains the compiler's log and the source with line numbers.
   virtual std::vector<std::byte> compile(const KernelSource& source) const = 0;
-  // Returns the largest number of sources that a caller should concatenate and compile as one text.
-  // The image of the concatenated text contains the kernels of all its sources.
+  // Returns the largest number of sources that a caller should concatenate and compile as one
+  // text.
   virtual size_t mostAtOnce() const { return 1; }
 };
 
-// One launch of one entry point. The argument block `args` is a struct, whose layout differs
-// between kernels. The block is complete except for pointers and run-time scalars. Each run writes
-// the pointers and scalars at the offsets in the members `pointers` and `scalars`.
+// One launch of one entry point. `args` contains the bytes of the kernel's argument struct,
+// complete except for pointers and run-time scalars. Each run writes these at the offsets in
+// `pointers` and `scalars`.
 struct LaunchStage {
   std::string entry;
   std::vector<std::byte> args;
@@ -76,8 +76,8 @@ struct LaunchStage {
   bool operator==(const LaunchStage&) const = default;
 };
 
-// A kernel and its launches for one set of shapes. The stages run in order on one stream. If no
-// output has elements, there are no stages.
+// A kernel and its launches for one set of shapes. The stages run in order on one stream. If all
+// outputs are empty, there are no stages.
 struct KernelPlan {
   KernelSource source;
   std::vector<LaunchStage> stages;

@@ -34,9 +34,9 @@ std::string_view name(CollectiveKind kind);
 
 // One operation on buffers. The caller owns the buffers and must keep them alive until the
 // operation has completed. `count` is in elements. For a collective, all ranks of the communicator
-// must pass the same `count`, `root`, `dtype` and `reduce`. A member that the kind does not use may
-// differ. For a transfer, the sender and the receiver must pass the same `count` and `dtype`. In
-// this table, `size` is the number of ranks of the communicator:
+// must pass the same `count`, `root`, `dtype` and `reduce`. Members that the kind does not use may
+// have any value. For a transfer, the sender and the receiver must pass the same `count` and
+// `dtype`. In this table, `size` is the number of ranks of the communicator:
 //   Allreduce      send[count]           -> recv[count]
 //   Reduce         send[count]           -> recv[count] of the root
 //   Broadcast      send[count] of the root -> recv[count]
@@ -53,8 +53,7 @@ std::string_view name(CollectiveKind kind);
 //   Barrier        no data; completes when every rank has posted it
 //   Send           send[count]           to `peer`
 //   Recv           recv[count]           from `peer`
-// On a rank that does not need a buffer, the transport ignores the pointer to this buffer. The
-// pointer may be null.
+// A rank may pass a null pointer for a buffer that it does not need.
 //
 // An operation is in place if the result of a rank overwrites the input of the same rank. These
 // cases are allowed:
@@ -66,15 +65,16 @@ std::string_view name(CollectiveKind kind);
 //
 // An allreduce produces the same bits on every rank. In every reduction, the sum of bools is their
 // logical or, and the product is their logical and. Integers wrap around in their own type. Avg
-// needs a float type. Operations can move f8 types, but cannot reduce them.
+// needs a float type. Elements of f8 types can be moved, but not reduced.
 //
-// Three transports reduce in rank order: in-process on host memory, MPI, and in-process on one GPU.
-// A reduction has the same bits in every run and on each of these transports. f16 and bf16 are
-// combined in f32 and rounded once. A minimum or maximum is NaN if any input is NaN.
+// Three transports reduce in rank order: in-process on host memory, MPI, and in-process on one
+// GPU. On these transports, a reduction has the same bits in every run and on every transport. f16
+// and bf16 are combined in f32, and the result is rounded once. A minimum or maximum is NaN if any
+// input is NaN.
 //
-// NCCL reduces in an order that depends on sizes and topology, and may round at every step. Results
-// of NCCL therefore equal the results of those three transports only within rounding. NCCL does not
-// specify a minimum or maximum with NaN.
+// NCCL reduces in an order that depends on sizes and topology, and may round at every step. Its
+// results may therefore differ from the results of the other transports by rounding errors. If an
+// input is NaN, NCCL does not specify the minimum or maximum.
 struct Operation {
   CollectiveKind kind = CollectiveKind::Allreduce;
   const void* send = nullptr;
@@ -90,13 +90,13 @@ struct Operation {
   std::span<const int64_t> recv_counts = {};
 };
 
-// The number of a group of operations that one call of Communicator::post() started.
+// Identifies the group of operations that one call of Communicator::post() started.
 using Ticket = int64_t;
 
-// One rank's end of the communicator of a team. A team is an ordered list of ranks. Every member
-// must post the same collectives in the same order. The n-th send from rank a to rank b matches the
-// n-th receive of rank b from rank a. post() and test() may be called from different threads, but
-// not at the same time.
+// The object by which one rank of a team communicates with the other ranks of the team. A team is
+// an ordered list of ranks. Every rank of the team must post the same collectives in the same
+// order. The n-th send from rank a to rank b matches the n-th receive of rank b from rank a.
+// post() and test() may be called from different threads, but not at the same time.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -120,21 +120,20 @@ class Communicator {
   virtual Ticket post(std::span<const Operation> group, void* stream) = 0;
 
   // Advances the operations of the group, and returns whether all of them have completed. Throws
-  // UserError if another rank has failed or the transport reports an error. In the second case, the
-  // message has the name of the failed call and the text of the error.
+  // UserError if another rank has failed or the transport reports an error. For an error of the
+  // transport, the message has the name of the failed call and the text of the error.
   virtual bool test(Ticket ticket) = 0;
 
   // Returns whether a collective of this communicator occupies SMs while it waits for other ranks.
-  // The result matters only for stream-ordered communicators.
-  // - true: two collectives deadlock if they start in different orders on two ranks, and
-  //   holdsDevice() is true for both of their communicators.
-  // - false: only streams wait. The collectives of this communicator may run at the same time as
-  //   the collectives of any other communicator, if every rank posts all collectives in the same
-  //   order.
+  // Only stream-ordered communicators need this function.
+  // - true: a waiting collective can prevent other collectives from starting. Two collectives with
+  //   this result can deadlock if two ranks start them in different orders.
+  // - false: a waiting collective only blocks its stream. It may run at the same time as any other
+  //   collective, if every rank posts all collectives in the same order.
   virtual bool holdsDevice() const { return true; }
 
   // Checks whether the posted work of a stream-ordered communicator can still complete. If another
-  // rank is gone or the transport reports an error, probe() ends the posted work and throws
+  // rank has failed or the transport reports an error, probe() ends the posted work and throws
   // UserError. Call probe() repeatedly while you wait for a stream. Thread-safe; never blocks.
   virtual void probe() {}
 };
@@ -142,20 +141,20 @@ class Communicator {
 // Selects what moves the data of a collective: SMs or copy engines of the GPUs. A transport without
 // this choice ignores the struct. All ranks of a team must pass equal values.
 struct Carrier {
-  // If kernels move the data: the largest number of thread blocks of a collective. Each thread
-  // block has its own SM. 0: the transport chooses.
+  // The largest number of thread blocks of a collective, if kernels move the data. Each thread
+  // block occupies one SM. 0: the transport chooses.
   int32_t ctas = 0;
-  // 0: kernels move the data. 1 or more: the number of a copy channel. Copy engines move the data
-  // of a copy channel. Such a collective uses no SM, except briefly for a sum and for copies within
-  // a GPU. If some GPU of the team cannot access the memory of some other GPU of the team, kernels
-  // move the data instead. Collectives on different copy channels of a team may run at the same
-  // time. Copy channels accept only the kinds for which mayCopy() (comm/operation.h) returns true.
+  // 0: kernels move the data. 1 or more: the number of a copy channel, which is a communicator
+  // whose data copy engines move. A collective on a copy channel uses no SMs, except briefly for
+  // sums and for copies within a GPU. If some GPU of the team cannot access the memory of some
+  // other GPU of the team, kernels move the data instead. Collectives on different copy channels
+  // of a team may run at the same time. Copy channels accept only the kinds for which mayCopy()
+  // (comm/operation.h) returns true.
   int32_t copy_channel = 0;
   auto operator<=>(const Carrier&) const = default;
 };
 
-// The interface of the job monitor (comm/monitor/job_monitor.h) for the World that owns the
-// monitor.
+// The functions of the job monitor (comm/monitor/job_monitor.h) that its World calls.
 class WorldMonitor {
  public:
   virtual ~WorldMonitor() = default;
@@ -163,15 +162,17 @@ class WorldMonitor {
   virtual void fail(const std::string& reason) noexcept = 0;
 };
 
-// Is notified of what a rank does outside of its runs: its task, and its waits in collective calls
-// of a World. The job monitor implements it. A World makes one call at a time.
+// The functions by which a World notifies the job monitor of two activities of its rank: the
+// current task, and waits in collective calls of the World. A World makes one call at a time.
 class WorldObserver {
  public:
   virtual ~WorldObserver() = default;
-  // `of_job`: all ranks of the job make the call. Otherwise only some ranks make it.
+  // The rank begins to wait in a collective call. `of_job` is true if all ranks of the job make
+  // this call.
   virtual void beginWait(bool of_job) = 0;
   virtual void endWait() = 0;
-  // May throw. The call that begins the task then fails.
+  // The rank begins `task`. If this function throws, the constructor of World::Task throws the
+  // same exception.
   virtual void setTask(RankTask task) = 0;
 };
 
@@ -213,8 +214,8 @@ class World {
     return split(members, {});
   }
 
-  // Names what this rank does while the object lives. At the end, the earlier task is set again.
-  // `world` may be nullptr; the object then does nothing. The World must outlive the object.
+  // Sets the task of this rank. The destructor restores the previous task. If `world` is nullptr,
+  // the object does nothing. The World must outlive the object.
   class Task {
    public:
     Task(World* world, RankTask task);
@@ -236,26 +237,27 @@ class World {
   // throws UserError with `reason` and the number of this rank. Thread-safe; never blocks.
   virtual void abort(const std::string& reason) noexcept = 0;
 
-  // Returns why the job has failed, as far as this rank knows. Empty: this rank knows of no
-  // failure. If the text is not empty, a caller should stop waiting. Thread-safe; never blocks.
+  // Returns why the job has failed. Empty: this rank knows of no failure. A caller that waits
+  // should stop waiting if the text is not empty. Thread-safe; never blocks.
   virtual std::string fault() const { return {}; }
 
   // Ends the waiting calls of this rank after the job has failed. On this rank, every call that
-  // waits now or later throws UserError with `reason`. The job monitor (comm/monitor/job_monitor.h)
-  // notifies the other ranks. Never ends the process. After interrupt(), an MPI World makes no more
-  // MPI calls, and buffers of unfinished operations may be freed. The default implementation calls
-  // abort(), which is correct if the ranks are threads of one process.
+  // waits now or later throws UserError with `reason`. The job monitor
+  // (comm/monitor/job_monitor.h) notifies the other ranks. The process continues. After
+  // interrupt(), an MPI World makes no more MPI calls, and buffers of unfinished operations may be
+  // freed. The default implementation calls abort(), which is correct if the ranks are threads of
+  // one process.
   virtual void interrupt(const std::string& reason) noexcept { abort(reason); }
 
   // Returns the monitor that this World owns. The first call creates the monitor with `make`, which
   // may wait for the other ranks. Thread-safe.
   WorldMonitor& monitor(const std::function<std::unique_ptr<WorldMonitor>()>& make);
 
-  // Reports that this rank leaves the job because of an exception. The calls of other ranks that
-  // wait then throw UserError, whose message contains `why`. Call fail() where a program catches
-  // the exception, while the World exists. Without this call, the other ranks do not learn `why`.
-  // They only learn that this rank has left, and only after the exception has destroyed the World
-  // of this rank. fail() ends no process and waits for no rank.
+  // Reports that this rank leaves the job because of an exception. On the other ranks, waiting
+  // calls then throw UserError with `why` in the message. Call fail() in the handler of the
+  // exception, while the World still exists. Without this call, the other ranks only learn that
+  // this rank has left, and only when the World of this rank is destroyed. fail() ends no process
+  // and waits for no rank.
   virtual void fail(const std::string& why) noexcept;
 
  protected:
@@ -263,12 +265,12 @@ class World {
   // because the monitor may call interrupt() until it is destroyed.
   void closeMonitor() noexcept;
   bool hasMonitor() const;
-  // Returns the argument of fail(), if it was called.
+  // Returns the argument of fail(), or nullopt if fail() was not called.
   std::optional<std::string> failure() const;
 
-  // Reports a wait to the observers. exchange(), communicator() and split() of a derived class keep
-  // an object of this class while they wait. Only the outermost object of nested calls counts.
-  // `of_job` is as in WorldObserver::beginWait().
+  // Reports a wait to the observers while the object exists. Every exchange(), communicator() and
+  // split() of a derived class must hold an object of this class. If these calls are nested, only
+  // the outermost object reports. `of_job` is as in WorldObserver::beginWait().
   class Wait {
    public:
     Wait(World& world, bool of_job);
@@ -279,9 +281,10 @@ class World {
    private:
     World& world_;
   };
-  // Uses the observers of another World of this rank, for a World that calls the other one.
+  // Makes this World notify the observers of `other`, which is another World of the same rank. A
+  // World that forwards calls to `other` needs this function.
   void shareObservers(World& other) { observers_ = other.observers_; }
-  // The patience of the last job monitor that observed this World.
+  // Returns the last `patience` that was passed to addObserver(); before that, 600 s.
   double patience() const;
 
  private:

@@ -11,9 +11,8 @@
 namespace heddle::comm {
 
 // Entry points of the optional transports. Each transport is a shared library (a module), which
-// host/device/load_module.h loads on first use. libheddle.so does not link the modules.
-// load_module.h finds the entry point of a module by its C symbol, which the comment of each struct
-// names.
+// host/device/load_module.h loads on first use. libheddle.so does not link the modules. The
+// comment of each struct names the C symbol of the entry point.
 
 // libheddle_mpi: `extern "C" const MpiModule* heddleMpiModule()`.
 struct MpiModule {
@@ -24,9 +23,8 @@ struct MpiModule {
 };
 
 // A function that enqueues a reduction of device memory on `stream`: dst = srcs[0] op srcs[1] op
-// ... The caller supplies the function, because the folder comm does not generate code. `dst` may
-// equal one of `srcs`: in an in-place allreduce, a rank reduces its part of the elements into its
-// own buffer.
+// ... `dst` may equal one of `srcs`: in an in-place allreduce, a rank reduces its part of the
+// elements into its own buffer.
 using DeviceReduce = std::function<void(void* dst, std::span<const void* const> srcs, int64_t count,
                                         DType dtype, ReduceOp op, void* stream)>;
 
@@ -35,8 +33,8 @@ struct NcclModule {
   // Creates a World whose communicators use NCCL on CUDA device `device`. `bootstrap` is an MPI or
   // in-process World, which executes exchange(). The communicator of a copy channel
   // (Carrier::copy_channel) uses copy engines instead of NCCL, if the GPUs of the team can access
-  // each other's memory. `reduce` sums the data that copy engines moved to `device`. If `reduce` is
-  // nullptr, the communicators of copy channels also use NCCL.
+  // each other's memory. `reduce` sums the data that copy engines moved to `device`. If `reduce`
+  // is nullptr, copy channels also use NCCL.
   std::unique_ptr<World> (*makeWorld)(std::unique_ptr<World> bootstrap, int device,
                                       DeviceReduce reduce);
 };

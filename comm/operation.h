@@ -42,8 +42,8 @@ int64_t offsetOf(std::span<const int64_t> counts, int rank);
 // Returns for example `allreduce(sum) of 8 f32`, `broadcast of 8 f32 from 0`, `send of 3 i64 to 1`.
 std::string describe(const Operation& operation);
 
-// Returns whether `a` and `b`, which two ranks posted, are the same collective, or the send and the
-// receive of one transfer.
+// Compares the operation `a` of one rank with the operation `b` of another rank. Returns whether
+// they can be the same collective, or the send and the receive of one transfer.
 bool agree(const Operation& a, int rank_a, const Operation& b, int rank_b);
 
 // Returns for example `[0, 2, 5]`.
@@ -53,9 +53,9 @@ std::string listOf(const std::vector<int>& ranks);
 // `rank`, contains a rank twice, or contains a rank outside the job of `job_size` ranks.
 int positionInTeam(const std::vector<int>& members, int rank, int job_size);
 
-// One of the chunks into which a collective splits its elements. chunkOf() splits `count` elements
-// into `size` chunks, and returns the chunk that rank `rank` reduces. All chunks have the same
-// length, except that the last chunks may be shorter or empty.
+// A range of elements of a collective. chunkOf() splits `count` elements into `size` chunks, one
+// per rank, and returns the chunk of `rank`. All chunks have the same length, except that the last
+// chunks may be shorter or empty.
 struct Chunk {
   int64_t begin;
   int64_t count;

@@ -10,7 +10,7 @@ struct Names {
   std::string_view text;
 };
 
-// Indexed by RankTask.
+// Indexed by RankTask. The texts continue "the rank ..." in messages.
 constexpr std::array<Names, kRankTasks> kNames = {{
     {"", ""},
     {"read", "reads its files"},

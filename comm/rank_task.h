@@ -6,8 +6,7 @@
 
 namespace heddle::comm {
 
-// What a rank does outside of its runs. Each rank publishes its task, and messages about a failure
-// or a signal name it.
+// What a rank does outside of its runs. Messages about a failure or a signal contain this task.
 enum class RankTask : uint32_t {
   None,  // unknown, for example work of the program that uses heddle
   Reading,

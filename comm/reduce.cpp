@@ -9,13 +9,12 @@
 namespace heddle::comm {
 namespace {
 
-// The number of elements of a block. Blocks are reduced one after the other. The intermediate
-// values of a block stay in the L1 cache until all sources have been combined. The compiler
-// vectorises the loops over the elements of a block.
+// Elements are reduced in blocks of this size, so that the intermediate values stay in the L1
+// cache and the compiler can vectorise the loops.
 constexpr int64_t kBlock = 1024;
 
-// Each of these structs names the type in which an element is stored (Stored) and the type in which
-// elements are combined (Value).
+// Each of these structs describes a kind of element, which is stored as `Stored` and combined as
+// `Value`.
 struct BoolElement {
   using Stored = uint8_t;
   using Value = uint8_t;  // 0 or 1
@@ -42,7 +41,7 @@ struct PlainElement {
   static Stored store(Value value) { return value; }
 };
 
-// Adds two values. Integers wrap around, as on a device.
+// Unsigned arithmetic, because integers wrap around, and signed overflow is undefined in C++.
 template <class T>
 T add(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
@@ -59,8 +58,7 @@ T multiply(T a, T b) {
     return a * b;
   }
 }
-// lesser() returns the smaller value, and greater() the larger value. If a value is NaN, both
-// functions return NaN.
+// Both functions return NaN if a value is NaN.
 template <class T>
 T lesser(T a, T b) {
   return b < a || b != b ? b : a;

@@ -16,8 +16,8 @@ struct World::Observers {
 World::World() : observers_(std::make_shared<Observers>()) {}
 World::~World() { closeMonitor(); }
 
-// `make` may wait for the other ranks. monitor() does not hold monitor_mutex_ during this wait.
-// Otherwise fail(), which locks monitor_mutex_, would wait too.
+// `make` may wait for the other ranks. During this time monitor_mutex_ must not be held, because
+// fail() locks it and must not wait.
 WorldMonitor& World::monitor(const std::function<std::unique_ptr<WorldMonitor>()>& make) {
   std::lock_guard making(making_mutex_);
   if (!hasMonitor()) {
@@ -84,8 +84,8 @@ void World::fail(const std::string& why) noexcept {
   failure_ = why;
 }
 
-// Releases the lock before it destroys the monitor, because the destructor of the monitor may call
-// this World.
+// The destructor of the monitor may call this World and lock monitor_mutex_. `closed` is therefore
+// declared before `lock`: it is destroyed after the lock is released.
 void World::closeMonitor() noexcept {
   std::unique_ptr<WorldMonitor> closed;
   std::lock_guard lock(monitor_mutex_);

@@ -19,15 +19,16 @@ namespace heddle::host {
 //            notifies all other ranks. Every call that waits for other ranks then throws UserError
 //            within the monitor's deadline. The message has one line per rank, with the last
 //            instruction of the rank. The World is unusable afterwards. heddle does not end the
-//            process. Only MPI_Finalize may end it (makeJobWorld() in host/job/worlds.h).
+//            process, but a later MPI_Finalize may abort it (makeJobWorld() in host/job/worlds.h).
 struct Context {
   Device* device = nullptr;
-  comm::World* world = nullptr;           // nullptr: a job of one rank
-  codegen::ImageCache* images = nullptr;  // nullptr: a private cache in the default folder
-  comm::JobMonitor* monitor = nullptr;    // nullptr: the monitor that the World owns
-  // Options of the monitor that the World owns, for example its deadline. The first Executable that
-  // uses this monitor creates it, with the options of its own Context. The options of later
-  // Executables have no effect.
+  comm::World* world = nullptr;  // nullptr: a job of one rank
+  // Caches compiled kernels. nullptr: each Executable creates a cache in the default folder.
+  codegen::ImageCache* images = nullptr;
+  comm::JobMonitor* monitor = nullptr;  // nullptr: the monitor that the World owns
+  // Options of the monitor that the World owns, for example its deadline. The first Executable of
+  // the World creates the monitor with these options. The options of later Executables have no
+  // effect.
   comm::JobMonitorOptions monitor_options = {};
 };
 

@@ -75,8 +75,8 @@ struct Executable::Impl {
   comm::JobMonitor* monitor = nullptr;
   bool on_shared_monitor = false;  // true: `monitor` is the monitor of the World
   uint64_t hash = 0;               // identifies the program on the job monitor
-  // true: the program communicates on some rank, so all ranks count its runs. A rank that itself
-  // posts no communication may leave the job once it has begun as many runs as the other ranks.
+  // true: the program communicates on some rank. All ranks then count its runs, even a rank that
+  // itself posts no communication.
   bool communicates = false;
   std::shared_ptr<RunOrder> order;
   std::vector<std::unique_ptr<comm::World>> own_worlds;
@@ -181,8 +181,8 @@ void Executable::Impl::makeCommunicators() {
   communicators->add(inlined, ranks == 1 ? *own_worlds.front() : *world);
 }
 
-// After an exception on this rank, the other ranks may never take part in the rank's latest runs.
-// The destructor therefore fails the job if these runs do not end in time.
+// After an exception on this rank, the other ranks may never take part in the latest runs of this
+// rank. The destructor therefore fails the job if these runs do not end within kLongestUnwinding.
 Executable::Impl::~Impl() {
   const bool thrown = std::uncaught_exceptions() > exceptions;
   if (thrown && communicates && monitor != nullptr &&
@@ -307,8 +307,8 @@ const InjectedFault* Executable::Impl::faultOfRun(const Plan& plan) {
   return &*inject;
 }
 
-// Ends a run after issueWith() has failed. Work that was issued before may still report errors. The
-// caller already gets the first error, so these later errors count as reported.
+// Ends a run after issueWith() has failed. Work that was issued before the failure may still report
+// errors. These errors count as reported, because the caller already gets the first error.
 void Executable::Impl::leaveFailed(RunState& state, Stream stream) {
   state.completion->reported.store(true);
   try {

@@ -16,24 +16,25 @@ namespace heddle::host {
 
 class RunProfile;  // host/run/run_profile.h
 
-// Options of one run.
 struct RunOptions {
   // The stream on which the run begins. Work that the caller enqueues on the stream afterwards
   // executes after the run. nullptr: the run uses ExecutableOptions::stream.
-  // A stream of the caller must outlive the run's Outputs and every Tensor taken from them. The
-  // reason: their memory is freed in the order of this stream.
-  // cudaStreamPerThread is a different stream in each thread. If a thread other than the caller of
-  // run() releases the last reference to an output, the memory is freed on the stream of the
-  // releasing thread. This stream waits for the run, but not for later work of the caller.
+  // A stream of the caller must outlive the run's Outputs and every Tensor taken from them, because
+  // their memory is freed on this stream.
+  // cudaStreamPerThread is a different stream in each thread. If a second thread releases the last
+  // reference to an output, the memory is freed on the stream of the second thread. That stream
+  // waits for the run, but not for work that the thread of run() has enqueued afterwards. This work
+  // must be done before the second thread releases the output.
   Stream stream = nullptr;
   // Allocates the memory of temporaries and outputs. It must outlive the outputs. nullptr: the
-  // allocator of the device. Memory that a library allocates internally, for a single call, always
-  // comes from the device.
+  // allocator of the device. Some libraries also allocate memory for the duration of one call. This
+  // memory always comes from the device.
   Allocator* allocator = nullptr;
   // Tensors that receive the results: entry i receives output i. An entry without data is ignored.
-  // If tensor i has the layout of output i, the program writes directly into the tensor. Otherwise
-  // the run copies the output to the tensor at the end. run() throws UserError if a tensor that the
-  // program writes directly overlaps an input or another tensor that the program writes directly.
+  // The program writes directly into the tensor if output i is a complete allocation of the program
+  // with the layout of the tensor. Otherwise the run copies the output to the tensor at the end.
+  // Tensors that the program writes directly must not overlap each other or an input. Otherwise
+  // run() throws UserError.
   std::vector<Tensor> preallocated;
   // Records when each instruction ran. It must outlive the run. nullptr: nothing is recorded.
   RunProfile* profile = nullptr;
@@ -42,17 +43,16 @@ struct RunOptions {
 class SharedStream;   // host/run/run_state.h
 class Communicators;  // host/job/communicators.h
 
-// Options of an Executable.
 struct ExecutableOptions {
-  PassOptions passes;  // not used by an Executable; compile() runs the passes
-  // false: the Executable skips verification and race checks, for tests of programs with races.
+  PassOptions passes;  // unused, because compile() has already run the passes
+  // false: the Executable skips verification and race checks. For tests of programs with races.
   bool verify = true;
   // The stream of runs whose RunOptions::stream is nullptr. Several Executables may share it; their
   // runs then execute one after another. nullptr: the Executable creates a stream.
   std::shared_ptr<SharedStream> stream;
   // Communicators that several Executables share. These Executables must use one World and one job
-  // monitor. Each of them adds the communicators that its program needs and that do not exist yet.
-  // nullptr: the Executable creates its own communicators.
+  // monitor. Each Executable adds the missing communicators that its program needs. nullptr: the
+  // Executable creates its own communicators.
   std::shared_ptr<Communicators> communicators;
   // A deliberate fault, for tests. It acts only on the rank that it names.
   std::optional<InjectedFault> inject;
@@ -61,18 +61,16 @@ struct ExecutableOptions {
 // A host program that is prepared for runs on one rank.
 //
 // Threads:  run() may be called from several threads. A communicating run is a run of a program
-//           that communicates on some rank. A rank issues only one communicating run at a time,
-//           across all Executables of a job monitor.
+//           that communicates on some rank. While a rank issues a communicating run, every other
+//           communicating run on the rank waits, also of other Executables with the same monitor.
 // Order:    callers must issue communicating runs in the same order on every rank. Otherwise the
 //           job fails with an error that names the cause. All Executables of a World must use the
-//           same job monitor; by default they do. With different monitors (Context::monitor), a
-//           rank could issue two communicating runs at a time. If several threads or ranks then
-//           issue runs in different orders, the ranks could wait for each other forever.
+//           same job monitor; by default they do. Runs with different monitors (Context::monitor)
+//           are not ordered, so ranks could wait for each other forever.
 // Caching:  plans (host/plan/plan.h) are cached by sizes and strides. A run with the sizes and
-//           strides of an earlier run evaluates no sizes, compiles nothing, creates no event and
-//           allocates no heap memory per instruction. There are two exceptions that allocate: the
-//           instructions Check and Print, and the reference evaluator, which runs kernels if there
-//           is no C++ compiler.
+//           strides of an earlier run compiles nothing, creates no event and allocates no heap
+//           memory per instruction. Exceptions: the instructions Check and Print allocate, and so
+//           does the reference evaluator, which runs kernels if there is no C++ compiler.
 // NCCL:     the first run with new sizes waits until every rank has begun it. The ranks then
 //           compare the communication operations that they will enqueue
 //           (host/run/match_collectives_across_ranks.h).
@@ -94,7 +92,7 @@ class Executable {
   // Errors: UserError for a missing argument, a wrong dtype, number of axes or size, a size symbol
   //         with two values, a preallocated tensor that does not fit, or exhausted memory. run()
   //         also throws the error of an earlier run, if no call has thrown this error yet. In a job
-  //         of several ranks, an error of run() also fails the job.
+  //         of several ranks, the failure of a run fails the job on all ranks (see Context).
   Outputs run(const std::vector<Argument>& inputs, const RunOptions& options = {});
 
   struct Stats {

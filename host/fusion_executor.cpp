@@ -80,8 +80,8 @@ bool isSplit(const TensorView& tensor) {
   return false;
 }
 
-// Returns the fusion with the sizes of a run as its default sizes. The passes base their decisions
-// on default sizes.
+// Returns the fusion with the sizes of a run as its default sizes, on which the passes base their
+// decisions.
 Fusion withSizes(Fusion fusion, const SizeBindings& sizes) {
   fusion.size_defaults.assign(sizes.begin(), sizes.end());
   return fusion;
@@ -124,9 +124,9 @@ struct FusionExecutor::Impl {
     HEDDLE_USER_CHECK(context.device != nullptr, "{}", kWhy);
     ranks = context.world == nullptr ? 1 : context.world->size();
     depends_on_sizes = ranks > 1 && !fusion.meshes.empty();
-    // Dead values are removed before attentions are searched, as in the lowering. The reason: an
-    // attention is found only if no value outside of the attention reads its intermediate values.
-    // Dead values must not count as such readers.
+    // Dead values are removed before the search for attentions, as in the lowering. The reason: the
+    // search rejects an attention if a value outside of it reads an intermediate value of it. A
+    // dead reader must not have this effect.
     if (context.device->kind() == DeviceKind::Cuda) {
       live_fusion = removeDead(fusion);
       attentions = attentionsOf(live_fusion);
@@ -226,8 +226,8 @@ struct FusionExecutor::Impl {
   }
 
   // Reports to the job monitor that this rank begins to create a further Executable together with
-  // the other ranks. To the monitor, the creation looks like a run. If another rank has different
-  // sizes and runs a cached program instead, the monitor detects that the runs differ.
+  // the other ranks. To the monitor, the creation looks like a run. If some rank runs a cached
+  // program instead, because it has different sizes, the monitor reports that the runs differ.
   int64_t beginCreation(const SizeBindings& sizes) const {
     size_t plan = 0;
     for (const auto& [symbol, size] : sizes) {
@@ -295,9 +295,8 @@ struct FusionExecutor::Impl {
     }
   }
 
-  // Returns the sizes of the inputs. For inputs that do not fit the fusion, throws UserError with
-  // the message of Executable::run(). The checks use a program for the default sizes, because wrong
-  // sizes must not decide how the fusion is compiled.
+  // Returns the sizes of the inputs. If the inputs do not fit the fusion, bindInputs() checks them
+  // against a program for the default sizes, and throws the same UserError as Executable::run().
   SizeBindings requiredSizes(const std::vector<Argument>& inputs) const {
     try {
       return sizesOf(inputs);
@@ -357,8 +356,8 @@ struct FusionExecutor::Impl {
   ExecutableOptions shared;  // options of all Executables
   mutable std::mutex mutex;
   std::list<Entry> entries;  // most recently used first
-  // Most recently used first. The lists of two ranks may differ. This does no harm: a rank that
-  // does not find an element lowers the fusion again, without communication.
+  // Most recently used first. The lists of two ranks may differ, because a rank that does not find
+  // its inputs here needs no other rank: it lowers the fusion again.
   std::list<CachedInputs> cached_inputs;
   Executable::Stats dropped_stats;  // sum over the programs that were dropped from the cache
 };

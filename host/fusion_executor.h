@@ -9,10 +9,10 @@
 
 namespace heddle::host {
 
-// Runs a fusion on one rank. A FusionExecutor caches host programs. If no cached program fits the
+// Runs a fusion on this rank. A FusionExecutor caches host programs. If no cached program fits the
 // inputs of a run, it compiles a new one.
 //
-// One rank:      a program depends on the memory order and contiguity of the inputs. It also
+// Job of 1 rank: a program depends on the memory order and contiguity of the inputs. It also
 //                depends on the sizes that decide whether a library computes an attention. Any
 //                other new size, for example a new batch size, only needs a new plan
 //                (host/plan/plan.h).
@@ -25,12 +25,12 @@ namespace heddle::host {
 // New sizes:     with several ranks, a run with new sizes lowers the fusion again, that is,
 //                translates it to a host program. Lowering takes milliseconds for a large fusion
 //                and needs no communication. Usually the result equals a cached program, which then
-//                only gets a new plan. Otherwise all ranks create a new Executable together. All
-//                ranks decide alike, because the result depends only on unsharded sizes, which are
-//                equal on all ranks.
-// No mesh:       in a job of several ranks, a fusion without a mesh is lowered once. The exception
-//                is attention: the fusion is lowered again if sizes change that decide whether a
-//                library computes an attention.
+//                only gets a new plan. Otherwise all ranks create a new Executable together. The
+//                result depends only on unsharded sizes. These are equal on all ranks, so all ranks
+//                make the same decision.
+// No mesh:       in a job of several ranks, a fusion without a mesh is lowered only once, except if
+//                it contains attention. It is then lowered again when sizes change that decide
+//                whether a library computes the attention.
 // Cache:         holds up to kMostPrograms programs. When it is full, the least recently used
 //                program is dropped. All ranks drop the same program, because they begin runs in
 //                the same order.

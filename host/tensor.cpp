@@ -12,9 +12,9 @@
 namespace heddle::host {
 namespace {
 
-// Describes an input in the memory order that the program expects (Layout::Observed). This order
-// may differ from the allocation order of the program's slot (its variable for the input).
-// describe() uses the allocation order.
+// Describes an input in the memory order that the program expects from the caller
+// (Layout::Observed). describe() would return the order in which the program allocates its own
+// tensors.
 TensorDesc describeInput(const Program& program, size_t position, const Scope& scope) {
   const Slot& slot = program.slots.at(program.inputs[position]);
   if (slot.is_scalar) return {};
@@ -39,8 +39,7 @@ Scope scopeOf(const Program& program, SizeBindings sizes, int64_t rank, int64_t 
 }
 
 // Copies bytes on the device's default stream, waits for the copy and throws its error, if there is
-// one. The event is created before the copy begins. If the creation fails, nothing uses the memory
-// of the caller.
+// one. The event is created first: if this fails, no copy uses the memory of the caller.
 void copyAndWait(Device& device, void* dst, const void* src, int64_t bytes) {
   const auto destroy = [&](Event event) { device.destroyEvent(event); };
   const std::unique_ptr<void, decltype(destroy)> event(device.createEvent(), destroy);

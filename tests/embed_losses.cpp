@@ -1,6 +1,6 @@
-// One rank of a job, as a C++ program that loses another rank. The program catches the exception
-// and continues. tests/mpi_losses.sh runs it. Arguments: a host program, and a fault as for `heddle
-// run --inject`.
+// A C++ program that runs as one rank of a job. Another rank is lost; this program catches the
+// exception and continues. tests/mpi_losses.sh runs it. Arguments: a host program, and a fault as
+// for `heddle run --inject`.
 #include <chrono>
 #include <cstdio>
 #include <fstream>

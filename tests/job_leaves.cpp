@@ -49,7 +49,7 @@ void runRank(const std::string& when, int gpu) {
   const auto world = host::makeJobWorld(device->kind(), std::max(gpu, 0));
   const bool throws = world->rank() == 1;
   const auto leave = [&] {
-    // After this time the other ranks are waiting for this rank.
+    // Gives the other ranks time to begin their wait for this rank.
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     world->fail("its reason");
     throw std::runtime_error("thrown by the program");

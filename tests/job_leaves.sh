@@ -33,8 +33,8 @@ job() {
   done
 }
 # left CODES ARGUMENTS: calls job, and requires that every rank prints the exception that it caught.
-# On a GPU, heddle may print it instead, if streams and communicators take longer to end than the
-# time limit.
+# On a GPU, heddle may print the reason instead of the program, if streams and communicators take
+# longer to end than the time limit.
 left() {
   job "$@"
   [ "$(grep -cF "rank 1 caught: thrown by the program" "$work/err.txt")" -eq 1 ] || complain "rank 1 does not print what it threw"
@@ -51,8 +51,8 @@ left 3 program first return
 left 3 heddle later return
 left 3 program later abort
 left 2 program later finalize
-# With NCCL, a rank that leaves waits for the other ranks to destroy their communicators too. This wait has its own
-# limit of 120 s (docs/faults.md), so these two cases run on the CPU only.
+# With NCCL, a rank that leaves waits up to 120 s for the other ranks to destroy their communicators (docs/faults.md).
+# These two cases therefore run on the CPU only.
 if [ "$device" = cpu ]; then
   job 3 heddle early return
   for rank in $(seq 0 $((ranks - 1))); do

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# A rank with a GPU throws, dies, stalls or is stopped, while other ranks wait on their devices for
-# its next collective. Every other rank must end within 10 s with an error that says which rank
-# caused it. No process may be left, and the next job must work. Arguments: the heddle command, the
-# number of ranks, and the carrier of the collective ("lane=1": copy engines). Skipped (77) if there
-# are fewer GPUs than ranks.
+# One rank throws, dies, stalls or is stopped. The GPUs of the other ranks wait for its next
+# collective. Every other rank must end within 10 s with an error that says which rank caused it. No
+# process may be left, and the next job must work. Arguments: the heddle command, the number of
+# ranks, and optionally an attribute of the collective ("lane=1": copy engines move the data).
+# Skipped (77) if there are fewer GPUs than ranks.
 set -euo pipefail
 export heddle=$1
 ranks=$2
@@ -46,7 +46,7 @@ start=10  # seconds for starting MPI, CUDA and NCCL, with a margin
 
 lost $start '$run --inject rank=1,instr=1,throw'
 lost $start '$run --inject rank=1,instr=5,die'
-if [ -n "${3:-}" ]; then blamed=" ends: rank "; fi  # after everything is issued, no rank can see whose stream stopped
+if [ -n "${3:-}" ]; then blamed=" ends: rank "; fi  # copy engines: no rank can see which rank's stream stopped
 lost $start '$run --inject rank=1,instr=1,stall --patience 1'
 blamed=" ends: rank 1 "
 lost $((start + 10)) 'if [ $rank = 1 ]; then (sleep 10; kill -KILL $$) & fi; $run --deadline 3 --inject rank=1,instr=1,delay=60s'

@@ -1,6 +1,6 @@
 // The main() of tests that run under mpirun. Every rank runs the same GoogleTest suites. main()
-// does not start MPI, because the transport starts it. Rank 0 prints the progress. Each rank prints
-// its own failures with its number.
+// does not start MPI: the World of the tests starts it. Rank 0 prints the progress. Each rank
+// prints its own failures with its number.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -27,8 +27,9 @@ class RankedFailures : public testing::EmptyTestEventListener {
   }
   void OnTestEnd(const testing::TestInfo&) override { test_ = "outside a test"; }
 
-  // GoogleTest holds its lock during this call, so the function must not ask GoogleTest for the
-  // current test. It prints a failure by one write, so lines of two ranks are not mixed.
+  // GoogleTest holds its lock during this call, so this function must not ask GoogleTest for the
+  // current test. Prints each failure with a single write: otherwise lines of two ranks could be
+  // mixed.
   void OnTestPartResult(const testing::TestPartResult& result) override {
     if (!result.failed()) return;
     const std::string file = result.file_name() == nullptr ? "?" : result.file_name();

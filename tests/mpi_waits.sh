@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A rank of a job of several processes stays away while other ranks wait for it outside of a run, or
-# is told to end there. The patience must end the job, and the messages must name the ranks and what
-# they do. Arguments: the heddle command, the number of ranks.
+# Outside of a run, one rank stalls while the other ranks wait for it, or it gets SIGTERM. After the
+# time limit --patience the job must end. The messages must name the ranks and what they do.
+# Arguments: the heddle command, the number of ranks.
 set -euo pipefail
 export heddle=$1
 ranks=$2
@@ -45,7 +45,8 @@ said() {
 }
 export run="exec $heddle run --device cpu $work/sum.hostir"
 
-# absent TASK PATIENCE SECONDS WHAT: rank 1 never gets past a task. Every other rank must print it.
+# absent TASK PATIENCE SECONDS WHAT: rank 1 stalls in TASK. Every other rank must print WHAT rank 1
+# does, and that nothing has moved for SECONDS.
 absent() {
   job 2 "\$run --inject rank=1,task=$1,stall --patience $2"
   said "$others" " ends: rank 1 is lost"
@@ -65,7 +66,7 @@ job 2 '$run --inject rank=1,task=prepare,stall --patience 1'
 said "$others" " ends: rank 1 is lost"
 said "$others" "while it prepares a run: nothing has moved on any rank for 10 s, and others wait"
 
-# A rank that is told to end names what it does.
+# A rank that gets SIGTERM prints what it does.
 job 2 'if [ $rank = 1 ]; then (sleep 3; kill -TERM $$) & fi; $run --inject rank=1,task=inputs,delay=60s'
 said 1 "heddle: rank 1 ends: told to end by signal 15 before its first run, while it copies its inputs to the device"
 job 143 'if [ $rank = 0 ]; then

@@ -25,8 +25,8 @@ build() {
   grep -E "warning:" "$log" | sort -u | head -20 || true
 }
 
-# The sanitizers need fixed addresses for their shadow memory. With a randomized address space
-# layout, these addresses may already be in use.
+# Turns off the randomized address space layout: it could use the fixed addresses that sanitizers
+# need.
 fixed_layout=()
 if setarch "$(uname -m)" -R true 2>/dev/null; then fixed_layout=(setarch "$(uname -m)" -R); fi
 

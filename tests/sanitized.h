@@ -1,7 +1,7 @@
 #pragma once
 
-// kOneIn: with a sanitizer, only one case of kOneIn runs. A sanitizer checks how code runs, and all
-// cases of a loop run similar code.
+// With a sanitizer, long loops run only every kOneIn-th case, because a sanitizer makes each case
+// slow. Without one, kOneIn is 1.
 namespace heddle::testing {
 
 #ifdef HEDDLE_SANITIZED

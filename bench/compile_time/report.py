@@ -7,7 +7,7 @@ from typing import Dict, List
 RESULTS = pathlib.Path(__file__).resolve().parent.parent / "results" / "growth"
 CHART = RESULTS / "growth.svg"
 FASTEST_GROWTH = 1.2  # largest exponent that counts as linear
-SHORTEST = 0.02  # seconds; below that an exponent says nothing
+SHORTEST = 0.02  # seconds; shorter times are too inexact to compute an exponent
 
 COLUMNS = 3
 PANEL_WIDTH, PANEL_HEIGHT = 300, 250

@@ -32,7 +32,7 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr size_t kMostOutput = size_t{1} << 20;
 
 // Reads until all writers have closed the pipe, and keeps the first kMostOutput bytes. Returns
-// false if the time is over before.
+// false if this has not happened at `end`.
 bool readUntil(int pipe, SteadyClock::time_point end, std::string& text) {
   char buffer[4096];
   for (;;) {
@@ -48,8 +48,7 @@ bool readUntil(int pipe, SteadyClock::time_point end, std::string& text) {
   }
 }
 
-// The child processes that endChildProcesses() ends, and the folders that it removes. Without
-// endChildProcesses(), the children and folders would outlive this process.
+// The child processes and folders that endChildProcesses() must end or remove.
 struct Outliving {
   std::mutex mutex;
   bool ended = false;  // endChildProcesses() was called
@@ -57,16 +56,15 @@ struct Outliving {
   std::set<std::string> folders;
 };
 
-// Returns the only Outliving object. It is never destroyed, because threads may still use it while
-// the process exits.
+// Never destroyed, because threads may still use the object while the process exits.
 Outliving& outliving() {
   static Outliving* const one = new Outliving;
   return *one;
 }
 
 // Waits for the end of a child process and returns its exit code. Removes the pid from the list of
-// children before it reaps the process. A reaped pid may become the pid of another program, which
-// endChildProcesses() must not end.
+// children before it reaps the process: after that, the system may give the pid to another
+// program, which endChildProcesses() must not end.
 int waitFor(pid_t pid) {
   siginfo_t ended;
   while (waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
@@ -80,7 +78,8 @@ int waitFor(pid_t pid) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// Waits for the end of a child process without reaping it. Returns false if it still runs at `end`.
+// Waits for the end of a child process without reaping it. Returns false if the process still runs
+// at `end`.
 bool endsBefore(pid_t pid, SteadyClock::time_point end) {
   constexpr auto kPollingInterval = std::chrono::milliseconds(1);
   for (;;) {
@@ -98,7 +97,7 @@ struct RunningProcess {
   pid_t parent = 0;
 };
 
-// Returns all running processes of this machine. Reads /proc/PID/stat, whose content is: PID (NAME)
+// Returns all running processes of this machine. The content of /proc/PID/stat is: PID (NAME)
 // STATE PARENT ...
 std::vector<RunningProcess> runningProcesses() {
   std::vector<RunningProcess> found;
@@ -117,9 +116,8 @@ std::vector<RunningProcess> runningProcesses() {
   return found;
 }
 
-// Stops the processes `all` and their descendants, and returns the list of all stopped processes.
-// The function looks for the children of a process only after it has stopped the process, because a
-// stopped process cannot start more children.
+// Stops the processes `all` and their descendants, and returns all stopped processes. Each process
+// is stopped before its children are listed, because a running process could start more children.
 std::vector<pid_t> stopWithDescendants(std::vector<pid_t> all) {
   const auto listed = [&](pid_t pid) {
     return std::find(all.begin(), all.end(), pid) != all.end();
@@ -133,8 +131,8 @@ std::vector<pid_t> stopWithDescendants(std::vector<pid_t> all) {
   return all;
 }
 
-// Sends SIGTERM first, because a compiler then removes its own temporary files. Kills the remaining
-// processes after 0.2 s.
+// Sends SIGTERM, so that a compiler removes its temporary files. Kills the remaining processes
+// after 0.2 s.
 void endAll(const std::vector<pid_t>& all) {
   constexpr int kPolls = 20;
   constexpr auto kPollingInterval = std::chrono::milliseconds(10);
@@ -153,8 +151,8 @@ void endAll(const std::vector<pid_t>& all) {
   for (pid_t pid : left) kill(pid, SIGKILL);
 }
 
-// Starts a program and adds it to the list of children. Returns 0 or an error number. One lock
-// covers both steps, so every running child is in the list.
+// Starts a program and adds it to the list of children, under one lock, so that
+// endChildProcesses() misses no child. Returns 0 or an error number.
 int spawnListed(pid_t& pid, const posix_spawn_file_actions_t& actions, char** argv) {
   std::lock_guard lock(outliving().mutex);
   if (outliving().ended) return ECANCELED;
@@ -165,7 +163,7 @@ int spawnListed(pid_t& pid, const posix_spawn_file_actions_t& actions, char** ar
 
 constexpr std::string_view kFolderPrefix = "heddle-work-";
 
-// Requires that no other user can replace our entries of the folder.
+// Throws UserError if another user could replace the entries of this user in the folder.
 void checkTemporaryBase(const std::string& base) {
   struct stat status {};
   HEDDLE_USER_CHECK(stat(base.c_str(), &status) == 0, "{}: {}", base, std::strerror(errno));
@@ -183,7 +181,7 @@ void checkTemporaryBase(const std::string& base) {
 ProcessResult runProcess(const std::vector<std::string>& command, std::chrono::milliseconds limit) {
   ProcessResult result;
   int ends[2];
-  // O_CLOEXEC, because a child that another thread starts must not keep this pipe open.
+  // O_CLOEXEC: a child that another thread starts must not keep this pipe open.
   if (pipe2(ends, O_CLOEXEC) != 0) {
     result.start_error = errno;
     result.output = fmt::format("pipe2: {}", std::strerror(errno));
@@ -226,8 +224,8 @@ void endChildProcesses() noexcept {
     std::error_code ignored;
     for (const std::string& folder : all.folders) std::filesystem::remove_all(folder, ignored);
   } catch (const std::exception&) {
-    // This process is out of memory. The remaining programs and folders stay, but the process still
-    // exits.
+    // This process is out of memory. It must still exit, so the remaining programs and folders
+    // stay.
   }
 }
 

@@ -17,23 +17,24 @@ struct ProcessResult {
   std::string output;
 };
 
-// Runs a program (looked up on PATH) without a shell and waits until it and all programs that hold
-// its output have ended. After `limit`, ends the program with its descendants. Thread-safe.
+// Runs a program (looked up on PATH) without a shell. Waits until the program has ended and all
+// its descendants have closed its output. After `limit`, ends the program with its descendants.
+// Thread-safe.
 ProcessResult runProcess(const std::vector<std::string>& command,
                          std::chrono::milliseconds limit = std::chrono::minutes(10));
 
 // Ends all running programs that runProcess() started, with their descendants, and removes the
-// folder of every TempFolder. Call this right before _exit(). Other threads may still be in
+// folder of every TempFolder. Call this right before _exit(), even if other threads are still in
 // runProcess(). Afterwards runProcess() starts no program, and the constructor of TempFolder
 // throws. Takes 0.2 s if a program ignores SIGTERM. Thread-safe.
 void endChildProcesses() noexcept;
 
-// A new folder that only this user may enter, under $TMPDIR (or /tmp if that is unset). The
-// destructor removes it with its contents. The constructor throws UserError if it cannot create the
-// folder, or if another user could replace it by another folder.
+// A new folder that only this user may enter, under $TMPDIR (default: /tmp). The destructor
+// removes the folder with its contents. The constructor throws UserError if it cannot create the
+// folder, or if another user could replace the folder by a different one.
 //
-// A process holds a lock on each of its folders. The first TempFolder of a process removes the
-// folders of this user that nobody has locked, because their processes were killed.
+// A process holds a lock on each of its folders. The first TempFolder of a process removes
+// unlocked folders of this user, which killed processes have left.
 class TempFolder {
  public:
   TempFolder();

@@ -20,15 +20,14 @@
 namespace heddle::codegen {
 namespace {
 
-// The reasons for some flags:
-// - -fno-math-errno, -fno-trapping-math: with these flags the compiler vectorizes more loops. They
-//   change no value.
+// Reasons for some flags:
+// - -fno-math-errno, -fno-trapping-math: the compiler vectorizes more loops. The flags change no
+//   value.
 // - -fwrapv: i64 overflow wraps, as in PyTorch.
-// - -ffp-contract=off: no fused multiply-add. A multiplication and an addition then have the same
-//   result whether one kernel or two kernels compute them. Results therefore do not depend on the
-//   division of a fusion into kernels.
-// - -mprefer-vector-width=512: by default GCC uses vectors of 32 bytes on Intel CPUs with AVX-512.
-//   libmvec's functions for 64 bytes (codegen/runtime/cpu_math.h) are faster.
+// - -ffp-contract=off: no fused multiply-add. The result of a multiplication and an addition must
+//   not depend on whether the two ops are in the same kernel.
+// - -mprefer-vector-width=512: by default GCC uses vectors of 32 bytes on Intel CPUs with AVX-512,
+//   but the functions of libmvec (codegen/runtime/cpu_math.h) are faster with 64 bytes.
 const std::vector<std::string> kFlags = {
     "-std=c++17",
     "-O3",
@@ -45,15 +44,14 @@ const std::vector<std::string> kFlags = {
 #endif
 };
 
-// The largest number of kernels in one run of the compiler. Each run has a fixed cost. Measured
-// with GCC 12, the compilation of 10 kernels takes 1.9 s of CPU time in ten runs, 1.2 s in two
-// runs, and 1.1 s in one run. Runs can execute at the same time. On two cores, two runs take the
-// shortest time; on ten cores, ten runs would. ImageCache (codegen/compile/image_cache.h) therefore
-// uses smaller groups if cores would be idle.
+// The largest number of kernels in one run of the compiler. Each run has a fixed cost: with GCC
+// 12, 10 kernels take 1.9 s of CPU time in ten runs, 1.2 s in two runs, and 1.1 s in one run. If
+// cores are idle, several runs at the same time are faster nevertheless, and ImageCache
+// (codegen/compile/image_cache.h) uses smaller groups.
 constexpr size_t kMostAtOnce = 16;
 
-// Returns the time limit of one run of the compiler. The default is far above the minutes that the
-// largest kernels take on a busy machine.
+// Returns the time limit of one run of the compiler. On a busy machine, the largest kernels take
+// minutes.
 std::chrono::milliseconds timeLimit() {
   constexpr double kDefaultSeconds = 600;
   constexpr double kLongestSeconds = 1e6;
@@ -71,8 +69,9 @@ std::chrono::milliseconds timeLimit() {
   return std::chrono::milliseconds(static_cast<int64_t>(1e3 * seconds));
 }
 
-// Requires that the system starts more processes. A compiler consists of up to three at a time. GCC
-// itself would try again for many seconds before it fails.
+// Throws UserError if the system does not start three more threads, and therefore would not start
+// the three processes of a compiler either. Without this check, GCC would retry for many seconds
+// before it fails.
 void checkProcessLimit() {
   constexpr int kProcesses = 3;
   std::promise<void> end;
@@ -93,8 +92,8 @@ void checkProcessLimit() {
   endAll();
 }
 
-// Throws UserError if the program failed for a reason that lies in this machine, not in the
-// compiler: such a fault must be repaired, and does not mean that there is no compiler.
+// Throws UserError if the program failed because of this machine, for example because the disk is
+// full. Otherwise the user would get the wrong message that there is no compiler.
 void checkMachine(const ProcessResult& result, const std::string& program,
                   const std::string& folder) {
   HEDDLE_USER_CHECK(result.started || result.start_error == ENOENT ||
@@ -202,7 +201,7 @@ std::string identify(const std::string& program, bool mvec) {
   const ProcessResult version = runProcess({program, "--version"}, timeLimit());
   const ProcessResult macros = runProcess(
       {program, "-march=native", "-O3", "-dM", "-E", "-x", "c++", "/dev/null"}, timeLimit());
-  // Without the version, another compiler could use the images of this one.
+  // Without the version, the cache could return images of another compiler.
   for (const ProcessResult* result : {&version, &macros}) {
     HEDDLE_USER_CHECK(result->started && !result->timed_out && result->exit_code == 0,
                       "the C++ compiler {} does not report its version: {}", program,

@@ -9,8 +9,8 @@ namespace heddle::codegen {
 
 // Creates a compiler that runs the host's C++ compiler ($HEDDLE_CXX, else c++, g++ or clang++ on
 // PATH). Returns nullptr if none works, with the reason in `why`. Throws UserError if this machine
-// prevents a compiler from running, for example because TMPDIR is full.
-// Each run of the compiler has a time limit of 600 s ($HEDDLE_CXX_TIMEOUT seconds).
+// prevents a compiler from running, for example because TMPDIR is full. $HEDDLE_CXX_TIMEOUT is the
+// time limit of each run of the compiler, in seconds (default: 600).
 std::unique_ptr<KernelCompiler> makeCppCompiler(std::string& why);
 
 }  // namespace heddle::codegen

@@ -36,7 +36,7 @@ void forEachOnThreads(size_t count, const Work& work) {
   try {
     for (size_t i = 1; i < std::min(count, coresToUse()); ++i) helpers.emplace_back(serve);
   } catch (const std::system_error&) {
-    // The system starts no more threads, so fewer threads do the work.
+    // The system starts no more threads. The threads that have started do the work.
   }
   serve();
   for (std::thread& helper : helpers) helper.join();
@@ -57,8 +57,8 @@ using Group = std::vector<Wanted*>;
 std::vector<Group> groupsOf(const Group& wanted, const KernelCompiler& compiler) {
   const size_t most = compiler.mostAtOnce();
   const size_t fewest = (wanted.size() + most - 1) / most;
-  // Creates more than `fewest` groups if cores would otherwise be idle. A group must not be too
-  // small, because each start of the compiler costs time.
+  // If cores would otherwise be idle, there are more groups than `fewest`. A group must not be too
+  // small, because each run of the compiler has a fixed cost.
   const size_t least = std::max<size_t>(1, most / 3);
   const size_t count = std::max(fewest, std::min(coresToUse(), wanted.size() / least));
   std::vector<Group> groups(count);
@@ -66,9 +66,9 @@ std::vector<Group> groupsOf(const Group& wanted, const KernelCompiler& compiler)
   return groups;
 }
 
-// Loads a new image and looks up its entry points, so that the cache never stores an image that
-// cannot be used. The bytes of a C++ image are not needed afterwards. A GPU image has to wait for
-// the device.
+// Loads a new C++ image and looks up its entry points, so that the cache never stores an image
+// that cannot be used. A CUDA image cannot be checked here, because this thread may have no
+// device.
 Image loadCompiled(const KernelSource& source, std::vector<std::byte> bytes) {
   auto image = std::make_shared<KernelImage>();
   if (source.target == Target::Cuda) {
@@ -95,9 +95,9 @@ struct ImageCache::Impl {
   std::condition_variable finished;
   std::map<std::string, Image> images;  // by key text; nullptr: a thread compiles or loads it
 
-  // Takes the images that exist, and claims missing images: the thread that claims an image must
-  // compile or load it. If other threads have claimed all missing images, waits for these threads.
-  // Returns true if this call has claimed images, and false if no image is missing.
+  // Takes the images that exist. Claims all missing images that no other thread has claimed: this
+  // thread must compile or load them. If only images of other threads are missing, waits for these
+  // threads. Returns true if this call has claimed images, and false if no image is missing.
   bool claim(std::vector<Wanted>& wanted) {
     std::unique_lock lock(mutex);
     for (;;) {
@@ -118,7 +118,7 @@ struct ImageCache::Impl {
   }
 
   // Publishes the claimed images. If a source did not compile, drops the claim instead. Another
-  // thread that needs the image then compiles the source itself, and gets the same error.
+  // thread that waits for this image then compiles the source itself, and gets the same error.
   void publish(std::vector<Wanted>& wanted) {
     std::lock_guard lock(mutex);
     for (Wanted& w : wanted) {
@@ -147,8 +147,8 @@ struct ImageCache::Impl {
     compiled.fetch_add(static_cast<int64_t>(group.size()));
   }
 
-  // Compiles a group. If this fails, compiles each source of the group alone. Only the sources with
-  // errors then fail.
+  // Compiles a group. If this fails, compiles each source of the group alone, so that only the
+  // sources with errors fail.
   void compileOrSplit(const Group& group, const KernelCompiler& compiler) noexcept {
     try {
       compileGroup(group, compiler);
@@ -188,8 +188,8 @@ std::vector<Image> ImageCache::get(const std::vector<const KernelSource*>& sourc
                  "the kernel source and the compiler have different targets");
     wanted.push_back({source, ImageKey(*source, compiler), nullptr, nullptr, false});
   }
-  // Before a thread waits for other threads, it publishes all images that it has claimed. Two
-  // threads therefore never wait for each other.
+  // A thread publishes all images that it has claimed before it waits for others. Two threads
+  // therefore never wait for each other.
   while (impl_->claim(wanted)) {
     try {
       impl_->make(wanted, compiler);

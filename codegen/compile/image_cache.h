@@ -10,22 +10,23 @@
 namespace heddle::codegen {
 
 // A cache of kernel images on disk. Thread-safe; many processes may share a folder.
-// - The key is a SHA-256 hash of source text, runtime header and compiler identity. The full key
-//   text is stored and compared.
-// - The folder must be private (codegen/compile/private_folder.h): no other user may have written
-//   it. Otherwise the cache says so once on stderr, and uses a new temporary folder that is removed
-//   when the process ends.
-// - An image is loaded before it is stored. A file is written under a private name and then
-//   renamed. The hash of an image is checked before it is used. A damaged file is compiled again
-//   and replaced.
-// - If the folder cannot be written, the cache only reads it and says so once on stderr.
+// - The key consists of the source text, the runtime header and the compiler identity. Files are
+//   named by its SHA-256 hash. The full key is also stored and compared.
+// - The folder must be private: only this user can have written its files
+//   (codegen/compile/private_folder.h). Otherwise the cache prints a message on stderr, and uses a
+//   new temporary folder, which is removed when the process ends.
+// - A C++ image is loaded once before it is stored, so that only usable images are stored. A file
+//   is written under a temporary name and then renamed. The hash of an image is checked before it
+//   is used. A damaged image is compiled again and replaced.
+// - If the folder cannot be written, the cache prints a message on stderr once, and only reads the
+//   folder.
 // - If the folder exceeds `max_bytes`, the least recently used images are removed.
 // - If several threads of a process request an image, only one of them compiles it.
 //
-// get() compiles the requested sources that are neither in memory nor in the folder. One run of the
-// compiler takes up to KernelCompiler::mostAtOnce() sources. It takes fewer if cores would
-// otherwise be idle. Several runs execute at the same time. If a run of several sources fails, each
-// of its sources is compiled alone. Only the sources that contain errors then fail.
+// get() compiles the requested sources that are neither in memory nor in the folder. One run of
+// the compiler takes up to KernelCompiler::mostAtOnce() sources, or fewer if cores would otherwise
+// be idle. Several runs execute at the same time. If a run of several sources fails, each of its
+// sources is compiled alone, so that only the sources with errors fail.
 class ImageCache {
  public:
   // The default folder is $HEDDLE_CACHE_DIR, else $XDG_CACHE_HOME/heddle, else ~/.cache/heddle,

@@ -27,8 +27,8 @@ std::string imageNameOf(const ImageKey& key) {
   return key.stem + (key.target == Target::Cpp ? ".so" : ".cubin");
 }
 
-// Returns whether the name begins as the names of heddle do: with a SHA-256 hash in hexadecimal
-// digits and a dot. Other files in the folder belong to the user.
+// Returns whether the name starts with a SHA-256 hash in hexadecimal digits and a dot. Files with
+// other names may belong to the user, and must not be removed.
 bool isOurName(const std::string& name) {
   constexpr size_t kHashDigits = 64;
   return name.find_first_not_of("0123456789abcdef") == kHashDigits && name[kHashDigits] == '.';
@@ -40,7 +40,8 @@ struct CachedImage {
   int64_t bytes = 0;
 };
 
-// Returns the entries of the folder. Removes incomplete files that a killed process has left.
+// Returns the entries of the folder, least recently used first. Removes incomplete files that a
+// killed process has left.
 std::vector<CachedImage> imagesIn(const PrivateFolder& folder) {
   std::map<std::string, CachedImage> images;
   const auto earlier = [](const timespec& a, const timespec& b) {
@@ -100,8 +101,7 @@ std::shared_ptr<const KernelImage> ImageFiles::load(const ImageKey& key) {
   } catch (const UserError&) {
     return nullptr;  // for example, a library that the image needs is no longer installed
   }
-  // Sets the modification time of the key file to the time of this use. evict() sorts entries by
-  // this time.
+  // evict() sorts entries by the modification times of their files.
   folder_->touch(key_name);
   return image;
 }
@@ -113,8 +113,8 @@ void ImageFiles::save(const std::vector<const ImageKey*>& keys, std::string_view
   std::set<std::string> stems;
   for (const ImageKey* key : keys) {
     const bool linked = key != keys.front() && folder_->link(first, imageNameOf(*key));
-    // The image is written before its key. No process reads an image without a key. A crash between
-    // the two writes therefore only costs a compilation.
+    // The image is written before its key, because load() ignores an image without a key. After a
+    // crash between the two writes, the image is simply compiled again.
     if ((!linked && !folder_->write(imageNameOf(*key), image)) ||
         !folder_->write(key->stem + ".key", checksum + key->text)) {
       reportCacheOnce(path_, fmt::format("cannot be written: {}", std::strerror(errno)),
@@ -126,9 +126,8 @@ void ImageFiles::save(const std::vector<const ImageKey*>& keys, std::string_view
   evict(stems);
 }
 
-// Removes the least recently used entries until the folder is not larger than max_bytes_. Never
-// removes the entries in `keep`. An image that is open or mapped stays usable after its file is
-// removed.
+// Removes the least recently used entries, except those in `keep`, until the folder is not larger
+// than max_bytes_. Processes that have opened or mapped a removed image can still use it.
 void ImageFiles::evict(const std::set<std::string>& keep) {
   const std::vector<CachedImage> by_age = imagesIn(*folder_);
   int64_t total = 0;

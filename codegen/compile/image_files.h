@@ -12,9 +12,9 @@
 
 namespace heddle::codegen {
 
-// The key of an image. `text` contains everything that decides the image. `stem` is the SHA-256
-// hash of `text` and names the files of the image. The full text is also stored in a file and
-// compared.
+// The key of an image. `text` contains everything on which the image depends: compiler identity,
+// runtime header and source text. `stem` is the SHA-256 hash of `text` and names the files of the
+// image.
 struct ImageKey {
   ImageKey(const KernelSource& source, const KernelCompiler& compiler);
   std::string text;
@@ -26,17 +26,17 @@ struct ImageKey {
 // An entry consists of two files:
 //   STEM.cubin or STEM.so   the image
 //   STEM.key                size and SHA-256 hash of the image, and the key text; written last
-// C++ images are loaded through the descriptor of the file that was checked. Thread-safe.
+// A C++ image is loaded through the same file descriptor by which its content was checked. Nobody
+// can therefore replace the file in between. Thread-safe.
 class ImageFiles {
  public:
   ImageFiles(std::string folder, int64_t max_bytes);
 
   // Returns nullptr if the image is missing, damaged, not private, or cannot be loaded.
   std::shared_ptr<const KernelImage> load(const ImageKey& key);
-  // Stores one image that serves all of `keys`, under each of them. The names are hard links to one
-  // file, or copies if the file system has no hard links. Another process may replace the file of a
-  // name, but only by an image that serves the same key. If the folder cannot be used, this reports
-  // the reason once.
+  // Stores one image under each of `keys`. The image must contain the kernels of all these keys.
+  // The names are hard links to one file, or copies if the file system has no hard links. If the
+  // folder cannot be written, reports the reason once.
   void save(const std::vector<const ImageKey*>& keys, std::string_view image);
 
  private:

@@ -13,9 +13,10 @@
 namespace heddle::codegen {
 namespace {
 
-// Returns a path of the descriptor that no earlier call returned. The loader takes a library that
-// is already loaded if its path is equal, although the number of a descriptor may by now belong to
-// another file. The path therefore contains a counter, in binary: "/" is 0 and "/." is 1.
+// Returns a path of the descriptor that no earlier call returned. If dlopen gets the path of a
+// library that is already loaded, it returns that library, although the same descriptor number may
+// now belong to another file. The path therefore contains a counter, in binary: "/" is 0 and "/."
+// is 1.
 std::string uniquePathOf(int file) {
   static std::atomic<uint64_t> counter{0};
   std::string path = "/proc/self/fd";

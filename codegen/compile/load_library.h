@@ -7,10 +7,9 @@
 
 namespace heddle::codegen {
 
-// Load a shared object. The result is a handle for dlsym(); the last copy closes it. The code stays
-// usable after the descriptor is closed. Throw UserError with the reason from dlopen.
-// The first function loads the open file, whatever its name refers to now. The second one loads a
-// copy in memory that only this process can reach.
+// Load a shared object, from an open file or from bytes in memory. The result is a handle for
+// dlsym(). The library is unloaded when the last copy of the handle is destroyed. The caller may
+// close `file` after the call. Throw UserError with the reason from dlopen.
 std::shared_ptr<void> loadLibrary(int file);
 std::shared_ptr<void> loadLibrary(std::span<const std::byte> image);
 

@@ -25,7 +25,7 @@ namespace {
 constexpr mode_t kOnlyOwner = 0700;
 constexpr mode_t kWritableByOthers = S_IWGRP | S_IWOTH;
 
-// Returns why the file or folder is not private, or "".
+// Returns why the file or folder is not private, or an empty text if it is private.
 std::string whyNotPrivate(const struct stat& status) {
   if (status.st_uid != geteuid()) {
     return fmt::format("it belongs to user {}, not to user {}", status.st_uid, geteuid());
@@ -36,7 +36,7 @@ std::string whyNotPrivate(const struct stat& status) {
   return {};
 }
 
-// O_NOFOLLOW has no effect on "link/", so the trailing slash is removed.
+// open() with O_NOFOLLOW would follow a symbolic link whose path ends with a slash.
 std::string withoutTrailingSlash(std::string path) {
   path = std::filesystem::path(path).lexically_normal().string();
   while (path.size() > 1 && path.back() == '/') path.pop_back();
@@ -49,8 +49,9 @@ std::string temporaryNameFor(const std::string& name) {
   return fmt::format("{}.{}.{}.tmp", name, getpid(), counter.fetch_add(1));
 }
 
-// Moves a complete temporary file to its name. Removes it if that fails. If both names already
-// refer to one file, renameat() does nothing and leaves both names, so this removes it always.
+// Renames a complete temporary file, or removes it if that fails. unlinkat() is called in both
+// cases: if both names already refer to the same file, renameat() succeeds without removing
+// `temporary`.
 bool moveInPlace(int folder, const std::string& temporary, const std::string& name) {
   const bool moved = renameat(folder, temporary.c_str(), folder, name.c_str()) == 0;
   const int reason = errno;
@@ -59,8 +60,8 @@ bool moveInPlace(int folder, const std::string& temporary, const std::string& na
   return moved;
 }
 
-// Returns a new folder in place of the refused folder `path`. All calls of a process with the same
-// path return the same folder. It is removed when the process ends.
+// Returns a temporary folder to use instead of `path`. All calls of a process with the same `path`
+// return the same folder. It is removed when the process ends.
 std::string freshFolderFor(const std::string& path) {
   static std::mutex mutex;
   static std::map<std::string, TempFolder> folders;
@@ -138,7 +139,7 @@ void PrivateFolder::touch(const std::string& name) const {
 
 std::vector<PrivateFolder::Entry> PrivateFolder::list() const {
   std::vector<Entry> entries;
-  // fdopendir() takes the descriptor and moves its position, so it gets one of its own.
+  // fdopendir() takes ownership of its descriptor, so it gets a new one.
   FileDescriptor own(openat(folder_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   DIR* listing = own.isOpen() ? fdopendir(own.get()) : nullptr;
   if (listing == nullptr) return entries;

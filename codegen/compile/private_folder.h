@@ -12,8 +12,8 @@
 
 namespace heddle::codegen {
 
-// A folder whose files only this user can have written. Caches keep their files in such folders,
-// because heddle runs the code in them.
+// A folder whose files only this user can have written. Caches of compiled code use such folders,
+// because heddle executes this code.
 //
 // - The folder and each file must belong to the user of this process, and nobody else may have the
 //   permission to write to them.
@@ -32,21 +32,21 @@ class PrivateFolder {
     FileDescriptor file;
     std::string bytes;
   };
-  // Opens and reads a file. Returns nullopt if it is missing, is not private, is not a regular
-  // file, or has more than `most` bytes.
+  // Opens and reads a file. Returns nullopt if the file is missing, is not private, is not a
+  // regular file, or has more than `most` bytes.
   std::optional<File> read(const std::string& name, int64_t most) const;
-  // Creates or replaces a file. Other processes see the old file, the new file or none. Returns
-  // false with the reason in errno if that fails.
+  // Creates or replaces a file. Other processes see either the old or the new content, never a
+  // part of it. Returns false with the reason in errno if the file cannot be written.
   bool write(const std::string& name, std::string_view bytes) const;
-  // Creates or replaces `name` as another name of the file `from`. Returns false if that fails, for
-  // example because the file system has no hard links.
+  // Makes `name` a hard link to the file `from`, and replaces an existing file `name`. Returns
+  // false if that fails, for example because the file system has no hard links.
   bool link(const std::string& from, const std::string& name) const;
   void remove(const std::string& name) const;
   void touch(const std::string& name) const;  // sets the time of the last use to now
 
   struct Entry {
     std::string name;
-    int64_t bytes = 0;  // divided by the number of names of the file
+    int64_t bytes = 0;  // size of the file, divided by its number of hard links
     timespec used{};    // time of the last use or change
   };
   // Returns the regular files of the folder.
@@ -60,10 +60,10 @@ class PrivateFolder {
 };
 
 // Opens the folder. If that fails, reports the reason on standard error, once per process and
-// folder, and opens a new temporary folder in its place. All calls of a process with the same
-// `path` share this new folder, and it is removed when the process ends. Returns nullptr if that
-// fails too. `consequence` ends the message, for example "kernels are compiled again in each
-// process".
+// folder, and opens a new temporary folder instead. All calls of a process with the same `path`
+// share the temporary folder, and it is removed when the process ends. Returns nullptr if there is
+// no temporary folder either. `consequence` ends the message, for example "kernels are compiled
+// again in each process".
 std::unique_ptr<PrivateFolder> openOrReport(const std::string& path, std::string_view consequence);
 
 // Prints "heddle: the kernel cache PATH WHAT; CONSEQUENCE", once per process and folder.

@@ -8,8 +8,8 @@
 namespace heddle::codegen {
 
 // The kernel runtime headers, which the build embeds as text. They define the functions in
-// namespace `hd` that generated kernels call. The headers of both targets define the same
-// functions, so an op needs only one text for CUDA and C++.
+// namespace `hd` that generated kernels call. The headers for CUDA and for C++ define functions
+// with the same names, so the text of an op is the same for both targets.
 extern const std::string_view kRuntimeHeader_cuda_runtime;
 extern const std::string_view kRuntimeHeader_cuda_math;
 extern const std::string_view kRuntimeHeader_cpu_runtime;

@@ -13,7 +13,6 @@ void check(nvrtcResult result, const char* call) {
   HEDDLE_USER_CHECK(result == NVRTC_SUCCESS, "{}: {}", call, nvrtcGetErrorString(result));
 }
 
-// Owns a program of NVRTC.
 class Program {
  public:
   explicit Program(const std::string& text) {
@@ -53,8 +52,8 @@ class Program {
 class NvrtcCompiler : public KernelCompiler {
  public:
   explicit NvrtcCompiler(const std::string& arch)
-      // --fmad=false: no fused multiply-add. A multiplication and an addition then have the same
-      // result whether one kernel or two kernels compute them.
+      // --fmad=false: no fused multiply-add. The result of a multiplication and an addition must
+      // not depend on whether the two ops are in the same kernel.
       : options_{"--gpu-architecture=" + arch, "-std=c++17", "--fmad=false"} {
     int major = 0;
     int minor = 0;

@@ -7,12 +7,12 @@
 
 namespace heddle::codegen {
 
-// Creates a compiler that uses NVRTC to compile sources to cubins for `arch`, such as "sm_90".
-// Needs no GPU and no driver.
+// Creates a compiler that uses NVRTC to compile sources to cubins for `arch`, for example "sm_90".
+// The machine needs no GPU and no driver.
 std::unique_ptr<KernelCompiler> makeNvrtcCompiler(const std::string& arch);
 
-// Does the same as makeNvrtcCompiler(), but has an unmangled name for callers that load
-// libheddle_cuda.so with dlopen. The caller owns the result. Returns nullptr if NVRTC cannot start.
+// Does the same as makeNvrtcCompiler(), for callers that load libheddle_cuda.so with dlopen. The
+// caller owns the result. Returns nullptr if NVRTC cannot start.
 extern "C" KernelCompiler* heddleMakeNvrtcCompiler(const char* arch);
 
 }  // namespace heddle::codegen

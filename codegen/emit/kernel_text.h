@@ -8,8 +8,7 @@
 
 namespace heddle::codegen {
 
-// Functions that the CUDA and the C++ emitter share. They write the text of values, ops and
-// conversions.
+// Functions that the CUDA and the C++ emitter share.
 
 // Collects lines and indents them.
 class TextWriter {
@@ -36,10 +35,10 @@ std::string convertText(const std::string& text, DType from, DType to);
 std::string applyText(std::string_view text, const std::string& a, const std::string& b = {},
                       const std::string& c = {}, const std::string& d = {});
 
-// The text of the nodes that read tensors, accumulators and coordinates (Node in
-// codegen/plan/body.h). This text differs between targets.
+// The expressions that differ between CUDA and C++. Nodes (codegen/plan/body.h) that read tensors,
+// accumulators or coordinates use them.
 struct LeafText {
-  std::function<std::string(int tensor)> element;      // element of a tensor, in its stored type
+  std::function<std::string(int tensor)> element;      // element of a tensor, in storedType()
   std::function<std::string(int accumulator)> result;  // final value of an accumulator
   std::string lane;                                    // number of the current lane
 };
@@ -49,9 +48,10 @@ struct LeafText {
 void writeNodes(TextWriter& out, const Body& body, const LoopNest& nest, const LeafText& leaves,
                 const std::string& prefix);
 
-// Return the text of the index of the current element along a coordinate (Space::coordinates; -1:
-// an axis of one element). The local index counts from the start of this rank's shard, and has the
-// kernel's index type. The global index counts in the unsharded tensor, and is an i64.
+// Return the expression of the index of the current element along an axis. `coordinate` is an
+// index into Space::coordinates; -1: the axis has one element. The local index counts from the
+// start of this rank's shard, and has the kernel's index type. The global index counts from the
+// start of the unsharded tensor, and is an i64.
 std::string localIndexText(const LoopNest& nest, int coordinate, const std::string& lane);
 std::string globalIndexText(const LoopNest& nest, int coordinate, const std::string& lane);
 

@@ -6,9 +6,9 @@
 
 namespace heddle::codegen {
 
-// Returns C++ definitions of the libm functions that a computation calls, in the form that
-// codegen/runtime/cpu_math.h describes. Each definition has an #ifndef guard, so several kernels
-// can share a file.
+// Returns C++ definitions of the libm functions that a computation calls (see
+// codegen/runtime/cpu_math.h). Each definition has an #ifndef guard, so the texts of several
+// kernels can be concatenated.
 std::string libmText(const Computation& computation);
 
 }  // namespace heddle::codegen

@@ -12,11 +12,12 @@ namespace heddle::codegen {
 // Chooses a schedule for the shapes of a run, and returns the kernel source and the launches of the
 // kernel.
 // - The operands may have any strides and any number of axes, and there may be several outputs.
-// - `inputs` and `outputs` have one descriptor per operand, in the order of the segment's inputs()
-//   and outputs(). A scalar input also has a descriptor, which is ignored.
-// - An output may use the memory of an input that is updated in place.
-// - The source depends only on the segment and the chosen schedule, not on exact sizes. New sizes
-//   therefore often need no new image.
+// - A segment is the part of a fusion that becomes one kernel. `inputs` and `outputs` have one
+//   descriptor per operand, in the order of the segment's inputs() and outputs(). A scalar input
+//   also has a descriptor, which is ignored.
+// - An output may have the same memory as an input, if the segment updates this input in place.
+// - The source depends only on the segment and the chosen schedule, not on exact sizes. A run with
+//   new sizes therefore often needs no compilation.
 // - Throws UserError if no schedule fits the segment. Thread-safe.
 KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                       const std::vector<TensorDesc>& outputs, Target target);

@@ -10,10 +10,10 @@ namespace heddle::codegen {
 // after the reductions, in a loop over only the axes that are not reduced (kept axes).
 enum class Place : uint8_t { Loop, Finish };
 
-// The structure of a segment, which is the part of a fusion that becomes one kernel. The kernel has
-// one iteration space. Each axis of a value maps to one axis of this space, except for axes along
-// which the value is broadcast or has one element. The axes of the space are numbered in the order
-// in which they first occur, if the values of the segment are visited by ascending id.
+// The structure of a segment, which is the part of a fusion that becomes one kernel. The kernel
+// has one iteration space. Each axis of a value maps to one axis of this space, except for axes
+// along which the value is broadcast or has one element. The axes of the space are numbered from
+// 0, in the order in which a walk over the values by ascending id first reaches them.
 struct Analysis {
   // axes[value][i]: the axis of the space to which logical axis i of the value maps; -1: logical
   // axis i maps to no axis.
@@ -26,7 +26,7 @@ struct Analysis {
   // Per value: true if the value is an input of the segment that ops read only at computed indices.
   // The axes of such an input do not map to axes of the space.
   IdVector<ValueId, bool> indexed_only;
-  // The axes of the space along which an op uses the index of its element, ascending.
+  // Ascending: the axes of the space along which some op uses the index of the current element.
   std::vector<int> coordinates;
 };
 

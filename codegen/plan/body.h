@@ -8,8 +8,8 @@
 
 namespace heddle::codegen {
 
-// How a kernel computes the index along one logical axis of a tensor that it reads at computed
-// indices.
+// How a kernel computes the index along one logical axis of a tensor, if it reads this tensor at
+// computed indices (Node::Kind::LoadAt).
 struct PlaceAlong {
   // Index into Body::nodes of the i64 node whose value is the index. -1: the index is computed from
   // `coordinate`, `reversed` and `shift`.
@@ -19,14 +19,14 @@ struct PlaceAlong {
   bool local = false;     // true: the coordinate counts from the start of this
                           // rank's shard; false: in the unsharded tensor
   bool reversed = false;  // the index is the extent - 1 - the coordinate
-  int64_t shift = 0;      // subtracted from the coordinate
+  int64_t shift = 0;      // if not reversed: subtracted from the coordinate
   bool checked = false;   // the index may be outside of the tensor
-  bool in_block = false;  // the rank holds only a block; elements of other blocks read -0.0 or 0
+  bool in_block = false;  // the axis may be sharded; elements of other shards read as -0.0 or 0
 };
 
-// One value of a kernel body. Its C++ or CUDA type is valueType() (codegen/emit/kernel_text.h),
-// which can represent every value of its dtype. A bf16 value is a float that bf16 can represent. An
-// i8 value is an i64 in the range of i8.
+// One value of a kernel body. In the kernel text it has the type valueType()
+// (codegen/emit/kernel_text.h), which can be larger than its dtype. For example, a bf16 value is a
+// float that bf16 can represent, and an i8 value is an i64 in the range of i8.
 struct Node {
   enum class Kind : uint8_t {
     Load,     // element of Space::tensors[index]

@@ -11,7 +11,7 @@
 
 namespace heddle::codegen {
 
-// The argument block of one entry point (LaunchStage::args). This class decides the layout. The
+// The layout and the bytes of the argument struct of one entry point (LaunchStage::args). The
 // kernel text declares the same struct and asserts its size. Every field takes 8 bytes: a pointer,
 // an i64, an f64 or a bool.
 class ArgumentLayout {
@@ -20,11 +20,11 @@ class ArgumentLayout {
     std::string name;
     std::string type;    // in the kernel language
     int32_t offset = 0;  // bytes
-    bool index = false;  // the kernel copies the field to a variable of the kernel's index type
+    bool index = false;  // the kernel converts the field to its index type
   };
   void addPointer(const std::string& name, int32_t operand);
-  // Adds an i64 field, which the kernel copies to a local variable of the kernel's index type.
-  // Returns IndexExpr::parameter(name, value).
+  // Adds an i64 field, which the kernel converts to its index type. Returns
+  // IndexExpr::parameter(name, value).
   IndexExpr addSize(const std::string& name, int64_t value);
   // Adds an i64 field, which stays an i64 in the kernel.
   void addOffset(const std::string& name, int64_t value);
@@ -35,7 +35,7 @@ class ArgumentLayout {
   const std::vector<Field>& fields() const { return fields_; }
   // Returns the declaration of the struct in the kernel language.
   std::string structText(const std::string& name) const;
-  // Moves the bytes of the block to `stage`, with the patches for pointers and scalars.
+  // Moves the bytes of the struct to `stage`, with the patches for pointers and scalars.
   void moveInto(LaunchStage& stage);
 
  private:
@@ -47,7 +47,8 @@ class ArgumentLayout {
   std::vector<LaunchStage::ScalarPatch> scalars_;
 };
 
-// The stride of an access between neighbouring lanes (codegen/plan/schedule.h).
+// The distance between the elements that two neighbouring lanes (codegen/plan/schedule.h) access:
+// 0 elements, 1 element, or any other number.
 enum class LaneStride : uint8_t { Zero, One, Any };
 
 // One tensor as the loops access it. Lane i accesses the element at the offset kept_offset +
@@ -60,20 +61,20 @@ struct Access {
   IndexExpr reduced_offset;  // computed from the coordinates of reduced axes
   LaneStride lane = LaneStride::Zero;
   IndexExpr lane_stride;
-  // true: every item (codegen/plan/schedule.h) starts at a multiple of the lane count, in elements
-  // from the pointer. If the pointer is aligned, all items are then aligned.
+  // true: the offset of every item (codegen/plan/schedule.h) is a multiple of the number of lanes.
+  // If the pointer is aligned, all items are then aligned.
   bool aligned_items = false;
 };
 
-// The coordinate of an item along one axis of the space. It is computed from the number of the
-// item, which is the variable "kept" or "reduced".
+// The coordinate of an item along one axis of the space. `value` computes it from the number of
+// the item, which is the variable "kept" or "reduced".
 struct Coordinate {
   std::string name;
   IndexExpr value;
 };
 
-// The index of the current element along one axis of the space, for bodies that use this index. The
-// index is the sum of the coordinate `axis`, the number of the lane (if `lanes` is true) and the
+// The index of the current element along one axis of the space, for bodies that use it. The index
+// is the sum of the coordinate `axis`, the number of the lane (if `lanes` is true) and the
 // argument `offset`.
 struct AxisCoordinate {
   std::string axis;    // name of the coordinate; empty: the axis has one element
@@ -87,9 +88,8 @@ struct IndexedAccess {
   DType dtype = DType::F32;
   std::vector<IndexExpr> extents;  // extents of this rank's shard
   std::vector<IndexExpr> strides;
-  // Per axis: the names of two arguments. The argument that `begins` names is the start of this
-  // rank's shard. The argument that `wholes` names is the unsharded extent. If PlaceAlong::in_block
-  // is false for an axis, both names for this axis are empty.
+  // Per logical axis: names of arguments. `begins`: the start of this rank's shard. `wholes`: the
+  // extent of the unsharded tensor. Empty string: PlaceAlong::in_block is false for this axis.
   std::vector<std::string> begins;
   std::vector<std::string> wholes;
 };
@@ -99,7 +99,8 @@ struct IndexedAccess {
 // 1. Set the accumulators to their identities.
 // 2. Run the loop body for the reduced items.
 // 3. Combine the accumulators of lanes and threads.
-// 4. If `partials` is empty, run the finish body. Otherwise, store the accumulators.
+// 4. If `partials` is empty, run the finish body. Otherwise, store the accumulators in the
+//    workspace.
 //
 // A kernel without reductions only runs the loop body, for the kept items.
 struct LoopNest {
@@ -111,17 +112,17 @@ struct LoopNest {
   std::vector<AxisCoordinate> coordinates;  // parallel to Space::coordinates
   std::vector<IndexedAccess> indexed;       // parallel to Space::indexed
   std::vector<Coordinate> kept;             // per kept axis
-  std::vector<Coordinate> reduced;          // per reduced axis; empty vector: no reduction
+  std::vector<Coordinate> reduced;          // per reduced axis
   IndexExpr kept_items;                     // number of items along the kept axes
   IndexExpr reduced_items;                  // number of items along the reduced axes
   IndexExpr lane_extent;                    // elements along the lane axis
   IndexExpr lane_start;                     // coordinate of lane 0 along the lane axis
-  IndexExpr chunk;                          // elements per item; the constant `lanes` on CUDA
+  IndexExpr chunk;                          // elements per item; on CUDA: Schedule::lanes
   IndexExpr span;                           // reduced items per split
   IndexExpr splits;                         // number of splits; the variable "split" numbers them
   IndexExpr items_per_tile;                 // Cpp only
   IndexExpr reduced_count;                  // number of elements that an average combines
-  // Indices into `accesses` of the workspace tensors to which the kernel stores its accumulators.
+  // The workspace tensors in which the kernel stores its accumulators, as indices into `accesses`.
   // Empty vector: the kernel stores finished values.
   std::vector<int> partials;
   // true: indices are i64. C++ kernels always use i64, CUDA kernels only if some index may not fit

@@ -10,8 +10,8 @@
 namespace heddle::codegen {
 
 // How the iteration space of one launch (codegen/plan/space.h) is mapped to blocks and threads
-// (CUDA) or to tiles (C++). *Lanes* are neighbouring elements along one axis of the space, the lane
-// axis.
+// (CUDA) or to tiles (C++). *Lanes* are neighbouring elements along one axis of the space, the
+// lane axis. One CUDA thread loads them together.
 //
 //   Pointwise        there is no reduction: lanes run along the innermost kept axis
 //   InnerReduction   the innermost reduced axis is contiguous: lanes run along it
@@ -26,8 +26,8 @@ namespace heddle::codegen {
 //   reduction, the loop has `lanes` accumulators.
 //
 // If splits > 1, the reduced items are divided into `splits` ranges. The first launch stores the
-// accumulators of each range in the workspace. A second launch combines them in the order of the
-// ranges. The kernels need no atomics, so the result is the same in every run.
+// accumulators of each range in the workspace. The second launch combines them in a fixed order,
+// without atomics, so the result is the same in every run.
 enum class ScheduleKind : uint8_t { Pointwise, InnerReduction, OuterReduction };
 
 struct Schedule {
@@ -35,7 +35,7 @@ struct Schedule {
   ScheduleKind kind = ScheduleKind::Pointwise;
   int32_t lanes = 1;
   int64_t chunk = 1;
-  bool exact = false;  // CUDA: the extent of the lane axis is a multiple of lanes
+  bool exact = false;  // CUDA: the extent of the lane axis is a multiple of `lanes`
   int32_t unroll = 1;
   int32_t block = 1;
   int32_t reduce_threads = 1;

@@ -20,7 +20,7 @@ struct SpaceTensor {
 };
 
 // An axis of the space along which a kernel body uses the index of the current element. coalesce()
-// does not merge this axis with another axis of the space.
+// does not merge it with other axes.
 struct SpaceCoordinate {
   int axis = -1;       // index into Space::extents; -1: the axis has one element
   int64_t offset = 0;  // index of this rank's first element in the unsharded tensor
@@ -36,11 +36,10 @@ struct IndexedTensor {
   std::vector<int64_t> strides;  // elements, per logical axis
 };
 
-// The iteration space of one launch after coalescing. Reductions combine elements along the reduced
-// axes. All other axes are kept axes. Kept axes come first, then reduced axes, and each group is
-// ordered from outermost to innermost. Every space has at least one kept axis. The space of a
-// segment with reductions also has at least one reduced axis. coalesce() adds an axis of extent 1
-// if necessary.
+// The iteration space of one launch. Reductions combine elements along the reduced axes. All other
+// axes are kept axes. Kept axes come first, then reduced axes, and each group is ordered from
+// outermost to innermost. Every space has at least one kept axis, and at least one reduced axis if
+// the segment has reductions. coalesce() adds an axis of extent 1 if there is no such axis.
 struct Space {
   std::vector<int64_t> extents;
   int kept = 0;  // number of kept axes

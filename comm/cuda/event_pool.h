@@ -8,14 +8,14 @@
 
 namespace heddle::comm {
 
-// A pool of reusable CUDA events of one device. The events have no timing. Thread-safe.
+// A pool of reusable CUDA events of one device, without timing. Thread-safe.
 class EventPool : public std::enable_shared_from_this<EventPool> {
  public:
   ~EventPool();
 
   // Records an event on `stream` and returns it. The destruction of the last reference returns the
   // event to the pool. A caller may release its reference as soon as cudaStreamWaitEvent has
-  // returned. If the pool records the event again later, this does not change the earlier wait.
+  // returned, because a later record of the event does not change this wait.
   std::shared_ptr<void> record(cudaStream_t stream);
 
  private:

@@ -1,8 +1,8 @@
-// The transport of in-process ranks that share one GPU. An operation is split into parts, as on
-// host memory (comm/in_process/operation_parts.h). Each rank enqueues its own part on its own
-// stream. Before the part, the stream waits for the event `ready` of every rank: after this event,
-// earlier work of that rank does not use the buffers any more. After the part, the stream waits for
-// the event `finished` of every rank: after this event, the part of that rank is done.
+// The transport of in-process ranks that share one GPU. An operation is split into one part per
+// rank (comm/in_process/operation_parts.h), which the rank enqueues on its own stream. Before the
+// part, the stream waits until the earlier work of every rank has ended (event `ready`), because
+// this work may use the same buffers. After the part, the stream waits until the parts of all
+// ranks have ended (event `finished`).
 #include "comm/cuda/in_process_cuda.h"
 
 #include "comm/cuda/event_pool.h"
@@ -14,7 +14,6 @@
 namespace heddle::comm {
 namespace {
 
-// Enqueues the copies and reductions of a part.
 class StreamMover : public Mover {
  public:
   StreamMover(const DeviceReduce& reduce, cudaStream_t stream) : reduce_(reduce), stream_(stream) {}
@@ -93,8 +92,7 @@ class CudaCommunicator : public Communicator {
     }
   }
 
-  // Stores `cause` for the ranks that wait for this rank, and wakes these ranks. The waiting calls
-  // then throw UserError.
+  // Wakes the ranks that wait for this rank. Their waiting calls throw UserError with `cause`.
   void cancel(const std::vector<Participant>& participants, const std::string& cause) {
     std::lock_guard lock(team_->job().mutex);
     for (const Participant& participant : participants) {
@@ -103,8 +101,8 @@ class CudaCommunicator : public Communicator {
     team_->job().changed.notify_all();
   }
 
-  // Posts all operations of the group, without waiting for other ranks. If a rank waited before it
-  // has posted the last operation, two ranks could wait for each other.
+  // Posts all operations of the group before the rank waits for the first one. Otherwise two ranks
+  // could wait for each other, for example if each first waits for its send to the other rank.
   std::vector<Participant> postAll(std::span<const Operation> group, cudaStream_t stream) {
     const std::shared_ptr<void> ready = events_->record(stream);
     std::lock_guard lock(team_->job().mutex);
@@ -116,7 +114,7 @@ class CudaCommunicator : public Communicator {
   template <class Condition>
   void await(const MatchedOperation& matched, const Condition& condition) {
     std::unique_lock lock(team_->job().mutex);
-    // `condition` may return true even if the ranks disagree about the operation. In this case
+    // `condition` may be true although the ranks disagree about the operation. In this case
     // isHalted() is true, and check() throws.
     while (!condition() || team_->isHalted()) {
       team_->check(matched);

@@ -9,8 +9,8 @@
 // This code is header-only, because the modules that use it are separate shared libraries.
 namespace heddle::comm {
 
-// Returns whether the process has lost the GPU: after these errors, every later CUDA call of the
-// process fails (CUDA Runtime API, "Data types used by CUDA Runtime", enum cudaError).
+// Returns whether every later CUDA call of the process fails after this error (CUDA Runtime API,
+// "Data types used by CUDA Runtime", enum cudaError).
 inline bool losesGpu(cudaError_t status) {
   switch (status) {
     case cudaErrorIllegalAddress:
@@ -30,7 +30,7 @@ inline bool losesGpu(cudaError_t status) {
   }
 }
 
-// Returns the text and the name that CUDA has for an error, and says if the GPU is lost.
+// Returns CUDA's description and name of an error. If losesGpu() is true, adds advice.
 inline std::string cudaErrorText(cudaError_t status) {
   return fmt::format("{} ({}){}", cudaGetErrorString(status), cudaGetErrorName(status),
                      losesGpu(status) ? "; the GPU is lost for this process: every later CUDA call "
@@ -39,8 +39,8 @@ inline std::string cudaErrorText(cudaError_t status) {
 }
 
 // Throws UserError if `status` is an error. The message has the name of the call and
-// cudaErrorText(). Clears the last error of CUDA, because the next call that reads it would report
-// it again.
+// cudaErrorText(). Clears CUDA's last error. Otherwise the next check of a kernel launch would
+// report it again.
 inline void checkCuda(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return;
   cudaGetLastError();

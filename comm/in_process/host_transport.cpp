@@ -1,8 +1,7 @@
 // The in-process transport on host memory. After all participants have posted an operation, test()
-// on any participant may move the data of the operation. A call of test() moves the part of its own
-// rank first, then the parts of the other ranks that no rank has started to move
-// (comm/in_process/operation_parts.h). One rank that calls test() is therefore enough to complete
-// an operation, and ranks that wait for operations of different teams cannot block each other.
+// on any of them moves data: first the part of its own rank, then all parts that no rank has
+// started to move (comm/in_process/operation_parts.h). It is therefore enough if one rank calls
+// test(). Ranks that wait for operations of different teams cannot block each other.
 //
 // Buffers may be freed after one of these events:
 // - test() has returned true or has thrown;
@@ -75,8 +74,8 @@ class HostCommunicator : public Communicator {
   }
 
  private:
-  // Returns a part that no rank has started to move, and marks it as started. Prefers part `own`.
-  // Returns -1 if there is no such part.
+  // Marks a part as started and returns it, or returns -1 if all parts are started. Prefers part
+  // `own`.
   static int claim(MatchedOperation& matched, int own) {
     const int parts = partsOf(matched);
     matched.claimed.resize(parts, false);
@@ -89,7 +88,7 @@ class HostCommunicator : public Communicator {
     return -1;
   }
 
-  // Moves all parts that no rank has started, if all participants have posted. Releases the lock
+  // If all participants have posted, moves all parts that no rank has started. Releases the lock
   // while it moves data.
   void work(MatchedOperation& matched, int own, std::unique_lock<std::mutex>& lock) {
     while (matched.missing == 0 && matched.cancelled.empty() && !team_->isHalted()) {
@@ -118,10 +117,9 @@ class HostCommunicator : public Communicator {
     }
   }
 
-  // Withdraws the buffers of this rank from every operation that has not completed. After that, no
-  // rank starts a part of these operations. The other ranks report `cause`, or the cause of the
-  // first withdrawal if buffers were withdrawn before. Waits for running parts, which are only
-  // copies and reductions.
+  // Withdraws the buffers of this rank from every operation that has not completed. No rank starts
+  // a part of these operations any more, and the other ranks report the cause of the first
+  // withdrawal. Waits for running parts, because they still access the buffers of this rank.
   void withdraw(std::unique_lock<std::mutex>& lock, const std::string& cause) {
     for (auto& [ticket, participants] : pending_) {
       for (const Participant& participant : participants) {

@@ -12,9 +12,10 @@
 
 #include "comm/communicator.h"
 
-// For ranks that are threads of one process: finds the operations of different ranks that belong
-// together. Such operations *match*. A transport then moves the data of matching operations:
-// comm/in_process/host_transport.cpp on host memory, comm/cuda/in_process_cuda.cpp on one GPU.
+// For jobs whose ranks are threads of one process. Finds the operations of different ranks that
+// belong together, for example a send and its receive. Such operations *match*. Two transports
+// move the data of matching operations: comm/in_process/host_transport.cpp on host memory, and
+// comm/cuda/in_process_cuda.cpp on one GPU.
 namespace heddle::comm {
 
 // The state that all ranks of a job share.
@@ -29,28 +30,28 @@ struct JobState {
   int running_copies = 0;  // number of running copies on host memory; abort() waits for them
 };
 
-// One collective, or one transfer (a send with its receive), with the Operation that each
-// participant has posted. Except for `claimed`, the vectors are indexed by participant. The
-// participants of a collective are the ranks of the team, in order. In a transfer, participant 0 is
-// the sender and participant 1 is the receiver.
+// One collective, or one transfer (a send with its receive). All vectors except `claimed` are
+// indexed by participant. The participants of a collective are the ranks of the team, in order. In
+// a transfer, participant 0 is the sender and participant 1 is the receiver.
 struct MatchedOperation {
   std::vector<Operation> operations;  // if missing == 0, may be read without the mutex
-  // For AllToAllV: copies of the lists of counts, because a rank that leaves may free its own
-  // lists.
+  // For AllToAllV: copies of the lists of counts. A rank that leaves the job may free its own
+  // lists while other ranks still read the counts.
   std::vector<std::vector<int64_t>> counts;
   std::vector<int> members;   // by participant: its position in the team
   std::vector<bool> present;  // by participant: it has posted
   int missing = 0;            // number of participants that have not posted
 
-  // State of the transport, guarded by the mutex of the job. A part is a piece of the data movement
-  // (comm/in_process/operation_parts.h). `claimed`, by part: a rank has started to move the part.
-  // `running` and `done`: the numbers of parts that are being moved and that have been moved.
+  // Used by the transport. A part is a piece of the data movement
+  // (comm/in_process/operation_parts.h). `claimed` is indexed by part, and is true if a rank has
+  // started to move the part. `running` is the number of parts that are being moved now. `done` is
+  // the number of parts that have been moved.
   std::vector<bool> claimed;
   int running = 0;
   int done = 0;
   std::string cancelled;  // why a rank withdrew its buffers; empty: no rank withdrew them
-  // The in-process transport on one GPU stores events here, by participant. `ready`: the buffers of
-  // the participant may be used. `finished`: the part of the participant is done.
+  // CUDA events, if the ranks share one GPU. After the event `ready`, other ranks may use the
+  // buffers of the participant. After the event `finished`, the part of the participant is done.
   std::vector<std::shared_ptr<void>> ready;
   std::vector<std::shared_ptr<void>> finished;
 };
@@ -73,8 +74,8 @@ class Team {
 
   // Callers of every function below must hold the mutex of the job.
 
-  // Adds the operation of `member` to its MatchedOperation. `ready` becomes the entry of `member`
-  // in MatchedOperation::ready. If the ranks disagree about the operation, the team fails: every
+  // Adds the operation of `member` to its MatchedOperation. `ready` is stored in
+  // MatchedOperation::ready. If the ranks disagree about the operation, the team fails: every
   // later check() throws.
   Participant post(int member, const Operation& operation, std::shared_ptr<void> ready = nullptr);
 
@@ -82,12 +83,11 @@ class Team {
   // a rank withdrew its buffers, or a rank left before it posted.
   void check(const MatchedOperation& matched) const;
 
-  // Declares that `member` will post nothing more. If a rank waits for an operation of `member`,
-  // the waiting call throws UserError.
+  // Declares that `member` will post nothing more. Calls of other ranks that wait for an operation
+  // of `member` then throw UserError.
   void leave(int member);
 
-  // A member joins when it calls InProcessJob::join(). The team is full when all members have
-  // joined.
+  // A member joins by calling InProcessJob::join(). The team is full when all members have joined.
   bool joined(int member) const { return joined_[member]; }
   void setJoined(int member, bool value) { joined_[member] = value; }
   bool isFull() const;
@@ -139,8 +139,8 @@ class InProcessJob {
     int missing;
   };
 
-  // Waits until `ready` returns true. Throws UserError if the job is aborted, or if `needed(r)`
-  // returns true for some rank r that has left. `what` names the waiting call in the message.
+  // Waits until `ready` returns true. Throws UserError if the job is aborted, or if a rank r has
+  // left and `needed(r)` returns true. `what` names the waiting call in the message.
   void wait(std::unique_lock<std::mutex>& lock, const std::string& what,
             const std::function<bool()>& ready, const std::function<bool(int)>& needed);
 
@@ -152,8 +152,8 @@ class InProcessJob {
 using CommunicatorMaker =
     std::function<std::unique_ptr<Communicator>(std::shared_ptr<Team>, int member)>;
 
-// Creates the Worlds of a job whose ranks are threads. `maker` creates the communicator of one rank
-// of a team. `transport` is the result of World::transport().
+// Creates the Worlds of a job whose ranks are threads. `maker` creates the communicator of one
+// rank of a team. `transport` is what World::transport() returns.
 std::vector<std::unique_ptr<World>> makeWorldsOfThreads(int size, const std::string& transport,
                                                         CommunicatorMaker maker);
 

@@ -5,7 +5,6 @@
 namespace heddle::comm {
 namespace {
 
-// Moves one part of one operation (movePart()).
 class PartMover {
  public:
   PartMover(const MatchedOperation& matched, int part, Mover& mover)

@@ -3,7 +3,8 @@
 #include "comm/in_process/job.h"
 
 // Splits the data movement of an operation that all participants have posted (MatchedOperation in
-// comm/in_process/job.h) into parts. The split is the same for every kind of memory.
+// comm/in_process/job.h) into parts. The transports on host memory and on one GPU both use these
+// parts.
 namespace heddle::comm {
 
 // Copies and reduces elements in the kind of memory that a transport uses.

@@ -3,7 +3,6 @@
 
 namespace heddle::comm {
 
-// The only rank of the job is a thread of this process.
 std::unique_ptr<World> makeSingleWorld() {
   return std::move(makeHostWorldsOfThreads(1, "single").front());
 }

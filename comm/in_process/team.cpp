@@ -57,8 +57,7 @@ Participant Team::matchTransfer(int member, const Operation& operation) {
   return {matched, participant};
 }
 
-// Makes the team fail if the operation of `participant` disagrees with the operation of another
-// participant.
+// If `participant` disagrees with an earlier participant about the operation, makes the team fail.
 void Team::compare(const Participant& participant) {
   const MatchedOperation& matched = *participant.matched;
   const Operation& mine = matched.operations[participant.index];

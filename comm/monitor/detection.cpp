@@ -15,19 +15,20 @@ namespace {
 using Rule = Finding::Rule;
 using Findings = std::vector<Finding>;
 
-// The fraction of the deadline after which a rank counts as silent. The rest of the deadline
-// is the time in which the other ranks stop waiting for it.
+// A rank counts as silent after this fraction of the deadline. During the rest of the deadline,
+// the other ranks must stop waiting for it.
 constexpr double kSilentPart = 0.6;
-// Delays in seconds before a finding is reported. In this time, the blamed rank itself may still
-// report a better reason. kLongGrace applies if the blamed rank is on another host than the
-// watcher, or if an exception has not yet destroyed its World.
+// Delays in seconds before a finding is reported, because the blamed rank itself may still report
+// a better reason. kLongGrace applies if this can take longer: the blamed rank is on another host
+// than the watcher, or an exception is unwinding its stack.
 constexpr double kGrace = 0.3;
 constexpr double kLongGrace = 1.5;
-// The patience while a rank does work that takes long, as a multiple of JobView::patience.
+// While worksLong() is true for some rank, the patience is this multiple of JobView::patience.
 constexpr double kLongWorkPatience = 10;
 
 bool isAlive(const RankSnapshot& rank) { return rank.state == RankState::Alive; }
-// Returns whether a rank compiles, or does other work that may take much longer than a collective.
+// Returns whether a rank does work that may take much longer than a collective, for example
+// compiles.
 bool worksLong(const RankSnapshot& rank) {
   return isAlive(rank) && !rank.waits() &&
          (rank.phase == RankPhase::Compiling || rank.task == RankTask::Reading ||
@@ -77,8 +78,8 @@ std::string describeDifference(const RankSnapshot& blamed, const RankSnapshot& r
 }
 
 // Finds pairs of ranks that executed different runs. A rank that is matching its posts
-// (kMatchingPosts) finds the difference itself, and the message of that rank names the instruction.
-// If one of the two ranks is matching its posts, the rule therefore waits for kGrace.
+// (kMatchingPosts) will find the difference itself, and its message names the instruction. If one
+// of the two ranks is doing this, the rule waits for kGrace.
 void checkRuns(const JobView& job, Findings& found) {
   for (const RunDifference& difference : findRunDifferences(job.ranks)) {
     const RankSnapshot& blamed = job.ranks[static_cast<size_t>(difference.blamed)];
@@ -132,9 +133,9 @@ void checkAbsence(const JobView& job, Findings& found) {
                              later->rank, later->run);
                        }});
     }
-    // The sizes of the run of rank `entry` are new on this rank, which therefore matches its posts
-    // and waits for all ranks. The sizes were not new on rank `later`, which executed the same run
-    // without matching its posts. Rank `entry` would wait for ever.
+    // Rank `entry` matches its posts, because the sizes of its run are new for it, and waits for
+    // all ranks. Rank `later` has already executed this run without matching its posts. Rank
+    // `entry` would wait for ever.
     if (isAlive(entry) && entry.issued == kMatchingPosts) {
       found.push_back({Rule::Unmatched, entry.rank, later->rank, kSilentPart * job.deadline,
                        static_cast<uint64_t>(entry.run), [run = entry.run, rank = entry.rank] {
@@ -147,8 +148,8 @@ void checkAbsence(const JobView& job, Findings& found) {
   }
 }
 
-// Returns a text that names the ranks that will post nothing more in the run of `waiter`. The text
-// is empty if there are no such ranks.
+// Returns a text with the ranks that will post nothing more in the run of `waiter`, or an empty
+// text if there are no such ranks.
 std::string describeAlone(const JobView& job, const RankSnapshot& waiter) {
   std::vector<std::string> past;
   for (const RankSnapshot& entry : job.ranks) {
@@ -165,8 +166,7 @@ std::string describeAlone(const JobView& job, const RankSnapshot& waiter) {
 }
 
 // Finds a rank that waits in a run that all other ranks have finished. The rule waits for the full
-// deadline, because the last part of a collective may take some time after the other ranks have
-// done their parts.
+// deadline, because one rank may legitimately finish a collective later than the others.
 void checkAlone(const JobView& job, Findings& found) {
   const RankSnapshot* waiter = nullptr;
   for (const RankSnapshot& entry : job.ranks) {
@@ -182,9 +182,9 @@ void checkAlone(const JobView& job, Findings& found) {
                    [&job, waiter] { return describeAlone(job, *waiter); }});
 }
 
-// Returns the rank that most likely delays the job. Considers the ranks that have not passed the
-// earliest run in which a rank waits, and those that have not made the call of the World in which a
-// rank waits. Prefers a rank that does not wait, then the earliest run, call and instruction.
+// Returns the rank that most likely delays the job. The candidates are the ranks for which another
+// rank may wait, in a run or in a call of the World. Of these, prefers a rank that does not wait
+// itself, then the rank with the earliest run, call and instruction.
 const RankSnapshot* mostDelayed(const JobView& job) {
   int64_t earliest = INT64_MAX;
   uint64_t calls = 0;
@@ -210,7 +210,7 @@ const RankSnapshot* mostDelayed(const JobView& job) {
   return found;
 }
 
-// Returns a text that names a rank which waits for `blamed`, and where.
+// Returns a text that says which rank waits for `blamed`, and where.
 std::string describeWaiter(const JobView& job, const RankSnapshot& blamed) {
   if (waitsInRun(blamed)) {
     const std::string alone = describeAlone(job, blamed);
@@ -256,8 +256,6 @@ void checkStalled(const JobView& job, Findings& found) {
 
 }  // namespace
 
-// Uses one map for the latest runs of all ranks, so the time is almost linear in the number of
-// ranks.
 std::vector<RunDifference> findRunDifferences(const std::vector<RankSnapshot>& ranks) {
   // By run: the lowest rank that still keeps the hash of the run.
   std::map<int64_t, const RankSnapshot*> lowest;

@@ -10,15 +10,13 @@
 #include "comm/monitor/rank_status.h"
 
 // The rules by which a watcher (comm/monitor/watcher.h) finds failures. Each rule examines
-// snapshots of the statuses of all ranks. The watcher measures for how long a finding of a rule
-// holds, and reports it after the time in the last column. "poll" is one polling interval of the
-// watcher.
+// snapshots of the statuses of all ranks. The watcher reports a finding when it has lasted for the
+// time in the last column. "poll" is one polling interval of the watcher.
 //
-// Words: a rank *posts* a collective, send or receive when it starts this operation. A *run* is one
-// execution of a host program. At the beginning of some runs, the ranks *match their posts*: they
-// compare which operations they will post (kMatchingPosts). *This host* is the host of the watcher,
-// and *another host* is any host except this one. The facts are the five facts of a rank in
-// comm/monitor/rank_status.h: state, heartbeat, run, instruction, reason.
+// Words: a rank *posts* a collective, send or receive when it starts this operation. A *run* is
+// one execution of a host program. At the beginning of some runs, the ranks *match their posts*:
+// they compare which operations they will post (kMatchingPosts). *This host* is the host of the
+// watcher. The facts in the table are fields of RankStatus (comm/monitor/rank_status.h).
 //
 // failure                                        fact that reveals it              reported after
 // ---------------------------------------------  --------------------------------  ---------------
@@ -53,9 +51,8 @@
 //                                                                                  files or copies
 //                                                                                  inputs
 //
-// The five facts do not reveal one failure: an all-to-all-v whose counts differ between ranks. The
-// hashes of its runs are equal, because the counts come from data. PostedCounts
-// (comm/monitor/posted_counts.h) reveals this failure.
+// One failure is not in the table: two ranks pass different counts to an all-to-all-v.
+// PostedCounts (comm/monitor/posted_counts.h) reveals it.
 namespace heddle::comm {
 
 // The input of the rules.
@@ -78,7 +75,8 @@ struct Finding {
   uint64_t evidence;                    // if it changes, the time `seconds` starts again
   std::function<std::string()> reason;  // must not be called after the JobView is destroyed
 };
-// Applies all rules, and returns their findings. Only Rule::Absent finds ranks in state Left.
+// Applies all rules, and returns their findings. Only Rule::Absent and Rule::MissedCall blame
+// ranks in state Left.
 std::vector<Finding> findFailures(const JobView& job);
 
 // Two ranks that executed different runs.
@@ -87,9 +85,9 @@ struct RunDifference {
   int other;  // a lower rank, whose runs are taken as correct
   std::string reason;
 };
-// Compares each run of a rank with the same run of the lowest rank that still keeps the hash of
-// this run (kKeptRuns in comm/monitor/rank_status.h). Returns the differences in order of the
-// blamed rank.
+// Compares the hash of each run of a rank with the hash of the same run on the lowest rank that
+// still keeps it (kKeptRuns in comm/monitor/rank_status.h). Returns at most one difference per
+// blamed rank, in ascending order of the blamed rank.
 std::vector<RunDifference> findRunDifferences(const std::vector<RankSnapshot>& ranks);
 
 }  // namespace heddle::comm

@@ -18,7 +18,7 @@ namespace {
 constexpr double kLongest = 1e8;  // the largest time limit, in seconds: about three years
 // How long a failed rank waits in its destructor for the other processes.
 constexpr std::chrono::milliseconds kLongestLeave{2000};
-constexpr size_t kMostNamed = 8;  // ranks in one list
+constexpr size_t kMostNamed = 8;  // the largest number of ranks that a message lists
 
 void check(const JobMonitorOptions& options) {
   HEDDLE_USER_CHECK(options.deadline > 0 && options.deadline <= kLongest,
@@ -73,8 +73,8 @@ JobMonitor::JobMonitor(World& world, JobMonitorOptions options)
   world_.addObserver(*this, options_.patience);
 }
 
-// With different deadlines, a rank would call another one lost that still waits. All ranks throw
-// the same error.
+// Equal limits are necessary, because a rank with a shorter limit would report ranks as lost that
+// still wait. All ranks throw the same error.
 void JobMonitor::checkTimeLimits() {
   const auto mine = fmt::format("a deadline of {} s and a patience of {} s", options_.deadline,
                                 options_.patience);
@@ -111,7 +111,8 @@ void JobMonitor::awaitOthers() const {
   }
 }
 
-// After a failure the status keeps what this rank did before.
+// After a failure, beginWait(), endWait() and setTask() change nothing, so that messages show what
+// this rank did when it failed.
 void JobMonitor::beginWait(bool of_job) {
   if (mine().state.get() != RankState::Alive) return;
   if (of_job) mine().calls.fetch_add(1);
@@ -143,17 +144,16 @@ void JobMonitor::compareRuns() const {
   userError("{}", describeLost(blamed, reason));
 }
 
-// Compares the runs of all ranks when this rank leaves, which is the last time that this rank can
-// compare them. The watcher will soon stop serving this rank, so the function itself notifies the
-// owner of the monitor.
+// Compares the runs of all ranks for the last time, when this rank leaves. The watcher will soon
+// stop serving this monitor, so this function reports a difference itself.
 void JobMonitor::compareLastRuns() {
   if (failed()) return;
   const std::vector<RunDifference> found = findRunDifferences(readAll(statuses()));
   if (found.empty()) return;
   const auto& [blamed, other, reason] = found.front();
   StateWithReason& state = statuses_[blamed].state;
-  // If the blamed rank has already left, its state cannot become Lost. This rank then becomes
-  // Failed, so that the job fails anyway.
+  // If the blamed rank has already left, its state cannot change. This rank then becomes Failed,
+  // so that the job fails.
   if (!state.leave(RankState::Lost, reason) && !isLost(state.get())) {
     mine().state.leave(RankState::Failed, reason);
   }
@@ -184,8 +184,8 @@ void JobMonitor::fail(const std::string& reason) noexcept {
       watcher_->wake();
     }
   } catch (const std::exception&) {
-    // This process is out of memory and cannot create a message. The other ranks see the failure in
-    // the status of this rank, or they see that its heartbeat stops.
+    // This process is out of memory and cannot create a message. The other ranks detect the
+    // failure by the state or the heartbeat of this rank.
   }
 }
 
@@ -215,7 +215,7 @@ int JobMonitor::firstLost() const {
   return -1;
 }
 
-// Stores `failure`, unless a failure is stored already. Returns whether it was stored.
+// Only the first call stores its argument and returns true.
 bool JobMonitor::setFailure(JobFailure failure) {
   std::lock_guard lock(mutex_);
   if (failed_.load(std::memory_order_relaxed)) return false;
@@ -224,9 +224,9 @@ bool JobMonitor::setFailure(JobFailure failure) {
   return true;
 }
 
-// Handles a failure that the watcher reports. `rank` has failed, or `signal` asked this process to
-// end. If another rank has failed, this rank leaves in state Left, so that the other ranks do not
-// report it as a second failure. After a signal, this rank leaves in state Failed.
+// Handles a failure that the watcher reports: `rank` has failed, or a signal (`signal` is not 0)
+// asked this process to end. After the failure of another rank, this rank becomes Left, so that it
+// is not reported as a second failure. After a signal, it becomes Failed.
 void JobMonitor::reportFailure(int rank, int signal) {
   JobFailure failure;
   if (signal == 0) {
@@ -251,8 +251,8 @@ void JobMonitor::print() const {
   std::fprintf(stderr, "heddle: rank %d: %s\n", rank_, failure().text.c_str());
 }
 
-// Notifies the owner of the monitor, but only once. The watcher may call this function while the
-// destructor compares the last runs.
+// Calls on_failure or interrupts the World, but only once. The thread of the watcher and the
+// destructor may call this function at the same time.
 void JobMonitor::notifyOwner() {
   if (owner_notified_.exchange(true)) return;
   const JobFailure failure = this->failure();
@@ -274,7 +274,7 @@ std::string JobMonitor::positionOf(const RankSnapshot& entry) const {
   return placeInRuns(entry) + taskOf(entry);
 }
 
-// Returns what a rank does besides its runs, as a part of a sentence. Empty: nothing is known.
+// Returns what a rank does outside of its runs, as a part of a sentence. Empty: nothing is known.
 std::string JobMonitor::taskOf(const RankSnapshot& entry) const {
   std::string text;
   if (entry.task != RankTask::None) text = fmt::format(", while it {}", describe(entry.task));

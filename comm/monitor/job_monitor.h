@@ -29,20 +29,21 @@ class JobMonitor : public WorldMonitor, private WorldObserver {
  public:
   // Creates the monitor of this rank. Collective over the job. `world` must outlive the monitor.
   explicit JobMonitor(World& world, JobMonitorOptions options = {});
-  // Leaves the job. If an exception unwinds the stack to this destructor, the rank leaves as
-  // failed. If two ranks executed different runs, the destructor sets the state of one of them, the
-  // blamed rank, to Lost. If the blamed rank has already left, its state cannot change, and this
-  // rank leaves as failed instead. If this rank leaves as failed, the destructor waits, at most 2
-  // s, until the other ranks have seen the failure. Without this wait, the first process that calls
-  // MPI_Abort could end the other processes before they report the reason.
+  // Leaves the job.
+  // - If an exception unwinds the stack to this destructor, the rank leaves as failed.
+  // - Otherwise the destructor compares the latest runs of all ranks. If two ranks executed
+  //   different runs, the job fails, even if the blamed rank has already left.
+  // - In a job of several processes, a rank that leaves as failed waits, at most 2 s, until the
+  //   other ranks have seen the failure. Without this wait, its program could call MPI_Abort, which
+  //   would end the other processes before they report the reason.
   ~JobMonitor() override;
   JobMonitor(const JobMonitor&) = delete;
   JobMonitor& operator=(const JobMonitor&) = delete;
 
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(places_.ranks.size()); }
-  // mine() returns the status of this rank, entry() a snapshot of the status of any rank, and
-  // activity() the activity of this rank.
+  // mine() and activity() belong to this rank. entry() returns a snapshot of the status of any
+  // rank.
   RankStatus& mine() const { return statuses_[static_cast<size_t>(rank_)]; }
   RankSnapshot entry(int rank) const { return read(statuses_[static_cast<size_t>(rank)], rank); }
   RankActivity& activity() const { return *activity_; }
@@ -58,29 +59,29 @@ class JobMonitor : public WorldMonitor, private WorldObserver {
   void compareCounts(uint64_t stamp, const std::vector<int>& members,
                      std::span<const int64_t> sends, std::span<const int64_t> expects) const;
 
-  // Returns an object that all Executables on this monitor share. At present this is a RunOrder
+  // Returns an object that all Executables on this monitor share: a RunOrder
   // (host/run/run_order.h). The first call creates the object with `make`, and the monitor keeps
-  // the object. In every call, `make` must create an object of the same type.
+  // it. All callers must pass a `make` for the same type.
   std::shared_ptr<void> shared(const std::function<std::shared_ptr<void>()>& make);
 
-  // Compares the latest kKeptRuns runs of this rank with the runs of the next higher rank
-  // (RankStatus::run_hashes). The highest rank compares its runs with those of rank 0. Throws
-  // UserError if the two ranks executed different runs.
+  // Compares the latest kKeptRuns runs of this rank (RankStatus::run_hashes) with those of the
+  // next higher rank, or of rank 0 if this is the highest rank. Throws UserError if the two ranks
+  // executed different runs.
   void compareRuns() const;
 
   // Reports that this rank cannot continue: its state becomes Failed. If another rank failed first,
   // the state becomes Left instead, and `reason` is not reported.
   void fail(const std::string& reason) noexcept override;
-  // Returns whether any rank has failed or is lost, as far as this rank knows.
+  // Returns whether this rank knows of a failure of the job.
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   // Returns the failure of the job. Requires failed().
   JobFailure failure() const;
 
   // Declares that this rank has printed why it ends.
   void setReported() { mine().reported.store(true); }
-  // Returns whether this process may end now. When a process ends, MPI may end the processes of the
-  // other ranks before they print their messages. This process may end if every other rank
-  // satisfies one of these conditions:
+  // Returns whether this process may end now. An early end could make MPI end the other processes
+  // before they print their messages. This process may end if every other rank satisfies one of
+  // these conditions:
   // - The rank is on this host, and has called setReported() or destroyed its monitor.
   // - The state of the rank is Gone or Lost, or its process is on this host and has ended.
   // - The rank is on another host and has failed or left.

@@ -26,8 +26,8 @@ struct JobPlaces {
   std::vector<int> leaders() const;
 };
 
-// Gathers the places of all ranks. Collective over the job. If `host_key` is empty, the function
-// uses hostKey() (comm/process/process_info.h).
+// Gathers the places of all ranks. Collective over the job. Ranks that pass equal texts as
+// `host_key` count as ranks of one host. Empty: hostKey() (comm/process/process_info.h) is used.
 JobPlaces findPlaces(World& world, const std::string& host_key);
 
 }  // namespace heddle::comm

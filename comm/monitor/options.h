@@ -18,25 +18,24 @@ struct JobMonitorOptions {
   // Time limit in seconds. When a rank fails, is killed, stops responding or leaves during a run,
   // every other rank stops waiting for it within this limit.
   double deadline = 10;
-  // Time limit in seconds for a job without progress; 0: no limit. The job fails if a rank waits
-  // for other ranks for this time, in a collective or in a call of its World, while no rank begins
-  // an instruction, a task or a call of its World. So a single computation must not take longer
-  // while another rank waits for it. The limit is 10 times as long while a rank compiles, reads its
-  // files or copies its inputs. It also applies to MPI_Finalize, if heddle initialised MPI.
+  // Time limit in seconds for a job without progress; 0: no limit. The job fails if some rank
+  // waits for other ranks, and for this time no rank begins an instruction, a task or a call of
+  // its World. A single computation must therefore not take longer while another rank waits for
+  // it. The limit is 10 times as long while a rank compiles, reads its files or copies its inputs.
+  // It also applies to MPI_Finalize, if heddle initialised MPI.
   double patience = 600;
   // Time limit in seconds for the start; 0: no limit. The constructor of the monitor waits until
   // all other ranks create their monitors. After this time, the constructor throws UserError.
   double start = 600;
-  // Called at most once when the job has failed, on the thread of the watcher or in the destructor
-  // of the monitor. The function must not destroy the monitor. If there is no function, the monitor
-  // calls World::interrupt(), and the waiting calls of this rank then throw UserError. In a job of
-  // several processes, the monitor first prints JobFailure::text to stderr, because MPI might end
-  // the process before the program reports its exception.
+  // Called at most once when the job has failed, on the thread that polls for failures or in the
+  // destructor of the monitor. The function must not destroy the monitor. If there is no function,
+  // the monitor calls World::interrupt(), and the waiting calls of this rank then throw UserError.
+  // In a job of several processes, the monitor first prints JobFailure::text to stderr, because
+  // MPI might end the process before the program reports an exception.
   std::function<void(const JobFailure&)> on_failure;
-  // A signal handler stores the number of a signal here; nullptr: there is no handler. The monitor
-  // reports the signal as the failure of the job after 0.1 s. If the monitor detects the failure of
-  // a rank in this time, it reports the rank instead, because the failure of the rank probably
-  // caused the signal.
+  // A signal handler stores the number of a signal here; nullptr: there is no handler. After 0.1 s
+  // the monitor reports the signal as the failure of the job. If it detects the failure of a rank
+  // in this time, it reports that rank instead, because its failure probably caused the signal.
   const std::atomic<int>* end_signal = nullptr;
   // A key that is equal for ranks that share memory. Empty: the ranks of one host share memory.
   std::string host_key;

@@ -5,8 +5,8 @@
 namespace heddle::comm {
 namespace {
 
-// Writes the stamp last, with a sequentially consistent store. Of any two ranks, at least one rank
-// therefore sees the stamp of the other rank.
+// Writes the stamp last, with a sequentially consistent store. If two ranks write at the same
+// time, at least one of them therefore sees the counts of the other.
 void write(PostedCounts& mine, size_t ranks, uint64_t stamp, const std::vector<int>& members,
            std::span<const int64_t> sends, std::span<const int64_t> expects) {
   const size_t at = mine.next.load(std::memory_order_relaxed);

@@ -10,9 +10,9 @@
 namespace heddle::comm {
 
 // The counts of the latest all-to-all-v calls of one rank, in memory that the ranks of one host
-// share. The counts reveal a sender and a receiver that pass different counts. NCCL does not report
-// this error. The rank to which the object belongs writes the counts without locks and without
-// waiting. The other ranks read the counts.
+// share. They reveal a sender and a receiver that pass different counts, which NCCL does not
+// report. The rank to which the object belongs writes the counts without locks and without
+// waiting. The other ranks read them.
 struct alignas(64) PostedCounts {
   static constexpr int kMostRanks = 64;  // jobs with more ranks have no PostedCounts
   static constexpr size_t kKept = 8;     // number of latest calls that are kept
@@ -30,8 +30,8 @@ struct alignas(64) PostedCounts {
 
 // Writes the counts of `rank`, and compares them with the counts of the team members that have
 // written the same stamp. Call this function before the all-to-all-v is posted. Of any two ranks,
-// the rank that calls later finds the counts of the rank that called earlier, unless the earlier
-// rank has made kKept more calls meanwhile.
+// the one that calls later compares its counts with those of the earlier one. If the earlier one
+// has made kKept more calls meanwhile, no comparison takes place.
 //   all      one entry per rank of the job
 //   stamp    identifies the call; equal on all members, not 0
 //   members  ranks of the team; `sends` and `expects` are parallel to it

@@ -14,9 +14,9 @@ enum class Activity {
   MatchingPosts,  // compares with other ranks which collectives the run will post
 };
 
-// Counts the activities and the unfinished runs of one rank, for all of its threads and programs. A
-// run is one execution of a host program. The object writes the phase of the rank (RankPhase) to
-// its status. The phase is the first of these that applies:
+// Counts the activities and the unfinished runs of one rank, for all of its threads and programs,
+// and writes the phase of the rank (RankPhase) to its status. A run is one execution of a host
+// program. The phase is the first of these that applies:
 // - Compiling, while a thread compiles;
 // - Communicating, while a thread waits for other ranks;
 // - Computing, while a run has not ended;
@@ -45,7 +45,7 @@ class RankActivity {
   bool endRun(int64_t number);
 
   // Declares that this rank will begin no more runs. `unwinds` is true if an exception is the
-  // cause. The monitor reports the reason if the exception later destroys the monitor.
+  // cause.
   void endRuns(bool unwinds = false);
   // Revokes endRuns().
   void resume();

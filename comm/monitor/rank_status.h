@@ -11,8 +11,9 @@
 
 #include "comm/rank_task.h"
 
-// The five facts that each rank publishes are its state, heartbeat, run, instruction (outside of
-// runs: task) and reason. comm/monitor/detection.h lists the failures that each fact reveals.
+// The facts that each rank publishes, so that the other ranks can detect its failure: state,
+// reason, heartbeat, run, instruction, and outside of runs its task. comm/monitor/detection.h
+// lists the failures that each fact reveals.
 namespace heddle::comm {
 
 enum class RankState : uint32_t {
@@ -48,13 +49,12 @@ enum class RankWait : uint32_t {
   Some,  // only some ranks make it
 };
 
-// A value of RankStatus::heartbeat. In its last TCP message (comm/monitor/tcp_link.h), a host sends
-// this value as the heartbeat of its ranks. A rank with this heartbeat never counts as silent.
+// A value of RankStatus::heartbeat: the rank never counts as silent. In its last TCP message
+// (comm/monitor/tcp_link.h), a host sends this value as the heartbeat of its ranks.
 constexpr uint64_t kUnwatched = UINT64_MAX;
 
-// A value of RankStatus::issued. It means that the rank is at the beginning of a run, has issued no
-// instruction of this run, and compares with the other ranks which collectives they will post
-// (host/run/match_collectives_across_ranks.h).
+// A value of RankStatus::issued: the rank is at the beginning of a run, and compares with the
+// other ranks which collectives they will post (host/run/match_collectives_across_ranks.h).
 constexpr int32_t kMatchingPosts = -2;
 
 // The state of a rank and the reason for the state. The state changes only once, from Alive to
@@ -83,8 +83,8 @@ constexpr size_t kKeptRuns = 8;
 uint64_t runHash(uint64_t hash_of_previous_run, uint64_t plan, int64_t run);
 
 // The facts of one rank, in memory that outlives its process. The rank and its streams write all
-// fields except `state` and `heartbeat`. They write without locks and without waiting. Any thread
-// may read.
+// fields except `heartbeat`, which the watcher writes, and `state`, which any rank may change.
+// Nobody locks or waits. Any thread may read.
 struct alignas(64) RankStatus {
   // Instruction: numbers of instructions of the program.
   std::atomic<uint64_t> program{0};    // hash of the program that runs
@@ -99,18 +99,18 @@ struct alignas(64) RankStatus {
   std::atomic<int64_t> finished{0};  // this run and all earlier runs have ended
   std::array<std::atomic<uint64_t>, kKeptRuns> run_hashes{};
 
-  // Outside of runs. The calls of the World are those that all ranks make, in one order.
+  // Outside of runs. `calls` counts the calls of the World that all ranks make.
   std::atomic<RankTask> task{RankTask::None};
   std::atomic<RankWait> wait{RankWait::None};
-  std::atomic<uint64_t> calls{0};  // begun
+  std::atomic<uint64_t> calls{0};  // number of calls that this rank has begun
 
   alignas(64) std::atomic<uint64_t> heartbeat{0};  // written by the watcher of the process
   StateWithReason state;
   std::atomic<bool> reported{false};  // the process has printed why it ends; known only on its host
 
-  // Begins a run. `counts` is true if the program communicates on some rank. In this case `run`
-  // counts the run. RankActivity (comm/monitor/rank_activity.h) writes `finished` and all later
-  // phases of the run.
+  // Begins a run. If `counts` is true, adds the run to `run` and `run_hashes`. Pass true if the
+  // program communicates on some rank. RankActivity (comm/monitor/rank_activity.h) writes
+  // `finished` and the later phases of the run.
   void beginRun(uint64_t program_hash, uint64_t plan_hash, bool counts);
   // Streams call begin() before and end() after each instruction.
   void begin(int32_t instruction, bool communicates) {
@@ -148,7 +148,7 @@ struct RankSnapshot : RankFacts {
   bool beginsNoMoreRuns() const {
     return phase == RankPhase::Ended || phase == RankPhase::Unwinding;
   }
-  // Returns whether the rank will post nothing more in run `number`.
+  // Returns whether the rank has finished run `number`, or will never begin it.
   bool isPast(int64_t number) const {
     return finished >= number || beginsNoMoreRuns() || state == RankState::Left;
   }

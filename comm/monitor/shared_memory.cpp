@@ -28,7 +28,7 @@ std::string folderForFiles() {
 // A file name by which other processes find the shared memory. The destructor unlinks the file.
 class NamedFile {
  public:
-  // Also removes the files of jobs that were killed before they could do so.
+  // Also removes the files that killed jobs have left.
   explicit NamedFile(const std::string& what) {
     const std::string prefix = "heddle-" + what + "-memory-";
     removeUnlockedFolders(folderForFiles(), prefix);
@@ -64,8 +64,7 @@ std::shared_ptr<void> mapFile(const std::string& what, const std::string& path, 
                     "memory of the {}: {} is not the file of {} bytes that a rank of this user "
                     "has created",
                     what, path, bytes);
-  // posix_fallocate allocates all pages now. Otherwise a lack of memory would raise a signal at a
-  // later access.
+  // Allocates all pages now. Otherwise, if memory is short, a later access would raise SIGBUS.
   const int refused = create ? posix_fallocate(file, 0, static_cast<off_t>(bytes)) : 0;
   void* memory =
       refused != 0 ? MAP_FAILED : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -82,8 +81,8 @@ std::shared_ptr<void> allocate(size_t bytes) {
 
 }  // namespace
 
-// Uses two exchanges. In the first, the other ranks learn where the memory is. In the second, they
-// learn whether a rank has failed.
+// The first exchange tells the other ranks where the memory is. The second one tells them whether
+// a rank has failed.
 std::shared_ptr<void> shareOnHost(World& world, const JobPlaces& places, const std::string& what,
                                   size_t bytes, const std::function<void(void*)>& construct) {
   using Handle = std::shared_ptr<void>;
@@ -91,8 +90,8 @@ std::shared_ptr<void> shareOnHost(World& world, const JobPlaces& places, const s
   const bool one_process = places.inProcessOf(world.rank()) == here;
   const bool creates = here.front() == world.rank();
   Handle memory;
-  // Other ranks of this process read this object on their threads. If an exchange throws, the
-  // object leaks on purpose, because another thread may still read it.
+  // If all ranks of the host are in this process, they copy *handle on their own threads. If an
+  // exchange throws, *handle leaks on purpose, because another thread may still read it.
   Handle* handle = nullptr;
   std::optional<NamedFile> file;
   std::string where, error;

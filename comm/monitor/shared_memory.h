@@ -12,11 +12,11 @@
 
 namespace heddle::comm {
 
-// Returns memory that all ranks of a host share. If all ranks of the host are in one process, the
-// memory is ordinary memory. Otherwise it is a mapped file, which is unlinked after all processes
-// have mapped it. The lowest rank of the host calls `construct` once with the address of the
-// memory, before the other ranks get the memory. `what` names the memory in file names and
-// messages. The alignment is 64 bytes.
+// Returns memory that all ranks of a host share. It is ordinary memory if all ranks of the host
+// are in one process. Otherwise it is a mapped file, which is unlinked after all processes have
+// mapped it. The lowest rank of the host calls `construct` with the address of the memory, before
+// the other ranks access it. `what` names the memory in file names and messages. The alignment is
+// 64 bytes.
 //
 // Collective over the job. If the call fails on one rank, every rank of the job throws UserError
 // with the reason.

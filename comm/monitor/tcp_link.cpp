@@ -99,8 +99,8 @@ TcpLink::TcpLink(const JobPlaces& places, std::shared_ptr<RankStatus[]> statuses
       wire_(std::make_unique<Wire>()) {}
 TcpLink::~TcpLink() = default;
 
-// Uses two exchanges. In the first, the other ranks get the invitation of rank 0. In the second,
-// all ranks learn whether a rank has failed.
+// The first exchange distributes the invitation of rank 0. The second one tells all ranks whether
+// a rank has failed.
 std::unique_ptr<TcpLink> TcpLink::connect(World& world, const JobPlaces& places,
                                           std::shared_ptr<RankStatus[]> statuses, double deadline) {
   const std::vector<int> leaders = places.leaders();
@@ -243,8 +243,8 @@ void TcpLink::receive(Connection& connection) {
                                    place.pid, place.host));
 }
 
-// Copies the statuses of a message to the statuses of this host. Ignores ranks whose statuses the
-// sender of the message must not send.
+// Copies the statuses of a message to the statuses of this host. Rank 0 only accepts statuses of
+// ranks on the host of the sender. Every other host ignores statuses of its own ranks.
 void TcpLink::apply(Connection& connection, const std::string& message) {
   const std::vector<int> here = places_.onHostOf(rank_);
   const std::vector<int> there = places_.onHostOf(connection.leader);
@@ -268,8 +268,8 @@ void TcpLink::apply(Connection& connection, const std::string& message) {
 }
 
 // The host of rank 0 sends the statuses of all ranks that are not on the receiving host. Every
-// other host sends the statuses of its own ranks. A new message is composed only after the previous
-// message has been sent. A slow network therefore carries fewer messages, but no outdated messages.
+// other host sends the statuses of its own ranks. A new message is composed only after the
+// previous message has been sent, so a slow network carries fewer messages, but no outdated ones.
 void TcpLink::send(Connection& connection, bool last) {
   if (!connection.readable || !connection.writable) return;
   if (connection.out.empty() || last) {
@@ -289,8 +289,7 @@ void TcpLink::send(Connection& connection, bool last) {
   }
   error_code error;
   connection.out.erase(0, connection.socket.write_some(asio::buffer(connection.out), error));
-  // After a write error, receive() still reads from the connection, because the other end may have
-  // sent a last message.
+  // receive() still reads from the connection, because the other end may have sent a last message.
   if (error && error != asio::error::would_block) connection.writable = false;
 }
 

@@ -12,12 +12,11 @@
 namespace heddle::comm {
 
 // Carries statuses (RankStatus) between hosts. The process of the lowest rank of each host has a
-// TCP connection to the process of rank 0. Every 200 ms, the process of rank 0 receives the
-// statuses of the host at the other end, and sends the statuses of all other ranks to that host. If
-// a connection breaks without a last message, the state of the lowest rank of the host at the other
-// end becomes Gone. No heartbeats arrive over this connection any more, so the other ranks of that
-// host count as silent later. One thread at a time may use a TcpLink. Only connect() and close()
-// wait.
+// TCP connection to the process of rank 0. Every 200 ms, each host sends the statuses of its ranks
+// to rank 0, and rank 0 sends each host the statuses of all other ranks. If a connection breaks
+// without a last message, the state of the lowest rank of the host at the other end becomes Gone.
+// The other ranks of that host later count as silent, because their heartbeats no longer arrive.
+// One thread at a time may use a TcpLink. Only connect() and close() wait.
 class TcpLink {
  public:
   // Connects the hosts. Collective over the job. `statuses` has one entry per rank, and the ranks
@@ -31,8 +30,8 @@ class TcpLink {
   // Receives the statuses that have arrived. Sends statuses if 200 ms have passed since the
   // previous send.
   void poll();
-  // Sends a last message on each connection. After this message, the process at the other end
-  // expects no more heartbeats. Waits at most 1 s.
+  // Sends a last message on each connection, so that the process at the other end does not report
+  // the end of the connection as a failure. Waits at most 1 s.
   void close();
 
  private:

@@ -13,8 +13,8 @@ using std::chrono::microseconds;
 constexpr microseconds kShortestInterval{5'000};
 constexpr microseconds kLongestInterval{50'000};
 constexpr double kPollsInDeadline = 40;
-// Seconds between a signal and its report. In this time, the watcher may detect the failure that
-// caused the signal. The time is short, because mpirun soon sends a second signal, which kills the
+// Seconds between a signal and its report, in which the watcher may detect the failure that caused
+// the signal. The time is short, because mpirun soon sends a second signal, which kills the
 // process.
 constexpr double kSignalGrace = 0.1;
 
@@ -119,10 +119,10 @@ void Watcher::poll() {
   for (Client& client : clients_) report(client);
 }
 
-// Counts for how many polls each finding exists with the same evidence (Finding::evidence). If a
-// finding has held long enough, changes the state of the blamed rank to Lost or Gone, which makes
-// the job fail on all ranks. If the blamed rank has left, its state stays Left. In this case the
-// job fails only on ranks in a later run (absentFor()).
+// Counts for how many polls each finding has lasted with the same evidence (Finding::evidence).
+// When a finding has lasted for Finding::seconds, changes the state of the blamed rank to Lost or
+// Gone, which makes the job fail on all ranks. If the blamed rank has left, its state stays Left,
+// and the job fails only on the ranks that need it (absentFor()).
 void Watcher::judge() {
   decltype(held_) held;
   left_early_.clear();
@@ -144,8 +144,8 @@ void Watcher::judge() {
   held_ = std::move(held);
 }
 
-// Returns a rank that left the job without beginning the run that the rank of `monitor` executes
-// now. Returns -1 if there is no such rank.
+// Returns a rank that has left, although the rank of `monitor` is in a run that it never began, or
+// waits in a call of the World that it never made. Returns -1 if there is no such rank.
 int Watcher::absentFor(const JobMonitor& monitor) const {
   const RankSnapshot& mine = job_.ranks[static_cast<size_t>(monitor.rank())];
   for (int rank : left_early_) {
@@ -156,9 +156,9 @@ int Watcher::absentFor(const JobMonitor& monitor) const {
   return -1;
 }
 
-// Reports a failure to the monitor of `client`, but only once. A rank that has itself reported a
-// failure usually throws its own error and leaves the job. Such a rank gets a report only if it is
-// still in the job after half of the deadline.
+// Reports a failure to the monitor of `client`, but only once. A rank that has itself failed
+// usually throws its own error and leaves the job. It gets a report only if it is still in the job
+// after half of the deadline.
 void Watcher::report(Client& client) {
   if (client.reported) return;
   JobMonitor& monitor = *client.monitor;

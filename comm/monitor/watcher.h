@@ -16,11 +16,11 @@
 
 namespace heddle::comm {
 
-// A thread that serves all monitors (JobMonitor) of one job in one process. In every polling
-// interval the thread does four things: it increases the heartbeats of the ranks of its process,
-// exchanges statuses with other hosts, applies the rules of comm/monitor/detection.h, and reports
-// failures to the monitors. The thread measures time by counting its own polls. Therefore a process
-// that was stopped and then continued does not report the other ranks as silent.
+// A thread that serves all monitors (JobMonitor) of one job in one process. In each poll the
+// thread increases the heartbeats of the ranks of its process, exchanges statuses with other
+// hosts, applies the rules of comm/monitor/detection.h, and reports failures to the monitors. The
+// thread measures time by counting its own polls. Therefore a process that was stopped and then
+// continued does not report the other ranks as silent.
 class Watcher {
  public:
   // Returns the watcher of `statuses` in this process. The first call creates the watcher.
@@ -31,8 +31,7 @@ class Watcher {
           const JobMonitorOptions& options, int rank);
   ~Watcher();
 
-  // Adds a monitor, which this watcher serves from now on. `link` is the TCP link of this host. In
-  // a job of several hosts, the lowest rank of each host passes it. All other ranks pass nullptr.
+  // Adds a monitor. `link` is the result of TcpLink::connect().
   void add(JobMonitor& monitor, std::unique_ptr<TcpLink> link);
   // Removes a monitor. After the return the watcher does not use the monitor any more.
   void remove(JobMonitor& monitor);
@@ -68,7 +67,8 @@ class Watcher {
   // Only the thread of this object uses these members.
   JobView job_;
   std::map<std::pair<Finding::Rule, int>, Held> held_;  // by (Finding::rule, subject)
-  // Ranks in state Left whose latest run is earlier than a run in which another rank is now.
+  // Ranks that have left, although another rank is in a later run or waits for them in a call of
+  // its World.
   std::vector<int> left_early_;
 
   std::mutex sleep_mutex_;

@@ -9,8 +9,8 @@
 namespace heddle::comm::mpi {
 namespace {
 
-// The types that this file creates. They are global, because a process can initialise MPI only
-// once.
+// The types that elementType() has created. One list per process suffices, because a process can
+// initialise MPI only once.
 std::pair<DType, MPI_Datatype> own_types[] = {{DType::F16, MPI_DATATYPE_NULL},
                                               {DType::BF16, MPI_DATATYPE_NULL},
                                               {DType::F8E4M3, MPI_DATATYPE_NULL},

@@ -19,8 +19,8 @@ constexpr int kMostTogether = 32000;
 
 }  // namespace
 
-// The operations of one post(). The MPI thread changes the group. The thread that calls test()
-// reads `state`, and reads `error` after `state` has become Failed.
+// The operations of one post(). Only the MPI thread changes the group. Other threads may read
+// `state` and `idle`, and may read `error` after `state` has become Failed.
 struct Group {
   enum State : int { Running, Done, Failed };
   std::vector<Transfer> transfers;
@@ -31,7 +31,7 @@ struct Group {
   std::atomic<int> state{Running};
   std::atomic<bool> idle{false};  // MPI does not access the buffers any more
 
-  // Advances all operations. Returns true if all of them have ended. Call it on the MPI thread.
+  // Advances all operations. Returns true if all of them have ended.
   bool advance(Channel& channel);
 };
 
@@ -43,7 +43,8 @@ bool Group::advance(Channel& channel) {
     try {
       done[i] = failed[i] ? transfers[i].drain() : transfers[i].advance(channel);
     } catch (const std::exception& failure) {
-      // drain() continues to poll the other messages, because MPI still uses their buffers.
+      // The other messages of this operation must be polled until they end, because MPI still uses
+      // their buffers.
       failed[i] = true;
       done[i] = transfers[i].drain();
       if (result != Failed) {
@@ -69,9 +70,9 @@ MpiCommunicator::MpiCommunicator(std::shared_ptr<MpiThread> mpi_thread,
     : mpi_thread_(std::move(mpi_thread)), channel_(std::move(channel)) {}
 
 MpiCommunicator::~MpiCommunicator() {
-  // Some operations may not have ended yet. If test() has reported a failure, the destructor waits
-  // up to kGrace until these operations end. If they do not end in this time, the destructor ends
-  // the job.
+  // MPI must not write to the buffers after the destructor. If test() has reported a failure, the
+  // destructor waits up to kGrace until all operations have ended. If some operations still have
+  // not ended, it ends the job.
   const auto deadline = std::chrono::steady_clock::now() + kGrace;
   for (const auto& [ticket, group] : pending_) {
     if (mpi_thread_->isInterrupted()) break;

@@ -16,9 +16,9 @@ struct Channel {
   int rank = 0;
   int size = 0;
   // The number of the post that may run its collectives now. Posts with collectives have
-  // consecutive numbers. The collectives of one post run at the same time, but the posts of one
-  // communicator run one after the other. MPI matches messages by the order of calls. If two posts
-  // ran at the same time, their messages could be in a different order on each rank.
+  // consecutive numbers and run one after the other. MPI matches messages by the order of calls:
+  // if two posts ran at the same time, their messages could be in a different order on each rank.
+  // The collectives of one post run at the same time.
   int64_t next_post = 0;
 };
 
@@ -27,22 +27,21 @@ struct Group;
 
 // The communicator of a team over MPI, on host memory.
 //
-// Every reduction first exchanges parts of the inputs. With reduceOnHost(), each rank then reduces
-// the parts that it has received, in rank order. The in-process transport on host memory does the
-// same. Results therefore have the same bits on every rank, in every run and on both transports. An
-// MPI_Op would not ensure this: MPI may combine elements in any order, and a bf16 operator would
-// round at every step. In an allreduce, every rank reduces one part of the elements, and then sends
-// the reduced part to all other ranks (comm/mpi/transfer.h). An allreduce therefore moves no more
-// bytes than with an optimal algorithm. comm/communicator.h specifies reductions of NaN, bools and
-// integers.
+// In a reduction, the ranks first exchange parts of their inputs. Each rank then reduces the parts
+// that it received, in rank order, with reduceOnHost(). Results therefore have the same bits on
+// every rank, in every run, and on the in-process transport. An MPI_Op would not ensure this: MPI
+// may combine elements in any order, and a bf16 operator would round at every step. In an
+// allreduce, every rank reduces one part of the elements, and then sends the reduced part to all
+// other ranks (comm/mpi/transfer.h). No allreduce algorithm moves fewer bytes.
 //
 // If ranks disagree about a count, test() throws UserError. If ranks disagree about the kind, the
 // type or the root, MPI may report an error or wait for ever. (The in-process transport reports
 // every disagreement.)
 //
-// Counts may exceed the range of int, because a long message is split into pieces. If a
-// communicator is destroyed while operations run, the destructor ends the job. Otherwise MPI would
-// continue to write to buffers that the caller frees.
+// Counts may exceed the range of int, because a long message is split into pieces. If operations
+// still run when a communicator is destroyed, the destructor ends the job by MPI_Abort. Otherwise
+// MPI would write to buffers that the caller frees. After World::interrupt() this is not
+// necessary, because no more MPI calls are made.
 class MpiCommunicator : public Communicator {
  public:
   MpiCommunicator(std::shared_ptr<MpiThread> mpi_thread, std::shared_ptr<Channel> channel);

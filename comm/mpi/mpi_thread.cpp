@@ -12,31 +12,31 @@
 namespace heddle::comm::mpi {
 namespace {
 
-// Number of polls without progress after which the thread sleeps between polls. It sleeps because
-// other threads need the cores if there are more ranks than cores.
+// After this number of polls without progress, the thread sleeps between polls. Otherwise a job
+// with more ranks than cores would be slow, because waiting ranks would occupy the cores.
 constexpr int kYields = 200;
 constexpr auto kSleep = std::chrono::microseconds(50);
-// A thread without work still polls MPI at this interval, because MPI may report a message as sent
-// before it has sent the last bytes. MPI sends these bytes in a later call.
+// A thread without work still calls MPI at this interval. MPI may report a message as sent
+// although some bytes are left, and sends these bytes only during a later call.
 constexpr auto kIdlePoll = std::chrono::milliseconds(20);
-// The exit code of mpirun after an abort. The heddle command exits with the same code if a job
-// fails.
+// The exit code of mpirun after an abort. It equals the exit code of the heddle command after a
+// failed job.
 constexpr int kAbortCode = 2;
 
 // Number of polls between two calls of the listeners (MpiThread::addListener) while there is
 // submitted work.
 constexpr int kPollsUnread = 64;
-// After MPI_Finalize in a failed job: the time in which the other ranks can report why they end.
+// If a program calls MPI_Finalize in a failed job, the other ranks have this time to report why
+// they end.
 constexpr auto kReportTime = std::chrono::seconds(1);
 
 std::mutex running_mutex;
 std::weak_ptr<MpiThread> running;     // the MPI thread of this process, guarded by running_mutex
 std::atomic<bool> job_failed{false};  // an MPI thread of this process was interrupted
 
-// MPI_Finalize calls this function before it waits for the other ranks. In a failed job, some ranks
-// may never call MPI_Finalize, so the function ends the job. If the job has not failed, the
-// function removes the listeners. A World with a listener may exist longer than MPI. Its listener
-// would call MPI, which is not allowed after MPI_Finalize.
+// MPI_Finalize calls this function before it waits for the other ranks. In a failed job, some
+// ranks may never call MPI_Finalize, so the function ends the job. Otherwise it removes the
+// listeners, because they call MPI, which is not allowed after MPI_Finalize.
 int endFailedJob(MPI_Comm, int, void*, void*) {
   if (!job_failed) {
     MpiThread::removeListeners();
@@ -137,7 +137,8 @@ void MpiThread::start() {
   HEDDLE_USER_CHECK(!finalized, "MPI has been finalised in this process and cannot start again");
   MPI_Initialized(&initialized);
   if (initialized) {
-    // The threads of the program may call MPI at the same time as the MPI thread.
+    // Threads of the program may call MPI at the same time as the MPI thread, which requires
+    // MPI_THREAD_MULTIPLE.
     check("MPI_Query_thread", MPI_Query_thread(&provided));
     checkThreadLevel(provided, MPI_THREAD_MULTIPLE);
     watchFinalize();
@@ -168,8 +169,8 @@ void MpiThread::run(std::promise<void>& started) {
   if (owns_mpi_) finalize();
 }
 
-// No call can interrupt MPI_Finalize, so the process ends if a rank never calls it. mpirun then
-// ends the other ranks.
+// MPI_Finalize waits for all ranks and cannot be interrupted. After the time limit, this process
+// therefore exits, and mpirun ends the other ranks.
 void MpiThread::finalize() const {
   const StartTimeout limit(
       patience_.load(), nullptr, "the other ranks to call MPI_Finalize",
@@ -232,8 +233,8 @@ bool MpiThread::takeSubmitted() {
   return true;
 }
 
-// Calls all active work once. After interrupt(), the thread drops work of submit(), and calls work
-// of await() once more, so that await() throws.
+// Calls all active work once. After interrupt(), drops the work of submit(). The work of await()
+// is called once more, so that await() throws.
 bool MpiThread::advanceAll() {
   bool progress = false;
   for (auto work = active_.begin(); work != active_.end();) {

@@ -24,9 +24,8 @@ void check(const char* call, int result);
 bool isDone(MPI_Request& request);
 
 // Owns the MPI thread: the only thread on which heddle calls MPI. If heddle initialises MPI, it
-// requests the thread level MPI_THREAD_SERIALIZED. If the program has initialised MPI, the threads
-// of the program may call MPI too. In this case the program must have requested the thread level
-// MPI_THREAD_MULTIPLE. Thread-safe.
+// requests the thread level MPI_THREAD_SERIALIZED. If the program initialises MPI itself, its
+// threads may also call MPI, so it must request the thread level MPI_THREAD_MULTIPLE. Thread-safe.
 class MpiThread {
  public:
   // Returns the MPI thread of this process, and starts the thread if there is none. All Worlds
@@ -40,9 +39,9 @@ class MpiThread {
   MpiThread(const MpiThread&) = delete;
   MpiThread& operator=(const MpiThread&) = delete;
 
-  // Calls `work` on the MPI thread repeatedly until it returns true. In each round, the thread
-  // calls all submitted work once, in the order in which it was submitted. `work` must not throw,
-  // must not wait, and must not hold the last reference to this object.
+  // Calls `work` on the MPI thread repeatedly until it returns true. The thread calls all
+  // submitted work in turn, in the order in which it was submitted. `work` must not throw, must
+  // not wait, and must not hold the last reference to this object.
   void submit(std::function<bool()> work);
 
   // Submits `work` as submit() does, and waits until `work` returns true or throws. Rethrows the
@@ -59,7 +58,7 @@ class MpiThread {
   // - heddle does not finalise MPI. If the program calls MPI_Finalize itself, that call ends the
   //   job by MPI_Abort, because a rank that has failed may never call MPI_Finalize.
   void interrupt(const std::string& reason) noexcept;
-  // Registers `callback`, which the MPI thread calls from time to time until removeListener() or
+  // Registers a function that the MPI thread calls again and again until removeListener() or
   // interrupt() is called. `callback` must not wait. `key` identifies `callback` in
   // removeListener().
   void addListener(const void* key, std::function<void()> callback);
@@ -100,7 +99,7 @@ class MpiThread {
   std::string interruption_;  // set before interrupted_ becomes true; then constant
   std::atomic<bool> interrupted_{false};
   std::atomic<bool> aborting_{false};
-  std::atomic<double> patience_{600};  // as JobMonitorOptions::patience
+  std::atomic<double> patience_{600};  // seconds; the default of JobMonitorOptions::patience
 
   // Only the MPI thread uses the members from here to owns_mpi_.
   std::list<Work> active_;

@@ -1,5 +1,5 @@
-// The MPI World and the entry point of the module. exchange() and the creation of communicators are
-// work for the MPI thread (comm/mpi/mpi_thread.h).
+// The MPI World and the entry point of the module. All MPI calls run on the MPI thread
+// (comm/mpi/mpi_thread.h).
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -27,16 +27,16 @@ constexpr int kNoticeTag = 3;
 // How long ranks wait for each other at the start, in seconds. Equal to the default of
 // JobMonitorOptions::start.
 constexpr double kLongestStart = 600;
-// How long the destructor of a World waits if this rank leaves because of an exception, so that the
-// other ranks can report the reason. After this time, the program of this rank may call MPI_Abort,
-// which ends all ranks.
+// If an exception destroys a World, the destructor waits for this time, so that the other ranks
+// can report the reason. After that, the program of this rank may call MPI_Abort, which ends all
+// ranks.
 constexpr std::chrono::milliseconds kNoticeTime{500};
 
 void returnErrors(MPI_Comm comm) {
   check("MPI_Comm_set_errhandler", MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
 }
 
-// Gathers the bytes of all ranks: first the lengths, then the bytes.
+// Gathers the lengths of all ranks, and then the bytes.
 class Exchange {
  public:
   Exchange(const Channel& channel, const std::string& mine)
@@ -90,11 +90,12 @@ class Exchange {
   int stage_ = 0;
 };
 
-// Creates the communicator of a team. MPI_Comm_create_group blocks until all members call it. If
-// this call blocked the MPI thread, the running collectives of this rank would stop. Another member
-// may wait for such a collective before it calls MPI_Comm_create_group, and both ranks would then
-// wait for ever. Therefore each member first sends a non-blocking message to all members. After all
-// messages have arrived, MPI_Comm_create_group returns soon.
+// Creates the communicator of a team. MPI_Comm_create_group blocks the MPI thread until all
+// members call it. During this time the running collectives of this rank make no progress. A
+// deadlock follows if another member waits for such a collective before it calls
+// MPI_Comm_create_group. Each member therefore first sends a non-blocking message to all members.
+// When all messages have arrived, every member is about to call MPI_Comm_create_group, so the call
+// returns soon.
 class TeamCreation {
  public:
   TeamCreation(const Channel& world, const std::vector<int>& members, int position)
@@ -120,8 +121,8 @@ class TeamCreation {
  private:
   void announce() {
     const size_t others = members_.size();
-    // Another member may send a longer list than `members_`, by mistake. The buffers have space for
-    // the longest possible list, which contains all ranks of the job.
+    // By mistake, another member may send a longer list than `members_`. The buffers therefore
+    // have space for all ranks of the job.
     received_.assign(others, std::vector<int>(static_cast<size_t>(world_.size)));
     for (size_t i = 0; i < others; ++i) {
       MPI_Request send, receive;
@@ -177,15 +178,15 @@ class TeamCreation {
   int stage_ = 0;
 };
 
-// If this rank leaves because of an exception and has no job monitor yet, sends the reason to the
-// other ranks. Each rank gets one message. The message is so short that MPI sends it before the
-// receive is posted.
+// Sends the reason to the other ranks if this rank leaves because of an exception and has no job
+// monitor yet. Each rank gets one message. MPI can send such a short message before the receiver
+// posts the receive.
 class ExceptionNotice {
  public:
-  // Starts the messages on the MPI thread. Waits until the messages have started, at most
-  // kNoticeTime. The wait is necessary: the caller next interrupts the MPI thread, which then drops
-  // its work. Does not wait for other ranks. If the MPI thread drops the work, the object leaks on
-  // purpose, because MPI may still read it.
+  // Starts the messages on the MPI thread. Waits, at most kNoticeTime, until they have started,
+  // because the caller next interrupts the MPI thread, which then drops its work. Does not wait
+  // for other ranks. If the MPI thread drops the work, the object leaks on purpose, because MPI
+  // may still read it.
   static void send(MpiThread& mpi_thread, const Channel& channel, const std::string& why) {
     auto* notice = new ExceptionNotice(channel);
     std::copy_n(why.data(), std::min(why.size(), notice->text_.size() - 1), notice->text_.data());
@@ -220,7 +221,7 @@ class ExceptionNotice {
 
   explicit ExceptionNotice(const Channel& channel)
       : comm_(channel.comm), rank_(channel.rank), size_(channel.size) {
-    // begin() must not reallocate, because this would move requests that MPI uses.
+    // Space for all requests, because a reallocation would move requests that MPI uses.
     requests_.reserve(static_cast<size_t>(size_));
   }
 
@@ -271,10 +272,9 @@ class MpiWorld : public World {
     if (channel_.size > 1) ExceptionNotice::addListener(*mpi_thread_, channel_);
   }
 
-  // If an exception destroys the World, the destructor first notifies the other ranks. After that,
-  // heddle makes no MPI calls on this rank. heddle does not finalise MPI, because MPI_Finalize
-  // would wait for ranks that wait for this rank. The program can then report its exception and
-  // end.
+  // If an exception destroys the World, the destructor notifies the other ranks and then stops
+  // using MPI. It must not finalise MPI: MPI_Finalize would wait for ranks that wait for this
+  // rank, and the program could not report its exception.
   ~MpiWorld() override {
     const bool fails = std::uncaught_exceptions() > exceptions_ || failure().has_value();
     if (fails && !hasMonitor()) {
@@ -327,8 +327,8 @@ class MpiWorld : public World {
     try {
       ExceptionNotice::send(*mpi_thread_, channel_, failure().value_or(""));
     } catch (const std::exception&) {
-      // This process is out of memory and cannot send a message. The other ranks detect the end of
-      // the process.
+      // This process is out of memory and cannot send a message. The other ranks learn of the
+      // failure when the process ends.
     }
   }
 

@@ -12,8 +12,8 @@ namespace {
 constexpr int kTransferTag = 0;
 constexpr int kCollectiveTag = 1;  // the tag of the first collective of a post
 
-// The largest number of elements in one message. MPI counts in int, and Open MPI 4.x has no calls
-// with larger counts. Longer messages are split into pieces. MPI delivers the pieces in order.
+// The largest number of elements in one message. MPI counts are ints, and Open MPI 4.x has no
+// calls with larger counts. Longer messages are split into pieces, which MPI delivers in order.
 constexpr int64_t kLongest = int64_t{1} << 27;
 
 }  // namespace
@@ -155,8 +155,8 @@ void Transfer::spreadChunks(Channel& channel) {
   }
 }
 
-// Returns whether the second round sends chunks to `rank`. The root of a broadcast gets no chunks,
-// because it has all of them.
+// Returns whether the second round sends chunks to `rank`. The root of a broadcast already has all
+// chunks.
 bool Transfer::getsChunks(int rank) const {
   if (operation_.kind == CollectiveKind::Broadcast) return rank != operation_.root;
   return operation_.kind == CollectiveKind::Allreduce || rank == operation_.root;
@@ -174,7 +174,8 @@ void Transfer::shareChunks(Channel& channel, const void* mine) {
   }
 }
 
-// Receives the parts of all ranks into the receive buffer. `mine` is the part of this rank.
+// Receives the parts of all other ranks into the receive buffer, and copies `mine`, the part of
+// this rank.
 void Transfer::gather(Channel& channel, const void* mine) {
   const Operation& op = operation_;
   for (int rank = 0; rank < channel.size; ++rank) {

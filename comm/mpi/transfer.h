@@ -13,10 +13,9 @@ namespace heddle::comm::mpi {
 // Executes one operation as messages between pairs of ranks. Use it only on the MPI thread
 // (comm/mpi/mpi_thread.h).
 //
-// A collective has one or two rounds. In each round, the kind of the collective decides which ranks
-// exchange messages. A rank sends such a message even if the message has no elements. Ranks that
-// disagree about a count therefore get an error. Chunk r consists of the elements that chunkOf()
-// (comm/operation.h) assigns to rank r. The rounds are:
+// A collective has one or two rounds of messages. A message is sent even if it has no elements, so
+// that ranks which disagree about a count get an error instead of waiting for ever. Chunk r
+// consists of the elements that chunkOf() (comm/operation.h) assigns to rank r. The rounds are:
 //   allreduce, reduce  round 1: every rank sends chunk r to rank r, which reduces it.
 //                      round 2: the reduced chunks are sent to all ranks, or to the root.
 //   reduce-scatter     round 1 of an allreduce
@@ -27,10 +26,10 @@ namespace heddle::comm::mpi {
 //   others             one round: each part is sent directly to its receiver.
 class Transfer {
  public:
-  // `post_number` is the number of the post among the posts of this communicator that contain a
-  // collective. `index` is the number of the collective within its post. Both numbers are equal on
-  // every rank. `index` selects the tag of the messages, so collectives that run at the same time
-  // have different tags.
+  // `post_number` counts the posts of this communicator that contain a collective
+  // (Channel::next_post). `index` is the number of the collective within its post. Both numbers
+  // are equal on every rank. `index` selects the tag of the messages, so collectives that run at
+  // the same time have different tags.
   Transfer(const Operation& operation, int64_t post_number, int index);
   Transfer(Transfer&&) = default;
 

@@ -58,7 +58,7 @@ void CopyChannelMember::giveUp(const std::string& why) noexcept {
     text = fault();
     if (text.empty()) text = fmt::format("rank {} has given up: {}", rank_, why);
   } catch (const std::exception&) {
-    // This process is out of memory. The table then shows that the rank gave up, but not why.
+    // This process is out of memory. The table only shows that the rank gave up, but not why.
   }
   table_->entry(index_).state.leave(RankState::Failed, text);
 }
@@ -66,7 +66,7 @@ void CopyChannelMember::giveUp(const std::string& why) noexcept {
 std::string CopyChannelMember::fault() const {
   for (int index = 0; index < table_->size(); ++index) {
     const StateWithReason& status = table_->entry(index).state;
-    // Loads the state only once, because it may change from Writing to Failed at any time.
+    // The state may change from Writing to Failed at any time, so it is loaded only once.
     const RankState state = status.get();
     if (state != RankState::Failed && state != RankState::Writing) continue;
     const std::string reason = status.reason();

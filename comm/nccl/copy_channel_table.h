@@ -14,10 +14,10 @@ namespace heddle::comm::nccl {
 
 // A table in host memory that the ranks of one host share. A rank *gives up* after a failure: it
 // ends its posted work, whose results are then invalid (JobMember::giveUp in
-// comm/nccl/job_member.h). The table shows which ranks have given up. The table also shows how many
-// ranks have closed each block of device memory of a copy channel (comm/nccl/shared_arena.h). The
-// table needs no stream, no transport and no job monitor. A parameter `index` is the index of a
-// rank among the ranks of this host. Thread-safe. Only the constructor waits.
+// comm/nccl/job_member.h). The table shows which ranks have given up. It also counts how many
+// ranks have closed each block of device memory of a copy channel (comm/nccl/shared_arena.h).
+// After a failure, the table works even if streams and transports are blocked. A parameter `index`
+// is the index of a rank among the ranks of this host. Thread-safe. Only the constructor waits.
 class CopyChannelTable {
  public:
   static constexpr int kBlocks = 64;  // largest number of blocks that one rank may have at a time
@@ -40,7 +40,7 @@ class CopyChannelTable {
  private:
   friend class CopyChannelMember;
   struct alignas(64) Entry {
-    // Failed: the rank has given up. Left: the rank has no communicators any more.
+    // Failed: the rank has given up. Left: the rank has destroyed its communicators.
     StateWithReason state;
     std::atomic<uint64_t> taken{0};             // bit i: number i is in use
     std::atomic<int32_t> closed[kBlocks] = {};  // by block: number of ranks that have closed it
@@ -56,9 +56,9 @@ class CopyChannelTable {
 // Owns the entry of one rank in the CopyChannelTable of its host. The object exists as long as the
 // rank has communicators.
 //
-// When a rank gives up, it writes this fact to the table before its streams continue. Another rank
-// reads the table after its own streams have ended. That rank then knows whether it may have
-// received invalid data, even if the data came through a third rank.
+// A rank that gives up writes this fact to the table before its streams continue with invalid
+// data. Every rank reads the table after its own streams have ended. It then knows whether it may
+// have received invalid data, even if the data came through a third rank.
 class CopyChannelMember {
  public:
   // Creates the table of the host, and the member for the rank of `world`. Collective over the job.
@@ -71,16 +71,16 @@ class CopyChannelMember {
   const std::shared_ptr<CopyChannelTable>& table() const { return table_; }
   int index() const { return index_; }
 
-  // Writes to the table that this rank gives up. The stored reason is `why`. If another rank of the
-  // host has given up earlier, the reason of that rank is stored instead. A second call has no
+  // Writes to the table that this rank gives up because of `why`. If another rank of the host has
+  // given up earlier, stores the reason of that rank instead of `why`. A second call has no
   // effect.
   void giveUp(const std::string& why) noexcept;
-  // If a rank of the host has given up, returns a text that says so, with the number of this rank
-  // and the reason if the table contains them. Otherwise returns an empty text.
+  // Returns an empty text if no rank of the host has given up. Otherwise returns a text with the
+  // number of a rank that has given up and its reason, if the table contains them.
   std::string fault() const;
-  // Returns whether every rank of the host knows of the failure. A rank knows of the failure if it
-  // has given up. The function ignores ranks without communicators, and ranks whose process has
-  // ended or is stopped. A stopped rank will read the table when it continues.
+  // Returns whether every rank of the host has given up. Ignores ranks without communicators, and
+  // ranks whose process has ended or is stopped. A stopped rank will read the table when it
+  // continues.
   bool allKnow() const;
 
  private:

@@ -12,16 +12,16 @@ namespace {
 constexpr auto kPoll = std::chrono::milliseconds(1);
 constexpr auto kGracePoll = std::chrono::milliseconds(10);
 // After a failure, releaseWaits() ends the waits of the streams, and the streams continue with
-// invalid data. releaseWaits() does this only after kGrace, so that all ranks of the host first
-// learn of the failure. If some rank does not learn of the failure, releaseWaits() ends the waits
-// after kMostGrace.
+// invalid data. All ranks of the host should know of the failure before that. releaseWaits()
+// therefore waits at least kGrace, and longer (up to kMostGrace) if some rank does not know of the
+// failure yet.
 constexpr auto kGrace = std::chrono::milliseconds(500);
 constexpr auto kMostGrace = std::chrono::seconds(5);
-// For how long releaseWaits() writes the flags repeatedly. One write is not enough, because another
-// rank with more posted work may overwrite the flags.
+// For how long releaseWaits() repeats its writes to the flags. One write is not enough, because
+// another rank with more posted work may overwrite the flags.
 constexpr auto kReleaseLimit = std::chrono::seconds(15);
-// releaseWaits() writes to the flags the number of the latest barrier plus this constant. The sum
-// is greater than any number for which a stream waits.
+// releaseWaits() writes this constant plus the number of the latest barrier to the flags. The sum
+// exceeds every number for which a stream waits.
 constexpr uint32_t kFarAhead = uint32_t{1} << 30;
 
 }  // namespace
@@ -59,9 +59,9 @@ CopyCommunicator::CopyCommunicator(std::unique_ptr<SharedArena> arena, int rank,
   }
 }
 
-// Creates release_stream_, which ends the waits of other streams. Streams that share a queue of the
-// GPU run one after the other, so release_stream_ must not share a queue with a waiting stream.
-// Therefore release_stream_ has a priority that no stream of a program has.
+// Creates release_stream_, which ends the waits of other streams. If it shared a hardware queue of
+// the GPU with a waiting stream, it would wait behind that stream. It therefore gets a priority
+// that no other stream of heddle has.
 cudaError_t CopyCommunicator::createReleaseStream() {
   int least = 0, greatest = 0;
   const cudaError_t status = cudaDeviceGetStreamPriorityRange(&least, &greatest);
@@ -98,8 +98,8 @@ Ticket CopyCommunicator::post(std::span<const Operation> group, void* native_str
   std::exception_ptr error;
   {
     std::lock_guard lock(mutex_);
-    // is_posting_ must be set before failure() is read. If giveUp() is called at the same time,
-    // either releaseWaits() then sees this post, or this post sees the failure.
+    // This order matters if giveUp() is called at the same time: either releaseWaits() sees this
+    // post, or this post sees the failure.
     is_posting_.store(true);
     why = failure();
     try {
@@ -110,8 +110,8 @@ Ticket CopyCommunicator::post(std::span<const Operation> group, void* native_str
       cudaEventRecord(latest_post_, stream);  // marks the end of the work that was enqueued
     }
     is_posting_.store(false);
-    // If giveUp() was called during this post, releaseWaits() may have ended waits of the post
-    // before the data has arrived. In this case the post must throw.
+    // If giveUp() was called during this post, its waits may have ended before the data has
+    // arrived. The post must then throw.
     if (why.empty()) why = failure();
     if (why.empty()) return next_++;
   }
@@ -121,8 +121,8 @@ Ticket CopyCommunicator::post(std::span<const Operation> group, void* native_str
 }
 
 void CopyCommunicator::enqueueAll(std::span<const Operation> group, cudaStream_t stream) {
-  // The barriers of a copy channel are numbered in the order of its posts. Therefore a post must
-  // run after the previous post, even if the previous post is on another stream.
+  // The barriers are numbered in the order of the posts, so the posts must also execute in this
+  // order, even on different streams.
   HEDDLE_CUDA(cudaStreamWaitEvent, stream, latest_post_, 0);
   for (const Operation& op : group) enqueue(op, stream);
   HEDDLE_CUDA(cudaEventRecord, latest_post_, stream);
@@ -131,8 +131,8 @@ void CopyCommunicator::enqueueAll(std::span<const Operation> group, cudaStream_t
 void CopyCommunicator::enqueue(const Operation& op, cudaStream_t stream) {
   const int64_t element = sizeOf(op.dtype);
   const int64_t part = static_cast<int64_t>(arena_->partBytes()) / element;
-  // The operation defines the parts of an allgather or reduce-scatter. The buffers of an allreduce
-  // have no parts, so this function splits them.
+  // An allgather or reduce-scatter has one part per rank. The buffers of an allreduce have no
+  // parts, so this function splits them.
   const bool splits = op.kind == CollectiveKind::Allreduce;
   const int64_t most = splits ? part * size_ : part;
   for (int64_t at = 0; at < op.count; at += most) {
@@ -149,9 +149,8 @@ void CopyCommunicator::enqueue(const Operation& op, cudaStream_t stream) {
   }
 }
 
-// Moves one piece. A copy within the GPU uses an SM, and may wait until a matrix product releases
-// an SM. To wait only once, an allgather enqueues its two copies within the GPU one directly after
-// the other. An allreduce enqueues the copy of the sum directly after the sum.
+// Moves one piece. Copies within the GPU and sums use SMs, and may wait until a matrix product
+// releases an SM. They are enqueued directly after each other, so that they wait only once.
 void CopyCommunicator::move(CollectiveKind kind, const Piece& piece, cudaStream_t stream) {
   std::byte* out = arena_->out(rank_, half_);
   std::byte* own = piece.recv + piece.begin(rank_);
@@ -171,8 +170,8 @@ void CopyCommunicator::move(CollectiveKind kind, const Piece& piece, cudaStream_
   pull(piece, stream);
 }
 
-// Copies parts to the other ranks. The order differs on each rank, so that the ranks do not all
-// copy to the same rank at the same time.
+// Copies parts to the other ranks. Each rank begins with the next higher rank, so that the ranks
+// do not all copy to the same rank at the same time.
 void CopyCommunicator::push(const Piece& piece, cudaStream_t stream) {
   for (int i = 1; i < size_; ++i) {
     const int peer = (rank_ + i) % size_;
@@ -211,9 +210,9 @@ void CopyCommunicator::add(void* to, const void* from, int64_t bytes) {
   bytes_.push_back(static_cast<size_t>(bytes));
 }
 
-// Starts all collected copies. With CUDA 13 or later, one call starts all of them, so that the
-// links between GPUs are not idle between two copies. The call also requests that the copies use no
-// SMs.
+// Starts the copies that add() has collected. With CUDA 13 or later, one call starts all of them,
+// so that the links between GPUs are not idle between two copies. The call also asks CUDA to use
+// no SMs for the copies.
 void CopyCommunicator::copy(cudaStream_t stream) {
   if (to_.empty()) return;
 #if CUDART_VERSION >= 13000
@@ -245,8 +244,8 @@ bool CopyCommunicator::test(Ticket ticket) {
 }
 
 void CopyCommunicator::probe() {
-  // gaveUp() becomes true before releaseWaits() ends the waits. A caller that waits for a stream
-  // therefore does not mistake the end of the work for success.
+  // gaveUp() becomes true before the waits of the streams end with invalid data. A caller that
+  // calls probe() after its stream has ended therefore gets the error.
   HEDDLE_USER_CHECK(!job_->gaveUp(), "{}", job_->finalFault());
   const std::string why = fault_();
   if (why.empty()) return;

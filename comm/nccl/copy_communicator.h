@@ -19,39 +19,40 @@
 
 namespace heddle::comm::nccl {
 
-// The stream-ordered communicator of a copy channel (Carrier::copy_channel in comm/communicator.h).
-// The GPUs of the team can access each other's memory. Copy engines move the parts of a collective,
-// and stream memory operations synchronise the streams. Only sums and copies within a GPU use SMs.
-// A matrix product that runs at the same time therefore keeps its SMs, and only loses memory
-// bandwidth and power. With NCCL kernels at the same time, a matrix product takes a quarter longer
-// (docs/benchmarks.md).
+// The stream-ordered communicator of a copy channel (Carrier::copy_channel in
+// comm/communicator.h). Requires that the GPUs of the team can access each other's memory. Copy
+// engines move the data, and stream memory operations synchronise the streams. Only sums and
+// copies within a GPU use SMs. A matrix product that runs at the same time therefore keeps its
+// SMs, and only loses memory bandwidth and power. Next to NCCL kernels, a matrix product takes a
+// quarter longer (docs/benchmarks.md).
 //   reduce-scatter  every rank pushes a part to each other rank (SharedArena::in); barrier; each
 //                   rank sums the parts that it received and its own part
 //   allgather       every rank stores its part in SharedArena::out; barrier; each rank pulls the
 //                   parts of the other ranks
 //   allreduce       a reduce-scatter of equal parts, then an allgather of the sums
 // If the parts are longer than SharedArena::partBytes(), the collective is split into pieces.
-// Successive pieces use the two halves of the arena alternately. A rank writes a half for piece n
-// only after the barrier of piece n - 1. After this barrier, all ranks have finished piece n - 2,
-// which used the same half. No rank therefore overwrites data that another rank still needs.
+// Successive pieces use the two halves of the arena alternately, so that no rank overwrites data
+// that another rank still needs. For example, a rank starts piece 3 only after the barrier of
+// piece 2. When this barrier is complete, all ranks have finished piece 1, which used the same
+// half as piece 3.
 //
-// One rank computes each sum. This rank adds in rank order, and adds 16-bit floats in f32. All
-// ranks therefore get the same bits, and transports on host memory would give the same bits too.
-// post() never waits for other ranks. Errors and failures of the job are handled as in
-// NcclCommunicator.
+// One rank computes each sum, in rank order, and adds 16-bit floats in f32. The result therefore
+// has the same bits on all ranks, and the same bits as on host memory. post() never waits for
+// other ranks. Errors and failures of the job are handled as in NcclCommunicator
+// (comm/nccl/nccl_communicator.h).
 //
-// If a rank gives up (NcclJob::giveUp() in comm/nccl/nccl_job.h), the waits in its streams end. The
-// streams then continue with invalid data, which may reach other ranks, and through these ranks all
-// ranks. Before the waits end, the rank therefore reports in a table (CopyChannelTable) that it has
-// given up. All ranks of the host can read the table, and probe() of the other ranks does so.
+// If a rank gives up (NcclJob::giveUp() in comm/nccl/nccl_job.h), the waits in its streams end.
+// The streams then continue with invalid data, which may spread to all ranks. The rank therefore
+// first reports in a table (comm/nccl/copy_channel_table.h) that it has given up. probe() of every
+// rank of the host reads this table.
 class CopyCommunicator : public Communicator, public JobMember {
  public:
   // Requires that SharedArena::reach() of `arena` has succeeded on all ranks.
   CopyCommunicator(std::unique_ptr<SharedArena> arena, int rank, int size, int device,
                    DeviceReduce reduce, std::shared_ptr<NcclJob> job);
-  // Requires that all posted operations have completed, or that the job has failed. Waits up to 0.5
-  // s for ranks of other processes that still use the memory of this rank. If these ranks still use
-  // it after 0.5 s, the memory is freed later (SharedArena).
+  // Requires that all posted operations have completed, or that the job has failed. Waits up to
+  // 0.5 s until ranks of other processes have closed the memory of this rank. If a rank takes
+  // longer, the memory is freed later (SharedArena).
   ~CopyCommunicator() override;
 
   int rank() const override { return rank_; }

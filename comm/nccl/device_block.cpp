@@ -16,8 +16,7 @@ struct Known {
   std::map<uint64_t, std::weak_ptr<DeviceBlock>> blocks;
 };
 
-// Returns the map of all blocks. The map is never destroyed, because blocks may be freed at the
-// end of the process.
+// Never destroyed, because blocks may be freed at the end of the process.
 Known& known() {
   static auto* const all = new Known;
   return *all;
@@ -51,7 +50,7 @@ DeviceBlock::DeviceBlock(int device, size_t bytes, size_t zeros) : device_(devic
   checkCuda(status, "cudaMemset");
 }
 
-// This destructor may run on the thread of another rank.
+// This destructor may run on the thread of another rank, whose current device must not change.
 DeviceBlock::~DeviceBlock() {
   {
     Known& all = known();

@@ -6,8 +6,8 @@
 
 namespace heddle::comm::nccl {
 
-// A block of memory of one GPU. The destruction of the last reference frees the block. Each block
-// has a number, by which the ranks in the same process find it.
+// A block of memory of one GPU. The destructor frees the memory. Each block has a number, by which
+// other ranks in the same process find it.
 class DeviceBlock {
  public:
   // Allocates a block of `bytes` bytes and sets the last `zeros` bytes to 0.

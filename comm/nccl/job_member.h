@@ -5,7 +5,7 @@
 
 namespace heddle::comm::nccl {
 
-// The part of a communicator that its NcclJob (comm/nccl/nccl_job.h) calls.
+// The functions of a communicator that its NcclJob (comm/nccl/nccl_job.h) calls.
 class JobMember {
  public:
   virtual ~JobMember() = default;
@@ -13,8 +13,8 @@ class JobMember {
   // Ends the posted work of this communicator on the device of this rank. The results of this work
   // are invalid. Every later call of the communicator throws UserError with `why`. Thread-safe.
   virtual void giveUp(const std::string& why) noexcept = 0;
-  // Returns the start time of the call that is running on this communicator, in ns of the steady
-  // clock. Returns 0 if no call is running that may wait on the host for other ranks.
+  // If a call that may wait on the host for other ranks is running, returns its start time in ns
+  // of the steady clock. Otherwise returns 0.
   virtual int64_t busySince() const = 0;
 };
 

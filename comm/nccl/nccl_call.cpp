@@ -9,8 +9,8 @@
 namespace heddle::comm::nccl {
 namespace {
 
-// Defaults of callDeadline() and postDeadline(), in seconds. They are long enough for the first
-// connections of a large job, and shorter than the usual limits of job schedulers.
+// Defaults of callDeadline() and postDeadline(), in seconds. They leave enough time for the first
+// connections of a large job, and end before the usual limits of job schedulers.
 constexpr int kDefaultDeadline = 120;
 constexpr int kPostDeadline = 600;
 constexpr int kYields = 1000;
@@ -61,7 +61,8 @@ void settle(const char* call, ncclComm_t comm, const FaultText& fault) {
 
 ncclDataType_t dataTypeOf(DType dtype) {
   switch (dtype) {
-    // NCCL only moves f8 types, so only their size matters. operatorOf() handles bools.
+    // f8 types are moved but never reduced, so only their size matters. operatorOf() handles
+    // bools.
     case DType::Bool:
     case DType::U8:
     case DType::F8E4M3:

@@ -12,12 +12,12 @@
 
 namespace heddle::comm::nccl {
 
-// Throws UserError if `result` is an error. The message has the name of the call and the texts of
-// ncclGetErrorString and ncclGetLastError. `comm` may be null. ncclInProgress is not an error.
+// Throws UserError if `result` is neither ncclSuccess nor ncclInProgress. The message has the name
+// of the call and the texts of ncclGetErrorString and ncclGetLastError. `comm` may be null.
 void check(const char* call, ncclResult_t result, ncclComm_t comm);
 
-// A function that returns why the job has failed, as World::fault() does. Empty: the job has not
-// failed.
+// A function that returns why the job has failed, as World::fault() does. The text is empty if the
+// job has not failed.
 using FaultText = std::function<std::string()>;
 
 // Return time limits for ranks that wait for each other. callDeadline() limits the creation and the
@@ -35,9 +35,9 @@ void settle(const char* call, ncclComm_t comm, const FaultText& fault);
 // Returns the NCCL type of an element. A bool is transferred as a byte of 0 or 1.
 ncclDataType_t dataTypeOf(DType dtype);
 
-// Returns the NCCL operator. NCCL has no sum or product of bools. The maximum replaces the sum, and
-// the minimum replaces the product. If `ranks` is 1, a sum replaces the average: before version
-// 2.29.7, NCCL's average on one rank skips elements of large tensors (NVIDIA/nccl#1950).
+// Returns the NCCL operator. NCCL has no bools, so a sum of bools is a maximum of bytes, and a
+// product is a minimum. If `ranks` is 1, an average is a sum, because NCCL before version 2.29.7
+// skips elements of large tensors in an average on one rank (NVIDIA/nccl#1950).
 ncclRedOp_t operatorOf(ReduceOp op, DType dtype, int ranks);
 
 }  // namespace heddle::comm::nccl

@@ -16,16 +16,14 @@ std::byte* elementAt(void* base, int64_t index, DType dtype) {
   return static_cast<std::byte*>(base) + index * sizeOf(dtype);
 }
 
-// How long a running call may take to return after ncclCommRevoke. If the call takes longer, the
-// communicator leaks.
+// If a running call does not return within this time after ncclCommRevoke, the communicator leaks.
 constexpr auto kLeave = std::chrono::seconds(5);
 
-// NCCL before 2.28 has no all-to-all. With these versions, an all-to-all is composed of sends and
-// receives.
+// Before version 2.28, NCCL has no all-to-all, and sends and receives replace it.
 constexpr bool kHasAllToAll = NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0);
 
-// Returns whether one call of NCCL executes the kind. Other kinds are composed of sends and
-// receives, which must be grouped.
+// Returns whether one NCCL call executes a collective of this kind. All other kinds need sends and
+// receives in an NCCL group.
 bool isOneCall(CollectiveKind kind) {
   if (kind == CollectiveKind::AllToAll) return kHasAllToAll;
   return kind == CollectiveKind::Allreduce || kind == CollectiveKind::Allgather ||
@@ -54,8 +52,8 @@ NcclCommunicator::NcclCommunicator(ncclComm_t comm, int rank, int size, int devi
   }
 }
 
-// Stores the start time of an NCCL call that may wait for other ranks (busySince()). giveUp() can
-// end this call.
+// Marks an NCCL call that may wait for other ranks: sets its start time (busySince()) in the
+// constructor and clears it in the destructor.
 class NcclCommunicator::Busy {
  public:
   explicit Busy(NcclCommunicator& self) : self_(self) {
@@ -78,8 +76,8 @@ class NcclCommunicator::Busy {
 
 NcclCommunicator::~NcclCommunicator() {
   cudaSetDevice(device_);
-  // After a failure, NcclJob::giveUp() aborts all communicators of the rank together. Therefore
-  // this communicator must still be one of the communicators of the NcclJob here.
+  // After a failure, giveUp() must abort this communicator together with all others of the rank.
+  // It must therefore be called before remove().
   const std::string why = fault_();
   if (!why.empty()) job_->giveUp(why);
   job_->remove(this);
@@ -95,7 +93,7 @@ void NcclCommunicator::giveUp(const std::string& why) noexcept {
 #ifdef NCCL_REVOKE_DEFAULT
   if (busySince() != 0) {
     // ncclCommRevoke ends the running call, but does not free memory that the call still reads.
-    // Older versions of NCCL only have ncclCommAbort, which ends the call and frees the memory.
+    // Older versions of NCCL only have ncclCommAbort, which also frees this memory.
     lock.unlock();
     ncclCommRevoke(comm_, NCCL_REVOKE_DEFAULT);
     lock.lock();
@@ -118,7 +116,7 @@ Ticket NcclCommunicator::post(std::span<const Operation> group, void* stream) {
   }
   {
     std::lock_guard lock(mutex_);
-    if (!failure_.empty()) why = failure_;  // the cause of the error in `why`
+    if (!failure_.empty()) why = failure_;  // giveUp() ended the call, for this reason
     if (why.empty()) return next_++;
   }
   job_->giveUp(why);
@@ -185,7 +183,7 @@ void NcclCommunicator::enqueueRooted(const Operation& op, cudaStream_t stream) {
   const bool gathers = op.kind == CollectiveKind::Gather;
   for (int rank = 0; root && rank < size_; ++rank) {
     const int64_t at = rank * op.count;
-    // The root's own part may already be in place, and then needs no copy.
+    // In place: the root's own part needs no copy.
     if (rank == rank_ && op.count > 0 &&
         (gathers ? elementAt(op.recv, at, op.dtype) == op.send
                  : elementAt(op.send, at, op.dtype) == op.recv)) {
@@ -205,8 +203,7 @@ void NcclCommunicator::enqueueRooted(const Operation& op, cudaStream_t stream) {
 void NcclCommunicator::enqueueParts(const Operation& op, cudaStream_t stream) {
   const bool equal = op.kind == CollectiveKind::AllToAll;
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
-  // NCCL converts this call to the same sends and receives as the code below, but the host needs
-  // less time.
+  // This call does the same as the code below, but needs less time on the host.
   if (equal && op.count > 0) {
     return check("ncclAlltoAll",
                  ncclAlltoAll(op.send, op.recv, static_cast<size_t>(op.count), dataTypeOf(op.dtype),
@@ -226,7 +223,7 @@ void NcclCommunicator::enqueueParts(const Operation& op, cudaStream_t stream) {
   }
 }
 
-// Sends one message of a collective. The sender and the receiver skip empty messages.
+// Sends one message of a collective. Skips an empty message, as receive() does.
 void NcclCommunicator::send(const void* data, int64_t count, DType dtype, int peer,
                             cudaStream_t stream) {
   if (count == 0) return;
@@ -251,8 +248,8 @@ bool NcclCommunicator::test(Ticket ticket) {
 }
 
 void NcclCommunicator::probe() {
-  // gaveUp() becomes true before giveUp() ends the kernels. A caller that waits for the kernels
-  // therefore does not mistake their end for success.
+  // gaveUp() becomes true before the kernels are aborted. A caller that calls probe() after the
+  // kernels have ended therefore gets the error.
   HEDDLE_USER_CHECK(!job_->gaveUp(), "{}", job_->finalFault());
   std::string why = fault_();
   if (why.empty()) {

@@ -21,21 +21,21 @@ namespace heddle::comm::nccl {
 // Differences from comm/communicator.h:
 // - NCCL reduces in an order that depends on its algorithm and on the size, not in rank order. All
 //   ranks of one run get the same result. bf16 may be rounded at each step. A minimum or maximum
-//   with a NaN may ignore the NaN.
-// - Neither NCCL nor this class checks that ranks post the same operation. A check in each post
-//   would need a message and a wait on the host. The check would take many times longer than the
-//   post itself, which takes 2 us. Instead, ranks compare kinds and counts before the first run
-//   with new sizes (host/run/match_collectives_across_ranks.h). The job monitor compares the lists
-//   of an all-to-all-v (JobMonitor::compareCounts).
+//   may ignore NaN inputs.
+// - Neither NCCL nor this class checks that ranks post the same operation. A check would need a
+//   message and a wait on the host, which take many times longer than a post (2 us). Instead,
+//   ranks compare kinds and counts before the first run with new sizes
+//   (host/run/match_collectives_across_ranks.h). The job monitor compares the lists of an
+//   all-to-all-v (JobMonitor::compareCounts).
 //
 // A rank aborts all of its communicators in three cases: NCCL reports an error, the job fails, or a
 // call of NCCL exceeds its time limit. The kernels of these communicators then end, and every later
 // call on them throws UserError with the reason. probe() and test() may run concurrently with
 // post().
 //
-// The first post of each kind of collective may wait on the host until the other ranks have posted
-// too, because NCCL connects the ranks in this post. NcclJob (comm/nccl/nccl_job.h) ends a post
-// that would wait for ever.
+// NCCL connects the ranks in the first post of each kind of collective. This post may therefore
+// wait on the host until the other ranks have posted too. NcclJob (comm/nccl/nccl_job.h) ends the
+// post after a time limit.
 class NcclCommunicator : public Communicator, public JobMember {
  public:
   // Takes ownership of `comm`, a blocking communicator on CUDA device `device`. A non-blocking
@@ -75,7 +75,7 @@ class NcclCommunicator : public Communicator, public JobMember {
   std::shared_ptr<NcclJob> job_;
   FaultText fault_;
   std::atomic<int64_t> busy_since_{0};
-  std::mutex mutex_;  // guards the members below; but post() uses comm_ without this lock
+  std::mutex mutex_;  // guards the members below, except that post() reads comm_ without it
   std::condition_variable idle_;
   ncclComm_t comm_;
   std::string failure_;  // why the communicator was aborted; empty: not aborted

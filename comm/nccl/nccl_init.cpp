@@ -12,7 +12,8 @@
 namespace heddle::comm::nccl {
 namespace {
 
-// Returns the bytes of every member, by rank.
+// Returns the bytes that each rank passed as `mine`, in rank order. All ranks must pass the same
+// `bytes`.
 std::vector<char> gather(Communicator& comm, const char* mine, size_t bytes) {
   std::vector<char> all(bytes * static_cast<size_t>(comm.size()));
   const Operation op{CollectiveKind::Allgather, mine, all.data(), static_cast<int64_t>(bytes),
@@ -51,8 +52,8 @@ ncclComm_t initialise(Communicator& bootstrap, const FaultText& fault) {
   return comm;
 }
 
-// NCCL writes the handle of the new communicator to `place` when the split completes. If this
-// function throws, NCCL may write to `place` later. In this case `place` leaks on purpose.
+// NCCL writes the handle of the new communicator to `place` when the split completes, possibly
+// after this function has thrown. In this case `place` leaks on purpose.
 ncclComm_t split(ncclComm_t parent, int color, int key, int ctas, const FaultText& fault) {
   ncclConfig_t config = configured(1);
   if (ctas > 0) config.maxCTAs = ctas;

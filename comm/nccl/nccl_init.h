@@ -9,12 +9,12 @@ namespace heddle::comm::nccl {
 
 // These functions create and destroy NCCL communicators on the current device. initialise() and
 // split() throw UserError if the job fails, or if some rank does not make the same call within
-// callDeadline(). In these cases nothing leaks, except a few bytes after a failed split(), to which
-// NCCL may still write.
+// callDeadline() (comm/nccl/nccl_call.h). A failed split() leaks a few bytes, to which NCCL may
+// still write.
 
-// Creates a non-blocking communicator of the ranks of `bootstrap`. The result only serves as the
-// parent of split(). `bootstrap` must work on host memory, and is used only during the call. The
-// call ends with a barrier.
+// Creates a non-blocking communicator of the ranks of `bootstrap`, for use as the parent of
+// split(). `bootstrap` must work on host memory, and is used only during the call. The call ends
+// with a barrier.
 ncclComm_t initialise(Communicator& bootstrap, const FaultText& fault);
 
 // Creates a blocking communicator for collectives. All ranks of `parent` must call split(). Ranks
@@ -23,8 +23,8 @@ ncclComm_t initialise(Communicator& bootstrap, const FaultText& fault);
 ncclComm_t split(ncclComm_t parent, int color, int key, int ctas, const FaultText& fault);
 
 // Destroys a blocking communicator whose work has completed. NCCL may wait for the other ranks. If
-// the job fails meanwhile, or some rank does not call destroy() within callDeadline(), this call
-// returns, and the communicator may leak.
+// this wait takes longer than callDeadline(), or the job fails meanwhile, the call returns and the
+// communicator may leak.
 void destroy(ncclComm_t comm, int device, const FaultText& fault);
 
 // Destroys a communicator that initialise() created, or aborts it if the job has failed.

@@ -11,14 +11,12 @@
 namespace heddle::comm::nccl {
 namespace {
 
-// The polling interval of the thread that watches calls. The thread ignores calls that are shorter
-// than this time.
+// The polling interval of watchCalls(). Calls shorter than this time are ignored.
 constexpr auto kPollTime = std::chrono::milliseconds(100);
-// The longest time for which a rank that gives up waits until the other ranks of its host know
-// this. The rank must wait before it ends its posted work, because its copy channels send invalid
-// data to the other ranks after that.
+// A rank that gives up waits at most for this time until the other ranks of its host know of the
+// failure. Only then it ends its posted work, after which its copy channels may send invalid data
+// to the other ranks.
 constexpr auto kInform = std::chrono::seconds(1);
-// The longest time for which finalFault() waits.
 constexpr auto kFinalFault = std::chrono::seconds(1);
 constexpr auto kInformPoll = std::chrono::milliseconds(5);
 
@@ -106,8 +104,8 @@ void NcclJob::giveUp(const std::string& why) noexcept {
   const bool follows = mine && !mine->fault().empty();
   if (!follows) setFault(why);
   gave_up_.store(true);
-  // This function informs the other ranks only once. Every communicator that ends may call giveUp()
-  // again, and these later calls must not wait for the other ranks.
+  // Later calls of giveUp(), for example by the destructors of communicators, must not wait for
+  // the other ranks again.
   if (mine) std::call_once(others_informed_, [&] { giveUpTogether(*mine, why); });
   std::lock_guard lock(members_mutex_);
   std::vector<std::thread> aborts;

@@ -15,11 +15,11 @@
 
 namespace heddle::comm::nccl {
 
-// The state that the NCCL World of a rank shares with its communicators. This state contains the
-// failure of the job, if there is one. It also records whether the rank has given up. A rank gives
-// up by aborting all of its communicators. Thread-safe.
+// The state that the NCCL World of a rank shares with its communicators: the failure of the job,
+// if there is one, and whether the rank has given up. A rank gives up by aborting all of its
+// communicators. Thread-safe.
 //
-// The first call of add() or setCopyChannelMember() starts a thread. The thread watches the calls
+// The first call of add() or setCopyChannelMember() starts a thread, which watches the NCCL calls
 // that may wait on the host for other ranks. The thread makes the rank give up in three cases:
 // - The job fails during one of these calls.
 // - One of these calls takes longer than postDeadline() (comm/nccl/nccl_call.h).
@@ -34,9 +34,9 @@ class NcclJob : public std::enable_shared_from_this<NcclJob> {
   // table of copy channels (CopyChannelTable) reports. Empty: no failure.
   std::string fault() const;
   void setFault(const std::string& reason);
-  // Returns the text of the error that a caller throws after a failure. The text is fault(). If
-  // only the table of copy channels reports a failure, the function first waits up to 1 s, until
-  // the job also reports which rank to blame.
+  // Returns fault(), for the error that a caller throws after a failure. If only the table of copy
+  // channels reports a failure so far, first waits up to 1 s for a failure of the job, whose text
+  // names the rank to blame.
   std::string finalFault();
   // Returns a function that calls fault(), for settle() (comm/nccl/nccl_call.h). The function keeps
   // this object alive.
@@ -53,12 +53,12 @@ class NcclJob : public std::enable_shared_from_this<NcclJob> {
   void add(JobMember* communicator);
   void remove(JobMember* communicator);
 
-  // Aborts all communicators of the rank at the same time. It must not abort them one after the
-  // other: an abort frees device memory, which waits for all work of the device. This work includes
-  // kernels of the other communicators, which wait for the same failed rank.
+  // Aborts all communicators of the rank at the same time. Aborting them one by one would
+  // deadlock: an abort frees device memory, which waits for the kernels of all communicators. The
+  // kernels of the communicators that are still to be aborted would never end.
   void giveUp(const std::string& why) noexcept;
-  // Returns whether giveUp() was called. giveUp() makes the result true before it aborts the first
-  // communicator.
+  // Returns whether giveUp() was called. The result becomes true before the first communicator is
+  // aborted.
   bool gaveUp() const { return gave_up_.load(); }
 
  private:

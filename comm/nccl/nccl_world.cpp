@@ -1,5 +1,5 @@
-// The NCCL World and the entry point of the module. The NCCL World wraps a bootstrap World, which
-// executes all communication on host memory.
+// The NCCL World and the entry point of the module. A second World (`bootstrap`) executes all
+// communication on host memory.
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
@@ -64,7 +64,8 @@ class NcclWorld : public World {
     return wrap(comm, host->rank(), host->size());
   }
 
-  // Splits the NCCL communicator of all ranks of the job (job_comm_), which the first call creates.
+  // The first call creates job_comm_, an NCCL communicator of all ranks of the job. Every call
+  // splits it.
   std::unique_ptr<Communicator> split(const std::vector<int>& members,
                                       const Carrier& carrier) override {
     const Wait wait(*this, true);
@@ -73,15 +74,15 @@ class NcclWorld : public World {
     if (carrier.copy_channel == 0) return splitNccl(members, position, carrier.ctas);
     CopyChannel copy_channel = openCopyChannel(members, position);
     if (copy_channel.everywhere) return std::move(copy_channel.mine);
-    // NCCL requires that all ranks of the job take part in a split.
+    // All ranks of the job must take part in ncclCommSplit, even those that have a copy channel.
     const bool has_channel = copy_channel.mine != nullptr;
     auto made = splitNccl(has_channel ? std::vector<int>{} : members, has_channel ? -1 : position,
                           carrier.ctas);
     return has_channel ? std::move(copy_channel.mine) : std::move(made);
   }
 
-  // Records the failure. Does not end the kernels of this rank: the caller next destroys its
-  // communicators, which ends the kernels.
+  // Only records the failure. The kernels of this rank end when the caller destroys its
+  // communicators.
   void abort(const std::string& reason) noexcept override {
     job_->setFault(reason);
     bootstrap_->abort(reason);
@@ -112,8 +113,8 @@ class NcclWorld : public World {
     return mine;
   }
 
-  // Loads the kernel that computes sums. Must be called before the first post, because a later load
-  // would wait for posted work.
+  // Loads the kernel that computes sums. A load after the first post would wait for posted work,
+  // and could deadlock.
   void loadReduce(std::byte* memory) const {
     const void* source = memory;
     reduce_(memory, {&source, 1}, 1, DType::F32, ReduceOp::Sum, cudaStreamPerThread);
@@ -124,8 +125,8 @@ class NcclWorld : public World {
     std::unique_ptr<Communicator> mine;  // nullptr: the rank is in no team, or its team uses NCCL
     bool everywhere = true;              // all teams have a copy channel
   };
-  // Opens one copy channel for each team whose GPUs can access each other's memory. One call opens
-  // the channels of all teams. Collective over the job.
+  // Opens a copy channel for each team whose GPUs can access each other's memory. Collective over
+  // the job.
   CopyChannel openCopyChannel(const std::vector<int>& members, int position) {
     std::string why;
     std::unique_ptr<SharedArena> arena = makeArena(members, why);

@@ -24,8 +24,8 @@ constexpr int kUnknown = -1;
 constexpr auto kCloseLimit = std::chrono::milliseconds(500);
 constexpr auto kClosePoll = std::chrono::milliseconds(1);
 
-// The first bytes of the offer of a rank (SharedArena::offer()). After them, the offer contains the
-// hostKey() of the rank.
+// The offer of a rank (SharedArena::offer()) consists of this struct and the hostKey() of the
+// rank.
 struct Offer {
   int64_t pid;
   int32_t device;
@@ -36,8 +36,9 @@ struct Offer {
   cudaIpcMemHandle_t handle;
 };
 
-// Blocks that other ranks have not closed yet, and blocks that posted work may use for ever. This
-// object is never destroyed, because CUDA may already be shut down when the process ends.
+// `blocks`: blocks that other ranks have not closed yet. `forever`: blocks that are never freed,
+// because posted work may still use them. The object is never destroyed, because CUDA may already
+// be shut down when the process ends.
 struct Kept {
   struct Block {
     std::shared_ptr<DeviceBlock> block;
@@ -61,8 +62,8 @@ void keep(Kept::Block block) {
   kept().blocks.push_back(std::move(block));
 }
 
-// Frees the blocks that all ranks have closed. The function releases the lock before it frees the
-// blocks, because freeing memory may wait for the GPU.
+// Frees the blocks that all ranks have closed. Releases the lock before that, because freeing
+// memory may wait for the GPU.
 void freeClosed() {
   std::vector<Kept::Block> closed;
   {
@@ -76,8 +77,8 @@ void freeClosed() {
   for (const Kept::Block& each : closed) each.table->returnBlock(each.index, each.number);
 }
 
-// Returns whether NCCL_P2P_DISABLE is set. NCCL has this switch for hosts on which GPUs report peer
-// access, but peer access does not work.
+// Returns whether NCCL_P2P_DISABLE is set. Users set it on hosts whose GPUs report peer access
+// that does not work.
 bool isSwitchedOff() {
   const char* given = std::getenv("NCCL_P2P_DISABLE");
   return given != nullptr && std::atoi(given) != 0;

@@ -13,19 +13,18 @@
 
 namespace heddle::comm::nccl {
 
-// The device memory of one copy channel (Carrier::copy_channel in comm/communicator.h). Each GPU of
-// the team has one block, which every rank of the team can access. A block has two halves. A
-// collective is split into pieces, and successive pieces use the two halves alternately. Each half
-// consists of two areas: the other ranks write `in` and read `out`. The block ends with one flag
-// per rank of the team, for the StreamBarrier (comm/nccl/stream_barrier.h).
+// The device memory of one copy channel (Carrier::copy_channel in comm/communicator.h). Each GPU
+// of the team has one block, which every rank of the team can access. A block has two halves,
+// which successive pieces of the collectives use alternately. Each half consists of two areas: the
+// other ranks write `in` and read `out`. At the end of the block, there is one flag per rank of
+// the team for the StreamBarrier (comm/nccl/stream_barrier.h).
 //   in   kPieceBytes: one part from each rank of the team
 //   out  kPieceBytes / ranks: one part of this rank
-// Ranks of one process share the blocks. Ranks of other processes open the blocks by CUDA IPC
-// handles. A rank that closes a block reports this in the CopyChannelTable
-// (comm/nccl/copy_channel_table.h). A block may be freed only after all ranks that opened it have
-// closed it. If a rank does not close a block within the 0.5 s for which close() waits, the block
-// stays allocated. The process that owns the block frees it later, when it creates or destroys a
-// copy channel after all ranks have closed the block.
+// Ranks of one process use the same pointer to a block. Ranks of other processes open the block by
+// its CUDA IPC handle, and report in the CopyChannelTable (comm/nccl/copy_channel_table.h) when
+// they have closed it. The owner must not free a block that another rank has open. If close() has
+// waited 0.5 s in vain, the owner keeps the block. It frees the block when it later creates or
+// destroys a copy channel, if all ranks have closed the block by then.
 class SharedArena {
  public:
 #ifdef HEDDLE_COPY_CHANNEL_PIECE_BYTES  // tests set it, because they need many small pieces
@@ -40,13 +39,14 @@ class SharedArena {
   // Closes the opened blocks as close() does, but does not wait.
   ~SharedArena();
 
-  // Returns the offer: the message by which the other ranks find the block of this rank. After
-  // offer() was called, the block is not freed before setReached() is called.
+  // Returns the offer: the message by which the other ranks find the block of this rank. If
+  // setReached() is not called after offer(), the block is never freed, because a rank may have
+  // opened it.
   const std::string& offer();
   std::byte* own() const { return block_->data(); }
   // Opens the blocks of all ranks of the team. `offers` are in team order, and `rank` is the
-  // position of this rank in the team. Returns an empty string on success. Otherwise returns why a
-  // block cannot be opened. In this case no block stays open on this rank.
+  // position of this rank in the team. Returns an empty string on success. Otherwise closes all
+  // opened blocks and returns the reason.
   std::string reach(const std::vector<std::string>& offers, int rank);
   // Records which ranks have opened the block of this rank. `offers` are the offers of the team,
   // and `reasons` are the results of reach() on each rank, both in team order.

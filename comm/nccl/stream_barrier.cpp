@@ -12,7 +12,7 @@ namespace {
 // link the driver.
 using BatchMemOp = CUresult (*)(CUstream, unsigned, CUstreamBatchMemOpParams*, unsigned);
 
-// Returns cuStreamBatchMemOp, or nullptr if the driver does not have this function.
+// Returns the driver function cuStreamBatchMemOp, or nullptr if the driver does not have it.
 BatchMemOp batchMemOp() {
   static const BatchMemOp found = [] {
     constexpr unsigned kVersion = 12000;

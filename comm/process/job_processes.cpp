@@ -16,8 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The names of the environment variables that a launcher (such as mpirun) sets for each rank: the
-// id of the job, the rank, the number of ranks, and the number of ranks on this host.
+// The names of the environment variables that a launcher (such as mpirun) sets for each rank.
 struct Launcher {
   const char *job, *rank, *ranks, *ranks_here;
 };
@@ -36,10 +35,9 @@ const Launcher* launcherOfThis() {
 
 struct Process {
   int pid = 0;
-  // A shell that starts a rank has the same environment variables as the rank. Of several processes
-  // with the variables of one rank, the process with the largest `weight` is taken as the rank. 2:
-  // the process is stopped. 1: the process runs the same program as this process. 0: all other
-  // processes.
+  // Several processes can have the environment variables of one rank, for example the rank and the
+  // shell that started it. The process with the largest weight counts as the rank. 2: stopped; 1:
+  // runs the same program as this process; 0: any other process.
   int weight = 0;
   std::string doing;
 };

@@ -18,7 +18,7 @@ std::string linkOf(const char* path) {
 }  // namespace
 
 // In /proc/PID/stat, the name of the program is in parentheses, and may itself contain spaces and
-// parentheses. Therefore processState() counts fields from the last parenthesis.
+// parentheses. The fields are therefore counted from the last closing parenthesis.
 ProcessState processState(int pid) {
   ProcessState result;
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");

@@ -8,8 +8,8 @@ namespace heddle::comm {
 
 struct ProcessState {
   char state = 0;  // as in /proc/PID/stat: R, S, D, T, Z ...; 0: no such process
-  // Start time in clock ticks since the boot. The pid and the start time together identify a
-  // process. The pid alone does not, because the system reuses pids.
+  // Start time in clock ticks since the boot. Needed to identify a process, because the system
+  // reuses pids.
   uint64_t started = 0;
   bool isGone() const { return state == 0 || state == 'Z' || state == 'X'; }
   bool isStopped() const { return state == 'T' || state == 't'; }

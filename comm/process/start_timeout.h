@@ -9,25 +9,23 @@
 
 namespace heddle::comm {
 
-// Limits the time for which a rank waits for a job to start or to end, while it has no job monitor.
-// A thread
-// measures the time by counting its own polls. So a job does not time out if all its processes were
-// stopped and then continued.
+// Limits the time for which a rank without a job monitor waits for its job to start or to end. A
+// thread measures the time by counting its own polls. If all processes of a job are stopped and
+// later continued, the job therefore does not time out.
 class StartTimeout {
  public:
-  // A function that is called when the wait must end. `text` says why the wait ends and what this
-  // rank waits for, and ends with the lines of describeJobProcesses()
-  // (comm/process/job_processes.h). `signal` is the number of the signal that asked this process to
-  // end; 0: the time limit has expired.
+  // A function that ends the wait. `text` is a message: why the wait ends, what this rank waits
+  // for, and the lines of describeJobProcesses() (comm/process/job_processes.h). `signal` is the
+  // number of the signal that asked this process to end; 0: the time limit has expired.
   using End = std::function<void(const std::string& text, int signal)>;
 
   // `seconds` is the limit; 0: no limit. `end_signal` is where a signal handler stores the number
   // of the signal, or nullptr. `on_end` is called at most once, on the thread of this object, and
-  // must not destroy this object. `failure` is what `text` reports after the limit.
+  // must not destroy this object. `failure` is the start of `text` if the limit has expired.
   StartTimeout(double seconds, const std::atomic<int>* end_signal, std::string waits_for,
                End on_end, std::string failure = "the job has not started");
-  // Stops the thread. Destroy the object when the job has started. After the destructor has
-  // returned, `on_end` is not called any more.
+  // Stops the thread. Destroy the object when the wait is over. After the destructor has returned,
+  // `on_end` is not called any more.
   ~StartTimeout();
   StartTimeout(const StartTimeout&) = delete;
   StartTimeout& operator=(const StartTimeout&) = delete;

@@ -15,7 +15,7 @@ constexpr int64_t kWidthStep = 8;
 constexpr int64_t kMostWidth = 128;
 constexpr int64_t kKeyTile = 128;
 constexpr int64_t kVersionOfBackward = 91400;      // the first version that was tested
-constexpr int64_t kVersionOfPartialTiles = 91501;  // the first without the read after the last key
+constexpr int64_t kVersionOfPartialTiles = 91501;  // the first that reads only the given keys
 
 // Returns the value of a size, or nullopt if `sizes` lacks one of its symbols.
 std::optional<int64_t> valueOf(const Size& size, const SizeBindings& sizes) {

@@ -18,18 +18,19 @@ namespace heddle::host {
 // group if the library can compute them. Below, "the ops" means the computation op by op, without
 // the library.
 //
-// Notation. q, k and v are the operands, o is the result. A row of scores belongs to one row
-// (token) of q; the probabilities are the softmax of a row. The half type is the type of q: f16 or
-// bf16. u is half the distance from 1 to the next larger number of this type: 2^-8 for bf16 and
-// 2^-11 for f16. Errors are differences from exact arithmetic.
+// Notation. q, k and v are the operands, o is the result. The scores are q k^T times the factor
+// `scale`. A row of scores belongs to one row (token) of q. The probabilities are the softmax of
+// each row of scores. The half type is the type of q: f16 or bf16. The letter u stands for half the
+// distance from 1 to the next larger number of this type: 2^-8 for bf16 and 2^-11 for f16. Errors
+// are differences from exact arithmetic.
 //
 // Rounding. cuDNN and the ops accumulate in f32. cuDNN rounds the probabilities to the half type
 // before it multiplies them by v. The ops keep the probabilities in f32.
 // - cuDNN: the error of an element of o is at most 2 u max|v|.
 // - The ops: the error of an element of o is at most u times its magnitude.
-// - Both bounds require that the scores are in the range of f32. Let e be the width of q. The
-//   rounding of the scores adds to both bounds: e 2^-22 times the largest product of a row of q and
-//   a row of k.
+// - Both bounds require that the scores are in the range of f32. The scores are rounded too, which
+//   increases both bounds by e 2^-22 times the largest product of a row of q and a row of k. Here e
+//   is the width of q.
 // - If all scores of a row overflow to -inf, the ops return 0. The result of cuDNN is unspecified.
 //
 // Grouped-query attention (forward only). If several heads of q share one head of k and v, the
@@ -79,7 +80,7 @@ struct AttentionBackwardSpec {
   float scale = 1;
 };
 
-// A prepared call. Only its addresses are missing.
+// A call that is ready to run, except for the addresses of its tensors and workspace.
 //
 // Threads:   a PreparedAttention is immutable; several threads may call run().
 // Lifetimes: a PreparedAttention must outlive the work that it enqueues. The device must outlive
@@ -108,8 +109,8 @@ bool isReadable(const TensorDesc& desc, int64_t byte_offset);
 // heddleCudnnModule()`.
 struct CudnnModule {
   int64_t (*version)();  // the result of cudnnGetVersion(): 91501 is 9.15.1
-  // Prepare a call on GPU `device`. If cuDNN cannot compute the call, they throw UserError with
-  // cuDNN's message.
+  // Both functions prepare a call on GPU `device`. If cuDNN cannot compute the call, they throw
+  // UserError with cuDNN's message.
   std::shared_ptr<const PreparedAttention> (*prepare)(const AttentionSpec& spec, int device);
   std::shared_ptr<const PreparedAttention> (*prepareBackward)(const AttentionBackwardSpec& spec,
                                                               int device);
@@ -118,13 +119,13 @@ struct CudnnModule {
 // Returns the module, or nullptr with the reason in `why`.
 const CudnnModule* findCudnnModule(std::string& why);
 
-// Returns options for segment(). They select the attentions of a fusion that become one library
-// call on devices of this kind. `sizes` contains the known sizes. An attention is selected if all
-// of these conditions are true:
+// Returns options for segment(). They select the attentions of a fusion that become library calls
+// on devices of this kind. `sizes` contains the values of the known symbols. An attention is
+// selected if all of these conditions are true:
 // - The device is a CUDA device and libheddle_cudnn can be loaded.
 // - The widths of q and v are known and are 8, 16, ... 128.
-// - The number of keys is positive. If a forward pass has an unknown number of keys, it is assumed
-//   to be positive.
+// - The number of keys is positive. In a forward pass, an unknown number of keys is assumed to be
+//   positive.
 // - For a backward pass, the numbers of tokens are known, and whyNotTokens() returns "".
 SegmentOptions attentionOptions(DeviceKind kind, SizeBindings sizes);
 

@@ -10,8 +10,8 @@
 
 namespace heddle::host {
 
-// Stores the chosen algorithms, in memory and as files next to the kernel images. `identity` is the
-// device and the library version for which the choices are valid.
+// Stores the chosen algorithms of a library, in memory and in files. A key is a text that describes
+// a problem, for example the sizes and dtypes of a matrix product.
 // - Each key has one file. Its name is a SHA-256 hash of identity and key. Its lines are the
 //   identity, the key, the choice, and a SHA-256 hash of the lines before.
 // - A file that is damaged or belongs to another key is ignored.
@@ -21,12 +21,12 @@ namespace heddle::host {
 class ChoiceCache {
  public:
   // `folder` contains the files. `identity` names the device and the version of the library for
-  // which the choices are valid. Choices of other identities are not found.
+  // which the choices are valid. find() ignores choices that were stored with a different identity.
   ChoiceCache(std::string folder, std::string identity);
 
   // Returns the choice for a key, or nullopt if there is none.
   std::optional<std::string> find(const std::string& key);
-  // Stores the choice for a key. Replaces an earlier choice.
+  // Stores the choice for a key, and replaces an earlier choice.
   void put(const std::string& key, const std::string& choice);
 
  private:

@@ -15,7 +15,7 @@ constexpr int64_t kScanChunk = 8192;   // elements per chunk of a scan
 constexpr int64_t kWarpLine = 256;  // elements of the longest line that a warp sorts
 constexpr int64_t kTile = 4096;     // elements that a block holds
 constexpr int64_t kWarps = kLibraryThreads / 32;
-constexpr int64_t kMostChosen = kTile / 4;  // argsort: longest result that uses selection
+constexpr int64_t kMostChosen = kTile / 4;  // argsort: longest result for which tiles select
 constexpr int64_t kDigits = 256;            // values of a digit of the radix sort
 // Largest number of elements and targets in a group of lines that are sorted together. It bounds
 // the workspace.
@@ -27,7 +27,6 @@ int64_t typeOf(DType dtype) { return static_cast<int64_t>(dtype); }
 
 bool isLong(DType dtype) { return sizeOf(dtype) == 8; }
 
-// Returns the number of bits of a sort key.
 int keyBits(DType dtype) {
   if (isLong(dtype)) return 64;
   return !isFloat(dtype) && sizeOf(dtype) == 1 ? 8 : 32;
@@ -72,7 +71,6 @@ LibraryArgs baseArgs(const LibraryCall& call) {
   return args;
 }
 
-// Returns the number of blocks for `items` items.
 int64_t blocksFor(int64_t items, int64_t items_per_block) {
   return std::clamp<int64_t>(ceilDiv(items, items_per_block), 1, kMostBlocks);
 }
@@ -150,8 +148,8 @@ struct Sorter {
   int64_t groups = 0;  // number of groups
   int64_t bytes = 0;   // size of the workspace
 
-  // Launches a kernel in the form for the width of the keys. `narrow` is the form for 32 bits; the
-  // form for 64 bits is the next one in LibraryKernel.
+  // Launches the 32-bit or the 64-bit variant of a kernel. `narrow` names the 32-bit variant. In
+  // LibraryKernel, the 64-bit variant follows the 32-bit variant.
   void launch(LibraryKernel narrow, int64_t blocks, const LibraryArgs& what,
               LibraryLauncher& launcher) const {
     launcher.launch(wide ? static_cast<LibraryKernel>(static_cast<int>(narrow) + 1) : narrow,
@@ -291,7 +289,8 @@ Sorter scatterOf(const LibraryCall& call) {
   args.by_index = 1;
   args.index_type = typeOf(call.in_descs[1]->dtype);
   args.add = call.function == LibraryFunction::ScatterAdd ? 1 : 0;
-  // A key is an index of the result. The key `extent` stands for every index outside of the result.
+  // A key is an index along the axis of the result. The key `extent` stands for every index outside
+  // of the result.
   args.bits = std::bit_width(static_cast<uint64_t>(args.extent));
   // Neighbouring threads differ in the index with the smallest stride in the result, so that stores
   // coalesce.

@@ -9,18 +9,19 @@ namespace heddle::host {
 // The code here does not use CUDA, so that tests can run it without a GPU.
 // A line consists of the elements along the axis of the call (host/device/library_call.h).
 //   cumsum: a scan computes the running sums of a line. Usually, one block of threads scans each
-//     line. If there are many lines that are short or neighbours in memory, one thread scans each
-//     line. If there are few long lines, each line is split into chunks. The totals of the chunks
-//     are computed before the chunks are scanned.
+//     line. If there are many lines, and they are short or adjacent in memory, one thread scans
+//     each line. If there are few long lines, each line is split into chunks. The totals of the
+//     chunks are computed before the chunks are scanned.
 //   argsort: each element gets an integer key, and the keys have the same order as the elements.
 //     The keys of each line are sorted. A warp or a block sorts a short line. A radix sort with
 //     digits of 8 bits sorts a long line. If the result needs only the first k elements of a long
 //     line, the line is split into tiles. Each tile selects its first k elements as candidates.
 //     This step is repeated on the candidates until one block can hold them.
 //   scatter: a target is an element of the result. Its sources are the elements that the index
-//     tensor assigns to it. The elements of the index tensor are sorted as in argsort. The sort is
-//     stable, so the sources of a target become neighbours, in row-major order. Then each target is
-//     replaced by its last source (scatter), or its sources are added to it (scatter_add).
+//     tensor assigns to it. The sources are sorted by their targets, as in argsort. The sources of
+//     one target thus become neighbours. They stay in row-major order, because the sort is stable.
+//     Then each target is replaced by its last source (scatter), or its sources are added to it
+//     (scatter_add).
 
 enum class LibraryKernel : uint8_t {
   Scan,
@@ -57,7 +58,7 @@ struct LibraryArgs {
   const void* in[3] = {};
   LineSpace lines;
   LineSpace lanes;               // scatter: the axes along which the index does not change
-  int64_t axis_strides[4] = {};  // strides along the axis, by operand as in LineSpace
+  int64_t axis_strides[4] = {};  // strides along the axis of the call; operands as in LineSpace
   void* keys[2] = {};            // two arrays; a sort step moves keys from one to the other
   uint32_t* places[2] = {};      // the places that belong to the keys
   uint32_t* starts = nullptr;    // scatter: per target, where its sources start
@@ -65,7 +66,7 @@ struct LibraryArgs {
   void* totals = nullptr;        // totals of the chunks of a scan
   int64_t n = 0;                 // elements of a line; scatter: elements of a line of the source
   int64_t extent = 0;  // argsort: elements of a line of the result; scatter: number of targets
-  int64_t first_target = 0;  // scatter: unsharded index of the first target of this block
+  int64_t first_target = 0;  // scatter: index of this rank's first target in the unsharded tensor
   int64_t first_line = 0;    // first line of the group; the lines of a group are sorted together
   int64_t group = 0;         // number of lines of the group
   int64_t chunk = 0;         // elements per chunk
@@ -82,7 +83,7 @@ struct LibraryArgs {
   int64_t index_type = 0;  // a DType: i64 or i32
   int64_t flip = 0;        // mask of the key bits to invert, for a descending sort
   int64_t add = 0;         // 1: scatter_add, 0: scatter
-  int64_t by_index = 0;    // 1: sorts the index of a scatter, 0: sorts the elements of a tensor
+  int64_t by_index = 0;    // 1: sorts the index tensor of a scatter, 0: sorts tensor elements
   int64_t by_keys = 0;     // 1: the input consists of keys and places, 0: of tensor elements
   int64_t to_keys = 0;     // 1: a warp or block writes sorted keys and places, 0: it writes `out`
 };

@@ -20,7 +20,7 @@ struct CudaModule {
   // Creates a job of `size` ranks in this process. All ranks share GPU `device`. Each rank must
   // have its own thread.
   std::vector<std::unique_ptr<comm::World>> (*makeInProcessWorlds)(int size, int device);
-  // Creates a function that reduces buffers in memory of GPU `device`, with the results of
+  // Creates a function that reduces buffers in memory of GPU `device`. Its results equal those of
   // comm::reduceOnHost().
   comm::DeviceReduce (*makeReduce)(int device);
   // Returns the ordinal of a device that makeDevice() created.

@@ -44,7 +44,6 @@ class WorkObserver;
 // not begun. Thread-safe.
 class ErrorSink {
  public:
-  // Returns whether an error is stored.
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   // Stores the error if it is the first one. `instruction` is the index of the failed instruction
   // in the program; -1: unknown.
@@ -53,7 +52,6 @@ class ErrorSink {
   // comes before the message, with its text if `instruction_texts` contains it. UserError remains
   // UserError, std::bad_alloc becomes UserError, and every other exception becomes InternalError.
   void rethrow(const std::vector<std::string>* instruction_texts = nullptr) const;
-  // Removes the error.
   void clear();
 
  private:
@@ -107,7 +105,6 @@ class TrackingAllocator : public Allocator {
   explicit TrackingAllocator(Allocator& inner) : inner_(inner) {}
   void* allocate(int64_t bytes, Stream stream) override;
   void deallocate(void* memory, int64_t bytes, Stream stream) noexcept override;
-  // Returns the number of bytes that are allocated now.
   int64_t heldBytes() const { return held_.load(); }
   // Returns the largest value of heldBytes() since the construction or resetPeak().
   int64_t peakBytes() const { return peak_.load(); }
@@ -136,7 +133,7 @@ enum class Activation : uint8_t { None, Relu, GeluTanh };
 // Arithmetic: sums of f64 elements are accumulated in f64, sums of all other floats in f32. The
 //             bias and the activation are applied to the accumulated element, which is then rounded
 //             once. Integers wrap. An element of a bool result is the OR of ANDs.
-// Gelu:       the gelu of cuBLASLt is less exact: its error is up to 2e-5 of the f32 sum. For a
+// Gelu:       on CUDA, cuBLASLt computes gelu with an error of up to 2e-5 times the f32 sum. For a
 //             half type, cuBLASLt also rounds the sum before it applies gelu.
 struct MatmulSpec {
   // The expected alignment of each operand in bytes: a power of two, at most 256. It follows from
@@ -170,7 +167,7 @@ struct MatmulOperands {
   void* workspace = nullptr;  // workspaceBytes() bytes with 256-byte alignment, with any contents
 };
 
-// A prepared matrix product. Only its addresses are missing.
+// A matrix product that is ready to run, except for its addresses.
 //
 // Threads:   a PreparedMatmul is immutable; several threads may call run().
 // Lifetimes: a PreparedMatmul must outlive the work that it enqueues. The device must outlive the
@@ -207,8 +204,8 @@ class Device {
   virtual void destroyStream(Stream stream) noexcept = 0;
   virtual Event createEvent() = 0;
   virtual void destroyEvent(Event event) noexcept = 0;
-  // The next four functions throw only if the device is lost. Work that was enqueued before then no
-  // longer runs, so the caller may free the memory that this work uses.
+  // The next four functions throw only if the device is lost. After that, no enqueued work runs, so
+  // the caller may free the memory that enqueued work uses.
   virtual void recordEvent(Event event, Stream stream) = 0;
   // Delays later work on `stream` until all work before the latest recordEvent() of `event` is
   // done. An event that was never recorded counts as done.
@@ -217,7 +214,8 @@ class Device {
   virtual bool eventDone(Event event) = 0;
   // Blocks the calling thread until eventDone() is true.
   virtual void synchronize(Event event) = 0;
-  // Creates a timer: an event that also stores the time. The time is stored only on CUDA.
+  // Creates a timer: an event for secondsBetween(). On CUDA, it also stores the time at which it
+  // happens.
   virtual Event createTimer() { return createEvent(); }
   // Returns the seconds between two timers. Requires that both timers are done. Returns 0 on all
   // devices except CUDA.
@@ -272,8 +270,8 @@ class Device {
                     const Issue& issue) = 0;
   // Sets `bytes` bytes at `dst` to the value `byte`.
   virtual void fill(void* dst, int byte, int64_t bytes, Stream stream, const Issue& issue) = 0;
-  // Runs `task` on the host in stream order. Check, Print and the reference evaluator use this. The
-  // task must not call the device, and must not wait for other work of the device.
+  // Runs `task` on the host in stream order. The task must not call the device, and must not wait
+  // for other work of the device.
   virtual void hostTask(std::function<void()> task, Stream stream, const Issue& issue) = 0;
 };
 

@@ -46,7 +46,6 @@ struct ProductArgs {
   int64_t activation = 0;  // an Activation
 };
 
-// A launch of one of heddle's own kernels.
 struct ProductLaunch {
   ProductKernel kernel = ProductKernel::Integers;
   int64_t blocks = 0;  // number of blocks of the grid

@@ -52,7 +52,6 @@ void insert(LineSpace& space, const LibraryCall& call, size_t axis) {
   }
 }
 
-// Merges adjacent axes that form one axis in the memory of every operand.
 void merge(LineSpace& space) {
   size_t kept = 0;
   for (size_t i = 1; i < static_cast<size_t>(space.axes); ++i) {

@@ -18,9 +18,9 @@ enum class LibraryFunction : uint8_t { Cumsum, Argsort, Scatter, ScatterAdd };
 //                dtype of an index tensor is i64 or i32.
 // Sums:          float sums are computed in f64, and each element of the result is rounded once.
 //                Integer sums wrap. scatter_add adds the sources in row-major order.
-// Sharded axis:  the tensor and the result of a scatter may be this rank's block of a sharded axis.
-//                The index tensor contains indices of the unsharded axis. Source elements for other
-//                blocks are ignored.
+// Sharded axis:  in a scatter, the tensor and the result may be this rank's blocks of tensors that
+//                are sharded along the axis. The index tensor contains indices of the unsharded
+//                axis. Source elements for other blocks are ignored.
 // Short argsort: the result may have fewer elements than the line. It then holds the first indices
 //                of the sorted line.
 // Determinism:   a device computes the same bits in every run.
@@ -36,7 +36,6 @@ struct LibraryCall {
   // Device::libraryWorkspace() bytes with 256-byte alignment. Only the enqueued work uses it.
   void* workspace = nullptr;
 
-  // Returns whether the function is scatter or scatter_add.
   bool scatters() const {
     return function == LibraryFunction::Scatter || function == LibraryFunction::ScatterAdd;
   }
@@ -49,7 +48,6 @@ struct LibraryCall {
 // - Adjacent axes that form one axis in the memory of every operand are merged.
 // - Axes are ordered by the strides of the result, largest first. Lines with neighbouring numbers
 //   are therefore neighbours in the result's memory.
-// The struct uses no heap memory.
 struct LineSpace {
   static constexpr size_t kMostAxes = 8;
   static constexpr size_t kMostOperands = LibraryCall::kMostInputs + 1;
@@ -76,7 +74,7 @@ LineSpace lineSpaceOf(const LibraryCall& call, LineAxes which = LineAxes::All);
 struct LineShape {
   int64_t extent = 0;  // number of elements of the result
   int64_t n = 0;       // number of elements of the input (of the source in a scatter)
-  int64_t first = 0;   // unsharded index of the result's first element
+  int64_t first = 0;   // index of the result's first element in the unsharded tensor
   int64_t strides[LineSpace::kMostOperands] = {};  // by operand, as in LineSpace
 };
 // Returns the shape of the lines of a call; all lines have the same shape.

@@ -12,8 +12,8 @@ namespace heddle::host {
 // searched for in the folder of libheddle.so, then in $HEDDLE_MODULE_DIR, then on the loader's
 // search path. All functions are thread-safe.
 
-// Return a module. They throw UserError if the module cannot be loaded. The message names the file
-// and contains the loader's message for each path.
+// Return a module. Throw UserError if the module cannot be loaded. The error names the file and
+// contains the loader's message for each path.
 const CudaModule& cudaModule();
 const comm::NcclModule& ncclModule();
 const comm::MpiModule& mpiModule();

@@ -44,7 +44,6 @@ struct MatrixLayout {
   bool transposed = false;  // true: the columns are dense; false: the rows are dense
   int64_t ld = 1;           // elements from the start of a dense row (column) to the next one
 };
-// Returns the layout of a matrix with these extents and strides.
 MatrixLayout layoutOf(int64_t rows, int64_t columns, const MatmulShape::Matrix& matrix);
 
 // Checks the descriptors and returns the shape. Throws UserError if sizes or dtypes disagree. The

@@ -23,7 +23,8 @@ class AlgorithmStopwatch {
 // expected speed, fastest first. Algorithm 0 is preferred: another algorithm must be at least 0.5 %
 // faster to be chosen. Returns 0 if no algorithm can run.
 //
-// The measurement has two parts: short heats and a final.
+// The measurement has two parts: short heats and a final. A heat is a series of consecutive runs of
+// one algorithm, timed as a whole.
 //
 // Short heats. After one run of each algorithm there are four rounds. In each round, the algorithms
 // run one after another, each for about 2 ms, at most 50 times and at least once. A round skips

@@ -28,7 +28,6 @@ std::string joinLines(const std::set<std::string>& lines) {
   return text;
 }
 
-// Returns the lines of all texts.
 std::set<std::string> allLines(const std::vector<std::string>& texts) {
   std::set<std::string> lines;
   for (const std::string& text : texts) {
@@ -48,16 +47,15 @@ AlgorithmChoices AlgorithmAgreement::choose(const std::set<std::string>& questio
   return choices_;
 }
 
-// Rank 0 collects the questions of all ranks, chooses, and sends its choices to all ranks.
 void AlgorithmAgreement::exchange(const std::set<std::string>& questions, const Ask& ask) {
   const comm::World::Task task(world_, comm::RankTask::AgreeingOnAlgorithms);
   const std::set<std::string> all = allLines(world_->exchange(joinLines(questions)));
   std::string mine;
   // CUDA loads a kernel at its first launch, and the load waits for all running work of the GPU. In
-  // the middle of a run, this work could be a collective that waits for another rank, while that
-  // rank waits for CUDA's lock for loading kernels. Therefore every rank with a GPU loads its
-  // kernels here, by asking its own questions. At this time, all ranks have posted the collectives
-  // of their earlier runs.
+  // the middle of a run, this could be a deadlock: the work could be a collective that waits for
+  // another rank, and the other rank could be waiting to load a kernel. Therefore every rank with a
+  // GPU loads its kernels here, by asking its own questions. At this time, all ranks have posted
+  // the collectives of their earlier runs.
   if (world_->rank() != 0 && world_->transport() == "nccl") answersOf(questions, ask);
   if (world_->rank() == 0) {
     for (const auto& [question, choice] : answersOf(all, ask)) {

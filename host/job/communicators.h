@@ -38,8 +38,7 @@ class Communicators {
  private:
   using Key = std::pair<std::vector<int>, comm::Carrier>;
   std::map<Key, std::unique_ptr<comm::Communicator>> communicators_;
-  std::set<Key> split_teams_;  // all pairs that exist on some rank, also those of teams without
-                               // this rank
+  std::set<Key> split_teams_;  // all pairs that exist on any rank of the job
   double seconds_ = 0;
 };
 
@@ -49,8 +48,8 @@ class Communicators {
 void checkAgreement(const Program& program, comm::World& world);
 
 // Checks that either all ranks have a compiler for the kernels of the program or none has one.
-// Otherwise every rank throws UserError with the reason: compiled ranks would wait for a rank that
-// runs its kernels in the slow reference evaluator. Collective over the job.
+// Otherwise every rank throws UserError: ranks with a compiler would wait for a rank that runs its
+// kernels in the slow reference evaluator. The call is collective over the job.
 void checkCompilers(const Program& program, const Device& device, comm::World& world);
 
 }  // namespace heddle::host

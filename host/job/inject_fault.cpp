@@ -41,13 +41,13 @@ std::optional<InjectedFault::Kind> kindOf(std::string_view text) {
   return std::nullopt;
 }
 
-// Blocks the calling thread for `seconds`, or forever. Throws UserError once ended() returns true.
 comm::RankTask taskOf(std::string_view text, std::string_view spec) {
   const std::optional<comm::RankTask> task = comm::rankTaskOf(text);
   HEDDLE_USER_CHECK(task, "--inject {}: there is no task {}", spec, text);
   return *task;
 }
 
+// Blocks the calling thread for `seconds`, or forever. Throws UserError if ended() returns true.
 void waitUntilEnded(double seconds, bool forever, const std::function<bool()>& ended) {
   using Clock = std::chrono::steady_clock;
   const auto until = Clock::now() + std::chrono::duration<double>(seconds);
@@ -162,7 +162,8 @@ void TaskFault::setTask(comm::RankTask task) {
     case InjectedFault::Kind::Throw:
       userError("injected: throw");
     case InjectedFault::Kind::Stall:
-      // The job monitor ends the process of a rank. An error would hide its message.
+      // The stall must not end with an error: the error would hide the message that the job monitor
+      // prints before it ends this process.
       if (fault_.is_process) ended_ = [] { return false; };
       return waitUntilEnded(0, true, ended_);
     case InjectedFault::Kind::Delay:

@@ -11,11 +11,11 @@
 
 namespace heddle::host {
 
-// A deliberate fault for tests of how a job ends. It acts when `rank` issues the instruction, or
-// when it begins the task.
+// A deliberate fault, for tests of how a job ends after a failure. It acts when `rank` issues
+// `instruction`, or when `rank` begins `task`.
 struct InjectedFault {
   enum class Kind : uint8_t {
-    Die,      // kills the process; throws instead if the rank is a thread
+    Die,      // kills the process; if the rank is a thread: throws instead
     Throw,    // the instruction fails
     Stall,    // the stream of the instruction stops until the job has failed
     Delay,    // the stream of the instruction stops for `seconds`
@@ -23,37 +23,37 @@ struct InjectedFault {
   };
   Kind kind = Kind::Throw;
   int rank = 0;
-  InstructionIndex instruction = 0;  // counted in the program without Calls; -1: see `task`
+  InstructionIndex instruction = 0;  // index in the program without Calls; -1: `task` is set
   comm::RankTask task = comm::RankTask::None;
   double seconds = 0;
-  bool is_process = false;  // Die: the rank has a process of its own
+  bool is_process = false;  // true: the rank has a process of its own, which Die kills
 };
 
 // Parses a text such as `rank=2,instr=7,die` or `rank=2,task=programs,stall`. The kinds are die,
-// throw, stall, delay=5s and, for an instruction, corrupt. UserError naming the field that is
-// wrong.
+// throw, stall, delay=5s and, for an instruction, corrupt. Throws UserError that names the wrong
+// field.
 InjectedFault parseFault(std::string_view spec);
 
 // Performs a fault that acts before the instruction. Call this before the work of the instruction
 // is enqueued on `stream`.
 // - Die and Throw do not return.
-// - Stall and Delay enqueue host work that blocks the stream. `ended` must return true once the job
-//   has failed; the enqueued host work then ends with an error.
+// - Stall and Delay enqueue host work that blocks the stream. If ended() returns true, the host
+//   work ends with an error. ended() must return whether the job has failed.
 // - Corrupt does nothing here.
 void injectBefore(const InjectedFault& fault, Device& device, Stream stream, const Issue& issue,
                   std::function<bool()> ended);
-// Performs a Corrupt fault. Call this after the work of the instruction was enqueued on `stream`.
-// The instruction writes `bytes` bytes at `memory`. The fault inverts the first MiB of these bytes.
-// Other kinds do nothing here.
+// Performs a Corrupt fault: inverts the first MiB of the `bytes` bytes at `memory`, which the
+// instruction writes. Call this after the work of the instruction was enqueued on `stream`. Other
+// kinds do nothing here.
 void injectAfter(const InjectedFault& fault, Device& device, void* memory, int64_t bytes,
                  Stream stream, const Issue& issue);
 
-// Injects a fault when the rank of the fault first begins InjectedFault::task while the object
-// lives. Does nothing on other ranks. A stall
-// blocks the thread that begins the task until `ended` returns true, and then throws.
+// While this object exists, injects the fault when rank `fault.rank` begins `fault.task` for the
+// first time. Does nothing on other ranks. A Stall blocks the thread that begins the task. If the
+// rank is a thread, the Stall ends with an error when the job has failed.
 class TaskFault : public comm::WorldObserver {
  public:
-  // `world` must outlive this object. `ended` returns whether the job has failed.
+  // `world` must outlive this object. `ended` must return whether the job has failed.
   TaskFault(comm::World& world, const InjectedFault& fault, std::function<bool()> ended);
   ~TaskFault() override;
   TaskFault(const TaskFault&) = delete;

@@ -19,11 +19,11 @@ class JobLink {
   // - `number`: the number of the Executable on this job monitor. It is equal on all ranks, and
   //   differs between two Executables of one program.
   void open(comm::World& world, comm::JobMonitor& monitor, uint64_t program, int64_t number);
-  // Ends the reports.
   void close();
 
-  // Returns the status of this rank, or nullptr in a job of one rank and before open(). Work on
-  // streams writes to the status. This work must end before close().
+  // Returns the status of this rank, which the other ranks can read. Returns nullptr in a job of
+  // one rank and before open(). Work on streams also writes to the status, and must end before
+  // close().
   comm::RankStatus* status() const { return status_; }
 
   // Report the start and the end of an activity of this rank, such as compiling or waiting. If the
@@ -39,14 +39,14 @@ class JobLink {
   //   chain         id of a sequence of runs that end in the order in which they began; 0: the run
   //                 belongs to no such sequence
   int64_t beginRun(uint64_t sizes, bool communicates, int64_t chain);
-  // Reports the end of the run with the number `run`, which beginRun() returned. Some of the calls
-  // compare the runs of this rank with those of the next rank, and throw UserError if the runs
-  // differ. Does nothing if `run` is 0 or if the job has failed. After a failure, the status thus
-  // still shows the last instruction.
+  // Reports the end of the run with the number `run`, which beginRun() returned. Does nothing if
+  // `run` is 0. Also does nothing if the job has failed, so that the status still shows the last
+  // instruction. Some calls compare the runs of this rank with those of the next rank, and throw
+  // UserError if the runs differ.
   void endRun(int64_t run);
 
-  // Calls JobMonitor::compareCounts() for an all-to-all-v of the run that is being issued. Requires
-  // that no other run is issued on the job monitor at the same time (host/run/run_order.h).
+  // Calls JobMonitor::compareCounts() for an all-to-all-v of the run that is being issued. No other
+  // run may be issued on the job monitor at the same time (host/run/run_order.h).
   void compareCounts(int32_t instruction, int32_t occurrence, const std::vector<int>& members,
                      std::span<const int64_t> sends, std::span<const int64_t> expects);
 

@@ -26,9 +26,9 @@ class Lowering {
     program_.size_defaults = fusion_.size_defaults;
     program_.guards = fusion_.guards;
     for (ValueId id : fusion_.inputs()) program_.inputs.push_back(slotOf(id));
-    // Scalars are lowered before the groups, because any group may read them. Padding comes after
-    // all groups, because the padding of a slot (a variable of the program) depends on all
-    // collectives that use the slot.
+    // Scalars are lowered before the groups, because any group may read them. Padding comes last,
+    // because the padding of a slot (a variable of the program) depends on all collectives that use
+    // the slot.
     evaluateScalars();
     for (const Group& group : segmented_.groups) lowerGroup(group);
     for (ValueId id : fusion_.outputs()) program_.outputs.push_back(slotOf(id));
@@ -266,22 +266,20 @@ class Lowering {
     return slot.alloc;
   }
 
-  // Sets the allocation of `all`: the input or output of a collective that holds the blocks of all
-  // ranks of the team. The allocation has space for one block per rank. All blocks have the size of
-  // the largest block.
+  // Sets the allocation of `all`, the slot that holds the blocks of all ranks of the team. The
+  // allocation has space for one block of the largest size per rank.
   void padAllBlocks(const Collective& c, SlotId all, SlotId block) {
     const auto axis = static_cast<size_t>(c.step.axis);
     const Size blocks = allocOf(block)[axis] * Size(blocksOf(c.step));
     const bool is_first = program_.slots[all].alloc.empty();
     Size& alloc = allocOf(all)[axis];
-    // Together, the blocks are at least as large as the axis. A larger allocation is needed only if
-    // a second collective uses the same slot.
+    // If a second collective uses the same slot, the slot gets the larger of both allocations.
     alloc = is_first ? blocks : Size::max(alloc, blocks);
   }
 
   // Sets allocations so that the element counts of a collective are equal on all ranks. The first
-  // loop pads inputs that a collective splits into blocks. It must run before the second loop,
-  // because there the output of an allreduce or a broadcast gets the padded sizes of its input.
+  // loop must run before the second loop: it may pad the input of an allreduce or a broadcast, and
+  // the second loop copies this padding to the output.
   void padForCollectives() {
     for (const Collective& c : collectives_) {
       switch (c.step.kind) {
@@ -311,8 +309,8 @@ class Lowering {
     }
   }
 
-  // Marks the slots that the user wants to be split into chunks (host/passes/chunk). The passes on
-  // the program remove the marks.
+  // Copies the requests to split a slot into chunks (host/passes/chunk) from the fusion to the
+  // slots.
   void markStreamSplits() {
     const auto splits = fusion_.annotation<StreamSplits>(kStreamSplits);
     if (!splits) return;

@@ -6,7 +6,7 @@
 namespace heddle::host {
 
 // Lowers a segmented fusion, that is, translates it to a host program (host/program/program.h) for
-// a job of `job_size` ranks. No other function lowers fusions.
+// a job of `job_size` ranks.
 //
 // - Scalars are translated first: each becomes an Evaluate instruction.
 // - The groups (ir/segment/segment.h) are translated in order, all on stream 0. A kernel becomes

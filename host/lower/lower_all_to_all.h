@@ -25,14 +25,14 @@ struct Exchange {
 
 // Appends the instructions of the exchange to the program. A rank receives one part from each rank
 // of the team. The parts are stored one after another, in the memory order of the input. A kernel
-// then moves the elements to the memory order of the result. Each of these two steps writes to a
-// new slot, and the slot of the result is a view. If the result is %out, the slots are:
+// then moves the elements to the memory order of the result. If the result is %out, the slots are:
 //
 //   %out_parts     the received parts; axes: the ranks, then the axes of a part
 //   %out_tiles     the same elements and axes, in the memory order of %out
 //   %out           view of %out_tiles: the ranks and the joined axis become one axis, and the
 //                  padding is left out
-// `names` contains the names of the slots of the program, and gets those of the new slots.
+// `names` contains the names of all slots of the program. The function adds the names of the new
+// slots.
 void appendExchange(Program& program, UniqueNames& names, const Exchange& exchange);
 
 }  // namespace heddle::host

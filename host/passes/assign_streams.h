@@ -4,17 +4,15 @@
 
 namespace heddle::host {
 
-// Moves collectives from stream 0 to other streams, so that they run beside other work. Collectives
-// share a stream if they have the same team (the ranks that take part) and the same copy channel
-// (comm::Carrier). Streams are numbered in the order in which the program first uses them, so the
-// numbers are the same on every rank. There are at most 15 of these streams. The collectives of all
-// further pairs of team and copy channel share stream 15. All other instructions stay on stream 0.
+// Moves collectives from stream 0 to other streams, so that they run at the same time as other
+// work. All other instructions stay on stream 0. Collectives share a stream if the same ranks take
+// part in them (they have the same team) and the same copy channel moves them (comm::Carrier). The
+// streams are numbered from 1, in the order in which the program first uses them. Stream 15 is the
+// last one: the 15th pair of team and copy channel shares this stream with all later pairs.
 //
-// Run this before sinkWaits(), which puts each wait on the stream of the instruction that needs the
-// wait. A program does not change in these cases:
-//   The program already has several streams.
-//   The author of the program ordered its streams (isUnordered() in
-//     host/passes/analysis/buffer_accesses.h is false).
+// Run this before sinkWaits(), because sinkWaits() also chooses the stream of each wait. A program
+// does not change if it already has several streams, or if its author ordered its streams
+// (isUnordered() in host/passes/analysis/buffer_accesses.h is false).
 Program assignStreams(Program program);
 
 }  // namespace heddle::host

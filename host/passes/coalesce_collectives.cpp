@@ -28,7 +28,7 @@ struct Member {
 struct PostGroup {
   std::vector<Member> members;
   double bytes = 0;
-  size_t blocked_at = 0;  // the first instruction that the posts cannot move down past
+  size_t blocked_at = 0;  // index of the first instruction that some post must precede
   bool closed = false;
 };
 
@@ -41,8 +41,8 @@ class Coalescer {
         uses_(slotUsesOf(program_)),
         sizes_(program_, options) {}
 
-  // Visits the instructions in order. A group is open while all its posts can move down to the
-  // current instruction. Further collectives can join only an open group.
+  // Visits the instructions in order. A group is open as long as all its posts can move down to the
+  // current instruction. Only open groups take further collectives.
   Program run() {
     if (program_.streams() > 1 || !isUnordered(program_, items_)) return std::move(program_);
     findPosts();
@@ -67,7 +67,7 @@ class Coalescer {
   // collectives are joined.
   void findPosts() {
     for (size_t i = 0; i < program_.body.size(); ++i) {
-      // No other instruction waits for a token.
+      // Only a Wait waits for a token.
       if (const auto* x = std::get_if<Wait>(&at(i).op)) waits_[x->token].push_back(i);
       const auto* x = std::get_if<Communicate>(&at(i).op);
       if (x == nullptr) continue;
@@ -106,8 +106,8 @@ class Coalescer {
 
   double bytesOf(SlotId id) const { return sizes_.bytes(program_, program_.slots[id]); }
 
-  // Returns the first instruction that prevents the post from moving down past it: it conflicts
-  // with the post, or defines a slot that the post names. The waits of a group do neither.
+  // Returns the index of the first instruction that the post must precede, because the instruction
+  // conflicts with the post or defines a slot that the post names.
   size_t blockedAt(const Member& member) const {
     size_t first = conflicts_.find(member.post, member.post);
     for (const auto& [in, out] : post(member).pairs()) {

@@ -13,17 +13,16 @@ namespace {
 
 // --- the top level -------------------------------------------------------------------------------
 
-// Buffers after whose last use stream 0 is not ordered yet. Each buffer is stored with one access
-// that stream 0 does not know. Many buffers may wait, so only those are examined again whose access
-// has become known.
+// Buffers whose last use has been visited, but which stream 0 cannot free yet, because it is not
+// ordered after all accesses. Each buffer is stored with one such access and is examined again only
+// when stream 0 is ordered after this access. This keeps the pass fast if many buffers wait.
 class WaitingBuffers {
  public:
   explicit WaitingBuffers(StreamOrder& order) : order_(order) {}
 
   void add(RootId root) { wait({next_++, root}); }
 
-  // Removes and returns the buffers after all of whose accesses stream 0 is ordered, in the order
-  // of add().
+  // Removes and returns the buffers that stream 0 can free now, in the order of add().
   std::vector<RootId> takeKnown() {
     const VectorClock& clock = order_.clock(kCallerStream);
     std::vector<Waiting> examined = std::move(known_);
@@ -51,7 +50,8 @@ class WaitingBuffers {
  private:
   using Waiting = std::pair<size_t, RootId>;  // the order of add(), and the buffer
 
-  // Stores the buffer with an access that stream 0 does not know, or in known_ if there is none.
+  // Stores the buffer with an access that stream 0 is not ordered after. If there is none, stores
+  // the buffer in known_.
   void wait(const Waiting& each) {
     const StreamOrder::Done* unknown = order_.firstUnknown(each.second);
     if (unknown == nullptr) {
@@ -78,8 +78,6 @@ class WaitingBuffers {
   std::map<StreamId, std::multimap<int32_t, Waiting>> by_stream_;
 };
 
-// Frees the buffers of the top level. First finds the last use of each buffer. Then walks over the
-// instructions in order, and frees each buffer when stream 0 is ordered after all its uses.
 Program freeAtTop(Program program) {
   const BufferAccesses items = bufferAccessesOf(program);
   StreamOrder order(program, items);
@@ -165,8 +163,8 @@ class BodyFrees {
     forEachInstruction(program_.body, [&](Instruction& x, InstructionIndex) {
       forEachBody(x.op, [&](std::vector<Instruction>& body) { lists.push_back(&body); });
     });
-    // Inner lists come first: an insertion into an outer list moves the inner lists in memory, so
-    // that pointers to them become invalid.
+    // Inner lists come first, because an insertion into an outer list moves the inner lists in
+    // memory and makes the pointers to them invalid.
     for (size_t i = lists.size(); i-- > 0;) list(*lists[i]);
   }
 
@@ -204,8 +202,8 @@ class BodyFrees {
     body = std::move(out);
   }
 
-  // Returns whether only this list names the slot and all its direct and indirect views, and taken_
-  // contains none of them.
+  // Returns whether the slot and all its direct and indirect views are used only in this list, and
+  // none of them is in taken_.
   bool aliasesStay(SlotId slot, const std::map<SlotId, int>& here) {
     std::set<SlotId> views{slot};
     for (std::vector<SlotId> todo{slot}; !todo.empty();) {

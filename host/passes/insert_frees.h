@@ -5,17 +5,18 @@
 namespace heddle::host {
 
 // Inserts a Free for every buffer that the program allocates and does not return. Run this after
-// all other passes. If it ran before insertSync(), that pass would order streams only because of
+// all other passes. If it ran before insertSync(), insertSync() would order streams only because of
 // the Free instructions.
 //   A buffer that is allocated at the top level is freed on stream 0. The Free is at the first
 //     position at which stream 0 is ordered after all uses of the buffer.
 //   A buffer that the body of a loop or branch allocates is freed in this body, on stream 0.
 //
-// The pass leaves the following buffers to the author of the program:
+// The author of the program must free the following buffers:
 //   buffers that a Free of the program already names
-//   buffers that the body of a loop or branch uses, if this body contains posts or uses streams
-//     other than stream 0
-//   buffers that the body of a loop or branch allocates and that are also used outside of this body
+//   buffers allocated at the top level and used by an instruction that the author has ordered
+//     (Item::opaque in host/passes/analysis/buffer_accesses.h)
+//   buffers allocated in the body of a loop or branch, if a posted operation or an instruction on a
+//     stream other than stream 0 uses them, or if they are also used outside of this body
 Program insertFrees(Program program);
 
 }  // namespace heddle::host

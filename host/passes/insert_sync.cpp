@@ -49,9 +49,9 @@ class SyncInserter {
   }
 
   // Inserts instructions before item `at` that order `stream` after the accesses in `missing`. An
-  // access needs no instruction in two cases:
-  //  - `missing` contains a later access on the same stream, and neither access is by a posted
-  //    operation.
+  // access needs no instruction of its own in two cases:
+  // - `missing` contains a later access on the same stream, which must be awaited anyway. This case
+  //   does not apply to accesses of posted operations.
   //  - The waits for the other accesses in `missing` already order `stream` after this access.
   void require(const std::vector<StreamOrder::Done>& missing, StreamId stream, size_t at) {
     std::map<StreamId, StreamOrder::Done> latest;
@@ -84,7 +84,8 @@ class SyncInserter {
   void wait(const StreamOrder::Done& done, StreamId stream, size_t at) {
     if (done.post >= 0) {
       const TokenId token = order_.tokenOf(done.post);
-      // A later post uses the same token, without a Wait in between. verify() reports this error.
+      // Another operation has been posted with the same token and without a Wait in between.
+      // verify() reports this error.
       if (!token.valid()) return;
       before_[at].push_back({Wait{token, stream}});
     } else {
@@ -114,7 +115,7 @@ class SyncInserter {
   BufferAccesses items_;
   StreamOrder order_;
   std::vector<Instruction> begin_;
-  std::vector<std::vector<Instruction>> before_;  // to insert before each item; last: at the end
+  std::vector<std::vector<Instruction>> before_;  // to insert before each item, and at the end
   std::vector<std::vector<Instruction>> after_;   // to insert after each item
   std::unordered_set<std::string> event_names_;
   std::map<size_t, EventId> event_after_;  // item -> event that is recorded after it

@@ -64,8 +64,8 @@ Program liftPosts(Program program) {
     const auto* found = std::get_if<Communicate>(&body[i].op);
     if (found == nullptr) continue;
     const Communicate post = *found;
-    // Only a Send may pass waits. A stage of a pipeline should send its result before it waits for
-    // the results of other stages.
+    // Only a Send may move past waits. A stage of a pipeline-parallel program should send its
+    // result before it waits for the results of other stages.
     const bool is_send = post.kind == comm::CollectiveKind::Send;
     if (body[i].on.valid() && !is_send) continue;
     const auto stops = [&](size_t at) {

@@ -24,7 +24,7 @@ namespace {
 
 // The checks of verify() (host/verify/verify.h) that a program must pass after a pass.
 enum class Legal {
-  Structure,  // only the checks that need no sizes; there may be races
+  Structure,  // only the checks that need no sizes; races are not checked
   Order,      // also the checks of races and of collectives, but not the checks of frees
   Program,    // all checks
 };
@@ -82,15 +82,14 @@ bool isLegal(Legal legal, const Program& program) {
   }
 }
 
-// Runs the passes of one compilation.
 class Pipeline {
  public:
   explicit Pipeline(const PassOptions& options)
       : options_(options), driver_(options, sameProgram, print) {}
 
   Program run(Program program) {
-    // A race is no error of a pass if the program is illegal before the passes, or if the caller
-    // skips insert_sync. In these cases, races are checked only at the end, by verify().
+    // Only insert_sync removes races. If the program is illegal before the passes, or if the caller
+    // skips insert_sync, a race is not an error of a pass. Races are then checked only at the end.
     const bool may_race = driver_.skips("insert_sync");
     if (options_.verify_each && (may_race || !isLegal(Legal::Order, program))) {
       most_ = Legal::Structure;

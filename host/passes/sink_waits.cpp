@@ -36,8 +36,8 @@ Program sinkWaits(Program program) {
     const size_t to = std::min({nextIn(of.posts, i, count), nextIn(of.waits, i, count),
                                 conflicts.find(post_of[wait->token], i)});
     Instruction copy = x;
-    // If only some of the ranks that execute the wait also execute the instruction at `to`, the
-    // wait must be on stream 0, because the other ranks may not use the stream of this instruction.
+    // The wait may use the stream of the instruction at `to` only if all ranks that execute the
+    // wait also execute this instruction. Otherwise the wait is on stream 0, which every rank uses.
     const bool everywhere =
         to < count && (!program.body[to].on.valid() || program.body[to].on == x.on);
     const bool has_stream = everywhere && items.items[to].stream.valid();

@@ -5,12 +5,14 @@
 namespace heddle::host {
 
 // Moves every top-level Wait down, so that more work overlaps with the communication. The new
-// position is right before the first instruction that conflicts with the posted operation. Two
-// instructions conflict if they access the same memory and at least one of them writes.
+// position is right before the first instruction that conflicts with the posted operation. An
+// instruction conflicts if it accesses the same memory as the operation and at least one of them
+// writes.
 //   The wait is on the stream of the conflicting instruction. If this instruction has no stream, or
 //     if it does not run on all ranks that execute the wait, the wait is on stream 0.
 //   If no instruction conflicts, the wait is at the end of the program, on stream 0.
-//   A wait for a token does not pass a further post of this token or a further wait for it.
+//   A wait does not move past an instruction that posts its token again or waits for its token
+//     again.
 // A program does not change if its author ordered its streams (isUnordered() in
 // host/passes/analysis/buffer_accesses.h is false).
 Program sinkWaits(Program program);

@@ -75,7 +75,6 @@ void solveSymbols(const Program& program, UnrollRequest& request) {
   solveSizes(extents, request.sizes);
 }
 
-// Returns whether the sharding of the slot splits any axis.
 bool isSplit(const Slot& slot) {
   if (!slot.tensor.sharding) return false;
   for (size_t axis = 0; axis < slot.tensor.rank(); ++axis) {
@@ -84,7 +83,6 @@ bool isSplit(const Slot& slot) {
   return false;
 }
 
-// Checks the number of arguments. Trailing scalars with defaults may be missing.
 void checkCount(const Program& program, size_t given) {
   bool fits = given <= program.inputs.size();
   for (size_t i = given; i < program.inputs.size(); ++i) {

@@ -21,7 +21,8 @@ class KernelStore {
   KernelStore(Device& device, codegen::ImageCache* images);
 
   // Compiles all new sources of the kernel plans together, and loads the entry points of their
-  // launches. If several sources fail to compile, prepare() throws the error of the first one.
+  // launches. If several sources fail to compile, throws the error of the first one in the order of
+  // `plans`.
   void prepare(const std::vector<const codegen::KernelPlan*>& plans);
   // Returns entry point `entry` of a source. Requires that prepare() has loaded it before.
   KernelHandle handle(const std::string& source, const std::string& entry) const;

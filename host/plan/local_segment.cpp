@@ -61,7 +61,6 @@ class Localiser {
     new_of_[id] = made;
   }
 
-  // Returns this rank's block of an axis.
   Block blockOfAxis(const TensorView& tensor, size_t axis) const {
     const int64_t n = tensor.domain[axis].extent.evaluate(lookup_);
     if (!tensor.sharding || !tensor.sharding->isSharded(axis)) return {0, n, n};
@@ -69,8 +68,8 @@ class Localiser {
     return blockOf(n, mesh, tensor.sharding->axes[axis], rank_);
   }
 
-  // Returns the list of sizes in attribute `attr` of an op. Each size is replaced by the constant
-  // size of this rank's block.
+  // Returns the sizes in attribute `attr` of an op as constants. If an axis of the result is
+  // sharded, its size becomes that of this rank's block.
   std::vector<Size> localSizes(const Expression& expr, std::string_view attr) const {
     const auto& sizes = expr.attr<std::vector<Size>>(attr);
     const TensorView& out = segment_.tensor(expr.outputs[0]);
@@ -96,10 +95,10 @@ class Localiser {
     new_of_[out] = builder_.name(name).pointwise("add", {index, begin});
   }
 
-  // Looks up elements in this rank's block of a table that is sharded along the axis. An index in
-  // the block of another rank gives -0.0 (integers: 0), so that the sum over the ranks has the
-  // bits of the element. An index outside of the unsharded table becomes -1, for which the op gives
-  // its result for wrong indices.
+  // Looks up elements in this rank's block of a table that is sharded along the axis. A later op
+  // sums the results of all ranks. If the element is in the block of a different rank, the result
+  // here is -0.0 (integers: 0), because adding it changes no bit of any element. An index outside
+  // of the unsharded table becomes -1, so that the op treats it as an invalid index.
   void addLookup(const Expression& expr) {
     const TensorView& table = segment_.tensor(expr.inputs[0]);
     const size_t axis = expr.axis();

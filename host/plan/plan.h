@@ -191,10 +191,10 @@ struct Plan {
     std::shared_ptr<const PreparedMatmul> prepared;  // shared by calls with equal specs
   };
   struct Library {
-    LibraryCall call;  // its pointers are null; a run fills them in a copy
+    LibraryCall call;  // without pointers; a run copies the call and adds the pointers
     std::vector<Place> inputs;
     Place output;
-    std::vector<TensorDesc> descs;  // of all inputs, followed by that of the output
+    std::vector<TensorDesc> descs;  // descriptors of all inputs, then that of the output
   };
   struct Attention {
     static constexpr size_t kMostOperands = 7;
@@ -261,8 +261,9 @@ struct Plan {
   std::vector<StepNote> notes;                   // per step
   IdVector<TeamId, std::vector<int>> teams;      // teams of collectives, as ranks of the World
   uint64_t sizes_hash = 0;                       // hash of the sizes for which the plan was created
-  // Number of the round of comparisons (host/run/match_collectives_across_ranks.h) in which the
-  // ranks agreed on the operations that this plan posts; 0: the ranks have not agreed yet.
+  // The ranks compare the operations that they post, in numbered rounds
+  // (host/run/match_collectives_across_ranks.h). `agreed` is the number of the round in which the
+  // operations of this plan were equal on all ranks; 0: there was no such round yet.
   // RunOrder::running guards this member.
   mutable uint64_t agreed = 0;
   IdVector<StageId, Stage> stages;
@@ -295,7 +296,6 @@ struct Plan {
   // (comm::Communicator::isStreamOrdered()).
   std::vector<comm::Communicator*> stream_ordered;
 
-  // Returns the index of the workspace of a stream.
   PointerIndex workspace(StreamId stream) const {
     return PointerIndex(buffers.size() + stream.index());
   }

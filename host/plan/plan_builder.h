@@ -19,13 +19,13 @@ class PlanBuilder {
   PlanBuilder(const Program& program, const Unrolled& unrolled, const SizeBindings& sizes,
               const std::vector<std::optional<TensorDesc>>& preallocated,
               const std::vector<bool>& by_value, const PlanTarget& target);
-  // Returns the plan. Call build() only once.
+  // Call this only once.
   std::shared_ptr<const Plan> build();
 
  private:
-  // The uses of one token or event of the program. A token stands for posted operations that a
-  // later Wait awaits (host/program/instructions.h). A token or event that orders two streams needs
-  // an event of the device. The order within one stream needs no event.
+  // The uses of one token or event of the program. A token represents posted operations until a
+  // Wait (host/program/instructions.h). A token or event that orders two streams needs an event of
+  // the device.
   struct EventUse {
     StreamId stream;       // the stream of the first use
     bool crosses = false;  // true: several streams use the token or event
@@ -44,14 +44,13 @@ class PlanBuilder {
       return {first_stage, StageId(first_stage.index() + kernel.stages.size())};
     }
   };
-  // A launch of the kernel of a segment.
   struct Launch {
     const Fusion* segment;
     std::vector<Plan::Operand> inputs;
     std::vector<Plan::Operand> outputs;
     StreamId stream;
   };
-  // A matrix product. Calls with equal specs share `prepared`.
+  // Calls with equal specs share `prepared`.
   struct PlannedMatmul {
     MatmulSpec spec;
     const UnrolledStep* first;  // the first call with this spec; error messages name it
@@ -91,7 +90,7 @@ class PlanBuilder {
   Place placeOf(const View& view) const;
   Plan::Operand operandOf(const UnrolledStep& step, size_t input) const;
 
-  // plan_steps.cpp: the instructions that none of the files below handles. Only emit() of a
+  // plan_steps.cpp: all instructions that the files below do not handle. Exception: emit() of a
   // LaunchKernel is in plan_launch.cpp.
   void emit(const Allocate& op, const UnrolledStep& step);
   void emit(const Free& op, const UnrolledStep& step);

@@ -62,8 +62,8 @@ bool PlanBuilder::isBarrier(comm::Communicator* communicator, int32_t first) con
           kind == CollectiveKind::Barrier);
 }
 
-// Emits a collective. unroll() has already checked the sizes. If this rank does not send (receive),
-// the view of the input (output) is empty.
+// Emits a collective. unroll() has already checked the sizes. On a rank that only receives, the
+// view of the input is empty. On a rank that only sends, the view of the output is empty.
 void PlanBuilder::emit(const Communicate& op, const UnrolledStep& step) {
   comm::Communicator* communicator = communicatorOf(op.team, op.carrier);
   if (communicator == nullptr) return;
@@ -97,9 +97,8 @@ void PlanBuilder::emit(const Communicate& op, const UnrolledStep& step) {
   emitRecord(op.token, op.stream);
 }
 
-// Emits a transfer from the root to the other rank, or a gather or scatter whose root has no part
-// of its own. These collectives become sends and receives of one part between the root and each
-// other rank.
+// Emits a transfer from the root of a team of two, or a gather or scatter whose root has no part of
+// its own. The root sends one part to each other rank, or receives one part from each.
 void PlanBuilder::emitOneWay(const Communicate& op, const UnrolledStep& step,
                              comm::Communicator* communicator) {
   const bool to_root = op.kind == comm::CollectiveKind::Gather;
@@ -125,7 +124,7 @@ void PlanBuilder::emitOneWay(const Communicate& op, const UnrolledStep& step,
   emitRecord(op.token, op.stream);
 }
 
-// Adds the lists of counts to the collective that was emitted last, an all-to-all-v.
+// Adds the lists of counts to the latest step, an all-to-all-v.
 void PlanBuilder::emitCounts(const UnrolledStep& step) {
   auto& posted = std::get<CollectiveStep>(plan_->steps.back());
   const int32_t ranks = posted.communicator->size();
@@ -189,10 +188,9 @@ void PlanBuilder::emit(const GroupEnd& op, const UnrolledStep&) {
   emitRecord(op.token, group_.stream);
 }
 
-// Orders a post after the earlier posts of other teams, for a transport whose kernels occupy the
-// GPU while they wait for other ranks. All these kernels must run in the order of the program.
-// Otherwise two ranks could run the kernels of two communicators in different orders, and would
-// wait for each other forever.
+// Orders a post after the earlier posts on all other communicators. This is needed for a transport
+// whose kernels occupy the GPU while they wait for other ranks. Without this order, two ranks could
+// run the kernels of two communicators in different orders, and would wait for each other forever.
 void PlanBuilder::orderAfterOtherTeams(comm::Communicator* communicator, StreamId stream) {
   // Each post is ordered after the post before it, so waiting for the latest post is usually
   // enough. After a branch, which may have skipped the latest post, the stream waits for all

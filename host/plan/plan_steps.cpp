@@ -88,7 +88,7 @@ void PlanBuilder::emitCopy(const Plan::Operand& out, const Plan::Operand& in, St
     return;
   }
   // Otherwise a generated kernel with a single `set` op copies the tensor. All of its sizes are
-  // symbols, so that all copies of tensors with this number of axes share one source.
+  // symbols, so that all copies with this dtype and number of axes share one source.
   FusionBuilder builder("copy");
   TensorView type;
   type.dtype = in.desc.dtype;

@@ -55,8 +55,8 @@ void PlanBuilder::findValueUses(const UnrolledStep& step) {
   }
 }
 
-// Emits kernels that write the elements to buffers. They run on stream 0, before the other streams
-// start. The run frees these buffers at its end, like all buffers that are still allocated.
+// Emits kernels that write the elements to buffers. The kernels run on stream 0, before the other
+// streams start. At its end, the run frees these buffers and all others that are still allocated.
 void PlanBuilder::storeValues() {
   for (auto& [buffer, value] : values_) {
     if (!value.in_memory) continue;
@@ -69,7 +69,7 @@ void PlanBuilder::storeValues() {
   }
 }
 
-// Changes a launch so that its 0-d operands in host memory become scalars.
+// Passes the 0-d operands in host memory to the kernel of the launch as scalars, where possible.
 void PlanBuilder::passValues(Launch& launch) {
   std::vector<bool> by_value(launch.inputs.size(), false);
   for (size_t i = 0; i < launch.inputs.size(); ++i) {

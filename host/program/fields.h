@@ -23,7 +23,7 @@ namespace heddle::host {
 
 // The role of a field: how the instruction uses the slot, token or event that the field names.
 struct FieldRole {
-  // true: the instruction redefines the slot, posts the operation that the token represents, or
+  // true: the instruction defines the slot, posts the operation that the token represents, or
   // records the event.
   bool defines = false;
   bool reads = false;     // the instruction reads the memory of the slot

@@ -37,7 +37,8 @@ class Inliner {
   }
 
  private:
-  // Calls of calls multiply. The result is therefore measured before it is created.
+  // Nested calls can multiply the length of the program, so the length is checked before the calls
+  // are expanded.
   void checkLength() const {
     constexpr int64_t kMostInstructions = 200'000;
     const int64_t length = lengthOf(out_);
@@ -50,7 +51,7 @@ class Inliner {
 
   static constexpr int64_t kUnbounded = int64_t{1} << 60;
 
-  // Returns the number of instructions without calls, at most kUnbounded.
+  // Returns the number of instructions after all calls have been expanded, at most kUnbounded.
   static int64_t lengthOf(const Program& program) {
     std::map<std::string, int64_t> callees;
     for (const Program& callee : program.callees) callees.emplace(callee.name, lengthOf(callee));
@@ -58,7 +59,7 @@ class Inliner {
     forEachInstruction(program.body, [&](const Instruction& x, InstructionIndex) {
       const auto* call = std::get_if<Call>(&x.op);
       const auto found = call == nullptr ? callees.end() : callees.find(call->program);
-      // The call itself becomes views of its operands.
+      // The 1 is for the call itself, which becomes views of its operands.
       length = std::min(kUnbounded, length + 1 + (found == callees.end() ? 0 : found->second));
     });
     return length;
@@ -67,7 +68,6 @@ class Inliner {
   std::vector<Instruction> expanded(const std::vector<Instruction>& body) {
     std::vector<Instruction> result;
     for (const Instruction& x : body) {
-      // A Call is replaced. In a For or If, the Calls in its bodies are replaced.
       if (const auto* call = std::get_if<Call>(&x.op)) {
         expand(x, *call, result);
         continue;

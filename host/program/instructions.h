@@ -23,7 +23,7 @@ namespace heddle::host {
 // The kind of an instruction, for passes that treat several instructions alike.
 enum class InstructionKind : uint8_t {
   Memory,   // allocates or frees a buffer
-  View,     // redefines a slot, on the host; accesses no tensor's memory
+  View,     // defines a slot on the host; accesses no memory of a tensor
   Work,     // reads or writes tensors on a stream
   Post,     // posts an operation in which other ranks take part
   Group,    // begins or ends a group of posts
@@ -174,8 +174,8 @@ struct Copy {
 //          ranks allocate equal sizes, so the counts are equal on all ranks.
 // Buffers: before a Wait on the token, no instruction may write `in` or access `out`. A slot that
 //          only the root needs may be undefined on all ranks except the root.
-// Order:   all parts are contiguous, so the gathered or scattered axis is outermost in memory.
-//          In an all-to-all, the split axis of `in` and the joined axis of `out` are outermost.
+// Order:   each rank's part is contiguous. A gathered or scattered axis is therefore outermost in
+//          memory, like the split axis of `in` and the joined axis of `out` in an all-to-all.
 struct Communicate {
   comm::CollectiveKind kind;  // never Recv; Send: from the root to the other rank of two
   SlotId out;                 // kNoSlot for a Barrier
@@ -190,7 +190,7 @@ struct Communicate {
   std::optional<SlotId> recv_counts = {};
   // Selects SMs or copy engines for the collective, and limits the number of SMs.
   comm::Carrier carrier = {};
-  // Further buffers, only if mayGroup(kind). No pair may write to memory of another pair.
+  // Further pairs, only if mayGroup(kind). No pair may write to memory that a second pair uses.
   struct Pair {
     SlotId in;
     SlotId out;

@@ -7,7 +7,7 @@
 
 namespace heddle::host {
 
-// The options of all passes of a compilation. Some passes rewrite the fusion, others the host
+// The options of all passes of a compilation. Some passes rewrite the fusion, and some the host
 // program.
 struct PassOptions : heddle::PassOptions {
   // true: communication runs beside computation. Collectives get their own streams, and matrix
@@ -15,7 +15,8 @@ struct PassOptions : heddle::PassOptions {
   bool overlap = true;
   // Number of chunks of a matrix product next to a collective
   // (host/passes/chunk/chunk_collectives.h). 1: no split. All ranks of a job must pass the same
-  // number. A stream split in the program text, such as `stream(0: 4)`, takes precedence.
+  // number. If a tensor of the fusion has its own number of chunks, such as 4 in `stream(0: 4)`,
+  // that number takes precedence.
   static constexpr int64_t kAutoChunks = 0;  // a cost model decides
   static constexpr int64_t kMostChunks = 64;
   int64_t chunks = kAutoChunks;

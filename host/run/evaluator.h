@@ -18,12 +18,12 @@ namespace heddle::host {
 class HostIrEvaluator {
  public:
   // `program` must not contain Call instructions (inlineCalls() replaces them), and the sizes of
-  // its meshes must be known. The objects behind the references must outlive the evaluator.
+  // its meshes must be known. All objects that are passed by reference must outlive the evaluator.
   HostIrEvaluator(const Program& program, Device& device, const Communicators& communicators,
                   KernelStore& kernels, AlgorithmAgreement& matmuls, int64_t rank, int64_t ranks);
 
   // Checks the inputs and creates a plan for them (host/plan/plan.h). Throws the errors of
-  // bindInputs() and makePlan().
+  // bindInputs(), unroll() and makePlan().
   //   preallocated  the outputs that the caller has allocated, as in makePlan()
   //   check_races   true: throws UserError if checkRaces() (host/verify/verify.h) finds a race
   //   stream        the stream of the coming run; library algorithms may be timed on it

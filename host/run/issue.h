@@ -55,12 +55,13 @@ class Issuer {
     return base == nullptr ? nullptr : base + place.offset;  // nullptr: a buffer of 0 bytes
   }
   Scalar& scalar(RegisterId id) const { return state_.registers[id]; }
-  // Returns element `i` of a list.
+  // Returns element `i` of a list of registers.
   Scalar& scalar(RegisterId first, int32_t i) const {
     return scalar(RegisterId(first.number() + i));
   }
   void bindCounts(const CollectiveStep& step, comm::Operation& operation);
-  // Issues a step, records it for a run profile or a profiler, and injects a requested fault.
+  // Issues a step, records it in the run profile and for profilers, and injects the fault. The
+  // profile and the fault are optional.
   void issueObserved(size_t step);
   void injectBeforeStep(StreamId stream);
   void injectAfterStep(size_t step);

@@ -19,8 +19,10 @@ using comm::CollectiveKind;
 using comm::Operation;
 using nlohmann::json;
 
-// The largest number of posts of a channel (PostChannel in host/verify/post_sequence.h) that a rank
-// sends in full. For all later posts together, the rank sends only their number and one hash.
+// A channel (PostChannel in host/verify/post_sequence.h) consists of the collectives of one
+// communicator, or of the transfers from one rank to another. This is the largest number of posts
+// of a channel that a rank sends in full. For all later posts together, the rank sends only their
+// number and one hash.
 constexpr size_t kSentInFull = 1024;
 
 struct PlannedPost {
@@ -53,7 +55,7 @@ void addPost(Sequence& sequence, const PlannedPost& post, bool decided) {
     sequence.posts.push_back(post);
     return;
   }
-  Operation alike = post.operation;  // changed so that both ends of a transfer have the same hash
+  Operation alike = post.operation;  // changed below to be equal on both ends of a transfer
   if (comm::isPointToPoint(alike.kind)) alike.kind = CollectiveKind::Send;
   alike.peer = 0;
   sequence.rest_hash = sequence.rest_hash * 1099511628211u +
@@ -107,8 +109,8 @@ std::string encodePosts(const Sequences& sequences) {
   return all.dump();
 }
 
-// Parses the posts of rank `peer`. Throws UserError if the text is not a list of posts. In this
-// case, rank `peer` has called World::exchange() for a different purpose.
+// Parses the posts of rank `peer`. Throws UserError if the text is not a list of posts. Rank `peer`
+// has then called World::exchange() for a different purpose.
 Sequences decodePosts(const std::string& text, int peer) {
   Sequences sequences;
   const json all = json::parse(text, nullptr, false);

@@ -16,11 +16,11 @@ namespace heddle::host {
 // Other transports compare operations when they are posted. For these transports the class does
 // nothing.
 //
-// When:    before the first run with sizes that are new to the Executable. Later runs with these
-//          sizes exchange nothing, because the counts depend only on the program and the sizes.
-//          unroll() ensures this by a check: an input that is sent or received must have the
-//          allocated sizes that its type states. The job monitor (comm/monitor/job_monitor.h)
-//          checks that all ranks run with the same sizes.
+// When:    before the first run with each set of sizes. Later runs with the same sizes exchange
+//          nothing, because the counts depend only on the program and the sizes. To ensure this,
+//          unroll() rejects an input that is sent or received if its allocated sizes differ from
+//          those of its type. The job monitor (comm/monitor/job_monitor.h) checks that all ranks
+//          run with the same sizes.
 // What:    each rank sends a list of its posts to all other ranks (World::exchange()). Two ranks
 //          compare the posts in which both take part: the collectives of each communicator that
 //          they share, and the transfers between the two. The lists are in the order of issue,
@@ -28,11 +28,12 @@ namespace heddle::host {
 // Limits:  posts after a branch on a scalar are not compared, because only the run decides the
 //          branch. The counts of an all-to-all-v are also known only in the run. The ranks compare
 //          these counts during the run (comm/monitor/posted_counts.h).
-// Cache:   the class stores the sizes of the runs that it has compared. From these sizes, every
-//          rank decides alike whether a run needs a comparison. The cached plans do not allow such
-//          a decision, because they can differ between ranks. When kMost different sizes are
-//          stored, the class discards all of them and begins a new round, which bounds the memory.
-//          A plan stores the number of the round in which the ranks agreed on it.
+// Cache:   the class stores a hash of the sizes of each run that it has compared. A run needs a
+//          comparison if its hash is not stored. All ranks decide this alike, because they store
+//          the same hashes. The cached plans do not show it, because the ranks may have cached
+//          different plans. When kMost hashes are stored, the class discards all of them and begins
+//          a new round, which bounds the memory. A plan stores the number of the round in which the
+//          ranks agreed on it.
 // Threads: one thread at a time may call agree(); the thread must hold RunOrder::running. All ranks
 //          must begin their runs in the same order.
 class CrossRankMatcher {
@@ -41,14 +42,13 @@ class CrossRankMatcher {
 
   //   world         nullptr: the job has one rank
   //   communicates  true: the program communicates on some rank
-  //   most          largest number of stored sizes; tests pass a small number
+  //   most          largest number of stored hashes; tests pass a small number
   CrossRankMatcher(comm::World* world, bool communicates, size_t most = kMost);
 
-  // Compares the posts of the plan if its sizes are new. In this case all ranks must make the call,
-  // and it blocks until they do. Call it after JobLink::beginRun(). If the ranks have already
-  // agreed on the plan in this round, the call only compares Plan::agreed with the number of the
-  // round. Throws UserError on the ranks that disagree. The error names the instruction, two ranks
-  // and the operations of both.
+  // Compares the posts of the plan if its sizes are new. In this case, the call blocks until all
+  // ranks have made it. Call it after JobLink::beginRun(). If the ranks have already agreed on the
+  // plan in this round, the call does nothing and is cheap. Throws UserError on the ranks that
+  // disagree. The error names the instruction, two ranks and the operations of both.
   void agree(const Plan& plan, RunResources& resources);
 
  private:

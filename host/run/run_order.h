@@ -10,9 +10,9 @@
 
 namespace heddle::host {
 
-// Keeps the communicating runs of one rank in order: the runs of programs that communicate on some
-// rank. All Executables that use the same job monitor (comm/monitor/job_monitor.h) share one
-// RunOrder.
+// Keeps the communicating runs of one rank in order. A run is communicating if its program
+// communicates on at least one rank. All Executables that use the same job monitor
+// (comm/monitor/job_monitor.h) share one RunOrder.
 //
 // - A rank prepares and issues only one communicating run at a time. Meanwhile, only this run may
 //   use the run number and the counts of all-to-all-v calls on the job monitor, and exchange data
@@ -22,9 +22,9 @@ struct RunOrder {
   // A thread holds this lock while it prepares and issues a communicating run, and while the ranks
   // create an Executable together. The lock guards all members below.
   std::mutex running;
-  // The latest run that has posted an operation. The stream of the next run waits for this run.
-  // Collectives of two runs on two streams thus keep their order. The Executable of the run resets
-  // this pointer in its destructor.
+  // The latest run that has enqueued communication. The stream of the next communicating run waits
+  // for this run, so that collectives of two runs on two streams keep their order. The Executable
+  // of the run resets this pointer in its destructor.
   std::shared_ptr<Completion> latest;
   Stream latest_stream = nullptr;  // the stream of the latest run
   // Id of the current sequence of runs. Each run of a sequence waits on the device for the run

@@ -10,9 +10,8 @@ namespace heddle::host {
 
 // The results of one run. All copies of its Outputs (host/outputs.h) share this object.
 struct RunResult {
-  // Keeps the shared stream of the runs alive. The memory of `values` must be freed while this
-  // stream still exists. Therefore `completion` is declared before `values`, and is destroyed after
-  // them.
+  // Keeps the shared stream of the runs alive until the memory of `values` is freed on it. To be
+  // destroyed after `values`, `completion` is declared first.
   std::shared_ptr<Completion> completion;
   std::vector<Argument> values;
 };

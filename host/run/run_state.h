@@ -72,9 +72,10 @@ class RunResources {
   std::shared_ptr<SharedStream> stream_;
 };
 
-// Blocks the host until `event` of a run of the plan has happened. While it waits, it calls
-// Communicator::probe() for all collectives of the plan that wait on the device. If a rank is gone,
-// probe() aborts these collectives and throws UserError; otherwise they would wait forever.
+// Blocks the host until `event` of a run of the plan has happened. Meanwhile, the function calls
+// Communicator::probe() for each communicator of the plan whose collectives wait on the device. If
+// a rank is gone, these collectives would wait forever, so probe() aborts them and throws
+// UserError.
 void awaitEvent(Device& device, Event event, const Plan& plan);
 
 // Represents the end of one run, and stores the error of the run. The Outputs and the RunState of
@@ -106,9 +107,9 @@ struct Completion {
   void waitForDevice();
   void conclude();  // call this once the event has happened
 
-  // true: it is known whether the run has failed, so the run no longer needs its communicators. The
-  // Executable waits for this before it destroys the communicators. Outputs may exist longer than
-  // the communicators; wait() then no longer uses them.
+  // true: it is known whether the run has failed. done() and wait() then no longer use the
+  // communicators. The Executable waits for this before it destroys the communicators, because
+  // Outputs may exist longer.
   std::atomic<bool> settled_{false};
 };
 
@@ -129,11 +130,11 @@ class RunState {
   IdVector<RegisterId, Scalar> registers;
   IdVector<DeviceEventId, Event> events;
   IdVector<StreamId, Stream> streams;  // kCallerStream: the run's stream; the state owns all others
-  std::vector<std::byte> args;         // copy of the plan's argument blocks; launches patch it
+  std::vector<std::byte> args;         // copy of Plan::args; launches write addresses into it
   std::vector<comm::Operation> operations;
   int64_t held_bytes = 0;          // bytes allocated minus bytes freed by the steps issued so far
   int64_t peak_bytes = 0;          // largest value of held_bytes in this run
-  std::vector<int64_t> counts;     // lists of the all-to-all-v calls (Plan::Counts)
+  std::vector<int64_t> counts;     // counts of the all-to-all-v calls (Plan::Counts)
   std::vector<std::byte> staging;  // host memory to which ReadBack copies
   std::shared_ptr<Completion> completion;  // the end of the latest run
   RunProfile* profile = nullptr;           // records this run; nullptr: no record
@@ -153,12 +154,12 @@ class RunStatePool {
   // `stream` too, so that the new run starts after it.
   RunState& take(Stream stream);
   void giveBack(RunState& state);
-  // Adds a run to the watched runs. If Outputs::wait() has not thrown the error of the run before,
-  // rethrowErrors() throws it.
+  // Adds a run to the watched runs. If the run fails and no Outputs::wait() throws its error,
+  // rethrowErrors() throws the error later.
   void watch(std::shared_ptr<Completion> completion);
   // Throws the error of a watched run that has completed, if no call has thrown this error yet. The
-  // function queries the device only for runs that have already reported an error, because a query
-  // takes as long as a launch. watch() queries the device for all other runs.
+  // function queries the device only for runs with an error in Completion::errors, because a query
+  // takes as long as a launch. watch() queries the device for other runs.
   void rethrowErrors();
   // Waits until all watched runs have completed, but at most for the time `most`. Returns whether
   // they have completed.

@@ -16,7 +16,6 @@ struct RankTimeline {
 
 // Converts a timeline to bytes that can be sent to another rank.
 std::string encode(const RankTimeline& timeline);
-// Converts the bytes back to a timeline.
 RankTimeline decodeTimeline(const std::string& bytes);
 
 // Converts the times of all machines to the clock of the first timeline. All ranks complete a

@@ -65,9 +65,8 @@ Op InstructionParser::op() {
   in_.fail("an instruction or '}'");
 }
 
-// Parses the fields of an instruction after its mnemonic. `Regular` is an instruction whose fields
-// are only slots, tokens, events and a stream. The text contains them in the order of the field
-// list.
+// Parses the fields of an instruction after its mnemonic. The text contains them in the order of
+// the field list.
 template <class Regular>
 Op InstructionParser::regularFields(auto defined) {
   Regular made{};

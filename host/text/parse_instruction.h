@@ -31,9 +31,9 @@ class InstructionParser {
   Op assignment();       // %y = ...
   Op tokenAssignment();  // $t = ...
   Op eventAssignment();  // !e = ...
-  // Parses an instruction of one of the types `Regular`. Returns nullopt if the next word is the
-  // mnemonic of none of them. `defined` is the id of the name before the "=", or std::nullopt if
-  // there is no "=".
+  // Parses an instruction of one of the types `Regular`, whose fields are only slots, tokens,
+  // events and a stream. Returns nullopt if the next word is not the mnemonic of such a type.
+  // `defined` is the id of the name before the "=", or std::nullopt if there is no "=".
   template <class... Regular>
   std::optional<Op> regular(auto defined);
   template <class Regular>

@@ -123,8 +123,8 @@ class InstructionPrinter {
     std::string operator()(const Alias::Unpad&) const { return " unpad"; }
   };
 
-  // Returns the item with this id. Throws UserError if the id is out of range. Ids that are out of
-  // range occur in illegal programs, whose instructions are printed in messages.
+  // Returns the item with this id. Throws UserError if the id is out of range, because messages
+  // also print instructions of illegal programs.
   template <class IdType, class Item>
   static const Item& item(const IdVector<IdType, Item>& items, IdType id) {
     HEDDLE_USER_CHECK(items.has(id), "an instruction names item {} of {}", id, items.size());
@@ -225,8 +225,7 @@ class SectionPrinter {
     }
   }
 
-  // Prints the instructions. The function is iterative, because programs may be nested deeply. The
-  // function handles For and If separately, because the text around their bodies differs.
+  // Prints the instructions. The function is iterative, because programs may be nested deeply.
   void body() {
     struct Open {
       const std::vector<Instruction>* list;

@@ -83,8 +83,8 @@ class CollectiveChecker {
                       collectiveName(x_.kind), place_.size, allocatedIn(whole));
   }
 
-  // Checks that the result does not overlap the operand, unless the collective is in place. A
-  // collective is in place if the part of this rank has the same address on both sides.
+  // Checks that the result does not overlap the operand, unless the part of this rank has the same
+  // address on both sides. The result of an all-to-all must never overlap its operand.
   void apart() const {
     const int64_t in_end = in_.byte_offset + in_.desc.allocBytes();
     const int64_t out_end = out_.byte_offset + out_.desc.allocBytes();
@@ -100,8 +100,8 @@ class CollectiveChecker {
         collectiveName(x_.kind), in_.byte_offset, in_end, out_.byte_offset, out_end);
   }
 
-  // Checks that the axis along which the two sides differ is outermost in the memory of the larger
-  // side, and that all other axes have the same order on both sides. If the two sides have
+  // Checks two properties: the axis along which the two sides differ is outermost in the memory of
+  // the larger side, and all other axes have the same strides on both sides. If the two sides have
   // different numbers of axes, only an all-to-all is checked.
   void memoryOrder() const {
     const TensorDesc& in = in_.desc;
@@ -119,7 +119,7 @@ class CollectiveChecker {
     sameOrder();
   }
 
-  // Checks an all-to-all whose result has an additional first axis, which counts the parts. Each
+  // Checks an all-to-all whose result has an additional first axis, with one index per part. Each
   // part must have the same memory order in the operand and in the result.
   void besideParts() const {
     const TensorDesc& in = in_.desc;
@@ -136,8 +136,7 @@ class CollectiveChecker {
     }
   }
 
-  // Checks that each axis with the same size on both sides has the same stride on both. In a team
-  // of one rank, all axes have the same size on both sides.
+  // Checks that each axis with the same size on both sides has the same stride on both.
   void sameOrder() const {
     const TensorDesc& in = in_.desc;
     const TensorDesc& out = out_.desc;
@@ -169,7 +168,6 @@ class CollectiveChecker {
     }
   }
 
-  // Checks that `axis` is outermost in memory.
   void outermost(const TensorDesc& whole, size_t axis) const {
     for (size_t other = 0; other < whole.rank(); ++other) {
       HEDDLE_USER_CHECK(

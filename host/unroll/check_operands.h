@@ -10,8 +10,7 @@ namespace heddle::host {
 
 // Functions that check the operands of an instruction for one rank and one set of sizes. An operand
 // is a view: a buffer, an offset and a descriptor (host/unroll/unroll.h). If a check fails, the
-// function throws UserError. The message does not name the instruction; the caller of the function
-// adds the name.
+// function throws UserError. The caller must add the name of the instruction to the message.
 
 // Checks that a tensor of the caller fits the input slot: dtype, sizes, and memory order if the
 // type of the slot declares one (Layout::observed).
@@ -29,11 +28,11 @@ void checkCopy(const UnrolledStep& step);
 struct TeamPlace {
   int64_t rank;   // of this rank in the team
   int64_t size;   // number of ranks of the team
-  int64_t parts;  // number of parts of the larger side: `size`, or one less if the root has no part
+  int64_t parts;  // number of ranks that have a part: `size`, or one less if the root has no part
                   // (UnrolledStep::root_apart)
-  // One entry per pair of buffers. If this rank has no view on one of the two sides, the entry is
-  // the number of elements that each rank with a view allocates for this side. nullopt: this rank
-  // has views on both sides, or the type does not determine the number.
+  // One entry per pair of buffers. If this rank has a view on only one side, the entry is the
+  // number of elements that each rank with a view on the other side allocates there. nullopt: this
+  // rank has views on both sides, or the type of the slot does not determine the number.
   std::vector<std::optional<int64_t>> elsewhere;
 };
 // Checks the dtypes, the numbers of allocated elements and the memory orders of both sides of a

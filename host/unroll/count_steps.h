@@ -7,8 +7,9 @@
 
 namespace heddle::host {
 
-// The number of steps that unroll() visits. Each instruction and each further trip of a loop is a
-// step. If a branch is decided at run time, both bodies count.
+// The number of steps that unroll() visits. Each instruction is a step. A loop counts as one step
+// per trip, in addition to the steps of its body. If a branch is decided at run time, both bodies
+// count.
 struct StepCount {
   int64_t steps = 0;
   bool at_least = false;  // the program takes more steps than `steps`
@@ -18,10 +19,10 @@ struct StepCount {
   InstructionIndex largest_index = -1;
 };
 
-// Counts the steps of a program without calls on the rank of `scope`, without creating them. Stops
-// soon after `most` steps. The time depends on `most` and on the length of the program, but not on
-// the number of trips: a loop whose trips are all alike is counted once. Ignores loops and branches
-// whose sizes have no value; unroll() reports them.
+// Counts the steps on the rank of `scope`, without creating them. Requires that the program
+// contains no Calls. Stops soon after `most` steps. A body that has the same number of steps in
+// every trip is counted once, so a long loop takes no more time than a short one. Ignores loops and
+// branches whose sizes have no value; unroll() reports them.
 StepCount countSteps(const Program& program, Scope& scope, int64_t most);
 
 }  // namespace heddle::host

@@ -78,8 +78,9 @@ struct Unrolled {
   std::shared_ptr<const Program> inlined;
   std::vector<UnrolledStep> steps;
   IdVector<BufferId, Buffer> buffers;
-  std::vector<View> outputs;  // per program output. Scalars: an empty view. No buffer if this rank
-                              // is outside of the slot's mesh
+  // One view per program output. The view of a scalar is empty. If this rank is outside of the mesh
+  // of the slot, the view may have no buffer.
+  std::vector<View> outputs;
   std::vector<RegisterId> scalar_outputs;   // per program output: invalid for a tensor
   std::vector<RegisterId> input_registers;  // per program input: invalid for a tensor
   size_t registers = 0;                     // scalar registers
@@ -97,9 +98,9 @@ struct UnrollRequest {
   int64_t ranks = 1;  // number of ranks of the job
 };
 
-// Unrolls the program. UserError names the instruction and the slot: a view that does not exist, an
-// index or peer out of range, a slot that is used before it is defined, sizes that do not fit. A
-// program of more than a million steps is rejected before any step is created.
+// Unrolls the program. Throws UserError that names the instruction and the slot if a view does not
+// exist, if an index or peer is out of range, if a slot is used before it is defined, or if sizes
+// do not fit. A program of more than a million steps is rejected before any step is created.
 Unrolled unroll(const Program& program, const UnrollRequest& request);
 
 // Returns the local descriptor of a slot on this rank for these sizes, in the allocation order of

@@ -127,8 +127,8 @@ void Unroller::nextTrip(Frame& loop) {
   frames_.pop_back();
 }
 
-// Ends the then_body. Then restores the slots and scalars from before the branch, and begins the
-// else_body.
+// Ends the then_body. If there is an else_body, restores the slots and scalars from before the
+// branch, and begins the else_body.
 void Unroller::closeThen() {
   Frame then = std::move(frames_.back());
   frames_.pop_back();
@@ -182,8 +182,7 @@ Unroller::Frame* Unroller::innermostBranch() {
   return nullptr;
 }
 
-// Stores the result, because a loop visits its bodies many times. The recursion is as deep as the
-// bodies nest.
+// Stores the result, because a loop visits its bodies many times.
 int32_t Unroller::lengthOf(const std::vector<Instruction>& body) {
   if (const auto found = lengths_.find(&body); found != lengths_.end()) return found->second;
   int32_t length = 0;
@@ -197,8 +196,8 @@ int32_t Unroller::lengthOf(const std::vector<Instruction>& body) {
 void Unroller::leaveBranch(const Frame& frame) {
   unrolled_.steps[frame.jump_step].jump = static_cast<int32_t>(unrolled_.steps.size());
   for (const auto& [id, view] : frame.before) {
-    // If this branch is in a body of an enclosing branch, define() stores the current view of the
-    // slot in the frame of the enclosing branch. This must be the view from before this branch.
+    // If there is an enclosing branch, define() saves the current view of the slot for its end.
+    // This must be the view from before this branch, so the view is restored first.
     viewOf(id) = view;
     define(id, View{});
     branched_.insert(id);

@@ -154,7 +154,7 @@ void Unroller::peer(UnrolledStep& step, const Size& peer, const Team& team) {
 // The reasons:
 // - A post covers the complete allocation. Ranks compare posts only for new sizes, so the length of
 //   a post must depend only on the program and the sizes.
-// - The other end of a transfer relies on the memory order.
+// - The rank that receives the data relies on the memory order.
 void Unroller::checkPosted(const UnrolledStep& step) const {
   if (elsewhere_.empty()) return;
   for (const std::vector<View>* views : {&step.inputs, &step.outputs}) {

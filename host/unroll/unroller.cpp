@@ -36,8 +36,7 @@ Unrolled Unroller::run() {
   return std::move(unrolled_);
 }
 
-// A step takes about 700 bytes, so a program of more steps would need gigabytes. The steps are
-// counted before the first one is created.
+// The limit keeps the steps below 1 GB, because a step takes about 700 bytes.
 void Unroller::checkSteps() {
   constexpr int64_t kMostSteps = 1'000'000;
   const StepCount count = countSteps(program_, scope_, kMostSteps);

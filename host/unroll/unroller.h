@@ -58,8 +58,8 @@ class Unroller {
   void nextTrip(Frame& loop);
   void closeThen();
   void closeElse();
-  // Undefines the slots that one of the two bodies has defined, because only the run knows which
-  // body it executes.
+  // Undefines the slots that either body has defined, because only the run knows which body it
+  // executes.
   void leaveBranch(const Frame& frame);
   // Removes the value of a scalar at the end of a branch.
   void forgetScalar(SlotId id);
@@ -99,8 +99,8 @@ class Unroller {
   std::map<SlotId, int64_t> list_lengths_;
   std::set<SlotId> scalars_;   // the scalars that are defined
   std::set<SlotId> branched_;  // slots that became undefined at the end of a branch
-  // Inputs whose allocation differs from the allocation that their type states -> the descriptor
-  // that the type states.
+  // For each input whose allocation differs from that of its type: the descriptor that the type
+  // states.
   std::map<BufferId, TensorDesc> elsewhere_;
   std::unordered_map<const std::vector<Instruction>*, int32_t> lengths_;  // of lengthOf()
 };

@@ -82,8 +82,8 @@ class ViewMaker {
 
   View operator()(const Alias::Reshape&) const {
     TensorDesc desc = want_;
-    // A gather of uneven blocks leaves padding at the end of the operand. The reshape leaves this
-    // padding out: it treats the operand as if its allocated sizes followed from its sharding
+    // A gather of uneven blocks leaves padding at the end of its result, which is the operand here.
+    // The reshape ignores this padding: it uses the allocated sizes that follow from the sharding
     // alone.
     TensorDesc from = in_.desc;
     Slot unpadded = in_slot_;
@@ -189,8 +189,8 @@ class ViewMaker {
   }
 
  private:
-  // Returns the view that begins at element `begin` of the operand. Requires that the sizes of
-  // `desc` are those that the type of the result states.
+  // Returns the view that begins at element `begin` of the operand. Throws UserError if the sizes
+  // of `desc` are not those that the type of the result states.
   View place(TensorDesc desc, int64_t begin) const {
     HEDDLE_USER_CHECK(desc.sizes == want_.sizes, "%{} has the sizes {}, the view of %{} has {}",
                       out_.name, str(want_.sizes), in_slot_.name, str(desc.sizes));

@@ -15,8 +15,9 @@ View makeView(const Alias& alias, const Slot& out, const Slot& in_slot, const Vi
 
 // Returns the strides of `to` for a reshape of `from` without a copy. Both descriptors have the
 // same elements in row-major order, but different axes. A group is a minimal list of adjacent axes
-// of `from` that become adjacent axes of `to`. Returns nullopt if a copy would be needed, or if an
-// axis other than the outermost one of a group has padding.
+// of `from` that become adjacent axes of `to`. For example, a reshape from [6, 5] to [2, 3, 5] has
+// two groups: 6 becomes 2, 3, and 5 stays. Returns nullopt if a copy would be needed, or if an axis
+// other than the outermost one of a group has padding.
 std::optional<std::vector<int64_t>> regroup(const TensorDesc& from, const TensorDesc& to);
 
 }  // namespace heddle::host

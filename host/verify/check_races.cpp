@@ -39,7 +39,7 @@ class RaceChecker {
  private:
   // Checks the steps [begin, end). If the run decides a branch, the function checks both bodies,
   // from the same state. Afterwards the state contains only knowledge that is certain after both
-  // bodies. The depth of recursion is the depth of nested branches.
+  // bodies.
   void walk(size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) {
       const UnrolledStep& step = unrolled_.steps[i];

@@ -10,10 +10,10 @@
 
 namespace heddle::host {
 
-// Lists and compares the operations that ranks post: collectives and transfers. A channel is a set
-// of operations that match by their order: the first post of one rank belongs to the first post of
-// every other rank, and so on. Two files use this header, both before the ranks issue any
-// operation:
+// Lists and compares the operations that ranks post: collectives and transfers. A channel is a
+// sequence of operations that must match by position: the n-th post of one rank matches the n-th
+// post of every other rank of the channel. Two files use this header, both before the ranks issue
+// any operation:
 //   host/verify/match_collectives.h compares the unrolled programs of all ranks, in one process.
 //   host/run/match_collectives_across_ranks.h compares the plans of the ranks of a job.
 
@@ -43,8 +43,8 @@ struct PostSequence {
   size_t total = 0;         // number of known posts, at least posts.size()
   bool open = false;        // true: more posts may follow, but they are unknown
 
-  // Counts a post. `known` false: it is unknown whether the rank issues this post; then all later
-  // posts are unknown too. Returns whether the post is known.
+  // Counts a post. `known` is false if it is unknown whether the rank issues this post. All later
+  // posts are then unknown too. Returns whether the post is known.
   bool extend(bool known) {
     open = open || !known;
     if (!open) ++total;

@@ -16,8 +16,8 @@ bool contains(const std::vector<int32_t>& list, int32_t item) {
   return std::find(list.begin(), list.end(), item) != list.end();
 }
 
-// Returns whether every later access that races with `b` also races with `a`, which is a later
-// access of the same stream.
+// Returns whether `a` makes `b` redundant: `a` is on the same stream and not earlier than `b`, and
+// every later access that races with `b` also races with `a`.
 bool covers(const RaceAccess& a, const RaceAccess& b) {
   return a.post < 0 && b.post < 0 && a.stream == b.stream && a.time >= b.time &&
          a.begin <= b.begin && b.end <= a.end && (a.write || !b.write);
@@ -72,8 +72,8 @@ RaceBuffer& RaceState::changed(BufferId id) {
   return buffer;
 }
 
-// Applies the raises of the second bodies around the current step that began after the event was
-// recorded.
+// Applies the raises that have not been applied to the clock of the event yet. They belong to
+// second bodies that began after the event was recorded.
 void RaceState::refreshEvent(EventId id) {
   if (event_raises_.at(id) == raises_.size()) return;
   storeEvent(id);
@@ -141,8 +141,8 @@ void RaceState::beginOtherwise() {
 BufferId RaceState::endBranch() {
   Branch branch = std::move(branches_.back());
   branches_.pop_back();
-  // First, all work of the second body counts as completed after the first body, as
-  // beginOtherwise() did for the first body. Only then can the clocks be compared.
+  // The clocks of the second body count all work of the first body as completed. Before the clocks
+  // of both bodies are merged, those of the first body must count all work of the second body too.
   IdVector<StreamId, int32_t> times_then;
   for (StreamId s : streams.ids()) times_then.push_back(branch.then.streams[s].streams[s]);
   const Raise raise{std::move(times_then), times(), branch.posts_then, post_step.size()};
@@ -167,7 +167,7 @@ void RaceState::mergeStreams(const Branch& branch, const Raise& raise) {
 }
 
 void RaceState::mergeEvents(const Branch& branch, const Raise& raise) {
-  const size_t outer = raises_.size() - 1;  // the raises after the branch
+  const size_t outer = raises_.size() - 1;  // number of raises after the branch
   for (const auto& [id, before] : branch.before.events) {
     if (!branches_.empty()) branches_.back().before.events.try_emplace(id, before);
     refreshEvent(id);

@@ -36,10 +36,8 @@ struct RaceBuffer {
 
 // The knowledge of the race checker (host/verify/check_races.cpp) at one point of an unrolled
 // program (host/unroll/unroll.h). If the run decides a branch, the checker checks both bodies from
-// the same state. The cost of a branch depends on what its bodies touch, not on the size of the
-// program:
-//  - In a body, the first change of an event, token or buffer stores its value from before.
-//  - What neither body changes is the same after the branch.
+// the same state. For a branch, only the values of events, tokens and buffers that a body changes
+// are stored. The cost of a branch therefore does not depend on the size of the program.
 struct RaceState : StreamClocks {
   IdVector<BufferId, RaceBuffer> buffers;  // to change one, call changed() first
   IdVector<StreamId, int32_t> last_work;   // last step that is no post and no Free, or -1
@@ -62,8 +60,9 @@ struct RaceState : StreamClocks {
   BufferId endBranch();
 
  private:
-  // All work of one body counts as completed in the other body. Raises the time of stream s to
-  // to[s] in each clock where it is at least from[s], and adds the posts [first, last).
+  // Makes the clocks of one body of a branch count all work of the other body as completed, because
+  // only one of the bodies runs. If a clock has reached time from[s] of stream s, it advances to
+  // time to[s]. The posts [first, last) are added.
   struct Raise {
     IdVector<StreamId, int32_t> from;
     IdVector<StreamId, int32_t> to;
@@ -71,7 +70,7 @@ struct RaceState : StreamClocks {
     size_t last = 0;
     void apply(VectorClock& clock) const;
   };
-  // The clock of an event or token, and the number of `raises_` that it contains.
+  // The clock of an event or token, and the number of `raises_` that have been applied to it.
   struct StoredEvent {
     std::optional<VectorClock> clock;
     size_t raises = 0;
@@ -90,10 +89,10 @@ struct RaceState : StreamClocks {
     std::map<BufferId, RaceBuffer> buffers;
   };
   struct Branch {
-    Values before;  // from before the current body
-    Values then;    // after the first body
-    size_t posts_before = 0;
-    size_t posts_then = 0;
+    Values before;            // the values before the branch
+    Values then;              // the values after the first body
+    size_t posts_before = 0;  // number of posts before the branch
+    size_t posts_then = 0;    // number of posts after the first body
   };
 
   void storeEvent(EventId id);
@@ -106,9 +105,9 @@ struct RaceState : StreamClocks {
   void mergeTokens(const Branch& branch, const Raise& raise);
   BufferId mergeBuffers(Branch& branch);
 
-  std::vector<Branch> branches_;  // that are being walked, the innermost last
-  std::vector<Raise> raises_;     // of the second bodies that are being walked
-  // Per event and token: the number of raises that its clock contains.
+  std::vector<Branch> branches_;  // the branches around the current step, the innermost last
+  std::vector<Raise> raises_;     // one per branch in whose second body the current step is
+  // Per event and token: the number of `raises_` that have been applied to its clock.
   IdVector<EventId, size_t> event_raises_;
   IdVector<TokenId, size_t> token_raises_;
 };

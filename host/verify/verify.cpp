@@ -16,8 +16,8 @@
 namespace heddle::host {
 namespace {
 
-// The most ranks whose unrolled programs are checked for races. Ranks above this limit rarely have
-// races that no lower rank has. jobsFor() tries at most this many job sizes.
+// The most ranks of a job that are checked for races. Higher ranks rarely have races that no lower
+// rank has. jobsFor() tries at most this many job sizes.
 constexpr int64_t kMaxJob = 64;
 // The largest job size that the meshes can determine. If the meshes need more ranks, verify()
 // ignores the meshes when it chooses the size of the checked job.

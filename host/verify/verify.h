@@ -39,8 +39,8 @@ struct ActualJob {
 //   smallest such jobs.
 // - If the sizes are known, they are used. Otherwise symbols have their defaults. Symbols without a
 //   default get the first of a few small values for which all views exist.
-// - If the job is known and the sizes are not, possibly none of the sizes that verify() tries makes
-//   all views of this job exist. verify() then checks the smallest jobs instead of the known job.
+// - If the job is known but the sizes are not, verify() may find no sizes for which all views of
+//   this job exist. verify() then checks the smallest jobs instead.
 void verify(const Program& program, const ActualJob& actual = {});
 
 // Makes the same checks as verify(), except that buffers need not be freed or returned. Use this

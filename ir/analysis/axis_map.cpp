@@ -160,8 +160,8 @@ AxisMap indexMap(const Fusion& fusion, const Expression& expr, const TensorView&
   return map;
 }
 
-// Maps an op that needs all elements along the attribute `axis` at once. The operand's axis with
-// this index maps to no axis.
+// Maps an op that needs all elements along one axis at once. This axis of the operand maps to no
+// axis.
 AxisMap wholeLinesMap(const Fusion& fusion, const Expression& expr, const TensorView& out) {
   const size_t axis = expr.axis();
   AxisMap map{out.domain, {}, {identity(out.rank())}};

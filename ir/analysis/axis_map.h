@@ -31,7 +31,6 @@ struct AxisMap {
   std::vector<std::vector<int>> outputs;
 };
 
-// Returns the axis map of an expression of the fusion.
 AxisMap axisMapOf(const Fusion& fusion, const Expression& expr);
 
 }  // namespace heddle

@@ -18,6 +18,7 @@ class KernelAxes {
  public:
   explicit KernelAxes(const Fusion& fusion) : fusion_(fusion) {}
 
+  // Adds the axes of the value if it is new. Call this before other functions with this value.
   void touch(ValueId value) {
     size_t slot = slotOf(value);
     if (slots_[slot] != kEmpty) return;
@@ -32,7 +33,7 @@ class KernelAxes {
     for (size_t i = 0; i < rank; ++i) parent_.push_back(parent_.endId());
   }
 
-  // Returns whether the axis is an axis of the kernel. Axes of one element are not.
+  // Returns whether the axis becomes an axis of the kernel. An axis of one element does not.
   bool moves(ValueId value, size_t axis) const { return !isUnitAxis(fusion_.tensor(value), axis); }
 
   AxisNode id(ValueId value, size_t axis) const {
@@ -48,6 +49,7 @@ class KernelAxes {
     return a;
   }
 
+  // Merges the classes of two axes.
   void join(AxisNode a, AxisNode b) {
     a = find(a);
     b = find(b);
@@ -86,12 +88,13 @@ class KernelAxes {
  private:
   struct Range {
     AxisNode first;    // the node of axis 0
-    size_t begin = 0;  // of the classes in classes_
+    size_t begin = 0;  // index in classes_ of the first class
     size_t count = 0;
   };
 
-  // Returns the slot of the value, or the empty slot where it belongs. Hashing with linear probing:
-  // the segmentation asks many questions, and a map would allocate memory for each value.
+  // Returns the slot of the value, or the empty slot where it belongs. The hash table uses linear
+  // probing. Segmentation creates many such tables, and std::unordered_map would allocate memory
+  // for each value.
   size_t slotOf(ValueId value) const {
     const size_t mask = slots_.size() - 1;
     size_t slot = value.index() * 0x9e3779b97f4a7c15u >> 32 & mask;
@@ -121,7 +124,7 @@ class KernelAxes {
   std::vector<Range> ranges_;  // parallel to values_
   IdVector<AxisNode, AxisNode> parent_;
   IdVector<AxisNode, KernelAxis> numbers_;
-  std::vector<KernelAxis> classes_;  // of all values, one after another
+  std::vector<KernelAxis> classes_;  // the classes of the axes of all values
   size_t count_ = 0;
 };
 

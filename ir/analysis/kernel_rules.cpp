@@ -248,7 +248,7 @@ class Question {
   const Fusion& fusion_;
   const std::vector<ExprId>& exprs_;
   KernelAxes axes_;
-  std::vector<AxisNode> seen_;  // of joinAxes()
+  std::vector<AxisNode> seen_;  // scratch memory of joinAxes()
   std::vector<ExprId> reductions_;
   std::vector<ExprId> indexed_;  // Index expressions
   std::map<ExprId, std::vector<AxisNode>> reduced_nodes_;

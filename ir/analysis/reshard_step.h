@@ -55,7 +55,6 @@ int64_t blocksOf(const ReshardStep& step);
 // Returns the name of the kind in dumps: "allgather", "slice", ...
 std::string_view name(ReshardStep::Kind kind);
 
-// Returns the step of a `set` expression.
 ReshardStep reshardStepOf(const Fusion& fusion, const Expression& set);
 
 // Returns the step between two shardings of the tensor. A missing sharding counts as replicated.

@@ -62,9 +62,8 @@ std::vector<Size> products(const std::vector<IterDomain>& domain, size_t begin, 
   return result;
 }
 
-// Splits a run of regrouped axes into the shortest possible runs. A run can be split before an
-// operand axis a and a result axis b if the extents before a and the extents before b have equal
-// products.
+// Splits a run of regrouped axes into the shortest possible runs. For example, [2, 3, 4] -> [6, 2,
+// 2] becomes [2, 3] -> [6] and [4] -> [2, 2].
 std::vector<Run> cutRun(const TensorView& in, const TensorView& out, const Run& whole) {
   const std::vector<Size> left = products(in.domain, whole.from, whole.from_end);
   const std::vector<Size> right = products(out.domain, whole.to, whole.to_end);

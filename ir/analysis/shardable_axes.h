@@ -6,11 +6,13 @@
 
 namespace heddle {
 
-// Describes which axes of an expression can be split over devices. An axis of the iteration space
-// (ir/analysis/axis_map.h) can be split, because its elements correspond in operands and result. In
-// three more cases only blocks of elements correspond, and the axis can still be split:
-//  - reshape: the outermost of the axes that are regrouped, in operand and result, if the devices
-//    divide both extents evenly. A block of complete outer rows is then the same in both.
+// Describes which axes of an expression can be split over devices, so that each device computes its
+// block of the result from its blocks of the operands. Most axes of the iteration space
+// (ir/analysis/axis_map.h) can be split. The following axes can be split too, although an AxisMap
+// maps them to no axis of the space (kNone):
+//  - reshape: the outermost axis of each group of axes that the reshape splits or merges, if the
+//    number of devices divides its extent in operand and result. For example, [8, 3] -> [24] over 4
+//    devices: a device has 2 of 8 rows, which are 6 of 24 elements.
 //  - take, take_along_axis: the axis from which the index selects. It becomes an additional axis of
 //    the space, which is reduced by a sum. A rank looks up the indices that are in its block and
 //    gives -0.0 (integers: 0) for all others.
@@ -37,7 +39,6 @@ struct ShardableAxes {
   const Regrouped* regroupedAt(size_t space) const;
 };
 
-// Returns the shardable axes of an expression of the fusion.
 ShardableAxes shardableAxesOf(const Fusion& fusion, const Expression& expr);
 
 // Returns whether the expression is a take or take_along_axis that selects from a sharded axis of

@@ -7,8 +7,8 @@
 
 namespace heddle {
 
-// Element types. heddle rounds or wraps the result of every op to the type of this result, even if
-// a kernel keeps the result in registers. Rules for some types:
+// Element types. heddle rounds or wraps the result of every op to the dtype of the result, even if
+// a kernel keeps it in registers. Rules for some types:
 //  - F16 and BF16: heddle computes in f32 and rounds each result to nearest even.
 //  - U8, I8 and I32: heddle computes in i64, and each result wraps to its type.
 //  - F8E4M3 and F8E5M2: only casts, data movement and matrix products accept them. F8E4M3 has no
@@ -56,7 +56,7 @@ float floatFromF8e4m3(uint8_t bits);
 uint8_t f8e5m2FromFloat(float value);
 float floatFromF8e5m2(uint8_t bits);
 
-// A host scalar: the value that a scalar of a fusion has in a run.
+// The value of a scalar. Scalars are in host memory.
 using Scalar = std::variant<bool, int64_t, double>;
 
 double toDouble(const Scalar& scalar);

@@ -9,11 +9,11 @@ namespace heddle {
 
 // Returns the Levenshtein distance of two texts. This is the smallest number of insertions,
 // deletions and replacements of letters that turns one text into the other. Error messages use the
-// distance to suggest names. The time is proportional to the product of the lengths.
+// distance to suggest names.
 size_t editDistance(std::string_view a, std::string_view b);
 
-// Returns "; the nearest name is 'NAME'" for the end of an error message, or "" if no candidate is
-// close: at most a third of the letters may differ.
+// Returns "; the nearest name is 'NAME'" for the end of an error message, or "" if `name` differs
+// from every candidate in more than a third of the letters.
 std::string suggestionFor(std::string_view name, const std::vector<std::string_view>& candidates);
 
 }  // namespace heddle

@@ -60,8 +60,8 @@ class TokenStream {
   bool at(TokenKind kind) const { return peek().kind == kind; }
   bool atSymbol(std::string_view symbol, size_t ahead = 0) const;
   bool atWord(std::string_view word, size_t ahead = 0) const;
-  // If the next token is this symbol or word, consume it and return true. Otherwise consume nothing
-  // and return false.
+  // If the next token is this symbol or word, these functions consume it and return true. Otherwise
+  // they consume nothing and return false.
   bool acceptSymbol(std::string_view symbol);
   bool acceptWord(std::string_view word);
 

@@ -14,19 +14,19 @@ namespace heddle {
 // ctest sets it for every test.
 bool verifyEachByDefault();
 
-// The options that the pipelines of fusion passes and of host passes share.
+// Options of a pipeline, a sequence of passes. One pipeline transforms fusions (ir/graph/fusion.h).
+// A second one transforms host programs (host/program/program.h).
 struct PassOptions {
   // Names of the passes to skip. The pipeline throws UserError for a name that no pass has.
   std::vector<std::string> skip;
   // Called after each pass that changed the fusion or the program. `text` is the text form after
   // the pass.
   std::function<void(std::string_view pass, const std::string& text)> dump;
-  // Called after every pass with its duration. A pass that runs on two versions of a program is
-  // reported twice.
+  // Called after every pass with its duration. If the pipeline runs a pass on two versions of a
+  // program, the pass is reported twice.
   std::function<void(std::string_view pass, double seconds)> timing;
-  // true: the pipeline verifies its final result. A caller sets it to false in two cases: the
-  // caller verifies the result itself, or it has already verified the result for the same fusion
-  // with different default sizes.
+  // true: the pipeline verifies its final result. A caller that verifies the result itself, or has
+  // already done so, sets this to false.
   bool verify = true;
   // true: the pipeline verifies the fusion or the program after every pass. If a verification
   // fails, the pipeline throws InternalError with the name of the pass.
@@ -52,9 +52,9 @@ auto timedPass(const PassOptions& options, std::string_view name, const Work& wo
   return result;
 }
 
-// Runs passes one by one. The options say which passes to skip, and whether to time, dump and
-// verify them. Ir is Fusion (ir/graph/fusion.h) or host::Program (host/program/program.h). The
-// options must outlive the driver.
+// Runs passes one by one, and skips, times, dumps and verifies them as the options say. Ir is
+// Fusion (ir/graph/fusion.h) or host::Program (host/program/program.h). The options must outlive
+// the driver.
 template <class Ir>
 class PassDriver {
  public:

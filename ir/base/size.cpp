@@ -17,15 +17,15 @@ struct Size::Node {
   Size lhs{nullptr};
   Size rhs{nullptr};
   size_t hash = 0;        // equal sizes have equal hashes
-  int64_t operators = 0;  // in the text of the size, at most kMostOperators
+  int64_t operators = 0;  // number of operators in the text; at most kMostOperators
   int32_t depth = 0;
   bool has_difference = false;
 };
 
 namespace {
 
-// Two operands may share parts, so an expression may have many more operators than nodes. From this
-// number of operators on, walks visit each node once.
+// Functions that walk over an expression remember the visited nodes that have at least this many
+// operators, and skip them the next time. For smaller nodes, a second visit is cheaper.
 constexpr int64_t kShared = 64;
 // Sums of at least this number of operators are shortened. Short sums keep the form in which the
 // user or a pass wrote them.
@@ -39,7 +39,8 @@ size_t mixed(size_t hash, size_t value) {
   return x ^ (x >> 32);
 }
 
-// Splits a size into a constant factor and the rest. A constant is a multiple of 1.
+// Splits a size into a constant factor and the remaining factor: 3*t gives (3, t), and the constant
+// 3 gives (3, 1).
 std::pair<int64_t, Size> multipleOf(const Size& size) {
   if (size.isConstant()) return {size.constant(), Size(1)};
   if (size.kind() == Size::Kind::Mul && size.lhs().isConstant()) {
@@ -48,8 +49,8 @@ std::pair<int64_t, Size> multipleOf(const Size& size) {
   return {1, size};
 }
 
-// Adds multiples of one size: t + t is 2*t, and 3 + 4 is 7. nullopt: they are multiples of
-// different sizes, or the factor overflows.
+// Adds multiples of one size: t + t is 2*t, and 3 + 4 is 7. Returns nullopt if `a` and `b` are
+// multiples of different sizes, or if the new factor overflows.
 std::optional<Size> sumOfMultiples(const Size& a, const Size& b) {
   const auto [n, x] = multipleOf(a);
   const auto [m, y] = multipleOf(b);
@@ -58,8 +59,9 @@ std::optional<Size> sumOfMultiples(const Size& a, const Size& b) {
   return Size(factor) * x;
 }
 
-// Adds a multiple to a sum that ends with a multiple of the same size. The size of a tensor that
-// grows by the same amount in each of many ops then stays small.
+// Adds `b` to `a`, or to the last term of `a`, if the two are multiples of one size. For example,
+// (h + 2*t) + t gives h + 3*t. Otherwise returns nullopt. Without this rule, the size of a tensor
+// that many ops extend by t would become a very long sum.
 std::optional<Size> grownSum(const Size& a, const Size& b) {
   if (const std::optional<Size> sum = sumOfMultiples(a, b)) return sum;
   if (a.kind() != Size::Kind::Add) return std::nullopt;

@@ -27,9 +27,9 @@ namespace heddle {
 //           size is simplified: constants are folded, and neutral elements (t + 0, t * 1) are
 //           dropped. A constant operand of a sum or product is moved to a fixed side. In
 //           long sums, multiples of one size are added (t + t becomes 2*t).
-// Sharing:  operands may be shared, so an expression of n steps may have 2^n operators. Every
-//           function visits a shared operand once. Exception: str() of a size with at most
-//           kMostPrinted operators.
+// Sharing:  copies of a size share their operands. An expression that is built in n steps may
+//           therefore have 2^n operators when it is written out. All functions except str() visit a
+//           large shared operand only once, so they stay fast.
 // Errors:   evaluate() throws UserError with the expression if int64 overflows.
 class Size {
  public:
@@ -64,8 +64,8 @@ class Size {
   // Appends the symbols of the expression in order of first appearance. A symbol that `out` already
   // contains is not appended again.
   void collectSymbols(std::vector<std::string>& out) const;
-  // Does the same. `seen` contains the symbols of `out`. For many sizes with many symbols, this is
-  // faster.
+  // Does the same, but the caller keeps the set `seen`, which must contain the symbols of `out`.
+  // This is faster for many sizes with many symbols.
   void collectSymbols(std::vector<std::string>& out, std::unordered_set<std::string>& seen) const;
 
   // Returns whether the expression contains a subtraction or a negative constant.
@@ -81,7 +81,7 @@ class Size {
 
  private:
   explicit Size(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
-  // UserError if operands nest too deep, because the functions above are recursive.
+  // Throws UserError if operands nest too deep, because the functions above are recursive.
   static Size binary(Kind kind, const Size& a, const Size& b);
   std::shared_ptr<const Node> node_;
 
@@ -101,7 +101,7 @@ inline Size operator+(const Size& a, const Size& b) { return Size::add(a, b); }
 inline Size operator-(const Size& a, const Size& b) { return Size::sub(a, b); }
 inline Size operator*(const Size& a, const Size& b) { return Size::mul(a, b); }
 
-// Values of symbols. The map is ordered, so that every rank iterates in the same order.
+// Values of symbols. The map is ordered, so that all ranks iterate in the same order.
 using SizeBindings = std::map<std::string, int64_t>;
 
 // Returns a Lookup that reads `bindings`. The bindings must outlive the Lookup.

@@ -9,11 +9,10 @@
 
 namespace heddle {
 
-// A set of names that gives out further ones. Asking for the same name n times takes time
-// proportional to n, because the numbers that are in use are not tried again.
+// A set of names. fresh() invents names that the set does not contain yet.
 class UniqueNames {
  public:
-  // `first` is the number of the second value with a name: x, x_1, x_2 or x, x_2, x_3.
+  // `first` is the first number that fresh() appends to a name: x_1 if `first` is 1.
   explicit UniqueNames(int first) : first_(first) {}
 
   // Adds a name. Returns false if the set already contains it.
@@ -34,7 +33,7 @@ class UniqueNames {
  private:
   int first_;
   std::unordered_set<std::string> names_;
-  std::unordered_map<std::string, int> next_;  // all lower numbers of this name are in use
+  std::unordered_map<std::string, int> next_;  // per name: the next number to try
 };
 
 }  // namespace heddle

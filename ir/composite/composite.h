@@ -155,10 +155,10 @@ struct Philox {
 // block.
 ValueId randomBits(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox);
 // Returns uniform numbers in [low, high). low and high are first rounded to `dtype`. u is a uniform
-// number in [0, 1) with as many bits as `dtype` has binary digits. An element is low + u * (high -
-// low). If high - low is infinite, the element is u * high + (1 - u) * low. Each element is
-// computed in f64, limited to the largest number of `dtype` below high, and rounded once. The
-// values of u:
+// number in [0, 1). It has as many random bits as the mantissa of `dtype` (with the implicit bit).
+// An element is low + u * (high - low). If high - low is infinite, the element is u * high + (1 -
+// u) * low. Each element is computed in f64, limited to the largest number of `dtype` below high,
+// and rounded once. The values of u:
 //   f32: (word 0 >> 8) * 2^-24      f64: (both words >> 11) * 2^-53
 //   f16: (word 0 >> 21) * 2^-11     bf16: (word 0 >> 24) * 2^-8
 ValueId uniform(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, double low = 0,

@@ -149,9 +149,9 @@ Term lossesOf(const Entropy& e, const CrossEntropyOptions& options) {
   return composite::where(e.ignored, zero(b), loss);
 }
 
-// Returns the gradient of the final result with respect to the loss of each target. The result has
-// an axis of extent 1 in place of the classes. If the gradient is the same for all targets, the
-// result may instead have no axes.
+// Returns the gradient of the final result with respect to the loss of each target. The returned
+// term has an axis of extent 1 in place of the classes. If the gradient is the same for all
+// targets, the term may instead have no axes.
 Term lossGrads(FusionBuilder& b, const char* op_name, const Entropy& e, ValueId dloss,
                const CrossEntropyOptions& options) {
   Term grad = composite::floatOperand(b, op_name, dloss);

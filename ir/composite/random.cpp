@@ -53,8 +53,8 @@ Term bitsOf(FusionBuilder& b, const char* op_name, const std::vector<Size>& size
   return composite::call("philox", {{&b, philox.seed}, {&b, philox.offset}, index});
 }
 
-// Returns u in [0, 1) with as many bits as `dtype` has binary digits. The result has the type
-// `wide`, which represents u exactly.
+// Returns u in [0, 1) with as many random bits as the mantissa of `dtype` has (with the implicit
+// bit). The result has the type `wide`, which represents u exactly.
 Term unitOf(Term bits, DType dtype, DType wide) {
   const int digits = dtype == DType::F64    ? 53
                      : dtype == DType::F32  ? 24

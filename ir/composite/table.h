@@ -27,7 +27,6 @@ struct CompositeDef {
   Operands (*build)(FusionBuilder&, const Operands&, const Attrs&);
 };
 
-// Returns all composite ops, family by family.
 const std::vector<CompositeDef>& compositeTable();
 
 // Returns the composite op of this name, or nullptr if there is none.

@@ -44,9 +44,9 @@ class FusionBuilder {
   FusionBuilder& name(std::string value_name);  // sets the name of the result of the next op
   FusionBuilder& line(int source_line);         // sets the line of all later values and errors
   // Returns the name that the last call of name() set and that no op has used yet, or "". Then
-  // forgets the name. A composite op (ir/composite/composite.h) appends several ops. It calls this
-  // function before it appends the first of them, because the name is meant for the result of the
-  // last one.
+  // forgets the name. A composite op (ir/composite/composite.h) appends several ops. It must call
+  // this function before its first op and give the name to its last op; otherwise the first op
+  // would get the name.
   std::string takePendingName() { return std::exchange(pending_name_, ""); }
   void rename(ValueId value, std::string value_name);
   // Reserves a name: the builder never uses it as a default name.
@@ -58,7 +58,7 @@ class FusionBuilder {
   //  - Operands of different rank, or with axes of extent 1, are broadcast as in PyTorch.
   //  - If all operands are scalars, the result is a scalar.
   //  - If a 0-d tensor and a tensor with axes have types of the same category (bool, integer or
-  //    float), the type of the tensor with axes counts. A wider 0-d tensor is first cast to it.
+  //    float), the tensor with axes determines the type. A wider 0-d tensor is first cast to it.
   //  - If the common type of the operands is f16 or bf16, i64 and i32 tensors are first cast to
   //    this type, except in `where`.
   ValueId pointwise(std::string_view op_name, std::vector<ValueId> operands);
@@ -75,9 +75,9 @@ class FusionBuilder {
   ValueId expand(ValueId value, std::vector<Size> sizes);
   // Gives the elements a new shape and keeps their row-major order. One size may be -1; its value
   // follows from the remaining sizes. `gather_uneven` matters only if the reshape splits a sharded
-  // axis into several axes, and the number of devices does not divide the outermost of these. true:
-  // heddle gathers the sharded axis before the reshape, so that every device holds all of its
-  // elements. false: compiling the fusion throws UserError.
+  // axis into several axes, and the number of devices does not divide the extent of the outermost
+  // new axis. true: heddle gathers the sharded axis before the reshape, so that every device holds
+  // all of its elements. false: compiling the fusion throws UserError.
   ValueId reshape(ValueId value, std::vector<Size> sizes, bool gather_uneven = false);
   // Axis i of the result is axis axes[i] of `value`.
   ValueId permute(ValueId value, std::vector<int64_t> axes);
@@ -113,9 +113,10 @@ class FusionBuilder {
   // Returns the running sum along the axis. Each sum includes the element itself. For integers and
   // bools the result is i64.
   ValueId cumsum(ValueId value, int64_t axis);
-  // Returns the indices that sort each line along the axis. The sort is stable, and NaN counts as
-  // greater than every number. If `first` is set, the result contains only the first `first`
-  // indices of each line. If a line has fewer elements, the result contains all its indices.
+  // Returns the indices that sort each line. A line consists of the elements along the axis. The
+  // sort is stable, and NaN counts as greater than every number. If `first` is set, the result
+  // contains only the first `first` indices of each line. If a line has fewer elements, the result
+  // contains all its indices.
   ValueId argsort(ValueId value, int64_t axis = -1, bool descending = false,
                   std::optional<int64_t> first = {});
   // Return a copy of `value` in which source[i] is stored (scatter) or added (scatterAdd) at
@@ -170,7 +171,7 @@ class FusionBuilder {
 
   // --- for composites (ir/composite/composite.h) -----------------------------------------------
 
-  // `op_name` is the op that the caller wrote. The functions below name it in their errors.
+  // `op_name` is the name of the composite. The functions below put it in their error messages.
 
   std::string where(std::string_view op_name) const;  // "add" or "add at line 7"
   std::string typeOf(ValueId id) const;               // "%x: f32[t, h]"

@@ -17,8 +17,8 @@ bool areNumbers(const Size& a, const Size& b) { return a.isConstant() && b.isCon
 }  // namespace
 
 // Slices `value` to the sizes of `index`, because take_along_axis and scatter read no elements
-// beyond them. Along `whole_axis` (-1: none) the function keeps all elements. If an extent of
-// `value` or `index` is symbolic, both extents must be equal.
+// beyond these sizes. Along `whole_axis` (-1: none) the function keeps all elements. If an extent
+// of `value` or `index` is symbolic, both extents must be equal.
 ValueId FusionBuilder::cutToIndex(std::string_view op_name, ValueId value, ValueId index,
                                   int64_t whole_axis) {
   const std::vector<Size> sizes = fusion_.tensor(value).sizes();

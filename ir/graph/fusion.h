@@ -97,9 +97,8 @@ class Fusion {
   // Returns, for each value, whether it is an output.
   IdVector<ValueId, bool> outputFlags() const;
 
-  // FusionBuilder calls these functions; other code should use FusionBuilder. Only mutableValue()
-  // has two more callers: the parser (ir/text/parse_fusion.cpp) and FusionRewriter
-  // (ir/graph/rewrite.h). The functions check nothing.
+  // These functions check nothing. Passes should use FusionBuilder or FusionRewriter
+  // (ir/graph/rewrite.h) instead.
   ValueId appendValue(Value value);
   ExprId appendExpr(Expression expr);
   void appendInput(ValueId id) { inputs_.push_back(id); }
@@ -144,8 +143,7 @@ class Fusion {
 // Returns whether two fusions are the same graph.
 //  - Compared: names, ops, attributes (NaN equals NaN), types, shardings, layouts, meshes, defaults
 //    and the order of expressions.
-//  - Ignored: ids, source lines, annotations and guards. Most guards follow from the ops; only
-//    composite ops (ir/composite/composite.h) add other guards.
+//  - Ignored: ids, source lines, annotations and guards.
 bool sameGraph(const Fusion& a, const Fusion& b);
 
 // Returns the values of the symbols of a fusion for a run. The value of a symbol comes from the

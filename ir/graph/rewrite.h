@@ -25,8 +25,8 @@ namespace heddle {
 class FusionRewriter {
  public:
   explicit FusionRewriter(const Fusion& from);
-  // Rebuilds a part of a fusion. `part` lists all values that the part contains. The costs depend
-  // on the part only, because a large fusion has many parts.
+  // Rebuilds a part of a fusion. `part` lists all values that the part contains. The time depends
+  // only on the size of the part, so splitting a large fusion into many parts stays fast.
   FusionRewriter(const Fusion& from, std::string name, const std::vector<ValueId>& part);
 
   void inputs();  // copies all inputs of the old fusion

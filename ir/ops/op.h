@@ -24,7 +24,7 @@ enum class OpKind : uint8_t {
   Reduction,  // reduces the axes in attribute `axes`
   Broadcast,  // inserts broadcast axes (extent 1); `axes` are their indices in the output
   Expand,     // stretches broadcast axes to `sizes`
-  Reshape,    // regroups the elements in row-major order to `sizes`
+  Reshape,    // gives the elements the new `sizes`, in row-major order
   Permute,    // output axis i is input axis `axes`[i]
   Slice,      // selects elements start, start + step, ... before stop along each axis
   Full,       // a new tensor of `sizes` with a scalar in every element
@@ -96,7 +96,6 @@ struct OpDef {
   int optional_operands = 0;
 };
 
-// Returns all ops in the order of the table.
 std::span<const OpDef> opTable();
 
 // Returns the op of this name, or nullptr if there is none.

@@ -22,7 +22,6 @@ std::span<const OpDef> reductionOps();
 using K = OpKind;
 using R = DTypeRule;
 
-// Returns `row` with a note for docs/ops.md.
 constexpr OpDef noted(std::string_view note, OpDef row) {
   row.note = note;
   return row;

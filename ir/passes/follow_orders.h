@@ -5,15 +5,15 @@
 namespace heddle {
 
 // Propagates hinted memory orders from operands to results. A hinted order is a
-// Layout::allocation_order (ir/types/tensor.h) that insertResharding chose for a collective, for
-// example to get an axis outermost in memory. This pass keeps the order from one matrix product to
-// the next. The axes batch and tokens then stay adjacent in memory, so that a library can treat
-// them as one axis.
+// Layout::allocation_order (ir/types/tensor.h) that insertResharding chose for a collective. For
+// example, a tensor [batch, tokens, width] that is sharded along the tokens may have the tokens
+// outermost in memory. The results that are computed from it then keep this order, so that a
+// library can treat batch and tokens as one axis.
 //
 // A result gets the hinted order of its operands if all of these conditions are true:
 //  - The op is pointwise or a matrix product [..., k] x [k, n]. For a pointwise op, all operands
-//    that have all axes of the result have the same hinted order. For a matrix product, the first
-//    operand has the hinted order.
+//    that are not broadcast have the same hinted order. For a matrix product, the first operand has
+//    the hinted order.
 //  - The last axis is innermost in the hinted order.
 //  - The result has no order that the user requires, has no hinted order yet, and is not an output
 //    of the fusion.

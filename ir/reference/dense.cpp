@@ -50,8 +50,8 @@ HostTensor gather(const ReferenceContext& context, const Expression& expr, const
   return out;
 }
 
-// Evaluates reshape, broadcast and set. The result has the bytes of the operand, with the sizes
-// `sizes`.
+// Evaluates reshape, broadcast and set. The result shares the bytes of the operand and has the
+// sizes `sizes`.
 HostTensor share(const ReferenceContext& context, const Expression& expr, const HostTensor& value,
                  std::vector<int64_t> sizes) {
   accessesOf(context, expr);  // checks the number of elements
@@ -110,7 +110,7 @@ class MatrixProduct {
   static constexpr int64_t kRows = 32;
   static constexpr int64_t kColumns = 256;
   static constexpr int64_t kTerms = 256;  // number of terms of a partial sum in tile()
-  // Number of multiplications from which on it is worth to start a thread.
+  // The smallest number of multiplications that is worth a thread of its own.
   static constexpr int64_t kLeastWork = int64_t{1} << 21;
 
   void tile(int64_t row, int64_t rows, int64_t column, int64_t columns) const {

@@ -50,8 +50,8 @@ class ElementCore {
   DType result_;
 };
 
-// Returns whether the reference computes ops on this type in int64. It computes all other ops in
-// double.
+// Returns true if the reference computes ops on this type in int64, and false if it computes them
+// in double.
 inline bool computesInts(DType dtype) { return !isFloat(dtype); }
 
 // The arithmetic in which reductions and matrix products accumulate: double or int64.
@@ -94,7 +94,8 @@ struct ReferenceContext {
   const Fusion& fusion;
   const ReferenceInputs& inputs;
   const SizeBindings& sizes;
-  // Values of which the sparse evaluation computes only a part -> the sizes of this part.
+  // Only for the sparse evaluation: for each value of which it computes only a part, the sizes of
+  // this part.
   std::map<ValueId, std::vector<int64_t>> partial_sizes = {};
 
   int64_t evaluate(const Size& size) const { return size.evaluate(lookupIn(sizes)); }
@@ -137,7 +138,6 @@ struct Accesses {
 // outside of its tensor, or if a reshape changes the number of elements.
 Accesses accessesOf(const ReferenceContext& context, const Expression& expr);
 
-// Returns the row-major strides of a dense tensor.
 std::vector<int64_t> denseStrides(const std::vector<int64_t>& sizes);
 
 }  // namespace heddle

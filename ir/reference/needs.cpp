@@ -77,7 +77,8 @@ Selection reshapeNeeds(const ReferenceContext& context, const Expression& expr,
   needed.axes.resize(from.size());
   if (wanted.count() == 0) return needed;
   // The loop divides the axes of both shapes into groups. A group of `from` and the group of `to`
-  // with the same number have the same number of elements. Each group is as short as possible.
+  // with the same number have the same number of elements. Each group is as short as possible. For
+  // example, the reshape of [2, 3, 4] to [6, 2, 2] has the groups [2, 3] -> [6] and [4] -> [2, 2].
   size_t i = 0;
   size_t j = 0;
   while (i < from.size() || j < to.size()) {

@@ -7,8 +7,7 @@
 
 namespace heddle {
 
-// The elements that one expression must compute and read, so that the wanted elements of its result
-// are known.
+// The elements that an expression must compute and read to give the wanted elements of its result.
 struct Needs {
   // The elements of the result that the expression computes. They include the wanted elements. An
   // op whose elements along an axis depend on each other, such as a scan, computes all elements

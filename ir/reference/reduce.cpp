@@ -49,9 +49,9 @@ class Combination {
   T lost_ = 0;  // the compensation: the sum of all rounding errors so far
 };
 
-// The number of elements of one result that are combined without a split. Longer reductions are
-// split into parts of this length. The split depends only on the number of reduced elements. A
-// result therefore has the same bits whichever other results are computed.
+// If more elements than this are reduced to one result, they are first combined in parts of this
+// length. The length is fixed, so that a result has the same bits whatever the number of threads is
+// and whichever other results are computed.
 constexpr int64_t kPart = int64_t{1} << 16;
 
 template <class T>

@@ -133,7 +133,7 @@ HostTensor elementsAt(const HostTensor& value, const Selection& positions) {
     std::memcpy(out.data.get(), value.data.get(), element);
     return out;
   }
-  std::vector<std::vector<int64_t>> outer;  // the indices of all axes but the last
+  std::vector<std::vector<int64_t>> outer;  // the indices along each axis except the last
   for (size_t axis = 0; axis + 1 < sizes.size(); ++axis) {
     outer.push_back(positions.axes[axis].indices());
   }

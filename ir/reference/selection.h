@@ -45,8 +45,8 @@ struct Selection {
   // only the selected elements.
   std::vector<int64_t> sizes() const;
   int64_t count() const;
-  // Adds the indices of `other` to each axis. The selection then also contains elements that
-  // combine its own indices of some axes with the indices of `other` of other axes.
+  // Adds the indices of `other` to each axis. The selection may then contain more elements than
+  // both together: adding element (1, 1) to element (0, 0) also selects (0, 1) and (1, 0).
   void add(const Selection& other);
 
   bool operator==(const Selection&) const = default;

@@ -223,8 +223,8 @@ bool AttentionMatch::isSameScale(ValueId id) const {
   return id == scale_ || (found_.scale && literal(id) == found_.scale);
 }
 
-// Returns whether the axis is broadcast. One operand determines the full extent of the axis. The
-// axis is broadcast if either this operand or `id` has one element along the axis, but not both.
+// Returns whether an axis is broadcast. Each axis has one operand that determines its extent. The
+// result is true if exactly one of the two, this operand or `id`, has one element along the axis.
 // The operands that determine extents are:
 //  - q: batch axes, queries, and the width of q, k, dq and dk
 //  - k: keys, and with gqa the heads of k, v, dk and dv

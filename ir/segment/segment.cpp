@@ -152,9 +152,8 @@ class Segmenter {
     return found == attention_of_.end() ? nullptr : &attentions_[found->second];
   }
 
-  // Joins a kernel expression with the groups of its operands, one after the other, if the result
-  // can be one kernel. run() calls this function in the order of the fusion, so segmentation is a
-  // greedy algorithm.
+  // Merges the group of `user` with the group of each operand, one after the other, if both
+  // together can be one kernel.
   void joinProducers(ExprId user) {
     if (!isKernel(user)) return;
     for (ValueId input : fusion_.expr(user).inputs) {

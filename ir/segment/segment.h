@@ -20,8 +20,8 @@ struct Group {
   std::vector<ExprId> exprs;    // in the order of the fusion
   std::vector<ValueId> inputs;  // values that the group reads but does not compute, in order of use
   std::vector<ValueId> outputs;    // computed values that other groups read or the fusion returns
-  std::vector<std::string> joins;  // why expressions are in one group: one reason per join
-  std::vector<std::string> cuts;   // why this group and another one are separate
+  std::vector<std::string> joins;  // why expressions were merged: one reason per merge
+  std::vector<std::string> cuts;   // why this group was not merged with other groups
   // The attention that the group computes in one library call. nullopt for every other group.
   std::optional<Attention> attention;
 };

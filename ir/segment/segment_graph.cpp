@@ -30,9 +30,9 @@ Graph dataflow(const Fusion& fusion) {
 }  // namespace
 
 // Keeps a topological order of the groups while they merge (after Pearce and Kelly, "A dynamic
-// topological sort algorithm for directed acyclic graphs", 2007). A merge visits and moves only the
-// groups that are between the two in the order and that depend on the first one, or on which the
-// second one depends.
+// topological sort algorithm for directed acyclic graphs", 2007). A merge of two groups a and b,
+// with a before b in the order, moves only groups between them: those that depend on a, and those
+// on which b depends.
 struct SegmentGraph::Impl {
   explicit Impl(const Fusion& fusion) : graph(dataflow(fusion)), sets(rank.data(), parent.data()) {
     size_t count = fusion.exprs().size();
@@ -112,10 +112,10 @@ struct SegmentGraph::Impl {
     return found;
   }
 
-  // Gives the groups `early`, then the merged group, then the groups `late` the lowest and highest
-  // of the positions that these groups and the two merged ones had. Each group of `early` moves to
-  // an earlier position and each one of `late` to a later one, so the order stays correct for all
-  // other groups.
+  // Moves the groups `early` before the merged group and the groups `late` after it. They share the
+  // positions that they and the two merged groups had: early groups get the lowest ones, late
+  // groups the highest. Early groups thus only move forward in the order and late groups only
+  // backward, so the order stays correct for all other groups.
   void reorder(std::vector<size_t> early, size_t merged, std::vector<size_t> late, size_t from,
                size_t to) {
     std::vector<size_t> free{from, to};

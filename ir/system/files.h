@@ -43,7 +43,8 @@ struct RegularFile {
 // because reading them may never end.
 RegularFile openRegularFile(const std::string& path);
 
-// Reads `bytes` bytes from the current position into `to`. Fails if the file ends before.
+// Reads `bytes` bytes from the current position into `to`. Throws UserError if the file ends
+// earlier.
 void readExactly(const RegularFile& file, void* to, int64_t bytes, const std::string& path);
 
 // Returns the contents of a text file of at most `most` bytes. Besides regular files it accepts

@@ -27,8 +27,8 @@ bool lockFolder(const FileDescriptor& folder) {
 
 }  // namespace
 
-// removeUnlockedFolders() of another process may remove a folder before it is locked here. This
-// creates another one then.
+// Another process may remove the new folder (removeUnlockedFolders()) before it is locked. The
+// function then creates a second folder, and so on.
 LockedFolder createLockedFolder(const std::string& parent, std::string_view prefix) {
   constexpr int kTries = 100;
   std::string path;

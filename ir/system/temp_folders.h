@@ -7,8 +7,9 @@
 
 namespace heddle {
 
-// Temporary folders that are removed even if their process is killed. The process holds a lock on
-// each of its folders. Another process of the same user later removes those that nobody has locked.
+// A temporary folder, which is removed even if its process is killed. The process holds a lock on
+// the folder while it runs. Other processes of the same user remove folders without a lock
+// (removeUnlockedFolders()).
 
 struct LockedFolder {
   std::string path;
@@ -16,8 +17,8 @@ struct LockedFolder {
 };
 
 // Creates a folder PARENT/PREFIXxxxxxx that only this user may enter, and locks it. Throws
-// UserError with the reason. Some file systems have no locks for folders; there the folder stays
-// unlocked, and is not removed later.
+// UserError with the reason. On a file system without locks for folders, the folder stays unlocked,
+// and removeUnlockedFolders() does not remove it.
 LockedFolder createLockedFolder(const std::string& parent, std::string_view prefix);
 
 // Removes the folders PARENT/PREFIX... of this user whose lock is free.

@@ -14,7 +14,7 @@
 namespace heddle {
 namespace {
 
-// Returns what an error message names as expected, for example "an attribute of sum: axes or
+// Returns the "expected" part of an error message, for example "an attribute of sum: axes or
 // keepdim".
 std::string attrsOf(const std::string& op, const CallShape& shape) {
   if (shape.attrs.empty()) return fmt::format("')', because {} has no attributes", op);
@@ -176,8 +176,9 @@ class FusionParser {
       define(targets[i].at, targets[i].name, ids[i]);
       if (targets[i].type) checkType(targets[i].type_at, ids[i], *targets[i].type);
     }
-    // If the call has one result, a suffix after the call belongs to this result. If there are
-    // several results, their suffixes are in their types or at `return`.
+    // A suffix states a sharding or a layout. If the call has one result, a suffix after the call
+    // belongs to this result. A call with several results has no suffix; the types or `return` may
+    // have one per result.
     if (ids.size() == 1) suffix(ids[0]);
   }
 

@@ -6,7 +6,7 @@ namespace {
 using Combine = Size (*)(const Size&, const Size&);
 
 // The largest number of operators in a size. A sum `a + b + ...` becomes a tree whose depth is the
-// number of terms. The limit therefore also limits the depth of recursive functions of sizes.
+// number of terms. The limit therefore also limits how deep functions on sizes recurse.
 constexpr int kMaxOperators = 1000;
 
 struct Function {

@@ -51,7 +51,7 @@ class SuffixParser {
   bool part() {
     Token at = in_.peek();
     if (at.kind != TokenKind::Word) return false;
-    // Each statement starts with a value, so a word here cannot be the start of the next statement.
+    // No statement starts with one of the words below, so such a word belongs to the suffix.
     if (in_.atWord("inferred") || atSharding(in_)) {
       once(at, "sharding");
       suffix_.inferred = in_.acceptWord("inferred");

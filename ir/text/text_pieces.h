@@ -36,7 +36,6 @@ Scalar parseDefault(TokenStream& in, DType dtype);
 
 DType parseDType(TokenStream& in);
 
-// Parses the value of an attribute of the given type.
 Attr parseAttr(TokenStream& in, AttrType type);
 
 // Parses any number of meshes: `mesh @m = [y=2, x=4]`, `mesh @m = [x=ranks]` or

@@ -176,7 +176,7 @@ HostTensor randomTensor(DType dtype, std::vector<int64_t> sizes, uint64_t seed,
 HostTensor randomElements(DType dtype, const std::vector<int64_t>& sizes,
                           const std::vector<std::vector<IndexRange>>& axes, uint64_t seed,
                           const std::string& name) {
-  std::vector<std::vector<int64_t>> indices;  // of all axes but the last
+  std::vector<std::vector<int64_t>> indices;  // per axis except the last
   std::vector<int64_t> counts;
   for (const std::vector<IndexRange>& ranges : axes) {
     counts.push_back(0);

@@ -10,8 +10,7 @@
 
 namespace heddle {
 
-// The axes of a device mesh. X is the innermost axis: neighbouring devices of a mesh differ in X. X
-// corresponds to DIDx in nvFuser.
+// The axes of a device mesh. X is the innermost axis: neighbouring devices of a mesh differ in X.
 enum class MeshAxis : uint8_t { X, Y, Z };
 
 std::string_view name(MeshAxis axis);  // "x", "y", "z"

@@ -31,10 +31,9 @@ bool coversMesh(const std::vector<MeshAxis>& list, const DeviceMesh& mesh);
 MeshId findMesh(const Meshes& meshes, const DeviceMesh& mesh);
 
 // A team in which one rank, the root, sends data to all other ranks or receives data from them.
-// DeviceMesh::team() of `mesh` over `axes` gives the ranks of the team. The name of a new mesh
-// consists of the names of the two meshes between which data moves.
+// DeviceMesh::team() of `mesh` over `axes` gives the ranks of the team.
 struct RootedTeam {
-  DeviceMesh mesh;             // a parameter of the function, or a new mesh
+  DeviceMesh mesh;             // an argument of the function, or a new mesh
   std::vector<MeshAxis> axes;  // mesh axes that the team spans; empty: all axes
   int root = 0;                // index of the root in the team
 };
@@ -45,8 +44,8 @@ struct RootedTeam {
 // ranks of `to`.
 RootedTeam broadcastTeam(const DeviceMesh& from, const DeviceMesh& to);
 
-// Returns a mesh with teams of two ranks: device i of `from`, which is the root, and device i of
-// `to`. The meshes must be disjoint and have the same number of devices.
+// Returns a mesh whose teams have two ranks each. Team i consists of device i of `from`, which is
+// the root, and device i of `to`. The meshes must be disjoint and have the same number of devices.
 RootedTeam pairTeam(const DeviceMesh& from, const DeviceMesh& to);
 
 // Returns a team of the ranks of `mesh`, followed by the root, which must not be a rank of `mesh`.
@@ -56,14 +55,14 @@ RootedTeam pairTeam(const DeviceMesh& from, const DeviceMesh& to);
 RootedTeam teamWithRoot(const DeviceMesh& mesh, const std::vector<MeshAxis>& list, int64_t root,
                         const DeviceMesh& from, const DeviceMesh& to);
 
-// Returns whether the blocks of an extent are flat. Flat blocks have the same size and follow each
-// other without gaps; only the last blocks may be short or empty. The extent is split over the mesh
-// axes in `list`, and the function considers the blocks along the last `count` of these axes. The
-// blocks are flat in two cases:
-//  - At most one of the last `count` axes has more than one device.
-//  - The number of devices along all axes in `list` divides the extent for all sizes.
-// In all other cases the blocks of one mesh axis may be short, and the next mesh axis splits these
-// short blocks again. This leaves gaps.
+// An axis of extent `extent` is split over the mesh axes in `list`. Returns whether the blocks that
+// the last `count` of these mesh axes create are flat. Flat blocks have the same size and follow
+// each other without gaps; only the last blocks may be short or empty. The blocks are flat in two
+// cases:
+//  - At most one of the last `count` mesh axes has more than one device.
+//  - The number of devices along all mesh axes in `list` divides the extent for all sizes.
+// Otherwise blocks in the middle may be short. For example, the extent 5 over two mesh axes of two
+// devices gives blocks of 2, 1, 2 and 0 elements.
 bool blocksAreFlat(const Size& extent, const DeviceMesh& mesh, const std::vector<MeshAxis>& list,
                    size_t count);
 

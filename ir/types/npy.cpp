@@ -184,9 +184,9 @@ std::string readHeaderText(std::istream& in, const std::string& file) {
   return readBytes(in, bytes, file, "header");
 }
 
-// Requires that a file holds as many bytes as its header states. A wrong header can thus not
-// allocate more memory than the file has bytes. A stream without positions is checked when it is
-// read.
+// Throws UserError if the file has fewer bytes than its header states. This check comes before the
+// allocation, because a wrong header could otherwise request any amount of memory. If the stream
+// has no positions (a pipe), only readData() checks the number of bytes.
 void checkDataBytes(std::istream& in, const Header& header, DType dtype, const std::string& file) {
   int64_t expected = sizeOf(dtype);
   for (const int64_t size : header.shape) {
@@ -245,7 +245,8 @@ HostTensor readNpy(std::istream& in, const std::string& file, std::optional<DTyp
 
 HostTensor readNpy(const std::string& path, std::optional<DType> wanted) {
   const RegularFile file = openRegularFile(path);
-  // Opens the checked file again, whatever its name refers to now.
+  // Opens the same file through its descriptor, because the path may by now refer to a different
+  // file.
   std::ifstream in(fmt::format("/proc/self/fd/{}", file.file.get()), std::ios::binary);
   HEDDLE_USER_CHECK(in.is_open(), "{}: cannot read the file: {}", path, std::strerror(errno));
   return readNpy(in, path, wanted);

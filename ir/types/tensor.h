@@ -32,8 +32,9 @@ using AxisOrder = std::vector<int64_t>;
 struct Layout {
   struct Observed {
     AxisOrder order;
-    // For each logical axis: whether its stride equals stride * extent of the next inner axis in
-    // `order`, or 1 for the innermost axis. Always true for an axis of one element.
+    // For each logical axis: whether no gap separates its consecutive elements. Its stride then
+    // equals stride * extent of the next inner axis in `order`, or 1 for the innermost axis. Always
+    // true for an axis of one element.
     std::vector<bool> contiguous;
     bool operator==(const Observed&) const = default;
   };
@@ -63,8 +64,8 @@ struct TensorView {
 
 AxisOrder rowMajor(size_t rank);
 
-// Returns whether the axis has exactly one element on every device that holds the tensor. A sharded
-// axis of extent 1 has one element on one device and none on the others.
+// Returns whether the axis has exactly one element on every device that holds the tensor. The
+// result is false for a sharded axis of extent 1, because only one device has its element.
 bool isUnitAxis(const TensorView& tensor, size_t axis);
 
 // Describes one tensor at run time: an input, an output, a preallocated output or an argument of a

@@ -69,9 +69,9 @@ std::vector<Size> symbols(const std::string& names) {
 // Each kernel computes a few ops of one dtype, because the time that NVRTC needs for a kernel grows
 // faster than its length.
 TEST_P(CompileSimt, EveryPointwiseOpCompilesInEveryDtype) {
-  // Narrow dtypes compute in one of these dtypes. CastsBetweenAllDtypesCompile covers loads and
-  // stores of narrow dtypes. Code that is the same for every architecture is compiled for one
-  // architecture.
+  // Kernels convert all other dtypes to one of these before they compute;
+  // CastsBetweenAllDtypesCompile covers the conversions. Most code does not depend on the
+  // architecture, so only f32 is compiled for each of them.
   for (DType dtype : {DType::F32, DType::F64, DType::BF16, DType::I64, DType::Bool}) {
     if (GetParam() != std::string("sm_90") && dtype != DType::F32) continue;
     SCOPED_TRACE(name(dtype));
@@ -176,7 +176,7 @@ TEST_P(CompileSimt, EveryKindOfStrideCompiles) {
   }
 }
 
-// Covers coordinates of every axis in both index widths, and indexed loads of every dtype.
+// Covers iota along every axis, with 32-bit and 64-bit indices, and indexed loads of every dtype.
 TEST_P(CompileSimt, IndicesAndIndexedLoadsCompile) {
   FusionBuilder b;
   ValueId x = b.input("x", DType::F32, symbols("ab"));

@@ -178,8 +178,8 @@ TEST(ImageCache, MissingImagesAreCompiledTogether) {
   EXPECT_EQ(later.compiled(), 1);
 }
 
-// A batch has at most as many kernels as the compiler allows, and fewer if more cores could run
-// compilers.
+// The cache compiles kernels in batches. A batch has at most as many kernels as the compiler
+// allows. It has fewer if more compilers could then run at the same time.
 TEST(ImageCache, BatchesStayWithinTheLimitOfTheCompiler) {
   TempFolder folder;
   FakeCompiler compiler;
@@ -234,8 +234,8 @@ TEST(ChildProcess, OutputAndExitCodeAreReturned) {
   EXPECT_FALSE(runProcess({"/no/such/program"}).started);
 }
 
-// Ends a run of child processes from another thread. runProcess() returns only when no process
-// holds its output pipe any more, so the grandchildren have ended as well.
+// Ends child processes and their children from another thread. runProcess() returns only after all
+// of them have closed its output pipe, so all have ended.
 void endWhileProgramsRun() {
   const auto begin = std::chrono::steady_clock::now();
   TempFolder folder;

@@ -71,7 +71,7 @@ TEST(IndexedLoadsCpu, IotaIsIndependentOfStrides) {
   }
 }
 
-// A rank holds a block of the tensor, but iota gives indices in the unsharded tensor.
+// On a rank that holds a block of the tensor, iota must give the indices of the unsharded tensor.
 TEST(IndexedLoadsCpu, IotaOfABlockStartsAtItsOffset) {
   FusionBuilder b("block");
   ValueId x = b.input("x", DType::F32, symbols("ab"));
@@ -154,7 +154,8 @@ TEST(IndexedLoadsCpu, ComparedIndicesGiveEyeAndTril) {
   b.output(b.pointwise("ge", {row, column}));
   b.output(b.pointwise("add", {b.pointwise("mul", {row, b.sizeOf(row, 1)}), column}));
   Fusion f = std::move(b).build();
-  // The size is a scalar that the host computes. A kernel segment receives it as an input.
+  // A size that is read as a scalar is computed on the host. It must therefore be an input of the
+  // kernel.
   EXPECT_NE(whyNotOneKernel(f), "");
   FusionBuilder c("eye");
   ValueId n = c.scalarInput("n", DType::I64);
@@ -173,8 +174,8 @@ TEST(IndexedLoadsCpu, ComparedIndicesGiveEyeAndTril) {
   });
 }
 
-// argmax is min over where(x == max, iota, big). The cases reduce either axis, by every kind of
-// reduction, also in two launches.
+// argmax is min over where(x == max, iota, big). The cases reduce either axis. Some reductions need
+// two launches.
 TEST(IndexedLoadsCpu, ArgmaxIsRightInEveryReductionSchedule) {
   for (int64_t axis : {0, 1}) {
     FusionBuilder b("argmax");
@@ -300,7 +301,7 @@ TEST(IndexedLoadsCpu, OneKernelReadsATensorInSeveralWays) {
 }
 
 // The kernels sum rows that an index selects (an embedding bag), a flipped tensor and a padded
-// tensor. A kernel knows the extents of its loops only from the tensors that it reads.
+// tensor.
 TEST(IndexedLoadsCpu, ReductionsOfIndexedLoadsKnowTheirExtents) {
   FusionBuilder b("bag");
   ValueId x = b.input("x", DType::F32, symbols("vh"));

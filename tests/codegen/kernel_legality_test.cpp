@@ -59,7 +59,7 @@ TEST(KernelLegality, ValueAlongTwoAxesIsRefused) {
   EXPECT_TRUE(contains(whyNotOneKernel(std::move(b).build()), "two different axes"));
 }
 
-// An axis of one element is not an axis of the kernel, whether it is a broadcast axis or not.
+// Axes of one element do not matter for whether values fit into one kernel.
 TEST(KernelLegality, AxesOfOneElementAreIgnored) {
   FusionBuilder b;
   ValueId row = b.input("row", DType::F32, {Size(1), Size::symbol("b")});
@@ -68,7 +68,7 @@ TEST(KernelLegality, AxesOfOneElementAreIgnored) {
   EXPECT_EQ(whyNotOneKernel(std::move(b).build()), "");
 }
 
-// No argument of the kernel gives the extent of the expanded axis.
+// A kernel gets extents from its arguments, but none of them has the extent of the expanded axis.
 TEST(KernelLegality, ReducingAnExpandedAxisIsRefused) {
   FusionBuilder b;
   ValueId x = b.input("x", DType::F32, {Size::symbol("a"), Size(1)});

@@ -76,8 +76,8 @@ struct Buffer {
   }
 };
 
-// Holds the host's compiler and an image cache in its own folder. All tests of the program share
-// them.
+// The host's compiler, and a cache of compiled kernels in a private folder. All tests of the
+// executable share one object, shared().
 class CpuKernels {
  public:
   static CpuKernels& shared() {
@@ -89,7 +89,8 @@ class CpuKernels {
   ImageCache& cache() { return cache_; }
   const std::string& why() const { return why_; }
 
-  // Plans, compiles and runs a kernel. The tiles run in reverse order, because no order may matter.
+  // Plans, compiles and runs a kernel. Runs the tiles of the kernel in reverse order: the result
+  // must not depend on the order.
   KernelPlan run(const Fusion& segment, const std::vector<Buffer*>& inputs,
                  const std::vector<Buffer*>& outputs, const std::vector<Scalar>& scalars = {}) {
     std::vector<TensorDesc> in;

@@ -73,8 +73,8 @@ TEST(PrivateFolder, FoldersOfOtherUsersAreRefused) {
   EXPECT_EQ(whyRefused(path), "it belongs to user 12345, not to user 0");
 }
 
-// Each function replaces the file of a private folder by something that must not be read. Reading
-// must not wait either.
+// Each case replaces a file of the folder by something that read() must refuse. For a named pipe,
+// read() must not wait for a writer.
 TEST(PrivateFolder, OnlyPrivateRegularFilesAreRead) {
   TempFolder temporary;
   const PrivateFolder folder(temporary.path() + "/cache");

@@ -38,8 +38,7 @@ HostTensor tensorOf(DType dtype, const std::vector<double>& values) {
   return tensor;
 }
 
-// Returns the sum of all inputs. As an output, the sum connects the inputs to one iteration space
-// and therefore to one kernel.
+// Returns the sum of all inputs. With this sum as an output, all ops form one kernel.
 ValueId sumOfAll(FusionBuilder& b, const std::vector<ValueId>& inputs) {
   ValueId sum = b.cast(inputs[0], DType::F64);
   for (size_t i = 1; i < inputs.size(); ++i) {

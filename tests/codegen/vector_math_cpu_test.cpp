@@ -106,8 +106,8 @@ int64_t oddElement(Buffer& buffer) {
   return -1;
 }
 
-// The elements after the last full vector are computed by another loop. There, libm and libmvec
-// would give different bits.
+// A scalar loop computes the elements after the last full vector. If it called libm and the vector
+// loop libmvec, their results would differ.
 TEST(VectorMathCpu, ElementsHaveTheSameBitsInEveryLane) {
   constexpr int64_t n = 75;
   const double inf = std::numeric_limits<double>::infinity();
@@ -131,8 +131,8 @@ TEST(VectorMathCpu, ElementsHaveTheSameBitsInEveryLane) {
   }
 }
 
-// A reduction computes a line in blocks of lanes, and then the rest one by one. In a loop with
-// bools, a vector has more lanes than a vector of f32 alone.
+// Compilers vectorize the loops of these kernels differently. For example, a loop that also reads
+// bools uses vectors with more lanes. The results must not depend on this.
 TEST(VectorMathCpu, FunctionsHaveTheSameBitsInEveryLoop) {
   const auto sine = [](FusionBuilder& b) {
     const ValueId x = b.input("x", DType::F32, symbols("ab"));

@@ -73,9 +73,8 @@ class CudaRuntime {
   }
 };
 
-// Pinned host memory, which a device copies without staging. The memory is reused and never
-// unpinned: pinning and unpinning may wait for work of any device, and this work may wait for this
-// rank.
+// Pinned host memory for fast copies. Pinning and unpinning may wait for work of any device. If
+// this work waits for this rank, neither ends. The memory is therefore reused and never unpinned.
 class Staging {
  public:
   explicit Staging(const CudaRuntime& cuda) {

@@ -1,5 +1,6 @@
-// Failures that happen while ranks are in no run: in calls of the World, or in a task. The ranks
-// are snapshots, or threads of one process.
+// Tests how the job monitor (comm/job_monitor.h) finds the rank that caused a failure outside of
+// runs. Ranks then wait in a call of their World, or do a task, for example compile. Some tests
+// describe the ranks by snapshots, others run them as threads.
 #include "comm/monitor/detection.h"
 
 #include <atomic>
@@ -16,7 +17,7 @@ namespace {
 using WorldPtr = std::unique_ptr<World>;
 using Rule = Finding::Rule;
 
-// Returns a job of this process in which no rank does anything.
+// Returns a job of idle ranks. All of them are threads of this process.
 JobView idleJob(size_t ranks) {
   JobView job;
   job.deadline = 10;
@@ -59,7 +60,7 @@ TEST(Detection, RankThatMissesACallIsBlamedAfterThePatience) {
   EXPECT_TRUE(findFailures(job).empty());
 }
 
-// A rank that waits in a call delays another rank less than a rank that waits for nothing.
+// If two ranks are late, the one that does not wait itself must be blamed.
 TEST(Detection, RankThatWaitsItselfIsBlamedLast) {
   JobView job = idleJob(3);
   waitInCall(job.ranks[0], 4);
@@ -70,7 +71,7 @@ TEST(Detection, RankThatWaitsItselfIsBlamedLast) {
   EXPECT_EQ(findFailures(job)[0].blamed, 1);
 }
 
-// Rank 2 has finished the run in which rank 0 waits, and no call is missing.
+// Rank 0 waits for the others in run 1. Rank 2 has finished this run, so rank 1 must be blamed.
 TEST(Detection, RankThatNoOtherRankAwaitsIsNotBlamed) {
   JobView job = idleJob(3);
   for (RankSnapshot& rank : job.ranks) rank.run = 1;
@@ -105,7 +106,7 @@ TEST(Detection, LongWorkHasTenTimesThePatience) {
   EXPECT_EQ(findFailures(job)[0].seconds, 7);
   job.ranks[1].phase = RankPhase::Compiling;
   EXPECT_EQ(findFailures(job)[0].seconds, 70);
-  // A rank that waits for others while it prepares a run does no work.
+  // A rank that waits in a call does no work, so it does not get more time.
   waitInCall(job.ranks[1], 3, RankTask::AgreeingOnAlgorithms);
   EXPECT_EQ(findFailures(job)[0].seconds, 7);
 }
@@ -122,7 +123,7 @@ TEST(Detection, RankThatLeavesBeforeACallIsReported) {
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].rule, Rule::MissedCall);
   EXPECT_EQ(found[0].blamed, 1);
-  // Not all ranks make this call.
+  // RankWait::Some: not all ranks need to make this call.
   job.ranks[0].wait = RankWait::Some;
   EXPECT_TRUE(findFailures(job).empty());
 }
@@ -146,7 +147,8 @@ TEST(Detection, AbsentRankOfEveryCallIsReported) {
       JobMonitor monitor(*world, options);
       const World::Task task(world.get(), RankTask::CreatingCommunicators);
       if (world->rank() == 0) return call(*world);
-      // Rank 1 makes no call at all. A late call could still complete the call of rank 0.
+      // Rank 1 must make no call until the failure is found. A late call would complete the call of
+      // rank 0.
       while (!monitor.failed()) std::this_thread::yield();
     });
     for (const char* part : {"rank 1 is lost before its first run, while it creates communicators: "
@@ -165,7 +167,7 @@ TEST(Detection, SignalIsReportedWithTheTaskOfTheRank) {
   JobMonitorOptions options;
   options.end_signal = &signal;
   options.on_failure = [&](const JobFailure& failure) {
-    // The rank that is notified first notifies the other.
+    // One rank notices the signal and reports it to the other rank.
     const std::string expected =
         failure.signal != 0
             ? "told to end by signal 15 before its first run, while it checks the outputs\n"

@@ -22,7 +22,7 @@ void runOne(Communicator& comm, const Operation& op) {
   while (!comm.test(ticket)) std::this_thread::yield();
 }
 
-// Ranks 0 and 2 post `common`, rank 1 posts `odd`. The errors of all ranks must name both.
+// Ranks 0 and 2 post `common`, rank 1 posts `odd`. The error of each rank must contain all `parts`.
 void expectMismatch(const Operation& common, const Operation& odd,
                     const std::vector<std::string>& parts) {
   const auto errors = runRanks(makeInProcessWorlds(3), [&](WorldPtr& world) {
@@ -194,8 +194,8 @@ TEST(InProcessFaults, LeavingAfterTheLastOperationIsNoFault) {
   }));
 }
 
-// Ranks free their buffers while other ranks may still copy from them. The sanitizers would report
-// an access to freed memory.
+// Each rank frees its buffers after the fault. No other rank may still copy from them; the address
+// sanitizer would report this.
 TEST(InProcessFaults, BuffersMayBeFreedAfterAFault) {
   for (int round = 0; round < 20; ++round) {
     runRanks(makeInProcessWorlds(3), [&](WorldPtr& world) {

@@ -1,5 +1,5 @@
-// Tests several ranks on one GPU. The transport has no reduction kernel of its own, so the test
-// reduces on the host. It tests copies and events.
+// Tests the copies and events of several ranks on one GPU. The transport gets its reduction from
+// the caller; here the reduction runs on the host.
 #include "comm/modules.h"
 #include "ir/base/error.h"
 #include "tests/comm/cuda_memory.h"
@@ -71,7 +71,7 @@ TEST_P(InProcessGpuRanks, Conforms) {
   }));
 }
 
-// Each stream writes its inputs late. The stream uses the result without a wait on the host.
+// The stream writes the inputs late and then uses the result. The host waits for neither.
 TEST_F(InProcessGpu, StreamsOrderOperationsWithOtherWork) {
   constexpr int64_t kCount = 1000;
   constexpr size_t kBallast = size_t{256} << 20;

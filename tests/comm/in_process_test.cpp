@@ -24,8 +24,7 @@ TEST_P(InProcess, Conforms) {
   }));
 }
 
-// Creates teams along every axis of a mesh and along every two axes. All teams of one partition run
-// at the same time.
+// Teams along one axis or two axes of a mesh. All teams along the same axes run at the same time.
 TEST(InProcessWorlds, TeamsOfThreeAxesConform) {
   DeviceMesh mesh;
   mesh.name = "m";
@@ -70,7 +69,7 @@ TEST(InProcessWorlds, PostDoesNotWaitForOtherRanks) {
   const Ticket ticket_a = first->post({&op_a, 1}, nullptr);
   EXPECT_FALSE(first->test(ticket_a));
   const Ticket ticket_b = second->post({&op_b, 1}, nullptr);
-  // This call also does the work of the other rank, which may be busy elsewhere.
+  // This call completes the operation for both ranks, because the other rank may be busy.
   EXPECT_TRUE(first->test(ticket_a));
   EXPECT_TRUE(second->test(ticket_b));
   EXPECT_TRUE(first->test(ticket_a));

@@ -1,4 +1,5 @@
-// Tests the job monitor with ranks of one process. tests/mpi_losses.sh tests processes that die.
+// Tests the job monitor (comm/job_monitor.h), which finds ranks that fail or stop. The ranks are
+// threads. tests/mpi_losses.sh tests processes that die.
 #include "comm/monitor/job_monitor.h"
 
 #include <barrier>
@@ -16,7 +17,8 @@ namespace {
 
 using WorldPtr = std::unique_ptr<World>;
 
-// Records the failure that a job monitor reports. ctest ends a test that hangs in wait().
+// Records the failure that a job monitor reports. wait() has no time limit of its own: ctest ends a
+// test that hangs.
 class FailureRecorder {
  public:
   std::function<void(const JobFailure&)> handler() {
@@ -72,7 +74,7 @@ void onMonitors(int ranks, const JobMonitorOptions& options,
 }
 
 TEST(JobMonitor, PositionsNameStateRunAndInstruction) {
-  std::barrier compared(3);  // a rank that waits in a call of its World would not be idle
+  std::barrier compared(3);  // not World::barrier(): a rank that waits there is not idle
   onMonitors(3, {}, [&](JobMonitor& monitor, FailureRecorder&, World&) {
     RankStatus& mine = monitor.mine();
     if (monitor.rank() == 1) mine.phase = RankPhase::Compiling;
@@ -108,7 +110,7 @@ TEST(JobMonitor, FailureIsReportedWithRankInstructionAndReason) {
                 {"rank 1 failed in run 1 at instruction 1 (launch @k): out of paper\n",
                  "\n  rank 0 (pid ", "\n  rank 1 (pid ", "\n  rank 2 (pid "});
     EXPECT_TRUE(monitor.failed());
-    // An error that follows from a failure is not reported as a failure.
+    // Errors after the failure follow from it. fail() must not mark this rank as failed.
     monitor.fail("nobody answers");
     EXPECT_EQ(monitor.entry(monitor.rank()).state, RankState::Left);
   });
@@ -145,7 +147,8 @@ TEST(JobMonitor, RankThatLeavesAfterTheLastRunIsNotReported) {
   });
 }
 
-// Rank 0 waits in run 1 to compare its posts. Rank 1 has begun run 2 without comparing.
+// Before run 1, rank 0 waits to compare its collectives with those of rank 1. Rank 1 has begun run
+// 2 without comparing.
 TEST(JobMonitor, RankThatSkipsTheMatchOfPostsIsReported) {
   JobMonitorOptions options;
   options.deadline = 0.5;
@@ -169,7 +172,8 @@ TEST(JobMonitor, RunWithOtherSizesIsReported) {
   });
 }
 
-// The monitors' watcher threads do not poll between the runs that differ. The last runs are equal.
+// Runs 1 and 2 of rank 1 differ from those of the other ranks, but end before the monitor polls.
+// The monitor must find them although run 3 is the same on all ranks.
 TEST(JobMonitor, DifferentFinishedRunsAreReported) {
   onMonitors(3, {}, [](JobMonitor& monitor, FailureRecorder& recorder, World& world) {
     for (uint64_t plan : {1, 2, 3}) {
@@ -190,7 +194,7 @@ TEST(JobMonitor, DifferentRunsAreReportedWhenARankLeaves) {
   const auto errors = runRanks(makeInProcessWorlds(2), [&](WorldPtr& world) {
     FailureRecorder recorder;
     JobMonitorOptions options;
-    options.deadline = 1e6;  // the watcher then polls every 50 ms, and leaving takes less
+    options.deadline = 1e6;  // the monitor polls every 50 ms; ranks leave before
     options.on_failure = recorder.handler();
     auto monitor = std::make_unique<JobMonitor>(*world, options);
     monitor->mine().beginRun(kProgram, static_cast<uint64_t>(monitor->rank() + 1), true);
@@ -265,7 +269,8 @@ TEST(JobMonitor, StalledJobIsReportedAfterThePatienceUnlessARankCompiles) {
   });
 }
 
-// Ranks 0 and 2 have finished run 1: rank 0 is between runs, rank 2 is in run 2.
+// Rank 1 waits in run 1, which ranks 0 and 2 have finished. Rank 0 is between runs, rank 2 is in
+// run 2.
 TEST(JobMonitor, RankThatWaitsAloneIsReported) {
   JobMonitorOptions options;
   options.deadline = 0.5;
@@ -302,7 +307,8 @@ TEST(JobMonitor, RankThatOthersMayStillJoinIsNotReported) {
   });
 }
 
-// After an exception the report comes later, because the World may still report the reason.
+// Ranks 1 and 2 announce that they begin no more runs (endRuns()). Rank 0 begins another run, which
+// must end with an error.
 TEST(JobMonitor, RankThatEndsItsRunsIsReportedInTheNextRun) {
   for (const bool unwinds : {false, true}) {
     onMonitors(3, {}, [&](JobMonitor& monitor, FailureRecorder& recorder, World&) {

@@ -7,7 +7,7 @@
 namespace heddle::comm::conformance {
 
 // Returns a C symbol of a module, or null and sets `reason`. The loader also searches the folder of
-// the test executable's libraries. The module stays loaded, as in a program.
+// the test executable's libraries. Never unloads the module.
 template <class Function>
 Function moduleSymbol(const char* library, const char* symbol, std::string& reason) {
   void* handle = dlopen(library, RTLD_NOW | RTLD_GLOBAL);

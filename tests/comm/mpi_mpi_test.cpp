@@ -55,7 +55,8 @@ TEST_F(MpiTransport, SecondWorldSharesMpi) {
             std::to_string(second->size() - 1));
 }
 
-// Creates a team while another rank still needs this rank for a collective of two rounds.
+// While some ranks already create a team, another rank still waits for a collective in which all
+// ranks must take part. The creation must not block this collective.
 TEST_F(MpiTransport, CreationOfATeamDoesNotBlockOtherRanks) {
   std::vector<int> team;
   for (int i = 0; i < world_->size(); ++i) team.push_back(i);

@@ -17,8 +17,8 @@ TEST_F(NcclThreads, Conforms) {
   });
 }
 
-// Rank 1 aborts and does not post. Kernels of rank 0, on two communicators, wait for rank 1 on the
-// device until a waiting host thread probes the transport.
+// Rank 1 aborts instead of posting. On the GPU of rank 0, kernels of two communicators wait for
+// rank 1. They must end when the host thread of rank 0 calls probe().
 TEST_F(NcclPairs, AbortEndsKernelsThatWait) {
   run(2, [this](World& world, DeviceMemory& memory) {
     DeviceMemory other(*cuda_, world.rank());

@@ -9,7 +9,8 @@
 namespace heddle::comm::rank_activity_test {
 namespace {
 
-// Ids of chains. Runs of one chain end in the order in which they began.
+// Ids of chains of runs. The runs of one chain end in the order in which they began; runs of
+// different chains may end in any order.
 constexpr int64_t kDevice = 1, kOther = 2;
 
 class RankActivity : public ::testing::Test {
@@ -84,7 +85,7 @@ TEST_F(RankActivity, RunsWithoutACommonNumberAreNotCompared) {
     further.endRun(further.beginRun(1, 7, 0));
     ASSERT_EQ(firstDifferentRun(read(*status_, 0), read(*ahead, 1)), 0);
   }
-  // Runs with equal numbers have equal plans, until one rank begins a run with another plan.
+  // So far all runs of both ranks have the same plan. Then one rank begins a run with another plan.
   while (status_->run < 69'998) activity_.endRun(activity_.beginRun(1, 7, 0));
   EXPECT_EQ(firstDifferentRun(read(*status_, 0), read(*ahead, 1)), 0);
   activity_.endRun(activity_.beginRun(1, 8, 0));

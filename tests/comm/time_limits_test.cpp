@@ -1,4 +1,4 @@
-// The time limits of the job monitor on ranks of one process.
+// Tests the time limits of the job monitor. They must be equal on all ranks.
 #include <gtest/gtest.h>
 
 #include "comm/in_process/worlds.h"
@@ -11,7 +11,7 @@ namespace {
 
 using WorldPtr = std::unique_ptr<World>;
 
-// Every rank throws.
+// Requires that the job monitor of every rank throws if rank 2 has other limits.
 void expectRefused(const std::function<void(JobMonitorOptions&)>& change,
                    const std::string& limits) {
   const auto errors = runRanks(makeInProcessWorlds(3), [&](WorldPtr& world) {
@@ -19,7 +19,7 @@ void expectRefused(const std::function<void(JobMonitorOptions&)>& change,
     if (world->rank() == 2) change(options);
     const JobMonitor monitor(*world, options);
   });
-  // The rank that throws first aborts the World, so another one may report only that.
+  // The rank that throws first aborts the World. The other ranks may report only the abort.
   const std::string expected =
       "the time limits differ between ranks, and must not: rank 0 has a deadline of 10 s and a "
       "patience of 600 s, rank 2 has " +

@@ -1,4 +1,4 @@
-"""The ops of the first table: elementwise ops, reductions, softmax and related ops, matmul."""
+"""Common ops: elementwise ops, reductions, softmax and related ops, matmul."""
 import torch
 
 from common import DTYPES, INF, NAN, OTHER_BOOLS, values_of

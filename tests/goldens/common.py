@@ -3,14 +3,14 @@
 A file holds {"torch": version, "tensors": [tensor, ...], "cases": [case, ...]}.
 
 A tensor is {"dtype", "sizes", "values"}. The values are in row-major order: numbers, true/false, or the strings "nan",
-"inf", "-inf". A float has as few digits as possible so that its dtype gives the same value.
+"inf", "-inf". A float is written with the fewest digits that round to the same value in its dtype.
 
 A case is {"call", "inputs", "outputs"}:
 - call: the text of the op with its operands named %x0, %x1, ...
 - inputs, outputs: lists of positions in "tensors"
 - setup: statements before the call, which compute %t0, %t1, ...
 - ulps: the error that is allowed for floats, in units in the last place; default 4
-- sums: elements are sums that may cancel, so the error is relative to the sum of the magnitudes of the inputs
+- sums: elements are sums whose terms may cancel, so the error is relative to the sum of the magnitudes of the inputs
 - reference: only the reference evaluator computes the case, because another case covers the kernel of a device
 """
 import json
@@ -34,7 +34,7 @@ OTHER_BOOLS = [True, True, False, False] * 4
 
 
 def values_of(dtype, other=False):
-    """Returns 16 edge values of a dtype. other: returns values for a second operand."""
+    """Returns 16 edge values of a dtype. With `other`, returns different values, for a second operand."""
     if dtype == "bool":
         return torch.tensor(OTHER_BOOLS if other else BOOLS)
     if dtype in ("i64", "i32", "i8", "u8"):
@@ -49,7 +49,7 @@ def number(value):
 
 
 def shortest(value, dtype):
-    """Returns the number with the fewest digits that rounds to `value` in `dtype`."""
+    """Returns the number with the fewest decimal digits that rounds to `value` in `dtype`."""
     if dtype == torch.float64 or not math.isfinite(value):
         return value
     for digits in range(1, 17):
@@ -73,7 +73,7 @@ class Family:
         self.name = name
         self.tensors = {}  # JSON text of a tensor -> position
         self.cases = []
-        self.reference = False  # value of "reference" in the cases that follow
+        self.reference = False  # value of "reference" for cases that are added later
 
     def place(self, value):
         if value.dtype not in NAMES:

@@ -1,4 +1,4 @@
-"""Other forms of losses, matrix products and attention: weights, probabilities, shared heads, broadcasting."""
+"""Variants of losses, matrix products and attention: weights, probabilities, shared heads, broadcasting."""
 import torch
 import torch.nn.functional as F
 

@@ -1,4 +1,4 @@
-"""Composite ops that consist of argsort and scatter_add."""
+"""Composite ops that are built from argsort and scatter_add."""
 import torch
 import torch.nn.functional as F
 

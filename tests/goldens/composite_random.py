@@ -1,4 +1,4 @@
-"""Random tensors, computed by a separate Philox generator as defined in Salmon et al. 2011."""
+"""Random tensors. The Philox generator here is written from its definition in Salmon et al. 2011."""
 import math
 
 import torch

@@ -6,7 +6,7 @@ from common import DTYPES, INF, NAN
 
 
 def randn(*shape):
-    """Returns normal numbers on a coarse grid, because their text is short."""
+    """Returns normal random numbers, rounded to multiples of 1/64 so that their text is short."""
     return (torch.randn(*shape) * 64).round() / 64
 
 
@@ -18,7 +18,7 @@ def grads(function, inputs, dy):
 
 
 def wide_grads(function, inputs, dy):
-    """Returns gradients of half types as heddle computes them: in f32, each rounded once."""
+    """Returns the gradients of half types as heddle computes them: in f32, and rounded once at the end."""
     exact = grads(function, [x.float() if x.dtype.is_floating_point else x for x in inputs], dy.float())
     return [e.to(dy.dtype) for e in exact]
 

@@ -57,9 +57,9 @@ def unary(g):
         x = filled(REALS, dtype)
         for op in REAL_OPS:
             half = dtype in ("f16", "bf16")
-            # PyTorch's erf of a half type has an error of several ulps.
+            # PyTorch's own erf of a half type would be wrong by several ulps.
             expected = torch.erf(x.float()).to(x.dtype) if half and op == "erf" else getattr(torch, op)(x)
-            # Between its zeros, lgamma is a difference of larger terms that cancel.
+            # Near its zeros, lgamma is the difference of larger terms, so its relative error may be large.
             g.case(f"{op}(%x0)", [x], expected, ulps=1 if half else None, sums=op == "lgamma")
         g.case("silu(%x0)", [x], F.silu(x))
     for dtype in INTS + ("bool",):
@@ -82,7 +82,7 @@ def pairs(g):
         lowest = torch.iinfo(a.dtype).min if dtype in INTS else None
         divisor = b.masked_fill(b == 0, 3) if dtype in INTS else b  # PyTorch refuses division by 0
         if dtype in INTS and lowest < 0:
-            # The quotient of these two numbers does not fit the type.
+            # For example, -128 / -1 does not fit i8.
             divisor = divisor.masked_fill((divisor == -1) & (a == lowest), 2)
         for op, function in DIVISIONS.items():
             g.attempt(f"{op}(%x0, %x1)", function, [a, divisor])
@@ -94,8 +94,8 @@ def pairs(g):
 
 
 def powers(g):
-    """Powers with a number as exponent: roots and products. For f16 they are computed in f32, because PyTorch's pow on
-    the CPU computes no roots of f16."""
+    """Adds powers whose exponent is a number. For f16 the expected values are computed in f32, because PyTorch's pow on
+    the CPU does not compute f16 powers of 0.5 as square roots."""
     for dtype in FLOATS + ("i64", "u8"):
         x = filled(FLOATS_OF_POWERS, dtype) if dtype in FLOATS else filled([0, 1, 2, 3, 7, 200], dtype)
         for exponent in (0.5, -0.5, 2, 3, -1, -2.0, 0.25, 1, 0):
@@ -106,7 +106,7 @@ def powers(g):
 
 
 def promotion(g):
-    """The result dtype of each pair of types for three promotion rules, and of scalars with tensors."""
+    """Adds cases for the result dtype of each pair of dtypes, and of scalars with tensors."""
     for dtype in TYPES:
         x = filled([0, 1, 2, 3], dtype)
         for other in TYPES:

@@ -53,7 +53,6 @@ inline std::string typeText(const HostTensor& tensor) {
   return fmt::format("{}[{}]", name(tensor.dtype), fmt::join(tensor.sizes, ", "));
 }
 
-// Reads the cases of one family from tests/goldens/FAMILY.json.
 inline std::vector<Golden> readGoldens(const std::string& family) {
   std::ifstream file("tests/goldens/" + family + ".json");
   const nlohmann::json json = nlohmann::json::parse(file);
@@ -81,7 +80,7 @@ inline std::vector<Golden> readGoldens(const std::string& family) {
 
 inline std::vector<std::string> goldenFamilies() {
   std::vector<std::string> families;
-  std::error_code absent;  // if the current folder is another one, there are no families
+  std::error_code absent;  // no families if the current folder has no tests/goldens
   for (const auto& entry : std::filesystem::directory_iterator("tests/goldens", absent)) {
     if (entry.path().extension() == ".json") families.push_back(entry.path().stem().string());
   }
@@ -105,9 +104,9 @@ inline std::string renamed(const std::string& statement, const std::string& pref
 }
 
 // Builds one fusion that computes several cases. The inputs of case i are c<i>_0, c<i>_1, ..., and
-// its results are r<i>_0, r<i>_1, ... The outputs are all results in order. `joined` requires that
-// all results have one shape. It adds an expression that reads all results, and one more output, so
-// that all cases may form one kernel.
+// its results are r<i>_0, r<i>_1, ... The outputs are all results in order. With `joined`, one more
+// output reads all results, so that all cases can become one kernel. All results must then have the
+// same shape.
 inline Fusion fusionOf(const std::vector<const Golden*>& goldens, bool joined = false) {
   std::string inputs;
   std::string body;
@@ -145,7 +144,7 @@ inline Fusion fusionOf(const std::vector<const Golden*>& goldens, bool joined = 
 inline Fusion fusionOf(const Golden& golden) { return fusionOf({&golden}); }
 
 // Returns the sum of the absolute values of the finite operands. The rounding error of a sum is
-// relative to it, in any order of the terms.
+// proportional to this value, whatever the order of the terms.
 inline double magnitude(const Golden& golden) {
   double sum = 0;
   for (const HostTensor& input : golden.inputs) {
@@ -157,9 +156,10 @@ inline double magnitude(const Golden& golden) {
   return sum;
 }
 
-// `unit` is the last place of 1. `normal` is the error that is allowed for tiny values. It is the
-// smallest normal number, except for f16: the smallest normal number of f16 is not tiny, so
-// `normal` is four units of its subnormal numbers.
+// - `unit`: distance from 1 to the next number of the dtype
+// - `normal`: absolute error that is always allowed, for tiny values. It is the smallest normal
+//   number of the dtype. For f16, whose smallest normal number is not tiny, it is four times the
+//   smallest subnormal number.
 struct Precision {
   double unit;
   double normal;
@@ -173,9 +173,9 @@ inline Precision precisionOf(DType dtype) {
 }
 
 // Returns an empty text if the output is right. Integers and bools must be equal. Floats may differ
-// by `ulps` units in the last place of their dtype. The units are relative to the element. If the
-// sums of a case may cancel, the units are relative to the sum of the operands. Values below the
-// smallest normal number may be 0.
+// by `ulps` units in the last place of the expected element. If `sums` is set, the terms of a sum
+// may cancel. The units are then those of magnitude(). The error Precision::normal is allowed in
+// addition.
 inline std::string compare(const HostTensor& got, const Golden& golden, size_t output) {
   const HostTensor& expected = golden.outputs.at(output);
   if (got.dtype != expected.dtype || got.sizes != expected.sizes) {

@@ -1,4 +1,4 @@
-"""cumsum, argsort, scatter, scatter_add: lines along an axis."""
+"""cumsum, argsort, scatter and scatter_add."""
 import torch
 
 from common import DTYPES, INF, NAN, values_of
@@ -40,7 +40,7 @@ def scans(g):
 def other_scans(g):
     for dtype in OTHERS:
         x = values_of(dtype)
-        if dtype != "f16":  # for floats, the edge values are among those in scans()
+        if dtype != "f16":  # scans() covers cumsum of floats
             g.case("cumsum(%x0, axis=0)", [x], torch.cumsum(x, 0))
         for flag in (False, True):
             order = torch.argsort(x, dim=0, descending=flag, stable=True)
@@ -92,7 +92,7 @@ def scatters(g):
                value.scatter(1, torch.tensor([[2, 0], [1, 2], [0, 1], [1, 0]]), source[:4, :2]))
         g.case("scatter_add(%x0, %x1, %x2, axis=0)", [value, index, source],
                value.scatter_add(0, index, source))
-        # The whole row has one index, as in the gradient of an embedding.
+        # All elements of a row have the same index, as in the gradient of an embedding.
         g.case("scatter_add(%x0, %x1, %x2, axis=0, stretch=true)", [value, rows, source],
                value.index_add(0, rows[:, 0], source))
         g.case("scatter_add(%x0, %x1, %x2, axis=0)", [value, index[:0], source[:0]],

@@ -21,7 +21,7 @@ ACTIVATIONS = {"none": lambda t: t, "relu": torch.relu,
 
 
 def values(shape, dtype):
-    """Returns eighths in [-2, 2] or small integers. Sums of their products are the same in any order."""
+    """Returns multiples of 1/8 in [-2, 2], or small integers. Sums of their products are exact in any order."""
     if dtype in INTS:
         return torch.randint(0 if dtype == "u8" else -5, 6, shape).to(DTYPES[dtype])
     return (torch.randint(-16, 17, shape) / 8).to(DTYPES[dtype])

@@ -4,7 +4,7 @@ import torch.nn.functional as F
 
 from common import DTYPES, INF, NAN
 
-# Devices run only these types, because all elements of one size are moved in the same way.
+# Devices run only these dtypes, because they move all elements of one size in the same way.
 RUN = ("f32", "bf16", "bool")
 TYPES = RUN + ("i64", "f64", "f16", "i32", "i8", "u8")
 
@@ -156,8 +156,8 @@ def new_tensors(g):
 
 
 def no_axes(g):
-    """For a tensor without axes, the axes 0 and -1 are valid and mean nothing. A reduction without axes reduces all
-    axes."""
+    """A tensor without axes accepts axis 0 and axis -1, which change nothing. A reduction without an axis list reduces
+    all axes."""
     one, whole = torch.tensor(2.5), torch.tensor(3, dtype=torch.int32)
     for axis in (0, -1):
         for op, function in (("sum", torch.sum), ("max", torch.amax), ("mean", torch.mean), ("amin", torch.amin),

@@ -52,7 +52,7 @@ def casts(g):
 
 
 def beside_halves(g):
-    """Integers that a half type cannot represent are rounded to it before the op."""
+    """Before an op with a half type, integers that this type cannot represent are rounded to it."""
     for half in ("f16", "bf16"):
         h = torch.tensor([0.5, 1, 1, -3, 2048], dtype=DTYPES[half])
         for integer in ("i64", "i32"):
@@ -69,7 +69,8 @@ def beside_halves(g):
 
 
 def small_integers(g):
-    """Literals beside u8, i8 and i32. Sums, products and bit operations wrap. A bound may be outside of the type."""
+    """Adds ops of u8, i8 and i32 tensors with literals. Sums, products and bit operations wrap around. The bounds of
+    clamp may be out of range."""
     for name, literals in (("u8", (300, -1, 200, 2**40)), ("i8", (300, -129, 100, 2**31)), ("i32", (2**40, -(2**31) - 1))):
         ends = torch.iinfo(DTYPES[name])
         x = torch.tensor([ends.min, ends.max, 1, 100, 0], dtype=DTYPES[name])
@@ -97,7 +98,8 @@ def parameters_of_integers(g):
 
 
 def ranges(g):
-    """arange with floats in integer types. The number of elements is computed in floats, and the steps in integers."""
+    """Adds arange with float arguments and an integer dtype. The number of elements is computed with floats, and the
+    elements with integers."""
     for start, stop, step in ((0, 1, 0.3), (0.5, 5, 1), (0, 5.5, 1), (-1.5, 4, 1), (0.9, 4, 0.9), (5, 0, -1.5), (0, 10, 2.0)):
         for name in ("i64", "i32", "f32", "bf16"):
             g.case(f"arange(start={start}, stop={stop}, step={step}, dtype={name})", [],

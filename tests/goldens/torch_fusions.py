@@ -1,16 +1,22 @@
 #!/usr/bin/env python3
-"""Runs the fusions of `heddle-fuzz --write N --out DIR` with PyTorch and compares.
+"""Runs random fusions with PyTorch and compares the outputs with those of heddle's reference evaluator.
 
     heddle-fuzz --write 500 --out /tmp/fusions
     tests/goldens/torch_fusions.py /tmp/fusions [--device cuda]
 
-For each NAME.fusion of the folder: the text is parsed here, every op that maps one to one is run by PyTorch on the
-inputs NAME.<input>.npy, and each output is compared with NAME.out.<output>.npy (the reference's) within
-NAME.bound.<output>.npy, the bound of each element (tools/random/bounds.h), times --slack. Elements without a useful
-bound are left out, as there. An op without a counterpart ends its part of the graph. So does what heddle means
-differently on purpose: integers of NaN, infinities and values out of range, indices outside, a max of nothing, several
-elements put at one place.
-Exit code 1 when anything differs.
+heddle-fuzz writes the fusions, their inputs NAME.<input>.npy and the expected outputs NAME.out.<output>.npy. It also
+writes NAME.bound.<output>.npy, the error that is allowed for each element (tools/random/bounds.h). This script
+multiplies the allowed errors by --slack. It does not compare elements whose allowed error is too large for a useful
+test.
+
+Some ops cannot be compared: the script then computes neither the op nor anything that reads its result. PyTorch has no
+counterpart for some ops. In other cases heddle differs from PyTorch on purpose:
+- casts of NaN, infinities and values out of range to integers
+- indices outside of a tensor
+- a maximum of no elements
+- a scatter that writes several elements to one place
+
+Exit code: 1 if any output differs or there are no fusions, otherwise 0.
 """
 import argparse
 import collections
@@ -26,10 +32,11 @@ import torch
 DTYPES = {"bool": torch.bool, "u8": torch.uint8, "i8": torch.int8, "i32": torch.int32, "i64": torch.int64,
           "f8e4m3": torch.float8_e4m3fn, "f8e5m2": torch.float8_e5m2, "f16": torch.float16, "bf16": torch.bfloat16,
           "f32": torch.float32, "f64": torch.float64}
-LIMITS = {torch.float64: 1e-9, torch.float32: 1e-3}  # as conditionLimit() of bounds.h; 5e-2 for other types
+# Largest useful relative errors, as conditionLimit() in bounds.h. Other types: 5e-2.
+LIMITS = {torch.float64: 1e-9, torch.float32: 1e-3}
 
 class NotMapped(Exception):
-    """An op, or a use of an op, that PyTorch does not have."""
+    """An op that is not compared, because PyTorch does not have it or defines it in another way."""
 
 
 # --- text ------------------------------------------------------------------------------------------------------------
@@ -193,7 +200,7 @@ class Evaluator:
 
     def size(self, text):
         functions = {"ceildiv": lambda a, b: -(-a // b), "floordiv": lambda a, b: a // b, "min": min, "max": max}
-        return eval(str(text), {"__builtins__": {}}, {**functions, **self.sizes})  # our own text
+        return eval(str(text), {"__builtins__": {}}, {**functions, **self.sizes})  # from heddle-fuzz, so safe
 
     def ints(self, texts):
         return [self.size(text) for text in texts]
@@ -223,9 +230,9 @@ class Evaluator:
         return self.call(function, args)
 
     def call(self, function, args):
-        """Turns a host scalar into a tensor without axes, because PyTorch gives those a lower rank in type promotion. A
-        tensor without axes gets one axis. In printed fusions no tensor without axes is an operand beside a tensor with
-        axes, because it was cast and broadcast before."""
+        """Calls `function` so that PyTorch promotes types like heddle. Scalars become tensors without axes, because
+        PyTorch lets these change the result type only by their category. Tensors without axes get one axis, so that
+        they outrank scalars. Printed fusions have no op that reads both tensors with axes and tensors without axes."""
         bare = all(a.dim() == 0 for a in args if is_tensor(a))
         floats = any(a.dtype.is_floating_point for a in args if is_tensor(a))
         real = torch.float64 if floats else torch.float32
@@ -239,7 +246,6 @@ class Evaluator:
         result = function(*tensors)
         return result.reshape(()) if bare else result
 
-    # For bools PyTorch refuses neg, so such an op counts as not mapped.
     def op_neg(self, args, attrs):
         if args[0].dtype == torch.bool:
             raise NotMapped("neg of bool")
@@ -265,9 +271,8 @@ class Evaluator:
     def op_where(self, args, attrs):
         return self.call(torch.where, args)
 
-    # On a CPU, PyTorch rounds intermediate values of some ops of half types. The result depends on the position of an
-    # element in a vector and on the number of elements. PyTorch's f32 square root is off by one unit for one element in
-    # five. These ops therefore run in a wider type.
+    # On a CPU, PyTorch rounds intermediate values of some ops of half types, so these ops run in f32. For the same
+    # reason op_sqrt() runs in f64: PyTorch's f32 square root is off by one unit for one element in five.
     @staticmethod
     def wider(function, x):
         if x.dtype in HALVES:
@@ -345,7 +350,7 @@ class Evaluator:
         steps = self.ints(attrs.get("steps", ["1"] * len(starts)))
         return args[0][tuple(slice(*cut) for cut in zip(starts, stops, steps))]
 
-    # PyTorch takes the parameters of these functions only as numbers.
+    # Calls a function whose parameters after the first one must be numbers in PyTorch.
     def with_numbers(self, function, args):
         if any(is_tensor(a) for a in args[1:]) or not is_tensor(args[0]):
             raise NotMapped("a parameter that is a tensor")
@@ -366,7 +371,7 @@ class Evaluator:
             if bool((divisor == 0).any()):
                 raise NotMapped("division of integers by zero")
         halves = {a.dtype for a in args if is_tensor(a) and a.dtype.is_floating_point}
-        if rounding == "trunc" and halves and halves <= set(HALVES):  # truncated in f32 here; PyTorch would round first
+        if rounding == "trunc" and halves and halves <= set(HALVES):  # in f32: PyTorch would round first
             if len(halves) > 1:
                 raise NotMapped("div_trunc of two half types")
             args = [a.float() if is_tensor(a) else a for a in args]

@@ -18,12 +18,12 @@ inline float givenTo(int rank, int64_t i) { return static_cast<float>(1000 * ran
 // and some are 0. In a team of at most 4 ranks, a rank sends at most 8 elements in total.
 inline int64_t unevenShare(int64_t from, int64_t to) { return (from + 2 * to) % 3; }
 
-// A job and one of its teams, in the terms of the program text.
+// A job and the team of each rank. The strings are inserted into the text of a host program.
 struct TeamSetting {
   int ranks;
   std::string mesh;
   std::string team;
-  std::string index;                                  // index of a rank within its team
+  std::string index;                                  // text for the index of a rank in its team
   std::function<std::vector<int>(int rank)> members;  // members of the team of a rank
 };
 
@@ -48,7 +48,7 @@ inline std::vector<TeamSetting> axisSettings(int ranks) {
              return std::vector<int>{rank % columns, rank % columns + columns};
            }}};
 }
-// Returns all teams of a job.
+// Returns the team of all ranks. If the number of ranks is even, also returns axisSettings().
 inline std::vector<TeamSetting> settingsOf(int ranks) {
   std::vector<TeamSetting> out{wholeJobSetting(ranks)};
   if (ranks % 2 == 0) {
@@ -60,7 +60,7 @@ inline std::vector<TeamSetting> settingsOf(int ranks) {
 // wanted(team, me, i) is the expected element i of %y on rank team[me].
 struct CollectiveProgram {
   std::string name;
-  std::string body;  // TEAM, SIZE and INDEX stand for values of the setting
+  std::string body;  // TEAM, SIZE and INDEX are replaced by values of the TeamSetting
   std::function<float(const std::vector<int>& team, int me, int64_t i)> wanted;
 };
 
@@ -70,8 +70,8 @@ inline float sumOver(const std::vector<int>& team, int64_t i) {
   return sum;
 }
 
-// Returns element i that rank `me` receives, or -1 after the last one. Each sender stores its parts
-// in the order of the receivers.
+// Returns element i of what rank `me` receives in an all-to-all-v, or -1 if it receives at most i
+// elements. Each sender stores its parts in the order of the receivers.
 inline float exchangedTo(const std::vector<int>& team, int me, int64_t i) {
   int from = 0;
   const int size = static_cast<int>(team.size());
@@ -128,7 +128,7 @@ inline std::vector<CollectiveProgram> collectivePrograms() {
          const bool root = me + 1 == static_cast<int>(team.size());
          return root ? sumOver(team, i) : givenTo(team[static_cast<size_t>(me)], i);
        }},
-      // Only the root allocates the larger buffer. On the other ranks the slot has no buffer.
+      // Only the root allocates %all, which receives the elements of all ranks.
       {"GatherAllocatesOnTheRootOnly", R"(
   slot %y: f32[12]
   slot %all: f32[SIZE, 12]
@@ -222,7 +222,8 @@ inline std::vector<CollectiveProgram> collectivePrograms() {
        [](const std::vector<int>& team, int, int64_t i) {
          return givenTo(team[static_cast<size_t>(i / kCollectiveCount)], i % kCollectiveCount);
        }},
-      // One post has operations of different sizes, and two of them read the same input.
+      // One `communicate` instruction has operations of different sizes. Two of them read the same
+      // input.
       {"SeveralAllreducesInOnePost", R"(
   slot %y: f32[29]
   slot %tail: f32[5]
@@ -300,7 +301,7 @@ inline std::vector<CollectiveProgram> collectivePrograms() {
       {"AllToAllVTakesItsCountsFromTheDevice", kUnevenExchange,
        [](const std::vector<int>& team, int me, int64_t i) {
          const float got = exchangedTo(team, me, i);
-         // If no element is received, %y keeps its own.
+         // Elements of %y that are not received keep the value of this rank's input.
          return got < 0 ? givenTo(team[static_cast<size_t>(me)], i) : got;
        }},
   };
@@ -313,8 +314,8 @@ inline std::string replacedIn(std::string text, const std::string& what, const s
   return text;
 }
 
-// Builds the program, prints it, and parses the text. Its inputs are %x and the numbers of elements
-// that this rank sends and receives.
+// Returns the program after it was printed and parsed again. Its inputs are %x and, for each rank
+// of the team, the numbers of elements that this rank sends (%s) and receives (%r).
 inline Program programFor(const TeamSetting& setting, const std::string& body) {
   std::string text = "mesh @m = " + setting.mesh +
                      "\nprogram p(%x: f32[12], %s: i64[SIZE], %r: i64[SIZE]) -> (%y) {\n" + body +
@@ -333,7 +334,6 @@ inline Tensor countsOn(Device& device, const std::vector<int64_t>& values) {
   return toDevice(device, device.allocator(), host, denseDesc(DType::I64, host.sizes));
 }
 
-// Runs one program on this rank and compares the result.
 inline void runCollective(const TeamSetting& setting, const CollectiveProgram& collective,
                           comm::World& world, Device& device) {
   const int rank = world.rank();

@@ -17,11 +17,11 @@ inline const char* const kFusionExamples[] = {"gelu_backward_bias_grad.fusion", 
                                               "layer_norm.fusion", "swiglu.fusion",
                                               "tp_mlp.fusion"};
 
-// A sharded example, with sizes that work for any number of ranks from 1 to 8.
+// A sharded example, with the numbers of ranks and the sizes to test.
 struct ShardedExample {
   const char* name;
   std::vector<int> ranks;
-  std::vector<SizeBindings> sizes;  // in addition to the defaults
+  std::vector<SizeBindings> sizes;  // to test in addition to the default sizes
 };
 
 inline const std::vector<ShardedExample>& shardedExamples() {
@@ -71,7 +71,6 @@ inline Program programExample(const std::string& name) {
   return std::get<Program>(parseFile(readExample(name), name));
 }
 
-// Prints the program and parses the text.
 inline Program printedAndParsed(const Program& program) {
   return std::get<Program>(parseFile(print(program), "printed"));
 }
@@ -116,7 +115,8 @@ inline void expectExchange(const Program& program, const HarnessOptions& options
   expectClose(runProgram(program, options), {expected}, what);
 }
 
-// Requires that the output, an allgather of the input, equals the unsharded input.
+// Runs a program that gathers the blocks of its input. Requires that the output equals the
+// unsharded input.
 inline void expectRing(const Program& program, HarnessOptions options, const std::string& what) {
   options.runs = 3;
   const HostTensor whole = inputOf(program, 0, options.sizes, options.ranks, options.seed);

@@ -34,7 +34,8 @@ inline std::vector<float> floatsOf(Device& device, const Argument& argument) {
   return {data, data + host.numel()};
 }
 
-// Returns a tensor at an invalid address, for the null device.
+// Returns a tensor for the null device, which reads and writes no data. The tensor has only one
+// byte of memory.
 inline Tensor nullTensor(std::vector<int64_t> sizes, DType dtype = DType::F32) {
   static char memory;
   return {&memory, denseDesc(dtype, std::move(sizes)), nullptr};
@@ -44,7 +45,7 @@ inline Program programOf(const std::string& text) {
   return parseProgram("heddle 1\n" + text, "test");
 }
 
-// Throws at allocation number n, counted from 0; -1: never.
+// After failAt(n), the n-th allocation throws, counted from 0. If n is -1, no allocation throws.
 class FailingAllocator : public Allocator {
  public:
   explicit FailingAllocator(Allocator& inner) : inner_(inner) {}

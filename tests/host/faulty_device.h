@@ -18,8 +18,8 @@ namespace heddle::host::testing {
 //   std::bad_alloc.
 // - After loseAt(n) that call and all later calls throw, as after a fault of a GPU kernel.
 // - After faultInKernel() the next kernel fails while it runs, after the launch has returned.
-// A failed call that records an event or waits for one means that the device is lost (see
-// host/device/device.h). Such a call therefore first waits until the device has no more work.
+// If recordEvent(), waitEvent() or synchronize() fails, callers regard the device as lost (see
+// host/device/device.h). These functions therefore wait for all work before they throw.
 class FaultyDevice : public Device {
  public:
   static constexpr const char* kLost = "the device is lost";

@@ -40,8 +40,8 @@ inline HostTensor inputOf(const Program& program, size_t position, const SizeBin
   return randomTensor(desc.dtype, desc.global, seed, slot.name);
 }
 
-// Creates a device for tests with several ranks. All devices share the folder of kernel images, so
-// each kernel is compiled once.
+// Creates a device for tests with several ranks. All devices share one folder of compiled kernels,
+// so each kernel is compiled once.
 inline std::unique_ptr<Device> makeTestDevice(const HarnessOptions& options) {
   switch (options.kind) {
     case DeviceKind::Null:

@@ -62,7 +62,8 @@ TEST_F(CheckCpu, SmallDifferencesOfLargeTermsAreRight) {
       "--check=full", 0);
 }
 
-// The exact sum is 1. Every order of f32 additions of these large terms loses it.
+// The exact sum is 1, but rounding errors of these large terms hide it in every order of f32
+// additions.
 TEST_F(CheckCpu, SumWhoseTermsCancelIsRightWithinTheRoundingOfItsTerms) {
   std::vector<float> values;
   for (int i = 0; i < 500; ++i) values.push_back(1e8f + static_cast<float>(i * 1001));

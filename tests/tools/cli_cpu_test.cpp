@@ -103,8 +103,8 @@ TEST_F(Cli, VerifyEachAcceptsEveryPass) {
   EXPECT_EQ(heddle("dump examples/tp_mlp.fusion --ranks 2 --stage all --verify-each").code, 0);
 }
 
-// If the caller skips a pass, the races that result are the caller's fault. No other pass may be
-// blamed for them.
+// Without insert_sync the program has races. --verify-each must not report another pass as their
+// cause.
 TEST_F(Cli, VerifyEachBlamesNoPassForASkippedOne) {
   const CliResult result =
       heddle("dump examples/tp_mlp.fusion --ranks 2 --stage host --verify-each --skip insert_sync");
@@ -128,8 +128,8 @@ TEST_F(Cli, NanMatchesNan) {
   EXPECT_EQ(result.code, 0) << result.text;
 }
 
-// mul, exp and neg of partial values must be computed after the reduction, because they do not
-// commute with it.
+// heddle must reduce partial values before it computes mul, exp or neg, because these ops do not
+// commute with the reductions.
 TEST_F(Cli, PartialInputsAndOutputsAreChecked) {
   const std::string parts = write("parts.fusion", R"(heddle 1
 mesh @m = [y=2, x=ranks]

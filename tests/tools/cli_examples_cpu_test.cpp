@@ -19,7 +19,7 @@ std::vector<std::string> examples() {
   return files;
 }
 
-// Returns the number of ranks of the smallest job that the meshes of the example fit.
+// Returns the smallest number of ranks with which the example is legal.
 int ranksOf(const std::string& file) {
   for (int ranks : {1, 2, 3, 4, 6, 8}) {
     if (heddle("verify " + file + " --ranks " + std::to_string(ranks)).code == 0) return ranks;
@@ -54,7 +54,7 @@ TEST_F(CliExamples, EveryCommandWorksAtEveryStage) {
   EXPECT_GE(checked, 200 / heddle::testing::kOneIn);
 }
 
-// Kernels of a program that is called, and a launch that does not fit its kernel.
+// The kernel is launched only in the called program.
 TEST_F(CliExamples, ProgramsWithCallsAreDumped) {
   const std::string text =
       "heddle 1\nkernel @k {\n  fusion k(%a: f32[n]) {\n    %b = neg(%a)\n    return %b\n  }\n}\n"

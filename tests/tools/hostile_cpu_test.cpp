@@ -1,5 +1,5 @@
-// Checks that foreign, damaged and endless files, and a broken environment, neither run foreign
-// code nor hang, and that the message names the true reason.
+// Tests files that other users wrote, damaged or endless files, and a broken environment. The
+// command must not run foreign code and must not hang, and its message must name the true reason.
 #include <sys/stat.h>
 
 #include <string>
@@ -29,7 +29,7 @@ class CliHostile : public Cli {
   const std::string run_ = "run examples/softmax.fusion --device cpu --set rows=3 --check=full";
 };
 
-// The library of the other user has the right name and hash, but its code must not run.
+// Other users can write to the folder of the cache. Kernels in it must not be used.
 TEST_F(CliHostile, CachesThatOthersCanWriteAreNotUsed) {
   expectRight(heddle(run_, "HEDDLE_CACHE_DIR=" + cache()));
   const auto count = [&] {
@@ -113,7 +113,7 @@ TEST_F(CliHostile, OnlyRegularInputFilesAreRead) {
   EXPECT_EQ(through.code, 0) << through.text;
 }
 
-// Each compiler passes the probe of heddle and then exits with 0 without a usable kernel.
+// Each compiler works when heddle tries it out, but then exits with 0 without a usable kernel.
 TEST_F(CliHostile, GarbageOfACompilerIsNotStored) {
   const std::string head =
       "case \"$*\" in *kernel.cpp*) ;; *) exec c++ \"$@\";; esac\n"
@@ -147,7 +147,8 @@ TEST_F(CliHostile, BrokenEnvironmentIsNamed) {
   expectError(run_, silent + " was ended after 0.3 s",
               own_cache + "HEDDLE_CXX_TIMEOUT=0.3 HEDDLE_CXX=" + silent);
   expectError(run_, "HEDDLE_CXX_TIMEOUT=soon: expected", own_cache + "HEDDLE_CXX_TIMEOUT=soon");
-  // The undefined behaviour sanitizer opens pipes to find out which addresses are valid.
+  // The undefined behaviour sanitizer itself opens pipes, so the case with few file descriptors is
+  // skipped.
   const bool sanitized = heddle::testing::kOneIn > 1;
   if (!sanitized) expectError(run_, "Too many open files", own_cache + "prlimit --nofile=5");
   const CliResult absent = heddle(run_, own_cache + "HEDDLE_CXX=/no/such/compiler");

@@ -110,8 +110,8 @@ TEST_F(CliJobFaults, DelayIsWaitedForAndCorruptionFailsTheCheck) {
   EXPECT_NE(corrupt.text.find("WRONG"), std::string::npos) << corrupt.text;
 }
 
-// The fault first corrupts a copy of the result that is not the first of its team, then the first
-// copy.
+// Ranks 2 and 3 hold copies of the same elements, and so do ranks 0 and 1. The first fault corrupts
+// the second copy of a pair, the second fault the first copy.
 TEST_F(CliJobFaults, EveryCopyOfAResultIsChecked) {
   const std::string text =
       "heddle 1\nmesh @m = [y=2, x=2]\n"

@@ -12,7 +12,8 @@ namespace fs = std::filesystem;
 
 class CliLimits : public Cli {
  protected:
-  // Sanitizers need terabytes of address space, and threads of their own.
+  // With a sanitizer, tests that limit address space or threads are skipped. A sanitizer needs
+  // terabytes of address space and its own threads.
   static constexpr bool kSanitized = heddle::testing::kOneIn > 1;
   // The command must succeed, or exit with 2 and say why.
   void expectOrderlyEnd(const std::string& arguments, const std::string& environment) {
@@ -26,7 +27,7 @@ class CliLimits : public Cli {
   }
 };
 
-// ulimit -u does not apply to root, so root becomes another user.
+// ulimit -u does not limit root, so root runs the command as another user.
 TEST_F(CliLimits, FewThreadsAreReported) {
   if (kSanitized) GTEST_SKIP() << "a sanitizer needs threads of its own";
   const std::string user = geteuid() == 0 ? "setpriv --reuid 12345 --clear-groups " : "";

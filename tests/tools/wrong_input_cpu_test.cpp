@@ -41,7 +41,7 @@ class CliWrongInput : public Cli {
   }
 };
 
-// The call cannot be inlined, so no line of the inlined program is known.
+// heddle cannot inline a wrong call, so the message names the file without a line.
 TEST_F(CliWrongInput, WrongCallNamesItsFile) {
   const std::string file = write("call.hostir",
                                  "heddle 1\nprogram twice(%a: f32[4]) -> (%b) {\n"
@@ -196,7 +196,7 @@ TEST_F(CliWrongInput, KernelErrorsShowTheSource) {
 
 TEST_F(CliWrongInput, UnwritableCacheIsReportedOnce) {
   const std::string run = "run examples/tp_mlp.fusion --device cpu --ranks 2 --check=full";
-  // There is a file in the place of the folder, so not even root can write.
+  // HEDDLE_CACHE_DIR is a file, so not even root can write into it as a folder.
   const std::string environment = "HEDDLE_CACHE_DIR=" + write("taken", "a file");
   const CliResult result = heddle(run, environment);
   EXPECT_EQ(result.code, 0) << result.text;
@@ -258,7 +258,7 @@ TEST_F(CliWrongInput, MismatchedReferenceIsReported) {
           "output %y has the sizes [32, 61] there and [61, 32] in the program");
 }
 
-// The fusion is the reference for the results of the host program.
+// The results of the host program are compared with those of a fusion.
 TEST_F(CliWrongInput, HostProgramIsCheckedAgainstAFusion) {
   const std::string run =
       "run examples/in_place_loop.hostir --device cpu --set n=100 --check=full ";

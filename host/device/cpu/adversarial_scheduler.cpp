@@ -11,7 +11,8 @@ namespace {
 using std::chrono::milliseconds;
 
 // Tasks run if no task has been enqueued for this time: the short time after hurry(), otherwise the
-// long time. A busy host thread enqueues its next task earlier, and a test takes much longer.
+// long time. Both times are longer than the usual time between two tasks of a busy host thread, and
+// much shorter than a test.
 constexpr milliseconds kShortIdle{2};
 constexpr milliseconds kLongIdle{50};
 // Tasks also run if more tasks than this are queued, even if the host never waits.

@@ -29,12 +29,11 @@ class AdversarialScheduler {
   // Runs all queued tasks. Requires that the streams still exist.
   ~AdversarialScheduler();
 
-  // Adds a stream whose tasks the scheduler runs.
   void add(CpuStream& stream);
   // Announces that a task will be enqueued. Call this before the task is enqueued.
   void taskComes();
-  // Shortens the time without new tasks after which the scheduler runs tasks. Call this if a host
-  // thread polls, or if other ranks depend on the work.
+  // Makes the scheduler wait for a shorter time without new tasks before it runs tasks. Call this
+  // if a host thread polls, or if other ranks depend on the work.
   void hurry();
   // Blocks the calling host thread until the stream has passed the point.
   void wait(const StreamPoint& point);
@@ -68,7 +67,7 @@ class AdversarialScheduler {
   int64_t pending_ = 0;               // number of announced tasks that have not finished
   Clock::time_point last_came_;       // time of the latest announcement
   bool hurry_ = false;
-  bool draining_ = false;  // true: the idle time has passed; tasks run until one is announced
+  bool draining_ = false;  // true: no new task for some time; tasks run until one comes
   bool stop_ = false;
 
   // Only the worker uses these.

@@ -15,7 +15,6 @@ constexpr int64_t kAlignment = 256;
 // system.
 constexpr int64_t kMostCached = int64_t{4} << 30;
 
-// Fills freed memory with 0xFF bytes.
 class PoisonTask : public TaskBody {
  public:
   PoisonTask(void* memory, int64_t bytes) : memory_(memory), bytes_(bytes) {}

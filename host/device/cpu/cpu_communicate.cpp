@@ -65,8 +65,9 @@ class CommunicateTask : public TaskBody {
   bool communicates() const override { return true; }
 
   // A posted group must be awaited, because the transport uses its buffers. When the job has
-  // failed, World::interrupt() ends this wait: test() then throws. A group that is not posted is
-  // counted after all earlier groups, so that later groups can be counted too.
+  // failed, World::interrupt() ends this wait: test() then throws. A group that is skipped before
+  // it is posted still waits for its turn and increases `posted`. Otherwise later groups would wait
+  // forever.
   bool skip() override {
     if (posted_) return poll();
     std::lock_guard lock(order_->mutex);

@@ -18,7 +18,6 @@
 namespace heddle::host {
 namespace {
 
-// A task that calls one function.
 template <class Work>
 class WorkTask : public TaskBody {
  public:
@@ -37,7 +36,6 @@ void enqueueWork(CpuStream& stream, const Issue& issue, Work work) {
   stream.enqueue<WorkTask<Work>>(issue, std::move(work));
 }
 
-// A task that runs a kernel on the pool.
 class LaunchTask : public TaskBody {
  public:
   LaunchTask(TilePool& pool, CpuKernelFunction function, std::vector<std::byte> args, int64_t tiles,

@@ -123,7 +123,7 @@ Distribution distribute(const LibraryCall& call, int64_t lines, int threads) {
   }
   result.blocks = ceilDiv(lines, result.lanes);
   result.tiles = std::min<int64_t>(result.blocks, threads == 1 ? 1 : 4 * threads);
-  // Tiles of different threads must not share a cache line.
+  // The workspaces of two tiles must not share a cache line, because different threads write them.
   constexpr int64_t kCacheLine = 64;
   result.scratch = ceilDiv(scratchOf(call, shape, result.lanes), kCacheLine) * kCacheLine;
   return result;
@@ -168,8 +168,8 @@ void cumsumBlock(const Work& work, const Block& block, std::byte*) {
   }
 }
 
-// Returns an unsigned integer with the same order as the number. -0 and 0 have equal keys, and NaN
-// has the largest key.
+// Returns the sort key of a number: keys have the same order as numbers. -0 and 0 have equal keys,
+// and NaN has the largest key.
 uint32_t keyOf(float x) {
   if (std::isnan(x)) return ~uint32_t{0};
   const auto bits = std::bit_cast<uint32_t>(x == 0 ? 0.0F : x);
@@ -180,7 +180,6 @@ uint64_t keyOf(double x) {
   const auto bits = std::bit_cast<uint64_t>(x == 0 ? 0.0 : x);
   return (bits >> 63) != 0 ? ~bits : bits | (uint64_t{1} << 63);
 }
-// Returns the key of a stored element.
 template <class E>
 auto keyOfElement(typename E::Stored x) {
   constexpr bool kLong = sizeof(typename E::Stored) == 8;

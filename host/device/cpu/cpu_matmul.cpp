@@ -188,8 +188,8 @@ class Reader {
   std::vector<Compute> packed_;
 };
 
-// Returns x as the type `Stored` represents it: an integer wraps. This must happen before the
-// activation is applied.
+// Returns the value that x would have after it is stored as `Stored`: integers wrap. Activations
+// are applied to this value.
 template <class Stored, class T>
 T wrapped(T x) {
   if constexpr (std::is_integral_v<Stored>) {

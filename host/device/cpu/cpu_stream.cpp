@@ -122,8 +122,8 @@ Task* CpuStream::head() {
 }
 
 void CpuStream::finishHead(Task& task) {
-  // The task is destroyed before completed_ counts it. All resources of the task are then released
-  // when a waiting thread continues. The mutex is not locked during the destruction, because the
+  // The task is destroyed before completed_ counts it, so that all its resources are released
+  // before a waiting thread continues. The mutex is not locked during the destruction, because the
   // destructor of a task may run code of the caller.
   task.destroy();
   bool thread_waits = false;
@@ -136,7 +136,6 @@ void CpuStream::finishHead(Task& task) {
   if (thread_waits) done_.notify_all();
 }
 
-// The loop of the stream's own thread.
 void CpuStream::serve() {
   for (;;) {
     Task* task = nullptr;

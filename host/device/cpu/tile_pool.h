@@ -20,7 +20,7 @@ using CpuKernelFunction = void (*)(const void* args, int64_t tile_begin, int64_t
 // memory.
 class TilePool {
  public:
-  // `threads` includes the calling thread. Throws UserError if the system does not start them.
+  // `threads` includes the calling thread. Throws UserError if the system cannot start the threads.
   explicit TilePool(int threads);
   ~TilePool();
 
@@ -46,7 +46,8 @@ class TilePool {
   std::vector<std::unique_ptr<Job>> jobs_;
   std::vector<Job*> idle_jobs_;
   std::vector<void*> blocks_;  // free blocks of memory for asio's queue; all have the same size
-  // asio::thread_pool would wait for ever if the system did not start all of its threads.
+  // The pool does not use asio::thread_pool, which would wait forever if the system did not start
+  // all threads.
   boost::asio::io_context queue_;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> keeps_running_;
   std::vector<std::thread> workers_;

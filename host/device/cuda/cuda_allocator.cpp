@@ -9,7 +9,6 @@
 namespace heddle::host {
 namespace {
 
-// A std::bad_alloc with a message.
 class CudaOutOfMemory : public std::bad_alloc {
  public:
   explicit CudaOutOfMemory(std::string message) : message_(std::move(message)) {}

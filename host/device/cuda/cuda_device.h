@@ -34,7 +34,7 @@ class CudaAllocator : public Allocator {
 //
 // Errors:     a call throws its own errors. If a kernel fails while it runs, a later call throws
 //             the error, usually synchronize(). CUDA then returns this error from every call. If
-//             Issue::errors has failed, the device enqueues no more work of this run.
+//             Issue::errors contains an error, the device enqueues no more work of the run.
 // Host tasks: the function that is passed to hostTask() must not call CUDA, because CUDA forbids
 //             calls from a host function of a stream.
 class CudaDevice : public Device {

@@ -7,8 +7,9 @@
 
 namespace heddle::host::cudnn {
 
-// Throw UserError if the call `what` failed. The message contains `what`, the status and its text.
-// For cuDNN it also contains the version and the last error message of cuDNN.
+// Throw UserError if `status`, the result of the call `what`, is an error. The message contains
+// `what` and the text of the status. For cuDNN, it also contains the version and the last error
+// message of cuDNN.
 void check(cudnnStatus_t status, std::string_view what);
 void check(cudaError_t status, std::string_view what);
 

@@ -28,7 +28,6 @@ void setAttributes(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeNam
 //
 // Use:       add tensors and operations, call plan() once, then execute().
 // Threads:   only one thread may add tensors and operations and call plan().
-// Lifetimes: the graph owns its descriptors.
 class Graph {
  public:
   using Sizes = std::vector<int64_t>;
@@ -58,9 +57,9 @@ class Graph {
   // uses it for transpositions.
   void reshape(Tensor operand, Tensor result);
 
-  // Selects how cuDNN computes the graph: the first proposal of its heuristic from which it can
-  // build an execution plan. Throws UserError if there is none. Do not add anything to the graph
-  // afterwards.
+  // Selects how cuDNN computes the graph: the first proposal of cuDNN's heuristic for which cuDNN
+  // can build an execution plan. Throws UserError if there is no such proposal. Do not add anything
+  // to the graph after this call.
   void plan(cudnnHandle_t handle);
   int64_t workspaceBytes() const { return workspace_bytes_; }
 

@@ -10,7 +10,6 @@ namespace heddle::host::cudnn {
 // A handle of cuDNN for one device. Only one thread at a time may use the handle. Lock `mutex`
 // before every use.
 struct SharedHandle {
-  // Creates a handle for device `on`.
   explicit SharedHandle(int on);
   ~SharedHandle();
   SharedHandle(const SharedHandle&) = delete;

@@ -18,7 +18,6 @@ using RootId = Id<struct RootTag>;  // index into BufferAccesses::allocate
 
 using PartId = Id<struct PartTag>;  // index into BufferAccesses::parts
 
-// An access of an item to a buffer or to a part of a buffer.
 struct ItemAccess {
   RootId root;
   bool write;
@@ -28,11 +27,11 @@ struct ItemAccess {
   ItemAccess whole() const { return {root, write}; }
 };
 
-// A part of a buffer: the elements [start, stop) along `axis` of the tensor that `slot` names.
-// Because a slot may be redefined, `definition` says which of its definitions is meant.
+// A part of a buffer: the elements [start, stop) along `axis` of the tensor that `slot` names. A
+// program may define a slot several times; `definition` is the number of the definition.
 struct BufferPart {
   SlotId slot;
-  int32_t definition;  // 0: the input of the program; n: the n-th definition of the slot
+  int32_t definition;  // 0: the slot is an input of the program; otherwise counted from 1
   size_t axis;
   Size start;
   Size stop;
@@ -42,8 +41,9 @@ struct Item {
   std::set<ItemAccess> accesses;
   StreamId stream;  // invalid: the item has no stream
   TokenId posts;    // the token of the operation that the item posts; invalid: it posts none
-  // true: the author of the program has ordered this item on the streams. Passes then change
-  // neither this item nor any access to its buffers. Opaque items are:
+  // true: the author of the program has ordered this item on the streams. If a program contains
+  // such an item, insertFrees() does not free its buffers, and the other passes that order streams
+  // do not change the program. Opaque items are:
   //  - GroupBegin, GroupEnd, Send, Recv, Call and barriers
   //  - a For or If whose bodies contain one of these, or a post, a wait, an event or a stream other
   //    than kCallerStream
@@ -60,11 +60,11 @@ struct BufferAccesses {
   IdVector<PartId, BufferPart> parts;
 
   bool anyOpaque() const;
-  // Returns whether two accesses to the same root may share an element. Returns false only if they
-  // share no element, whatever the sizes are.
+  // Returns whether two accesses to the same root may share an element. Returns false only if it is
+  // certain, for all sizes, that they share none.
   bool mayOverlap(const ItemAccess& a, const ItemAccess& b) const;
-  // Returns whether every access that may overlap with `b` may also overlap with `a`. `a` and `b`
-  // must be accesses to the same root.
+  // Returns whether `a` contains `b`, as far as mayOverlap() can tell: every access that may
+  // overlap with `b` may then also overlap with `a`. Both must be accesses to the same root.
   static bool covers(const ItemAccess& a, const ItemAccess& b) {
     return !a.part.valid() || a.part == b.part;
   }

@@ -7,8 +7,8 @@
 
 namespace heddle::host {
 
-// Finds the items that follow an item and conflict with it (BufferAccesses::conflict). Only the
-// items that access a buffer of the item are examined, because a program may have many others.
+// Finds the next item that conflicts with an item (BufferAccesses::conflict). An index by buffer
+// makes this fast: a search visits only the items that access the same buffers.
 class NextConflict {
  public:
   explicit NextConflict(const BufferAccesses& items);
@@ -19,8 +19,8 @@ class NextConflict {
 
  private:
   const BufferAccesses& items_;
-  IdVector<RootId, std::vector<size_t>> accessed_;  // the items that access a root, ascending
-  IdVector<RootId, std::vector<size_t>> written_;   // the items that write it
+  IdVector<RootId, std::vector<size_t>> accessed_;  // per root: the items that access it, ascending
+  IdVector<RootId, std::vector<size_t>> written_;   // per root: the items that write it, ascending
 };
 
 }  // namespace heddle::host

@@ -4,13 +4,13 @@
 
 namespace heddle::host {
 
-// Nominal sizes are values of the size symbols. A pass uses them to estimate times, so that it can
+// Nominal sizes are values of the size symbols. Passes use these values to estimate times and to
 // choose the fastest of several correct programs. The value of a symbol is the first of these that
 // exists:
 //   its value in PassOptions::chunk_sizes
 //   its default in the program
 //   4096
-// All ranks have the same nominal sizes.
+// All ranks have the same nominal sizes, so all ranks choose the same program.
 class NominalSizes {
  public:
   NominalSizes(const Program& program, const PassOptions& options);

@@ -8,7 +8,7 @@
 namespace heddle::host {
 
 // The instructions that name a slot (a register of a host program), as indices into Program::body.
-// If an instruction in the body of a For or If names the slot, the index is that of the For or If.
+// A For or If counts as naming the slots that instructions in its bodies name.
 struct SlotUses {
   std::vector<size_t> at;       // instructions that name the slot; ascending, without repeats
   std::vector<size_t> defined;  // instructions that define the slot
@@ -17,15 +17,14 @@ struct SlotUses {
   bool nested = false;
 };
 
-// Returns the uses of every slot of the program.
 IdVector<SlotId, SlotUses> slotUsesOf(const Program& program);
 
 // Returns the memory order of the axes of the slot, outermost axis first, in the two cases below.
-// In both cases, the elements of the slot are contiguous in memory except for padding. Returns
-// nullopt in all other cases.
-//  - An Allocate at the top level is the only instruction that defines the slot.
-//  - The slot is a reshape (Alias::Reshape) of a slot of the first case, and the memory order of
-//    that slot is row-major.
+// The elements of the slot are then contiguous in memory except for padding. Returns nullopt in all
+// other cases.
+// - An Allocate at the top level is the only instruction that defines the slot.
+// - The slot is a reshape (Alias::Reshape) of a row-major slot of the first case, or of such a
+//   reshape.
 std::optional<AxisOrder> denseOrderOf(const Program& program,
                                       const IdVector<SlotId, SlotUses>& uses, SlotId id);
 

@@ -13,7 +13,6 @@ struct TokenUses {
   std::vector<size_t> waits;
 };
 
-// Returns the uses of each token.
 IdVector<TokenId, TokenUses> tokenUsesOf(const Program& program);
 
 }  // namespace heddle::host

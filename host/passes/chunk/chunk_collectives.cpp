@@ -43,9 +43,9 @@ class Chunker {
         sizes_(program, options),
         uses_(slotUsesOf(program)) {}
 
-  // Chooses a split for every match, and writes the program. Chooses two-stage splits, which split
-  // a match and its front (OverlapMatch::front), before all other splits. The reason: each
-  // two-stage split also determines the split of the gather before the front.
+  // Chooses a split for every match, and writes the program. Two-stage splits split a match
+  // together with its front (OverlapMatch::front). They are chosen first, because each of them also
+  // determines the split of the gather before the front.
   std::optional<Chunked> run() {
     const OverlapMatches found = findOverlapPatterns(program_);
     for (const WholeCollective& whole : found.whole) {
@@ -106,9 +106,8 @@ class Chunker {
   const Slot& slot(SlotId id) const { return program_.slots[id]; }
   const Communicate& post(size_t at) const { return std::get<Communicate>(program_.body[at].op); }
 
-  // If the rows of at least one split divide at the nominal sizes, drops all splits whose rows do
-  // not divide at these sizes. One branch selects the split or the unsplit version of all matches
-  // together, so a split whose rows do not divide would disable all others. Keeps the stream splits
+  // Implements the rule of chunkCollectives() about nominal sizes: if the rows of at least one
+  // split divide at these sizes, drops all splits whose rows do not divide. Keeps the stream splits
   // of the program text.
   void keepWhatDivides(std::vector<std::pair<const OverlapMatch*, Choice>>& choices) {
     const auto divides = [&](const auto& each) { return dividesNominally(each.second.remainders); };
@@ -153,8 +152,8 @@ class Chunker {
         fmt::join(able, " or axis "));
   }
 
-  // Returns a split into `chunks` equal chunks. Prefers axes whose rows divide at the nominal sizes
-  // over axes whose rows divide only at other sizes.
+  // Returns a split into `chunks` equal chunks. Prefers axes whose rows divide at the nominal
+  // sizes.
   Choice fixed(const OverlapMatch& match, int64_t chunks) const {
     Choice best;
     if (chunks < 2) return best;
@@ -233,8 +232,8 @@ class Chunker {
     return best;
   }
 
-  // Returns the most seconds that a two-stage split may take. The limit is slightly more than the
-  // time of separate splits of the two stages, but always less than the time without a split.
+  // Returns the most seconds that a two-stage split may take: slightly more than separate splits of
+  // the two stages take, but less than the unsplit program takes.
   double mostForChain(const OverlapMatch& match, const OverlapMatch* gather) const {
     ChunkedWork front = frontWork(program_, sizes_, match);
     if (gather != nullptr) front.flops = front.calls = 0;  // `gather` contains this work too

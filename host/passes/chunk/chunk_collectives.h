@@ -16,43 +16,40 @@ namespace heddle::host {
 //   matrix product -> allreduce          each chunk holds some rows
 //   (allgather ->) matrix products (-> kernel) -> matrix product -> reduce-scatter or allreduce
 //                                        two stages: each chunk passes through all steps
-// The brackets mark optional parts. The instructions of a program that form such a pattern are
-// called a match (OverlapMatch of host/passes/chunk/overlap_patterns.h). A match may contain a
-// kernel between a matrix product and the collective. This kernel must compute each row of its
-// result from one row of its operands (host/passes/chunk/rowwise_kernel.h). It is launched once per
-// chunk. It may add the results of several matrix products.
+// Parts in brackets are optional. The instructions of a program that form such a pattern are called
+// a match (OverlapMatch of host/passes/chunk/overlap_patterns.h). The kernel in a match must be
+// rowwise: it computes each row of its result from one row of its operands
+// (host/passes/chunk/rowwise_kernel.h). It may add the results of several matrix products. It is
+// launched once per chunk.
 //
 // Rows:    the rows of a tensor are all its axes except the last. The second operand of the matrix
 //          product is a matrix, so each row of the result depends on one row of the first operand.
 // Axes:    a chunk is one contiguous range of memory, so the split axis is the outermost axis in
 //          memory. In an allgather, the split axis is the gathered axis; in a reduce-scatter, it is
-//          the scattered axis. If the rows have the same order in memory on both sides of the
-//          matrix product, all axes of rows can be split as if they were one axis. This is called a
-//          flat split.
+//          the scattered axis. A flat split treats all axes of rows as one axis. It requires that
+//          the rows have the same order in memory on both sides of the matrix product.
 // Memory:  chunks of the first and the last tensor of a pattern are views. For the tensors between
 //          them, each chunk is allocated separately.
-// Order:   the chunks follow each other in the program, all on stream 0. Communicate instructions
-//          post (start) the collectives of all chunks of a match. The Wait instructions for all
-//          chunks follow the last Communicate. Later passes move the Wait instructions, so that the
-//          chunks overlap.
+// Order:   all chunks are on stream 0. For each match, the Wait instructions follow the Communicate
+//          instructions that post (start) the collectives of all chunks. The chunks overlap only
+//          after later passes have moved the Wait instructions and chosen other streams.
 struct Chunked {
   Program program;
-  // The sum of all remainders of the splits. A remainder is a size expression that is zero if rows
-  // divide into chunks on every rank, without padding (host/passes/chunk/remainders.h). `program`
-  // may run only with sizes for which `rest` is zero. For all other sizes, the original program
-  // must run.
+  // Zero if the rows of all split tensors divide into chunks on every rank, without padding (the
+  // sum of all remainders of host/passes/chunk/remainders.h). `program` may run only with sizes for
+  // which `rest` is zero. For all other sizes, the original program must run.
   Size rest;
 };
 
 // Splits the matches of a program into chunks. Returns nullopt if no match is split. The result
-// depends only on the program and the options, so it is the same on every rank. Nominal sizes are
-// the sizes that the passes assume when they estimate times (host/passes/analysis/nominal_sizes.h).
+// depends only on the program and the options, so it is the same on every rank. Passes estimate
+// times at nominal sizes (host/passes/analysis/nominal_sizes.h).
 //   options.chunks is the number of chunks, which have equal lengths. With kAutoChunks, the cost
 //     model (host/passes/chunk/cost_model.h) chooses the lengths that are fastest at the nominal
 //     sizes.
 //   If the rows of some matches divide into chunks at the nominal sizes, only these matches are
-//     split. The reason: one branch selects the split or the unsplit version of all matches
-//     together. A match whose rows do not divide would disable the splits of all others.
+//     split. The reason: each run uses either all splits or none. A match whose rows do not divide
+//     would disable the splits of all others.
 //   A stream split in the program text, such as `stream(1: 4)` of a slot, requests 4 chunks along
 //     axis 1 for the collective that reads or writes the slot. A stream split takes precedence over
 //     the two rules above.
@@ -61,7 +58,7 @@ struct Chunked {
 //     if the instructions of its match run on different meshes, or
 //     if an instruction outside of its match reads a tensor of the match that is neither the first
 //       nor the last one.
-// Throws UserError that names the slot of a stream split in these cases:
+// Throws a UserError that names the slot of a stream split in these cases:
 //   The mesh of the slot has several devices, but the slot belongs to no match.
 //   The match of the slot cannot be split along the requested axis.
 //   The stream split requests more than PassOptions::kMostChunks chunks.

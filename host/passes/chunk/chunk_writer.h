@@ -21,8 +21,6 @@ namespace heddle::host {
 //   cut     a way to split a match: the axes along which it is split (ChunkCut, overlap_patterns.h)
 //   shares  the lengths of the chunks, in units of a fixed number of rows (ChunkShares,
 //           cost_model.h)
-// Chunks of the first and the last tensor of a match are views. For the tensors between them, each
-// chunk is allocated separately.
 class ChunkWriter {
  public:
   explicit ChunkWriter(const Program& program);
@@ -37,12 +35,12 @@ class ChunkWriter {
   Program result() &&;
 
  private:
-  // A view of an unsplit tensor. Each chunk is a slice of the view along `axis`. If a chunk
-  // contains rows of several ranks' blocks, the axis before `axis` counts the blocks.
+  // A view of an unsplit tensor whose slices along `axis` are the chunks. If a chunk contains rows
+  // of the blocks of several ranks, the axis before `axis` is the index of the block.
   struct Rows {
     SlotId slot;  // names the view
     size_t axis;
-    Size unit;  // number of rows of each block in one unit of the shares
+    Size unit;  // number of rows of each block that one unit of the shares stands for
   };
   // The match that the writer splits, and the chunk that it is writing.
   struct Work {
@@ -50,10 +48,10 @@ class ChunkWriter {
     const ChunkCut& cut;
     const ChunkShares& shares;
     bool is_chain;
-    // Each rank holds one block of rows. This is the number of blocks of which one chunk contains
-    // rows, in the tensors between the first and the last tensor of the match.
+    // Number of blocks (one per rank) of which each chunk contains rows, in the tensors between the
+    // first and the last tensor of the match.
     int64_t blocks;
-    Size unit = Size(0);              // number of rows of each block in one unit of the shares
+    Size unit = Size(0);              // number of rows of each block per unit of the shares
     size_t chunk = 0;                 // index of the chunk
     std::map<SlotId, SlotId> made{};  // slot of the unsplit tensor -> slot of this chunk
   };
@@ -94,7 +92,7 @@ class ChunkWriter {
   const Program& old_;
   Program new_;
   std::set<std::string> names_;
-  std::map<std::string, int> next_number_;  // of fresh(): all lower numbers are in use
+  std::map<std::string, int> next_number_;  // for fresh(): per base name, the next number to try
   // By index into the body of the old program: the instructions that replace the old instruction.
   // nullopt: the old instruction is copied.
   std::vector<std::optional<std::vector<Instruction>>> instead_;

@@ -33,9 +33,9 @@ struct CostConstants {
   // GPUs reaches 3.0e11 (4-x-nvidia-h200_2026-11-21.json), an allreduce of 1 GiB on 8 GPUs 3.6e11
   // (peers-8-x-nvidia-h200_2026-11-20.json).
   double link_bytes = 3.5e11;
-  // Bytes/s that the copy engines of a GPU write into the memory of other GPUs. Nominal. The model
-  // predicts 0.360 ms for 8 reduce-scatters of 16 MiB on 2 GPUs, from push_bytes, meet_seconds, and
-  // sums at the rate memory_bytes. The measured time is 0.362 ms (lanes).
+  // Bytes/s that the copy engines of a GPU write into the memory of other GPUs. Nominal. With this
+  // rate, the model predicts 0.360 ms for 8 reduce-scatters of 16 MiB on 2 GPUs. The measured time
+  // is 0.362 ms (lanes).
   double push_bytes = 2.5e11;
   // Bytes/s that the copy engines of a GPU read from the memory of other GPUs. Nominal. 8
   // allgathers of 16 MiB on 2 GPUs take 0.312 ms, which is 2.15e11 (lanes).
@@ -68,7 +68,8 @@ struct CostConstants {
   // files of a module (a library that is loaded at run time) may include its headers.
   double piece_bytes = 64 << 20;
   // The most pieces per chunk that the cost model simulates. Rule: the limit keeps the simulation
-  // short. For chunks of more pieces, the rates of the links alone determine the time.
+  // short. It hardly changes the result: with so many pieces, the rates of the links determine the
+  // time.
   double most_pieces = 64;
   // Rows of one output tile of a matrix product. Nominal, not measured.
   double tile_rows = 128;
@@ -84,10 +85,10 @@ struct CostConstants {
   double longer_gain = 0.995;
   // A two-stage chunk passes through two matrix products (OverlapMatch::front of
   // overlap_patterns.h). Two-stage chunks are chosen only if they take less than this fraction of
-  // the time of two separate splits. The fraction is above 1 for two reasons: two-stage chunks need
-  // less memory, and they depend less on the true speed of the collectives, because two matrix
-  // products hide each collective. In each of the seven cases of the file `chunks`, the best
-  // two-stage split is faster than the best separate splits.
+  // the time of two separate splits. The fraction is above 1, because two-stage chunks have two
+  // further advantages. They need less memory. They also depend less on the true speed of the
+  // collectives, because two matrix products hide each collective. In each of the seven cases of
+  // the file `chunks`, the best two-stage split is faster than the best separate splits.
   double chain_gain = 1.06;
   // Two-stage chunks are chosen only if they take less than this fraction of the time of the
   // unsplit program. Fitted.

@@ -56,9 +56,8 @@ double productSeconds(const ChunkedWork& work);
 //     runs beside it.
 //   for reductions: a short first and a short last chunk. The first reduction then starts early.
 // A copy channel moves a chunk in pieces of at most CostConstants::piece_bytes. For an allreduce, a
-// chunk of several pieces is slow: it waits for an SM once per piece before its sums are sent back.
-// If each of 8 equal chunks fits into one piece, the result for an allreduce therefore contains no
-// split with a chunk of several pieces.
+// chunk of several pieces is slow, because each piece waits for an SM. Splits with such chunks are
+// left out if 8 equal chunks have one piece each.
 std::vector<ChunkShares> sharesFor(const ChunkedWork& work);
 
 // Returns the predicted seconds of the work, split into chunks of these lengths. The communication
@@ -74,9 +73,8 @@ double chunkedSeconds(const ChunkedWork& work, const ChunkShares& shares);
 //   The first chunk of a gather and the last chunk of a reduction have no copy channel and no limit
 //     of thread blocks, because no matrix product runs beside them.
 //   All other chunks use a copy channel. If the transport has no copy channels, NCCL moves the
-//     chunks with at most CostConstants::thread_blocks thread blocks. The number of thread blocks
-//     is the same for all of these chunks, because collectives share a communicator only if their
-//     carriers are equal.
+//     chunks with at most CostConstants::thread_blocks thread blocks. All of these chunks have the
+//     same limit, because each limit needs a separate communicator.
 //   Reductions alternate between two copy channels. While one chunk waits for an SM, the next chunk
 //     is copied. Gathers use one copy channel: parallel copies would share the links, so that all
 //     chunks arrive later.

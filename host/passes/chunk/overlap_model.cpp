@@ -40,9 +40,9 @@ class Sms {
 // products of chunk i end.
 double reducedSeconds(const std::vector<ChunkSeconds>& chunks, const std::vector<double>& made,
                       const Sms& sms) {
-  // All transfers share the links, so the result has two lower bounds. `wires` is the end of all
-  // reductions if the links move nothing else after the first matrix product. `all` is the end of
-  // all gathers and reductions if the links move them without a pause from time 0 on.
+  // All transfers share the links, so the result has two lower bounds. `wires`: the links move all
+  // reductions one after another, from the end of the first matrix product on. `all`: the links
+  // move all gathers and reductions one after another, from time 0 on.
   double wires = made.front() + chunks.back().alone;
   double pushed = 0, pulled = 0, end = made.back();
   std::array<double, 2> copy_channels = {0, 0};

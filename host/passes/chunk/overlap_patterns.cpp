@@ -104,7 +104,7 @@ class OverlapFinder {
         match.products.push_back(use);
         continue;
       }
-      // Only a launch can be split: its kernel can be generated again for the rows of a chunk.
+      // Only the kernel of a LaunchKernel can be generated again for the rows of a chunk.
       const auto* launch = std::get_if<LaunchKernel>(&at(use).op);
       if (launch == nullptr || !may_have_kernel || !match.products.empty() || readersOf(read) > 1 ||
           !anyProductReads(launch->outputs)) {
@@ -118,8 +118,8 @@ class OverlapFinder {
                                   : "";
   }
 
-  // Returns the number of instructions that read a slot. Of the instructions that name the slot,
-  // only two do not read it: the Allocate and the instruction that writes it.
+  // Returns the number of instructions that read a slot. All uses of the slot are reads, except its
+  // Allocate and the instruction that writes it.
   size_t readersOf(SlotId id) const { return uses(id).at.size() - 2; }
 
   bool anyProductReads(const std::vector<SlotId>& of) const {
@@ -147,7 +147,7 @@ class OverlapFinder {
       match.products.push_back(maker);
       return {};
     }
-    // Only a generated kernel can be generated again for the rows of a chunk.
+    // Only the kernel of a LaunchKernel can be generated again for the rows of a chunk.
     const auto* launch = std::get_if<LaunchKernel>(&at(maker).op);
     if (launch == nullptr || !anyProductMakes(launch->inputs)) {
       return fmt::format("no matrix product computes %{}", slot(made).name);

@@ -24,8 +24,8 @@ struct ChunkCut {
 // A stage: the matrix products that compute the rows of a chunk, and possibly a kernel next to
 // them. Each row of a result depends on one row of the operands.
 struct ChunkStage {
-  std::vector<size_t> products;  // the matrix products
-  std::optional<size_t> kernel;
+  std::vector<size_t> products;
+  std::optional<size_t> kernel;  // nullopt: the stage has no kernel
   // By operand of the kernel: whether the operand has rows (RowwiseKernel::has_rows of
   // host/passes/chunk/rowwise_kernel.h).
   std::vector<bool> kernel_rows;
@@ -46,10 +46,9 @@ struct OverlapMatch : ChunkStage {
   // No other instruction reads these rows, so a chunk can pass through both stages. nullopt: no
   // stage computes these rows for this match alone.
   std::optional<ChunkStage> front;
-  // If a second match gathers the rows that the front reads: the Communicate instruction of the
-  // second match. A chunk of the second match can contain the same rows as a chunk of this match.
-  // nullopt: there is no front, or no match gathers these rows for the front alone and in the same
-  // chunks.
+  // The Communicate instruction that gathers the rows that the front reads. It belongs to another
+  // match, whose chunks contain the same rows as the chunks of this match. nullopt: no match
+  // gathers rows in this way for the front alone.
   std::optional<size_t> gather;
 };
 

@@ -24,9 +24,9 @@ class RestFinder {
     if (cut_.isFlat() && parts > 1) add(Size::mod(rowsOf(program_, of, cut_), Size(parts)));
   }
 
-  // Adds the remainders that are zero if the axes ChunkCut::ones of the slot have extent 1. Each of
-  // these remainders is (extent - 1) squared. A negative difference could cancel a positive
-  // remainder in the sum of all remainders.
+  // Adds the remainders that are zero if the axes ChunkCut::ones of the slot have extent 1. Each
+  // one is (extent - 1) squared, because it must not be negative: a negative remainder could cancel
+  // a positive one in the sum of all remainders (Chunked::rest).
   void ones(SlotId id) {
     const Slot& of = program_.slots[id];
     for (size_t axis : cut_.ones) {

@@ -53,8 +53,8 @@ std::vector<ChunkCut> cutsOf(const Program& program, const IdVector<SlotId, Slot
                              const OverlapMatch& match) {
   const auto& x = std::get<Communicate>(program.body[match.post].op);
   // An axis can be split if all axes further out in memory have extent 1. The loop therefore begins
-  // at the outermost axis, and ends at a constant extent other than 1. The loop adds axes with a
-  // symbolic extent to `ones`; each run checks that their extents are 1.
+  // at the outermost axis, and ends at a constant extent other than 1. An axis with a symbolic
+  // extent is added to `ones`, and each run checks that its extent is 1.
   const size_t last = match.order.size() - 1;
   const bool moves = x.kind != CollectiveKind::Allreduce;
   const std::optional<size_t> moved = moves ? movedAxis(program, x) : std::nullopt;

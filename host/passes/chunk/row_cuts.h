@@ -23,8 +23,7 @@ std::vector<ChunkCut> cutsOf(const Program& program, const IdVector<SlotId, Slot
                              const OverlapMatch& match);
 
 // Returns whether the front of a match can be split along the same axes as the match. Returns false
-// if the match has no front. For a flat split, the rows must be contiguous in every tensor of the
-// front whose chunks are views.
+// if the match has no front.
 bool frontTakes(const Program& program, const IdVector<SlotId, SlotUses>& uses,
                 const OverlapMatch& match, const ChunkCut& cut);
 
@@ -34,7 +33,7 @@ bool frontTakes(const Program& program, const IdVector<SlotId, SlotUses>& uses,
 std::optional<size_t> movedAxis(const Program& program, const Communicate& x);
 
 // Returns the operands of a stage's kernel that have rows and that the stage itself does not
-// compute. Each of them is an unsplit tensor in memory, so its chunks are views.
+// compute. Each of them is an unsplit tensor in memory, and its chunks are views of this tensor.
 std::vector<SlotId> kernelViews(const Program& program, const ChunkStage& stage);
 
 }  // namespace heddle::host

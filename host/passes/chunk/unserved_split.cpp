@@ -12,7 +12,7 @@
 namespace heddle::host {
 namespace {
 
-// The instruction only moves data from one slot to another one.
+// An instruction that only moves data from one slot to another.
 struct Move {
   SlotId in;
   SlotId out;
@@ -47,8 +47,8 @@ std::vector<Move> movesOf(const Program& program) {
   return moves;
 }
 
-// Returns the slots from which moves lead to `slots` (backwards), or to which moves lead from them.
-// `slots` are included.
+// Returns `slots` and all slots that moves connect with them, directly or through other slots.
+// These are the sources of the moves if `backwards` is true, otherwise the destinations.
 std::set<SlotId> connected(std::set<SlotId> slots, const std::vector<Move>& moves, bool backwards) {
   for (size_t before = 0; before != slots.size();) {
     before = slots.size();

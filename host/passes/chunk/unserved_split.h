@@ -6,11 +6,13 @@
 
 namespace heddle::host {
 
-// Explains why no overlap pattern match uses the stream split of a slot. Returns the matrix product
-// that computes or reads the slot, the collectives that move its operands and its result, and a
-// remedy. The shardings that are not given in a fusion are chosen so that they move the fewest
-// bytes. So the collectives depend on the sizes, and a stream split may fit at some sizes only.
-// Returns an empty text if no matrix product computes or reads the slot, also not through a move.
+// Explains why no match (OverlapMatch of host/passes/chunk/overlap_patterns.h) uses the stream
+// split of a slot. Finds the matrix product that computes the slot or reads it, directly or through
+// instructions that only move data. Returns the collectives that move the operands and the result
+// of this matrix product, and a remedy. Returns an empty text if there is no such matrix product.
+//
+// The text mentions the sizes, because other sizes may need other collectives: if a fusion does not
+// give a sharding, heddle chooses the sharding that moves the fewest bytes.
 std::string explainUnserved(const Program& program, SlotId slot);
 
 }  // namespace heddle::host

@@ -142,8 +142,8 @@ class Resharding {
   }
 
   // Appends the cheapest path of `set` expressions from the sharding of `value` to `wanted`.
-  // `value` contains the data of the old value `of` ("old" and "replaces": ir/graph/rewrite.h). If
-  // `target` is valid, the result of the last `set` replaces the old value `target`.
+  // `value` contains the data of `of`, a value of the original fusion. If `target` is valid, the
+  // result of the last `set` replaces the value `target` of the original fusion.
   ValueId chain(ValueId value, ValueId of, const Sharding& wanted, ValueId target, int line) {
     Sharding from = now().tensor(value).sharding.value();
     const std::string& name = old_.value(target == kNoValue ? of : target).name;
@@ -223,8 +223,7 @@ class Resharding {
   }
 
   // Adds the mesh of the step's team to the meshes of the fusion, if no mesh has the same devices.
-  // If a mesh of the fusion already has the name of the new mesh, a number is appended to this
-  // name.
+  // A number makes the name of the new mesh unique.
   void addMesh(const ReshardStep& step) {
     Meshes& meshes = rewriter_.fusion().meshes;
     if (findMesh(meshes, step.mesh).valid()) return;
@@ -284,8 +283,9 @@ class Resharding {
     return b.apply("cast", {value}, {{"dtype", now().tensor(value).dtype}});
   }
 
-  // Returns whether this step and an earlier collective would read the same memory, and one of the
-  // two needs padded memory.
+  // Returns whether the step needs a copy of the value because of padding. This is the case if an
+  // earlier collective has padded the memory of the value. It is also the case if the step needs
+  // padding, but the memory of the value is a view or is read by an earlier collective.
   bool sizesConflict(ValueId value, const ReshardStep& step, const TensorView& tensor) const {
     const ValueId base = baseOf(now(), value);
     if (step.kind == ReshardStep::Kind::AllReduce)
@@ -294,7 +294,8 @@ class Resharding {
            (pads(step, tensor) && (collective_inputs_.count(base) != 0 || isView(value)));
   }
 
-  // Returns whether the value shares the memory of another value.
+  // Returns whether the value is a view or the result of a collective. Its memory is then not
+  // padded for this step.
   bool isView(ValueId value) const {
     const ExprId definition = now().value(value).definition;
     if (definition == kNoExpr) return false;
@@ -311,8 +312,8 @@ class Resharding {
     }
   }
 
-  // Returns whether the step splits an axis unevenly. The operand is then allocated as equal blocks
-  // of the rounded-up size, which together are larger than the axis.
+  // Returns whether the step splits an axis unevenly. The memory of the operand is then padded to
+  // blocks of equal size.
   bool pads(const ReshardStep& step, const TensorView& tensor) const {
     const bool cuts = step.kind == ReshardStep::Kind::ReduceScatter ||
                       step.kind == ReshardStep::Kind::AllToAll ||

@@ -12,8 +12,8 @@
 namespace heddle {
 namespace {
 
-// For each value of the original fusion: the step that reduces it, or that will reduce the sum to
-// which the value belongs.
+// For each value of the original fusion that is reduced across devices, or that is a sum of such
+// values: the step that reduces it.
 using Steps = IdVector<ValueId, std::optional<ReshardStep>>;
 
 class ReductionJoiner {
@@ -57,7 +57,7 @@ class ReductionJoiner {
   }
 
  private:
-  // Returns the name of the sum that is reduced instead of this value.
+  // Returns the name of the sum that contains this value and is reduced in its place.
   const std::string& reducedFor(ValueId id) const {
     while (waits(id)) {
       id = old_.expr(users_[id].front()).outputs[0];
@@ -137,8 +137,8 @@ class ReductionJoiner {
         rewriter_.copyAside(id, {a, b}, rewriter_.freeName(old_.value(result).name + "_partial"));
     Fusion& fusion = rewriter_.fusion();
     fusion.setSharding(sum, fusion.tensor(a).sharding);
-    // A collective does not reorder memory, so the sum and the result keep the memory order of the
-    // operand.
+    // The collective does not reorder memory, so its operand (the sum) and its result have the same
+    // memory order as the partial values.
     const AxisOrder order = memoryOrder(fusion, a).value();
     std::optional<AxisOrder> hint;
     if (order != rowMajor(order.size())) hint = order;

@@ -47,8 +47,9 @@ class SpaceGrants {
         splits_gathered_(splits_gathered),
         space_(spread.map.space.size()) {}
 
-  // Grants the claims of one value if the mesh axes are still free. Returns whether it granted all
-  // claims. `asked` says which axes of the value the user asked to be sharded.
+  // Grants the claims of one value if the mesh axes are still free. Returns false if a claim
+  // conflicts with an earlier one. Claims for axes that cannot be split are ignored. `asked` says
+  // which axes of the value the user asked to be sharded.
   bool grant(const Sharding& state, const std::vector<int>& axes, const std::vector<bool>& asked) {
     bool all = true;
     for (size_t axis = 0; axis < axes.size(); ++axis) {

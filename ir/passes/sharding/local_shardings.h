@@ -37,18 +37,15 @@ using States = IdVector<ValueId, std::optional<Sharding>>;
 //    result first.
 //  - An axis that a slice shortens is not split.
 //  - An axis that a reshape splits or merges can stay sharded only if all its blocks are equal
-//    ("even"). With symbolic sizes this may be unknown, so the rule depends on the claim:
-//    - A claim of the result requires even blocks for all sizes. A claim of an operand requires the
-//      same if the user did not ask for this axis to be sharded
-//      (ir/passes/sharding/user_sharded_axes.h).
-//    - If the user asked for the operand's axis to be sharded, the claim is rejected if the blocks
-//      are known to be uneven.
-//    - Instead of keeping an axis sharded, heddle may gather it, so that every device holds all its
-//      elements. If gathering is allowed, the claim is also rejected if blocks are uneven with the
-//      default sizes of the fusion (Fusion::size_defaults). Gathering is always allowed for an axis
-//      that the reshape merges. For an axis that the reshape splits, gathering is allowed only if
-//      the reshape has gather_uneven=true (FusionBuilder::reshape()), or if the user wrote the
-//      sharding of the result.
+//    ("even"). If symbolic sizes leave this open, these rules apply:
+//    - A claim of the result is rejected. A claim of an operand is rejected too if the user did not
+//      ask for this axis to be sharded (ir/passes/sharding/user_sharded_axes.h).
+//    - If the user asked for it, the claim is granted. Exception: the blocks are uneven with the
+//      default sizes of the fusion (Fusion::size_defaults), and heddle may gather the axis, that
+//      is, give every device all its elements.
+//    - heddle may always gather an axis that the reshape merges. It may gather an axis that the
+//      reshape splits if the reshape has gather_uneven=true (FusionBuilder::reshape()), or if the
+//      user wrote the sharding of the result.
 class LocalShardingPlanner {
  public:
   explicit LocalShardingPlanner(const Fusion& fusion)

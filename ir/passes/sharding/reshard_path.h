@@ -27,11 +27,10 @@ class ReshardPaths {
     double bytes = 0;      // bytes that one device sends
     bool possible = true;  // false: no sequence of steps leads to the wanted sharding
   };
-  // Returns the path of steps (ir/analysis/reshard_step.h) that moves the fewest bytes. No step is
-  // Compound. If several paths move equally many bytes, the path with the fewest steps is taken.
-  // The remaining ties are broken by a fixed order of the steps: steps within a mesh come before
-  // steps to another mesh.
-  // Neither sharding may have a stream split.
+  // Returns the path of steps (ir/analysis/reshard_step.h) that moves the fewest bytes. No step of
+  // the path is Compound. If several paths move equally many bytes, the path with the fewest steps
+  // is taken. The remaining ties are broken by a fixed order of the steps: steps within a mesh come
+  // before steps to another mesh. Neither sharding may have a stream split.
   Path find(const TensorView& tensor, const Sharding& from, const Sharding& to) const;
 
   // Returns alternatives to the path of find(). For each first step that find() did not take, the

@@ -15,7 +15,8 @@ inline int8_t bigElement(int rank, int64_t i) {
   return static_cast<int8_t>((i % 251 + 7 * rank) % 113 - 56);
 }
 
-// Writes and reads one piece at a time, because the memory may belong to a device.
+// A buffer of kBig elements. Writes and reads one piece at a time, because the memory may belong to
+// a device.
 class BigBuffer {
  public:
   explicit BigBuffer(Memory& memory) : memory_(memory), data_(memory.allocate(kBig)) {}

@@ -19,7 +19,7 @@ class Memory {
   virtual void* allocate(size_t bytes) = 0;
   virtual void release(void* data) = 0;
   virtual void set(void* to, unsigned char byte, size_t bytes) = 0;
-  // Starts a copy. `from` must not change until synchronize() or read().
+  // Starts a copy. The caller must not change `from` before synchronize() or read() has returned.
   virtual void upload(void* to, const void* from, size_t bytes) = 0;
   // Waits for the stream. Returns the bytes in host memory, which are valid until the next call.
   virtual const unsigned char* read(const void* from, size_t bytes) = 0;
@@ -100,8 +100,8 @@ class Buffer {
     memory_.synchronize();
   }
 
-  // Returns all bytes, which are valid until the next read of this memory. Reports writes after the
-  // end of the buffer.
+  // Returns all bytes, which are valid until the next read of this memory. Reports a test failure
+  // if something was written after the end of the buffer.
   const unsigned char* read(const std::string& what) const {
     const unsigned char* got = memory_.read(data_, bytes_ + kGuard);
     const std::vector<unsigned char> guard(kGuard, kPoison);

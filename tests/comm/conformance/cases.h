@@ -20,16 +20,15 @@ inline std::vector<int> teamAlong(const DeviceMesh& mesh, int rank, std::vector<
   return team;
 }
 
-// Returns the teams of this rank along the axes of several meshes, in the order in which all ranks
-// create them. Each partition of the job into teams occurs once.
+// Returns the teams to which this rank belongs along the axes of several meshes. All ranks must
+// create their teams in this order.
 inline std::vector<std::vector<int>> teamsAlongAxes(const World& world) {
   std::vector<std::vector<int>> teams;
   if (world.size() % 2 != 0) return teams;
   DeviceMesh mesh;
   mesh.name = "m";
   const auto add = [&](std::vector<MeshAxis> axes) {
-    // If two meshes give one rank the same team, they give every rank the same team. All ranks
-    // therefore skip the same teams.
+    // A second mesh may give the same teams as the first one. Then all ranks skip the repetition.
     const std::vector<int> team = teamAlong(mesh, world.rank(), std::move(axes));
     if (std::find(teams.begin(), teams.end(), team) == teams.end()) teams.push_back(team);
   };
@@ -71,7 +70,6 @@ inline void runBarriers(Rank& rank) {
   Buffer mark(rank.memory, DType::I64, 1), marks(rank.memory, DType::I64, size);
   Buffer parts(rank.memory, DType::I64, size), swapped(rank.memory, DType::I64, size);
   for (int round = 0; round < 20; ++round) {
-    // The barrier runs once in a group with other collectives, and once alone.
     const auto part = [&](double from, double to) { return 1000.0 * round + 30 * from + to; };
     mark.fill([&](int64_t) { return 100.0 * round + comm->rank(); });
     parts.fill([&](int64_t i) { return part(comm->rank(), static_cast<double>(i)); });
@@ -105,8 +103,8 @@ inline void runTransfers(Rank& rank) {
       };
       a.fill(value(me, 1));
       b.fill(value(me, 2));
-      // The sends between two ranks match the receives in order, even with other operations between
-      // them.
+      // The first send to a rank matches its first receive, the second send its second receive.
+      // Other operations may be between them.
       const Operation group[] = {
           {CollectiveKind::Send, a.data(), nullptr, count, dtype, ReduceOp::Sum, next},
           {CollectiveKind::Recv, nullptr, from_a.data(), count, dtype, ReduceOp::Sum, previous},

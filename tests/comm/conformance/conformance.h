@@ -38,8 +38,8 @@ inline void runGroup(Rank& rank, Communicator& comm, std::span<const Operation> 
   finish(rank, comm, comm.post(group, rank.memory.stream()));
 }
 
-// The expected result of a rank for all rounds of a case. All numbers are computed once: the
-// numbers of each round begin one element after those of the previous round.
+// The expected results of one rank in all rounds of a case. Each round shifts the numbers by one
+// element (see contribution() in values.h), so one array serves all rounds.
 class Expected {
  public:
   Expected(const Case& c, const std::vector<int>& team, int me)
@@ -100,8 +100,8 @@ inline void runCase(Rank& rank, Communicator& comm, const std::vector<int>& team
   if (sizes.sent == 0) op.send = nullptr;
   if (sizes.received == 0) op.recv = nullptr;
   const std::string what = describeCase(c, team, me);
-  // After an error this rank continues, because the other ranks do, but it reports no further
-  // errors.
+  // After an error this rank still runs all rounds, because the other ranks wait for it. It reports
+  // only the first error.
   bool good = true;
   for (int round = 0; round < c.repeats; ++round) {
     send.upload(numbers + round * element);
@@ -127,7 +127,7 @@ void runOverlapped(Rank& rank);
 void runExchange(Rank& rank);
 // Checks the order and the rounding of reductions that comm/communicator.h guarantees.
 void runOrder(Rank& rank);
-// Makes calls that must be rejected.
+// Makes wrong calls and requires that each one is rejected.
 void runMisuse(Rank& rank);
 
 inline void runEverything(Rank& rank) {

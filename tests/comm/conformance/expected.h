@@ -23,9 +23,8 @@ constexpr int64_t kLarge = 20011;
 constexpr int64_t kMegabyte = 131073;  // one element more than 1 MiB of f64
 #endif
 
-// Returns whether the environment has HEDDLE_CONFORMANCE=full. In that case all combinations run,
-// each a hundred times on the same buffers. Otherwise a subset runs that fits in a test run
-// (allCases()).
+// Returns whether the environment has HEDDLE_CONFORMANCE=full. If so, every case runs a hundred
+// times on the same buffers. Otherwise allCases() selects a subset that takes little time.
 inline bool isFullSuite() {
   static const bool full = [] {
     const char* asked = std::getenv("HEDDLE_CONFORMANCE");
@@ -97,8 +96,9 @@ inline Sizes sizesOf(const Case& c, int me, int size) {
   return {c.count, c.count, {}, {}};
 }
 
-// A range of a result: `count` elements from index `at`. They are the input of rank `from` of the
-// team, beginning with its element `first`. from = -1: they are the reduction over all ranks.
+// Says what `count` elements of a result must be, beginning at index `at`. They equal the input of
+// rank `from` of the team, beginning at element `first` of this input. If `from` is -1, they equal
+// the reduction of the inputs of all ranks.
 struct Part {
   int64_t at = 0;
   int64_t count = 0;
@@ -163,8 +163,8 @@ inline std::string describeCase(const Case& c, const std::vector<int>& team, int
   return text;
 }
 
-// Returns the element counts to test. One dtype of each size and arithmetic gets a count that takes
-// many blocks and chunks, and f64 gets a megabyte. In the full suite every dtype gets a megabyte.
+// Returns the element counts to test. Every dtype has small counts. Large counts are slow, so only
+// some dtypes have one; in the full suite every dtype has one of a megabyte.
 inline std::vector<int64_t> countsOf(DType dtype) {
   std::vector<int64_t> counts = {0, 1, 37};
   if (isFullSuite()) {
@@ -196,7 +196,7 @@ inline void addReductions(std::vector<Case>& cases, DType dtype, int64_t count, 
 
 // Returns the cases for a team of `size` ranks.
 // - Successive rooted collectives have different roots.
-// - Few cases have many repeats: moves of 37 elements, and sums and maxima of 37 elements.
+// - Only moves, sums and maxima of 37 elements have many repeats.
 // - A team of more than three ranks has fewer repeats, because its ranks share few cores.
 // - The full suite has a hundred repeats of each case.
 inline std::vector<Case> allCases(int size) {

@@ -57,8 +57,8 @@ inline uint16_t roundToBf16(float value) {
 
 // Returns the bit pattern of the float nearest to `value` in a small float type; ties go to even.
 // Requires value >= 0, far below the largest number of the type. `mantissa` is the number of
-// mantissa bits, `bias` that of the exponent. Bit patterns ascend with their values, in equal steps
-// up to the next power of two.
+// mantissa bits, and `bias` is the exponent bias. If rounding gives the next power of two, the sum
+// carries into the exponent bits, which is right.
 inline uint32_t nearestPattern(double value, int mantissa, int bias) {
   const int exponent = value > 0.0 ? std::max(std::ilogb(value), 1 - bias) : 1 - bias;
   const double steps = std::nearbyint(std::ldexp(value, mantissa - exponent));
@@ -74,7 +74,6 @@ inline double f16Value(uint32_t pattern) { return smallFloat(pattern, 10, 15); }
 inline double f8e4m3Value(uint32_t pattern) { return smallFloat(pattern, 3, 7); }
 inline double f8e5m2Value(uint32_t pattern) { return smallFloat(pattern, 2, 15); }
 
-// Writes `value` to element `index` of the array at `bytes`.
 inline void put(unsigned char* bytes, DType dtype, int64_t index, double value) {
   const auto write = [&](auto element) {
     std::memcpy(bytes + index * static_cast<int64_t>(sizeof element), &element, sizeof element);

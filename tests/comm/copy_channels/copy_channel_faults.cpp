@@ -1,5 +1,5 @@
-// Tests copy channels that fail, that cannot be created, or that end at different times on
-// different ranks.
+// Tests copy channels: communicators that move data by the copy engines of GPUs (comm::Carrier).
+// Here they fail, cannot be created, or are destroyed at different times on different ranks.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -17,7 +17,7 @@ using namespace copy_channels;
 
 constexpr int64_t kCount = 1000;
 
-// A job whose ranks are notified of failures of other ranks only by the copy channels.
+// A World that does not report failures: only copy channels notify the other ranks.
 class DeafWorld : public World {
  public:
   explicit DeafWorld(std::unique_ptr<World> world) : world_(std::move(world)) {}
@@ -54,9 +54,9 @@ std::vector<int> among(const std::vector<int>& team, int rank) {
   return std::find(team.begin(), team.end(), rank) == team.end() ? std::vector<int>{} : team;
 }
 
-// Rank 2 fails to post and gives up. Rank 0 waits for rank 2, is released and passes invalid data
-// to rank 1. Rank 1 has no copy channel with rank 2, and probes only after its stream has ended.
-// Its probe must fail nevertheless.
+// Rank 2 fails. The stream of rank 0, which waited for data of rank 2, continues and sends invalid
+// data to rank 1. Rank 1 has no copy channel with rank 2, and it probes only after its stream has
+// finished. Its probe must still report the failure.
 TEST(CopyChannelFaults, InvalidDataIsNeverTakenForAResult) {
   fake::setVoid(true);
   onDeafRanks(3, reduceOnStream, [](World& world) {
@@ -82,8 +82,8 @@ TEST(CopyChannelFaults, InvalidDataIsNeverTakenForAResult) {
   EXPECT_EQ(fake::counts().blocks, 0);
 }
 
-// A failure is known at once, before any thread polls, because a caller that probes after its
-// streams have ended must see it.
+// fault() must report a failure at once, without a thread that polls. Otherwise a rank could take
+// invalid data for a result.
 TEST(CopyChannelFaults, RankThatGivesUpIsKnownBeforeItsStreamsContinue) {
   for (const Where where : {Where::OneProcess, Where::Processes}) {
     expectAllWell(runRanks(makeInProcessWorlds(2), [&](std::unique_ptr<World>& own) {
@@ -98,8 +98,8 @@ TEST(CopyChannelFaults, RankThatGivesUpIsKnownBeforeItsStreamsContinue) {
       world->barrier();
       if (rank == 0) return;
       EXPECT_EQ(seat->fault(), "rank 0 has given up: out of paper");
-      // In the case Processes each rank pretends to have another process number. No process has
-      // this number, so the rank counts as ended and needs no notice.
+      // Processes that have ended need no notification. In the case Processes the pretended process
+      // numbers belong to no process, so rank 0 counts as ended.
       EXPECT_EQ(seat->allKnow(), where == Where::Processes);
       job->setCopyChannelMember(seat);
       EXPECT_EQ(job->fault(), "rank 0 has given up: out of paper");
@@ -124,7 +124,8 @@ void reduceOrFail(void* dst, std::span<const void* const> srcs, int64_t count, D
   reduceOnStream(dst, srcs, count, dtype, op, stream);
 }
 
-// The sum of the second collective in a group fails while the first collective runs.
+// A group has two collectives. On rank 1 the launch of the second reduction fails while the first
+// collective runs.
 TEST(CopyChannelFaults, FailureOfASumEndsAllRanks) {
   fake::setVoid(true);
   onDeafRanks(2, reduceOrFail, [](World& world) {
@@ -163,8 +164,8 @@ TEST(CopyChannelFaults, RankThatGaveUpGetsNoCommunicators) {
   EXPECT_EQ(fake::counts().blocks, 0);
 }
 
-// Rank 3 cannot access the memory of all other ranks. Teams with rank 3 use NCCL, the other team
-// has a copy channel, and nothing leaks.
+// Rank 3 cannot access the memory of all other ranks. Teams with rank 3 must use NCCL, and the
+// other team must get a copy channel.
 TEST(CopyChannelFaults, TeamWithoutAccessUsesNccl) {
   for (const Where where : {Where::OneProcess, Where::Processes}) {
     onRanks(
@@ -183,7 +184,7 @@ TEST(CopyChannelFaults, TeamWithoutAccessUsesNccl) {
           const auto whole = world.split({0, 1, 2, 3}, kSecond);
           EXPECT_TRUE(whole->holdsDevice());
           world.barrier();
-          // The blocks of the copy channel and the flags of the NCCL communicators.
+          // 2 blocks belong to the copy channel. The other 6 are flags of the NCCL communicators.
           EXPECT_EQ(fake::counts().blocks, 2 + 6);
           world.barrier();
         },

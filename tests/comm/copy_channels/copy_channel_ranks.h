@@ -39,8 +39,8 @@ inline void reduceOnStream(void* dst, std::span<const void* const> srcs, int64_t
   });
 }
 
-// OneProcess: ranks are threads of one process. Processes: ranks are threads that appear to be one
-// process each.
+// Ranks are always threads. OneProcess: getpid() gives all ranks the same number. Processes:
+// getpid() gives each rank its own number, as if it were a process.
 enum class Where { OneProcess, Processes };
 
 inline void onRanks(int ranks, const std::function<void(World&)>& body,

@@ -1,5 +1,5 @@
 // Tests the copy channels of a team (comm::Carrier) with up to 8 ranks, on a fake CUDA of host
-// memory and threads. Checks the order of barriers and the positions of parts.
+// memory and threads. Checks the order of the ranks' copies and the positions of the copied parts.
 // tests/host/whole/copy_channels_gpu_test.cpp tests them on GPUs.
 #include <chrono>
 #include <thread>

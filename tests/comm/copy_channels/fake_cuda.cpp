@@ -78,7 +78,8 @@ class Stream {
   std::thread thread_;
 };
 
-// The state of an event: whether its latest record has been reached.
+// An event. latest() is the flag that is set when the stream has reached the latest record of the
+// event.
 struct Event {
   std::mutex mutex;
   std::shared_ptr<std::atomic<bool>> happened = std::make_shared<std::atomic<bool>>(true);
@@ -197,8 +198,8 @@ cudaError_t cudaGetDeviceCount(int* count) {
   *count = 16;
   return cudaSuccess;
 }
-// Maps pages, which the kernel allocates on first use. The last bytes of the block are not zero,
-// because memory of cudaMalloc has any content.
+// Uses mmap, so that large blocks take no memory before they are used. Fills the last bytes with
+// garbage, because cudaMalloc does not clear memory.
 cudaError_t cudaMalloc(void** data, size_t bytes) {
   constexpr size_t kDirty = 256;
   *data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -307,7 +308,8 @@ cudaError_t cudaIpcOpenMemHandle(void** data, cudaIpcMemHandle_t handle, unsigne
   ++memory().counts.opened;
   return cudaSuccess;
 }
-// Sleeps for as long as unmapping may take. The time differs between ranks.
+// Sleeps, because unmapping takes time on a GPU. Each rank sleeps for a different time, so ranks
+// close their handles in different orders.
 cudaError_t cudaIpcCloseMemHandle(void* data) {
   std::this_thread::sleep_for(std::chrono::milliseconds(3 * process * process));
   std::lock_guard lock(memory().mutex);

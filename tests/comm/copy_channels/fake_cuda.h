@@ -32,8 +32,8 @@ Counts counts();
 void failAccessAfter(int peers);
 void failCopyAfter(int copies);
 
-// Turns all copies off (true) or on. After an abort, the released streams would copy invalid data
-// at the same time, which would be a data race.
+// setVoid(true) turns all copies off. Tests of aborts need this: an abort releases waiting streams,
+// which would then copy at the same time. The thread sanitizer would report a data race.
 void setVoid(bool is_void);
 bool isVoid();
 

@@ -78,8 +78,9 @@ void addQuery(const HeadOperands& in, int64_t row, int64_t first_key, int64_t se
   }
 }
 
-// Compares each element with its bound. Also requires that the mean error is at most a few
-// roundings. This limit is far below the bounds.
+// Requires that the error of each element is at most its bound `off`. If `in_the_mean`, also
+// requires that the root mean square error is at most four units in the last place, which is far
+// below the bounds.
 void expectGradient(const std::vector<double>& exact, const std::vector<double>& off, double unit,
                     bool in_the_mean, const HostTensor& got, const std::string& what) {
   const std::vector<double> ys = attentionNumbers(got);
@@ -164,9 +165,9 @@ TEST_F(AttentionBackwardGpu, GradientsAreWithinBoundsForEveryLayout) {
   }
 }
 
-// All scores are about -128, so their exponentials are 0 in f32. If a kernel used another score for
-// a missing key, the exponential of that score would be infinite relative to them. Differences of
-// large terms cancel, so the test compares only with the bounds.
+// All scores are about -128, so their exponentials are 0 in f32. A kernel that gave keys after the
+// last one the score 0 would then compute infinity or NaN. Large terms cancel, so only the bounds
+// are tested.
 TEST_F(AttentionBackwardGpu, GradientsAreWithinBoundsWhenAllExponentialsVanish) {
   for (bool causal : {false, true}) {
     FusionExecutor executor(backwardOf(DType::BF16, causal), {device_.get()});

@@ -95,7 +95,8 @@ inline std::vector<double> attentionNumbers(const HostTensor& tensor) {
   return result;
 }
 
-// Returns the exact result of one query row. `first_key` is the first key row of its head.
+// Returns the exact result of one query row. The query reads `seen` keys, beginning at key row
+// `first_key`.
 inline std::vector<double> attentionRow(const AttentionShape& x, const std::vector<double>& q,
                                         int64_t row, const std::vector<double>& k,
                                         const std::vector<double>& v, int64_t first_key,

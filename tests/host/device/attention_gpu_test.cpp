@@ -102,8 +102,8 @@ TEST_F(AttentionGpu, UnsupportedWidthsRunAsOps) {
   }
 }
 
-// Requires these library calls, on one rank and on two, and compares the results with those of the
-// ops.
+// Requires that the fusion compiles to these library calls, on one rank and on two. Compares the
+// results with the reference.
 void expectCalls(const Fusion& fusion, const std::vector<std::string>& calls) {
   for (int ranks : {1, 2}) {
     testing::HarnessOptions options;

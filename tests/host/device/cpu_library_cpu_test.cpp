@@ -42,8 +42,8 @@ TEST_P(CpuLibrary, EveryCaseMatchesTheDefinition) {
 INSTANTIATE_TEST_SUITE_P(DTypes, CpuLibrary, ::testing::ValuesIn(kAllDTypes),
                          [](const auto& info) { return std::string(name(info.param)); });
 
-// Adds 1 and many times a quarter of the last place of 1. If each step were rounded, the sum would
-// stay 1.
+// Adds many small numbers to 1. Each of them is a quarter of the last place of 1, so the sum would
+// stay 1 if each step were rounded.
 TEST(CpuLibraryRounding, SumsAreRoundedOnce) {
   auto device = makeCpuDevice();
   const std::pair<DType, int> types[] = {{DType::BF16, 9}, {DType::F16, 12}};
@@ -114,9 +114,9 @@ TEST(CpuAttention, LibraryCallIsRefused) {
   EXPECT_NO_THROW(idle.run({Tensor{q.data, desc, {}}}).wait());
 }
 
-// decidingSizes() returns the numbers that decide whether the library computes an attention. For a
-// forward, a single query (as in a decoder) must give the same numbers as several queries.
-// Otherwise heddle would lower the fusion again.
+// heddle lowers a fusion again if decidingSizes() gives other numbers than before. For a forward,
+// the number of queries must not change them, because a decoder alternates between one query and
+// several.
 TEST(CpuAttention, DecidingSizesDependOnTheLimitsOfTheLibrary) {
   const Fusion fusion = parseFusion(
       "heddle 1\nfusion f(%g: f16[t, f], %q: f16[t, e], %k: f16[s, e], %v: f16[s, f]) {\n"

@@ -93,8 +93,8 @@ TEST_P(CpuStreams, WaitRefersToTheEarlierRecord) {
       },
       b, {});
   if (!GetParam()) {
-    // The event is recorded again after work that cannot finish. Stream b must not wait for the
-    // second record.
+    // Records the event again, after work that does not finish before the gate opens. Stream b must
+    // wait for the first record only.
     device->hostTask([open] { open.wait(); }, a, {});
     device->recordEvent(event, a);
     EXPECT_FALSE(device->eventDone(event));
@@ -199,7 +199,7 @@ TEST_P(CpuStreams, MemoryLimitIsEnforced) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % 256, 0U);
   EXPECT_THROW(pool.allocate(1, a), std::bad_alloc);
   pool.deallocate(block, 1 << 20, a);
-  // The pool frees blocks of other sizes or streams if it needs memory.
+  // If the pool needs memory, it frees unused blocks, also blocks of other sizes and streams.
   void* small = pool.allocate(1 << 19, b);
   pool.deallocate(small, 1 << 19, b);
   EXPECT_THROW(pool.allocate(int64_t{1} << 62, a), std::bad_alloc);

@@ -43,7 +43,7 @@ TEST_F(CudaLibraryGpu, EveryCaseMatchesTheDefinition) {
   expectFloat8Refused([&](const LibraryCall& call) { return device_->libraryWorkspace(call); });
 }
 
-// The line does not fit into one block.
+// One block of threads cannot process this line.
 TEST_F(CudaLibraryGpu, LineOfAMillionElementsIsRight) {
   constexpr int64_t kLine = (int64_t{1} << 20) + 3;
   std::mt19937 random(7);
@@ -71,7 +71,7 @@ TEST_F(CudaLibraryGpu, LineOfAMillionElementsIsRight) {
   }
 }
 
-// The lines do not fit into one group of lines that are sorted together.
+// There are more lines than are sorted together.
 TEST_F(CudaLibraryGpu, LinesBeyondOneGroupAreSorted) {
   std::mt19937 random(9);
   LibraryRun sort{LibraryFunction::Argsort,

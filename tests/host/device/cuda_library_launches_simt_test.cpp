@@ -78,7 +78,7 @@ void runSteps(LibraryRun& run, uint64_t seed) {
 
 class CudaLibraryLaunchesSimt : public ::testing::TestWithParam<DType> {};
 
-// The cases include lines that are sorted by digits, but no line that would take minutes.
+// Leaves out the longest lines, which would take minutes.
 TEST_P(CudaLibraryLaunchesSimt, EveryCaseMatchesTheDefinition) {
   const auto seed = static_cast<uint64_t>(GetParam());
   checkEveryLibraryCase(
@@ -110,8 +110,8 @@ TEST(CudaLibraryLaunchesSimtCases, ScanOfALongLineIsRight) {
   checkCumsum(run, random, [](LibraryRun& made) { runSteps(made, 1); });
 }
 
-// Selects the first elements of a line of three tiles, then of a line that needs two selections.
-// Equal elements are taken in the order of their indices.
+// argsort that returns only the first k elements of a long line. Some lines need several selection
+// steps. Elements that are equal must be in the order of their indices.
 TEST(CudaLibraryLaunchesSimtCases, TopOfLongLinesIsRight) {
   std::mt19937 random(2);
   const auto top = [&](DType dtype, int64_t n, int64_t k, bool descending) {

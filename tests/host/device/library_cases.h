@@ -83,8 +83,7 @@ inline bool above(const Scalar& a, const Scalar& b) {
   return std::isnan(x) ? !std::isnan(y) : x > y;
 }
 
-// The operands are small integers. Their sums are exact, so each result is an exact sum, rounded
-// once.
+// The operands are small integers, so each result must be the exact sum, rounded once.
 inline void checkCumsum(LibraryRun& run, std::mt19937& random, const RunLibrary& device) {
   fillRandom(run.in[0], random);
   device(run);
@@ -241,8 +240,8 @@ inline void checkLineCase(DType dtype, const LineCase& c, std::mt19937& random,
   }
 }
 
-// scatter and scatter_add get indices of different types, i32 and i64. `narrow` selects the
-// function that gets i32.
+// Checks scatter and scatter_add. If `narrow` is true, scatter gets i32 indices and scatter_add i64
+// indices. If it is false, the types are exchanged.
 inline void checkScatterCase(DType dtype, const ScatterCase& c, bool narrow, std::mt19937& random,
                              const RunLibrary& device) {
   for (LibraryFunction function : {LibraryFunction::Scatter, LibraryFunction::ScatterAdd}) {

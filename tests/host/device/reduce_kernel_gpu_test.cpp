@@ -42,8 +42,8 @@ class ReduceKernelGpu : public GpuDeviceFixture {
   comm::DeviceReduce reduce_;
 };
 
-// Returns the expected value. Ranks are combined in order; f32 and bf16 are combined in f32 and
-// rounded once at the end.
+// Returns the expected value. The values are combined in the order of the ranks. f32 and bf16 are
+// combined in f32, and bf16 is rounded once at the end.
 double expected(const std::vector<double>& values, DType dtype, ReduceOp op) {
   const auto round = [&](double x) {
     return dtype == DType::F32 || dtype == DType::BF16 ? static_cast<float>(x) : x;

@@ -9,7 +9,8 @@
 #include <memory>
 #include <vector>
 
-// Runs CUDA text on the host. Include this header first, then the CUDA text.
+// Runs the source text of CUDA kernels on the host. Include this header first, then the source
+// text.
 // - The threads of a block are fibers. They run in turn, each up to its next barrier, in an order
 //   that depends on a seed.
 // - Blocks run one after the other.
@@ -42,8 +43,8 @@ class Grid {
     ++fiber.barriers;
     swapcontext(&fiber.context, &scheduler_);
   }
-  // Exchanges values between all threads. There are two buffers, because the next exchange may
-  // begin while a thread still reads.
+  // Each thread gives `value` and receives the value of thread `from`. There are two buffers,
+  // because one thread may begin the next exchange while another one still reads.
   template <class T>
   T exchange(T value, int from) {
     const size_t phase = fibers_[static_cast<size_t>(current_)]->barriers % 2;

@@ -1,5 +1,5 @@
-// Tests the choice of an algorithm on a simulated GPU. The clock of this GPU falls while one
-// algorithm runs for some time.
+// Tests the choice of the fastest algorithm on a simulated GPU. If one algorithm runs for some
+// time, the GPU becomes hot and lowers its clock.
 #include "host/device/timed_choice.h"
 
 #include <gtest/gtest.h>
@@ -12,8 +12,7 @@ namespace heddle::host::timed_choice_test {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kLimitMs =
-    40;  // after running alone for this time, the power limit determines the speed
+constexpr double kLimitMs = 40;  // milliseconds of one algorithm after which the GPU is hot
 
 class HotGpu : public AlgorithmStopwatch {
  public:

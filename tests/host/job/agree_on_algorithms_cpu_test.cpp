@@ -29,7 +29,7 @@ TEST(AgreeOnAlgorithms, SingleRankAsksItsDeviceEachTime) {
   EXPECT_EQ(asked, 3);
 }
 
-// Rank 2 has no matrix product. The matrix product of rank 1 has other sizes than that of rank 0.
+// Rank 2 has no matrix product. The matrix product of rank 1 differs from that of rank 0.
 TEST(AgreeOnAlgorithms, RankZeroChoosesOnceForEachSize) {
   auto worlds = makeInProcessWorldsFor(DeviceKind::Cpu, 3);
   std::atomic<int> asked{0};
@@ -42,8 +42,8 @@ TEST(AgreeOnAlgorithms, RankZeroChoosesOnceForEachSize) {
     const std::set<std::string> mine[] = {{"even"}, {"uneven"}, {}};
     const AlgorithmChoices expected{{"even", "even by 0"}, {"uneven", "uneven by 0"}};
     EXPECT_EQ(agreement.choose(mine[rank], {{"n", 7}}, ask), expected);
-    // Rank 1 asks with other strides, but for known sizes. It gets the known choices without
-    // communication.
+    // For sizes on which the ranks have agreed, a rank gets the known choices without
+    // communication, even for another question.
     if (rank == 1) {
       EXPECT_EQ(agreement.choose({"strided"}, {{"n", 7}}, ask), expected);
     }
@@ -60,7 +60,7 @@ TEST(AgreeOnAlgorithms, LocalProgramsSendNothing) {
   EXPECT_TRUE(agreement.choose({"x"}, {}, [](const std::string& q) { return q; }).empty());
 }
 
-// Rank 1 never takes part, as if it computed for ever. The patience ends the job.
+// Rank 1 never takes part. After the time limit `patience` the job must end.
 TEST(AgreeOnAlgorithms, RankThatStaysAwayIsReported) {
   auto worlds = makeInProcessWorldsFor(DeviceKind::Cpu, 2);
   std::vector<std::string> errors(2);

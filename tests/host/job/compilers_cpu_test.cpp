@@ -10,7 +10,7 @@ namespace {
 
 using testing::FaultyDevice;
 
-// A device without a compiler, or one whose search for a compiler fails.
+// A device without a compiler. If `search_fails`, even the search for a compiler throws.
 class DeviceWithoutCompiler : public FaultyDevice {
  public:
   explicit DeviceWithoutCompiler(bool search_fails) : search_fails_(search_fails) {}

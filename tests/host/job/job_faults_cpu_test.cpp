@@ -118,8 +118,9 @@ TEST(JobFaults, DelayFailsNoRank) {
   EXPECT_EQ(end.errors, std::vector<std::string>(3));
 }
 
-// Wraps a World whose ranks are threads, and claims that its transport is NCCL. NCCL does not
-// compare posts, so heddle compares them before a run. `meetings` counts these comparisons.
+// Wraps a World whose ranks are threads, and claims that its transport is NCCL. NCCL does not check
+// that the ranks post the same collectives, so heddle compares them before a run. `meetings` counts
+// these comparisons.
 class UncheckedWorld : public comm::World {
  public:
   explicit UncheckedWorld(comm::World& world) : world_(world) {}
@@ -193,7 +194,7 @@ TEST(JobFaults, DifferentCountsAreReportedBeforeThePost) {
                                 "allreduce(sum) of 64 f32"});
 }
 
-// Posts of two ranks are compared in order. The instructions that post them may differ.
+// Two ranks must post the same collectives in the same order. Different instructions may post them.
 TEST(JobFaults, PostsOfDifferentInstructionsMatchInOrder) {
   const auto errors = runSizes({{4}, {4}}, nullptr, {}, R"(
 mesh @m = [x=ranks]
@@ -228,8 +229,9 @@ TEST(JobFaults, ComparedSizesAreNotComparedAgain) {
   EXPECT_EQ(meetings, 2);
 }
 
-// Rank 0 keeps its plans, rank 1 creates each plan again. Both compare their posts in the same
-// runs. This must be true even after the list of compared sizes was cleared because it was full.
+// Ranks compare their collectives only in runs with new sizes. Both ranks must do so in the same
+// runs, or one would wait forever. A rank that has kept its plans (rank 0) must not skip a
+// comparison, even after the list of compared sizes was full and was cleared.
 TEST(JobFaults, AllRanksCompareInTheSameRuns) {
   const std::vector<uint64_t> sizes = {1, 2, 1, 3, 1, 3, 2, 2, 1};
   std::vector<std::vector<int>> meetings(2);
@@ -248,8 +250,8 @@ TEST(JobFaults, AllRanksCompareInTheSameRuns) {
     }
   });
   EXPECT_EQ(errors, std::vector<std::string>(2));
-  // The list holds two sizes. The third size, 3, clears it, so 1 is compared again. Later 2 is the
-  // third size.
+  // The list holds two sizes. When 3 arrives, the list is cleared, so 1 is compared again. The next
+  // 2 clears it again.
   EXPECT_EQ(meetings[0], (std::vector<int>{1, 2, 2, 3, 4, 4, 5, 5, 6}));
   EXPECT_EQ(meetings[1], meetings[0]);
 }
@@ -334,7 +336,7 @@ TEST(JobFaults, SlowRankIsWaitedFor) {
   EXPECT_EQ(end.errors, std::vector<std::string>(2));
 }
 
-// The error appears on one rank only, when the work runs on the device.
+// The error appears on one rank only, and only when the device executes the work.
 TEST(JobFaults, LateErrorReachesTheWaitOfOtherRanks) {
   const char* const text = R"(
 mesh @m = [x=ranks]

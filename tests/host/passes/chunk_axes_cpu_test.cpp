@@ -61,8 +61,8 @@ TEST(ChunkAxes, ChunkedTokensAreRightOnOneToFourRanks) {
   for (int64_t b : {3, 4}) expectRight(kBatchesAndTokens, 4, 3, {{"b", b}});
 }
 
-// Batches and tokens are contiguous in memory. The cases are three chunks of two batches, and five
-// chunks of the tokens of one batch.
+// The rows of a chunk may begin and end in the middle of a batch, because batches and tokens are
+// contiguous in memory.
 TEST(ChunkAxes, UnevenBatchesAreSplitWithTheirTokens) {
   for (int64_t b : {0, 1, 2}) expectRight(kBatchedTensor, 3, 3, {{"b", b}});
   expectRight(kBatchedTensor, 2, 5, {{"b", 1}, {"t", 10}});
@@ -98,8 +98,8 @@ TEST(ChunkAxes, StreamAnnotationSelectsTheAxis) {
             3);
 }
 
-// The rows of %u do not divide at the default sizes. The matrix product of %x must be split
-// nevertheless.
+// With the default sizes, the rows of %u do not divide into chunks. The matrix product of %x must
+// be split nevertheless.
 TEST(ChunkAxes, DivisibleRowsAreSplitBesideIndivisibleOnes) {
   constexpr const char* kTwo = R"(heddle 1
 mesh @m = [x=ranks]

@@ -30,8 +30,7 @@ using chunk_testing::replaced;
 using comm::CollectiveKind;
 using testing::HarnessOptions;
 
-// Two operands are gathered and three gradients are reduced: five collectives of two kinds, in two
-// posts.
+// Two operands are gathered by one instruction, and three gradients are reduced by another one.
 TEST(ChunkCollectives, CoalescedGathersAndGradientsAreRight) {
   constexpr const char* kGradients = R"(heddle 1
 mesh @m = [x=ranks]
@@ -135,7 +134,7 @@ TEST(ChunkCollectives, KernelBetweenTwoMatmulsIsChunkedWithThem) {
   }
 }
 
-// If both operands of a matrix product are the same tensor, this tensor is computed unsplit.
+// A tensor that is both operands of a matrix product must not be split.
 TEST(ChunkCollectives, SelfMatmulIsNotSplit) {
   constexpr const char* kGram = R"(heddle 1
 mesh @m = [x=ranks]
@@ -150,7 +149,8 @@ fusion gram(%x: f32[t, h] shard(@m), %w: f32[h, f] shard(@m, 1: x)) with t = 24,
   for (int ranks : {2, 3}) expectRight(kGram, ranks, 2, {});
 }
 
-// If another instruction reads the tensor between two matrix products, the first one is not split.
+// If something else reads the result of the first matrix product, the first matrix product is not
+// split.
 TEST(ChunkCollectives, ProducerWithOtherReadersStaysUnsplit) {
   const std::string seen =
       replaced(replaced(kTensorParallel, "relu(%a)", "tanh(%a)"), "return %y shard(@m)",
@@ -171,8 +171,7 @@ TEST(ChunkCollectives, StreamAnnotationRequestsChunks) {
   expectRight(asks.c_str(), 1, PassOptions::kAutoChunks, {});
 }
 
-// At the default sizes of the file, rows do not divide into chunks, so the program has no version
-// in chunks for them.
+// With these default sizes, rows do not divide into chunks. The fusion must compile nevertheless.
 TEST(ChunkCollectives, IndivisibleDefaultSizesCompile) {
   for (const char* t : {"t = 23", "t = 1", "t = 7"}) {
     const std::string text = replaced(kSequenceParallel, "t = 24", t);
@@ -193,8 +192,7 @@ bool hasUnequalChunks(const Program& program) {
   return rows.size() > 3;  // more sizes than rows, columns and one number of rows per chunk
 }
 
-// At large sizes the chunks have different numbers of rows. The results must be right in all stages
-// and collectives.
+// With large sizes, chunks have different numbers of rows.
 TEST(ChunkCollectives, UnequalChunksAreRight) {
   int unequal = 0;
   constexpr const char* kSizes = "with t = 24, h = 6, f = 96";

@@ -24,8 +24,8 @@ TEST(ChunkCostModel, PartialTilesCostAsFullTiles) {
 
 TEST(ChunkCostModel, MoreChunksAreUsedOnlyWhereTheyPay) {
   const std::vector<ChunkShares> equal = {{1}, {1, 1}, {1, 1, 1, 1}};
-  // There is no matrix product that could hide communication, or its time is hardly longer than a
-  // launch.
+  // No chunks: there is no matrix product that could hide communication, or it takes hardly longer
+  // than a launch.
   EXPECT_EQ(cheapestShares({0, 1e9}, equal), ChunkShares{1});
   EXPECT_EQ(cheapestShares({7e9, 3.5e6}, equal), ChunkShares{1});
   const ChunkedWork gather{2 * kFlopsOfAMs, kBytesOfAMs};
@@ -41,8 +41,8 @@ TEST(ChunkCostModel, MoreChunksAreUsedOnlyWhereTheyPay) {
   EXPECT_NEAR(chunkedSeconds(slow, {1, 1, 2}), 8.25e-3 + slowed, 5e-5);
   const ChunkShares growing = cheapestShares(slow, sharesFor(slow));
   EXPECT_LE(growing.front() * 4, unitsOf(growing));
-  // The third chunk is copied within the GPU before it is sent. This copy waits for the end of the
-  // first matrix product.
+  // The third chunk is copied within the GPU before it is sent. This copy cannot start before the
+  // first matrix product has ended.
   const double copied = kBytesOfAMs / 2 / 2.2e8 * 1e-3;
   const ChunkedWork hurried{2 * kFlopsOfAMs, 2 * kBytesOfAMs};
   EXPECT_GT(chunkedSeconds(hurried, {1, 1, 2}), 0.5e-3 + 0.5e-3 + 2 * copied + 1e-3);
@@ -50,8 +50,8 @@ TEST(ChunkCostModel, MoreChunksAreUsedOnlyWhereTheyPay) {
 
 TEST(ChunkCostModel, MatmulsHideTheReduction) {
   ChunkedWork work{4 * kFlopsOfAMs, kBytesOfAMs, false, 1, true};
-  // The time is 4 ms for matrix products, 0.7 ms by which the sums slow them down, and the time of
-  // the last chunk, which nothing hides.
+  // The matrix products take 4 ms. The sums of the collectives slow them down by 0.7 ms. Nothing
+  // hides the communication of the last chunk.
   EXPECT_NEAR(chunkedSeconds(work, {3, 1}), 4.7e-3 + 0.25e-3, 1.2e-4);
   const ChunkShares shrinking = cheapestShares(work, sharesFor(work));
   EXPECT_LE(shrinking.back() * 4, unitsOf(shrinking));

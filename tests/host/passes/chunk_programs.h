@@ -11,7 +11,8 @@
 #include "ir/text/fusion_text.h"
 #include "tests/host/rank_harness.h"
 
-// Fusions in which matrix products are next to collectives, and checks of their results in chunks.
+// Fusions in which matrix products are next to collectives. The pass chunk_collectives splits both
+// into chunks of rows. The functions here check that the results stay right.
 namespace heddle::host::chunk_testing {
 
 using comm::CollectiveKind;
@@ -106,8 +107,8 @@ inline void expectRight(const char* text, int ranks, int64_t chunks, const SizeB
   }
 }
 
-// Compares the program in chunks with the unsplit program, bit by bit. The elements are integers,
-// because a library may sum f32 in another order for fewer rows.
+// Requires that the program in chunks gives the same bits as the unsplit program. Replaces f32 by
+// i32: for fewer rows, a library may sum f32 in another order.
 inline void expectSameBits(std::string text, int ranks, int64_t chunks) {
   for (size_t at = 0; (at = text.find("f32[", at)) != std::string::npos;) text[at] = 'i';
   const Fusion fusion = parseFusion(text);

@@ -7,7 +7,8 @@
 namespace heddle::host {
 namespace {
 
-// Compares every item with every other one, as the definition says.
+// Returns the first item after `after` that conflicts with item `of`, or the number of items.
+// Compares one item after another.
 size_t nextByDefinition(const BufferAccesses& items, size_t of, size_t after) {
   size_t i = after + 1;
   while (i < items.items.size() && !items.conflict(items.items[of], items.items[i])) ++i;

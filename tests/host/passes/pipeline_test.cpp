@@ -63,8 +63,8 @@ program main(%x: f32[t], %w: f32[t]) -> (%out) with t = 8 {
 }
 )";
 
-// Removes instruction number n of all Wait, Free, RecordEvent and WaitEvent instructions. Sets
-// `what` to its text. Returns false if there are fewer.
+// Removes the Wait, Free, RecordEvent or WaitEvent with number n, counted from 0, and sets `what`
+// to its text. If there are fewer, subtracts their number from n and returns false.
 bool removeNth(std::vector<Instruction>& body, int& n, std::string& what, const Program& program) {
   for (size_t i = 0; i < body.size(); ++i) {
     const Op& op = body[i].op;
@@ -153,8 +153,8 @@ program main(%x: f32[4]) -> () {
   expectAllNecessary(program, 1);
 }
 
-// Two slices of a buffer that do not overlap are disjoint, unless a loop redefines one of them as
-// the other slice.
+// Instructions that use different slices of a buffer may run in any order. The loop makes %v a name
+// of the second slice, so it conflicts with uses of both slices.
 TEST(BufferAccesses, SlicesAreDisjointUnlessALoopMovesThem) {
   const Program program = parseProgram(R"(heddle 1
 program p(%x: f32[8]) -> (%y) {

@@ -24,8 +24,7 @@ TEST(RandomFusionsCpu, CompiledKernelsMatchInAdversarialOrder) {
   testing::expectRandomFusions(*device, testing::seedsOf(1001, kCompiled));
 }
 
-// Checks the text form, the dense against the sparse reference, the segments, the lowering and the
-// null device.
+// Checks everything that needs no compiled kernels (random::checkWithoutDevice).
 TEST(RandomFusionsCpu, TextSegmentsAndLoweringAreConsistent) {
   const testing::Seeds seeds = testing::seedsOf(2001, kStatic);
   for (uint64_t seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {

@@ -37,8 +37,8 @@ TEST(RandomReduce, SeedsGiveFixedFusionsThatUseMostOps) {
   EXPECT_LE(missing.size() * 20, opTable().size()) << ::testing::PrintToString(missing);
 }
 
-// tan(x) is not exact. The divisor 1e-7 is smaller than its error, so the remainder may be any
-// value. With the divisor 0.25, the remainder has a small error except near a jump.
+// tan(x) has an error. If the error is larger than the divisor, as for 1e-7, the remainder may be
+// any value. For 0.25 the error of the remainder is small, except near a jump.
 TEST(RandomReduce, RemainderBoundsCoverEveryQuotient) {
   for (const char* op : {"fmod", "remainder"}) {
     FusionBuilder b;
@@ -75,7 +75,6 @@ TEST(RandomReduce, RemainderBoundsCoverEveryQuotient) {
   }
 }
 
-// The expected bounds of a small fusion are computed by hand.
 TEST(RandomReduce, BoundsAreExactForIeeeOpsAndUnknownAtJumps) {
   const Fusion fusion = parseFusion(
       "heddle 1 fusion f(%x: f32[4]) { %a = add(%x, 1.0) %b = exp(%x) %c = sub(%b, %b)"

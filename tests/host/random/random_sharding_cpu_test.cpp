@@ -45,7 +45,7 @@ class Generator {
  private:
   struct Made {
     ValueId id;
-    bool exact;  // all devices compute the same bits, so comparisons and casts may read the value
+    bool exact;  // every device computes the same bits; only such values are compared or cast
   };
 
   int below(int n) { return static_cast<int>(random_() % static_cast<uint32_t>(n)); }
@@ -116,7 +116,7 @@ class Generator {
     if (chance(4)) return;
     Sharding sharding = randomSharding(b_.fusion().tensor(id));
     for (const DeviceMesh::Axis& axis : meshOf(sharding).axes) {
-      // All ranks get the same values, so a maximum or minimum over ranks does not change them.
+      // The values are equal on all ranks, so a maximum or minimum over ranks changes none.
       if (sharding.logicalAxisOf(axis.axis) >= 0 || !chance(6)) continue;
       sharding.partial.push_back({axis.axis, pick({ReduceOp::Max, ReduceOp::Min})});
     }
@@ -151,7 +151,7 @@ class Generator {
     }
   }
 
-  // Returns a value that broadcasts with x at these sizes. Tries only a few random candidates.
+  // Returns a random value that broadcasts with x. If a few random candidates do not, returns x.
   Made partnerOf(const Made& x) {
     for (int attempt = 0; attempt < 2 * size(); ++attempt) {
       const Made& y = values_[static_cast<size_t>(below(size()))];
@@ -273,8 +273,8 @@ class Generator {
     push(b_.take(x.id, b_.reduce("max", index.id, {below(2)}), below(rank)), x.exact);
   }
 
-  // Adds the matrix product of a vector with itself, or of x and a table of constants. A pass
-  // creates the table again where another sharding of it is needed.
+  // Adds the matrix product of a vector with itself, or of x and a table of constants. If the table
+  // is needed with several shardings, a pass creates it once for each.
   void vectors(const Made& x, int rank) {
     const DType dtype = tensor(x).dtype;
     if (rank == 0 || dtype == DType::Bool) return;

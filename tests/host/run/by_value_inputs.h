@@ -6,7 +6,8 @@
 #include "host/tensor.h"
 #include "tests/host/executable_common.h"
 
-// Tests 0-d inputs in host memory on any device with memory. Kernels receive these inputs by value.
+// Tests 0-d inputs in host memory on any device except the null device. Kernels receive these
+// inputs by value.
 namespace heddle::host::testing {
 
 // Returns a 0-d tensor in host memory. The caller may overwrite the memory after run() has

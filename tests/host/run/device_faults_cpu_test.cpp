@@ -51,8 +51,9 @@ class DeviceFaults : public ::testing::Test {
   Program program_ = programWithEveryStep();
 };
 
-// A failure at each call in turn, including the creation of the Executable. Afterwards the device
-// works again, for the same Executable if it exists.
+// Each device call fails in turn, including calls of the Executable's constructor. Then the device
+// works again, and the next run must be right. It uses the same Executable if the constructor
+// succeeded.
 TEST_F(DeviceFaults, EachFailedCallIsReportedAndTheNextRunIsRight) {
   const std::vector<Argument> arguments = inputs();
   Executable unharmed(program_, context());
@@ -79,8 +80,8 @@ TEST_F(DeviceFaults, EachFailedCallIsReportedAndTheNextRunIsRight) {
   EXPECT_LT(call, kMostCalls);
 }
 
-// The device stays lost, as a GPU after a fault in a kernel. Each run reports it, and nothing waits
-// or ends the process. Another device works.
+// From one call on, all device calls fail, as on a GPU after a fault in a kernel. Each run must
+// report this, and must neither wait nor end the process.
 TEST_F(DeviceFaults, LostDeviceIsReportedByEachRun) {
   const std::vector<Argument> arguments = inputs();
   Executable unharmed(program_, context());

@@ -1,5 +1,5 @@
-// Tests how much heap memory the issuing thread allocates when a run on the CPU device is repeated,
-// with any number of instructions.
+// Tests that a repeated run on the CPU device makes few heap allocations in the calling thread,
+// whatever the number of instructions.
 #include <gtest/gtest.h>
 
 #include <atomic>

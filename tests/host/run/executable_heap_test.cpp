@@ -1,4 +1,5 @@
-// Tests that a repeated run allocates the same heap memory for any number of instructions.
+// Tests that the number of heap allocations of a repeated run does not depend on the number of
+// instructions.
 #include <gtest/gtest.h>
 
 #include "host/device/null/null_device.h"
@@ -55,8 +56,8 @@ void expectNoneAnInstruction(const std::string& body) {
   EXPECT_LT(few, 20) << body;
 }
 
-// Finding the program and the plan of known sizes allocates nothing, even if other sizes were run
-// in between.
+// A run must find the program and the plan of known sizes without heap memory. A run after other
+// sizes therefore makes as many allocations as a run that repeats the sizes.
 TEST(ExecutableHeap, FindingAProgramAllocatesNoHeapMemory) {
   const auto device = makeNullDevice();
   FusionBuilder b("twice");

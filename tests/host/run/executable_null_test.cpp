@@ -302,9 +302,9 @@ class ProbedTransport : public comm::Communicator {
   int& probes_;
 };
 
-// After the device has finished, the run counts as successful only after the transport was probed.
-// Later the transport must not be probed. It may be destroyed, because Outputs may outlive an
-// Executable.
+// When the device has finished, the run must probe the transport once before it counts as
+// successful. After that it must not use the transport, which may no longer exist: Outputs may
+// outlive the Executable.
 TEST_F(ExecutableNull, RunCompletesAfterItsTransportWasProbed) {
   int probes = 0;
   auto transport = std::make_unique<ProbedTransport>(probes);

@@ -175,8 +175,9 @@ Tensor deviceCounts(Device& device, int64_t a, int64_t b) {
   return toDevice(device, device.allocator(), host, denseDesc(DType::I64, {2}));
 }
 
-// On rank 0 two threads run programs at the same time. The second run begins while the first one
-// waits for rank 1. Rank 1 runs them one after the other. Each run has its own counts.
+// On rank 0, a second thread calls run() while the first run waits for rank 1. The second run must
+// wait until the first one has ended, because rank 1 executes the runs one after the other. Each
+// run has its own counts.
 TEST(ExecutableRanks, RunsOnOneMonitorAreSerialized) {
   const char* const text = R"(
 mesh @m = [x=2]
@@ -241,8 +242,8 @@ program p(%x: f32[8], %s: i64[2], %r: i64[2]) -> (%y) {
   for (const std::string& error : errors) EXPECT_EQ(error, "");
 }
 
-// Both Executables have the same text, which therefore cannot distinguish them. The ranks run
-// different ones. The World owns the job monitor.
+// Each rank creates two Executables of the same program. Rank 0 runs the first one and rank 1 the
+// second one, which must be an error.
 TEST(ExecutableRanks, DifferentRunOrdersAreReported) {
   const auto errors = onRanks(2, [&](comm::World& world) {
     const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
@@ -256,8 +257,8 @@ TEST(ExecutableRanks, DifferentRunOrdersAreReported) {
   }
 }
 
-// The runs are short, and each run ends before the job monitor polls. Afterwards all ranks run with
-// equal sizes again.
+// Rank 1 runs with other sizes for some runs, but each of these runs ends before the job monitor
+// polls. The difference must still be reported.
 TEST(ExecutableRanks, DifferentSizesAreReportedAfterTheRuns) {
   const char* const text = R"(
 mesh @m = [x=3]

@@ -29,9 +29,8 @@ CompileOptions countingOptions(int& lowered) {
   return options;
 }
 
-// If the blocks of rows are even, they are also the blocks of the flattened axis. Uneven blocks are
-// gathered. The default sizes of the file are even, and the program for them accepts only even
-// sizes.
+// With an even number of rows, the reshape needs no communication. With an odd number it needs
+// another program, which gathers the rows first. The default size is even.
 TEST(FusionExecutor, FusionIsLoweredForTheSizesOfTheRun) {
   const Fusion fusion = parseFusion(R"(heddle 1
 mesh @m = [x=ranks]
@@ -128,8 +127,8 @@ TEST(FusionExecutor, ChunksFollowTheSizesOfTheRun) {
   }
 }
 
-// The sizes of a block and of its memory follow from the sizes of a run. An input that is gathered
-// is sent in even blocks.
+// inputDescs() describes the blocks of this rank for the sizes of a run. The memory of each block
+// must have room for the largest block of any rank.
 TEST(FusionExecutor, InputDescsFollowTheSizesOfTheRun) {
   const Fusion fusion = parseFusion(R"(heddle 1
 mesh @m = [x=ranks]
@@ -163,7 +162,7 @@ fusion f(%x: f32[rows, n] shard(@m, 0: x), %s: f32) with rows = 4, n = 3 {
   for (const std::string& error : errors) EXPECT_EQ(error, "");
 }
 
-// There is no program for the inputs of rank 1, so rank 0 also fails.
+// The inputs of rank 1 are wrong. Both ranks must get an error.
 TEST(FusionExecutor, WrongInputsAreReportedBeforeLowering) {
   const Fusion fusion = parseFusion(R"(heddle 1
 mesh @m = [x=ranks]
@@ -193,7 +192,7 @@ TEST(FusionExecutor, SizesThatNeedAnotherProgramAreReported) {
     const Program written = compile(fusion, 2);
     executor.run(blocksOf(written, 64, world));
     executor.run(blocksOf(written, world.rank() == 0 ? 64 : 16384, world));
-    // Rank 0 has a null device, which does not wait for other ranks.
+    // The null device of rank 0 does not wait for other ranks, so this loop does.
     while (world.fault().empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     world.barrier();
   });

@@ -12,8 +12,8 @@ using testing::deviceFloats;
 using testing::floatsOf;
 using testing::programOf;
 
-// Runs a program, and its printed and parsed text, on `ranks` ranks. The input is x = {rank + 1, 10
-// * (rank + 1), ...}. Returns the first output by rank.
+// Prints and parses the program, and runs the result on `ranks` ranks. The input of a rank is {rank
+// + 1, 10 * (rank + 1), ...}. Returns the first output of each rank.
 std::vector<std::vector<float>> onRanks(int ranks, size_t count, const std::string& text) {
   const Program program = testing::printedAndParsed(programOf(text));
   EXPECT_TRUE(sameProgram(program, programOf(text)));

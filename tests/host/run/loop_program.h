@@ -80,8 +80,8 @@ inline void runOnTwoThreads(Executable& executable, Device& device, Allocator& a
   for (std::thread& thread : threads) thread.join();
 }
 
-// Makes all of these runs. Requires right results, a single plan, and that no memory is held at the
-// end.
+// Calls runOnTwoStreams() and runOnTwoThreads(). Requires that all runs share one plan and that no
+// memory is held at the end.
 inline void checkLoopProgram(Device& device) {
   TrackingAllocator tracking(device.allocator());
   Executable executable(programExample("in_place_loop.hostir"), {&device, nullptr, nullptr});

@@ -29,8 +29,8 @@ TEST(Timeline, EncodedTimelineDecodesUnchanged) {
   EXPECT_EQ(after.events[1].team, (std::vector<int>{0, 3}));
 }
 
-// Clock b is 1000 ahead of clock a, and clock c is 50 behind clock b. The rank with clock b noticed
-// the end of one collective late. This collective must not change the result.
+// Clock b is 1000 ahead of clock a, and clock c is 50 behind clock b. For one collective, the rank
+// with clock b recorded the end too late. The result must not depend on this collective.
 TEST(Timeline, ClocksAreAlignedByTheMedianOfSharedCollectives) {
   const std::vector<int> ab = {0, 1}, bc = {1, 2};
   std::vector<RankTimeline> timelines = {

@@ -16,7 +16,7 @@ StepCount countOf(const std::string& body, int64_t n = 10) {
   return countSteps(program, scope, kMost);
 }
 
-// The loop itself counts once, each further trip once.
+// Each iteration counts one step plus its body. A loop without iterations counts one step.
 int64_t loopOf(int64_t trips, int64_t body) { return trips <= 0 ? 1 : trips * (1 + body); }
 
 TEST(CountSteps, LoopsAreCounted) {

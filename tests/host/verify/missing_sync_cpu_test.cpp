@@ -48,8 +48,8 @@ std::vector<Example> examples() {
   return list;
 }
 
-// Removes instruction number n of those for which `match` returns true. Returns false if there are
-// fewer.
+// Removes the n-th instruction, counted from 0, for which `match` returns true. If there are fewer,
+// subtracts their number from n and returns false.
 template <class Match>
 bool removeNth(std::vector<Instruction>& body, int& n, const Match& match, std::string& removed,
                const Program& program) {
@@ -76,8 +76,8 @@ bool isWait(const Op& op) {
 
 bool isWaitOrFree(const Op& op) { return isWait(op) || std::holds_alternative<Free>(op); }
 
-// Calls `use` with copies of the program that lack one matching instruction. Also removes
-// instructions in bodies of loops and branches. Returns the number of these copies.
+// For each matching instruction, calls `use` with a copy of the program that lacks it. Returns the
+// number of copies.
 template <class Match, class Use>
 int forEachRemoval(const Example& example, const Match& match, const Use& use) {
   int expected = 0;
@@ -140,7 +140,7 @@ TEST(MissingSync, EveryRemovedWaitAndFreeIsReported) {
 }
 
 // A program without a wait has a race. The thread sanitizer reports the race even if the result is
-// right. With this sanitizer only complete programs run, in adversarial orders.
+// right. With this sanitizer, the test therefore runs only complete programs.
 #ifdef HEDDLE_SANITIZED_THREADS
 constexpr bool kRacesMayRun = false;
 #else

@@ -1,4 +1,5 @@
-// Tests branches that the run decides. tests/text/verify/races.txt has the rules.
+// Tests the search for races in programs with many branches whose conditions are known only at run
+// time. tests/text/verify/races.txt tests the rules.
 #include <gtest/gtest.h>
 
 #include "host/text/program_text.h"
@@ -8,8 +9,8 @@
 namespace heddle::host {
 namespace {
 
-// Returns a program of `count` branches, each of which uses its own buffer, event and token.
-// `last` is written after them.
+// Returns a program of `count` branches and then the instructions `last`. Each branch uses its own
+// buffer, event and collective.
 std::string branches(int count, const std::string& last) {
   std::string slots, body;
   for (int i = 0; i < count; ++i) {
@@ -26,7 +27,7 @@ std::string branches(int count, const std::string& last) {
          slots + "  %n = read_back %c\n  %y = allocate\n" + body + last + "}\n";
 }
 
-// Copying everything that is known for each branch would take hours.
+// verify() must not copy its complete state for each branch, which would take hours.
 TEST(RaceState, ManyBranchesEnd) {
   verify(parseProgram(branches(10000, "  copy %x -> %y\n"), "f"));
 }

@@ -164,7 +164,8 @@ TEST(Unroll, ErrorsNameTheInstruction) {
       "%l: a list of 10 elements here and of 1 before");
 }
 
-// The type of an input gives its memory order, even if the request has no descriptors.
+// The program declares the memory order of its input. It must apply even if the caller passes no
+// descriptor of the input.
 TEST(Unroll, ObservedOrderGivesTheStrides) {
   const Program program = programOf("(%x: f32[2, 3] order=[1, 0]) -> (%x)", "check %x\n");
   EXPECT_EQ(unroll(program, {{}, {}, 0, 1}).outputs[0].desc.strides, (std::vector<int64_t>{1, 2}));

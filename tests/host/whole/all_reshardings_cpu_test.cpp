@@ -60,9 +60,8 @@ std::vector<Size> extentsOf(FusionBuilder& b, const Sizes& sizes, bool constants
   return {Size::symbol("r"), Size::symbol("c")};
 }
 
-// Checks one source sharding. The fusion has a `set` to each target. If sizes are constant and the
-// source has no partial axes, the fusion computes the source value instead of reading it as an
-// input.
+// Checks the moves from one sharding to each target. If `constants` is true and `from` is not
+// partial, the source is the result of an op; otherwise it is an input.
 void checkFrom(const Meshes& meshes, int ranks, const Sharding& from,
                const std::vector<Sharding>& targets, const Sizes& sizes, bool constants) {
   FusionBuilder b("reshardings");

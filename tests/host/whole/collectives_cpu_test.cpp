@@ -47,7 +47,7 @@ TEST(CollectivesCpu, AllToAllVBeyondItsBufferIsRefused) {
   EXPECT_NE(error(12, 11).find("sends itself 12 elements and expects 11"), std::string::npos);
 }
 
-// Each mesh holds some of the ranks in its own order. One mesh has a single rank.
+// Each mesh lists its ranks in its own order, and two meshes do not contain all ranks.
 TEST(CollectivesCpu, TeamsOfSomeRanksAreRight) {
   const Program program = testing::printedAndParsed(programOf(R"(
 mesh @some = [x=2] ranks=[2, 0]

@@ -38,8 +38,8 @@ TEST(CollectivesGpu, LookupsAlongAShardedAxisKeepEveryBit) {
   }
 }
 
-// NCCL itself would hang. Ranks therefore compare their posts before the first run with new sizes.
-// Before each all-to-all-v they also compare its counts.
+// If counts differ, NCCL hangs. Ranks therefore compare their collectives before the first run with
+// new sizes. Before each all-to-all-v they also compare its counts.
 TEST(CollectivesGpu, DifferentCountsEndTheNcclJob) {
   std::string why;
   const int gpus = cudaDeviceCount(why);

@@ -1,6 +1,5 @@
-// Tests the copy channels of a team (comm::Carrier), which use the copy engines of the GPUs. The
-// test has as many ranks as GPUs, or several ranks on one GPU. In the second case streams
-// synchronize in the memory of this GPU.
+// Tests the copy channels of a team (comm::Carrier), which use the copy engines of the GPUs. Some
+// tests have one rank per GPU, others have several ranks on one GPU.
 #include <chrono>
 #include <cstdlib>
 
@@ -27,7 +26,7 @@ const bool kQueues = setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0) == 0;
 
 constexpr Carrier kFirst{8, 1}, kSecond{16, 2};
 
-// Three times the bytes that one step of a copy channel moves, over all parts.
+// This many bytes need three steps of a copy channel, which moves at most 64 MiB per step.
 constexpr int64_t kPieces = (int64_t{160} << 20) + 24;
 
 std::vector<Case> copyChannelCases(int size) {

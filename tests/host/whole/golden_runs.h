@@ -15,8 +15,7 @@ namespace heddle::host::testing {
 
 using heddle::testing::Golden;
 
-// Cases that share an Executable. joined: all results have one shape, and one more output reads all
-// of them (see fusionOf()).
+// Cases that share an Executable. For `joined` see fusionOf() in goldens.h.
 struct GoldenBatch {
   std::vector<const Golden*> cases;
   bool joined = false;
@@ -117,7 +116,6 @@ inline void expectGoldens(Device& device, const std::string& family) {
   }
 }
 
-// Names each test after its family.
 inline std::string familyName(const ::testing::TestParamInfo<std::string>& info) {
   return info.param;
 }

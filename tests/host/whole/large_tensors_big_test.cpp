@@ -41,7 +41,6 @@ class LargeTensors : public ::testing::TestWithParam<DeviceKind> {
     device_->synchronize(event);
     device_->destroyEvent(event);
   }
-  // Reads one element.
   Scalar at(const Argument& argument, const std::vector<int64_t>& index) {
     const auto& tensor = std::get<Tensor>(argument);
     int64_t offset = 0;

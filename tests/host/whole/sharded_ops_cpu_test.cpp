@@ -169,7 +169,7 @@ fusion f(%x: f32[8, 3] shard(@m, 0: x)) {
   std::vector<float> data(12);
   Tensor tensor{data.data(), denseDesc(DType::F32, {4, 3}), nullptr};
   tensor.desc.global = {8, 3};
-  EXPECT_NO_THROW(bindInputs(program, {tensor}, 1, 2));  // zeros mean that the block is not given
+  EXPECT_NO_THROW(bindInputs(program, {tensor}, 1, 2));  // an offset of zeros means: not given
   tensor.desc.offset = {4, 0};
   EXPECT_NO_THROW(bindInputs(program, {tensor}, 1, 2));
   try {

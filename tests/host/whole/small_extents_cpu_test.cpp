@@ -16,7 +16,7 @@ namespace {
 
 using heddle::testing::Golden;
 
-// Chooses ranks, mesh, shardings, and whether an extent is a constant or a symbol of the text.
+// Chooses ranks, mesh and shardings at random, and whether extents are constants or symbols.
 class Sharder {
  public:
   explicit Sharder(uint32_t seed) : random_(seed) {
@@ -101,9 +101,9 @@ void expectSharded(const Golden& golden, uint32_t seed) {
   }
 }
 
-// Every case once, by the reference kernels, and some cases by compiled kernels, because compiling
-// takes long. HEDDLE_SMALL_FROM moves the seeds, and HEDDLE_SMALL_STEP changes how many are
-// compiled.
+// The reference evaluator runs the kernels of every case (with sanitizers, of some cases).
+// Compiling takes long, so the next test compiles only some cases: one of HEDDLE_SMALL_STEP.
+// HEDDLE_SMALL_FROM selects the first one and changes the seeds.
 TEST(SmallExtentsCpu, ReferenceKernelsOnManyRanksMatchNumPy) {
   setenv("HEDDLE_CXX", "/nonexistent/compiler", 1);
   const std::vector<Golden> goldens = heddle::testing::readGoldens("small_extents");

@@ -83,7 +83,7 @@ TEST(DType, EncodingRoundsToNearestEven) {
       // Above the largest number, the values continue with the same step.
       if (!std::isfinite(above)) above = 2 * below - valueOf(format, low - 1);
       const auto middle = static_cast<float>((below + above) / 2);
-      // No f32 has this value (bf16 only).
+      // Skips the middle if no f32 has this value, which happens for bf16.
       if (static_cast<double>(middle) != (below + above) / 2) continue;
       const uint32_t even = low % 2 == 0 ? low : low + 1;
       // A format without infinity keeps its largest number.
@@ -162,8 +162,9 @@ TEST(DType, ScalarsPromoteByCategory) {
   EXPECT_EQ(result(DType::Bool, DType::I64), DType::I64);
 }
 
-// Tensors, 0-d tensors and scalars have decreasing priority. An operand of lower priority changes
-// the result only by its category. tests/goldens/promotion has all pairs.
+// Tensors have priority over 0-d tensors, and 0-d tensors over scalars. An operand of lower
+// priority changes the result dtype only if its category (bool, integer, float) is higher.
+// tests/goldens/promotion.py tests all pairs.
 TEST(DType, ZeroDimTensorsPromoteByCategory) {
   const auto result = [](DType tensor, DType point, DType scalar) {
     const OperandType operands[] = {{scalar, OperandKind::Scalar},
@@ -206,8 +207,8 @@ TEST(DType, FloatsSaturateAndIntegersWrapInIntegerTypes) {
   EXPECT_EQ(roundTo(DType::I8, -2.9), Scalar(int64_t{-2}));
   EXPECT_EQ(roundTo(DType::I64, 0x1p63), Scalar(INT64_MAX));
   EXPECT_EQ(roundTo(DType::I64, -0x1p63), Scalar(INT64_MIN));
-  // The value is 2^30 * (2^24 + 1 + 2^-30). A conversion by way of double would drop the last term.
-  // That would give a tie, which rounds to even.
+  // The integer is 2^54 + 2^30 + 1, slightly above the middle between two f32 numbers. A conversion
+  // to double first would drop the 1, and the middle would round down.
   EXPECT_EQ(roundTo(DType::F32, (int64_t{1} << 54) + (int64_t{1} << 30) + 1),
             Scalar(static_cast<double>((int64_t{1} << 54) + (int64_t{1} << 31))));
 }

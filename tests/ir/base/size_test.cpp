@@ -1,5 +1,5 @@
-// Tests sizes whose operands share parts. An expression of n steps may then have 2^n operators, so
-// a walk that visits every operator would never end.
+// Tests sizes in which the same part occurs many times. For example, 60 steps give 2^60 operators.
+// Functions must visit a shared part only once, or they would never end.
 #include "ir/base/size.h"
 
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@ namespace {
 
 constexpr int kSteps = 60;
 
-// Each step contains the size of the step before twice, and no rule simplifies it. With n = `n`,
-// the value grows by one in each step.
+// Each step contains the previous size twice and cannot be simplified. Each step adds one to the
+// value.
 Size sharedSize(const std::string& symbol) {
   Size size = Size::symbol(symbol);
   for (int i = 0; i < kSteps; ++i) size = Size::max(size + 1, Size::min(size, 7));
@@ -86,7 +86,7 @@ TEST(Size, MultiplesOfOneSizeInLongSumsAreAdded) {
   EXPECT_THROW((most + most).evaluate(lookupIn({{"n", 1}, {"m", 0}})), UserError);
 }
 
-// A chain of concatenations with itself doubles the size in each step.
+// Concatenating a tensor with itself doubles the size.
 TEST(Size, DoublingStaysSmall) {
   Size size = Size::symbol("n");
   for (int i = 0; i < 62; ++i) size = size + size;

@@ -26,7 +26,7 @@ TEST(UniqueNames, NameAddedBetweenTwoRequestsIsSkipped) {
   EXPECT_EQ(names.fresh("k"), "k_3");
 }
 
-// Trying all numbers from the first one on would need 45 billion attempts.
+// If each request tried the numbers from 1 on, the test would need 45 billion attempts.
 TEST(UniqueNames, ManyRequestsForOneNameEnd) {
   UniqueNames names(1);
   constexpr int kCount = 300000;

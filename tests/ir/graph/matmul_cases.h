@@ -199,8 +199,8 @@ class ExpectedMatmul {
 
 // Compares the result with plain loops. The allowed error is the sum of:
 // - half a unit in the last place of the result
-// - `ulps` units of f32 (f64 for f64), relative to the terms
-// - for gelu_tanh, `gelu_error` relative to the terms
+// - `ulps` units of f32 (f64 for f64), relative to the sum of the absolute values of the terms
+// - for gelu_tanh, `gelu_error` times the same sum
 inline void expectMatmul(const MatmulOpCase& c, const std::vector<HostTensor>& inputs,
                          const HostTensor& got, double ulps, double gelu_error = 0) {
   const ExpectedMatmul expected(c, inputs);

@@ -149,8 +149,8 @@ TEST(Matmul, ReferenceMatchesLoops) {
   }
 }
 
-// The pass splitLinear creates values. Their names must not be names of the text, wherever the text
-// has literals or its own names.
+// The pass splitLinear creates values. Their automatic names must differ from all names in the
+// text.
 TEST(Matmul, SplitMatmulTakesNoNameFromTheText) {
   for (const char* made : {"matmul(%x, %w, activation=gelu_tanh)", "linear(%x, %w, %b)"}) {
     std::string between, last = "y";

@@ -22,7 +22,7 @@ Fusion small() {
   return std::move(b).build();
 }
 
-// Damages small() and verifies it. Returns the part of the message that says what is wrong.
+// Verifies small() after `damage` has changed it. Returns the error message without its prefix.
 std::string complaint(const std::function<void(Fusion&)>& damage) {
   Fusion fusion = small();
   damage(fusion);

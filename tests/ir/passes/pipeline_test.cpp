@@ -45,7 +45,7 @@ TEST(FusionPipeline, AnnotationsFollowTheirValues) {
   EXPECT_EQ(result.annotation<int>("number"), 7);
 }
 
-// The error messages of later stages contain these lines.
+// Later stages name these lines in error messages.
 TEST(Passes, ExpressionsKeepTheirLines) {
   const Fusion result = runPasses(parseFusion(kMlp), 2);
   std::vector<std::string> lines;

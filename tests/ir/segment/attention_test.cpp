@@ -64,9 +64,9 @@ TEST(SegmentAttention, ForwardIsOneLibraryGroup) {
   }
 }
 
-// Writes a causal attention by hand as single ops and returns why it is not a library call, or "".
-// q is [queries, 16], k and v have 128 rows. `rows` is the number of row indices in the causal
-// mask.
+// Writes a causal attention as single ops. Returns why it is not a library call, or "" if it is
+// one. k and v have 128 rows. `rows` is the number of rows of the causal mask, and `wide` is the
+// dtype of the scores.
 std::string byHand(int queries, int rows, const char* wide) {
   const std::string text = fmt::format(
       "heddle 1\nfusion f(%q: bf16[{0}, 16], %k: bf16[128, 16], %v: bf16[128, 16]) {{\n"
@@ -100,7 +100,8 @@ TEST(SegmentAttention, ForwardWithSharedHeadsIsOneLibraryGroup) {
     EXPECT_EQ(valueNames(segmented.fusion, segmented.groups[0].attention->operands()),
               (Names{"w", "k", "v"}));
   }
-  // The reshape of the shared heads gives 6 groups of 4 heads instead of 4 groups of 6.
+  // Changes the text so that the reshape of the shared heads gives 6 groups of 4 heads instead of 4
+  // groups of 6.
   std::string text = print(
       parseFusion("heddle 1\nfusion f(%q: f16[4, 6, 8], %k: f16[2, 5, 8], %v: f16[2, 5, 8]) {\n"
                   "  %y = scaled_dot_product_attention(%q, %k, %v, gqa=true)\n  return %y\n}\n"));
@@ -186,7 +187,8 @@ TEST(SegmentAttention, NotesSayWhyABackwardStaysOps) {
   noted(backwardWithLibrary("%g, %q, %k, %v", "%dv, %dq"), "the gradient of k is not read");
 }
 
-// v is computed from the gradient of v. The builder never creates ops in this order.
+// Moves the ops so that v is computed from the gradient of v. The builder never creates such a
+// fusion.
 TEST(SegmentAttention, BackwardThatReadsItsOwnResultStaysOps) {
   const Fusion whole = parseFusion(
       "heddle 1\nfusion f(%g: f16[t, e], %q: f16[t, e], %k: f16[t, e], %v: f16[t, e]) {\n"

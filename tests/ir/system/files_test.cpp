@@ -36,7 +36,7 @@ std::string errorOf(const Work& work) {
   }
 }
 
-// Neither call may wait or read without end.
+// openRegularFile() and readTextFile() must neither wait nor read without end.
 TEST_F(Files, OnlyRegularFilesAreRead) {
   ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
   fs::create_symlink("/dev/zero", path("zero"));
@@ -82,7 +82,7 @@ TEST_F(Files, FailedWritesAreReported) {
             std::string::npos);
 }
 
-// A child process creates folders and is killed. Those of this process stay.
+// Child processes create folders and are killed. Only their folders may be removed.
 TEST_F(Files, FoldersOfKilledProcessesAreRemoved) {
   const std::string prefix = "heddle-kill-test-";
   const LockedFolder mine = createLockedFolder(folder_.path, prefix);

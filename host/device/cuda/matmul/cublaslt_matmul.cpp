@@ -124,8 +124,8 @@ void LtMatmul::setEpilogue(const MatmulProblem& problem) {
   if (problem.bias_alignment == 0) return;
   setOperation(operation_, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
                static_cast<int32_t>(cudaTypeOf(problem.c.dtype)));
-  // The heuristic uses only the alignment of this address. The alignment itself serves as an
-  // address with this alignment.
+  // The heuristic uses only the alignment of this address, so any address with the right alignment
+  // is sufficient. The number bias_alignment itself is such an address.
   setOperation(operation_, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
                reinterpret_cast<const void*>(static_cast<uintptr_t>(problem.bias_alignment)));
 }

@@ -86,7 +86,8 @@ std::set<std::string> CudaMatmul::questions(const MatmulSpec& spec) const {
 }
 
 // Returns the stored choice if there is one and cuBLASLt accepts it for this problem. Otherwise
-// measures the candidates and stores the fastest one.
+// measures the candidates, stores the fastest one and returns it. While the stream is captured, the
+// function cannot measure, and returns "" if there is no usable choice.
 std::string CudaMatmul::choose(const std::string& question, cudaStream_t stream) {
   const MatmulProblem problem = parseProblem(question);
   const LtMatmul matmul(handle_, problem);
@@ -143,8 +144,8 @@ std::shared_ptr<const PreparedMatmul> CudaMatmul::prepare(const MatmulSpec& spec
   const bool float8 = isFloat8(spec.a.dtype);
   if (float8 && !hasAlgorithms(layout)) return prepareOwn(spec);
   // cuBLASLt computes `part`. If `part` lacks the bias or the activation, one of heddle's own
-  // kernels then applies them. For f8, runs with less aligned operands use only heddle's own
-  // kernel.
+  // kernels then applies them. For f8, a run whose operands have less than 16-byte alignment uses
+  // only heddle's own kernel.
   std::shared_ptr<const PreparedMatmul> matmul = std::make_shared<PreparedCudaMatmul>(
       device_, handle_, copy_, compiler_, std::move(layout), choices);
   if (*part != spec) {

@@ -37,7 +37,8 @@ namespace heddle::host {
 // cuBLASLt proposes, and stores the fastest one in memory and on disk. It does so once per problem
 // (MatmulProblem) and kind of device. For a large matrix product, the measurement takes about half
 // a second (host/device/timed_choice.h).
-// - If the environment variable HEDDLE_MATMUL_TIMING is 0, there are no questions and no choices.
+// - If the environment variable HEDDLE_MATMUL_TIMING is 0, questions() returns an empty set, so
+//   nothing is measured or chosen.
 // - While the stream is captured, choose() only uses stored choices.
 // - If there is no choice, prepare() uses the first proposal of the heuristic.
 class CudaMatmul {

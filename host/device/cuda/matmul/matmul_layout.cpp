@@ -7,8 +7,8 @@
 namespace heddle::host {
 namespace {
 
-// Largest number of batches per call. Kernels may use one axis of the grid for the batches, and
-// this is the limit of a grid axis.
+// Largest number of batches per call. Kernels may use the y or z axis of the grid for the batches,
+// and CUDA limits these axes to this number.
 constexpr int64_t kMostBatches = 65535;
 constexpr int64_t kAlignment = 256;   // alignment of packed operands, in bytes
 constexpr int64_t kLayoutBytes = 16;  // unit of f8 strides and alignments, in bytes
@@ -49,7 +49,6 @@ Packing packingOf(const MatmulShape::List& batch, MatmulShape::Matrix& matrix, i
   return packing;
 }
 
-// Creates the layout of one matrix product.
 class Layouting {
  public:
   explicit Layouting(const MatmulSpec& spec)
@@ -86,8 +85,9 @@ class Layouting {
 
   bool isFloat8Product() const { return isFloat8(shape_.a_dtype); }
 
-  // Returns whether cuBLASLt can use an operand in place. For f8, the terms of a sum must be dense
-  // in a and b. Alignments and strides must be multiples of 16 bytes.
+  // Returns whether cuBLASLt can use an operand in place. This is restricted only for f8: a and c
+  // must have dense rows and b dense columns (`transposed`), and alignments and strides must be
+  // multiples of 16 bytes.
   bool inVectors(const MatrixLayout& layout, bool transposed, const MatmulShape::Matrix& matrix,
                  int64_t alignment, DType dtype) const {
     if (!isFloat8Product()) return true;

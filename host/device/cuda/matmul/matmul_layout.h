@@ -30,8 +30,8 @@ struct MatmulLayout {
     size_t problem = 0;  // index in `problems`
   };
   bool swapped = false;  // true: computes c^T = b^T a^T; the members a and b are then exchanged
-  // true: k is 0, so every sum is empty. The packed a and b then contain a few zeros per sum,
-  // because cuBLASLt must still apply the epilogue.
+  // true: k is 0, so every sum is empty. cuBLASLt must still apply the bias and the activation. The
+  // packed a and b therefore contain a few zeros per sum.
   bool zeros = false;
   Packing a;
   Packing b;
