@@ -13,8 +13,8 @@ namespace heddle::host {
 //   If no instruction conflicts, the wait is at the end of the program, on stream 0.
 //   A wait does not move past an instruction that posts its token again or waits for its token
 //     again.
-// A program does not change if its author ordered its streams (isUnordered() in
-// host/passes/analysis/buffer_accesses.h is false).
+// The pass changes only programs for which isUnordered() (host/passes/analysis/buffer_accesses.h)
+// is true. In all other programs, the author has written the waits and events.
 Program sinkWaits(Program program);
 
 }  // namespace heddle::host

@@ -133,7 +133,7 @@ struct LaunchKernel {
 };
 
 inline constexpr int32_t kMostCtas = 64;         // largest comm::Carrier::ctas
-inline constexpr int32_t kMostCopyChannels = 4;  // largest copy_channel; each one needs GPU memory
+inline constexpr int32_t kMostCopyChannels = 4;  // largest comm::Carrier::copy_channel
 
 // Calls a library function (host/program/library_op.h), for ops without generated kernels.
 struct CallLibrary {
@@ -174,10 +174,10 @@ struct Copy {
 //          ranks allocate equal sizes, so the counts are equal on all ranks.
 // Buffers: before a Wait on the token, no instruction may write `in` or access `out`. A slot that
 //          only the root needs may be undefined on all ranks except the root.
-// Order:   each rank's part is contiguous. A gathered or scattered axis is therefore outermost in
-//          memory, like the split axis of `in` and the joined axis of `out` in an all-to-all.
+// Order:   each rank's part is contiguous. A gathered or scattered axis, and both axes that an
+//          all-to-all splits and joins, must therefore be outermost in memory.
 struct Communicate {
-  comm::CollectiveKind kind;  // never Recv; Send: from the root to the other rank of two
+  comm::CollectiveKind kind;  // never Recv; Send: the root sends to the other rank of two
   SlotId out;                 // kNoSlot for a Barrier
   SlotId in;
   Team team;

@@ -72,10 +72,9 @@ class RunResources {
   std::shared_ptr<SharedStream> stream_;
 };
 
-// Blocks the host until `event` of a run of the plan has happened. Meanwhile, the function calls
-// Communicator::probe() for each communicator of the plan whose collectives wait on the device. If
-// a rank is gone, these collectives would wait forever, so probe() aborts them and throws
-// UserError.
+// Blocks the host until `event` of a run of the plan has happened. If a rank of the job is gone,
+// NCCL collectives on the GPU would wait for it forever. Meanwhile this function therefore calls
+// Communicator::probe(), which then aborts these collectives and throws UserError.
 void awaitEvent(Device& device, Event event, const Plan& plan);
 
 // Represents the end of one run, and stores the error of the run. The Outputs and the RunState of
@@ -108,8 +107,8 @@ struct Completion {
   void conclude();  // call this once the event has happened
 
   // true: it is known whether the run has failed. done() and wait() then no longer use the
-  // communicators. The Executable waits for this before it destroys the communicators, because
-  // Outputs may exist longer.
+  // communicators. The destructor of the Executable waits until this is true, because it destroys
+  // the communicators, and a caller may still call Outputs::wait() afterwards.
   std::atomic<bool> settled_{false};
 };
 
@@ -159,7 +158,7 @@ class RunStatePool {
   void watch(std::shared_ptr<Completion> completion);
   // Throws the error of a watched run that has completed, if no call has thrown this error yet. The
   // function queries the device only for runs with an error in Completion::errors, because a query
-  // takes as long as a launch. watch() queries the device for other runs.
+  // takes as long as a launch. An error of any other run is found by a later watch().
   void rethrowErrors();
   // Waits until all watched runs have completed, but at most for the time `most`. Returns whether
   // they have completed.

@@ -14,8 +14,8 @@ namespace heddle {
 
 // A symbolic size: an exact integer expression over named symbols, such as `ceildiv(t, 4) * h`.
 //
-// The symbols of a fusion are the names of extents (`t`, `h`). A host program has these symbols in
-// addition:
+// In a fusion (ir/graph/fusion.h), each symbol names an extent, such as `t` or `h`. A host program
+// (host/program/program.h) has these symbols in addition:
 //  - `rank`: the number of this rank in the job
 //  - `ranks`: the number of ranks in the job
 //  - `@m.x`: the extent of axis x of mesh @m
@@ -25,8 +25,8 @@ namespace heddle {
 // Values:   immutable; copies share one tree. Several threads may use a Size.
 // Equality: two sizes are equal if their simplified expressions have the same structure. Every new
 //           size is simplified: constants are folded, and neutral elements (t + 0, t * 1) are
-//           dropped. A constant operand of a sum or product is moved to a fixed side. In
-//           long sums, multiples of one size are added (t + t becomes 2*t).
+//           dropped. A constant operand of a sum or product is moved to a fixed side. Equal terms
+//           of a long sum are joined: in such a sum, t + t becomes 2*t.
 // Sharing:  copies of a size share their operands. An expression that is built in n steps may
 //           therefore have 2^n operators when it is written out. All functions except str() visit a
 //           large shared operand only once, so they stay fast.

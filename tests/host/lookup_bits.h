@@ -10,7 +10,8 @@
 #include "ir/text/fusion_text.h"
 #include "tests/host/rank_harness.h"
 
-// Tests that lookups along a sharded axis keep the bits of every element, for all transports.
+// Tests that lookups along a sharded axis keep the bits of every element. The tests of each
+// transport (threads, MPI, NCCL) include this file.
 namespace heddle::host::testing {
 
 constexpr const char* kLookups = R"(heddle 1

@@ -23,7 +23,8 @@ inline HostTensor runMatmulFusion(Device& device, const Fusion& fusion,
   return toHost(device, std::get<Tensor>(outputs[0]));
 }
 
-// Compares all cases with loops. `gelu_error` gives the relative error of gelu for a dtype.
+// Compares the results of all cases with those of plain loops. `gelu_error` gives the relative
+// error of gelu for a dtype.
 inline void expectMatmuls(
     Device& device, std::span<const DType> dtypes,
     const std::function<double(DType)>& gelu_error = [](DType) { return 0.0; }) {

@@ -10,10 +10,10 @@
 
 namespace heddle::host {
 
-// A matrix product with its descriptors and algorithms. Usually run() needs one call of
-// cublasLtMatmul. If an operand is less aligned than expected, run() needs different descriptors.
-// The first run with this alignment creates these descriptors, and uses the first algorithm that
-// the heuristic proposes.
+// A matrix product with its descriptors and algorithms. They are made for the alignments in
+// MatmulSpec::alignment. If an address in run() is less aligned, run() uses other descriptors. The
+// first run with this smaller alignment creates them, with the first algorithm that the heuristic
+// of cuBLASLt proposes.
 class PreparedCudaMatmul : public PreparedMatmul {
  public:
   // Throws UserError if cuBLASLt has no algorithm for this matrix product. `handle`, `copy` and
@@ -35,7 +35,7 @@ class PreparedCudaMatmul : public PreparedMatmul {
   using Variant = std::deque<Bound>;
   // The descriptors for smaller alignments. The first run that needs them creates them.
   struct Fallback {
-    int64_t bytes;  // largest alignment of an operand
+    int64_t bytes;  // every address of the operands is a multiple of this
     std::once_flag once;
     Variant variant;
   };
