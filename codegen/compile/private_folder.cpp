@@ -171,8 +171,8 @@ std::unique_ptr<PrivateFolder> openOrReport(const std::string& path, std::string
   }
   try {
     return std::make_unique<PrivateFolder>(freshFolderFor(path));
-  } catch (const UserError&) {
-    return nullptr;
+  } catch (const std::exception&) {
+    return nullptr;  // for example, there is no place for temporary folders
   }
 }
 

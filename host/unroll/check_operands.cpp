@@ -132,11 +132,18 @@ void checkAttention(const CallLibrary& x, const UnrolledStep& step) {
 // operand has more. The plan of the kernel checks all other axes (codegen/plan/space.h).
 void checkUnitAxes(const Fusion& segment, const std::vector<ValueId>& values,
                    const std::vector<View>& operands) {
+  HEDDLE_USER_CHECK(values.size() == operands.size(), "kernel {}: expected {} operands, got {}",
+                    segment.name, values.size(), operands.size());
   for (size_t i = 0; i < values.size(); ++i) {
     const Value& value = segment.value(values[i]);
-    for (size_t axis = 0; !value.is_scalar && axis < value.tensor.rank(); ++axis) {
-      const int64_t size = operands.at(i).desc.sizes.at(axis);
-      HEDDLE_USER_CHECK(size <= 1 || !isUnitAxis(value.tensor, axis),
+    if (value.is_scalar) continue;
+    const TensorDesc& desc = operands[i].desc;
+    HEDDLE_USER_CHECK(desc.rank() == value.tensor.rank(),
+                      "%{} of kernel {}: expected a tensor of rank {}, got rank {}", value.name,
+                      segment.name, value.tensor.rank(), desc.rank());
+    for (size_t axis = 0; axis < value.tensor.rank(); ++axis) {
+      const int64_t size = desc.sizes[axis];
+      HEDDLE_USER_CHECK(size == 1 || !desc.held || !isUnitAxis(value.tensor, axis),
                         "axis {} of %{} of kernel {}: expected 1 element, got {}", axis, value.name,
                         segment.name, size);
     }
@@ -183,6 +190,9 @@ void checkLibrary(const CallLibrary& x, const UnrolledStep& step) {
 }
 
 void checkLaunch(const Fusion& segment, const UnrolledStep& step) {
+  const auto isEmpty = [](const View& out) { return out.desc.numel() == 0; };
+  // Nothing is launched if there is nothing to compute.
+  if (std::all_of(step.outputs.begin(), step.outputs.end(), isEmpty)) return;
   checkUnitAxes(segment, segment.inputs(), step.inputs);
   checkUnitAxes(segment, segment.outputs(), step.outputs);
   for (ValueId id : indexedInputs(segment)) {

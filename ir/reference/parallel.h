@@ -5,7 +5,6 @@
 #include <exception>
 #include <functional>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -38,7 +37,7 @@ inline void inParallel(int64_t count, int64_t grain,
     const int64_t end = std::min(begin + part, count);
     try {
       workers.emplace_back([&run, begin, end] { run(begin, end); });
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {
       run(begin, end);  // the system starts no more threads
     }
   }

@@ -62,7 +62,8 @@ bool isSmall(const TensorView& tensor, const SizeBindings& sizes) {
   for (const Size& size : tensor.sizes()) {
     const int64_t extent = size.evaluate([&](const std::string& symbol) -> std::optional<int64_t> {
       const auto found = sizes.find(symbol);
-      return found == sizes.end() ? std::nullopt : std::optional(found->second);
+      // Symbols such as `ranks`, the index of a loop or the extent of an operand have small values.
+      return found == sizes.end() ? kLargestDefault : found->second;
     });
     if (extent > kMostElements) return false;
     elements *= std::max<int64_t>(extent, 1);
@@ -84,6 +85,13 @@ bool isSmall(const Fusion& fusion, const SizeBindings& sizes) {
   return referenceCostAt(fusion, sizes, wanted).operations < kMostOperations;
 }
 
+bool isSmall(const host::Program& program, const SizeBindings& sizes) {
+  const auto isSmallSlot = [&](const host::Slot& slot) { return isSmall(slot.tensor, sizes); };
+  const auto isSmallCallee = [&](const host::Program& callee) { return isSmall(callee, sizes); };
+  return std::all_of(program.slots.begin(), program.slots.end(), isSmallSlot) &&
+         std::all_of(program.callees.begin(), program.callees.end(), isSmallCallee);
+}
+
 // Returns whether a run of the text needs little memory and time. A mutation easily asks for
 // gigabytes, and refusing them is the task of the user's machine.
 bool isSmall(const tools::Source& source, const SizeBindings& sizes) {
@@ -91,14 +99,7 @@ bool isSmall(const tools::Source& source, const SizeBindings& sizes) {
     if (!isSmall(input.tensor, sizes)) return false;
   }
   if (const auto* fusion = std::get_if<Fusion>(&source)) return isSmall(*fusion, sizes);
-  const auto& program = std::get<host::Program>(source);
-  for (const host::Slot& slot : program.slots) {
-    if (!isSmall(slot.tensor, sizes)) return false;
-  }
-  for (const host::Kernel& kernel : program.kernels) {
-    if (!isSmall(kernel.segment, sizes)) return false;
-  }
-  return true;
+  return isSmall(std::get<host::Program>(source), sizes);
 }
 
 }  // namespace

@@ -225,7 +225,7 @@ bool catches_interrupt = false;
 
 // The loader calls the functions in .preinit_array before it initialises the libraries. The
 // sanitizers are not ready at that time.
-#ifndef HEDDLE_SANITIZED
+#if !defined(HEDDLE_SANITIZED) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 __attribute__((section(".preinit_array"),
                used)) void (*const before_libraries)() = catchBlasFailure;
 #endif
