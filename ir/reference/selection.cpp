@@ -69,14 +69,7 @@ void IndexSet::add(const IndexSet& other) {
   for (const Range& range : ranges_) count_ += range.end - range.begin;
 }
 
-std::vector<int64_t> IndexSet::indices() const {
-  std::vector<int64_t> result;
-  result.reserve(static_cast<size_t>(count_));
-  for (const Range& range : ranges_) {
-    for (int64_t i = range.begin; i < range.end; ++i) result.push_back(i);
-  }
-  return result;
-}
+std::vector<int64_t> IndexSet::indices() const { return indicesOf(ranges_); }
 
 Selection Selection::all(const std::vector<int64_t>& sizes) {
   Selection selection;

@@ -142,14 +142,6 @@ struct StridedCopy {
   }
 };
 
-std::vector<int64_t> indicesOf(const std::vector<IndexRange>& ranges) {
-  std::vector<int64_t> indices;
-  for (const IndexRange& range : ranges) {
-    for (int64_t i = range.begin; i < range.end; ++i) indices.push_back(i);
-  }
-  return indices;
-}
-
 }  // namespace
 
 HostTensor::HostTensor(DType type, std::vector<int64_t> tensor_sizes)
@@ -171,6 +163,14 @@ HostTensor randomTensor(DType dtype, std::vector<int64_t> sizes, uint64_t seed,
     for (int64_t i = 0, count = tensor.numel(); i < count; ++i) fill(i, i);
   });
   return tensor;
+}
+
+std::vector<int64_t> indicesOf(const std::vector<IndexRange>& ranges) {
+  std::vector<int64_t> indices;
+  for (const IndexRange& range : ranges) {
+    for (int64_t i = range.begin; i < range.end; ++i) indices.push_back(i);
+  }
+  return indices;
 }
 
 HostTensor randomElements(DType dtype, const std::vector<int64_t>& sizes,

@@ -43,6 +43,8 @@ struct IndexRange {
   int64_t end = 0;
   bool operator==(const IndexRange&) const = default;
 };
+// Returns the indices of all ranges, in the order of the ranges. Needs 8 bytes for each index.
+std::vector<int64_t> indicesOf(const std::vector<IndexRange>& ranges);
 
 // Returns some elements of randomTensor(dtype, sizes, seed, name), without computing its remaining
 // elements. axes[i] selects indices of axis i. The result is dense and has every combination of the

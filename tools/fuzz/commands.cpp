@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <limits>
 #include <variant>
 
 #include "ir/base/error.h"
@@ -78,7 +77,7 @@ bool isSmall(const Fusion& fusion, const SizeBindings& sizes) {
     std::vector<int64_t> extents;
     if (!isSmall(fusion.tensor(id), sizes)) return false;
     for (const Size& size : fusion.tensor(id).sizes()) {
-      extents.push_back(size.evaluate([&](const std::string& symbol) { return sizes.at(symbol); }));
+      extents.push_back(size.evaluate(lookupIn(sizes)));
     }
     wanted.emplace_back(Selection::all(extents));
   }
