@@ -77,6 +77,7 @@ void checkProcessLimit() {
   std::promise<void> end;
   const std::shared_future<void> ended = end.get_future().share();
   std::vector<std::thread> threads;
+  threads.reserve(kProcesses);  // so that push_back() cannot fail while it holds a running thread
   const auto endAll = [&] {
     end.set_value();
     for (std::thread& thread : threads) thread.join();

@@ -35,8 +35,8 @@ void forEachOnThreads(size_t count, const Work& work) {
   std::vector<std::thread> helpers;
   try {
     for (size_t i = 1; i < std::min(count, coresToUse()); ++i) helpers.emplace_back(serve);
-  } catch (const std::system_error&) {
-    // The system starts no more threads. The threads that have started do the work.
+  } catch (const std::exception&) {
+    // There is no memory or no thread left. The threads that have started do the work.
   }
   serve();
   for (std::thread& helper : helpers) helper.join();

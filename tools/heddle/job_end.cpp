@@ -116,6 +116,8 @@ void RankErrors::rethrow(int ranks) {
     std::rethrow_exception(errors_.at(rank));
   } catch (const UserError& error) {
     userError("rank {}: {}{}", rank, error.what(), positions);
+  } catch (const std::bad_alloc&) {
+    userError("rank {}: out of memory{}", rank, positions);
   } catch (const std::exception& error) {
     throw InternalError(fmt::format("rank {}: {}{}", rank, error.what(), positions));
   }

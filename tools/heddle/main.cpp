@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -250,10 +251,31 @@ void holdStandardFiles() {
   std::_Exit(code);
 }
 
+std::atomic<bool> memory_was_short = false;
+
+// Called by operator new if the system gives no memory.
+[[noreturn]] void onShortMemory() {
+  memory_was_short.store(true);
+  throw std::bad_alloc();
+}
+
+// Lets only the first thread continue, so that the process prints one message. If this thread waits
+// for a lock of a thread that has failed, an alarm ends the process.
+void claimTheEnd() {
+  static std::atomic<bool> claimed = false;
+  if (claimed.exchange(true)) {
+    for (;;) pause();
+  }
+  constexpr unsigned kMostSeconds = 3;
+  signal(SIGALRM, [](int) { _exit(2); });
+  alarm(kMostSeconds);
+}
+
 // Called if an exception leaves a thread or a function that must not throw. Too little memory and
 // too few threads are faults of the caller, so they end the process with 2. All other exceptions
 // are bugs.
 [[noreturn]] void onUncaughtException() {
+  claimTheEnd();
   if (const std::exception_ptr error = std::current_exception()) {
     try {
       std::rethrow_exception(error);
@@ -266,6 +288,10 @@ void holdStandardFiles() {
     } catch (const std::exception& e) {
       std::fprintf(stderr, "heddle: uncaught exception: %s\n", e.what());
     }
+  } else if (memory_was_short.load()) {
+    // There was no memory for the exception itself.
+    std::fputs("heddle: out of memory\n", stderr);
+    endWith(2);
   }
   std::abort();
 }
@@ -316,6 +342,7 @@ int runCommandLine(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   heddle::tools::restoreInterrupt();
+  std::set_new_handler(heddle::tools::onShortMemory);
   std::set_terminate(heddle::tools::onUncaughtException);
   heddle::tools::holdStandardFiles();
   const int code = heddle::tools::runCommandLine(argc, argv);

@@ -85,6 +85,9 @@ struct TilePool::Helper {
 
 TilePool::TilePool(int threads)
     : threads_(std::max(threads, 1)), keeps_running_(queue_.get_executor()) {
+  // If push_back() needed memory and failed, it would destroy a running std::thread, and
+  // std::terminate() would follow.
+  workers_.reserve(static_cast<size_t>(threads_));
   try {
     for (int i = 1; i < threads_; ++i) {
       workers_.push_back(startThread("the CPU device", [this] { queue_.run(); }));
