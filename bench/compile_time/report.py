@@ -37,24 +37,28 @@ def latest_run() -> dict:
     return json.loads(paths[-1].read_text(encoding="utf-8")) if paths else {}
 
 
-def curves_of(run: dict) -> Dict[str, List[dict]]:
+def curves_of(results: List[dict]) -> Dict[str, List[dict]]:
     curves: Dict[str, List[dict]] = {}
-    for result in run.get("results", []):
+    for result in results:
         curves.setdefault(result["pattern"], []).append(result)
     return curves
 
 
 def exponent_of(results: List[dict]) -> float:
-    """Returns e if the time grows as size**e between the last two sizes. Times too short to measure count as linear."""
+    """Returns e if the work grows as size**e between the last two sizes. The work is the number of instructions if it was
+    counted, otherwise the time. Times too short to measure count as linear."""
     before, last = results[-2], results[-1]
-    ratio = max(last["seconds"], SHORTEST) / max(before["seconds"], SHORTEST)
+    if "instructions" in last:
+        ratio = last["instructions"] / before["instructions"]
+    else:
+        ratio = max(last["seconds"], SHORTEST) / max(before["seconds"], SHORTEST)
     return math.log(ratio) / math.log(last["size"] / before["size"])
 
 
 def growth_section() -> str:
     run = latest_run()
     lines = ["| Pattern | size | time | limit | exponent |", "| --- | ---: | ---: | ---: | ---: |"]
-    for name, results in curves_of(run).items():
+    for name, results in curves_of(run.get("results", [])).items():
         last = results[-1]
         lines.append(f"| {name} | {last['size']} {last['axis']} | {last['seconds']:.2f} s | {last['limit']:g} s | "
                      f"{exponent_of(results):.2f} |")
@@ -104,7 +108,7 @@ def panel(axis: str, curves: Dict[str, List[dict]], left: float, top: float) -> 
 
 def growth_chart() -> str:
     axes: Dict[str, Dict[str, List[dict]]] = {}
-    for name, results in curves_of(latest_run()).items():
+    for name, results in curves_of(latest_run().get("results", [])).items():
         axes.setdefault(results[0]["axis"], {})[name] = results
     rows = -(-len(axes) // COLUMNS)
     width, height = LEFT + COLUMNS * PANEL_WIDTH, TOP + rows * PANEL_HEIGHT

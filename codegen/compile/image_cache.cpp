@@ -66,20 +66,28 @@ std::vector<Group> groupsOf(const Group& wanted, const KernelCompiler& compiler)
   return groups;
 }
 
-// Loads a new C++ image and looks up its entry points, so that the cache never stores an image
-// that cannot be used. A CUDA image cannot be checked here, because this thread may have no
+// Returns whether a CUDA image contains a kernel. An ELF file stores the name of the section of
+// each kernel as a text that ends with a zero byte.
+bool namesKernel(const std::vector<std::byte>& image, const std::string& entry) {
+  const std::string section = ".text." + entry;
+  const std::string_view bytes(reinterpret_cast<const char*>(image.data()), image.size());
+  return bytes.starts_with("\177ELF") &&
+         bytes.find(std::string_view(section.c_str(), section.size() + 1)) != bytes.npos;
+}
+
+// Looks up the entry points of a new image, so that the cache never stores an image that cannot be
+// used. C++ images are loaded for this. CUDA images are not, because this thread may have no
 // device.
 Image loadCompiled(const KernelSource& source, std::vector<std::byte> bytes) {
   auto image = std::make_shared<KernelImage>();
-  if (source.target == Target::Cuda) {
-    image->bytes = std::move(bytes);
-    return image;
-  }
-  image->library = loadLibrary(bytes);
+  const bool is_cuda = source.target == Target::Cuda;
+  const size_t size = bytes.size();
+  if (is_cuda) image->bytes = std::move(bytes);
+  if (!is_cuda) image->library = loadLibrary(bytes);
   for (const std::string& entry : source.entries) {
-    HEDDLE_USER_CHECK(findEntry(image->library, entry) != nullptr,
-                      "the compiler reported success, but its image of {} bytes has no kernel {}",
-                      bytes.size(), entry);
+    HEDDLE_USER_CHECK(
+        is_cuda ? namesKernel(image->bytes, entry) : findEntry(image->library, entry) != nullptr,
+        "the compiler reported success, but its image of {} bytes has no kernel {}", size, entry);
   }
   return image;
 }

@@ -212,7 +212,10 @@ std::vector<ValueId> chunk(FusionBuilder& b, ValueId x, int64_t chunks, int64_t 
     const bool past = start.isConstant() && extent.isConstant() && extent.constant() > 0 &&
                       start.constant() >= extent.constant();
     if (past) break;
-    pieces.push_back(sliceAxis(b, x, along, start, start + piece));
+    // start + piece may exceed a large constant extent, and may then overflow.
+    const bool is_last = start.isConstant() && extent.isConstant() &&
+                         extent.constant() - start.constant() <= piece.constant();
+    pieces.push_back(sliceAxis(b, x, along, start, is_last ? extent : start + piece));
   }
   result(pieces[0]);
   return pieces;

@@ -3,6 +3,8 @@
 
 #include <cstdlib>
 
+#include "codegen/compile/child_process.h"
+#include "codegen/compile/image_cache.h"
 #include "codegen/emit/plan_kernel.h"
 #include "codegen/kernel.h"
 #include "host/compile.h"
@@ -204,6 +206,16 @@ TEST_P(CompileSimt, IndicesAndIndexedLoadsCompile) {
   std::vector<std::vector<int64_t>> inputs(reads.inputs().size(), {33, 70});
   inputs[1] = {};
   compile(reads, inputs, std::vector<std::vector<int64_t>>(reads.outputs().size(), {33, 70}));
+}
+
+TEST_P(CompileSimt, CacheFindsTheKernelsOfAnImage) {
+  TempFolder folder;
+  KernelSource source{Target::Cuda, "extern \"C\" __global__ void k() {}\n"};
+  source.entries = {"k"};
+  EXPECT_FALSE(ImageCache(folder.path()).get(source, *compiler_)->bytes.empty());
+  source.entries = {"k", "l"};
+  source.text += "\n";
+  EXPECT_THROW(ImageCache(folder.path()).get(source, *compiler_), UserError);
 }
 
 TEST_P(CompileSimt, ErrorsShowLogAndNumberedSource) {

@@ -57,6 +57,22 @@ TEST(ImageCache, ImagesComeFromMemoryThenDisk) {
   EXPECT_EQ(compiler.count, 1);
 }
 
+TEST(ImageCache, ImageWithoutItsKernelIsNotStored) {
+  TempFolder folder;
+  FakeCompiler compiler;
+  const std::string name("\0.text.k", 8);
+  KernelSource whole = source("\177ELF" + name + '\0');
+  whole.entries = {"k"};
+  EXPECT_NO_THROW(ImageCache(folder.path()).get(whole, compiler));
+  for (const std::string& text : {"ELF" + name + '\0', "\177ELF" + name + "k", "\177ELF" + name}) {
+    KernelSource damaged = source(text);
+    damaged.entries = {"k"};
+    EXPECT_THROW(ImageCache(folder.path()).get(damaged, compiler), UserError);
+    EXPECT_THROW(ImageCache(folder.path()).get(damaged, compiler), UserError);
+  }
+  EXPECT_EQ(compiler.count, 7);  // nothing damaged came from the folder
+}
+
 TEST(ImageCache, CompilerIdentityIsPartOfTheKey) {
   TempFolder folder;
   FakeCompiler one("fake 1"), two("fake 2");

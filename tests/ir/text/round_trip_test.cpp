@@ -147,6 +147,13 @@ TEST(RoundTrip, LastOpOfACompositeTakesTheStatementName) {
             "}\n");
 }
 
+// The end of the last piece would be 2^63 without its limit, and this does not fit into 64 bits.
+TEST(RoundTrip, PiecesOfTheLargestExtentParse) {
+  expectRoundTrip(
+      parseFusion("heddle 1 fusion f(%x: i8[9223372036854775807]) {\n"
+                  "  %a, %b = chunk(%x, chunks=2)\n  return %a, %b\n}\n"));
+}
+
 TEST(RoundTrip, AutomaticNamesAvoidLaterNames) {
   // The automatic name of the broadcast of %b would be %T2, but a later result already has this
   // name.
