@@ -46,9 +46,9 @@ def curves_of(results: List[dict]) -> Dict[str, List[dict]]:
 
 def exponent_of(results: List[dict]) -> float:
     """Returns e if the work grows as size**e between the last two sizes. The work is the number of instructions if it was
-    counted, otherwise the time. Times too short to measure count as linear."""
+    counted, otherwise the time. Times below SHORTEST count as SHORTEST, also if instructions were counted."""
     before, last = results[-2], results[-1]
-    if "instructions" in last:
+    if "instructions" in last and last["seconds"] > SHORTEST:
         ratio = last["instructions"] / before["instructions"]
     else:
         ratio = max(last["seconds"], SHORTEST) / max(before["seconds"], SHORTEST)

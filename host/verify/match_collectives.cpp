@@ -49,7 +49,6 @@ CollectiveMatcher::CollectiveMatcher(const Program& program, int64_t ranks)
 }
 
 void CollectiveMatcher::add(const Unrolled& unrolled) {
-  own_teams_.clear();
   DecidedSteps decided;
   for (size_t i = 0; i < unrolled.steps.size(); ++i) {
     const UnrolledStep& step = unrolled.steps[i];
@@ -75,14 +74,20 @@ void CollectiveMatcher::add(const Unrolled& unrolled) {
   }
 }
 
+// Computes the members of a team only for its first rank that add() processes, so that many ranks
+// do not need a list of all ranks each.
 size_t CollectiveMatcher::teamIndex(const Unrolled& unrolled, const Team& team) {
-  for (const auto& [known, index] : own_teams_) {
-    if (known == team) return index;
-  }
+  const auto is_it = [&](const KnownTeam& known) { return known.team == team; };
+  auto known = std::find_if(known_teams_.begin(), known_teams_.end(), is_it);
+  if (known == known_teams_.end()) known = known_teams_.insert(known, {team, {}});
+  const int rank = static_cast<int>(unrolled.rank);
+  const auto stored = known->index_of.find(rank);
+  if (stored != known->index_of.end()) return stored->second;
   std::vector<int> members = teamMembers(team, meshes_, unrolled.rank, ranks_);
   const auto [found, is_new] = team_index_.emplace(members, teams_.size());
+  for (const int member : members) known->index_of.emplace(member, found->second);
   if (is_new) teams_.push_back(std::move(members));
-  return own_teams_.emplace_back(team, found->second).second;
+  return found->second;
 }
 
 CollectiveMatcher::Channel& CollectiveMatcher::channelOf(const ChannelKey& key) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -63,6 +64,11 @@ class CollectiveMatcher {
     size_t b;   // index of the other sequence
   };
 
+  struct KnownTeam {
+    Team team;
+    std::unordered_map<int, size_t> index_of;  // the index in teams_ of each rank's team
+  };
+
   size_t teamIndex(const Unrolled& unrolled, const Team& team);
   Channel& channelOf(const ChannelKey& key);
   void post(Sequence& sequence, const Post& what);
@@ -83,8 +89,8 @@ class CollectiveMatcher {
   std::map<ChannelKey, size_t> channel_index_;
   std::vector<std::vector<int>> teams_;  // the members of each team, as ranks of the job
   std::map<std::vector<int>, size_t> team_index_;
-  std::vector<std::pair<Team, size_t>> own_teams_;  // teams of the rank that add() processes
-  size_t stored_ = 0;                               // number of posts in all sequences
+  std::vector<KnownTeam> known_teams_;
+  size_t stored_ = 0;    // number of posts in all sequences
   bool decided_ = true;  // true: every run executes the step that add() processes
 };
 

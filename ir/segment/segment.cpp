@@ -246,8 +246,9 @@ class Segmenter {
       if (producer == kNoExpr || indexOf(producer) < 0 || indexOf(producer) == to) continue;
       std::string cut =
           fmt::format("%{} feeds g{}: {}", fusion_.value(input).name, to, whyCut(producer, user));
-      std::vector<std::string>& cuts = groupOf(producer).cuts;
-      if (std::find(cuts.begin(), cuts.end(), cut) == cuts.end()) cuts.push_back(std::move(cut));
+      if (told_.emplace(indexOf(producer), cut).second) {
+        groupOf(producer).cuts.push_back(std::move(cut));
+      }
     }
   }
 
@@ -293,6 +294,7 @@ class Segmenter {
   std::unordered_map<ExprId, size_t> attention_of_;  // indices into attentions_
   std::vector<std::pair<ExprId, std::string>> joins_;
   std::map<std::pair<ExprId, ExprId>, std::string> refusals_;  // (producer, user) -> reason
+  std::set<std::pair<int, std::string>> told_;  // the cuts of each group, by index of the group
   SegmentedFusion result_;
 };
 

@@ -41,6 +41,7 @@ struct SegmentGraph::Impl {
     sets = Sets(rank.data(), parent.data());
     members.resize(count);
     mark.assign(count, 0);
+    mark_before.assign(count, 0);
     for (ExprId id : fusion.exprs().ids()) {
       const size_t i = id.index();
       sets.make_set(i);
@@ -74,17 +75,60 @@ struct SegmentGraph::Impl {
     }
   }
 
-  // Returns the groups that depend on `a` and precede `b` in the order. Sets `cycle` to true if `b`
-  // depends on one of these groups.
-  std::vector<size_t> between(size_t a, size_t b, bool& cycle) {
+  size_t edgesAfter(size_t group) const {
+    size_t edges = 0;
+    for (ExprId member : members[group]) edges += boost::out_degree(member.index(), graph);
+    return edges;
+  }
+
+  size_t edgesBefore(size_t group) const {
+    size_t edges = 0;
+    for (ExprId member : members[group]) edges += boost::in_degree(member.index(), graph);
+    return edges;
+  }
+
+  // Returns whether a third group depends on `a`, and `b` depends on this group. Searches forward
+  // from `a` and backward from `b` at the same time, until one search is complete. The next step
+  // belongs to the search that will then have followed fewer edges: a value with thousands of
+  // readers makes one direction long, but usually not the other.
+  bool isBetween(size_t a, size_t b) {
+    ++epoch;
+    std::vector<size_t> forward{a}, backward{b};
+    size_t edges_after = edgesAfter(a), edges_before = edgesBefore(b);
+    bool found = false;
+    while (!found && !forward.empty() && !backward.empty()) {
+      const bool is_forward = edges_after < edges_before;
+      std::vector<size_t>& stack = is_forward ? forward : backward;
+      const size_t group = stack.back();
+      stack.pop_back();
+      const auto visit = [&](size_t next) {
+        const size_t end = is_forward ? b : a;
+        if (next == end) found = found || group != (is_forward ? a : b);
+        const bool outside =
+            is_forward ? position[next] >= position[b] : position[next] <= position[a];
+        size_t& seen = is_forward ? mark[next] : mark_before[next];
+        if (outside || seen == epoch) return;
+        seen = epoch;
+        stack.push_back(next);
+      };
+      if (is_forward) forSuccessors(group, visit);
+      if (!is_forward) forPredecessors(group, visit);
+      if (stack.empty()) break;
+      if (is_forward) edges_after += edgesAfter(stack.back());
+      if (!is_forward) edges_before += edgesBefore(stack.back());
+    }
+    return found;
+  }
+
+  // Returns the groups that depend on `a` and precede `b` in the order.
+  std::vector<size_t> between(size_t a, size_t b) {
     ++epoch;
     std::vector<size_t> found;
     std::vector<size_t> stack{a};
-    while (!stack.empty() && !cycle) {
+    while (!stack.empty()) {
       size_t group = stack.back();
       stack.pop_back();
       forSuccessors(group, [&](size_t next) {
-        if (next == b && group != a) cycle = true;
         if (position[next] >= position[b] || mark[next] == epoch) return;
         mark[next] = epoch;
         found.push_back(next);
@@ -132,9 +176,8 @@ struct SegmentGraph::Impl {
 
   bool merge(size_t a, size_t b) {
     if (position[a] > position[b]) std::swap(a, b);
-    bool cycle = false;
-    std::vector<size_t> late = between(a, b, cycle);
-    if (cycle) return false;
+    if (isBetween(a, b)) return false;
+    std::vector<size_t> late = between(a, b);
     std::vector<size_t> early = needed(a, b);
     size_t from = position[a];
     size_t to = position[b];
@@ -158,8 +201,9 @@ struct SegmentGraph::Impl {
   std::vector<bool> in_group;
   std::vector<std::vector<ExprId>> members;  // per representative
   std::vector<size_t> position;              // of each representative in the order
-  std::vector<int> mark;
-  int epoch = 0;
+  std::vector<size_t> mark;                  // the last search that has found the group
+  std::vector<size_t> mark_before;  // the last backward search of isBetween() that has found it
+  size_t epoch = 0;
 };
 
 SegmentGraph::SegmentGraph(const Fusion& fusion) : impl_(std::make_unique<Impl>(fusion)) {}
