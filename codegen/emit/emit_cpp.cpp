@@ -79,6 +79,7 @@ class CppEmitter {
     leaves.element = [&](int t) { return element("p", t, "i"); };
     leaves.lane = "i";
     const Body& body = computation().loop;
+    writeStates(out_, body, "v");
     writeNodes(out_, body, nest_, leaves, "v");
     for (const Store& store : body.stores) {
       DType dtype = nest_.access(store.tensor).dtype;
@@ -205,6 +206,7 @@ class CppEmitter {
     leaves.result = [&](int a) { return fmt::format("total{}[{}]", a, slot); };
     leaves.lane = slot;
     const Body& body = computation().finish;
+    writeStates(out_, body, "w");
     writeNodes(out_, body, nest_, leaves, "w");
     for (const Store& store : body.stores) {
       DType dtype = nest_.access(store.tensor).dtype;

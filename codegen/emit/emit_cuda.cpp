@@ -144,6 +144,7 @@ class CudaEmitter {
   void writeLoopLanes(const char* slot) {
     const Body& body = computation().loop;
     declareStores(body, "out");
+    writeStates(out_, body, "v");
     openUnrolled("lane", s_.lanes);
     if (!s_.exact) out_.line("if (lane >= count) break;");
     LeafText leaves;
@@ -340,6 +341,7 @@ class CudaEmitter {
     declareBuffers(body, "fin", 1);
     writeLoads(body, "fin", "0", false);
     declareStores(body, "out");
+    writeStates(out_, body, "w");
     openUnrolled("lane", keptLanes());
     if (!inner_ && !s_.exact) out_.line("if (lane >= count) break;");
     LeafText leaves;

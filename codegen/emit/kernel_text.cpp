@@ -142,6 +142,10 @@ std::string applyText(std::string_view text, const std::string& a, const std::st
 
 namespace {
 
+std::string stateName(const std::string& prefix, size_t node) {
+  return fmt::format("state_{}{}", prefix, node);
+}
+
 std::string nodeText(TextWriter& out, const Body& body, size_t index, const LoopNest& nest,
                      const LeafText& leaves, const std::string& prefix) {
   const Node& node = body.nodes[index];
@@ -164,14 +168,15 @@ std::string nodeText(TextWriter& out, const Body& body, size_t index, const Loop
     }
     case Node::Kind::Apply: {
       std::string operands[kMaxOperands];
-      HEDDLE_CHECK(node.operands.size() <= kMaxOperands, "an op with {} operands",
-                   node.operands.size());
+      const size_t count = node.operands.size() + (node.state.empty() ? 0 : 1);
+      HEDDLE_CHECK(count <= kMaxOperands, "an op with {} operands", count);
       for (size_t i = 0; i < node.operands.size(); ++i) {
         const Node& from = body.nodes[static_cast<size_t>(node.operands[i])];
         bool condition = static_cast<int>(i) < node.conditions;
         operands[i] = convertText(fmt::format("{}{}", prefix, node.operands[i]), from.dtype,
                                   condition ? DType::Bool : node.compute);
       }
+      if (!node.state.empty()) operands[node.operands.size()] = stateName(prefix, index);
       std::string text = applyText(node.text, operands[0], operands[1], operands[2], operands[3]);
       // A comparison is a bool already, an op on bools may be an int: the cast covers both.
       if (node.dtype == DType::Bool) return fmt::format("(bool)({})", text);
@@ -186,6 +191,13 @@ std::string nodeText(TextWriter& out, const Body& body, size_t index, const Loop
 }
 
 }  // namespace
+
+void writeStates(TextWriter& out, const Body& body, const std::string& prefix) {
+  for (size_t i = 0; i < body.nodes.size(); ++i) {
+    if (body.nodes[i].state.empty()) continue;
+    out.line(fmt::format("{} {};", body.nodes[i].state, stateName(prefix, i)));
+  }
+}
 
 void writeNodes(TextWriter& out, const Body& body, const LoopNest& nest, const LeafText& leaves,
                 const std::string& prefix) {

@@ -43,6 +43,10 @@ struct LeafText {
   std::string lane;                                    // number of the current lane
 };
 
+// Declares the objects that the ops of `body` keep (OpDef::state). Call this before the loop that
+// contains writeNodes().
+void writeStates(TextWriter& out, const Body& body, const std::string& prefix);
+
 // Writes the definition of one constant per node of `body`. The name of the constant is `prefix`
 // followed by the number of the node.
 void writeNodes(TextWriter& out, const Body& body, const LoopNest& nest, const LeafText& leaves,

@@ -134,6 +134,7 @@ class BodyWriter {
       case OpKind::Pointwise: {
         node.kind = Node::Kind::Apply;
         node.text = powerText(segment_, expr);
+        node.state = expr.op->state;
         node.compute = computeTypeOf(segment_, expr);
         node.conditions = expr.op->bool_operands;
         for (ValueId input : expr.inputs) node.operands.push_back(nodeOf(input));

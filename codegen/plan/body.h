@@ -48,6 +48,7 @@ struct Node {
   int index = 0;
   Scalar literal = 0.0;
   std::string_view text;
+  std::string_view state;  // OpDef::state of an Apply
   DType compute = DType::F32;
   int conditions = 0;         // the first `conditions` operands are bools and are not converted
   std::vector<int> operands;  // earlier nodes of the same body

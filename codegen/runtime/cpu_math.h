@@ -362,23 +362,39 @@ inline T lerpOf(T a, T b, T weight) {
 inline float lerp(float a, float b, float weight) { return lerpOf(a, b, weight); }
 inline double lerp(double a, double b, double weight) { return lerpOf(a, b, weight); }
 
-// Computes Philox4x32-10 with key `seed` and counter (index, offset). Returns the first two words
-// of the result. Source: J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
-inline long long philox(long long seed, long long offset, long long index) {
-  unsigned key0 = (unsigned)seed, key1 = (unsigned)((unsigned long long)seed >> 32);
-  unsigned word0 = (unsigned)index, word1 = (unsigned)((unsigned long long)index >> 32);
-  unsigned word2 = (unsigned)offset, word3 = (unsigned)((unsigned long long)offset >> 32);
-  for (int round = 0; round < 10; ++round) {
-    const unsigned long long even = 0xD2511F53ull * word0;
-    const unsigned long long odd = 0xCD9E8D57ull * word2;
-    word0 = (unsigned)(odd >> 32) ^ word1 ^ key0;
-    word1 = (unsigned)odd;
-    word2 = (unsigned)(even >> 32) ^ word3 ^ key1;
-    word3 = (unsigned)even;
-    key0 += 0x9E3779B9u;
-    key1 += 0xBB67AE85u;
+// A block of Philox4x32-10 with key `seed` and counter (`counter`, `offset`). Source: J. Salmon et
+// al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011. Each element computes its own block,
+// so that the lanes of a vector are independent.
+struct PhiloxBlock {
+  unsigned word0, word1, word2, word3;
+  inline void fill(long long seed, long long offset, unsigned long long counter) {
+    unsigned key0 = (unsigned)seed, key1 = (unsigned)((unsigned long long)seed >> 32);
+    word0 = (unsigned)counter, word1 = (unsigned)(counter >> 32);
+    word2 = (unsigned)offset, word3 = (unsigned)((unsigned long long)offset >> 32);
+    for (int round = 0; round < 10; ++round) {
+      const unsigned long long even = 0xD2511F53ull * word0;
+      const unsigned long long odd = 0xCD9E8D57ull * word2;
+      word0 = (unsigned)(odd >> 32) ^ word1 ^ key0;
+      word1 = (unsigned)odd;
+      word2 = (unsigned)(even >> 32) ^ word3 ^ key1;
+      word3 = (unsigned)even;
+      key0 += 0x9E3779B9u;
+      key1 += 0xBB67AE85u;
+    }
   }
-  return (long long)((unsigned long long)word1 << 32 | word0);
+};
+// The word of a block, or two words of a block, that belong to an index.
+inline long long philox32(PhiloxBlock& block, long long seed, long long offset, long long index) {
+  block.fill(seed, offset, (unsigned long long)index >> 2);
+  const unsigned even = index & 2 ? block.word2 : block.word0;
+  const unsigned odd = index & 2 ? block.word3 : block.word1;
+  return index & 1 ? odd : even;
+}
+inline long long philox64(PhiloxBlock& block, long long seed, long long offset, long long index) {
+  block.fill(seed, offset, (unsigned long long)index >> 1);
+  const unsigned low = index & 1 ? block.word2 : block.word0;
+  const unsigned high = index & 1 ? block.word3 : block.word1;
+  return (long long)((unsigned long long)high << 32 | low);
 }
 
 }  // namespace hd

@@ -140,49 +140,48 @@ Sorted sort(FusionBuilder& b, ValueId x, int64_t axis = -1, bool descending = fa
 Sorted topk(FusionBuilder& b, ValueId x, int64_t k, int64_t axis = -1, bool largest = true);
 
 // --- random (ir/composite/random.cpp) ------------------------------------------------------------
-// The random bits come from Philox4x32-10 (Salmon et al. 2011). The key is `seed`. The counter
-// consists of the row-major index of the element in the unsharded tensor, and of `offset`. The
-// random bits, and the results of all functions except normal(), are therefore equal on every
-// backend and for every sharding. The results of normal() differ between backends, because log and
-// cos differ. Seed and offset are i64 scalars. Two tensors with the same seed need different
-// offsets; otherwise they contain the same bits.
+// The random bits come from the ops philox32 and philox64, whose `index` is the row-major index of
+// the element in the unsharded tensor. philox32 gives each element a number w below 2^32, philox64
+// a number W of 64 bits. The random bits, and the results of all functions except normal(), are
+// therefore equal on every backend and for every sharding. The results of normal() differ between
+// backends, because log and cos differ. Seed and offset are i64 scalars. Two tensors with the same
+// seed need different offsets; otherwise they contain the same bits.
 
 struct Philox {
   ValueId seed;
   ValueId offset;
 };
-// Returns i64 elements that contain word 0 (lower half) and word 1 (upper half) of the Philox
-// block.
+// Returns i64 elements with the bits W.
 ValueId randomBits(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox);
 // Returns uniform numbers in [low, high). low and high are first rounded to `dtype`. u is a uniform
 // number in [0, 1). It has as many random bits as the mantissa of `dtype` (with the implicit bit).
 // An element is low + u * (high - low). If high - low is infinite, the element is u * high + (1 -
 // u) * low. Each element is computed in f64, limited to the largest number of `dtype` below high,
 // and rounded once. The values of u:
-//   f32: (word 0 >> 8) * 2^-24      f64: (both words >> 11) * 2^-53
-//   f16: (word 0 >> 21) * 2^-11     bf16: (word 0 >> 24) * 2^-8
+//   f32: (w >> 8) * 2^-24      f64: (W >> 11) * 2^-53, W unsigned
+//   f16: (w >> 21) * 2^-11     bf16: (w >> 24) * 2^-8
 ValueId uniform(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, double low = 0,
                 double high = 1, DType dtype = DType::F32);
 // Returns normal numbers mean + stddev * z with z = sqrt(-2 log u1) cos(2 pi u2) (Box and Muller
-// 1958). The numbers are computed in f64 and rounded once. u1 = (word 0 + 1) * 2^-32 and u2 = word
-// 1 * 2^-32.
+// 1958). The numbers are computed in f64 and rounded once. With l and h, the lower and the upper
+// half of W: u1 = (l + 1) * 2^-32 and u2 = h * 2^-32.
 ValueId normal(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, double mean = 0,
                double stddev = 1, DType dtype = DType::F32);
-// Returns bools. An element is true if a uniform f32 number in [0, 1) is below p. p is first
-// rounded to f32.
+// Returns bools. An element is true if w * 2^-32 < p.
 ValueId bernoulli(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, double p = 0.5);
-// torch.bernoulli: each element is 1 with the probability in the same element of `p`, otherwise 0.
-// The result has the dtype of `p`.
+// torch.bernoulli: each element is 1 with the probability in the same element of `p`, otherwise 0:
+// it is 1 if a uniform f32 number in [0, 1) is below p, rounded to f32. The result has the dtype of
+// `p`.
 ValueId bernoulli(FusionBuilder& b, ValueId p, Philox philox);
-// Returns i64 numbers in [low, high): low + bits mod (high - low). `bits` is word 0, or both words
-// as one unsigned number of 64 bits if high - low exceeds 2^32.
+// Returns i64 numbers in [low, high): low + w mod (high - low), or low + W mod (high - low) if high
+// - low exceeds 2^32. W counts as unsigned.
 ValueId randint(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, int64_t low,
                 int64_t high);
 struct Dropout {
   ValueId y;
   ValueId mask;  // bool: true for elements that are kept
 };
-// torch.nn.functional.dropout in training: mask = (uniform f32 < 1 - p) and y = x * mask / (1 - p).
+// torch.nn.functional.dropout in training: mask = (w * 2^-32 < 1 - p) and y = x * mask / (1 - p).
 // y is 0 for p = 1.
 Dropout dropout(FusionBuilder& b, ValueId x, Philox philox, double p = 0.5);
 

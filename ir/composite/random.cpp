@@ -26,8 +26,9 @@ Term lowBits(Term bits, int count) {
   return composite::call("bitwise_and", {bits, integer(*bits.b, (int64_t{1} << count) - 1)});
 }
 
-Term word0(Term bits) { return lowBits(bits, 32); }
-Term word1(Term bits) { return lowBits(shiftedRight(bits, 32), 32); }
+// Return the lower and the upper half of a draw64().
+Term lowerHalf(Term bits) { return lowBits(bits, 32); }
+Term upperHalf(Term bits) { return lowBits(shiftedRight(bits, 32), 32); }
 
 // Returns the row-major index of each element in the unsharded tensor.
 Term linearIndex(FusionBuilder& b, const std::vector<Size>& sizes) {
@@ -40,7 +41,10 @@ Term linearIndex(FusionBuilder& b, const std::vector<Size>& sizes) {
   return index;
 }
 
-Term bitsOf(FusionBuilder& b, const char* op_name, const std::vector<Size>& sizes, Philox philox) {
+// Draws an integer per element. `generator` is philox32 (a number below 2^32) or philox64 (all bits
+// of an i64).
+Term draw(const char* generator, FusionBuilder& b, const char* op_name,
+          const std::vector<Size>& sizes, Philox philox) {
   b.checkSizes(op_name, sizes);
   auto check = [&](const char* what, ValueId id) {
     const Value& value = b.fusion().value(id);
@@ -50,22 +54,29 @@ Term bitsOf(FusionBuilder& b, const char* op_name, const std::vector<Size>& size
   check("seed", philox.seed);
   check("offset", philox.offset);
   const Term index = linearIndex(b, sizes);
-  return composite::call("philox", {{&b, philox.seed}, {&b, philox.offset}, index});
+  return composite::call(generator, {{&b, philox.seed}, {&b, philox.offset}, index});
+}
+
+Term draw32(FusionBuilder& b, const char* op_name, const std::vector<Size>& sizes, Philox philox) {
+  return draw("philox32", b, op_name, sizes, philox);
+}
+
+Term draw64(FusionBuilder& b, const char* op_name, const std::vector<Size>& sizes, Philox philox) {
+  return draw("philox64", b, op_name, sizes, philox);
 }
 
 // Returns u in [0, 1) with as many random bits as the mantissa of `dtype` has (with the implicit
-// bit). The result has the type `wide`, which represents u exactly.
+// bit). The result has the type `wide`, which represents u exactly. For F64, `bits` is a draw64(),
+// otherwise a draw32().
 Term unitOf(Term bits, DType dtype, DType wide) {
   const int digits = dtype == DType::F64    ? 53
                      : dtype == DType::F32  ? 24
                      : dtype == DType::BF16 ? 8
                                             : 11;
   const Term top = dtype == DType::F64 ? lowBits(shiftedRight(bits, 64 - digits), digits)
-                                       : lowBits(shiftedRight(bits, 32 - digits), digits);
+                                       : shiftedRight(bits, 32 - digits);
   return composite::cast(top, wide) * std::ldexp(1.0, -digits);
 }
-
-Term unitOf(Term bits) { return unitOf(bits, DType::F32, DType::F32); }
 
 // Returns the greatest number of `dtype` below `value`. `dtype` must represent `value` exactly.
 double numberBelow(DType dtype, double value) {
@@ -92,8 +103,10 @@ void checkRandomType(FusionBuilder& b, const char* op_name, DType dtype) {
                     b.where(op_name), name(dtype));
 }
 
-Term below(Term unit, double p) {
-  return composite::call("lt", {unit, composite::constant(*unit.b, p)});
+// Returns whether a draw32() times 2^-32 is below p. The comparison of integers is exact.
+Term below(Term drawn, double p) {
+  const auto threshold = static_cast<int64_t>(std::ceil(std::ldexp(p, 32)));
+  return composite::call("lt", {drawn, integer(*drawn.b, threshold)});
 }
 
 // Returns bits mod range. `bits` counts as an unsigned number of 64 bits.
@@ -114,7 +127,7 @@ Term unsignedRemainder(Term bits, int64_t range) {
 
 ValueId randomBits(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox) {
   Result result(b);
-  return result(bitsOf(b, "random_bits", sizes, philox));
+  return result(draw64(b, "random_bits", sizes, philox));
 }
 
 ValueId uniform(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, double low,
@@ -127,7 +140,8 @@ ValueId uniform(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox,
                     "{}: low={} and high={} are not both finite in {}", b.where("uniform"), low,
                     high, name(dtype));
   HEDDLE_USER_CHECK(low <= high, "{}: low={} is above high={}", b.where("uniform"), low, high);
-  const Term bits = bitsOf(b, "uniform", sizes, philox);
+  const Term bits = dtype == DType::F64 ? draw64(b, "uniform", sizes, philox)
+                                        : draw32(b, "uniform", sizes, philox);
   if (first == 0 && end == 1) {
     return result(unitOf(bits, dtype, composite::wideType(dtype)), dtype);
   }
@@ -144,10 +158,10 @@ ValueId normal(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, 
   Result result(b);
   checkRandomType(b, "normal", dtype);
   HEDDLE_USER_CHECK(stddev >= 0, "{}: std is {}, expected 0 or more", b.where("normal"), stddev);
-  const Term bits = bitsOf(b, "normal", sizes, philox);
+  const Term bits = draw64(b, "normal", sizes, philox);
   const double unit = std::ldexp(1.0, -32);
-  const Term u1 = (composite::cast(word0(bits), DType::F64) + 1.0) * unit;
-  const Term u2 = composite::cast(word1(bits), DType::F64) * unit;
+  const Term u1 = (composite::cast(lowerHalf(bits), DType::F64) + 1.0) * unit;
+  const Term u2 = composite::cast(upperHalf(bits), DType::F64) * unit;
   const Term radius = composite::call("sqrt", composite::log(u1) * -2.0);
   const Term z = radius * composite::call("cos", u2 * (2 * M_PI));
   return result(z * stddev + mean, dtype);
@@ -156,15 +170,14 @@ ValueId normal(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, 
 ValueId bernoulli(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, double p) {
   Result result(b);
   checkProbability(b, "bernoulli", p);
-  const Term unit = unitOf(bitsOf(b, "bernoulli", sizes, philox));
-  return result(below(unit, p));
+  return result(below(draw32(b, "bernoulli", sizes, philox), p));
 }
 
 ValueId bernoulli(FusionBuilder& b, ValueId p, Philox philox) {
   Result result(b);
   const Term chance = composite::floatOperand(b, "bernoulli", p);
   const std::vector<Size> sizes = chance.tensor().sizes();
-  const Term unit = unitOf(bitsOf(b, "bernoulli", sizes, philox));
+  const Term unit = unitOf(draw32(b, "bernoulli", sizes, philox), DType::F32, DType::F32);
   const Term hit = composite::call("lt", {unit, composite::cast(chance, DType::F32)});
   return result(hit, chance.dtype());
 }
@@ -177,9 +190,10 @@ ValueId randint(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox,
   HEDDLE_USER_CHECK(!__builtin_sub_overflow(high, low, &range),
                     "{}: from low={} to high={} there are more than 2^63 - 1 numbers",
                     b.where("randint"), low, high);
-  const Term bits = bitsOf(b, "randint", sizes, philox);
-  const Term drawn = range <= kWord ? composite::call("remainder", {word0(bits), integer(b, range)})
-                                    : unsignedRemainder(bits, range);
+  const Term drawn =
+      range <= kWord
+          ? composite::call("remainder", {draw32(b, "randint", sizes, philox), integer(b, range)})
+          : unsignedRemainder(draw64(b, "randint", sizes, philox), range);
   return result(drawn + integer(b, low));
 }
 
@@ -188,8 +202,7 @@ Dropout dropout(FusionBuilder& b, ValueId x, Philox philox, double p) {
   const Term value = composite::floatOperand(b, "dropout", x);
   checkProbability(b, "dropout", p);
   const std::vector<Size> sizes = value.tensor().sizes();
-  const Term unit = unitOf(bitsOf(b, "dropout", sizes, philox));
-  const Term mask = below(unit, 1 - p);
+  const Term mask = below(draw32(b, "dropout", sizes, philox), 1 - p);
   const double scale = p == 1 ? 0 : 1 / (1 - p);
   return {result(composite::widen(value) * mask * scale, value.dtype()), mask.id};
 }

@@ -67,7 +67,7 @@ Operands dropoutRow(B b, V v, A a) {
 }
 
 const CompositeDef kRandoms[] = {
-    {"random_bits", "words 0 and 1 of Philox for each element (i64): ([like,] seed, offset)", 2, 1,
+    {"random_bits", "the bits of philox64 for each element (i64): ([like,] seed, offset)", 2, 1,
      kBits,
      [](B b, V v, A a) {
        const Where at = place(b, "random_bits", v, a);
@@ -75,14 +75,15 @@ const CompositeDef kRandoms[] = {
      }},
     {"uniform",
      "uniform from low (0) to below high (1): ([like,] seed, offset). low and high are rounded to "
-     "the type first. w is the d highest bits of word 0: d = 24 for f32, 11 for f16, 8 for bf16; "
-     "for f64 the 53 highest bits of both words. With u = w 2^-d, the result is min(low + u (high "
+     "the type first. w is the d highest bits of philox32: d = 24 for f32, 11 for f16, 8 for bf16; "
+     "for f64 the 53 highest bits of philox64. With u = w 2^-d, the result is min(low + u (high "
      "- low), the number before high), computed in f64 and rounded once",
      2, 1, kUniform, uniformRow},
     {"normal", "normal distribution with mean (0) and std (1): ([like,] seed, offset)", 2, 1,
      kNormal, normalRow},
     {"bernoulli",
-     "bool, true with probability p (0.5), which is 0 to 1: ([like,] seed, offset). With three "
+     "bool, true with probability p (0.5), which is 0 to 1: ([like,] seed, offset). An element is "
+     "true if philox32 is below p 2^32. With three "
      "operands and without p, operand 0 holds the probability of each element, and the result is 1 "
      "or 0 in its type. A probability below 0 or NaN gives 0, and one above 1 gives 1; PyTorch "
      "raises an error",

@@ -92,6 +92,10 @@ struct OpDef {
   // A note for docs/ops.md. It states what the name of the op does not say, and how the op differs
   // from PyTorch's op.
   std::string_view note = {};
+  // A type of the runtime headers, or empty. A thread keeps one object of this type for the op
+  // while it computes neighbouring elements. In `text`, the number after those of the operands is
+  // the object. The result must not depend on the calls before.
+  std::string_view state = {};
   // The number of additional operands after the first `arity` operands. A call may omit them.
   int optional_operands = 0;
 };

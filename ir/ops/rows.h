@@ -55,6 +55,7 @@ struct Row : OpDef {
   Row& conditions(int count) { return bool_operands = count, *this; }
   Row& optional(std::span<const Scalar> values) { return defaults = values, *this; }
   Row& with(std::span<const AttrSpec> specs) { return attrs = specs, *this; }
+  Row& keeps(std::string_view state_type) { return state = state_type, *this; }
   Row& says(std::string_view text_for_docs) { return note = text_for_docs, *this; }
 };
 

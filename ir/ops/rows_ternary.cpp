@@ -42,11 +42,21 @@ std::span<const OpDef> ternaryOps() {
           .optional(kOne)
           .says("Operands: x, a, b, value = 1. Computes x + value * a * b; half types are rounded "
                 "once"),
-      Row("philox", 3, R::Wide, "hd::philox({0}, {1}, {2})", nullptr,
-          [](I a) { return op_functions::philox(a[0], a[1], a[2]); })
+      Row("philox32", 3, R::Wide, "hd::philox32({3}, {0}, {1}, {2})", nullptr,
+          [](I a) { return op_functions::philox32(a[0], a[1], a[2]); })
           .noBools()
-          .says("Operands: seed, offset, index. The first two words of Philox4x32-10, the first "
-                "one in the lower half; the key is seed and the counter is (index, offset)"),
+          .keeps("hd::PhiloxBlock")
+          .says(
+              "Operands: seed, offset, index. Word index mod 4 of a Philox4x32-10 block, a number "
+              "below 2^32; the key is seed and the counter is (index div 4, offset)"),
+      Row("philox64", 3, R::Wide, "hd::philox64({3}, {0}, {1}, {2})", nullptr,
+          [](I a) { return op_functions::philox64(a[0], a[1], a[2]); })
+          .noBools()
+          .keeps("hd::PhiloxBlock")
+          .says(
+              "Operands: seed, offset, index. Words 0 and 1 (even index) or 2 and 3 (odd index) of "
+              "a Philox4x32-10 block, the first one in the lower half; the key is seed and the "
+              "counter is (index div 2, offset)"),
   };
   return rows;
 }

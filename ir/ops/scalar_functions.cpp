@@ -1,5 +1,6 @@
 #include "ir/ops/scalar_functions.h"
 
+#include <array>
 #include <cmath>
 #include <initializer_list>
 #include <limits>
@@ -116,10 +117,15 @@ int64_t shiftLeft(int64_t a, int64_t by) { return by < 0 || by > 63 ? 0 : wrap(u
 
 int64_t shiftRight(int64_t a, int64_t by) { return a >> (by < 0 || by > 63 ? 63 : by); }
 
-int64_t philox(int64_t seed, int64_t offset, int64_t index) {
+namespace {
+
+using PhiloxWords = std::array<uint32_t, 4>;
+
+// Philox4x32-10 of Salmon et al. 2011.
+PhiloxWords philoxBlock(int64_t seed, int64_t offset, uint64_t counter) {
   uint32_t key[] = {static_cast<uint32_t>(u(seed)), static_cast<uint32_t>(u(seed) >> 32)};
-  uint32_t word[] = {static_cast<uint32_t>(u(index)), static_cast<uint32_t>(u(index) >> 32),
-                     static_cast<uint32_t>(u(offset)), static_cast<uint32_t>(u(offset) >> 32)};
+  PhiloxWords word = {static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32),
+                      static_cast<uint32_t>(u(offset)), static_cast<uint32_t>(u(offset) >> 32)};
   for (int round = 0; round < 10; ++round) {
     const uint64_t even = uint64_t{0xD2511F53} * word[0];
     const uint64_t odd = uint64_t{0xCD9E8D57} * word[2];
@@ -130,7 +136,19 @@ int64_t philox(int64_t seed, int64_t offset, int64_t index) {
     key[0] += 0x9E3779B9;
     key[1] += 0xBB67AE85;
   }
-  return wrap(uint64_t{word[1]} << 32 | word[0]);
+  return word;
+}
+
+}  // namespace
+
+int64_t philox32(int64_t seed, int64_t offset, int64_t index) {
+  return philoxBlock(seed, offset, u(index) / 4)[u(index) % 4];
+}
+
+int64_t philox64(int64_t seed, int64_t offset, int64_t index) {
+  const PhiloxWords words = philoxBlock(seed, offset, u(index) / 2);
+  const size_t low = u(index) % 2 * 2;
+  return wrap(uint64_t{words[low + 1]} << 32 | words[low]);
 }
 
 }  // namespace heddle::op_functions

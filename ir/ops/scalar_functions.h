@@ -40,11 +40,15 @@ double powByNumber(const double* a);
 int64_t shiftLeft(int64_t a, int64_t by);
 int64_t shiftRight(int64_t a, int64_t by);
 
-// Returns the first two 32-bit words of a Philox4x32-10 block. Word 0 is the lower half of the
-// result, word 1 the upper half. The key consists of the lower and the upper half of `seed`. The
-// counter consists of four words: the lower and the upper half of `index`, then the lower and the
-// upper half of `offset`. Source: J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
-// SC 2011.
-int64_t philox(int64_t seed, int64_t offset, int64_t index);
+// Random bits from Philox4x32-10 (J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
+// SC 2011). One block of the generator has four words of 32 bits. The key of a block consists of
+// the lower and the upper half of `seed`. Its counter consists of the lower and the upper half of a
+// number n, then of `offset`.
+// philox32() returns word `index` mod 4 of the block n = `index` div 4: a number below 2^32.
+// philox64() returns two words of the block n = `index` div 2: words 0 and 1 if `index` is even,
+// else words 2 and 3. The first of them is the lower half of the result.
+// `index` counts as an unsigned number.
+int64_t philox32(int64_t seed, int64_t offset, int64_t index);
+int64_t philox64(int64_t seed, int64_t offset, int64_t index);
 
 }  // namespace heddle::op_functions

@@ -25,15 +25,31 @@ assert philox((0, 0), (0, 0, 0, 0)) == (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B
 assert philox((MASK, MASK), (MASK,) * 4) == (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)
 
 
-def words(seed, offset, sizes):
+def block(seed, offset, counter):
     seed, offset = seed % 2**64, offset % 2**64
-    for index in range(math.prod(sizes)):
-        block = philox((seed & MASK, seed >> 32), (index & MASK, index >> 32, offset & MASK, offset >> 32))
-        yield block[0], block[1]
+    return philox((seed & MASK, seed >> 32), (counter & MASK, counter >> 32, offset & MASK, offset >> 32))
+
+
+def philox32(seed, offset, index):
+    """The number of 32 bits that belongs to an index."""
+    return block(seed, offset, index % 2**64 // 4)[index % 4]
+
+
+def philox64(seed, offset, index):
+    """The pair of words that belongs to an index."""
+    at = index % 2 * 2
+    return block(seed, offset, index % 2**64 // 2)[at:at + 2]
 
 
 def drawn(seed, offset, sizes, function, dtype):
-    values = [function(a, b) for a, b in words(seed, offset, sizes)]
+    """Applies a function to the number of 32 bits of each element."""
+    values = [function(philox32(seed, offset, index)) for index in range(math.prod(sizes))]
+    return torch.tensor(values, dtype=dtype).reshape(sizes)
+
+
+def drawn64(seed, offset, sizes, function, dtype):
+    """Applies a function to the two words of each element."""
+    values = [function(*philox64(seed, offset, index)) for index in range(math.prod(sizes))]
     return torch.tensor(values, dtype=dtype).reshape(sizes)
 
 
@@ -44,9 +60,13 @@ def signed(value):
 DIGITS = {"f32": 24, "f64": 53, "bf16": 8, "f16": 11}
 
 
-def unit(a, b, name):
+def units(seed, offset, sizes, name, function=lambda u: u, dtype=None):
+    """Applies a function to the uniform number in [0, 1) of each element. The number has the digits of a dtype."""
+    dtype = dtype or DTYPES[name]
+    if name == "f64":
+        return drawn64(seed, offset, sizes, lambda a, b: function(((a | b << 32) >> 11) * 2.0**-53), dtype)
     digits = DIGITS[name]
-    return ((a | b << 32) >> 11) * 2.0**-53 if digits == 53 else (a >> (32 - digits)) * 2.0**-digits
+    return drawn(seed, offset, sizes, lambda w: function((w >> (32 - digits)) * 2.0**-digits), dtype)
 
 
 def box_muller(a, b):
@@ -71,39 +91,45 @@ def between(u, low, high, name):
 STATES = ((0, 0), (1, 2), (-1, -1), (1234567890123456789, 9876543210))
 
 
+# Indices with high bits, of all places within a block.
+INDICES = (0, 1, 2, 3, 4, 7, 2**32 - 1, 2**32, 2**34 + 2, 2**62 + 5, 2**63 - 1, -1, -2**63, -6)
+
+
 def fill(g):
+    index = torch.tensor(INDICES)
+    for seed, offset in STATES:
+        g.case(f"philox32({seed}, {offset}, %x0)", [index],
+               torch.tensor([philox32(seed, offset, i) for i in INDICES]))
+        g.case(f"philox64({seed}, {offset}, %x0)", [index],
+               torch.tensor([signed(a | b << 32) for a, b in (philox64(seed, offset, i) for i in INDICES)]))
     shape = [3, 5, 2]
     for seed, offset in STATES:
         at = f"{seed}, {offset}, sizes={shape}"
         g.case(f"random_bits({at})", [],
-               drawn(seed, offset, shape, lambda a, b: signed(a | b << 32), torch.int64))
+               drawn64(seed, offset, shape, lambda a, b: signed(a | b << 32), torch.int64))
         for name in DIGITS:
-            g.case(f"uniform({at}, dtype={name})", [],
-                   drawn(seed, offset, shape, lambda a, b: unit(a, b, name), DTYPES[name]), ulps=0)
-        g.case(f"normal({at})", [], drawn(seed, offset, shape, box_muller, torch.float32), ulps=2)
-        g.case(f"normal({at}, dtype=f64)", [], drawn(seed, offset, shape, box_muller, torch.float64), ulps=16)
+            g.case(f"uniform({at}, dtype={name})", [], units(seed, offset, shape, name), ulps=0)
+        g.case(f"normal({at})", [], drawn64(seed, offset, shape, box_muller, torch.float32), ulps=2)
+        g.case(f"normal({at}, dtype=f64)", [], drawn64(seed, offset, shape, box_muller, torch.float64), ulps=16)
         g.case(f"normal({at}, mean=-1, std=0.5)", [],
-               drawn(seed, offset, shape, lambda a, b: box_muller(a, b) * 0.5 - 1, torch.float32), ulps=4)
+               drawn64(seed, offset, shape, lambda a, b: box_muller(a, b) * 0.5 - 1, torch.float32), ulps=4)
         for p in (0.0, 0.3, 1.0):
-            chance = torch.tensor(p).item()
             g.case(f"bernoulli({at}, p={p})", [],
-                   drawn(seed, offset, shape, lambda a, b: unit(a, b, "f32") < chance, torch.bool))
+                   drawn(seed, offset, shape, lambda w: w * 2.0**-32 < p, torch.bool))
         for low, high in ((0, 10), (-7, 5), (0, 2**32), (-5, 2**40), (-(2**62), 2**62 - 1), (0, 2**63 - 1)):
             size = high - low
-            value = (lambda a, b: low + a % size) if size <= 2**32 else (
-                lambda a, b: low + (a | b << 32) % size)
-            g.case(f"randint({at}, low={low}, high={high})", [],
-                   drawn(seed, offset, shape, value, torch.int64))
-    g.case("uniform(3, 4, sizes=[])", [], drawn(3, 4, [], lambda a, b: unit(a, b, "f32"), torch.float32), ulps=0)
+            value = (drawn(seed, offset, shape, lambda w: low + w % size, torch.int64) if size <= 2**32 else
+                     drawn64(seed, offset, shape, lambda a, b: low + (a | b << 32) % size, torch.int64))
+            g.case(f"randint({at}, low={low}, high={high})", [], value)
+    g.case("uniform(3, 4, sizes=[])", [], units(3, 4, [], "f32"), ulps=0)
     g.case("uniform(3, 4, sizes=[0, 2])", [], torch.zeros(0, 2))
     x = torch.randn(4, 3)
-    g.case("uniform(%x0, 3, 4, low=-2, high=6)", [x],
-           drawn(3, 4, [4, 3], lambda a, b: unit(a, b, "f32") * 8 - 2, torch.float32), ulps=0)
+    g.case("uniform(%x0, 3, 4, low=-2, high=6)", [x], units(3, 4, [4, 3], "f32", lambda u: u * 8 - 2), ulps=0)
     for name, low, high in RANGES:
         g.case(f"uniform(1, 2, sizes=[4, 3], low={low!r}, high={high!r}, dtype={name})", [],
-               drawn(1, 2, [4, 3], lambda a, b: between(unit(a, b, name), low, high, name), DTYPES[name]), ulps=0)
+               units(1, 2, [4, 3], name, lambda u: between(u, low, high, name)), ulps=0)
     chances = torch.rand(4, 3)
-    u = drawn(5, 6, [4, 3], lambda a, b: unit(a, b, "f32"), torch.float32)
+    u = units(5, 6, [4, 3], "f32")
     for name in ("f32", "bf16", "f64"):
         p = chances.to(DTYPES[name])
         g.case("bernoulli(%x0, 5, 6)", [p], (u < p.float()).to(p.dtype))
@@ -111,7 +137,7 @@ def fill(g):
         y = x.to(DTYPES[name])
         y[0, 0], y[1, 1] = math.inf, math.nan
         for p in (0.0, 0.25, 0.5, 1.0):
-            mask = u < torch.tensor(1 - p)
+            mask = drawn(5, 6, [4, 3], lambda w: w * 2.0**-32 < 1 - p, torch.bool)
             scale = 0.0 if p == 1 else 1 / (1 - p)
             out = (y.double() * mask * scale).to(y.dtype)
             g.case(f"dropout(%x0, 5, 6, p={p})", [y], [out, mask])

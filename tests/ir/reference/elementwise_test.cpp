@@ -34,20 +34,19 @@ HostTensor tensor(DType dtype, const std::vector<T>& values) {
   return result;
 }
 
-// The expected values are the known answers of Random123 for words 0 and 1 of Philox4x32-10.
-TEST(Elementwise, PhiloxGivesThePublishedAnswers) {
-  const auto bits = [](uint64_t v) { return static_cast<int64_t>(v); };
-  const auto i64 = [](int64_t v) { return tensor<int64_t>(DType::I64, {v}); };
-  struct Known {
-    uint64_t seed, offset, index, result;
-  };
-  for (const Known& k :
-       {Known{0, 0, 0, 0xe169c58d6627e8d5}, Known{~0ull, ~0ull, ~0ull, 0x41c83b0e408f276d},
-        Known{0x299f31d0a4093822, 0x0370734413198a2e, 0x85a308d3243f6a88, 0x94fdccebd16cfe09}}) {
-    const HostTensor got = evaluate("philox(%x0, %x1, %x2)",
-                                    {i64(bits(k.seed)), i64(bits(k.offset)), i64(bits(k.index))});
-    EXPECT_EQ(got.dtype, DType::I64);
-    EXPECT_EQ(toInt(got.at(0)), bits(k.result));
+// The expected words are the known answer of Random123 for Philox4x32-10 with key and counter 0.
+// tests/goldens/composite_random.py has more answers.
+TEST(Elementwise, PhiloxGivesThePublishedAnswer) {
+  const HostTensor index = tensor<int64_t>(DType::I64, {0, 1, 2, 3});
+  const HostTensor words = evaluate("philox32(0, 0, %x0)", {index});
+  const HostTensor pairs = evaluate("philox64(0, 0, %x0)", {index});
+  const std::vector<uint64_t> known = {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8};
+  for (size_t i = 0; i < known.size(); ++i) {
+    EXPECT_EQ(toInt(words.at(static_cast<int64_t>(i))), static_cast<int64_t>(known[i]));
+  }
+  for (size_t i = 0; i < 2; ++i) {
+    const uint64_t pair = known[2 * i + 1] << 32 | known[2 * i];
+    EXPECT_EQ(toInt(pairs.at(static_cast<int64_t>(i))), static_cast<int64_t>(pair));
   }
 }
 
