@@ -15,7 +15,8 @@ namespace heddle::codegen {
 // - The folder must be private: only this user can have written its files
 //   (codegen/compile/private_folder.h). Otherwise the cache prints a message on stderr, and uses a
 //   new temporary folder, which is removed when the process ends.
-// - An image is stored only if it contains every kernel of its source. A C++ image is loaded to find
+// - An image is stored only if it contains every kernel of its source. A C++ image is loaded to
+// find
 //   this out; of a CUDA image, the table of sections is searched.
 // - A file is written under a temporary name and then renamed. The hash of an image is checked
 //   before it is used. A damaged image is compiled again and replaced.

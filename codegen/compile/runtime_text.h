@@ -10,6 +10,7 @@ namespace heddle::codegen {
 // The kernel runtime headers, which the build embeds as text. They define the functions in
 // namespace `hd` that generated kernels call. The headers for CUDA and for C++ define functions
 // with the same names, so the text of an op is the same for both targets.
+extern const std::string_view kRuntimeHeader_cuda_device;
 extern const std::string_view kRuntimeHeader_cuda_runtime;
 extern const std::string_view kRuntimeHeader_cuda_math;
 extern const std::string_view kRuntimeHeader_cpu_runtime;
@@ -29,11 +30,11 @@ extern const std::string_view kRuntimeHeader_cuda_library;
 extern const std::string_view kRuntimeHeader_cuda_product;
 
 // Returns the text that must precede every kernel text: types and memory accesses, then the
-// functions of the ops.
+// functions of the ops. For CUDA, the functions that need the device come first.
 inline std::string runtimeHeader(Target target) {
   const bool cuda = target == Target::Cuda;
-  std::string text(cuda ? kRuntimeHeader_cuda_runtime : kRuntimeHeader_cpu_runtime);
-  if (!cuda) text += kRuntimeHeader_cpu_vector_math;
+  std::string text(cuda ? kRuntimeHeader_cuda_device : kRuntimeHeader_cpu_runtime);
+  text += cuda ? kRuntimeHeader_cuda_runtime : kRuntimeHeader_cpu_vector_math;
   text += cuda ? kRuntimeHeader_cuda_math : kRuntimeHeader_cpu_math;
   return text;
 }

@@ -222,7 +222,7 @@ class CudaEmitter {
     }
     emitReducedLoop();
     if (!inner_ && s_.reduce_threads > 1) {
-      out_.line(fmt::format("__shared__ double scratch[{}];", s_.lanes * s_.block));
+      out_.line(fmt::format("__shared__ hd::SharedBytes<{}> scratch;", 8 * s_.lanes * s_.block));
     }
     for (size_t a = 0; a < computation().accumulators.size(); ++a) {
       if (inner_) {
@@ -283,7 +283,9 @@ class CudaEmitter {
                           combineText(acc, into, fmt::format("hd::fromPartner({}, mask)", into))));
     int32_t warps = s_.reduce_threads / 32;
     if (warps <= 1) return;
-    out_.line(fmt::format("__shared__ {} warp{}[{}];", valueType(acc.type), a, s_.block / 32));
+    out_.line(fmt::format("__shared__ hd::SharedBytes<{}> scratch{};", 8 * s_.block / 32, a));
+    out_.line(
+        fmt::format("const hd::SharedArray<{}> warp{}(scratch{});", valueType(acc.type), a, a));
     out_.line(fmt::format("if (share % 32 == 0) warp{}[hd::thread() / 32] = {};", a, into));
     out_.line("hd::barrier();");
     out_.open("if (share == 0) {");
@@ -302,10 +304,9 @@ class CudaEmitter {
     // One accumulator after another through the same shared memory; the last barrier of one comes
     // before the first store of the next.
     std::string shared = fmt::format("column{}", a);
-    out_.line(fmt::format("auto* const {} = ({} (*)[{}])scratch;", shared, valueType(acc.type),
-                          s_.block));
+    out_.line(fmt::format("const hd::SharedArray<{}> {}(scratch);", valueType(acc.type), shared));
     auto place = [&](const std::string& share) {
-      return fmt::format("{}[i][({}) * {} + column]", shared, share, columns);
+      return fmt::format("{}[i * {} + ({}) * {} + column]", shared, s_.block, share, columns);
     };
     auto forLanes = [&](const std::string& statement) {
       out_.line("#pragma unroll");

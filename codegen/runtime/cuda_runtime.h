@@ -1,6 +1,6 @@
 // The runtime of generated CUDA kernels: types, conversions, memory accesses. This text precedes
-// the text of every kernel. It includes no header, so that NVRTC has little to read. The runtime
-// headers contain the intrinsics and the PTX; the text of a kernel contains none.
+// the text of every kernel, after cuda_device.h. It includes no header, so that NVRTC has little to
+// read. The runtime headers contain the intrinsics; the text of a kernel contains none.
 
 namespace hd {
 
@@ -33,29 +33,7 @@ __device__ inline double infF64() { return __longlong_as_double(0x7ff00000000000
 __device__ inline float nanF32() { return __int_as_float(0x7fc00000); }
 __device__ inline double nanF64() { return __longlong_as_double(0x7ff8000000000000ll); }
 
-// --- bf16: conversions round to nearest even; a NaN becomes quiet --------------------------------
-
-// Rounds `x` to a bf16 value. The instruction converts two values, x and 0, because it has a higher
-// throughput than the instruction for one value. The upper half of the result has the bf16 bits of
-// `x`, and the lower half is 0. The result therefore has the bits of the rounded float.
-__device__ inline float roundBf16(float x) {
-  unsigned bits;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(x), "f"(0.0f));
-  return __uint_as_float(bits);
-}
-
 // --- smaller floats: round to nearest even; overflow gives inf (f8e4m3: 448) ---------------------
-
-__device__ inline unsigned short f16Bits(float x) {
-  unsigned short bits;
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
-  return bits;
-}
-__device__ inline float f16Value(unsigned short bits) {
-  float x;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
-  return x;
-}
 
 // Converts `x` to a float of 8 bits: a sign, an exponent with the bias `bias`, and a mantissa of
 // `mantissa` bits. `overflow` are the bits that replace values that are too large: infinity, or the
@@ -264,27 +242,6 @@ __device__ inline T fetch(const T* from) {
   P pack;
   pack.word[0] = __ldg((const typename P::Type*)from);
   return pack.lane[0];
-}
-
-// --- blocks and warps ----------------------------------------------------------------------------
-
-__device__ inline int thread() { return (int)threadIdx.x; }
-__device__ inline int threads() { return (int)blockDim.x; }
-__device__ inline long long block() { return (long long)blockIdx.x; }
-__device__ inline long long blocks() { return (long long)gridDim.x; }
-__device__ inline int blockRow() { return (int)blockIdx.y; }
-__device__ inline void barrier() { __syncthreads(); }
-
-// Return the `x` of the thread whose lane number is the lane number of this thread xor `mask`. All
-// 32 threads of the warp must call the function.
-__device__ inline float fromPartner(float x, int mask) {
-  return __shfl_xor_sync(0xffffffffu, x, mask);
-}
-__device__ inline double fromPartner(double x, int mask) {
-  return __shfl_xor_sync(0xffffffffu, x, mask);
-}
-__device__ inline long long fromPartner(long long x, int mask) {
-  return __shfl_xor_sync(0xffffffffu, x, mask);
 }
 
 }  // namespace hd

@@ -1,0 +1,66 @@
+// What generated CUDA kernels need of the device: PTX, threads and blocks, barriers, shuffles, and
+// shared memory. This text is the first part of every kernel source. Tests compile kernels for the
+// host with another version of this header (tests/codegen/simt/simt_device.h).
+
+namespace hd {
+
+// --- conversions: round to nearest even; a NaN becomes quiet -------------------------------------
+
+// Rounds `x` to a bf16 value. The instruction converts two values, x and 0, because it has a higher
+// throughput than the instruction for one value. The upper half of the result has the bf16 bits of
+// `x`, and the lower half is 0. The result therefore has the bits of the rounded float.
+__device__ inline float roundBf16(float x) {
+  unsigned bits;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(x), "f"(0.0f));
+  return __uint_as_float(bits);
+}
+
+__device__ inline unsigned short f16Bits(float x) {
+  unsigned short bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return bits;
+}
+__device__ inline float f16Value(unsigned short bits) {
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
+  return x;
+}
+
+// --- blocks and warps ----------------------------------------------------------------------------
+
+__device__ inline int thread() { return (int)threadIdx.x; }
+__device__ inline int threads() { return (int)blockDim.x; }
+__device__ inline long long block() { return (long long)blockIdx.x; }
+__device__ inline long long blocks() { return (long long)gridDim.x; }
+__device__ inline int blockRow() { return (int)blockIdx.y; }
+// All threads of a block wait for each other. Writes before the barrier are visible after it.
+__device__ inline void barrier() { __syncthreads(); }
+
+// Return the `x` of the thread whose lane number is the lane number of this thread xor `mask`. All
+// 32 threads of the warp must call the function.
+__device__ inline float fromPartner(float x, int mask) {
+  return __shfl_xor_sync(0xffffffffu, x, mask);
+}
+__device__ inline double fromPartner(double x, int mask) {
+  return __shfl_xor_sync(0xffffffffu, x, mask);
+}
+__device__ inline long long fromPartner(long long x, int mask) {
+  return __shfl_xor_sync(0xffffffffu, x, mask);
+}
+
+// --- shared memory -------------------------------------------------------------------------------
+// Kernel text accesses shared memory only by SharedArray, so that tests can observe the accesses.
+
+template <int kBytes>
+struct SharedBytes {
+  alignas(16) unsigned char bytes[kBytes];
+};
+template <class T>
+struct SharedArray {
+  T* first;
+  template <int kBytes>
+  __device__ explicit SharedArray(SharedBytes<kBytes>& from) : first((T*)from.bytes) {}
+  __device__ T& operator[](int i) const { return first[i]; }
+};
+
+}  // namespace hd

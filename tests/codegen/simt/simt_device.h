@@ -1,0 +1,180 @@
+// The host version of codegen/runtime/cuda_device.h. Tests compile generated CUDA kernels with this
+// text, and run them as fibers (tests/codegen/simt/grid.h). It adds two checks to shared memory:
+// - A read of memory that no thread of the block has written is an error.
+// - An access is an error if another thread accesses the same memory without a barrier in between,
+//   and at least one of the two accesses is a write.
+#include <math.h>
+#include <string.h>
+
+#define __device__
+#define __global__ static
+#define __grid_constant__
+#define __launch_bounds__(...)
+#define __shared__ static
+
+// The functions of the test that run the threads. The test sets this object before it runs a
+// kernel.
+struct SimtHost {
+  int (*thread)();
+  int (*threads)();
+  long long (*block)();
+  long long (*blocks)();
+  int (*row)();
+  unsigned long long (*serial)();  // differs for each block of each run
+  long long (*barriers)();         // the number of barriers that this thread has passed
+  void (*barrier)(int number);
+  unsigned long long (*exchange)(unsigned long long value, int from);
+  void (*fault)(const char* text);
+  double (*erfinv)(double x);
+};
+extern "C" {
+const SimtHost* simt_host;
+}
+
+struct alignas(8) uint2 {
+  unsigned x, y;
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+
+template <class To, class From>
+inline To simtBits(From from) {
+  static_assert(sizeof(To) == sizeof(From), "sizes differ");
+  To to;
+  memcpy(&to, &from, sizeof(to));
+  return to;
+}
+inline float __int_as_float(int x) { return simtBits<float>(x); }
+inline float __uint_as_float(unsigned x) { return simtBits<float>(x); }
+inline int __float_as_int(float x) { return simtBits<int>(x); }
+inline unsigned __float_as_uint(float x) { return simtBits<unsigned>(x); }
+inline double __longlong_as_double(long long x) { return simtBits<double>(x); }
+inline long long __double_as_longlong(double x) { return simtBits<long long>(x); }
+// Conversions round towards zero and saturate.
+inline long long simtToInteger(double x, long long lowest, long long highest) {
+  if (x <= (double)lowest) return lowest;
+  return x >= (double)highest ? highest : (long long)x;
+}
+inline int __double2int_rz(double x) { return (int)simtToInteger(x, -2147483647 - 1, 2147483647); }
+inline int __float2int_rz(float x) { return __double2int_rz(x); }
+inline long long __double2ll_rz(double x) {
+  return simtToInteger(x, -9223372036854775807ll - 1, 9223372036854775807ll);
+}
+inline long long __float2ll_rz(float x) { return __double2ll_rz(x); }
+template <class T>
+inline T __ldg(const T* from) {
+  return *from;
+}
+inline double rsqrt(double x) { return 1 / sqrt(x); }
+inline float rsqrtf(float x) { return (float)rsqrt((double)x); }
+inline double erfinv(double x) { return simt_host->erfinv(x); }
+inline float erfinvf(float x) { return (float)simt_host->erfinv(x); }
+
+namespace hd {
+
+inline float roundBf16(float x) {
+  if (x != x) return __uint_as_float(0x7fff0000u);
+  const unsigned bits = __float_as_uint(x);
+  return __uint_as_float((bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u);
+}
+inline unsigned short f16Bits(float x) { return simtBits<unsigned short>((_Float16)x); }
+inline float f16Value(unsigned short bits) { return (float)simtBits<_Float16>(bits); }
+
+inline int thread() { return simt_host->thread(); }
+inline int threads() { return simt_host->threads(); }
+inline long long block() { return simt_host->block(); }
+inline long long blocks() { return simt_host->blocks(); }
+inline int blockRow() { return simt_host->row(); }
+// Each barrier of the source has a number, so that a test can skip it.
+inline void barrierNumber(int number) { simt_host->barrier(number); }
+#define barrier() barrierNumber(__COUNTER__)
+
+template <class T>
+inline T fromPartner(T x, int mask) {
+  unsigned long long word = 0;
+  memcpy(&word, &x, sizeof(x));
+  word = simt_host->exchange(word, thread() ^ mask);
+  memcpy(&x, &word, sizeof(x));
+  return x;
+}
+
+// Observes the accesses to four bytes of shared memory.
+struct SharedUnit {
+  long long written, read;  // barriers() of the last write and read; -1: never
+  int writer, reader;       // the thread; reader -2: several threads since the barrier `read`
+
+  void onRead() {
+    const long long now = simt_host->barriers();
+    const int me = thread();
+    if (written < 0) simt_host->fault("a thread reads shared memory that no thread has written");
+    if (written == now && writer != me) {
+      simt_host->fault("a thread reads shared memory that another thread writes without a barrier");
+    }
+    reader = read != now ? me : reader == me ? me : -2;
+    read = now;
+  }
+  void onWrite() {
+    const long long now = simt_host->barriers();
+    const int me = thread();
+    if (written == now && writer != me) {
+      simt_host->fault("two threads write shared memory without a barrier in between");
+    }
+    if (read == now && reader != me) {
+      simt_host->fault("a thread writes shared memory that another thread reads without a barrier");
+    }
+    written = now;
+    writer = me;
+  }
+};
+
+template <int kBytes>
+struct SharedBytes {
+  alignas(16) unsigned char bytes[kBytes];
+  SharedUnit units[(kBytes + 3) / 4];
+  unsigned long long serial;
+  // Forgets what another block has written.
+  void begin() {
+    if (serial == simt_host->serial()) return;
+    serial = simt_host->serial();
+    memset(bytes, 0xff, sizeof(bytes));
+    for (SharedUnit& unit : units) unit = {-1, -1, -1, -1};
+  }
+};
+
+template <class T>
+struct SharedElement {
+  T* at;
+  SharedUnit* unit;
+  operator T() const {
+    for (unsigned i = 0; i < sizeof(T) / 4; ++i) unit[i].onRead();
+    return *at;
+  }
+  void operator=(const SharedElement& other) const { *this = (T)other; }
+  void operator=(T value) const {
+    for (unsigned i = 0; i < sizeof(T) / 4; ++i) unit[i].onWrite();
+    *at = value;
+  }
+};
+
+template <class T>
+struct SharedArray {
+  T* first;
+  SharedUnit* units;
+  int count;
+  template <int kBytes>
+  explicit SharedArray(SharedBytes<kBytes>& from)
+      : first((T*)from.bytes), units(from.units), count(kBytes / (int)sizeof(T)) {
+    static_assert(sizeof(T) % 4 == 0, "SharedUnit observes four bytes");
+    from.begin();
+  }
+  SharedElement<T> operator[](int i) const {
+    if (i < 0 || i >= count) {
+      simt_host->fault("an index is outside of the shared memory");
+      i = 0;
+    }
+    return {first + i, units + i * (int)(sizeof(T) / 4)};
+  }
+};
+
+}  // namespace hd

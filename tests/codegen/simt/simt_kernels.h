@@ -1,0 +1,184 @@
+#pragma once
+
+#include <dlfcn.h>
+
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codegen/compile/child_process.h"
+#include "codegen/compile/runtime_text.h"
+#include "codegen/emit/plan_kernel.h"
+#include "ir/base/error.h"
+#include "ir/ops/scalar_functions.h"
+#include "tests/codegen/kernel_runner.h"
+#include "tests/codegen/simt/grid.h"
+
+namespace heddle::codegen::testing {
+
+// Compiles generated CUDA kernels for the host, all of them in one run of the compiler, and runs
+// them as fibers. Use: add() every kernel, then compile() once, then run().
+class SimtKernels {
+ public:
+  // Plans a kernel. Returns its number. The buffers must live until the last run().
+  size_t add(const Fusion& segment, const std::vector<Buffer*>& inputs,
+             const std::vector<Buffer*>& outputs, std::vector<Scalar> scalars = {}) {
+    Case one;
+    std::vector<TensorDesc> in;
+    std::vector<TensorDesc> out;
+    for (Buffer* b : inputs) {
+      in.push_back(b == nullptr ? TensorDesc{} : b->desc);
+      one.buffers.push_back(b);
+    }
+    for (Buffer* b : outputs) {
+      out.push_back(b->desc);
+      one.buffers.push_back(b);
+    }
+    one.plan = planKernel(segment, in, out, Target::Cuda);
+    one.scalars = std::move(scalars);
+    cases_.push_back(std::move(one));
+    return cases_.size() - 1;
+  }
+
+  size_t size() const { return cases_.size(); }
+  const KernelPlan& plan(size_t number) const { return cases_[number].plan; }
+
+  void compile() {
+    const char* compiler = std::getenv("CXX");
+    std::ofstream(folder_.path() + "/kernels.cpp") << source();
+    // The text reads neighbouring elements as one word. A misaligned word traps.
+    const ProcessResult result =
+        runProcess({compiler == nullptr ? "c++" : compiler, "-std=c++17", "-O1", "-w", "-shared",
+                    "-fPIC", "-fno-strict-aliasing", "-ffp-contract=off", "-fsanitize=alignment",
+                    "-fsanitize-undefined-trap-on-error", "-o", folder_.path() + "/kernels.so",
+                    folder_.path() + "/kernels.cpp"});
+    HEDDLE_CHECK(result.exit_code == 0, "{}", result.output);
+    library_ = dlopen((folder_.path() + "/kernels.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+    HEDDLE_CHECK(library_ != nullptr, "{}", dlerror());
+    static const Host host = {
+        [] { return static_cast<int>(simt::grid().thread()); },
+        [] { return static_cast<int>(simt::grid().threads()); },
+        [] { return static_cast<long long>(simt::grid().block()); },
+        [] { return static_cast<long long>(simt::grid().blocks()); },
+        [] { return simt::grid().row(); },
+        [] { return static_cast<unsigned long long>(simt::grid().serial()); },
+        [] { return run_.passed[simt::grid().thread()]; },
+        [](int number) {
+          if (number == run_.skipped) return;
+          simt::grid().barrier();
+          ++run_.passed[simt::grid().thread()];
+        },
+        [](unsigned long long value, int from) { return simt::grid().exchange(value, from); },
+        [](const char* text) {
+          if (run_.fault.empty()) run_.fault = text;
+        },
+        [](double x) { return op_functions::erfinv(x); }};
+    *symbol<const Host*>("simt_host") = &host;
+  }
+
+  // Runs a kernel. Returns the first error that it made with shared memory, or an empty text.
+  // `skipped` is the number of a barrier that no thread waits at.
+  std::string run(size_t number, uint64_t seed, int skipped = -1) {
+    const Case& one = cases_[number];
+    std::vector<char> workspace(static_cast<size_t>(one.plan.workspace_bytes) + 16, '\x7f');
+    run_ = {skipped, {}, {}};
+    for (LaunchStage stage : one.plan.stages) {
+      for (const LaunchStage::PointerPatch& p : stage.pointers) {
+        void* pointer = p.operand == LaunchStage::kWorkspace
+                            ? workspace.data()
+                            : one.buffers.at(static_cast<size_t>(p.operand))->data();
+        std::memcpy(stage.args.data() + p.offset, &pointer, sizeof(pointer));
+      }
+      for (const LaunchStage::ScalarPatch& s : stage.scalars) {
+        storeElement(stage.args.data() + s.offset, s.dtype, 0,
+                     one.scalars.at(static_cast<size_t>(s.operand)));
+      }
+      run_.passed.assign(static_cast<size_t>(stage.block), 0);
+      auto* entry = symbol<void(const void*)>(entryName(number, stage.entry));
+      simt::grid().run(
+          stage.grid, stage.block, seed, [&] { entry(stage.args.data()); }, stage.grid_y);
+    }
+    return run_.fault;
+  }
+
+  // Returns the numbers of the barriers of a kernel: from `first` to `second` - 1.
+  std::pair<int, int> barriers(size_t number) const {
+    const int* bounds = symbol<const int>(fmt::format("barriers_{}", number));
+    return {bounds[0] + 1, bounds[1]};
+  }
+
+ private:
+  struct Case {
+    KernelPlan plan;
+    std::vector<Buffer*> buffers;
+    std::vector<Scalar> scalars;
+  };
+  // SimtHost in tests/codegen/simt/simt_device.h.
+  struct Host {
+    int (*thread)();
+    int (*threads)();
+    long long (*block)();
+    long long (*blocks)();
+    int (*row)();
+    unsigned long long (*serial)();
+    long long (*barriers)();
+    void (*barrier)(int number);
+    unsigned long long (*exchange)(unsigned long long value, int from);
+    void (*fault)(const char* text);
+    double (*erfinv)(double x);
+  };
+  struct Run {
+    int skipped;                    // the number of a barrier that no thread waits at; -1: none
+    std::vector<long long> passed;  // per thread of the block: the barriers that it has passed
+    std::string fault;
+  };
+
+  static std::string entryName(size_t number, const std::string& entry) {
+    return fmt::format("run_{}_{}", number, entry);
+  }
+
+  // Each kernel has its own namespace, because kernels of different segments have equal names.
+  std::string source() const {
+    const char* root = std::getenv("HEDDLE_SOURCE_DIR");
+    std::ostringstream text;
+    text << std::ifstream(std::string(root == nullptr ? "." : root) +
+                          "/tests/codegen/simt/simt_device.h")
+                .rdbuf();
+    text << kRuntimeHeader_cuda_runtime << kRuntimeHeader_cuda_math;
+    text << "template <class Args> void simtCall(void (*kernel)(Args), const void* args) {\n"
+            "  kernel(*(const Args*)args);\n}\n";
+    for (size_t i = 0; i < cases_.size(); ++i) {
+      const KernelSource& kernel = cases_[i].plan.source;
+      std::string body = kernel.text;
+      const std::string linkage = "extern \"C\" ";
+      for (size_t at; (at = body.find(linkage)) != std::string::npos;) {
+        body.erase(at, linkage.size());
+      }
+      text << fmt::format("namespace case_{} {{\nconst int first = __COUNTER__;\n{}\n", i, body);
+      text << fmt::format("extern \"C\" const int barriers_{}[2] = {{first, __COUNTER__}};\n", i);
+      for (const std::string& entry : kernel.entries) {
+        text << fmt::format("extern \"C\" void {}(const void* args) {{ simtCall({}, args); }}\n",
+                            entryName(i, entry), entry);
+      }
+      text << "}\n";
+    }
+    return text.str();
+  }
+
+  template <class T>
+  T* symbol(const std::string& name) const {
+    void* found = dlsym(library_, name.c_str());
+    HEDDLE_CHECK(found != nullptr, "dlsym: {}", dlerror());
+    return reinterpret_cast<T*>(found);
+  }
+
+  static inline thread_local Run run_{-1, {}, {}};
+  TempFolder folder_;
+  std::vector<Case> cases_;
+  void* library_ = nullptr;
+};
+
+}  // namespace heddle::codegen::testing
