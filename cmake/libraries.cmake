@@ -35,7 +35,7 @@ set_target_properties(heddle_core PROPERTIES
 # then recompile only few files.
 function(heddle_batch target)
   if(HEDDLE_SANITIZE OR HEDDLE_PRECOMPILE)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 24)
   endif()
 endfunction()
 heddle_batch(heddle_core)

@@ -40,29 +40,35 @@ class Inliner {
   // Nested calls can multiply the length of the program, so the length is checked before the calls
   // are expanded.
   void checkLength() const {
-    constexpr int64_t kMostInstructions = 200'000;
-    const int64_t length = lengthOf(out_);
-    HEDDLE_USER_CHECK(length <= kMostInstructions,
-                      "program {} has {}{} instructions if its calls are replaced by the programs "
-                      "that they call, and at most {} are allowed",
-                      out_.name, length == kUnbounded ? "at least " : "", length,
-                      kMostInstructions);
+    constexpr int64_t kMost = 200'000;
+    const auto check = [&](int64_t count, const char* what) {
+      HEDDLE_USER_CHECK(count <= kMost,
+                        "program {} has {}{} {} if its calls are replaced by the programs that "
+                        "they call, and at most {} are allowed",
+                        out_.name, count == kUnbounded ? "at least " : "", count, what, kMost);
+    };
+    check(countOf(out_, [](const Program& x) { return countInstructions(x.body); }),
+          "instructions");
+    if (out_.callees.empty()) return;
+    check(countOf(out_, [](const Program& x) { return x.slots.size() + x.kernels.size(); }),
+          "slots and kernels");
   }
 
   static constexpr int64_t kUnbounded = int64_t{1} << 60;
 
-  // Returns the number of instructions after all calls have been expanded, at most kUnbounded.
-  static int64_t lengthOf(const Program& program) {
+  // Returns own(program) plus the sum of this count over all calls, at most kUnbounded.
+  template <class Own>
+  static int64_t countOf(const Program& program, const Own& own) {
     std::map<std::string, int64_t> callees;
-    for (const Program& callee : program.callees) callees.emplace(callee.name, lengthOf(callee));
-    int64_t length = 0;
+    for (const Program& callee : program.callees)
+      callees.emplace(callee.name, countOf(callee, own));
+    auto count = static_cast<int64_t>(own(program));
     forEachInstruction(program.body, [&](const Instruction& x, InstructionIndex) {
       const auto* call = std::get_if<Call>(&x.op);
       const auto found = call == nullptr ? callees.end() : callees.find(call->program);
-      // The 1 is for the call itself, which becomes views of its operands.
-      length = std::min(kUnbounded, length + 1 + (found == callees.end() ? 0 : found->second));
+      if (found != callees.end()) count = std::min(kUnbounded, count + found->second);
     });
-    return length;
+    return count;
   }
 
   std::vector<Instruction> expanded(const std::vector<Instruction>& body) {

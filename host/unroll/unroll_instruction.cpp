@@ -65,7 +65,9 @@ void Unroller::fill(UnrolledStep& step, const Op& op) {
           [&](const Evaluate& x) { evaluate(step, x); },
           [&](const LaunchKernel& x) {
             operands(step, x.inputs, x.outputs);
-            checkLaunch(program_.kernels.at(x.kernel).segment, step);
+            const Fusion& segment = program_.kernels.at(x.kernel).segment;
+            checkSizesInside(segment);
+            checkLaunch(segment, step);
           },
           [&](const CallLibrary& x) {
             operands(step, x.inputs, x.outputs);
@@ -105,6 +107,25 @@ void Unroller::fill(UnrolledStep& step, const Op& op) {
           [&](const Print& x) { read(step, x.slot); },
       },
       op);
+}
+
+// Evaluates the sizes of the values that a kernel computes and does not store. No slot has these
+// sizes, so nothing else would notice that one of them overflows. A kernel may have sizes of its
+// own, which the program does not know; these are skipped.
+void Unroller::checkSizesInside(const Fusion& segment) {
+  for (const Value& value : segment.values()) {
+    for (const IterDomain& axis : value.tensor.domain) {
+      std::vector<std::string> symbols;
+      axis.extent.collectSymbols(symbols);
+      const auto isKnown = [&](const std::string& symbol) { return scope_.has(symbol); };
+      if (symbols.empty() || !std::all_of(symbols.begin(), symbols.end(), isKnown)) continue;
+      try {
+        scope_.evaluate(axis.extent);
+      } catch (const UserError& error) {
+        userError("%{} of kernel {}: {}", value.name, segment.name, error.what());
+      }
+    }
+  }
 }
 
 void Unroller::allocate(UnrolledStep& step, const Allocate& x) {

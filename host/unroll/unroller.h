@@ -78,6 +78,7 @@ class Unroller {
                 const std::vector<SlotId>& outputs);
   void writeScalar(UnrolledStep& step, SlotId id);
   void fill(UnrolledStep& step, const Op& op);
+  void checkSizesInside(const Fusion& segment);
   void allocate(UnrolledStep& step, const Allocate& x);
   void alias(UnrolledStep& step, const Alias& x);
   void evaluate(UnrolledStep& step, const Evaluate& x);

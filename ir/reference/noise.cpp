@@ -1,5 +1,8 @@
 #include "ir/reference/noise.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "ir/reference/parallel.h"
 
 namespace heddle {
@@ -26,13 +29,17 @@ double ulpOf(DType dtype) {
   }
 }
 
-HostTensor noisy(const HostTensor& value, uint64_t seed) {
+// Returns the values with errors of up to `ulps` units in the last place. If `is_reduced` is true,
+// all errors have this size.
+HostTensor noisy(const HostTensor& value, uint64_t seed, double ulps = kNoiseUlps,
+                 bool is_reduced = false) {
   HostTensor out(value.dtype, value.sizes);
-  const double size = kNoiseUlps * ulpOf(value.dtype);
+  const double size = ulps * ulpOf(value.dtype);
   inParallel(out.numel(), 16384, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const uint64_t bits = scrambled(seed + static_cast<uint64_t>(i) * 0x9e3779b97f4a7c15u);
-      const double unit = static_cast<double>(bits >> 11) * 0x1p-52 - 1;  // in [-1, 1)
+      double unit = static_cast<double>(bits >> 11) * 0x1p-52 - 1;  // in [-1, 1)
+      if (is_reduced) unit = unit < 0 ? -1 : 1;
       out.set(i, toDouble(value.at(i)) * (1 + size * unit));
     }
   });
@@ -42,12 +49,14 @@ HostTensor noisy(const HostTensor& value, uint64_t seed) {
 }  // namespace
 
 void RoundingNoise::addToResult(const Fusion& fusion, const Expression& expr, ValueId out,
-                                HostTensor& value) const {
+                                double terms, HostTensor& value) const {
   const OpKind kind = expr.op->kind;
   const bool computes = kind == OpKind::Pointwise || kind == OpKind::Reduction ||
                         kind == OpKind::Matmul || kind == OpKind::Scan || kind == OpKind::Scatter;
   if (!computes || ulpOf(value.dtype) == 0 || fusion.value(out).is_scalar) return;
-  value = noisy(value, scrambled(seed_ ^ scrambled(out.index() + 1)));
+  const bool is_reduced = kind == OpKind::Reduction;
+  const double ulps = is_reduced ? kNoiseUlps * std::max(1.0, std::log2(terms) / 4) : kNoiseUlps;
+  value = noisy(value, scrambled(seed_ ^ scrambled(out.index() + 1)), ulps, is_reduced);
 }
 
 void RoundingNoise::addToOperand(const Expression& expr, size_t k, HostTensor& value) const {

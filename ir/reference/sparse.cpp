@@ -69,7 +69,9 @@ class SparseEvaluator {
       const ValueId out = expr.outputs[0];
       if (isNeeded(demand_.of(out))) {
         values_[out] = isLeaf(expr) ? leafValue(context_, expr) : compute(expr, *demand_.of(out));
-        if (noise_ != nullptr) noise_->addToResult(fusion, expr, out, values_[out]);
+        if (noise_ != nullptr) {
+          noise_->addToResult(fusion, expr, out, termsOf(expr), values_[out]);
+        }
       }
       for (ValueId input : expr.inputs) {
         if (last[input] == id) values_[input] = HostTensor();
@@ -82,6 +84,17 @@ class SparseEvaluator {
   }
 
  private:
+  // Returns the number of elements of its operand that one element of the result depends on, if
+  // `expr` is a reduction.
+  double termsOf(const Expression& expr) const {
+    if (expr.op->kind != OpKind::Reduction) return 1;
+    double terms = 1;
+    for (const int64_t size : context_.sizesOf(expr.inputs[0])) terms *= static_cast<double>(size);
+    for (const int64_t size : context_.sizesOf(expr.outputs[0])) {
+      terms /= std::max(1.0, static_cast<double>(size));
+    }
+    return std::max(terms, 1.0);
+  }
   HostTensor input(ValueId id, const Selection& wanted) const {
     const Value& value = context_.fusion.value(id);
     const ReferenceInputs& inputs = context_.inputs;

@@ -176,14 +176,14 @@ std::vector<int64_t> indicesOf(const std::vector<IndexRange>& ranges) {
 HostTensor randomElements(DType dtype, const std::vector<int64_t>& sizes,
                           const std::vector<std::vector<IndexRange>>& axes, uint64_t seed,
                           const std::string& name) {
-  std::vector<std::vector<int64_t>> indices;  // per axis except the last
   std::vector<int64_t> counts;
   for (const std::vector<IndexRange>& ranges : axes) {
     counts.push_back(0);
     for (const IndexRange& range : ranges) counts.back() += range.end - range.begin;
-    if (counts.size() < axes.size()) indices.push_back(indicesOf(ranges));
   }
-  HostTensor tensor(dtype, counts);
+  HostTensor tensor(dtype, counts);  // before the lists, which may be long: it may need too much
+  std::vector<std::vector<int64_t>> indices;  // per axis except the last
+  for (size_t axis = 0; axis + 1 < axes.size(); ++axis) indices.push_back(indicesOf(axes[axis]));
   fillRandom(tensor, seed, name, [&](auto fill) {
     if (axes.empty()) return fill(0, 0);
     const int64_t count = tensor.numel();

@@ -62,6 +62,18 @@ TEST_F(CheckCpu, SmallDifferencesOfLargeTermsAreRight) {
       "--check=full", 0);
 }
 
+// The variance of equal elements is zero except for the rounding of their mean. All additions of a
+// sum of equal elements round in the same direction.
+TEST_F(CheckCpu, VariancesOfEqualElementsAreRight) {
+  for (const std::string dtype : {"f32", "f64"}) {
+    for (const std::string value : {"0.1", "1000.1"}) {
+      textOf("heddle 1 fusion f() with n = 100000 { %c = full(" + value +
+                 ", sizes=[n], dtype=" + dtype + ") %v = var(%c) return %v }",
+             "--check=full", 0);
+    }
+  }
+}
+
 // The exact sum is 1, but rounding errors of these large terms hide it in every order of f32
 // additions.
 TEST_F(CheckCpu, SumWhoseTermsCancelIsRightWithinTheRoundingOfItsTerms) {

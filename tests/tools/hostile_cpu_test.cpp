@@ -121,7 +121,10 @@ TEST_F(CliHostile, GarbageOfACompilerIsNotStored) {
   const std::string valid = folder_ / "probe.cpp";
   std::ofstream(valid) << "int unrelated;\n";
   for (const auto& [body, why] :
-       {std::pair<std::string, std::string>{"echo garbage >\"$2\"", "cannot be loaded: dlopen"},
+       {std::pair<std::string, std::string>{"echo garbage >\"$2\"",
+                                            "cannot be loaded: the file is no ELF file"},
+        {"c++ -shared -fPIC -o \"$2\" " + valid + " && truncate -s -3000 \"$2\"",
+         "its end is missing"},
         {"exit 0", "wrote no kernel"},
         {": >\"$2\"", "wrote 0 bytes"},
         {"mkfifo \"$2\"", "it is a named pipe"},

@@ -112,6 +112,14 @@ TEST_F(CliJobFaults, DelayIsWaitedForAndCorruptionFailsTheCheck) {
 
 // Ranks 2 and 3 hold copies of the same elements, and so do ranks 0 and 1. The first fault corrupts
 // the second copy of a pair, the second fault the first copy.
+TEST_F(CliJobFaults, SignalEndsAProcessOfOneRankWithAMessage) {
+  const CliResult result =
+      heddle("run examples/softmax.fusion --device cpu --inject rank=0,instr=0,delay=60s",
+             "timeout --preserve-status -s TERM 5");
+  EXPECT_EQ(result.code, 128 + 15) << result.text;
+  EXPECT_NE(result.text.find("heddle: told to end by signal 15"), std::string::npos) << result.text;
+}
+
 TEST_F(CliJobFaults, EveryCopyOfAResultIsChecked) {
   const std::string text =
       "heddle 1\nmesh @m = [y=2, x=2]\n"

@@ -52,6 +52,24 @@ TEST_F(CliLimits, LittleAddressSpaceIsReported) {
   }
 }
 
+// The threads of OpenBLAS fail to allocate and try again for ever, so a command must not wait for
+// them when it ends.
+TEST_F(CliLimits, CommandsEndWithLittleAddressSpace) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer needs more address space";
+  for (const std::string command :
+       {"verify examples/softmax.fusion", "dump examples/softmax.fusion", "ops",
+        "run examples/softmax.fusion --device cpu"}) {
+    for (const char* megabytes : {"150", "200", "380"}) {
+      expectOrderlyEnd(command, "timeout 60 prlimit --as=" + std::string(megabytes) + "000000");
+    }
+  }
+}
+
+TEST_F(CliLimits, LargeInputsAreReportedAtOnce) {
+  expectError("run examples/softmax.fusion --device cpu --set rows=99999999999",
+              "input %x: out of memory", kSanitized ? "" : "ulimit -v 2000000;");
+}
+
 TEST_F(CliLimits, FailedOutputIsReported) {
   for (const std::string command :
        {"run examples/softmax.fusion --device cpu",
@@ -86,6 +104,12 @@ TEST_F(CliLimits, LongProgramsAreRejectedBeforeTheyAreUnrolled) {
     calls += "}\n";
   }
   expectError("verify " + write("calls.hostir", calls), "1111111110 instructions",
+              kSanitized ? "" : "ulimit -v 2000000;");
+  std::string slots = "heddle 1\nprogram p0(%x: f32[4]) -> (%x) {\n";
+  for (int i = 0; i < 1000; ++i) slots += "slot %s" + std::to_string(i) + ": f32[4]\n";
+  slots += "}\n" + calls.substr(calls.find("program p1"));
+  slots.resize(slots.find("program p4"));
+  expectError("verify " + write("slots.hostir", slots), "1001111 slots and kernels",
               kSanitized ? "" : "ulimit -v 2000000;");
 }
 

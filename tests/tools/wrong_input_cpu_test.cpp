@@ -86,6 +86,17 @@ TEST_F(CliWrongInput, DisagreeingShapesAreBothNamed) {
   expectError("run " + run + " --device cpu --set u=5", "t = 4 and u = 5 must be equal");
 }
 
+// No slot of the program has the size that overflows: the kernel does not store the padded tensor.
+TEST_F(CliWrongInput, SizeThatOverflowsInsideAKernelIsReported) {
+  const std::string file = write("inside.fusion",
+                                 "heddle 1\nfusion f(%x: f32[n, 4]) with n = 4 {\n"
+                                 "  %y = pad(%x, lows=[9223372036854775807, 0], highs=[1, 0])\n"
+                                 "  %s = sum(%y)\n  return %s\n}\n");
+  for (const char* command : {"verify ", "run --device cpu "}) {
+    expectError(command + file, "%y of kernel k0: size 'n + 9223372036854775807' overflows");
+  }
+}
+
 TEST_F(CliWrongInput, MissingInputsAreReported) {
   const std::string scalar = write("scalar.fusion",
                                    "heddle 1\nfusion f(%x: f32[t], %s: f64) with t = 2 {\n"
@@ -156,6 +167,8 @@ TEST_F(CliWrongInput, VerifierMessagesNameFileAndLine) {
 TEST_F(CliWrongInput, OnlyCloseNamesAreSuggested) {
   const std::string file = fusion("gcd.fusion", "%z = gcd(%x)");
   expectMessage("run " + file, file + ":3: there is no op 'gcd'");
+  expectError("run examples/softmax.fusion --device cpu --set columsn=3",
+              "no size or scalar input 'columsn'; the nearest name is 'columns'");
 }
 
 TEST_F(CliWrongInput, MissingFilesAndDevicesAreReported) {

@@ -124,10 +124,13 @@ void runThread(comm::World& world, host::Device& device, const JobOptions& optio
 
 void runThreads(const JobOptions& options, int size, const Prepare& prepare, const Body& body) {
   const host::DeviceKind kind = kindOf(options);
+  catchEndSignal(false);
   prepare(size, nullptr);
   const bool a_gpu_each = kind == host::DeviceKind::Cuda && size > 1 && gpus() >= size;
   std::vector<std::unique_ptr<comm::World>> worlds =
       a_gpu_each ? comm::makeInProcessWorlds(size) : host::makeInProcessWorldsFor(kind, size);
+  TaskRecorder recorder;
+  worlds[0]->addObserver(recorder);
   RankErrors errors;
   std::vector<std::thread> threads;
   const auto runRank = [&](int rank) {
@@ -236,7 +239,7 @@ void runRankOfProcess(comm::World& world, host::Device& device, comm::JobMonitor
 // Runs this process's rank of an mpirun job. Returns false if the job could not start.
 bool runProcess(const JobOptions& options, const Prepare& prepare, const Body& body) {
   const comm::MpiModule& mpi = host::mpiModule();
-  catchEndSignal();
+  catchEndSignal(true);
   std::optional<comm::StartTimeout> watch(std::in_place, options.start, &endSignal(),
                                           "all ranks to start and to find each other by MPI",
                                           endBeforeStart);

@@ -123,16 +123,16 @@ void RankErrors::rethrow(int ranks) {
   }
 }
 
-void catchEndSignal() {
+void catchEndSignal(bool is_polled) {
   const std::optional<ProcessRank> process = processRank();
+  const std::string who = process ? fmt::format("rank {} ends: ", process->rank) : "";
   for (uint32_t task = 0; task < comm::kRankTasks; ++task) {
     const std::string_view doing = describe(static_cast<comm::RankTask>(task));
-    const std::string text =
-        fmt::format("heddle: rank {} ends: told to end by signal {}{}{}\n",
-                    process ? process->rank : 0, SIGTERM, doing.empty() ? "" : " while it ", doing);
+    const std::string text = fmt::format("heddle: {}told to end by signal {}{}{}\n", who, SIGTERM,
+                                         doing.empty() ? "" : " while it ", doing);
     last_words[task].bytes = text.copy(last_words[task].text, sizeof last_words[task].text);
   }
-  signal_is_polled.store(true);
+  signal_is_polled.store(is_polled);
   struct sigaction action = {};
   action.sa_handler = onEndSignal;
   action.sa_flags = SA_RESTART;

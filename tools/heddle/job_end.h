@@ -29,10 +29,11 @@ class RankErrors {
   std::optional<comm::JobFailure> failure_;
 };
 
-// Installs a handler for SIGTERM, which stores the signal for endSignal(). Until the job has
-// started, comm::StartTimeout polls endSignal(); afterwards the job monitor does. After the
-// WatcherPoll has been destroyed, nothing polls, and the handler itself ends the process.
-void catchEndSignal();
+// Installs a handler for SIGTERM. If `is_polled` is false, the handler prints a message and ends
+// the process. Otherwise it stores the signal for endSignal(). Until the job has started,
+// comm::StartTimeout polls endSignal(); afterwards the job monitor does. After the WatcherPoll has
+// been destroyed, nothing polls, and the handler itself ends the process.
+void catchEndSignal(bool is_polled);
 // Sets the current task of this process, for the message that the signal handler prints.
 void setProcessTask(comm::RankTask task);
 // Prints why the job has not started, and ends this process. A thread of comm::StartTimeout calls

@@ -251,6 +251,16 @@ void holdStandardFiles() {
   std::_Exit(code);
 }
 
+// Returns whether a successful process may skip destructors. A process of an MPI job needs the
+// destructor that calls MPI_Finalize. The leak sanitizer looks for leaks when a process returns.
+bool mayEndAtOnce() {
+#ifdef HEDDLE_SANITIZED
+  return false;
+#else
+  return !processRank();
+#endif
+}
+
 std::atomic<bool> memory_was_short = false;
 
 // Called by operator new if the system gives no memory.
@@ -342,10 +352,12 @@ int runCommandLine(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   heddle::tools::restoreInterrupt();
+  // A write beyond the limit of the file size (ulimit -f) then fails with an error.
+  signal(SIGXFSZ, SIG_IGN);
   std::set_new_handler(heddle::tools::onShortMemory);
   std::set_terminate(heddle::tools::onUncaughtException);
   heddle::tools::holdStandardFiles();
   const int code = heddle::tools::runCommandLine(argc, argv);
-  if (code != 0) heddle::tools::endWith(code);
+  if (code != 0 || heddle::tools::mayEndAtOnce()) heddle::tools::endWith(code);
   return 0;
 }

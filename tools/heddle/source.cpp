@@ -11,6 +11,7 @@
 #include "host/lower/lower.h"
 #include "host/program/visit.h"
 #include "host/text/program_text.h"
+#include "ir/base/edit_distance.h"
 #include "ir/base/error.h"
 #include "ir/base/pass_driver.h"
 #include "ir/graph/print_values.h"
@@ -181,7 +182,15 @@ Settings settingsOf(const Source& source, const Options& options) {
     }
     const bool known = settings.sizes.contains(name) ||
                        std::find(symbols.begin(), symbols.end(), name) != symbols.end();
-    HEDDLE_USER_CHECK(known, "--set {}: the file has no size or scalar input '{}'", text, name);
+    if (!known) {
+      std::vector<std::string_view> names(symbols.begin(), symbols.end());
+      for (const auto& [symbol, size] : settings.sizes) names.push_back(symbol);
+      for (const InputSpec& input : inputs) {
+        if (input.is_scalar) names.push_back(input.name);
+      }
+      userError("--set {}: the file has no size or scalar input '{}'{}", text, name,
+                suggestionFor(name, names));
+    }
     const int64_t size = std::get<int64_t>(parseScalar("--set " + text, value, DType::I64));
     HEDDLE_USER_CHECK(size >= 0, "--set {}: a size cannot be negative", text);
     settings.sizes[name] = size;

@@ -5,6 +5,7 @@
 #include "host/text/program_text.h"
 #include "host/verify/verify.h"
 #include "ir/base/error.h"
+#include "tests/sanitized.h"
 
 namespace heddle::host {
 namespace {
@@ -29,7 +30,7 @@ std::string branches(int count, const std::string& last) {
 
 // verify() must not copy its complete state for each branch, which would take hours.
 TEST(RaceState, ManyBranchesEnd) {
-  verify(parseProgram(branches(10000, "  copy %x -> %y\n"), "f"));
+  verify(parseProgram(branches(10000 / heddle::testing::kOneIn, "  copy %x -> %y\n"), "f"));
 }
 
 TEST(RaceState, RaceAfterManyBranchesIsReported) {
