@@ -110,7 +110,14 @@ TensorDesc Scope::describe(const Slot& slot) const {
 
 void Scope::check(const std::vector<SizeGuard>& guards) const {
   for (const SizeGuard& guard : guards) {
-    const int64_t a = evaluate(guard.a), b = evaluate(guard.b);
+    const auto valueOf = [&](const Size& size) {
+      try {
+        return evaluate(size);
+      } catch (const UserError& error) {
+        userError("{}: {}", guard.source, error.what());
+      }
+    };
+    const int64_t a = valueOf(guard.a), b = valueOf(guard.b);
     HEDDLE_USER_CHECK(a == b || !guard.b.isConstant(), "{}: {} is {}, expected {}", guard.source,
                       guard.a.str(), a, b);
     HEDDLE_USER_CHECK(a == b, "{}: {} = {} and {} = {} must be equal", guard.source, guard.a.str(),

@@ -279,6 +279,31 @@ class Verifier {
 
 void verify(const Fusion& fusion) { Verifier(fusion).run(); }
 
+namespace {
+
+std::string named(const Value& value) {
+  return value.line > 0 ? fmt::format("%{} at line {}", value.name, value.line) : "%" + value.name;
+}
+
+}  // namespace
+
+void checkSizes(const Fusion& fusion, const SizeBindings& sizes) {
+  for (const Value& value : fusion.values()) {
+    for (size_t i = 0; i < value.tensor.rank(); ++i) {
+      const Size& extent = value.tensor.domain[i].extent;
+      std::vector<std::string> symbols;
+      extent.collectSymbols(symbols);
+      const auto isKnown = [&](const std::string& symbol) { return sizes.contains(symbol); };
+      if (!std::all_of(symbols.begin(), symbols.end(), isKnown)) continue;
+      try {
+        extent.evaluate(lookupIn(sizes));
+      } catch (const UserError& error) {
+        userError("axis {} of {}: {}", i, named(value), error.what());
+      }
+    }
+  }
+}
+
 void checkSizeSymbols(const Fusion& fusion) {
   const auto check = [](const std::string& where, const Size& size) {
     if (size.isConstant()) return;
@@ -294,7 +319,7 @@ void checkSizeSymbols(const Fusion& fusion) {
   for (const Value& value : fusion.values()) {
     for (size_t i = 0; i < value.tensor.rank(); ++i) {
       const Size& extent = value.tensor.domain[i].extent;
-      if (!extent.isConstant()) check(fmt::format("axis {} of %{}", i, value.name), extent);
+      if (!extent.isConstant()) check(fmt::format("axis {} of {}", i, named(value)), extent);
     }
   }
   for (const Expression& expr : fusion.exprs()) {

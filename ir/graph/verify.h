@@ -1,5 +1,6 @@
 #pragma once
 
+#include "ir/base/size.h"
 #include "ir/graph/fusion.h"
 
 namespace heddle {
@@ -18,5 +19,9 @@ void verify(const Fusion& fusion);
 // Throws UserError if a size of the fusion uses a symbol of host programs: `rank`, `ranks` or
 // `@m.x`. The reason: a fusion must compute the same in every job and on every rank.
 void checkSizeSymbols(const Fusion& fusion);
+
+// Evaluates every extent of which all symbols have a value. Throws UserError, with the name and the
+// line of the value, if an extent overflows or divides by zero.
+void checkSizes(const Fusion& fusion, const SizeBindings& sizes);
 
 }  // namespace heddle

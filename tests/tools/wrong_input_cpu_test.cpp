@@ -86,15 +86,19 @@ TEST_F(CliWrongInput, DisagreeingShapesAreBothNamed) {
   expectError("run " + run + " --device cpu --set u=5", "t = 4 and u = 5 must be equal");
 }
 
-// No slot of the program has the size that overflows: the kernel does not store the padded tensor.
+// No output has the size that overflows, because the kernel does not store the padded tensor.
 TEST_F(CliWrongInput, SizeThatOverflowsInsideAKernelIsReported) {
   const std::string file = write("inside.fusion",
                                  "heddle 1\nfusion f(%x: f32[n, 4]) with n = 4 {\n"
                                  "  %y = pad(%x, lows=[9223372036854775807, 0], highs=[1, 0])\n"
                                  "  %s = sum(%y)\n  return %s\n}\n");
   for (const char* command : {"verify ", "run --device cpu "}) {
-    expectError(command + file, "%y of kernel k0: size 'n + 9223372036854775807' overflows");
+    expectError(command + file,
+                file + ": axis 0 of %y at line 3: size 'n + 9223372036854775807' overflows");
   }
+  const std::string ranks = write(
+      "ranks.fusion", "heddle 1\nfusion f(%x: f32[ranks]) {\n  %y = neg(%x)\n  return %y\n}\n");
+  expectError("verify " + ranks, ranks + ": axis 0 of %x at line 2: 'ranks' has a value in host");
 }
 
 TEST_F(CliWrongInput, MissingInputsAreReported) {

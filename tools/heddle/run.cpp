@@ -19,6 +19,7 @@
 #include "host/unroll/unroll.h"
 #include "host/verify/verify.h"
 #include "ir/base/error.h"
+#include "ir/graph/verify.h"
 #include "ir/segment/segment.h"
 #include "ir/system/files.h"
 #include "ir/types/npy.h"
@@ -232,6 +233,9 @@ Job prepareJob(const Options& options, int ranks, comm::World* world) {
   inFile(options.file, job.source, [&] {
     job.inputs = makeInputs(job.source, options);
     job.source = withSizes(std::move(job.source), job.inputs.sizes);
+    if (const auto* fusion = std::get_if<Fusion>(&job.source)) {
+      checkSizes(*fusion, job.inputs.sizes);
+    }
     task.reset();
     task.emplace(world, comm::RankTask::CompilingProgram);
     job.program =

@@ -114,7 +114,13 @@ std::map<std::string, HostTensor> readFiles(const std::vector<InputSpec>& inputs
 
 Source readSource(const std::string& path) {
   constexpr int64_t kLargestText = int64_t{1} << 26;
-  return host::parseFile(readTextFile(path, kLargestText), path);
+  const std::string text = readTextFile(path, kLargestText);
+  try {
+    return host::parseFile(text, path);
+  } catch (const UserError& error) {
+    if (std::string_view(error.what()).starts_with(path + ":")) throw;
+    userError("{}: {}", path, error.what());
+  }
 }
 
 // Messages name an instruction by its index in the program after all calls are inlined.

@@ -14,6 +14,8 @@ namespace {
 
 int verifySource(const Source& source, const Options& options, int ranks) {
   if (const auto* fusion = std::get_if<Fusion>(&source)) {
+    const auto& defaults = fusion->size_defaults;
+    checkSizes(*fusion, SizeBindings(defaults.begin(), defaults.end()));
     heddle::verify(*fusion);
     const host::Program program = host::compile(*fusion, ranks);
     host::verify(program, {ranks, std::nullopt});
