@@ -16,7 +16,7 @@ using testing::SimtKernels;
 // The shape and the strides of a tensor of a test. Empty strides: dense. `shift` counts elements.
 struct Layout {
   std::vector<int64_t> sizes;
-  std::vector<int64_t> strides;
+  std::vector<int64_t> strides = {};
   int64_t shift = 0;
 };
 
@@ -147,6 +147,26 @@ TEST(EmitCudaSimt, BroadcastsAndMathFunctionsAreRight) {
               {{{3, 4, k}, {k, 3 * k, 1}}}, bound);
   }
   expectRight(cases, 1e-2);
+}
+
+// The indices are -8 to 8, and the axis has 5 elements, so most indices are out of range.
+TEST(EmitCudaSimt, IndexedLoadsAreRight) {
+  Cases cases;
+  for (const int64_t m : {1, 9, 130}) {
+    const SizeBindings bound = {{"n", 5}, {"m", m}};
+    const std::vector<int64_t> sizes = {5, m};
+    for (const char* dtype : {"f32", "bf16", "u8"}) {
+      cases.add(fmt::format("%x: {0}[n, m], %i: i64[n, m]) {{ %t = take_along_axis(%x, %i, axis=0) "
+                            "%f = flip(%x, axes=[0, 1]) %y = add(%t, %f) return %y",
+                            dtype),
+                {{sizes, {1, 5}}, {sizes}}, bound);
+      cases.add(fmt::format("%x: {0}[n, m]) {{ %p = pad(%x, lows=[1, 2], highs=[0, 3]) %y = "
+                            "add(%p, %p) %s = max(%y, axes=[1]) return %s",
+                            dtype),
+                {{sizes, {}, 1}}, bound);
+    }
+  }
+  expectRight(cases);
 }
 
 TEST(EmitCudaSimt, ReductionsAreRightForAllAxesAndSizes) {
