@@ -141,7 +141,7 @@ void JobMonitor::compareRuns() const {
   const auto& [blamed, other, reason] = found.front();
   statuses_[blamed].state.leave(RankState::Lost, reason);
   watcher_->wake();
-  userError("{}", describeLost(blamed, reason));
+  userError("{}", describeLost(readAll(statuses()), blamed, reason));
 }
 
 // Compares the runs of all ranks for the last time, when this rank leaves. The watcher will soon
@@ -157,7 +157,7 @@ void JobMonitor::compareLastRuns() {
   if (!state.leave(RankState::Lost, reason) && !isLost(state.get())) {
     mine().state.leave(RankState::Failed, reason);
   }
-  if (!setFailure({blamed, false, 0, describeLost(blamed, reason)})) return;
+  if (!setFailure({blamed, false, 0, describeLost(readAll(statuses()), blamed, reason)})) return;
   if (!isOneOfProcesses()) print();
   notifyOwner();
 }
@@ -180,7 +180,7 @@ void JobMonitor::fail(const std::string& reason) noexcept {
     if (lost >= 0) {
       mine().state.leave(RankState::Left, fmt::format("ended because of rank {}", lost));
     } else if (mine().state.leave(RankState::Failed, reason)) {
-      setFailure(describeFailure(rank_));
+      setFailure(describeFailure(readAll(statuses()), rank_));
       watcher_->wake();
     }
   } catch (const std::exception&) {
@@ -225,17 +225,19 @@ bool JobMonitor::setFailure(JobFailure failure) {
 }
 
 // Handles a failure that the watcher reports: `rank` has failed, or a signal (`signal` is not 0)
-// asked this process to end. After the failure of another rank, this rank becomes Left, so that it
-// is not reported as a second failure. After a signal, it becomes Failed.
-void JobMonitor::reportFailure(int rank, int signal) {
+// asked this process to end. `ranks` are the statuses of all ranks at that time. After the failure
+// of another rank, this rank becomes Left, so that it is not reported as a second failure. After a
+// signal, it becomes Failed.
+void JobMonitor::reportFailure(const RankSnapshots& ranks, int rank, int signal) {
   JobFailure failure;
   if (signal == 0) {
-    failure = describeFailure(rank);
+    failure = describeFailure(ranks, rank);
     mine().state.leave(RankState::Left, fmt::format("ended because of rank {}", rank));
   } else {
     failure.signal = signal;
-    failure.text = fmt::format("told to end by signal {} {}\n{}", signal, positionOf(entry(rank_)),
-                               positions());
+    const RankSnapshot& own = ranks[static_cast<size_t>(rank_)];
+    failure.text = fmt::format("told to end by signal {} {}\n{}", signal, positionOf(ranks, own),
+                               positions(ranks));
     mine().state.leave(RankState::Failed, fmt::format("told to end by signal {}", signal));
   }
   setFailure(std::move(failure));
@@ -270,31 +272,31 @@ std::string JobMonitor::instructionText(uint64_t program, int32_t instruction) c
   return fmt::format("{} ({})", number, found->second[at]);
 }
 
-std::string JobMonitor::positionOf(const RankSnapshot& entry) const {
-  return placeInRuns(entry) + taskOf(entry);
+std::string JobMonitor::positionOf(const RankSnapshots& ranks, const RankSnapshot& entry) const {
+  return placeInRuns(entry) + taskOf(ranks, entry);
 }
 
 // Returns what a rank does outside of its runs, as a part of a sentence. Empty: nothing is known.
-std::string JobMonitor::taskOf(const RankSnapshot& entry) const {
+std::string JobMonitor::taskOf(const RankSnapshots& ranks, const RankSnapshot& entry) {
   std::string text;
   if (entry.task != RankTask::None) text = fmt::format(", while it {}", describe(entry.task));
   if (entry.wait == RankWait::None) return text;
   return fmt::format("{}{} waits for {}{}", text, text.empty() ? ", while it" : " and",
-                     awaitedBy(entry), text.empty() ? " in a call of its World" : "");
+                     awaitedBy(ranks, entry), text.empty() ? " in a call of its World" : "");
 }
 
 // Returns the ranks that have not made the call of the World in which a rank waits.
-std::string JobMonitor::awaitedBy(const RankSnapshot& entry) const {
-  std::vector<std::string> ranks;
-  for (int rank = 0; rank < size() && entry.wait == RankWait::Job; ++rank) {
-    const bool absent = statuses_[static_cast<size_t>(rank)].calls.load() < entry.calls;
-    if (absent && ranks.size() <= kMostNamed) ranks.push_back(std::to_string(rank));
+std::string JobMonitor::awaitedBy(const RankSnapshots& ranks, const RankSnapshot& entry) {
+  std::vector<std::string> absent;
+  for (const RankSnapshot& other : ranks) {
+    if (entry.wait != RankWait::Job || absent.size() > kMostNamed) break;
+    if (other.calls < entry.calls) absent.push_back(std::to_string(other.rank));
   }
-  if (ranks.empty()) return "other ranks";
-  if (ranks.size() == 1) return "rank " + ranks.front();
-  const std::string last = ranks.size() > kMostNamed ? "more" : ranks.back();
-  ranks.pop_back();
-  return fmt::format("ranks {} and {}", fmt::join(ranks, ", "), last);
+  if (absent.empty()) return "other ranks";
+  if (absent.size() == 1) return "rank " + absent.front();
+  const std::string last = absent.size() > kMostNamed ? "more" : absent.back();
+  absent.pop_back();
+  return fmt::format("ranks {} and {}", fmt::join(absent, ", "), last);
 }
 
 std::string JobMonitor::placeInRuns(const RankSnapshot& entry) const {
@@ -317,31 +319,31 @@ std::string JobMonitor::placeInRuns(const RankSnapshot& entry) const {
   return text;
 }
 
-std::string JobMonitor::describeLost(int rank, std::string_view reason) const {
-  return fmt::format("rank {} is lost {}: {}\n{}", rank, positionOf(entry(rank)), reason,
-                     positions());
+std::string JobMonitor::describeLost(const RankSnapshots& ranks, int rank,
+                                     std::string_view reason) const {
+  return fmt::format("rank {} is lost {}: {}\n{}", rank,
+                     positionOf(ranks, ranks[static_cast<size_t>(rank)]), reason, positions(ranks));
 }
 
-JobFailure JobMonitor::describeFailure(int rank) const {
-  const RankSnapshot lost = entry(rank);
-  if (lost.state == RankState::Failed) {
-    return {
-        rank, true, 0,
-        fmt::format("rank {} failed {}: {}\n{}", rank, positionOf(lost), lost.reason, positions())};
+JobFailure JobMonitor::describeFailure(const RankSnapshots& ranks, int rank) const {
+  const RankSnapshot& lost = ranks[static_cast<size_t>(rank)];
+  if (lost.state != RankState::Failed && lost.isLost()) {
+    return {rank, false, 0, describeLost(ranks, rank, lost.reason)};
   }
-  if (lost.isLost()) return {rank, false, 0, describeLost(rank, lost.reason)};
-  return {rank, false, 0,
-          fmt::format("rank {} left the job {}, while others need it\n{}", rank, positionOf(lost),
-                      positions())};
+  const bool failed = lost.state == RankState::Failed;
+  const std::string position = positionOf(ranks, lost);
+  const std::string what =
+      failed ? fmt::format("failed {}: {}", position, lost.reason)
+             : fmt::format("left the job {}, while others need it", position);
+  return {rank, failed, 0, fmt::format("rank {} {}\n{}", rank, what, positions(ranks))};
 }
 
-std::string JobMonitor::positions() const {
+std::string JobMonitor::positions(const RankSnapshots& ranks) const {
   std::string text;
-  for (int rank = 0; rank < size(); ++rank) {
-    const RankSnapshot at = entry(rank);
-    const JobPlaces::Place& place = places_.ranks[static_cast<size_t>(rank)];
-    text += fmt::format("{}  rank {} (pid {} on {}): {}, {}", rank == 0 ? "" : "\n", rank,
-                        place.pid, place.host, stateText(at), positionOf(at));
+  for (const RankSnapshot& at : ranks) {
+    const JobPlaces::Place& place = places_.ranks[static_cast<size_t>(at.rank)];
+    text += fmt::format("{}  rank {} (pid {} on {}): {}, {}", at.rank == 0 ? "" : "\n", at.rank,
+                        place.pid, place.host, stateText(at), positionOf(ranks, at));
   }
   return text;
 }

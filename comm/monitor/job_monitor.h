@@ -88,26 +88,29 @@ class JobMonitor : public WorldMonitor, private WorldObserver {
   bool othersHaveReported() const;
 
   // Returns one line per rank: its process, its state and its instruction.
-  std::string positions() const;
+  std::string positions() const { return positions(readAll(statuses())); }
 
  private:
   friend class Watcher;
+  using RankSnapshots = std::vector<RankSnapshot>;  // of all ranks, at one time
+
   void beginWait(bool of_job) override;
   void endWait() override;
   void setTask(RankTask task) override;
   std::span<RankStatus> statuses() const { return {statuses_.get(), places_.ranks.size()}; }
   int firstLost() const;  // -1: none
-  void reportFailure(int rank, int signal);
+  void reportFailure(const RankSnapshots& ranks, int rank, int signal);
   bool setFailure(JobFailure failure);
   void notifyOwner();
   void print() const;
-  JobFailure describeFailure(int rank) const;
-  std::string describeLost(int rank, std::string_view reason) const;
+  JobFailure describeFailure(const RankSnapshots& ranks, int rank) const;
+  std::string describeLost(const RankSnapshots& ranks, int rank, std::string_view reason) const;
+  std::string positions(const RankSnapshots& ranks) const;
   std::string instructionText(uint64_t program, int32_t instruction) const;
-  std::string positionOf(const RankSnapshot& entry) const;
+  std::string positionOf(const RankSnapshots& ranks, const RankSnapshot& entry) const;
   std::string placeInRuns(const RankSnapshot& entry) const;
-  std::string taskOf(const RankSnapshot& entry) const;
-  std::string awaitedBy(const RankSnapshot& entry) const;
+  static std::string taskOf(const RankSnapshots& ranks, const RankSnapshot& entry);
+  static std::string awaitedBy(const RankSnapshots& ranks, const RankSnapshot& entry);
   bool isOneOfProcesses() const;
   void checkTimeLimits();
   void compareLastRuns();

@@ -116,6 +116,8 @@ void Watcher::poll() {
   if (link_) link_->poll();
   job_.ranks = readAll({statuses_.get(), size});
   judge();
+  // A report can end other ranks at once. The messages of all ranks show the job before that.
+  job_.ranks = readAll({statuses_.get(), size});
   for (Client& client : clients_) report(client);
 }
 
@@ -162,7 +164,9 @@ int Watcher::absentFor(const JobMonitor& monitor) const {
 void Watcher::report(Client& client) {
   if (client.reported) return;
   JobMonitor& monitor = *client.monitor;
-  int rank = monitor.firstLost();
+  const auto lost = std::find_if(job_.ranks.begin(), job_.ranks.end(),
+                                 [](const RankSnapshot& entry) { return entry.isLost(); });
+  int rank = lost == job_.ranks.end() ? -1 : lost->rank;
   int signal = 0;
   double grace = 0;
   if (rank >= 0) {
@@ -175,7 +179,7 @@ void Watcher::report(Client& client) {
   }
   if (grace > 0 && client.grace_polls++ < pollsIn(grace)) return;
   client.reported = true;
-  monitor.reportFailure(rank, signal);
+  monitor.reportFailure(job_.ranks, rank, signal);
 }
 
 }  // namespace heddle::comm
