@@ -51,8 +51,9 @@ struct LaunchStage {
   std::string entry;
   std::vector<std::byte> args;
   struct PointerPatch {
-    int32_t offset;   // bytes, into args
-    int32_t operand;  // index into the inputs and then the outputs of the segment; or kWorkspace
+    int32_t offset;     // bytes, into args
+    int32_t operand;    // index into the inputs and then the outputs of the segment; or kWorkspace
+    int64_t place = 0;  // bytes from the start of the workspace; 0 for every other operand
     bool operator==(const PointerPatch&) const = default;
   };
   static constexpr int32_t kWorkspace = -1;

@@ -15,7 +15,8 @@ class CppEmitter {
 
   std::string emit() {
     std::string args = "Args_" + nest_.entry;
-    std::string text = libmText(computation()) + nest_.args.structText(args);
+    std::string text =
+        libmText({&computation().loop, &computation().finish}) + nest_.args.structText(args);
     out_.open(fmt::format(
         "extern \"C\" void {}(const void* raw, long long tile_begin, long long tile_end) {{",
         nest_.entry));
@@ -89,8 +90,7 @@ class CppEmitter {
     for (size_t a = 0; a < computation().accumulators.size(); ++a) {
       const Accumulator& acc = computation().accumulators[a];
       std::string part = fmt::format("part{}[{}]", a, slot);
-      out_.line(
-          fmt::format("{} = {};", part, combineText(acc, part, elementText(nest_, acc, "v"))));
+      out_.line(fmt::format("{} = {};", part, combineText(acc, part, elementText(body, acc, "v"))));
     }
   }
 

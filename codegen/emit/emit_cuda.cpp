@@ -158,8 +158,7 @@ class CudaEmitter {
     for (size_t a = 0; a < computation().accumulators.size(); ++a) {
       const Accumulator& acc = computation().accumulators[a];
       std::string into = fmt::format("acc{}[lane]", a);
-      out_.line(
-          fmt::format("{} = {};", into, combineText(acc, into, elementText(nest_, acc, "v"))));
+      out_.line(fmt::format("{} = {};", into, combineText(acc, into, elementText(body, acc, "v"))));
     }
     out_.close();
   }

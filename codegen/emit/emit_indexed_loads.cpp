@@ -6,42 +6,42 @@ namespace heddle::codegen {
 namespace {
 
 std::string placeText(const PlaceAlong& place, const IndexedAccess& access, size_t axis,
-                      const LoopNest& nest, const LeafText& leaves, const std::string& prefix) {
+                      const KernelFrame& frame, const LeafText& leaves, const std::string& prefix) {
   if (place.node >= 0) return fmt::format("{}{}", prefix, place.node);
-  if (place.local) return localIndexText(nest, place.coordinate, leaves.lane);
-  std::string text = globalIndexText(nest, place.coordinate, leaves.lane);
+  if (place.local) return localIndexText(frame, place.coordinate, leaves.lane);
+  std::string text = globalIndexText(frame, place.coordinate, leaves.lane);
   if (place.reversed) return fmt::format("({} - 1 - {})", access.extents[axis].str(), text);
   return place.shift == 0 ? text : fmt::format("({} - ({}LL))", text, place.shift);
 }
 
 }  // namespace
 
-std::string localIndexText(const LoopNest& nest, int coordinate, const std::string& lane) {
+std::string localIndexText(const KernelFrame& frame, int coordinate, const std::string& lane) {
   if (coordinate < 0) return "(Index)0";
-  const AxisCoordinate& indexed = nest.coordinates[static_cast<size_t>(coordinate)];
+  const AxisCoordinate& indexed = frame.coordinates[static_cast<size_t>(coordinate)];
   if (indexed.axis.empty()) return "(Index)0";
   return indexed.lanes ? fmt::format("({} + {})", indexed.axis, lane) : indexed.axis;
 }
 
-std::string globalIndexText(const LoopNest& nest, int coordinate, const std::string& lane) {
+std::string globalIndexText(const KernelFrame& frame, int coordinate, const std::string& lane) {
   if (coordinate < 0) return "0LL";
-  const AxisCoordinate& indexed = nest.coordinates[static_cast<size_t>(coordinate)];
+  const AxisCoordinate& indexed = frame.coordinates[static_cast<size_t>(coordinate)];
   HEDDLE_CHECK(!indexed.offset.empty(), "coordinate {} has no offset", coordinate);
   if (indexed.axis.empty()) return indexed.offset;
-  return fmt::format("({} + {})", indexed.offset, localIndexText(nest, coordinate, lane));
+  return fmt::format("({} + {})", indexed.offset, localIndexText(frame, coordinate, lane));
 }
 
-std::string loadAtText(TextWriter& out, const Body& body, size_t i, const LoopNest& nest,
+std::string loadAtText(TextWriter& out, const Body& body, size_t i, const KernelFrame& frame,
                        const LeafText& leaves, const std::string& prefix) {
   const Node& node = body.nodes[i];
-  const IndexedAccess& access = nest.indexed[static_cast<size_t>(node.index)];
+  const IndexedAccess& access = frame.indexed[static_cast<size_t>(node.index)];
   const std::string own = fmt::format("{}{}", prefix, i);
   std::string offset;
   std::string inside;
   std::string inside_whole;
   for (size_t axis = 0; axis < node.places.size(); ++axis) {
     const PlaceAlong& place = node.places[axis];
-    std::string at = placeText(place, access, axis, nest, leaves, prefix);
+    std::string at = placeText(place, access, axis, frame, leaves, prefix);
     if (place.in_block) {
       inside_whole = fmt::format("hd::inside({}, {})", at, access.wholes[axis]);
       // Any number may stand there: the difference wraps.

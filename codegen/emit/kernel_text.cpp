@@ -146,7 +146,7 @@ std::string stateName(const std::string& prefix, size_t node) {
   return fmt::format("state_{}{}", prefix, node);
 }
 
-std::string nodeText(TextWriter& out, const Body& body, size_t index, const LoopNest& nest,
+std::string nodeText(TextWriter& out, const Body& body, size_t index, const KernelFrame& frame,
                      const LeafText& leaves, const std::string& prefix) {
   const Node& node = body.nodes[index];
   switch (node.kind) {
@@ -161,7 +161,7 @@ std::string nodeText(TextWriter& out, const Body& body, size_t index, const Loop
     case Node::Kind::Literal:
       return literalText(node.literal, node.dtype);
     case Node::Kind::Result: {
-      const Accumulator& a = nest.computation.accumulators[static_cast<size_t>(node.index)];
+      const Accumulator& a = frame.accumulators[static_cast<size_t>(node.index)];
       std::string text = leaves.result(node.index);
       if (a.average) text = fmt::format("({} / ({})reduced_count)", text, valueType(a.type));
       return convertText(text, a.type, node.dtype);
@@ -183,9 +183,9 @@ std::string nodeText(TextWriter& out, const Body& body, size_t index, const Loop
       return convertText(text, node.compute, node.dtype);
     }
     case Node::Kind::Coordinate:
-      return globalIndexText(nest, node.index, leaves.lane);
+      return globalIndexText(frame, node.index, leaves.lane);
     case Node::Kind::LoadAt:
-      return loadAtText(out, body, index, nest, leaves, prefix);
+      return loadAtText(out, body, index, frame, leaves, prefix);
   }
   return {};
 }
@@ -199,10 +199,10 @@ void writeStates(TextWriter& out, const Body& body, const std::string& prefix) {
   }
 }
 
-void writeNodes(TextWriter& out, const Body& body, const LoopNest& nest, const LeafText& leaves,
+void writeNodes(TextWriter& out, const Body& body, const KernelFrame& frame, const LeafText& leaves,
                 const std::string& prefix) {
   for (size_t i = 0; i < body.nodes.size(); ++i) {
-    const std::string value = nodeText(out, body, i, nest, leaves, prefix);
+    const std::string value = nodeText(out, body, i, frame, leaves, prefix);
     out.line(fmt::format("const {} {}{} = {};", valueType(body.nodes[i].dtype), prefix, i, value));
   }
 }
@@ -226,21 +226,21 @@ std::string combineText(const Accumulator& a, const std::string& into, const std
   return applyText(a.text, into, element);
 }
 
-std::string elementText(const LoopNest& nest, const Accumulator& a, const std::string& prefix) {
-  const Node& node = nest.computation.loop.nodes[static_cast<size_t>(a.element)];
+std::string elementText(const Body& body, const Accumulator& a, const std::string& prefix) {
+  const Node& node = body.nodes[static_cast<size_t>(a.element)];
   return convertText(fmt::format("{}{}", prefix, a.element), node.dtype, a.type);
 }
 
-void writeArguments(TextWriter& out, const LoopNest& nest) {
-  for (const Access& access : nest.accesses) {
+void writeArguments(TextWriter& out, const KernelFrame& frame) {
+  for (const Access& access : frame.accesses) {
     std::string type = (access.output ? "" : "const ") + std::string(storedType(access.dtype));
     out.line(fmt::format("{0}* const {1} = ({0}*)args.{1};", type, access.name));
   }
-  for (const IndexedAccess& access : nest.indexed) {
+  for (const IndexedAccess& access : frame.indexed) {
     out.line(fmt::format("const {0}* const {1} = (const {0}*)args.{1};", storedType(access.dtype),
                          access.name));
   }
-  for (const ArgumentLayout::Field& field : nest.args.fields()) {
+  for (const ArgumentLayout::Field& field : frame.args.fields()) {
     if (field.type == "void*") continue;
     std::string type = field.index ? "Index" : field.type;
     out.line(fmt::format("[[maybe_unused]] const {0} {1} = ({0})args.{1};", type, field.name));

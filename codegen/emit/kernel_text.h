@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "codegen/plan/loop_nest.h"
+#include "codegen/tile/program.h"
 
 namespace heddle::codegen {
 
@@ -49,19 +50,19 @@ void writeStates(TextWriter& out, const Body& body, const std::string& prefix);
 
 // Writes the definition of one constant per node of `body`. The name of the constant is `prefix`
 // followed by the number of the node.
-void writeNodes(TextWriter& out, const Body& body, const LoopNest& nest, const LeafText& leaves,
+void writeNodes(TextWriter& out, const Body& body, const KernelFrame& frame, const LeafText& leaves,
                 const std::string& prefix);
 
 // Return the expression of the index of the current element along an axis. `coordinate` is an
 // index into Space::coordinates; -1: the axis has one element. The local index counts from the
 // start of this rank's shard, and has the kernel's index type. The global index counts from the
 // start of the unsharded tensor, and is an i64.
-std::string localIndexText(const LoopNest& nest, int coordinate, const std::string& lane);
-std::string globalIndexText(const LoopNest& nest, int coordinate, const std::string& lane);
+std::string localIndexText(const KernelFrame& frame, int coordinate, const std::string& lane);
+std::string globalIndexText(const KernelFrame& frame, int coordinate, const std::string& lane);
 
 // Writes the declarations of the locals that node `i` (a Node::Kind::LoadAt) needs. Returns the
 // expression of the node's value.
-std::string loadAtText(TextWriter& out, const Body& body, size_t i, const LoopNest& nest,
+std::string loadAtText(TextWriter& out, const Body& body, size_t i, const KernelFrame& frame,
                        const LeafText& leaves, const std::string& prefix);
 
 // Returns the expression of a node's value, converted to the stored type of `dtype`.
@@ -74,10 +75,10 @@ std::vector<int> tensorsOf(const Body& body);
 // Returns the expression that combines `into` with `element`, which has the accumulator's type.
 std::string combineText(const Accumulator& a, const std::string& into, const std::string& element);
 // Returns the expression of node `a.element` of the loop body, converted to the accumulator's type.
-std::string elementText(const LoopNest& nest, const Accumulator& a, const std::string& prefix);
+std::string elementText(const Body& body, const Accumulator& a, const std::string& prefix);
 
 // Writes declarations of locals for the pointers, sizes and scalars of the argument struct `args`.
-void writeArguments(TextWriter& out, const LoopNest& nest);
+void writeArguments(TextWriter& out, const KernelFrame& frame);
 // Writes declarations of locals for `coordinates`.
 void writeCoordinates(TextWriter& out, const std::vector<Coordinate>& coordinates);
 
@@ -85,5 +86,7 @@ void writeCoordinates(TextWriter& out, const std::vector<Coordinate>& coordinate
 // header must precede this text.
 std::string emitCuda(const LoopNest& nest);
 std::string emitCpp(const LoopNest& nest);
+std::string emitCuda(const TileProgram& program);
+std::string emitCpp(const TileProgram& program);
 
 }  // namespace heddle::codegen

@@ -109,17 +109,15 @@ std::string libmDefinition(const LibmFunction& function, bool f64) {
 
 }  // namespace
 
-std::string libmText(const Computation& computation) {
+std::string libmText(const std::vector<const Body*>& bodies) {
   std::string text;
   for (const LibmFunction& function : kLibmFunctions) {
     for (bool f64 : {false, true}) {
-      const auto needed = [&](const Node& node) { return needsLibm(node, function, f64); };
-      const auto& loop = computation.loop.nodes;
-      const auto& finish = computation.finish.nodes;
-      if (std::any_of(loop.begin(), loop.end(), needed) ||
-          std::any_of(finish.begin(), finish.end(), needed)) {
-        text += libmDefinition(function, f64);
-      }
+      const bool needed = std::any_of(bodies.begin(), bodies.end(), [&](const Body* body) {
+        return std::any_of(body->nodes.begin(), body->nodes.end(),
+                           [&](const Node& node) { return needsLibm(node, function, f64); });
+      });
+      if (needed) text += libmDefinition(function, f64);
     }
   }
   return text;

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "codegen/emit/kernel_text.h"
+#include "codegen/families/passes.h"
+#include "codegen/families/rows.h"
 #include "codegen/plan/analysis.h"
 #include "codegen/plan/body.h"
 #include "codegen/plan/loop_nest.h"
@@ -14,8 +16,8 @@
 namespace heddle::codegen {
 namespace {
 
-// Everything decided about a segment for one set of shapes. `second` combines the partial results
-// of `first` when the reduced range is split.
+// Everything decided about a segment of one pass for one set of shapes. `second` combines the
+// partial results of `first` when the reduced range is split.
 struct Decision {
   Computation computation;
   NestRequest first;
@@ -89,7 +91,7 @@ void dropUnusedTensors(NestRequest& request) {
   request.space.indexed = indexed.take();
 }
 
-void splitInTwo(Decision& d, const Space& space) {
+void splitInTwo(Decision& d, const Space& space, const std::string& suffix) {
   d.two_stages = true;
   int64_t splits = d.first.schedule.splits;
   size_t first_partial = space.tensors.size();
@@ -117,7 +119,7 @@ void splitInTwo(Decision& d, const Space& space) {
     combine.tensors.push_back(partial);
   }
   d.workspace_bytes = bytes;
-  d.second.entry = "heddle_combine";
+  d.second.entry = "heddle_combine" + suffix;
   d.second.computation = combineComputation(d.computation, first_partial);
   d.second.space = std::move(combine);
   d.first.computation.finish = {};
@@ -126,18 +128,16 @@ void splitInTwo(Decision& d, const Space& space) {
   d.second.reduced_count = d.first.reduced_count;
 }
 
-Decision decide(const Fusion& segment, const std::vector<TensorDesc>& inputs,
-                const std::vector<TensorDesc>& outputs, Target target) {
-  Analysis analysis = analyze(segment);
-  Space space = coalesce(segment, analysis, inputs, outputs);
+Decision decide(const Fusion& segment, const Analysis& analysis, const Space& space, Target target,
+                const std::string& suffix) {
   Decision d;
   d.computation = makeComputation(segment, analysis, space);
-  d.first.entry = "heddle_kernel";
+  d.first.entry = "heddle_kernel" + suffix;
   d.first.space = space;
   d.first.computation = d.computation;
   d.first.schedule = chooseSchedule(space, target, true);
   d.first.reduced_count = space.reducedCount();
-  if (d.first.schedule.splits > 1) splitInTwo(d, space);
+  if (d.first.schedule.splits > 1) splitInTwo(d, space, suffix);
   dropUnusedTensors(d.first);
   return d;
 }
@@ -166,6 +166,21 @@ LaunchStage makeStage(LoopNest& nest) {
   return stage;
 }
 
+LaunchStage makeStage(TileProgram& program) {
+  LaunchStage stage;
+  stage.entry = program.frame.entry;
+  program.frame.args.moveInto(stage);
+  const int64_t rows = program.frame.kept_items.hi();
+  const RowLayout& layout = program.layout;
+  if (program.target == Target::Cpp) {
+    stage.grid = ceilDiv(rows, program.frame.items_per_tile.hi());
+    return stage;
+  }
+  stage.block = layout.rows * layout.threads;
+  stage.grid = ceilDiv(rows, layout.rows);
+  return stage;
+}
+
 void replaceAll(std::string& text, const std::string& from, const std::string& to) {
   for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
     text.replace(at, from.size(), to);
@@ -181,22 +196,136 @@ void nameEntries(KernelPlan& plan) {
   }
 }
 
+// Plans one segment. Entries and descriptions are those of one plan, so that a plan of several
+// passes can join them.
+class Planner {
+ public:
+  Planner(const Fusion& segment, const std::vector<TensorDesc>& inputs,
+          const std::vector<TensorDesc>& outputs, Target target, std::string suffix = "")
+      : segment_(segment),
+        inputs_(inputs),
+        outputs_(outputs),
+        target_(target),
+        suffix_(std::move(suffix)),
+        analysis_(analyze(segment)),
+        space_(coalesce(segment, analysis_, inputs, outputs)) {
+    plan_.source.target = target;
+  }
+
+  void run() {
+    if (needsSeveralPasses(segment_, analysis_)) {
+      planRows();
+    } else {
+      planOnePass();
+    }
+  }
+
+  KernelPlan& plan() { return plan_; }
+  const std::string& description() const { return description_; }
+
+ private:
+  bool isEmpty() const {
+    return space_.keptCount() == 0 || (!space_.hasReduced() && space_.tensors.empty());
+  }
+
+  void planOnePass() {
+    Decision d = decide(segment_, analysis_, space_, target_, suffix_);
+    description_ = describe(d.first.schedule, d.first.space);
+    if (d.two_stages) description_ += "\nthen " + describe(d.second.schedule, d.second.space);
+    if (isEmpty()) return;
+    plan_.workspace_bytes = d.workspace_bytes;
+    for (const NestRequest* request : {&d.first, &d.second}) {
+      if (request == &d.second && !d.two_stages) break;
+      LoopNest nest = buildLoopNest(*request);
+      plan_.source.text += target_ == Target::Cuda ? emitCuda(nest) : emitCpp(nest);
+      plan_.stages.push_back(makeStage(nest));
+    }
+  }
+
+  void planRows() {
+    std::optional<TileProgram> program =
+        buildRows(segment_, analysis_, space_, target_, "heddle_rows" + suffix_);
+    if (!program) return planPasses();
+    description_ = printProgram(*program);
+    if (isEmpty()) return;
+    plan_.source.text = target_ == Target::Cuda ? emitCuda(*program) : emitCpp(*program);
+    plan_.stages.push_back(makeStage(*program));
+  }
+
+  // The temporaries lie behind the part of the workspace that the passes use one after another.
+  void planPasses() {
+    const Passes passes = divideIntoPasses(segment_, analysis_, inputs_, outputs_);
+    std::vector<KernelPlan> plans;
+    for (const PassSegment& pass : passes.segments) {
+      const std::vector<TensorDesc> inputs = descsOf(passes, pass.inputs);
+      const std::vector<TensorDesc> outputs = descsOf(passes, pass.outputs);
+      Planner planner(pass.segment, inputs, outputs, target_, fmt::format("_p{}_", plans.size()));
+      planner.run();
+      description_ += fmt::format("{}pass {}: {}", plans.empty() ? "" : "\n", plans.size(),
+                                  planner.description());
+      plan_.workspace_bytes = std::max(plan_.workspace_bytes, planner.plan().workspace_bytes);
+      plans.push_back(std::move(planner.plan()));
+    }
+    std::vector<int64_t> places;
+    for (const TensorDesc& temporary : passes.temporaries) {
+      places.push_back(ceilDiv(plan_.workspace_bytes, 16) * 16);
+      plan_.workspace_bytes = places.back() + temporary.allocBytes();
+    }
+    for (size_t i = 0; i < plans.size(); ++i) append(passes.segments[i], places, plans[i]);
+  }
+
+  std::vector<TensorDesc> descsOf(const Passes& passes,
+                                  const std::vector<PassSegment::Operand>& operands) const {
+    std::vector<TensorDesc> descs;
+    for (const PassSegment::Operand& operand : operands) {
+      const auto i = static_cast<size_t>(operand.operand);
+      if (operand.temporary >= 0) {
+        descs.push_back(passes.temporaries[static_cast<size_t>(operand.temporary)]);
+      } else {
+        descs.push_back(i < inputs_.size() ? inputs_[i] : outputs_[i - inputs_.size()]);
+      }
+    }
+    return descs;
+  }
+
+  void append(const PassSegment& pass, const std::vector<int64_t>& places, KernelPlan& part) {
+    const auto operandOf = [&](int32_t operand) -> const PassSegment::Operand& {
+      const auto i = static_cast<size_t>(operand);
+      return i < pass.inputs.size() ? pass.inputs[i] : pass.outputs[i - pass.inputs.size()];
+    };
+    plan_.source.text += part.source.text;
+    for (LaunchStage& stage : part.stages) {
+      for (LaunchStage::PointerPatch& patch : stage.pointers) {
+        if (patch.operand == LaunchStage::kWorkspace) continue;
+        const PassSegment::Operand& operand = operandOf(patch.operand);
+        patch.operand = operand.temporary < 0 ? operand.operand : LaunchStage::kWorkspace;
+        if (operand.temporary >= 0) patch.place = places[static_cast<size_t>(operand.temporary)];
+      }
+      for (LaunchStage::ScalarPatch& patch : stage.scalars) {
+        patch.operand = operandOf(patch.operand).operand;
+      }
+      plan_.stages.push_back(std::move(stage));
+    }
+  }
+
+  const Fusion& segment_;
+  const std::vector<TensorDesc>& inputs_;
+  const std::vector<TensorDesc>& outputs_;
+  const Target target_;
+  const std::string suffix_;
+  const Analysis analysis_;
+  const Space space_;
+  KernelPlan plan_;
+  std::string description_;
+};
+
 }  // namespace
 
 KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                       const std::vector<TensorDesc>& outputs, Target target) {
-  Decision d = decide(segment, inputs, outputs, target);
-  KernelPlan plan;
-  plan.source.target = target;
-  if (d.first.space.keptCount() == 0) return plan;
-  if (!d.first.space.hasReduced() && d.first.space.tensors.empty()) return plan;
-  plan.workspace_bytes = d.workspace_bytes;
-  for (const NestRequest* request : {&d.first, &d.second}) {
-    if (request == &d.second && !d.two_stages) break;
-    LoopNest nest = buildLoopNest(*request);
-    plan.source.text += target == Target::Cuda ? emitCuda(nest) : emitCpp(nest);
-    plan.stages.push_back(makeStage(nest));
-  }
+  Planner planner(segment, inputs, outputs, target);
+  planner.run();
+  KernelPlan plan = std::move(planner.plan());
   if (target == Target::Cpp) nameEntries(plan);
   for (const LaunchStage& stage : plan.stages) plan.source.entries.push_back(stage.entry);
   return plan;
@@ -204,10 +333,9 @@ KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inpu
 
 std::string describeSchedule(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                              const std::vector<TensorDesc>& outputs, Target target) {
-  Decision d = decide(segment, inputs, outputs, target);
-  std::string text = describe(d.first.schedule, d.first.space);
-  if (d.two_stages) text += "\nthen " + describe(d.second.schedule, d.second.space);
-  return text;
+  Planner planner(segment, inputs, outputs, target);
+  planner.run();
+  return planner.description();
 }
 
 }  // namespace heddle::codegen

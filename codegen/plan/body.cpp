@@ -57,43 +57,42 @@ std::string_view powerText(const Fusion& segment, const Expression& expr) {
   return expr.op->text;
 }
 
-// Writes the nodes that some values need, in one of the two phases.
 class BodyWriter {
  public:
   BodyWriter(const Fusion& segment, const Analysis& analysis, const Space& space,
-             const std::vector<int>& tensor_of, bool finish)
+             const LeafNode& leaf)
       : segment_(segment),
         analysis_(analysis),
         space_(space),
-        tensor_of_(tensor_of),
-        finish_(finish),
+        leaf_(leaf),
         wanted_(segment.values().size(), false),
         node_of_(segment.values().size(), -1) {}
 
-  void want(ValueId value) { wanted_[value] = true; }
-
-  void write(Body& body) {
+  WrittenBody write(const std::vector<ValueId>& wanted) {
+    for (ValueId id : wanted) wanted_[id] = true;
     markOperands();
-    for (size_t i = 0; i < segment_.inputs().size(); ++i) {
-      ValueId id = segment_.inputs()[i];
-      if (wanted_[id]) writeInput(body, id, static_cast<int>(i));
+    Body body;
+    for (ValueId id : segment_.inputs()) {
+      if (wanted_[id]) node_of_[id] = push(body, *leaf_(id));
     }
     for (ExprId id : segment_.exprs().ids()) {
       const ValueId result = segment_.expr(id).outputs[0];
-      if (wanted_[result]) node_of_[result] = writeExpression(body, id);
+      if (!wanted_[result]) continue;
+      std::optional<Node> leaf = leaf_(result);
+      node_of_[result] = leaf ? push(body, std::move(*leaf)) : writeExpression(body, id);
     }
+    return {std::move(body), std::move(node_of_)};
   }
 
+ private:
   int nodeOf(ValueId value) const { return node_of_[value]; }
 
- private:
   void markOperands() {
     for (ExprId id : segment_.exprs().ids().reversed()) {
       const Expression& expr = segment_.expr(id);
-      bool starts_here = finish_ && expr.op->kind == OpKind::Reduction;
-      if (starts_here || !wanted_[expr.outputs[0]]) continue;
+      if (!wanted_[expr.outputs[0]] || leaf_(expr.outputs[0])) continue;
       for (size_t i = 0; i < expr.inputs.size(); ++i) {
-        if (!isIndexed(expr, i)) want(expr.inputs[i]);
+        if (!isIndexed(expr, i)) wanted_[expr.inputs[i]] = true;
       }
     }
   }
@@ -101,15 +100,6 @@ class BodyWriter {
   int push(Body& body, Node node) {
     body.nodes.push_back(std::move(node));
     return static_cast<int>(body.nodes.size()) - 1;
-  }
-
-  void writeInput(Body& body, ValueId id, int position) {
-    const Value& value = segment_.value(id);
-    Node node;
-    node.kind = value.is_scalar ? Node::Kind::Scalar : Node::Kind::Load;
-    node.dtype = value.tensor.dtype;
-    node.index = value.is_scalar ? position : tensor_of_[static_cast<size_t>(position)];
-    node_of_[id] = push(body, std::move(node));
   }
 
   int writeExpression(Body& body, ExprId id) {
@@ -125,12 +115,6 @@ class BodyWriter {
       case OpKind::Expand:
       case OpKind::Set:
         return nodeOf(expr.inputs[0]);
-      case OpKind::Reduction: {
-        node.kind = Node::Kind::Result;
-        const std::vector<ExprId>& all = analysis_.reductions;
-        node.index = static_cast<int>(std::find(all.begin(), all.end(), id) - all.begin());
-        break;
-      }
       case OpKind::Pointwise: {
         node.kind = Node::Kind::Apply;
         node.text = powerText(segment_, expr);
@@ -157,6 +141,7 @@ class BodyWriter {
       case OpKind::Reshape:
       case OpKind::Permute:
       case OpKind::Slice:
+      case OpKind::Reduction:
       case OpKind::Matmul:
       case OpKind::Scan:
       case OpKind::Scatter:
@@ -212,11 +197,24 @@ class BodyWriter {
   const Fusion& segment_;
   const Analysis& analysis_;
   const Space& space_;
-  const std::vector<int>& tensor_of_;
-  bool finish_;
+  const LeafNode& leaf_;
   IdVector<ValueId, bool> wanted_;
   IdVector<ValueId, int> node_of_;
 };
+
+// The position of the value among the inputs of the segment, or -1.
+int inputPosition(const Fusion& segment, ValueId value) {
+  const std::vector<ValueId>& inputs = segment.inputs();
+  const auto found = std::find(inputs.begin(), inputs.end(), value);
+  return found == inputs.end() ? -1 : static_cast<int>(found - inputs.begin());
+}
+
+}  // namespace
+
+WrittenBody writeBody(const Fusion& segment, const Analysis& analysis, const Space& space,
+                      const std::vector<ValueId>& wanted, const LeafNode& leaf) {
+  return BodyWriter(segment, analysis, space, leaf).write(wanted);
+}
 
 Accumulator makeAccumulator(const Fusion& segment, const Expression& expr, int element) {
   HEDDLE_CHECK(expr.op->reduce_op.has_value(), "reduction {} has no reduce_op", expr.op->name);
@@ -231,32 +229,66 @@ Accumulator makeAccumulator(const Fusion& segment, const Expression& expr, int e
   return acc;
 }
 
-}  // namespace
-
-Computation makeComputation(const Fusion& segment, const Analysis& analysis, const Space& space) {
+std::vector<int> tensorsOfOperands(const Fusion& segment, const Space& space) {
   std::vector<int> tensor_of(segment.inputs().size() + segment.outputs().size(), -1);
   for (size_t t = 0; t < space.tensors.size(); ++t) {
     tensor_of[static_cast<size_t>(space.tensors[t].operand)] = static_cast<int>(t);
   }
-  Computation computation;
-  BodyWriter loop(segment, analysis, space, tensor_of, false);
-  BodyWriter finish(segment, analysis, space, tensor_of, true);
-  for (ExprId reduction : analysis.reductions) loop.want(segment.expr(reduction).inputs[0]);
-  for (size_t i = 0; i < segment.outputs().size(); ++i) {
-    (analysis.places[i] == Place::Loop ? loop : finish).want(segment.outputs()[i]);
+  return tensor_of;
+}
+
+std::optional<Node> inputNode(const Fusion& segment, const std::vector<int>& tensor_of,
+                              ValueId value) {
+  const int position = inputPosition(segment, value);
+  if (position < 0) return std::nullopt;
+  const bool scalar = segment.value(value).is_scalar;
+  Node node;
+  node.kind = scalar ? Node::Kind::Scalar : Node::Kind::Load;
+  node.dtype = segment.tensor(value).dtype;
+  node.index = scalar ? position : tensor_of[static_cast<size_t>(position)];
+  return node;
+}
+
+std::optional<Node> resultNode(const Fusion& segment, const Analysis& analysis, ValueId value) {
+  const std::vector<ExprId>& all = analysis.reductions;
+  const auto found = std::find(all.begin(), all.end(), segment.value(value).definition);
+  if (found == all.end()) return std::nullopt;
+  Node node;
+  node.kind = Node::Kind::Result;
+  node.dtype = segment.tensor(value).dtype;
+  node.index = static_cast<int>(found - all.begin());
+  return node;
+}
+
+Computation makeComputation(const Fusion& segment, const Analysis& analysis, const Space& space) {
+  const std::vector<int> tensor_of = tensorsOfOperands(segment, space);
+  std::vector<ValueId> in_loop;
+  std::vector<ValueId> in_finish;
+  for (ExprId reduction : analysis.reductions) {
+    in_loop.push_back(segment.expr(reduction).inputs[0]);
   }
-  loop.write(computation.loop);
-  finish.write(computation.finish);
+  for (size_t i = 0; i < segment.outputs().size(); ++i) {
+    (analysis.places[i] == Place::Loop ? in_loop : in_finish).push_back(segment.outputs()[i]);
+  }
+  WrittenBody loop = writeBody(segment, analysis, space, in_loop,
+                               [&](ValueId id) { return inputNode(segment, tensor_of, id); });
+  WrittenBody finish = writeBody(segment, analysis, space, in_finish, [&](ValueId id) {
+    std::optional<Node> node = inputNode(segment, tensor_of, id);
+    return node ? node : resultNode(segment, analysis, id);
+  });
+  Computation computation;
   for (ExprId reduction : analysis.reductions) {
     const Expression& expr = segment.expr(reduction);
-    computation.accumulators.push_back(makeAccumulator(segment, expr, loop.nodeOf(expr.inputs[0])));
+    computation.accumulators.push_back(
+        makeAccumulator(segment, expr, loop.node_of[expr.inputs[0]]));
   }
   for (size_t i = 0; i < segment.outputs().size(); ++i) {
-    bool in_loop = analysis.places[i] == Place::Loop;
-    int node = (in_loop ? loop : finish).nodeOf(segment.outputs()[i]);
-    int tensor = tensor_of[segment.inputs().size() + i];
-    (in_loop ? computation.loop : computation.finish).stores.push_back({node, tensor});
+    WrittenBody& written = analysis.places[i] == Place::Loop ? loop : finish;
+    const int node = written.node_of[segment.outputs()[i]];
+    written.body.stores.push_back({node, tensor_of[segment.inputs().size() + i]});
   }
+  computation.loop = std::move(loop.body);
+  computation.finish = std::move(finish.body);
   return computation;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -83,6 +85,33 @@ struct Computation {
   std::vector<Accumulator> accumulators;
   Body finish;
 };
+
+// Returns the node of a value that a body reads and does not compute. Returns nullopt if the body
+// computes the value.
+using LeafNode = std::function<std::optional<Node>(ValueId)>;
+
+struct WrittenBody {
+  Body body;                       // without stores
+  IdVector<ValueId, int> node_of;  // per value of the segment: its node; -1: it has none
+};
+
+// Writes a body that computes the values `wanted` from leaves. `leaf` must return a node for every
+// input of the segment.
+WrittenBody writeBody(const Fusion& segment, const Analysis& analysis, const Space& space,
+                      const std::vector<ValueId>& wanted, const LeafNode& leaf);
+
+// Returns the accumulator of the reduction `expr`, which combines the values of node `element`.
+Accumulator makeAccumulator(const Fusion& segment, const Expression& expr, int element);
+
+// Returns, per operand of the segment (its inputs, then its outputs), the index of its tensor in
+// Space::tensors. -1: the operand is a scalar, or the kernel reads it at computed indices only.
+std::vector<int> tensorsOfOperands(const Fusion& segment, const Space& space);
+
+// Return the node of an input of the segment, or of the result of a reduction. They return nullopt
+// for every other value.
+std::optional<Node> inputNode(const Fusion& segment, const std::vector<int>& tensor_of,
+                              ValueId value);
+std::optional<Node> resultNode(const Fusion& segment, const Analysis& analysis, ValueId value);
 
 // Creates the computation of `segment`. Space::tensors must list the tensors of the segment in
 // order: its tensor inputs, then its outputs.

@@ -1,98 +1,11 @@
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <vector>
 
-#include "codegen/kernel.h"
-#include "codegen/plan/body.h"
-#include "codegen/plan/index_expr.h"
-#include "codegen/plan/schedule.h"
+#include "codegen/plan/kernel_frame.h"
 
 namespace heddle::codegen {
-
-// The layout and the bytes of the argument struct of one entry point (LaunchStage::args). The
-// kernel text declares the same struct and asserts its size. Every field takes 8 bytes: a pointer,
-// an i64, an f64 or a bool.
-class ArgumentLayout {
- public:
-  struct Field {
-    std::string name;
-    std::string type;    // in the kernel language
-    int32_t offset = 0;  // bytes
-    bool index = false;  // the kernel converts the field to its index type
-  };
-  void addPointer(const std::string& name, int32_t operand);
-  // Adds an i64 field, which the kernel converts to its index type. Returns
-  // IndexExpr::parameter(name, value).
-  IndexExpr addSize(const std::string& name, int64_t value);
-  // Adds an i64 field, which stays an i64 in the kernel.
-  void addOffset(const std::string& name, int64_t value);
-  // Adds a field for a run-time scalar. The field of a bool is a bool, the field of every integer
-  // is an i64, and the field of every float is an f64.
-  void addScalar(const std::string& name, int32_t operand, DType dtype);
-
-  const std::vector<Field>& fields() const { return fields_; }
-  // Returns the declaration of the struct in the kernel language.
-  std::string structText(const std::string& name) const;
-  // Moves the bytes of the struct to `stage`, with the patches for pointers and scalars.
-  void moveInto(LaunchStage& stage);
-
- private:
-  void addField(const std::string& name, const std::string& type, int64_t value,
-                bool index = false);
-  std::vector<Field> fields_;
-  std::vector<std::byte> bytes_;
-  std::vector<LaunchStage::PointerPatch> pointers_;
-  std::vector<LaunchStage::ScalarPatch> scalars_;
-};
-
-// The distance between the elements that two neighbouring lanes (codegen/plan/schedule.h) access:
-// 0 elements, 1 element, or any other number.
-enum class LaneStride : uint8_t { Zero, One, Any };
-
-// One tensor as the loops access it. Lane i accesses the element at the offset kept_offset +
-// reduced_offset + i * lane_stride, counted in elements from the pointer.
-struct Access {
-  std::string name;  // also the name of the field with its pointer
-  DType dtype = DType::F32;
-  bool output = false;
-  IndexExpr kept_offset;     // computed from the coordinates of kept axes
-  IndexExpr reduced_offset;  // computed from the coordinates of reduced axes
-  LaneStride lane = LaneStride::Zero;
-  IndexExpr lane_stride;
-  // true: the offset of every item (codegen/plan/schedule.h) is a multiple of the number of lanes.
-  // If the pointer is aligned, all items are then aligned.
-  bool aligned_items = false;
-};
-
-// The coordinate of an item along one axis of the space. `value` computes it from the number of
-// the item, which is the variable "kept" or "reduced".
-struct Coordinate {
-  std::string name;
-  IndexExpr value;
-};
-
-// The index of the current element along one axis of the space, for bodies that use it. The index
-// is the sum of the coordinate `axis`, the number of the lane (if `lanes` is true) and the
-// argument `offset`.
-struct AxisCoordinate {
-  std::string axis;    // name of the coordinate; empty: the axis has one element
-  bool lanes = false;  // lanes run along this axis
-  std::string offset;  // argument with the start of this rank's shard; empty: not used
-};
-
-// A tensor that is read at computed indices, with extents and strides per logical axis.
-struct IndexedAccess {
-  std::string name;  // also the name of the field with its pointer
-  DType dtype = DType::F32;
-  std::vector<IndexExpr> extents;  // extents of this rank's shard
-  std::vector<IndexExpr> strides;
-  // Per logical axis: names of arguments. `begins`: the start of this rank's shard. `wholes`: the
-  // extent of the unsharded tensor. Empty string: PlaceAlong::in_block is false for this axis.
-  std::vector<std::string> begins;
-  std::vector<std::string> wholes;
-};
 
 // One kernel over one space, from which the CUDA and the C++ emitter create text. A kernel with
 // reductions has these phases, in order:
@@ -103,32 +16,12 @@ struct IndexedAccess {
 //    workspace.
 //
 // A kernel without reductions only runs the loop body, for the kept items.
-struct LoopNest {
-  std::string entry;
+struct LoopNest : KernelFrame {
   Schedule schedule;
   Computation computation;
-  ArgumentLayout args;
-  std::vector<Access> accesses;             // parallel to Space::tensors
-  std::vector<AxisCoordinate> coordinates;  // parallel to Space::coordinates
-  std::vector<IndexedAccess> indexed;       // parallel to Space::indexed
-  std::vector<Coordinate> kept;             // per kept axis
-  std::vector<Coordinate> reduced;          // per reduced axis
-  IndexExpr kept_items;                     // number of items along the kept axes
-  IndexExpr reduced_items;                  // number of items along the reduced axes
-  IndexExpr lane_extent;                    // elements along the lane axis
-  IndexExpr lane_start;                     // coordinate of lane 0 along the lane axis
-  IndexExpr chunk;                          // elements per item; on CUDA: Schedule::lanes
-  IndexExpr span;                           // reduced items per split
-  IndexExpr splits;                         // number of splits; the variable "split" numbers them
-  IndexExpr items_per_tile;                 // Cpp only
-  IndexExpr reduced_count;                  // number of elements that an average combines
   // The workspace tensors in which the kernel stores its accumulators, as indices into `accesses`.
   // Empty vector: the kernel stores finished values.
   std::vector<int> partials;
-  // true: indices are i64. C++ kernels always use i64, CUDA kernels only if some index may not fit
-  // in 32 bits.
-  bool wide_index = false;
-  const Access& access(int tensor) const { return accesses[static_cast<size_t>(tensor)]; }
 };
 
 struct NestRequest {
@@ -137,7 +30,7 @@ struct NestRequest {
   Space space;  // if `partials` is not empty, Space::tensors ends with their tensors
   Computation computation;
   std::vector<int> partials;  // LoopNest::partials
-  int64_t reduced_count = 1;  // LoopNest::reduced_count
+  int64_t reduced_count = 1;  // KernelFrame::reduced_count
 };
 
 LoopNest buildLoopNest(const NestRequest& request);

@@ -53,14 +53,12 @@ class Extents {
   }
 
   // The rules of kernels let no axis pass that no operand has.
-  std::vector<int64_t> finish() {
+  AxisExtents finish() {
     for (int64_t extent : values_) {
       HEDDLE_CHECK(extent >= 0, "segment {}: an axis of no operand", segment_.name);
     }
-    return std::move(values_);
+    return {std::move(values_), std::move(offsets_)};
   }
-
-  int64_t offset(int axis) const { return offsets_[static_cast<size_t>(axis)]; }
 
  private:
   void checkRank(ValueId id, const TensorDesc& desc) const {
@@ -166,14 +164,18 @@ void appendMerged(const Space& from, const std::vector<size_t>& order, Space& to
   }
 }
 
+size_t positionOf(const Fusion& segment, ValueId input) {
+  const std::vector<ValueId>& ids = segment.inputs();
+  return static_cast<size_t>(std::find(ids.begin(), ids.end(), input) - ids.begin());
+}
+
 // The space over all axes of the analysis, in its order.
 Space layOutAll(const Fusion& segment, const Analysis& analysis,
                 const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs) {
   Space raw;
-  Extents extents(segment, analysis);
+  AxisExtents extents = axisExtents(segment, analysis, inputs, outputs);
   auto add = [&](ValueId id, const TensorDesc& desc, int operand, bool output) {
     if (segment.value(id).is_scalar || analysis.indexed_only[id]) return;
-    extents.read(id, desc);
     raw.tensors.push_back(layOut(analysis, id, desc, operand));
     raw.tensors.back().output = output;
   };
@@ -181,22 +183,15 @@ Space layOutAll(const Fusion& segment, const Analysis& analysis,
   for (size_t i = 0; i < inputs.size(); ++i) add(segment.inputs()[i], inputs[i], operand++, false);
   for (size_t i = 0; i < outputs.size(); ++i)
     add(segment.outputs()[i], outputs[i], operand++, true);
-  auto positionOf = [&](ValueId id) {
-    const std::vector<ValueId>& ids = segment.inputs();
-    return static_cast<size_t>(std::find(ids.begin(), ids.end(), id) - ids.begin());
-  };
   for (ValueId id : indexedInputs(segment)) {
-    size_t i = positionOf(id);
+    size_t i = positionOf(segment, id);
     raw.indexed.push_back({static_cast<int>(i), inputs[i].dtype, inputs[i].sizes, inputs[i].global,
                            inputs[i].offset, inputs[i].strides});
   }
-  for (const Expression& expr : segment.exprs()) {
-    if (expr.op->kind == OpKind::Index) {
-      extents.readIndexed(expr, inputs[positionOf(expr.inputs[0])]);
-    }
+  for (int axis : analysis.coordinates) {
+    raw.coordinates.push_back({axis, extents.offsets[static_cast<size_t>(axis)]});
   }
-  for (int axis : analysis.coordinates) raw.coordinates.push_back({axis, extents.offset(axis)});
-  raw.extents = extents.finish();
+  raw.extents = std::move(extents.extents);
   return raw;
 }
 
@@ -210,6 +205,23 @@ void appendUnitAxis(Space& space, int64_t stride) {
 int64_t Space::keptCount() const { return productOf(extents.begin(), extents.begin() + kept); }
 
 int64_t Space::reducedCount() const { return productOf(extents.begin() + kept, extents.end()); }
+
+AxisExtents axisExtents(const Fusion& segment, const Analysis& analysis,
+                        const std::vector<TensorDesc>& inputs,
+                        const std::vector<TensorDesc>& outputs) {
+  Extents extents(segment, analysis);
+  auto read = [&](ValueId id, const TensorDesc& desc) {
+    if (!segment.value(id).is_scalar && !analysis.indexed_only[id]) extents.read(id, desc);
+  };
+  for (size_t i = 0; i < inputs.size(); ++i) read(segment.inputs()[i], inputs[i]);
+  for (size_t i = 0; i < outputs.size(); ++i) read(segment.outputs()[i], outputs[i]);
+  for (const Expression& expr : segment.exprs()) {
+    if (expr.op->kind == OpKind::Index) {
+      extents.readIndexed(expr, inputs[positionOf(segment, expr.inputs[0])]);
+    }
+  }
+  return extents.finish();
+}
 
 Space coalesce(const Fusion& segment, const Analysis& analysis,
                const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs) {

@@ -52,6 +52,19 @@ struct Space {
   bool hasReduced() const { return kept < static_cast<int>(extents.size()); }
 };
 
+// Per axis of `Analysis::axes`: the extent on this rank, and the index of this rank's first element
+// in the unsharded tensor.
+struct AxisExtents {
+  std::vector<int64_t> extents;
+  std::vector<int64_t> offsets;
+};
+
+// Reads the extents of all axes from the descriptors of the operands. Throws UserError if two
+// descriptors disagree about an axis.
+AxisExtents axisExtents(const Fusion& segment, const Analysis& analysis,
+                        const std::vector<TensorDesc>& inputs,
+                        const std::vector<TensorDesc>& outputs);
+
 // Creates the space of a segment. The function maps the operands to the axes of `analysis`, drops
 // axes of extent 1, and orders kept and reduced axes by strides. Then it merges neighbouring axes
 // if the strides of every tensor allow this. Extents come from the descriptors. Throws UserError if

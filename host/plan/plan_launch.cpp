@@ -70,7 +70,7 @@ void PlanBuilder::emitStage(StageId id, const Launch& launch) {
   step.first_pointer = static_cast<int32_t>(plan_->pointer_patches.size());
   step.first_scalar = static_cast<int32_t>(plan_->scalar_patches.size());
   for (const auto& patch : stage.launch.pointers) {
-    Place place{plan_->workspace(launch.stream), 0};
+    Place place{plan_->workspace(launch.stream), patch.place};
     const auto operand = static_cast<size_t>(patch.operand);
     if (patch.operand != codegen::LaunchStage::kWorkspace) {
       place = operand < launch.inputs.size()

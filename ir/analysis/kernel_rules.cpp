@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bitset>
 #include <map>
 #include <span>
 #include <unordered_map>
@@ -109,8 +110,8 @@ class Question {
     axes_.number();
     std::string why = checkIndexed();             // rule 7
     if (why.empty()) why = checkTwice();          // rule 2
-    if (why.empty()) why = checkReductions();     // rule 3, first two sentences
-    if (why.empty()) why = checkAfter();          // rule 3, last sentence, and rule 4
+    if (why.empty()) why = checkReductions();     // rule 3
+    if (why.empty()) why = checkPasses();         // rule 4
     if (why.empty()) why = checkStored(stored);   // rule 5
     if (why.empty()) why = checkExtents(stored);  // rule 6
     return why;
@@ -168,26 +169,69 @@ class Question {
     return {};
   }
 
-  std::string checkAfter() {
-    if (reductions_.empty()) return {};
-    std::unordered_map<ValueId, ValueId> source;  // value -> reduction result it depends on
+  using AxisSet = std::bitset<64>;
+
+  AxisSet axesOf(ValueId value) const {
+    AxisSet set;
+    for (KernelAxis axis : axes_.classesOf(value)) set.set(axis.index());
+    return set;
+  }
+
+  bool isReadByElement(const Expression& expr, size_t operand) const {
+    return !isIndexed(expr, operand) && !fusion_.value(expr.inputs[operand]).is_scalar;
+  }
+
+  // The level of each value that depends on a reduction (rule 4).
+  std::unordered_map<ValueId, int> levels() const {
+    std::unordered_map<ValueId, int> levels;
     for (ExprId id : exprs_) {
       const Expression& expr = fusion_.expr(id);
-      ValueId from = kNoValue;
+      int level = 0;
       for (ValueId input : expr.inputs) {
-        auto found = source.find(input);
-        if (from == kNoValue && found != source.end()) from = found->second;
+        const auto found = levels.find(input);
+        if (found != levels.end()) level = std::max(level, found->second);
       }
-      bool reduction = expr.op->kind == OpKind::Reduction;
-      if (reduction && from != kNoValue) {
-        return fmt::format("{} needs the result of reduction %{} and a second pass over the data",
-                           at(fusion_, expr), fusion_.value(from).name);
+      if (expr.op->kind == OpKind::Reduction) ++level;
+      if (level == 0) continue;
+      for (ValueId output : expr.outputs) levels.emplace(output, level);
+    }
+    return levels;
+  }
+
+  std::string checkPasses() {
+    if (reductions_.empty()) return {};
+    const std::unordered_map<ValueId, int> levels = this->levels();
+    const bool several = std::any_of(levels.begin(), levels.end(), [&](const auto& entry) {
+      return entry.second > 1 || touchesReduced(entry.first);
+    });
+    return several ? checkSeveralPasses(levels) : std::string();
+  }
+
+  std::string checkSeveralPasses(const std::unordered_map<ValueId, int>& levels) {
+    if (axes_.count() > AxisSet().size()) return "a kernel of several passes has too many axes";
+    AxisSet all;
+    for (size_t axis = 0; axis < axes_.count(); ++axis) all.set(axis);
+    std::unordered_map<ValueId, AxisSet> read;  // axes of the tensors that a pass reads for a value
+    for (ExprId id : exprs_) {
+      const Expression& expr = fusion_.expr(id);
+      AxisSet axes;
+      if (expr.op->kind == OpKind::Index) axes = axesOf(expr.outputs[0]);
+      for (size_t i = 0; i < expr.inputs.size(); ++i) {
+        if (!isReadByElement(expr, i)) continue;
+        const auto found = read.find(expr.inputs[i]);
+        axes |= found == read.end() ? axesOf(expr.inputs[i]) : found->second;
       }
-      if (!reduction && from == kNoValue) continue;
-      for (ValueId output : expr.outputs) {
-        source[output] = reduction ? output : from;
-        if (!reduction && touchesReduced(output)) return spreadAgain(from, expr);
+      const bool reduction = expr.op->kind == OpKind::Reduction;
+      if (reduction && axes != all) {
+        return fmt::format("{} needs a pass that reads no tensor along one of its axes",
+                           at(fusion_, expr));
       }
+      if (reduction && levels.at(expr.outputs[0]) > kMostKernelPasses) {
+        return fmt::format("{} would be pass {} over the data, of at most {} in one kernel",
+                           at(fusion_, expr), levels.at(expr.outputs[0]), kMostKernelPasses);
+      }
+      if (reduction) axes = axesOf(expr.outputs[0]);
+      for (ValueId output : expr.outputs) read.emplace(output, axes);
     }
     return {};
   }
@@ -196,12 +240,6 @@ class Question {
     const std::span<const KernelAxis> classes = axes_.classesOf(value);
     return std::any_of(classes.begin(), classes.end(),
                        [&](KernelAxis axis) { return reduced_[axis] != 0; });
-  }
-
-  std::string spreadAgain(ValueId reduced, const Expression& by) const {
-    return fmt::format(
-        "{} uses the reduced %{} along a reduced axis again: it needs a second pass over the data",
-        at(fusion_, by), fusion_.value(reduced).name);
   }
 
   std::string checkStored(const std::vector<ValueId>& stored) {

@@ -19,9 +19,12 @@ namespace heddle {
 //  2. No two axes of a value are the same axis of the space. A kernel therefore cannot compute the
 //     outer product of a value x with itself, because it would read x[i] and x[j].
 //  3. The operand of each reduction has all axes of the space. All reductions reduce the same axes.
-//     No reduction depends on the result of another reduction.
-//  4. A value that depends on a reduction has no reduced axis. Otherwise the kernel would need a
-//     second pass over the data.
+//  4. A kernel may need several passes over its rows. (A row consists of the elements along the
+//     reduced axes.) The level of a value is the largest number of reductions on a path that ends
+//     with the value. A pass computes the reductions whose operands have the same level. A kernel
+//     has at most kMostKernelPasses passes. If it has several, each pass must be possible without
+//     the others: the tensors and results of earlier reductions that a pass reads have all axes of
+//     the space together.
 //  5. A stored value has all axes of the space, or exactly the axes that are not reduced. A kernel
 //     can compute a value with any other set of axes, but cannot store it.
 //  6. Each axis of the space is an axis of a value that the kernel reads from memory or stores. The
@@ -30,6 +33,8 @@ namespace heddle {
 //  7. An operand that an index expression (flip, pad, take, take_along_axis) reads at computed
 //     indices must be in memory before the kernel starts. The axes of this operand are not axes of
 //     the space, and rule 2 does not apply to it. A kernel may read it at any number of indices.
+inline constexpr int kMostKernelPasses = 4;
+
 class KernelRules {
  public:
   // Borrows the fusion, which must outlive this object. The object computes the axis map of each

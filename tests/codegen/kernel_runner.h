@@ -109,7 +109,7 @@ class CpuKernels {
     for (LaunchStage stage : plan.stages) {
       for (const LaunchStage::PointerPatch& p : stage.pointers) {
         void* pointer = p.operand == LaunchStage::kWorkspace
-                            ? workspace.data()
+                            ? workspace.data() + p.place
                             : pointers.at(static_cast<size_t>(p.operand));
         std::memcpy(stage.args.data() + p.offset, &pointer, sizeof(pointer));
       }

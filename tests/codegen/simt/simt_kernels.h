@@ -88,7 +88,7 @@ class SimtKernels {
     for (LaunchStage stage : one.plan.stages) {
       for (const LaunchStage::PointerPatch& p : stage.pointers) {
         void* pointer = p.operand == LaunchStage::kWorkspace
-                            ? workspace.data()
+                            ? workspace.data() + p.place
                             : one.buffers.at(static_cast<size_t>(p.operand))->data();
         std::memcpy(stage.args.data() + p.offset, &pointer, sizeof(pointer));
       }

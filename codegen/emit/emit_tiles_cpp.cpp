@@ -1,0 +1,236 @@
+// C++ text of a tile program, statement by statement. One thread computes one row after another.
+#include <algorithm>
+#include <set>
+
+#include "codegen/emit/kernel_text.h"
+#include "codegen/emit/libm_text.h"
+#include "ir/base/error.h"
+
+namespace heddle::codegen {
+namespace {
+
+class CppTileEmitter {
+ public:
+  explicit CppTileEmitter(const TileProgram& program)
+      : program_(program),
+        frame_(program.frame),
+        lanes_(program.layout.vector),
+        tensor_of_(program.tiles.size(), -1) {}
+
+  std::string emit() {
+    const std::string args = "Args_" + frame_.entry;
+    out_.open(fmt::format(
+        "extern \"C\" void {}(const void* raw, long long tile_begin, long long tile_end) {{",
+        frame_.entry));
+    out_.line("typedef long long Index;");
+    out_.line(fmt::format("const {0}& args = *(const {0}*)raw;", args));
+    writeArguments(out_, frame_);
+    for (const Statement& statement : program_.statements) declareArrays(statement);
+    out_.line("const Index work_end = hd::smaller(tile_end * items_per_tile, kept_items);");
+    out_.open("for (Index kept = tile_begin * items_per_tile; kept < work_end; ++kept) {");
+    writeCoordinates(out_, frame_.kept);
+    for (const Statement& statement : program_.statements) {
+      std::visit([this](const auto& one) { write(one); }, statement);
+    }
+    out_.close();
+    out_.close();
+    return libmText(bodies_) + frame_.args.structText(args) + out_.take();
+  }
+
+ private:
+  const Tile& tile(int index) const { return program_.tiles[static_cast<size_t>(index)]; }
+
+  // Tiles along the row that a map makes are arrays. Loaded tiles stay in the memory of the tensor.
+  void declareArrays(const Statement& statement) {
+    const auto* map = std::get_if<MapTiles>(&statement);
+    if (map == nullptr || map->per_row) return;
+    for (const MapTiles::Result& result : map->results) {
+      out_.line(fmt::format("alignas(64) {} tile{}[{}];", storedType(tile(result.tile).dtype),
+                            result.tile, program_.layout.capacity));
+    }
+  }
+
+  void write(const LoadTile& load) {
+    tensor_of_[static_cast<size_t>(load.tile)] = load.tensor;
+    if (!tile(load.tile).per_row) return;
+    const Access& access = frame_.access(load.tensor);
+    out_.line(fmt::format("const {} tile{} = {}[{}];", storedType(access.dtype), load.tile,
+                          access.name, access.kept_offset.str()));
+  }
+
+  void writePointer(int tensor, std::set<int>& written) {
+    if (!written.insert(tensor).second) return;
+    const Access& access = frame_.access(tensor);
+    out_.line(fmt::format("{}{}* const p{} = {} + ({});", access.output ? "" : "const ",
+                          storedType(access.dtype), tensor, access.name,
+                          (access.kept_offset + access.reduced_offset).str()));
+  }
+
+  // The pointers to lane 0 of the current item, for all tensors that a body accesses.
+  void writePointers(const Body& body) {
+    std::set<int> written;
+    for (const Node& node : body.nodes) {
+      if (node.kind != Node::Kind::Load || tile(node.index).per_row) continue;
+      const int tensor = tensor_of_[static_cast<size_t>(node.index)];
+      if (tensor >= 0) writePointer(tensor, written);
+    }
+    for (const Store& store : body.stores) writePointer(store.tensor, written);
+  }
+
+  std::string tensorElement(int tensor) const {
+    const Access& access = frame_.access(tensor);
+    switch (access.lane) {
+      case LaneStride::Zero:
+        return fmt::format("p{}[0]", tensor);
+      case LaneStride::One:
+        return fmt::format("p{}[i]", tensor);
+      case LaneStride::Any:
+        return fmt::format("p{}[i * {}]", tensor, access.lane_stride.str());
+    }
+    return {};
+  }
+
+  LeafText leaves() const {
+    LeafText leaves;
+    leaves.element = [this](int index) {
+      if (tile(index).per_row) return fmt::format("tile{}", index);
+      const int tensor = tensor_of_[static_cast<size_t>(index)];
+      return tensor >= 0 ? tensorElement(tensor) : fmt::format("tile{}[at + i]", index);
+    };
+    leaves.result = [](int a) { return fmt::format("acc{}[0]", a); };
+    leaves.lane = "i";
+    return leaves;
+  }
+
+  std::string nextPrefix(const Body& body) {
+    bodies_.push_back(&body);
+    return fmt::format("b{}_", bodies_.size());
+  }
+
+  // Opens the loop over the items of the row. `at` is the index of the first element of the item in
+  // an array.
+  void openItems(const Body& body) {
+    out_.open("for (Index reduced = 0; reduced < reduced_items; ++reduced) {");
+    writeCoordinates(out_, frame_.reduced);
+    out_.line(fmt::format("const Index count = hd::smaller(chunk, lane_extent - {});",
+                          frame_.lane_start.str()));
+    out_.line("[[maybe_unused]] const Index at = reduced * chunk;");
+    writePointers(body);
+  }
+
+  void openLanes(const char* index, const std::string& limit) {
+    // No two lanes write the same element, and an output that has the memory of an input is read
+    // and written by the same lane.
+    out_.line("#pragma GCC ivdep");
+    out_.open(fmt::format("for (Index {0} = 0; {0} < {1}; ++{0}) {{", index, limit));
+  }
+
+  void write(const MapTiles& map) {
+    const std::string prefix = nextPrefix(map.body);
+    if (map.per_row) return writeRowMap(map, prefix);
+    openItems(map.body);
+    openLanes("i", "count");
+    writeStates(out_, map.body, prefix);
+    writeNodes(out_, map.body, frame_, leaves(), prefix);
+    for (const MapTiles::Result& result : map.results) {
+      out_.line(fmt::format("tile{}[at + i] = {};", result.tile,
+                            storedText(map.body, result.node, tile(result.tile).dtype, prefix)));
+    }
+    for (const Store& store : map.body.stores) {
+      out_.line(
+          fmt::format("{} = {};", tensorElement(store.tensor),
+                      storedText(map.body, store.node, frame_.access(store.tensor).dtype, prefix)));
+    }
+    out_.close();
+    out_.close();
+  }
+
+  void writeRowMap(const MapTiles& map, const std::string& prefix) {
+    writeStates(out_, map.body, prefix);
+    writeNodes(out_, map.body, frame_, leaves(), prefix);
+    for (const MapTiles::Result& result : map.results) {
+      out_.line(fmt::format("const {} tile{} = {};", storedType(tile(result.tile).dtype),
+                            result.tile,
+                            storedText(map.body, result.node, tile(result.tile).dtype, prefix)));
+    }
+    for (const Store& store : map.body.stores) {
+      const Access& access = frame_.access(store.tensor);
+      out_.line(fmt::format("{}[{}] = {};", access.name, access.kept_offset.str(),
+                            storedText(map.body, store.node, access.dtype, prefix)));
+    }
+  }
+
+  void declareAccumulators(const ReduceTiles& reduce, const char* name) {
+    for (int a : reduce.accumulators) {
+      const Accumulator& acc = frame_.accumulators[static_cast<size_t>(a)];
+      out_.line(fmt::format("{} {}{}[{}];", valueType(acc.type), name, a, lanes_));
+      out_.line(fmt::format("for (int l = 0; l < {}; ++l) {}{}[l] = {};", lanes_, name, a,
+                            literalText(acc.identity, acc.type)));
+    }
+  }
+
+  // Adds element `i` of the item to the accumulators of lane `l`.
+  void writeElement(const ReduceTiles& reduce, const std::string& prefix) {
+    writeStates(out_, reduce.body, prefix);
+    writeNodes(out_, reduce.body, frame_, leaves(), prefix);
+    for (int a : reduce.accumulators) {
+      const Accumulator& acc = frame_.accumulators[static_cast<size_t>(a)];
+      const std::string part = fmt::format("part{}[l]", a);
+      out_.line(fmt::format("{} = {};", part,
+                            combineText(acc, part, elementText(reduce.body, acc, prefix))));
+    }
+  }
+
+  // Each item has its own accumulators, which are then added to those of the row. The rounding
+  // error of a long f32 sum grows with the number of items plus the length of one item, and not
+  // with the product of both.
+  void write(const ReduceTiles& reduce) {
+    const std::string prefix = nextPrefix(reduce.body);
+    declareAccumulators(reduce, "acc");
+    openItems(reduce.body);
+    declareAccumulators(reduce, "part");
+    out_.line("Index start = 0;");
+    out_.open(fmt::format("for (; start + {0} <= count; start += {0}) {{", lanes_));
+    openLanes("l", std::to_string(lanes_));
+    out_.line("const Index i = start + l;");
+    writeElement(reduce, prefix);
+    out_.close();
+    out_.close();
+    out_.open("for (Index l = 0; start + l < count; ++l) {");
+    out_.line("const Index i = start + l;");
+    writeElement(reduce, prefix);
+    out_.close();
+    for (int a : reduce.accumulators) {
+      const Accumulator& acc = frame_.accumulators[static_cast<size_t>(a)];
+      const std::string total = fmt::format("acc{}[l]", a);
+      out_.line(fmt::format("for (int l = 0; l < {}; ++l) {} = {};", lanes_, total,
+                            combineText(acc, total, fmt::format("part{}[l]", a))));
+    }
+    out_.close();
+  }
+
+  void write(const CombineParts& combine) {
+    for (int a : combine.accumulators) {
+      const std::string lower = fmt::format("acc{}[l]", a);
+      const std::string both = combineText(frame_.accumulators[static_cast<size_t>(a)], lower,
+                                           fmt::format("acc{}[l + half]", a));
+      out_.line(fmt::format("for (int half = {}; half > 0; half /= 2)", lanes_ / 2));
+      out_.line(fmt::format("  for (int l = 0; l < half; ++l) {} = {};", lower, both));
+    }
+  }
+
+  void write(const LoopOverRow&) { HEDDLE_CHECK(false, "a loop over parts of a row in C++"); }
+
+  const TileProgram& program_;
+  const KernelFrame& frame_;
+  int32_t lanes_;
+  std::vector<int> tensor_of_;  // per tile: the tensor from which it is loaded; -1: a map makes it
+  std::vector<const Body*> bodies_;
+  TextWriter out_;
+};
+
+}  // namespace
+
+std::string emitCpp(const TileProgram& program) { return CppTileEmitter(program).emit(); }
+
+}  // namespace heddle::codegen

@@ -1,0 +1,309 @@
+// CUDA text of a tile program, statement by statement.
+#include <algorithm>
+#include <set>
+
+#include "codegen/emit/kernel_text.h"
+#include "ir/base/error.h"
+
+namespace heddle::codegen {
+namespace {
+
+class CudaTileEmitter {
+ public:
+  explicit CudaTileEmitter(const TileProgram& program)
+      : program_(program), frame_(program.frame), layout_(program.layout) {}
+
+  std::string emit() {
+    const std::string args = "Args_" + frame_.entry;
+    std::string text = frame_.args.structText(args);
+    out_.open(
+        fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(const "
+                    "__grid_constant__ {} args) {{",
+                    layout_.rows * layout_.threads, frame_.entry, args));
+    out_.line(fmt::format("typedef {} Index;", frame_.wide_index ? "long long" : "int"));
+    writeArguments(out_, frame_);
+    writeAlignment();
+    writeRoles();
+    for (const Statement& statement : program_.statements) write(statement);
+    out_.close();
+    return text + out_.take();
+  }
+
+ private:
+  const Tile& tile(int index) const { return program_.tiles[static_cast<size_t>(index)]; }
+
+  bool isVectorized(const Access& access) const {
+    return layout_.vector > 1 && access.lane == LaneStride::One && access.aligned_items;
+  }
+
+  // A pointer may be misaligned. Each pointer is checked once, and all threads take the same
+  // branch.
+  void writeAlignment() {
+    for (const Access& access : frame_.accesses) {
+      if (!isVectorized(access)) continue;
+      out_.line(fmt::format("const bool aligned_{0} = hd::aligned<{1}>({0});", access.name,
+                            layout_.vector));
+    }
+  }
+
+  // The row of this thread, and its share of the vectors of the row.
+  void writeRoles() {
+    out_.line(
+        fmt::format("[[maybe_unused]] const int share = hd::thread() % {};", layout_.threads));
+    out_.line(fmt::format("[[maybe_unused]] const int row = hd::thread() / {};", layout_.threads));
+    out_.line(fmt::format("const Index kept = (Index)hd::block() * {} + row;", layout_.rows));
+    out_.line("const bool active = kept < kept_items;");
+    out_.line("const Index row_end = active ? reduced_items : 0;");
+    writeCoordinates(out_, frame_.kept);
+  }
+
+  void write(const Statement& statement) {
+    std::visit([this](const auto& one) { write(one); }, statement);
+  }
+
+  // Opens the loop over the vectors of this thread. `u` numbers the vectors, `count` is the number
+  // of elements of the vector that belong to the row.
+  void openVectors() {
+    out_.line("#pragma unroll");
+    out_.open(fmt::format("for (int u = 0; u < {}; ++u) {{", layout_.registers));
+    out_.line(fmt::format("const Index reduced = {}u * {} + share;", in_loop_ ? "part + " : "",
+                          layout_.threads));
+    out_.open(layout_.full && !in_loop_ ? "if (active) {" : "if (reduced < row_end) {");
+    writeCoordinates(out_, frame_.reduced);
+    const std::string count = layout_.exact
+                                  ? std::to_string(layout_.vector)
+                                  : fmt::format("(int)hd::smaller<Index>({}, lane_extent - {})",
+                                                layout_.vector, frame_.lane_start.str());
+    out_.line(fmt::format("[[maybe_unused]] const int count = {};", count));
+  }
+
+  void closeVectors() {
+    out_.close();
+    out_.close();
+  }
+
+  void openLanes() {
+    out_.line("#pragma unroll");
+    out_.open(fmt::format("for (int lane = 0; lane < {}; ++lane) {{", layout_.vector));
+    if (!layout_.exact) out_.line("if (lane >= count) break;");
+  }
+
+  std::string alignmentOf(const Access& access) const {
+    if (layout_.vector == 1) return "true";
+    return isVectorized(access) ? "aligned_" + access.name : "false";
+  }
+
+  int32_t lanesOf(int index) const {
+    const auto found = one_lane_.find(index);
+    return found != one_lane_.end() ? 1 : layout_.vector;
+  }
+
+  void declareTile(int index) {
+    out_.line(fmt::format("{} tile{}[{}][{}];", storedType(tile(index).dtype), index,
+                          layout_.registers, lanesOf(index)));
+  }
+
+  void write(const LoadTile& load) {
+    const Access& access = frame_.access(load.tensor);
+    const std::string name = fmt::format("tile{}", load.tile);
+    if (tile(load.tile).per_row) {
+      out_.line(fmt::format("{} {} = {{}};", storedType(access.dtype), name));
+      out_.line(
+          fmt::format("if (active) {} = {}[{}];", name, access.name, access.kept_offset.str()));
+      return;
+    }
+    if (access.lane == LaneStride::Zero) one_lane_.insert(load.tile);
+    declareTile(load.tile);
+    openVectors();
+    const std::string from =
+        fmt::format("{} + ({})", access.name, (access.kept_offset + access.reduced_offset).str());
+    switch (access.lane) {
+      case LaneStride::Zero:
+        out_.line(fmt::format("{}[u][0] = *({});", name, from));
+        break;
+      case LaneStride::One:
+        out_.line(fmt::format("hd::load<{}>({}[u], {}, {}, count);", layout_.vector, name, from,
+                              alignmentOf(access)));
+        break;
+      case LaneStride::Any:
+        out_.line(fmt::format("hd::loadStrided<{}>({}[u], {}, {}, count);", layout_.vector, name,
+                              from, access.lane_stride.str()));
+        break;
+    }
+    closeVectors();
+  }
+
+  LeafText leaves() const {
+    LeafText leaves;
+    leaves.element = [this](int index) {
+      if (tile(index).per_row) return fmt::format("tile{}", index);
+      return fmt::format("tile{}[u][{}]", index, lanesOf(index) == 1 ? "0" : "lane");
+    };
+    leaves.result = [](int a) { return fmt::format("acc{}[0]", a); };
+    leaves.lane = "lane";
+    return leaves;
+  }
+
+  // A prefix for the nodes of the next body.
+  std::string nextPrefix() { return fmt::format("b{}_", bodies_++); }
+
+  void write(const MapTiles& map) { map.per_row ? writeRowMap(map) : writeElementMap(map); }
+
+  void writeRowMap(const MapTiles& map) {
+    const std::string prefix = nextPrefix();
+    for (const MapTiles::Result& result : map.results) {
+      out_.line(fmt::format("{} tile{} = {{}};", storedType(tile(result.tile).dtype), result.tile));
+    }
+    out_.open(map.body.stores.empty() ? "if (active) {" : "if (active && share == 0) {");
+    writeStates(out_, map.body, prefix);
+    writeNodes(out_, map.body, frame_, leaves(), prefix);
+    for (const MapTiles::Result& result : map.results) {
+      out_.line(fmt::format("tile{} = {};", result.tile,
+                            storedText(map.body, result.node, tile(result.tile).dtype, prefix)));
+    }
+    for (const Store& store : map.body.stores) {
+      const Access& access = frame_.access(store.tensor);
+      out_.line(fmt::format("{}[{}] = {};", access.name, access.kept_offset.str(),
+                            storedText(map.body, store.node, access.dtype, prefix)));
+    }
+    out_.close();
+  }
+
+  void writeElementMap(const MapTiles& map) {
+    const std::string prefix = nextPrefix();
+    for (const MapTiles::Result& result : map.results) declareTile(result.tile);
+    openVectors();
+    for (const Store& store : map.body.stores) {
+      const Access& access = frame_.access(store.tensor);
+      out_.line(
+          fmt::format("{} out{}[{}];", storedType(access.dtype), store.tensor, layout_.vector));
+    }
+    writeStates(out_, map.body, prefix);
+    openLanes();
+    writeNodes(out_, map.body, frame_, leaves(), prefix);
+    for (const MapTiles::Result& result : map.results) {
+      out_.line(fmt::format("tile{}[u][lane] = {};", result.tile,
+                            storedText(map.body, result.node, tile(result.tile).dtype, prefix)));
+    }
+    for (const Store& store : map.body.stores) {
+      out_.line(
+          fmt::format("out{}[lane] = {};", store.tensor,
+                      storedText(map.body, store.node, frame_.access(store.tensor).dtype, prefix)));
+    }
+    out_.close();
+    for (const Store& store : map.body.stores) writeStore(store.tensor);
+    closeVectors();
+  }
+
+  void writeStore(int tensor) {
+    const Access& access = frame_.access(tensor);
+    const std::string to =
+        fmt::format("{} + ({})", access.name, (access.kept_offset + access.reduced_offset).str());
+    switch (access.lane) {
+      case LaneStride::Zero:
+        out_.line(fmt::format("*({}) = out{}[0];", to, tensor));
+        break;
+      case LaneStride::One:
+        out_.line(fmt::format("hd::store<{}>({}, out{}, {}, count);", layout_.vector, to, tensor,
+                              alignmentOf(access)));
+        break;
+      case LaneStride::Any:
+        out_.line(fmt::format("hd::storeStrided<{}>({}, out{}, {}, count);", layout_.vector, to,
+                              tensor, access.lane_stride.str()));
+        break;
+    }
+  }
+
+  const Accumulator& accumulator(int a) const {
+    return frame_.accumulators[static_cast<size_t>(a)];
+  }
+
+  void declareAccumulators(const ReduceTiles& reduce) {
+    for (int a : reduce.accumulators) {
+      const Accumulator& acc = accumulator(a);
+      out_.line(fmt::format("{} acc{}[{}];", valueType(acc.type), a, layout_.vector));
+      out_.line("#pragma unroll");
+      out_.line(fmt::format("for (int i = 0; i < {}; ++i) acc{}[i] = {};", layout_.vector, a,
+                            literalText(acc.identity, acc.type)));
+    }
+  }
+
+  void write(const ReduceTiles& reduce) {
+    if (!in_loop_) declareAccumulators(reduce);
+    const std::string prefix = nextPrefix();
+    openVectors();
+    writeStates(out_, reduce.body, prefix);
+    openLanes();
+    writeNodes(out_, reduce.body, frame_, leaves(), prefix);
+    for (int a : reduce.accumulators) {
+      const Accumulator& acc = accumulator(a);
+      const std::string into = fmt::format("acc{}[lane]", a);
+      out_.line(fmt::format("{} = {};", into,
+                            combineText(acc, into, elementText(reduce.body, acc, prefix))));
+    }
+    out_.close();
+    closeVectors();
+  }
+
+  void write(const LoopOverRow& loop) {
+    for (const Statement& statement : loop.statements) {
+      if (const auto* reduce = std::get_if<ReduceTiles>(&statement)) declareAccumulators(*reduce);
+    }
+    out_.open(fmt::format("for (Index part = 0; part < reduced_items; part += {}) {{",
+                          int64_t{layout_.threads} * layout_.registers));
+    in_loop_ = true;
+    for (const Statement& statement : loop.statements) write(statement);
+    in_loop_ = false;
+    out_.close();
+  }
+
+  void combineWithPartners(int a, int first_mask) {
+    const std::string into = fmt::format("acc{}[0]", a);
+    out_.line("#pragma unroll");
+    out_.line(fmt::format(
+        "for (int mask = {}; mask > 0; mask /= 2) {} = {};", first_mask, into,
+        combineText(accumulator(a), into, fmt::format("hd::fromPartner({}, mask)", into))));
+  }
+
+  // After these statements, acc[0] of every thread of a row is the result of the row. The warps of
+  // a row exchange their parts through shared memory, with one barrier for all accumulators.
+  void write(const CombineParts& combine) {
+    const int warps = layout_.threads / 32;
+    for (int a : combine.accumulators) {
+      const std::string into = fmt::format("acc{}[0]", a);
+      if (layout_.vector > 1) {
+        out_.line("#pragma unroll");
+        out_.line(fmt::format("for (int i = 1; i < {}; ++i) {} = {};", layout_.vector, into,
+                              combineText(accumulator(a), into, fmt::format("acc{}[i]", a))));
+      }
+      if (layout_.threads > 1) combineWithPartners(a, std::min(layout_.threads, 32) / 2);
+      if (warps <= 1) continue;
+      out_.line(
+          fmt::format("__shared__ hd::SharedBytes<{}> scratch{};", 8 * warps * layout_.rows, a));
+      out_.line(fmt::format("const hd::SharedArray<{}> warp{}(scratch{});",
+                            valueType(accumulator(a).type), a, a));
+      out_.line(fmt::format("if (share % 32 == 0) warp{}[hd::thread() / 32] = {};", a, into));
+    }
+    if (warps <= 1) return;
+    out_.line("hd::barrier();");
+    for (int a : combine.accumulators) {
+      out_.line(
+          fmt::format("acc{}[0] = warp{}[row * {} + hd::thread() % {}];", a, a, warps, warps));
+      combineWithPartners(a, warps / 2);
+    }
+  }
+
+  const TileProgram& program_;
+  const KernelFrame& frame_;
+  const RowLayout& layout_;
+  std::set<int> one_lane_;  // tiles that hold the same element for all lanes
+  bool in_loop_ = false;
+  int bodies_ = 0;
+  TextWriter out_;
+};
+
+}  // namespace
+
+std::string emitCuda(const TileProgram& program) { return CudaTileEmitter(program).emit(); }
+
+}  // namespace heddle::codegen

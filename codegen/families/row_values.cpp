@@ -1,0 +1,131 @@
+#include "codegen/families/row_values.h"
+
+#include <algorithm>
+
+#include "ir/analysis/indexed_axes.h"
+
+namespace heddle::codegen {
+namespace {
+
+bool isReduction(const Fusion& segment, ValueId value) {
+  const ExprId id = segment.value(value).definition;
+  return id != kNoExpr && segment.expr(id).op->kind == OpKind::Reduction;
+}
+
+// Whether to compute the op again costs much more than to keep its result. The text of a cheap op
+// consists of operators without a division.
+bool isExpensive(const Fusion& segment, ValueId value) {
+  const Expression& expr = segment.expr(segment.value(value).definition);
+  if (expr.op->kind == OpKind::Index) return true;
+  if (expr.op->kind != OpKind::Pointwise) return false;
+  return expr.op->text.find("hd::") != std::string_view::npos ||
+         expr.op->text.find('/') != std::string_view::npos;
+}
+
+// The values that `roots` need along the row, in the order of the segment.
+std::vector<ValueId> closure(const Fusion& segment, const RowValues& values,
+                             const std::vector<ValueId>& roots,
+                             const IdVector<ValueId, bool>& leaves) {
+  IdVector<ValueId, bool> wanted(segment.values().size(), false);
+  for (ValueId root : roots) wanted[root] = true;
+  std::vector<ValueId> found;
+  for (ExprId id : segment.exprs().ids().reversed()) {
+    const Expression& expr = segment.expr(id);
+    const ValueId result = expr.outputs[0];
+    if (!wanted[result] || values.per_row[result] || leaves[result]) continue;
+    found.push_back(result);
+    for (size_t i = 0; i < expr.inputs.size(); ++i) {
+      if (!isIndexed(expr, i)) wanted[expr.inputs[i]] = true;
+    }
+  }
+  std::reverse(found.begin(), found.end());
+  return found;
+}
+
+// The bytes per element of the inputs along the row on which a value depends.
+int64_t inputBytes(const Fusion& segment, const RowValues& values, ValueId value,
+                   const IdVector<ValueId, bool>& leaves) {
+  IdVector<ValueId, bool> seen(segment.values().size(), false);
+  int64_t bytes = 0;
+  for (ValueId one : closure(segment, values, {value}, leaves)) {
+    const Expression& expr = segment.expr(segment.value(one).definition);
+    for (size_t i = 0; i < expr.inputs.size(); ++i) {
+      const ValueId input = expr.inputs[i];
+      const bool leaf = leaves[input] || segment.value(input).definition == kNoExpr;
+      if (isIndexed(expr, i) || values.per_row[input] || !leaf || seen[input]) continue;
+      seen[input] = true;
+      bytes += sizeOf(segment.tensor(input).dtype);
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+RowValues rowValuesOf(const Fusion& segment, const Analysis& analysis) {
+  RowValues values;
+  values.level.assign(segment.values().size(), 0);
+  values.per_row.assign(segment.values().size(), true);
+  for (ValueId id : segment.values().ids()) {
+    for (int axis : analysis.axes[id]) {
+      if (axis >= 0 && analysis.reduced[static_cast<size_t>(axis)]) values.per_row[id] = false;
+    }
+  }
+  for (const Expression& expr : segment.exprs()) {
+    int level = 0;
+    for (ValueId input : expr.inputs) level = std::max(level, values.level[input]);
+    if (expr.op->kind == OpKind::Reduction) {
+      values.roots.resize(std::max(values.roots.size(), static_cast<size_t>(level) + 1));
+      values.roots[static_cast<size_t>(level)].push_back(expr.inputs[0]);
+      ++level;
+    }
+    values.level[expr.outputs[0]] = level;
+  }
+  values.reductions.resize(values.roots.size());
+  for (ExprId id : analysis.reductions) {
+    const auto level = static_cast<size_t>(values.level[segment.expr(id).inputs[0]]);
+    values.reductions[level].push_back(id);
+  }
+  std::vector<ValueId> outputs;
+  for (ValueId id : segment.outputs()) {
+    if (!values.per_row[id]) outputs.push_back(id);
+  }
+  values.roots.push_back(std::move(outputs));
+  return values;
+}
+
+std::vector<ValueId> computedAlongRow(const Fusion& segment, const RowValues& values, int pass,
+                                      const IdVector<ValueId, bool>& leaves) {
+  return closure(segment, values, values.roots[static_cast<size_t>(pass)], leaves);
+}
+
+std::vector<ValueId> keptValues(const Fusion& segment, const RowValues& values) {
+  IdVector<ValueId, bool> leaves(segment.values().size(), false);
+  // Later values first: a value that is kept makes the values before it unnecessary.
+  IdVector<ValueId, int> passes(segment.values().size(), 0);
+  for (int pass = 0; pass < values.passes(); ++pass) {
+    for (ValueId id : computedAlongRow(segment, values, pass, leaves)) ++passes[id];
+  }
+  for (ExprId id : segment.exprs().ids().reversed()) {
+    const ValueId value = segment.expr(id).outputs[0];
+    if (passes[value] < 2 || values.per_row[value] || isReduction(segment, value)) continue;
+    int needed = 0;  // the passes that need it, now that later values are kept
+    for (int pass = 0; pass < values.passes(); ++pass) {
+      const auto now = computedAlongRow(segment, values, pass, leaves);
+      needed += std::count(now.begin(), now.end(), value);
+    }
+    if (needed < 2) continue;
+    const std::vector<ValueId> own = closure(segment, values, {value}, leaves);
+    const bool expensive =
+        std::any_of(own.begin(), own.end(), [&](ValueId one) { return isExpensive(segment, one); });
+    const int64_t replaced = inputBytes(segment, values, value, leaves);
+    if (expensive || replaced > sizeOf(segment.tensor(value).dtype)) leaves[value] = true;
+  }
+  std::vector<ValueId> kept;
+  for (ValueId id : segment.values().ids()) {
+    if (leaves[id]) kept.push_back(id);
+  }
+  return kept;
+}
+
+}  // namespace heddle::codegen

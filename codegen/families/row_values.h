@@ -1,0 +1,35 @@
+#pragma once
+
+#include <vector>
+
+#include "codegen/plan/analysis.h"
+
+namespace heddle::codegen {
+
+// What a kernel of several passes knows about the values of its segment. Pass i computes the
+// reductions whose operands have level i. The last pass computes the outputs.
+struct RowValues {
+  // The largest number of reductions on a path that ends with the value.
+  IdVector<ValueId, int> level;
+  // true: the value has no reduced axis, so it has one element per row.
+  IdVector<ValueId, bool> per_row;
+  // Per pass: the values that the pass needs first of all. The operands of its reductions, or, for
+  // the last pass, the outputs that are not per row.
+  std::vector<std::vector<ValueId>> roots;
+  std::vector<std::vector<ExprId>> reductions;  // per pass except the last
+  int passes() const { return static_cast<int>(roots.size()); }
+};
+
+RowValues rowValuesOf(const Fusion& segment, const Analysis& analysis);
+
+// Returns the values along the row that a kernel should keep for later passes, in the order of the
+// segment. A value is kept if several passes need it and its computation is expensive, or if it
+// replaces tiles with more bytes. Casts, sums and products of loaded tiles are not kept.
+std::vector<ValueId> keptValues(const Fusion& segment, const RowValues& values);
+
+// Returns the values of `pass` that the pass computes along the row: those on which its roots
+// depend, without inputs, results of reductions and the values in `leaves`.
+std::vector<ValueId> computedAlongRow(const Fusion& segment, const RowValues& values, int pass,
+                                      const IdVector<ValueId, bool>& leaves);
+
+}  // namespace heddle::codegen

@@ -1,0 +1,194 @@
+#include "codegen/families/rows.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "codegen/families/row_statements.h"
+#include "ir/base/ceil_div.h"
+
+namespace heddle::codegen {
+namespace {
+
+// Bytes of tiles that one thread may hold. Its registers have 256 bytes if a block has 1024
+// threads, and the body needs some of them.
+constexpr int64_t kTileBytes = 128;
+// Bytes that one thread loads before it waits, so that enough loads are in flight.
+constexpr int64_t kBytesInFlight = 64;
+constexpr int64_t kMostThreads = 1024;
+constexpr int64_t kLoopThreads = 512;
+constexpr int64_t kShortestBlock = 128;
+// With fewer rows than this, one row per block leaves multiprocessors idle (132 on an H100).
+constexpr int64_t kFewRows = 132;
+// Cpp: the most elements of an array that holds a tile, so that it stays in the L2 cache. And the
+// fewest rows that keep the threads of a pool busy, unless all rows together are short.
+constexpr int64_t kMostKept = 16384;
+constexpr int64_t kFewCpuRows = 64;
+constexpr int64_t kShortWork = 1 << 18;
+
+// Whether the elements of a row are neighbours in every tensor along the row with many elements.
+bool isContiguousAlongRow(const Space& space) {
+  const size_t lane = space.extents.size() - 1;
+  if (space.extents[lane] == 1) return true;
+  return std::all_of(space.tensors.begin(), space.tensors.end(),
+                     [&](const SpaceTensor& t) { return t.strides[lane] <= 1; });
+}
+
+// Returns whether all vectors of a tensor along the row begin at a multiple of the vector length.
+bool hasWholeVectors(const Space& space, int64_t vector) {
+  for (const SpaceTensor& t : space.tensors) {
+    if (t.strides.back() != 1) continue;
+    for (size_t axis = 0; axis + 1 < space.extents.size(); ++axis) {
+      if (t.strides[axis] % vector != 0) return false;
+    }
+  }
+  return true;
+}
+
+int64_t vectorOf(const Space& space) {
+  int64_t widest = 1;
+  for (const SpaceTensor& t : space.tensors) {
+    if (t.strides.back() == 1) widest = std::max(widest, sizeOf(t.dtype));
+  }
+  int64_t vector = std::min<int64_t>(16 / widest, 8);
+  while (vector > 1 && (vector > space.extents.back() || !hasWholeVectors(space, vector))) {
+    vector /= 2;
+  }
+  return vector;
+}
+
+int64_t vectorsPerRow(const Space& space, int64_t vector) {
+  int64_t vectors = ceilDiv(space.extents.back(), vector);
+  for (size_t i = static_cast<size_t>(space.kept); i + 1 < space.extents.size(); ++i) {
+    vectors *= space.extents[i];
+  }
+  return vectors;
+}
+
+std::vector<RowCandidate> cudaCandidates(const Space& space, int64_t bytes, int64_t loaded) {
+  const int64_t vector = vectorOf(space);
+  const int64_t vectors = vectorsPerRow(space, vector);
+  const int64_t per_vector = std::max<int64_t>(bytes, 1) * vector;
+  const int64_t most = std::max<int64_t>(kTileBytes / per_vector, 1);
+  const int64_t wanted =
+      std::clamp<int64_t>(kBytesInFlight / (std::max<int64_t>(loaded, 1) * vector), 1, most);
+  auto threadsFor = [&](int64_t registers) {
+    const auto threads = static_cast<int64_t>(
+        std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(ceilDiv(vectors, registers), 1))));
+    const auto warp = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(vectors)));
+    return std::max(threads, std::min<int64_t>(32, warp));
+  };
+  RowCandidate candidate;
+  RowLayout& layout = candidate.layout;
+  int64_t threads = threadsFor(wanted);
+  if (threads > kMostThreads) threads = kMostThreads;
+  int64_t registers = ceilDiv(vectors, threads);
+  if (registers > most) {
+    candidate.looped = true;
+    threads = kLoopThreads;
+    registers = wanted;
+  }
+  layout.vector = static_cast<int32_t>(vector);
+  layout.threads = static_cast<int32_t>(threads);
+  layout.registers = static_cast<int32_t>(registers);
+  layout.rows = static_cast<int32_t>(std::max<int64_t>(kShortestBlock / threads, 1));
+  layout.exact = space.extents.back() % vector == 0;
+  layout.full = layout.exact && !candidate.looped && vectors == threads * registers;
+  if (candidate.looped && space.keptCount() < kFewRows) return {};
+  return {candidate};
+}
+
+// Cpp: the elements of one item, which one inner loop computes.
+int64_t cpuChunk(const Space& space) {
+  constexpr int64_t kMost = 4096;
+  return std::clamp<int64_t>(space.extents.back(), 1, kMost);
+}
+
+std::vector<RowCandidate> cpuCandidates(const Space& space) {
+  const int64_t rows = space.keptCount();
+  if (rows < kFewCpuRows && rows * space.reducedCount() > kShortWork) return {};
+  RowCandidate candidate;
+  candidate.layout.vector = 16;
+  const int64_t chunk = cpuChunk(space);
+  const int64_t elements = vectorsPerRow(space, chunk) * chunk;
+  candidate.looped = elements > kMostKept;
+  if (!candidate.looped) {
+    candidate.layout.capacity =
+        static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(elements, 64))));
+  }
+  return {candidate};
+}
+
+// The part of the schedule that the frame needs: lanes along the innermost reduced axis.
+Schedule scheduleOf(const RowLayout& layout, const Space& space, Target target) {
+  constexpr int64_t kCpuTileElements = 32768;
+  Schedule s;
+  s.target = target;
+  s.kind = ScheduleKind::InnerReduction;
+  s.lanes = layout.vector;
+  s.chunk = layout.vector;
+  if (target == Target::Cpp) {
+    s.chunk = cpuChunk(space);
+    s.items_per_tile =
+        std::max<int64_t>(1, kCpuTileElements / std::max<int64_t>(space.reducedCount(), 1));
+  }
+  return s;
+}
+
+std::vector<const Body*> bodiesOf(const std::vector<Statement>& statements) {
+  std::vector<const Body*> bodies;
+  for (const Statement& statement : statements) {
+    if (const auto* map = std::get_if<MapTiles>(&statement)) bodies.push_back(&map->body);
+    if (const auto* reduce = std::get_if<ReduceTiles>(&statement)) bodies.push_back(&reduce->body);
+    if (const auto* loop = std::get_if<LoopOverRow>(&statement)) {
+      for (const Body* body : bodiesOf(loop->statements)) bodies.push_back(body);
+    }
+  }
+  return bodies;
+}
+
+TileProgram assemble(const RowCandidate& candidate, RowStatements written, const Space& space,
+                     Target target, const std::string& entry) {
+  TileProgram program;
+  program.target = target;
+  program.layout = candidate.layout;
+  program.tiles = std::move(written.tiles);
+  program.statements = std::move(written.statements);
+  const Schedule schedule = scheduleOf(candidate.layout, space, target);
+  program.frame = buildFrame({entry, schedule, space, bodiesOf(program.statements),
+                              std::move(written.accumulators), space.reducedCount()});
+  verify(program);
+  return program;
+}
+
+}  // namespace
+
+bool needsSeveralPasses(const Fusion& segment, const Analysis& analysis) {
+  if (analysis.reductions.empty()) return false;
+  const RowValues values = rowValuesOf(segment, analysis);
+  if (values.passes() > 2) return true;
+  return std::any_of(segment.values().ids().begin(), segment.values().ids().end(),
+                     [&](ValueId id) { return values.level[id] > 0 && !values.per_row[id]; });
+}
+
+std::vector<RowCandidate> rowCandidates(const Space& space, Target target, int64_t bytes,
+                                        int64_t loaded) {
+  if (!isContiguousAlongRow(space)) return {};
+  return target == Target::Cuda ? cudaCandidates(space, bytes, loaded) : cpuCandidates(space);
+}
+
+std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& analysis,
+                                     const Space& space, Target target, const std::string& entry) {
+  const RowValues values = rowValuesOf(segment, analysis);
+  const std::vector<ValueId> kept = keptValues(segment, values);
+  RowStatements written = writeRowStatements(segment, analysis, space, values, kept, false);
+  const int64_t bytes = liveBytes(written.statements, written.tiles);
+  const std::vector<RowCandidate> candidates = rowCandidates(space, target, bytes, written.loaded);
+  if (candidates.empty()) return std::nullopt;
+  const RowCandidate& best = candidates.front();
+  if (best.looped) {
+    written = writeRowStatements(segment, analysis, space, values, {}, target == Target::Cuda);
+  }
+  return assemble(best, std::move(written), space, target, entry);
+}
+
+}  // namespace heddle::codegen

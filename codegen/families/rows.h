@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "codegen/plan/analysis.h"
+#include "codegen/plan/space.h"
+#include "codegen/tile/program.h"
+
+namespace heddle::codegen {
+
+// The family of kernels that reduce rows and use the results along the same rows, such as softmax
+// and layer_norm. A row is read once and kept in registers if it fits. A longer row is read once
+// per pass (rule 4 of ir/analysis/kernel_rules.h), and later passes find it in the cache.
+
+// Returns whether the segment needs several passes over its rows.
+bool needsSeveralPasses(const Fusion& segment, const Analysis& analysis);
+
+// One way to compute the rows, as plain data.
+struct RowCandidate {
+  RowLayout layout;
+  bool looped = false;  // true: the row does not fit in registers
+};
+
+// Returns the candidates for these sizes, best first. `bytes` are the bytes of tiles per element of
+// the row (liveBytes()), and `loaded` those of them that the kernel reads from memory at its start.
+// Returns an empty list if the rows are too few or not contiguous: several launches are then
+// better (codegen/families/passes.h).
+std::vector<RowCandidate> rowCandidates(const Space& space, Target target, int64_t bytes,
+                                        int64_t loaded);
+
+// Returns the program of the best candidate, or nullopt if there is none.
+std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& analysis,
+                                     const Space& space, Target target, const std::string& entry);
+
+}  // namespace heddle::codegen

@@ -1,0 +1,92 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "codegen/tile/program.h"
+
+namespace heddle::codegen {
+namespace {
+
+class ProgramPrinter {
+ public:
+  explicit ProgramPrinter(const TileProgram& program) : program_(program) {}
+
+  std::string print() {
+    std::string text = head();
+    for (const Statement& statement : program_.statements) {
+      std::visit([&](const auto& one) { line(text, "  ", one); }, statement);
+    }
+    return text;
+  }
+
+ private:
+  std::string head() const {
+    const KernelFrame& frame = program_.frame;
+    const RowLayout& layout = program_.layout;
+    std::string text =
+        fmt::format("rows: {} of {} elements", frame.kept_items.hi(), frame.reduced_count.hi());
+    if (program_.target == Target::Cpp) return text + "; one thread a row";
+    return text +
+           fmt::format("; {} a block, {} threads a row, {} vectors of {} elements a thread{}",
+                       layout.rows, layout.threads, layout.registers, layout.vector,
+                       layout.full    ? ""
+                       : layout.exact ? ", with a tail of vectors"
+                                      : ", with a tail of elements");
+  }
+
+  const std::string& name(int tile) const { return program_.tiles[static_cast<size_t>(tile)].name; }
+
+  std::string operands(const Body& body) const {
+    std::vector<std::string> names;
+    for (const Node& node : body.nodes) {
+      if (node.kind == Node::Kind::Load) names.push_back(name(node.index));
+      if (node.kind == Node::Kind::Result) names.push_back(fmt::format("r{}", node.index));
+    }
+    const auto ops = std::count_if(body.nodes.begin(), body.nodes.end(),
+                                   [](const Node& node) { return node.kind == Node::Kind::Apply; });
+    return fmt::format("{} op{} on {}", ops, ops == 1 ? "" : "s", fmt::join(names, ", "));
+  }
+
+  void line(std::string& text, const std::string& indent, const LoadTile& load) const {
+    const char* form = program_.tiles[static_cast<size_t>(load.tile)].per_row ? ", one a row" : "";
+    text += fmt::format("\n{}{} = load {}{}", indent, name(load.tile),
+                        program_.frame.access(load.tensor).name, form);
+  }
+
+  void line(std::string& text, const std::string& indent, const MapTiles& map) const {
+    std::vector<std::string> results;
+    for (const MapTiles::Result& result : map.results) results.push_back(name(result.tile));
+    for (const Store& store : map.body.stores) {
+      results.push_back("store " + program_.frame.access(store.tensor).name);
+    }
+    text += fmt::format("\n{}{} = map {}{}", indent, fmt::join(results, ", "), operands(map.body),
+                        map.per_row ? ", once a row" : "");
+  }
+
+  void line(std::string& text, const std::string& indent, const ReduceTiles& reduce) const {
+    std::vector<std::string> results;
+    for (int a : reduce.accumulators) results.push_back(fmt::format("r{}", a));
+    text +=
+        fmt::format("\n{}{} = reduce {}", indent, fmt::join(results, ", "), operands(reduce.body));
+  }
+
+  void line(std::string& text, const std::string& indent, const CombineParts& combine) const {
+    std::vector<std::string> results;
+    for (int a : combine.accumulators) results.push_back(fmt::format("r{}", a));
+    text += fmt::format("\n{}combine {}", indent, fmt::join(results, ", "));
+  }
+
+  void line(std::string& text, const std::string& indent, const LoopOverRow& loop) const {
+    text += fmt::format("\n{}for each part of the row:", indent);
+    for (const Statement& statement : loop.statements) {
+      std::visit([&](const auto& one) { line(text, indent + "  ", one); }, statement);
+    }
+  }
+
+  const TileProgram& program_;
+};
+
+}  // namespace
+
+std::string printProgram(const TileProgram& program) { return ProgramPrinter(program).print(); }
+
+}  // namespace heddle::codegen

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "codegen/kernel.h"
+#include "codegen/plan/body.h"
+#include "codegen/plan/kernel_frame.h"
+
+namespace heddle::codegen {
+
+// A kernel as a list of statements on tiles. A *row* consists of all elements along the reduced
+// axes of the space, for one index along the kept axes. A *tile* has one element per element of the
+// row, or one element per row (`per_row`). Emitters translate statement by statement. They do not
+// know which family (codegen/families) made the program.
+//
+// In the bodies of a program, Node::index of a Load is a tile, and of a Result an accumulator. The
+// tensors of stores are tensors of the frame.
+
+struct Tile {
+  std::string name;  // of the value of the fusion
+  DType dtype = DType::F32;
+  bool per_row = false;
+};
+
+// Reads a tile from memory.
+struct LoadTile {
+  int tensor = 0;  // index into KernelFrame::accesses
+  int tile = 0;
+};
+
+// Applies a body to each element of the row, or once per row (`per_row`).
+struct MapTiles {
+  struct Result {
+    int node;
+    int tile;
+  };
+  Body body;
+  std::vector<Result> results;  // nodes whose values become tiles; Body::stores go to memory
+  bool per_row = false;
+};
+
+// Applies a body to each element of the row, and adds the element `Accumulator::element` of each
+// listed accumulator to this accumulator.
+struct ReduceTiles {
+  Body body;
+  std::vector<int> accumulators;  // indices into KernelFrame::accumulators
+};
+
+// Combines the parts of accumulators, in a fixed order: lanes, threads of a warp, warps. Bodies
+// may then read the results.
+struct CombineParts {
+  std::vector<int> accumulators;
+};
+
+struct LoopOverRow;
+using Statement = std::variant<LoadTile, MapTiles, ReduceTiles, CombineParts, LoopOverRow>;
+
+// Runs the statements for one part of the row after another. Tiles of these statements hold one
+// part. Without a loop, tiles hold the complete row.
+struct LoopOverRow {
+  std::vector<Statement> statements;
+};
+
+// How a block of threads processes rows. Cuda: element i of a row belongs to vector i / vector.
+// Vector v belongs to thread v % threads of the row, and is number v / threads of this thread.
+// Cpp: one thread processes one row after another. `vector` is the number of accumulators of the
+// inner loop, and the other members are not used.
+struct RowLayout {
+  int32_t vector = 1;     // neighbouring elements that a thread loads together
+  int32_t registers = 1;  // vectors of a tile that one thread holds
+  int32_t threads = 1;    // threads that share a row; a power of two
+  int32_t rows = 1;       // rows of a block; rows * threads is a multiple of 32
+  bool exact = false;     // every vector is complete
+  bool full = false;      // exact, and every thread holds `registers` vectors of each row
+  int64_t capacity = 0;   // Cpp: elements of the arrays that hold tiles; 0: there are no such tiles
+};
+
+struct TileProgram {
+  Target target = Target::Cuda;
+  RowLayout layout;
+  std::vector<Tile> tiles;
+  std::vector<Statement> statements;
+  KernelFrame frame;
+};
+
+// Throws InternalError if a statement reads a tile or an accumulator that no earlier statement
+// makes, if a tile of a loop is used outside of the loop, or if a body that runs once per row reads
+// a tile with more elements.
+void verify(const TileProgram& program);
+
+// Returns the largest number of bytes of tiles that a statement needs at once, per element of the
+// row.
+int64_t liveBytes(const std::vector<Statement>& statements, const std::vector<Tile>& tiles);
+
+// Returns the program as text, for `heddle dump --stage schedule`.
+std::string printProgram(const TileProgram& program);
+
+}  // namespace heddle::codegen

@@ -1,0 +1,154 @@
+#include <algorithm>
+#include <map>
+
+#include "codegen/tile/program.h"
+#include "ir/base/error.h"
+
+namespace heddle::codegen {
+namespace {
+
+class ProgramVerifier {
+ public:
+  explicit ProgramVerifier(const TileProgram& program)
+      : program_(program),
+        made_(program.tiles.size(), false),
+        combined_(program.frame.accumulators.size(), false),
+        reduced_(program.frame.accumulators.size(), false) {}
+
+  void check(const std::vector<Statement>& statements) {
+    for (const Statement& statement : statements) {
+      std::visit([&](const auto& one) { check(one); }, statement);
+    }
+  }
+
+ private:
+  const Tile& tile(int index) const { return program_.tiles.at(static_cast<size_t>(index)); }
+
+  void make(int index) {
+    HEDDLE_CHECK(!made_.at(static_cast<size_t>(index)), "tile {} is made twice", tile(index).name);
+    made_[static_cast<size_t>(index)] = true;
+  }
+
+  void checkBody(const Body& body, bool per_row) const {
+    for (const Node& node : body.nodes) {
+      const auto index = static_cast<size_t>(node.index);
+      if (node.kind == Node::Kind::Load) {
+        HEDDLE_CHECK(made_.at(index), "tile {} is read before it is made", tile(node.index).name);
+        HEDDLE_CHECK(!per_row || tile(node.index).per_row,
+                     "a body that runs once per row reads tile {}", tile(node.index).name);
+      } else if (node.kind == Node::Kind::Result) {
+        HEDDLE_CHECK(combined_.at(index), "accumulator {} is read before it is combined", index);
+      }
+    }
+  }
+
+  void check(const LoadTile& load) {
+    HEDDLE_CHECK(!program_.frame.accesses.at(static_cast<size_t>(load.tensor)).output,
+                 "a load of an output");
+    make(load.tile);
+  }
+
+  void check(const MapTiles& map) {
+    checkBody(map.body, map.per_row);
+    for (const MapTiles::Result& result : map.results) {
+      HEDDLE_CHECK(tile(result.tile).per_row == map.per_row, "tile {} has another shape",
+                   tile(result.tile).name);
+      make(result.tile);
+    }
+  }
+
+  void check(const ReduceTiles& reduce) {
+    checkBody(reduce.body, false);
+    for (int accumulator : reduce.accumulators)
+      reduced_.at(static_cast<size_t>(accumulator)) = true;
+  }
+
+  void check(const CombineParts& combine) {
+    HEDDLE_CHECK(!in_loop_, "accumulators are combined inside a loop");
+    for (int accumulator : combine.accumulators) {
+      HEDDLE_CHECK(reduced_.at(static_cast<size_t>(accumulator)), "accumulator {} has no elements",
+                   accumulator);
+      combined_[static_cast<size_t>(accumulator)] = true;
+    }
+  }
+
+  void check(const LoopOverRow& loop) {
+    HEDDLE_CHECK(!in_loop_, "a loop inside a loop");
+    const std::vector<bool> outside = made_;
+    in_loop_ = true;
+    check(loop.statements);
+    in_loop_ = false;
+    for (size_t i = 0; i < made_.size(); ++i) {
+      made_[i] = outside[i] || (made_[i] && program_.tiles[i].per_row);
+    }
+  }
+
+  const TileProgram& program_;
+  std::vector<bool> made_;
+  std::vector<bool> combined_;
+  std::vector<bool> reduced_;
+  bool in_loop_ = false;
+};
+
+// The statements between which each tile is in use.
+class Uses {
+ public:
+  explicit Uses(const std::vector<Statement>& statements) { walk(statements); }
+
+  int64_t mostBytes(const std::vector<Tile>& tiles) const {
+    int64_t most = 0;
+    for (int at = 0; at < count_; ++at) {
+      int64_t bytes = 0;
+      for (const auto& [tile, range] : ranges_) {
+        const Tile& one = tiles[static_cast<size_t>(tile)];
+        if (one.per_row || at < range.first || at > range.second) continue;
+        bytes += sizeOf(one.dtype);
+      }
+      most = std::max(most, bytes);
+    }
+    return most;
+  }
+
+ private:
+  void use(int tile) {
+    const auto [found, fresh] = ranges_.try_emplace(tile, count_, count_);
+    if (!fresh) found->second.second = count_;
+  }
+
+  void use(const Body& body) {
+    for (const Node& node : body.nodes) {
+      if (node.kind == Node::Kind::Load) use(node.index);
+    }
+  }
+
+  void walk(const std::vector<Statement>& statements) {
+    for (const Statement& statement : statements) {
+      if (const auto* loop = std::get_if<LoopOverRow>(&statement)) {
+        walk(loop->statements);
+        continue;
+      }
+      if (const auto* load = std::get_if<LoadTile>(&statement)) use(load->tile);
+      if (const auto* reduce = std::get_if<ReduceTiles>(&statement)) use(reduce->body);
+      if (const auto* map = std::get_if<MapTiles>(&statement)) {
+        use(map->body);
+        // A result takes the registers of operands that no later statement reads.
+        ++count_;
+        for (const MapTiles::Result& result : map->results) use(result.tile);
+      }
+      ++count_;
+    }
+  }
+
+  std::map<int, std::pair<int, int>> ranges_;
+  int count_ = 0;
+};
+
+}  // namespace
+
+void verify(const TileProgram& program) { ProgramVerifier(program).check(program.statements); }
+
+int64_t liveBytes(const std::vector<Statement>& statements, const std::vector<Tile>& tiles) {
+  return Uses(statements).mostBytes(tiles);
+}
+
+}  // namespace heddle::codegen

@@ -1,0 +1,137 @@
+// Runs CUDA kernels of the family of rows on the host and compares them with the reference
+// evaluator.
+#include <set>
+
+#include "tests/codegen/simt/simt_cases.h"
+
+namespace heddle::codegen::rows_simt_test {
+namespace {
+
+using testing::Cases;
+using testing::expectRight;
+
+constexpr double kRoundings = 64;
+
+std::string softmax(const std::string& dtype) {
+  return fmt::format("%x: {}[n, m]) {{ %y = softmax(%x, axis=-1) return %y", dtype);
+}
+
+TEST(RowsSimt, SoftmaxIsRightAtTheEdgesOfTiles) {
+  Cases cases;
+  for (const int64_t n : {1, 3, 130}) {
+    for (const int64_t m : {2, 3, 31, 32, 64, 130, 257, 1000, 4096}) {
+      if (n * m > 60000) continue;
+      for (const char* dtype : {"f32", "bf16"}) {
+        cases.add(softmax(dtype), {{{n, m}}}, {{"n", n}, {"m", m}});
+      }
+    }
+  }
+  for (size_t i = 0; i < cases.size(); ++i) EXPECT_EQ(cases.stages(i), 1u) << cases.name(i);
+  expectRight(cases, kRoundings);
+}
+
+TEST(RowsSimt, SoftmaxIsRightForAllLayouts) {
+  Cases cases;
+  for (const int64_t m : {24, 61}) {
+    const SizeBindings bound = {{"n", 7}, {"m", m}};
+    const std::vector<int64_t> sizes = {7, m};
+    for (const char* dtype : {"f16", "f64"}) {
+      cases.add(softmax(dtype), {{sizes, {m + 3, 1}, 1}}, bound, {{m + 8, 1}});
+      cases.add(softmax(dtype), {{sizes, {0, 1}}}, bound);
+      cases.add(softmax(dtype), {{sizes, {1, 7}}}, bound, {{1, 7}});
+      cases.add(softmax(dtype), {{sizes, {3 * m, 3}}}, bound);
+    }
+  }
+  expectRight(cases, kRoundings);
+}
+
+TEST(RowsSimt, NormsHaveOneLaunchAndStoreStatistics) {
+  Cases cases;
+  for (const int64_t m : {5, 96, 768, 5000}) {
+    const SizeBindings bound = {{"n", 6}, {"m", m}};
+    for (const char* dtype : {"f32", "bf16"}) {
+      cases.add(fmt::format("%x: {0}[n, m], %w: {0}[m], %b: {0}[m]) {{ %f = cast(%x, dtype=f32) "
+                            "%s = sum(%f, axes=[1], keepdim=true) %m = mul(%s, {1}) %d = sub(%f, "
+                            "%m) %q = mul(%d, %d) %v = sum(%q, axes=[1], keepdim=true) %e = "
+                            "mul(%v, {1}) %a = add(%e, 1e-5) %r = rsqrt(%a) %n = mul(%d, %r) %u = "
+                            "broadcast(%w, axes=[0]) %c = broadcast(%b, axes=[0]) %h = mul(%n, %u) "
+                            "%g = add(%h, %c) %y = cast(%g, dtype={0}) return %y, %m, %r",
+                            dtype, 1.0 / static_cast<double>(m)),
+                {{{6, m}}, {{m}}, {{m}}}, bound);
+      cases.add(fmt::format("%x: {0}[n, m], %r: {0}[n, m], %s: {0}[n]) {{ %h = add(%x, %r) %a = "
+                            "abs(%h) %t = sum(%a, axes=[1]) %u = add(%t, %s) %v = broadcast(%u, "
+                            "axes=[1]) %y = div(%h, %v) return %y, %h, %u",
+                            dtype),
+                {{{6, m}}, {{6, m}}, {{6}}}, bound);
+    }
+  }
+  for (size_t i = 0; i < cases.size(); ++i) EXPECT_EQ(cases.stages(i), 1u) << cases.name(i);
+  expectRight(cases, 256);
+}
+
+// A row consists of two axes, and a parameter has one of them.
+TEST(RowsSimt, RowsOfSeveralAxesAreRight) {
+  Cases cases;
+  for (const int64_t k : {1, 6, 40}) {
+    cases.add(
+        "%x: f32[n, m, k], %w: f32[m]) { %s = sum(%x, axes=[1, 2], keepdim=true) %d = sub(%x, %s) "
+        "%b = broadcast(%w, axes=[0, 2]) %e = mul(%d, %b) %t = max(%e, axes=[1, 2], keepdim=true) "
+        "%y = sub(%e, %t) return %y, %t",
+        {{{4, 5, k}}, {{5}}}, {{"n", 4}, {"m", 5}, {"k", k}});
+  }
+  expectRight(cases, kRoundings);
+}
+
+// Rows beyond the registers of a block are read once per pass. Few such rows need several launches.
+TEST(RowsSimt, LongRowsAreRight) {
+  Cases cases;
+  cases.add(softmax("f32"), {{{133, 40000}}}, {{"n", 133}, {"m", 40000}});
+  cases.add(softmax("f32"), {{{2, 60001}}}, {{"n", 2}, {"m", 60001}});
+  cases.add("%x: f32[n, m]) { %y = softmax(%x, axis=0) return %y", {{{37, 50}}},
+            {{"n", 37}, {"m", 50}});
+  cases.compile();
+  EXPECT_EQ(cases.stages(0), 1u);
+  EXPECT_GT(cases.stages(1), 1u);
+  EXPECT_GT(cases.stages(2), 1u);
+  for (size_t i = 0; i < cases.size(); ++i) {
+    EXPECT_EQ(cases.run(i, 1, 256), "") << cases.name(i);
+  }
+}
+
+TEST(RowsSimt, IndicesAndRandomWordsAlongRowsAreRight) {
+  Cases cases;
+  for (const int64_t m : {9, 130}) {
+    const SizeBindings bound = {{"n", 5}, {"m", m}};
+    cases.add(fmt::format("%x: f32[5, {0}], %s: i64[]) {{ %p = iota(sizes=[5, {0}], axis=0) %r = "
+                          "mul(%p, {0}) %q = iota(sizes=[5, {0}], axis=1) %i = add(%r, %q) %w = "
+                          "philox32(%s, 9, %i) %f = cast(%w, dtype=f32) %g = mul(%f, "
+                          "2.3283064365386963e-10) %h = "
+                          "add(%x, %g) %m = max(%h, axes=[1], keepdim=true) %y = sub(%h, %m) "
+                          "return %y",
+                          m),
+              {{{5, m}}, {}}, {});
+    cases.add(
+        "%x: f32[n, m], %i: i64[n, 1]) { %m = max(%x, axes=[1], keepdim=true) %d = sub(%x, "
+        "%m) %e = exp(%d) %s = sum(%e, axes=[1], keepdim=true) %g = take_along_axis(%x, %i, "
+        "axis=1) %u = sub(%g, %m) %v = div(%u, %s) %y = div(%e, %s) return %v, %y",
+        {{{5, m}}, {{5, 1}}}, bound);
+  }
+  expectRight(cases, kRoundings);
+}
+
+TEST(RowsSimt, RowsNeedEachOfTheirBarriers) {
+  Cases cases;
+  cases.add(softmax("f32"), {{{5, 2000}}}, {{"n", 5}, {"m", 2000}});
+  expectRight(cases, kRoundings);
+  const auto [first, end] = cases.barriers(0);
+  EXPECT_EQ(end - first, 2);
+  for (int barrier = first; barrier < end; ++barrier) {
+    std::set<std::string> faults;
+    for (uint64_t seed = 0; seed < 3; ++seed)
+      faults.insert(cases.run(0, seed, kRoundings, barrier));
+    EXPECT_FALSE(faults.contains("")) << "without barrier " << barrier;
+  }
+}
+
+}  // namespace
+}  // namespace heddle::codegen::rows_simt_test

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <cmath>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "ir/reference/reference.h"
+#include "ir/text/fusion_text.h"
+#include "tests/codegen/simt/simt_kernels.h"
+
+namespace heddle::codegen::testing {
+
+// The shape and the strides of a tensor of a test. Empty strides: dense. `shift` counts elements.
+struct Layout {
+  std::vector<int64_t> sizes;
+  std::vector<int64_t> strides = {};
+  int64_t shift = 0;
+};
+
+inline HostTensor valuesOf(const Buffer& buffer) {
+  HostTensor values(buffer.desc.dtype, buffer.desc.sizes);
+  int64_t at = 0;
+  auto& source = const_cast<Buffer&>(buffer);
+  buffer.forEach([&](const std::vector<int64_t>& index) {
+    values.set(at++, loadElement(source.data(), buffer.desc.dtype, buffer.offsetOf(index)));
+  });
+  return values;
+}
+
+// Kernels, their buffers and the expected outputs.
+class Cases {
+ public:
+  // Adds a fusion whose text is one kernel. `layouts` are those of its inputs.
+  void add(const std::string& text, const std::vector<Layout>& layouts, const SizeBindings& sizes,
+           const std::vector<std::vector<int64_t>>& output_strides = {}) {
+    Case one;
+    one.name = text + str(layouts.empty() ? std::vector<int64_t>{} : layouts[0].sizes);
+    const Fusion fusion = parseFusion("heddle 1 fusion f(" + text + " }", "f");
+    ReferenceInputs inputs;
+    std::vector<Buffer*> in;
+    for (size_t i = 0; i < fusion.inputs().size(); ++i) {
+      const ValueId id = fusion.inputs()[i];
+      const DType dtype = fusion.tensor(id).dtype;
+      const auto shift = static_cast<size_t>(layouts[i].shift * sizeOf(dtype));
+      Buffer& buffer = buffers_.emplace_back(dtype, layouts[i].sizes, layouts[i].strides, shift);
+      inputs.tensors[id] = valuesOf(buffer.fill(static_cast<unsigned>(i) + 3));
+      in.push_back(&buffer);
+    }
+    one.wanted = evaluateReference(fusion, inputs, sizes);
+    for (size_t i = 0; i < one.wanted.size(); ++i) {
+      const HostTensor& wanted = one.wanted[i];
+      one.outputs.push_back(&buffers_.emplace_back(
+          wanted.dtype, wanted.sizes,
+          i < output_strides.size() ? output_strides[i] : std::vector<int64_t>{}));
+    }
+    one.kernel = kernels_.add(fusion, in, one.outputs);
+    cases_.push_back(std::move(one));
+  }
+
+  void compile() { kernels_.compile(); }
+  size_t size() const { return cases_.size(); }
+  const std::string& name(size_t number) const { return cases_[number].name; }
+  std::pair<int, int> barriers(size_t number) const { return kernels_.barriers(number); }
+  size_t stages(size_t number) const { return kernels_.plan(number).stages.size(); }
+
+  // Runs a kernel. Returns what is wrong, or an empty text. A float may differ from the expected
+  // value by `roundings` rounding errors of its type, and by those of 1 if it is smaller.
+  std::string run(size_t number, uint64_t seed, double roundings = 0, int skipped = -1) {
+    Case& one = cases_[number];
+    for (Buffer* output : one.outputs) {
+      std::fill(output->bytes.begin(), output->bytes.end(), '\x5a');
+    }
+    std::string fault = kernels_.run(one.kernel, seed, skipped);
+    for (size_t i = 0; i < one.outputs.size() && fault.empty(); ++i) {
+      fault = difference(valuesOf(*one.outputs[i]), one.wanted[i], roundings);
+    }
+    return fault;
+  }
+
+ private:
+  struct Case {
+    std::string name;
+    size_t kernel = 0;
+    std::vector<Buffer*> outputs;
+    std::vector<HostTensor> wanted;
+  };
+
+  // Half the distance between 1 and the next larger number of the type.
+  static double roundingOf(DType dtype) {
+    switch (dtype) {
+      case DType::F8E5M2:
+        return 0x1p-3;
+      case DType::F8E4M3:
+        return 0x1p-4;
+      case DType::BF16:
+        return 0x1p-8;
+      case DType::F16:
+        return 0x1p-11;
+      case DType::F32:
+        return 0x1p-24;
+      case DType::F64:
+        return 0x1p-53;
+      default:
+        return 0;
+    }
+  }
+
+  static std::string difference(const HostTensor& got, const HostTensor& wanted, double roundings) {
+    const double tolerance = roundings * roundingOf(wanted.dtype);
+    for (int64_t i = 0; i < wanted.numel(); ++i) {
+      const double a = toDouble(got.at(i));
+      const double b = toDouble(wanted.at(i));
+      if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+      if (std::abs(a - b) <= tolerance * std::max(1.0, std::abs(b))) continue;
+      return fmt::format("element {} is {}, expected {}", i, a, b);
+    }
+    return "";
+  }
+
+  SimtKernels kernels_;
+  std::deque<Buffer> buffers_;
+  std::deque<Case> cases_;
+};
+
+inline void expectRight(Cases& cases, double roundings = 0) {
+  cases.compile();
+  for (size_t i = 0; i < cases.size(); ++i) {
+    for (uint64_t seed : {0, 1, 2}) {
+      EXPECT_EQ(cases.run(i, seed, roundings), "") << cases.name(i) << " seed " << seed;
+    }
+  }
+}
+
+}  // namespace heddle::codegen::testing
