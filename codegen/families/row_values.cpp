@@ -7,11 +7,6 @@
 namespace heddle::codegen {
 namespace {
 
-bool isReduction(const Fusion& segment, ValueId value) {
-  const ExprId id = segment.value(value).definition;
-  return id != kNoExpr && segment.expr(id).op->kind == OpKind::Reduction;
-}
-
 // Whether to compute the op again costs much more than to keep its result. The text of a cheap op
 // consists of operators without a division.
 bool isExpensive(const Fusion& segment, ValueId value) {
@@ -99,33 +94,63 @@ std::vector<ValueId> computedAlongRow(const Fusion& segment, const RowValues& va
   return closure(segment, values, values.roots[static_cast<size_t>(pass)], leaves);
 }
 
-std::vector<ValueId> keptValues(const Fusion& segment, const RowValues& values) {
-  IdVector<ValueId, bool> leaves(segment.values().size(), false);
-  // Later values first: a value that is kept makes the values before it unnecessary.
-  IdVector<ValueId, int> passes(segment.values().size(), 0);
-  for (int pass = 0; pass < values.passes(); ++pass) {
-    for (ValueId id : computedAlongRow(segment, values, pass, leaves)) ++passes[id];
-  }
-  for (ExprId id : segment.exprs().ids().reversed()) {
-    const ValueId value = segment.expr(id).outputs[0];
-    if (passes[value] < 2 || values.per_row[value] || isReduction(segment, value)) continue;
-    int needed = 0;  // the passes that need it, now that later values are kept
-    for (int pass = 0; pass < values.passes(); ++pass) {
-      const auto now = computedAlongRow(segment, values, pass, leaves);
-      needed += std::count(now.begin(), now.end(), value);
+namespace {
+
+// Decides which values to keep. A pass computes the kept values that it is the first to need.
+class KeptValues {
+ public:
+  KeptValues(const Fusion& segment, const RowValues& values)
+      : segment_(segment), values_(values), kept_(segment.values().size(), false) {}
+
+  // The first loop starts at the end: a value that is kept makes the values before it unnecessary.
+  // The second loop drops values that have become cheap, because a value before them is kept.
+  std::vector<ValueId> choose() {
+    for (ExprId id : segment_.exprs().ids().reversed()) {
+      const ValueId value = segment_.expr(id).outputs[0];
+      if (values_.per_row[value] || passesThatNeed(value) < 2) continue;
+      kept_[value] = pays(value);
     }
-    if (needed < 2) continue;
-    const std::vector<ValueId> own = closure(segment, values, {value}, leaves);
-    const bool expensive =
-        std::any_of(own.begin(), own.end(), [&](ValueId one) { return isExpensive(segment, one); });
-    const int64_t replaced = inputBytes(segment, values, value, leaves);
-    if (expensive || replaced > sizeOf(segment.tensor(value).dtype)) leaves[value] = true;
+    std::vector<ValueId> kept;
+    for (ExprId id : segment_.exprs().ids().reversed()) {
+      const ValueId value = segment_.expr(id).outputs[0];
+      if (!kept_[value]) continue;
+      kept_[value] = false;
+      kept_[value] = pays(value);
+      if (kept_[value]) kept.push_back(value);
+    }
+    std::sort(kept.begin(), kept.end());
+    return kept;
   }
-  std::vector<ValueId> kept;
-  for (ValueId id : segment.values().ids()) {
-    if (leaves[id]) kept.push_back(id);
+
+ private:
+  int passesThatNeed(ValueId value) const {
+    IdVector<ValueId, bool> made(segment_.values().size(), false);
+    int needed = 0;
+    for (int pass = 0; pass < values_.passes(); ++pass) {
+      const std::vector<ValueId> computed = computedAlongRow(segment_, values_, pass, made);
+      needed += static_cast<int>(std::count(computed.begin(), computed.end(), value));
+      for (ValueId id : computed) made[id] = kept_[id];
+    }
+    return needed;
   }
-  return kept;
+
+  bool pays(ValueId value) const {
+    const std::vector<ValueId> own = closure(segment_, values_, {value}, kept_);
+    const bool expensive = std::any_of(own.begin(), own.end(),
+                                       [&](ValueId one) { return isExpensive(segment_, one); });
+    const int64_t replaced = inputBytes(segment_, values_, value, kept_);
+    return expensive || replaced > sizeOf(segment_.tensor(value).dtype);
+  }
+
+  const Fusion& segment_;
+  const RowValues& values_;
+  IdVector<ValueId, bool> kept_;
+};
+
+}  // namespace
+
+std::vector<ValueId> keptValues(const Fusion& segment, const RowValues& values) {
+  return KeptValues(segment, values).choose();
 }
 
 }  // namespace heddle::codegen

@@ -80,6 +80,9 @@ std::vector<RowCandidate> cudaCandidates(const Space& space, int64_t bytes, int6
   RowCandidate candidate;
   RowLayout& layout = candidate.layout;
   int64_t threads = threadsFor(wanted);
+  // No idle threads are better than more threads: 192 vectors are 3 for each of 64 threads.
+  const bool halves = threads >= 64 && vectors % threads != 0 && vectors % (threads / 2) == 0;
+  if (halves && vectors / (threads / 2) <= most) threads /= 2;
   if (threads > kMostThreads) threads = kMostThreads;
   int64_t registers = ceilDiv(vectors, threads);
   if (registers > most) {

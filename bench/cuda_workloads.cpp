@@ -1,0 +1,152 @@
+// Times the fusions in bench/workloads at their default sizes on GPU 0. Before each timed run it
+// overwrites the L2 cache. Prints one JSON object per line: the median GPU time, the bytes of
+// inputs and outputs (each counted once), and the time that a copy of the same bytes takes.
+// bench/peers/torch_workloads.py times the same computations in PyTorch.
+//
+//   bench_cuda_workloads [FILE ...]     default: all files of bench/workloads
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/cuda_timing.h"
+#include "host/compile.h"
+#include "host/executable.h"
+#include "host/fusion_executor.h"
+#include "host/tensor.h"
+#include "ir/text/fusion_text.h"
+
+namespace {
+
+using namespace heddle;
+using bench::check;
+
+// Memory on the GPU that is larger than its L2 cache.
+class Flush {
+ public:
+  explicit Flush(cudaStream_t stream) : stream_(stream) {
+    check(cudaMalloc(&memory_, kBytes), "cudaMalloc");
+  }
+  ~Flush() { cudaFree(memory_); }
+  Flush(const Flush&) = delete;
+  Flush& operator=(const Flush&) = delete;
+  void operator()() const {
+    check(cudaMemsetAsync(memory_, 0, kBytes, stream_), "cudaMemsetAsync");
+  }
+
+ private:
+  static constexpr size_t kBytes = size_t{256} << 20;
+  cudaStream_t stream_;
+  void* memory_ = nullptr;
+};
+
+constexpr int kRounds = 20;
+
+// Returns the median GPU time of `work` with a cold L2 cache, in milliseconds.
+template <class Work>
+double coldMs(cudaStream_t stream, const Flush& flush, const Work& work) {
+  bench::GpuTimer timer(stream);
+  return bench::medianOf(kRounds, bench::kWarm, [&] {
+    flush();
+    return timer.ms(work);
+  });
+}
+
+// Returns the milliseconds of a copy that reads and writes `bytes` together.
+double copyMs(cudaStream_t stream, const Flush& flush, size_t bytes) {
+  void* memory = nullptr;
+  const size_t half = bytes / 32 * 16;
+  check(cudaMalloc(&memory, 2 * half), "cudaMalloc");
+  const double ms = coldMs(stream, flush, [&] {
+    check(cudaMemcpyAsync(memory, static_cast<char*>(memory) + half, half, cudaMemcpyDeviceToDevice,
+                          stream),
+          "cudaMemcpyAsync");
+  });
+  check(cudaFree(memory), "cudaFree");
+  return ms;
+}
+
+// Returns a tensor of random values on the device. Integers are class numbers.
+host::Argument randomInput(host::Device& device, const TensorDesc& desc, int64_t classes,
+                           int64_t seed) {
+  const std::string sizes = str(desc.sizes);
+  const std::string text =
+      isFloat(desc.dtype)
+          ? fmt::format("normal({}, 0, sizes={}, dtype={})", seed, sizes, name(desc.dtype))
+          : fmt::format("randint({}, 0, sizes={}, high={})", seed, sizes, classes);
+  host::FusionExecutor maker(
+      parseFusion(
+          fmt::format("{}\nfusion values() {{\n  %x = {}\n  return %x\n}}\n", kVersionLine, text),
+          "values"),
+      {&device});
+  const host::Outputs made = maker.run({});
+  made.wait();
+  return made[0];
+}
+
+void time(const std::filesystem::path& path, host::Device& device, cudaStream_t stream,
+          const Flush& flush) {
+  std::ifstream file(path);
+  HEDDLE_USER_CHECK(file.good(), "{}: cannot read the file", path.string());
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const host::Program program = host::compile(parseFusion(text, path.string()), 1);
+  const SizeBindings sizes(program.size_defaults.begin(), program.size_defaults.end());
+  const auto classes = sizes.find("classes");
+  std::vector<host::Argument> inputs;
+  size_t bytes = 0;
+  for (size_t i = 0; i < program.inputs.size(); ++i) {
+    const TensorDesc desc = host::inputDesc(program, i, sizes, 0, 1);
+    inputs.push_back(randomInput(device, desc, classes == sizes.end() ? 2 : classes->second,
+                                 static_cast<int64_t>(i)));
+    bytes += static_cast<size_t>(desc.allocBytes());
+  }
+  for (size_t i = 0; i < program.outputs.size(); ++i) {
+    bytes += static_cast<size_t>(host::outputDesc(program, i, sizes, 0, 1).allocBytes());
+  }
+  host::Executable executable(program, host::Context{&device, nullptr, nullptr});
+  host::RunOptions options;
+  options.stream = stream;
+  const double ms = coldMs(stream, flush, [&] { executable.run(inputs, options); });
+  check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  const double copy_ms = copyMs(stream, flush, bytes);
+  fmt::print(
+      "{{\"name\": \"{}\", \"device\": \"{}\", \"gpu_ms\": {:.4f}, \"bytes\": {}, \"copy_ms\": "
+      "{:.4f}, \"of_copy\": {:.3f}}}\n",
+      path.stem().string(), device.description(), ms, bytes, copy_ms, copy_ms / ms);
+  std::fflush(stdout);
+}
+
+void run(std::vector<std::filesystem::path> files) {
+  if (files.empty()) {
+    for (const auto& entry : std::filesystem::directory_iterator("bench/workloads")) {
+      files.push_back(entry.path());
+    }
+    std::sort(files.begin(), files.end());
+  }
+  const std::unique_ptr<host::Device> device = host::makeCudaDevice(0);
+  const host::Stream stream = device->createStream();
+  {
+    const Flush flush(static_cast<cudaStream_t>(stream));
+    for (const auto& file : files) {
+      time(file, *device, static_cast<cudaStream_t>(stream), flush);
+    }
+  }
+  device->destroyStream(stream);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string why;
+  if (host::cudaDeviceCount(why) == 0) {
+    fmt::print(stderr, "{}\n", why);
+    return 0;
+  }
+  return heddle::bench::runGuarded([&] { run({argv + 1, argv + argc}); });
+}
