@@ -126,6 +126,7 @@ class CppTileEmitter {
   }
 
   void write(const MapTiles& map) {
+    for (const LoadTile& load : map.loads) write(load);
     const std::string prefix = nextPrefix(map.body);
     if (map.per_row) return writeRowMap(map, prefix);
     openItems(map.body);
@@ -185,6 +186,7 @@ class CppTileEmitter {
   // error of a long f32 sum grows with the number of items plus the length of one item, and not
   // with the product of both.
   void write(const ReduceTiles& reduce) {
+    for (const LoadTile& load : reduce.loads) write(load);
     const std::string prefix = nextPrefix(reduce.body);
     declareAccumulators(reduce, "acc");
     openItems(reduce.body);

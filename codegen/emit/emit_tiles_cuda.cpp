@@ -63,7 +63,7 @@ class CudaTileEmitter {
 
   // Opens the loop over the vectors of this thread. `u` numbers the vectors, `count` is the number
   // of elements of the vector that belong to the row.
-  void openVectors() {
+  void openVectors(const std::vector<LoadTile>& loads) {
     out_.line("#pragma unroll");
     out_.open(fmt::format("for (int u = 0; u < {}; ++u) {{", layout_.registers));
     out_.line(fmt::format("const Index reduced = {}u * {} + share;", in_loop_ ? "part + " : "",
@@ -75,6 +75,12 @@ class CudaTileEmitter {
                                   : fmt::format("(int)hd::smaller<Index>({}, lane_extent - {})",
                                                 layout_.vector, frame_.lane_start.str());
     out_.line(fmt::format("[[maybe_unused]] const int count = {};", count));
+    for (const LoadTile& load : loads) {
+      if (frame_.access(load.tensor).lane == LaneStride::Zero) one_lane_.insert(load.tile);
+      one_vector_.insert(load.tile);
+      declareTile(load.tile, 1);
+      writeLoad(load, "0");
+    }
   }
 
   void closeVectors() {
@@ -98,9 +104,9 @@ class CudaTileEmitter {
     return found != one_lane_.end() ? 1 : layout_.vector;
   }
 
-  void declareTile(int index) {
-    out_.line(fmt::format("{} tile{}[{}][{}];", storedType(tile(index).dtype), index,
-                          layout_.registers, lanesOf(index)));
+  void declareTile(int index, int32_t registers) {
+    out_.line(fmt::format("{} tile{}[{}][{}];", storedType(tile(index).dtype), index, registers,
+                          lanesOf(index)));
   }
 
   void write(const LoadTile& load) {
@@ -113,31 +119,39 @@ class CudaTileEmitter {
       return;
     }
     if (access.lane == LaneStride::Zero) one_lane_.insert(load.tile);
-    declareTile(load.tile);
-    openVectors();
+    declareTile(load.tile, layout_.registers);
+    openVectors({});
+    writeLoad(load, "u");
+    closeVectors();
+  }
+
+  // Loads vector `u` of a tile.
+  void writeLoad(const LoadTile& load, const char* u) {
+    const Access& access = frame_.access(load.tensor);
+    const std::string name = fmt::format("tile{}[{}]", load.tile, u);
     const std::string from =
         fmt::format("{} + ({})", access.name, (access.kept_offset + access.reduced_offset).str());
     switch (access.lane) {
       case LaneStride::Zero:
-        out_.line(fmt::format("{}[u][0] = *({});", name, from));
+        out_.line(fmt::format("{}[0] = *({});", name, from));
         break;
       case LaneStride::One:
-        out_.line(fmt::format("hd::load<{}>({}[u], {}, {}, count);", layout_.vector, name, from,
+        out_.line(fmt::format("hd::load<{}>({}, {}, {}, count);", layout_.vector, name, from,
                               alignmentOf(access)));
         break;
       case LaneStride::Any:
-        out_.line(fmt::format("hd::loadStrided<{}>({}[u], {}, {}, count);", layout_.vector, name,
-                              from, access.lane_stride.str()));
+        out_.line(fmt::format("hd::loadStrided<{}>({}, {}, {}, count);", layout_.vector, name, from,
+                              access.lane_stride.str()));
         break;
     }
-    closeVectors();
   }
 
   LeafText leaves() const {
     LeafText leaves;
     leaves.element = [this](int index) {
       if (tile(index).per_row) return fmt::format("tile{}", index);
-      return fmt::format("tile{}[u][{}]", index, lanesOf(index) == 1 ? "0" : "lane");
+      return fmt::format("tile{}[{}][{}]", index, one_vector_.contains(index) ? "0" : "u",
+                         lanesOf(index) == 1 ? "0" : "lane");
     };
     leaves.result = [](int a) { return fmt::format("acc{}[0]", a); };
     leaves.lane = "lane";
@@ -171,8 +185,8 @@ class CudaTileEmitter {
 
   void writeElementMap(const MapTiles& map) {
     const std::string prefix = nextPrefix();
-    for (const MapTiles::Result& result : map.results) declareTile(result.tile);
-    openVectors();
+    for (const MapTiles::Result& result : map.results) declareTile(result.tile, layout_.registers);
+    openVectors(map.loads);
     for (const Store& store : map.body.stores) {
       const Access& access = frame_.access(store.tensor);
       out_.line(
@@ -231,7 +245,7 @@ class CudaTileEmitter {
   void write(const ReduceTiles& reduce) {
     if (!in_loop_) declareAccumulators(reduce);
     const std::string prefix = nextPrefix();
-    openVectors();
+    openVectors(reduce.loads);
     writeStates(out_, reduce.body, prefix);
     openLanes();
     writeNodes(out_, reduce.body, frame_, leaves(), prefix);
@@ -296,7 +310,8 @@ class CudaTileEmitter {
   const TileProgram& program_;
   const KernelFrame& frame_;
   const RowLayout& layout_;
-  std::set<int> one_lane_;  // tiles that hold the same element for all lanes
+  std::set<int> one_lane_;    // tiles that hold the same element for all lanes
+  std::set<int> one_vector_;  // tiles of which a thread holds one vector at a time
   bool in_loop_ = false;
   int bodies_ = 0;
   TextWriter out_;

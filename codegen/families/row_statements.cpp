@@ -1,6 +1,7 @@
 #include "codegen/families/row_statements.h"
 
 #include <algorithm>
+#include <map>
 
 #include "ir/analysis/indexed_axes.h"
 #include "ir/base/error.h"
@@ -11,16 +12,16 @@ namespace {
 class StatementWriter {
  public:
   StatementWriter(const Fusion& segment, const Analysis& analysis, const Space& space,
-                  const RowValues& values, const std::vector<ValueId>& kept, bool looped)
+                  const RowValues& values, const RowForm& form)
       : segment_(segment),
         analysis_(analysis),
         space_(space),
         values_(values),
-        looped_(looped),
+        form_(form),
         tensor_of_(tensorsOfOperands(segment, space)),
         tile_of_(segment.values().size(), -1),
         kept_(segment.values().size(), false) {
-    for (ValueId id : kept) kept_[id] = true;
+    for (ValueId id : form.kept) kept_[id] = true;
     for (ExprId id : analysis.reductions) {
       result_.accumulators.push_back(makeAccumulator(segment, segment.expr(id), 0));
     }
@@ -28,7 +29,7 @@ class StatementWriter {
 
   RowStatements write() {
     loadInputs([&](ValueId id, const SpaceTensor& tensor) {
-      return values_.per_row[id] || (!looped_ && changesWithRow(tensor));
+      return values_.per_row[id] || (!form_.looped && changesWithRow(tensor));
     });
     for (int pass = 0; pass < values_.passes(); ++pass) writePass(pass);
     storeRowOutputs();
@@ -57,10 +58,7 @@ class StatementWriter {
       const int tensor = tensor_of_[i];
       if (tensor < 0 || tile_of_[id] >= 0) continue;
       if (!wanted(id, space_.tensors[static_cast<size_t>(tensor)])) continue;
-      if (out_ == &result_.statements && !values_.per_row[id] &&
-          changesWithRow(space_.tensors[static_cast<size_t>(tensor)])) {
-        result_.loaded += sizeOf(segment_.tensor(id).dtype);
-      }
+      if (!values_.per_row[id]) result_.loaded += sizeOf(segment_.tensor(id).dtype);
       out().push_back(LoadTile{tensor, makeTile(id)});
     }
   }
@@ -79,8 +77,99 @@ class StatementWriter {
     return node ? node : resultNode(segment_, analysis_, id);
   }
 
-  WrittenBody bodyOf(const std::vector<ValueId>& wanted) const {
-    return writeBody(segment_, analysis_, space_, wanted, [this](ValueId id) { return leaf(id); });
+  // Writes a body that computes `wanted`. Adds a load for each tensor that the body reads and that
+  // has no tile. The tiles of these loads belong to the statement of the body alone.
+  WrittenBody bodyOf(const std::vector<ValueId>& wanted, std::vector<LoadTile>& loads,
+                     bool per_row) {
+    std::vector<ValueId> loaded;
+    for (ValueId id : inputsWithoutTile(wanted)) {
+      const std::vector<ValueId>& inputs = segment_.inputs();
+      const auto position = std::find(inputs.begin(), inputs.end(), id) - inputs.begin();
+      const int tensor = tensor_of_[static_cast<size_t>(position)];
+      loads.push_back({tensor, makeTile(id)});
+      loaded.push_back(id);
+    }
+    WrittenBody written =
+        writeBody(segment_, analysis_, space_, wanted, [this](ValueId id) { return leaf(id); });
+    for (ValueId id : loaded) tile_of_[id] = -1;
+    return form_.reciprocals && !per_row ? withReciprocals(std::move(written)) : written;
+  }
+
+  // Replaces divisions along the row by a value per row.
+  WrittenBody withReciprocals(WrittenBody written) {
+    std::vector<int> place;  // old node -> new node
+    Body body;
+    for (Node& node : written.body.nodes) {
+      for (int& operand : node.operands) operand = place[static_cast<size_t>(operand)];
+      for (PlaceAlong& along : node.places) {
+        if (along.node >= 0) along.node = place[static_cast<size_t>(along.node)];
+      }
+      if (isDivisionByRowValue(body, node)) {
+        const Node& divisor = body.nodes[static_cast<size_t>(node.operands[1])];
+        Node load;
+        load.kind = Node::Kind::Load;
+        load.index = reciprocalTile(divisor);
+        node.text = "hd::divided({0}, {1}, {2})";
+        node.operands.push_back(static_cast<int>(body.nodes.size()));
+        body.nodes.push_back(std::move(load));
+      }
+      place.push_back(static_cast<int>(body.nodes.size()));
+      body.nodes.push_back(std::move(node));
+    }
+    for (int& node : written.node_of) {
+      if (node >= 0) node = place[static_cast<size_t>(node)];
+    }
+    return {std::move(body), std::move(written.node_of)};
+  }
+
+  bool isDivisionByRowValue(const Body& body, const Node& node) const {
+    if (node.kind != Node::Kind::Apply || node.text != "({0} / {1})") return false;
+    if (node.compute != DType::F32) return false;
+    const Node& divisor = body.nodes[static_cast<size_t>(node.operands[1])];
+    if (computeType(divisor.dtype) != DType::F32) return false;
+    return divisor.kind == Node::Kind::Result ||
+           (divisor.kind == Node::Kind::Load &&
+            result_.tiles[static_cast<size_t>(divisor.index)].per_row);
+  }
+
+  // Returns the tile with the reciprocal of a node that has one value per row.
+  int reciprocalTile(const Node& divisor) {
+    const auto [found, fresh] = reciprocals_.try_emplace({divisor.kind, divisor.index}, -1);
+    if (!fresh) return found->second;
+    MapTiles map{{}, {}, true};
+    map.body.nodes.push_back(divisor);
+    Node reciprocal;
+    reciprocal.kind = Node::Kind::Apply;
+    reciprocal.text = "hd::reciprocalFor({0})";
+    reciprocal.operands.push_back(0);
+    map.body.nodes.push_back(std::move(reciprocal));
+    found->second = static_cast<int>(result_.tiles.size());
+    result_.tiles.push_back({fmt::format("inverse{}", found->second), DType::F32, true});
+    map.results.push_back({1, found->second});
+    result_.statements.push_back(std::move(map));
+    return found->second;
+  }
+
+  std::vector<ValueId> inputsWithoutTile(std::vector<ValueId> next) const {
+    IdVector<ValueId, bool> seen(segment_.values().size(), false);
+    std::vector<ValueId> found;
+    while (!next.empty()) {
+      const ValueId id = next.back();
+      next.pop_back();
+      if (seen[id] || tile_of_[id] >= 0 || resultNode(segment_, analysis_, id)) continue;
+      seen[id] = true;
+      const ExprId definition = segment_.value(id).definition;
+      if (definition == kNoExpr) {
+        if (!segment_.value(id).is_scalar) found.push_back(id);
+        continue;
+      }
+      const Expression& expr = segment_.expr(definition);
+      for (size_t i = 0; i < expr.inputs.size(); ++i) {
+        if (!isIndexed(expr, i)) next.push_back(expr.inputs[i]);
+      }
+    }
+    std::sort(found.begin(), found.end());
+    return found;
   }
 
   // Returns whether some op computes the value from its leaves. A broadcast of a leaf is no op.
@@ -117,8 +206,9 @@ class StatementWriter {
 
   void writeMap(const std::vector<ValueId>& made, bool per_row) {
     if (made.empty()) return;
-    WrittenBody written = bodyOf(made);
-    MapTiles map{std::move(written.body), {}, per_row};
+    MapTiles map{{}, {}, per_row};
+    WrittenBody written = bodyOf(made, map.loads, per_row);
+    map.body = std::move(written.body);
     for (ValueId id : made) {
       const int node = written.node_of[id];
       map.results.push_back({node, makeTile(id)});
@@ -126,34 +216,16 @@ class StatementWriter {
     out().push_back(std::move(map));
   }
 
-  // The tensors along the row that the pass reads and that have no tile yet.
-  void loadFor(const std::vector<ValueId>& along_row) {
-    IdVector<ValueId, bool> read(segment_.values().size(), false);
-    for (ValueId id : along_row) {
-      const Expression& expr = segment_.expr(segment_.value(id).definition);
-      for (size_t i = 0; i < expr.inputs.size(); ++i) {
-        if (!isIndexed(expr, i)) read[expr.inputs[i]] = true;
-      }
-    }
-    loadInputs([&](ValueId id, const SpaceTensor&) { return read[id]; });
-  }
-
   void writePass(int pass) {
     const auto p = static_cast<size_t>(pass);
     const bool last = pass + 1 == values_.passes();
     if (last && values_.roots[p].empty()) return;
-    // An input is a root if a reduction reads it directly.
     IdVector<ValueId, bool> leaves(segment_.values().size(), false);
     for (ValueId id : segment_.values().ids()) leaves[id] = kept_[id] && tile_of_[id] >= 0;
     const std::vector<ValueId> along_row = computedAlongRow(segment_, values_, pass, leaves);
     writeMap(rowValuesFor(along_row), true);
     LoopOverRow loop;
-    const IdVector<ValueId, int> before = tile_of_;
-    if (looped_) out_ = &loop.statements;
-    loadFor(along_row);
-    loadInputs([&](ValueId id, const SpaceTensor&) {
-      return std::count(values_.roots[p].begin(), values_.roots[p].end(), id) > 0;
-    });
+    if (form_.looped) out_ = &loop.statements;
     std::vector<ValueId> made;
     for (ValueId id : along_row) {
       if (kept_[id]) made.push_back(id);
@@ -165,8 +237,7 @@ class StatementWriter {
       reduce(p);
     }
     out_ = &result_.statements;
-    if (looped_) {
-      tile_of_ = before;
+    if (form_.looped) {
       out().push_back(std::move(loop));
     }
     if (!last) out().push_back(CombineParts{accumulatorsOf(p)});
@@ -181,25 +252,30 @@ class StatementWriter {
   }
 
   void reduce(size_t pass) {
-    WrittenBody written = bodyOf(values_.roots[pass]);
+    ReduceTiles statement;
+    WrittenBody written = bodyOf(values_.roots[pass], statement.loads, false);
     for (ExprId id : values_.reductions[pass]) {
       const Expression& expr = segment_.expr(id);
       const int a = resultNode(segment_, analysis_, expr.outputs[0])->index;
       result_.accumulators[static_cast<size_t>(a)].element = written.node_of[expr.inputs[0]];
     }
-    out().push_back(ReduceTiles{std::move(written.body), accumulatorsOf(pass)});
+    statement.body = std::move(written.body);
+    statement.accumulators = accumulatorsOf(pass);
+    out().push_back(std::move(statement));
   }
 
   void storeOutputs(const std::vector<ValueId>& outputs, bool per_row) {
     if (outputs.empty()) return;
-    WrittenBody written = bodyOf(outputs);
+    MapTiles map{{}, {}, per_row};
+    WrittenBody written = bodyOf(outputs, map.loads, per_row);
     for (size_t i = 0; i < segment_.outputs().size(); ++i) {
       const ValueId id = segment_.outputs()[i];
       if (values_.per_row[id] != per_row) continue;
       written.body.stores.push_back(
           {written.node_of[id], tensor_of_[segment_.inputs().size() + i]});
     }
-    out().push_back(MapTiles{std::move(written.body), {}, per_row});
+    map.body = std::move(written.body);
+    out().push_back(std::move(map));
   }
 
   // After the last pass: an output may have the memory of an input.
@@ -215,20 +291,20 @@ class StatementWriter {
   const Analysis& analysis_;
   const Space& space_;
   const RowValues& values_;
-  const bool looped_;
+  const RowForm& form_;
   const std::vector<int> tensor_of_;
   IdVector<ValueId, int> tile_of_;  // -1: the value has no tile
   IdVector<ValueId, bool> kept_;
   RowStatements result_;
+  std::map<std::pair<Node::Kind, int>, int> reciprocals_;  // node per row -> tile
   std::vector<Statement>* out_ = &result_.statements;
 };
 
 }  // namespace
 
 RowStatements writeRowStatements(const Fusion& segment, const Analysis& analysis,
-                                 const Space& space, const RowValues& values,
-                                 const std::vector<ValueId>& kept, bool looped) {
-  return StatementWriter(segment, analysis, space, values, kept, looped).write();
+                                 const Space& space, const RowValues& values, const RowForm& form) {
+  return StatementWriter(segment, analysis, space, values, form).write();
 }
 
 }  // namespace heddle::codegen

@@ -14,10 +14,17 @@ struct RowStatements {
   int64_t loaded = 0;  // bytes per element that the kernel reads at its start
 };
 
-// Writes the statements. With `looped`, every pass over the row is a loop, and no tile lives from
-// one pass to the next. Otherwise the kernel loads each tile once and keeps the values `kept`.
+struct RowForm {
+  // true: every pass over the row is a loop, and no tile along the row lives from one pass to the
+  // next. false: the kernel loads each tile once and keeps the values of `kept`.
+  bool looped = false;
+  // true: divisions by a value per row become multiplications by its reciprocal, with the same
+  // results (hd::divided() in codegen/runtime/cuda_math.h).
+  bool reciprocals = false;
+  std::vector<ValueId> kept;
+};
+
 RowStatements writeRowStatements(const Fusion& segment, const Analysis& analysis,
-                                 const Space& space, const RowValues& values,
-                                 const std::vector<ValueId>& kept, bool looped);
+                                 const Space& space, const RowValues& values, const RowForm& form);
 
 }  // namespace heddle::codegen

@@ -182,14 +182,16 @@ std::vector<RowCandidate> rowCandidates(const Space& space, Target target, int64
 std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& analysis,
                                      const Space& space, Target target, const std::string& entry) {
   const RowValues values = rowValuesOf(segment, analysis);
-  const std::vector<ValueId> kept = keptValues(segment, values);
-  RowStatements written = writeRowStatements(segment, analysis, space, values, kept, false);
+  RowForm form{false, target == Target::Cuda, keptValues(segment, values)};
+  RowStatements written = writeRowStatements(segment, analysis, space, values, form);
   const int64_t bytes = liveBytes(written.statements, written.tiles);
   const std::vector<RowCandidate> candidates = rowCandidates(space, target, bytes, written.loaded);
   if (candidates.empty()) return std::nullopt;
   const RowCandidate& best = candidates.front();
   if (best.looped) {
-    written = writeRowStatements(segment, analysis, space, values, {}, target == Target::Cuda);
+    form.looped = target == Target::Cuda;
+    form.kept.clear();
+    written = writeRowStatements(segment, analysis, space, values, form);
   }
   return assemble(best, std::move(written), space, target, entry);
 }

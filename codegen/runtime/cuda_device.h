@@ -26,6 +26,20 @@ __device__ inline float f16Value(unsigned short bits) {
   return x;
 }
 
+// Return the larger or the smaller operand. If an operand is NaN, the result is NaN.
+__device__ inline float maxOrNan(float a, float b) {
+  float result;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+}
+__device__ inline float minOrNan(float a, float b) {
+  float result;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+}
+// Returns a * b + c with one rounding.
+__device__ inline float multiplyAdd(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+
 // --- blocks and warps ----------------------------------------------------------------------------
 
 __device__ inline int thread() { return (int)threadIdx.x; }

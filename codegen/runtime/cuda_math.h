@@ -76,12 +76,28 @@ __device__ inline bool isfinite(bool) { return true; }
 __device__ inline long long bitwise_not(long long x) { return ~x; }
 __device__ inline bool bitwise_not(bool x) { return !x; }
 
+// A kernel divides many values by the same y. It computes r = reciprocalFor(y) once and then
+// divided(x, y, r) for each x. The result is x / y, rounded to nearest: q = x * r has an error of
+// at most one unit in the last place, which the remainder of q corrects (P. Markstein, "Computation
+// of elementary functions on the IBM RISC System/6000 processor", 1990). Only a quotient that is
+// subnormal may differ from x / y, by the last bit. If the correction is NaN, the quotient needs a
+// true division: x or y is infinite, NaN or 0, or a product would overflow.
+__device__ inline float reciprocalFor(float y) {
+  const float size = ::fabsf(y);
+  return (size > 0x1p-100f) & (size < 0x1p100f) ? 1.0f / y : nanF32();
+}
+__device__ inline float divided(float x, float y, float r) {
+  const float q = x * r;
+  const float corrected = multiplyAdd(multiplyAdd(-q, y, x), r, q);
+  return corrected == corrected ? corrected : x / y;
+}
+
 // maximum() and minimum(): if an operand is NaN, the result is NaN.
-__device__ inline float maximum(float a, float b) { return (a > b) | (a != a) ? a : b; }
+__device__ inline float maximum(float a, float b) { return maxOrNan(a, b); }
 __device__ inline double maximum(double a, double b) { return (a > b) | (a != a) ? a : b; }
 __device__ inline long long maximum(long long a, long long b) { return a > b ? a : b; }
 __device__ inline bool maximum(bool a, bool b) { return a | b; }
-__device__ inline float minimum(float a, float b) { return (a < b) | (a != a) ? a : b; }
+__device__ inline float minimum(float a, float b) { return minOrNan(a, b); }
 __device__ inline double minimum(double a, double b) { return (a < b) | (a != a) ? a : b; }
 __device__ inline long long minimum(long long a, long long b) { return a < b ? a : b; }
 __device__ inline bool minimum(bool a, bool b) { return a & b; }

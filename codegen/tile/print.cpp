@@ -35,7 +35,7 @@ class ProgramPrinter {
 
   const std::string& name(int tile) const { return program_.tiles[static_cast<size_t>(tile)].name; }
 
-  std::string operands(const Body& body) const {
+  std::string operands(const Body& body, const std::vector<LoadTile>& loads) const {
     std::vector<std::string> names;
     for (const Node& node : body.nodes) {
       if (node.kind == Node::Kind::Load) names.push_back(name(node.index));
@@ -43,7 +43,13 @@ class ProgramPrinter {
     }
     const auto ops = std::count_if(body.nodes.begin(), body.nodes.end(),
                                    [](const Node& node) { return node.kind == Node::Kind::Apply; });
-    return fmt::format("{} op{} on {}", ops, ops == 1 ? "" : "s", fmt::join(names, ", "));
+    std::string text = fmt::format("{} op{}", ops, ops == 1 ? "" : "s");
+    if (!names.empty()) text += fmt::format(" on {}", fmt::join(names, ", "));
+    for (const LoadTile& load : loads) {
+      text +=
+          fmt::format(", with {} = {}", name(load.tile), program_.frame.access(load.tensor).name);
+    }
+    return text;
   }
 
   void line(std::string& text, const std::string& indent, const LoadTile& load) const {
@@ -58,15 +64,15 @@ class ProgramPrinter {
     for (const Store& store : map.body.stores) {
       results.push_back("store " + program_.frame.access(store.tensor).name);
     }
-    text += fmt::format("\n{}{} = map {}{}", indent, fmt::join(results, ", "), operands(map.body),
-                        map.per_row ? ", once a row" : "");
+    text += fmt::format("\n{}{} = map {}{}", indent, fmt::join(results, ", "),
+                        operands(map.body, map.loads), map.per_row ? ", once a row" : "");
   }
 
   void line(std::string& text, const std::string& indent, const ReduceTiles& reduce) const {
     std::vector<std::string> results;
     for (int a : reduce.accumulators) results.push_back(fmt::format("r{}", a));
-    text +=
-        fmt::format("\n{}{} = reduce {}", indent, fmt::join(results, ", "), operands(reduce.body));
+    text += fmt::format("\n{}{} = reduce {}", indent, fmt::join(results, ", "),
+                        operands(reduce.body, reduce.loads));
   }
 
   void line(std::string& text, const std::string& indent, const CombineParts& combine) const {

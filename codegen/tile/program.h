@@ -31,7 +31,8 @@ struct LoadTile {
   int tile = 0;
 };
 
-// Applies a body to each element of the row, or once per row (`per_row`).
+// Applies a body to each element of the row, or once per row (`per_row`). `loads` are tiles that
+// only this statement reads. A thread holds only one vector of such a tile at a time.
 struct MapTiles {
   struct Result {
     int node;
@@ -40,13 +41,15 @@ struct MapTiles {
   Body body;
   std::vector<Result> results;  // nodes whose values become tiles; Body::stores go to memory
   bool per_row = false;
+  std::vector<LoadTile> loads = {};
 };
 
 // Applies a body to each element of the row, and adds the element `Accumulator::element` of each
 // listed accumulator to this accumulator.
 struct ReduceTiles {
   Body body;
-  std::vector<int> accumulators;  // indices into KernelFrame::accumulators
+  std::vector<int> accumulators;     // indices into KernelFrame::accumulators
+  std::vector<LoadTile> loads = {};  // as in MapTiles
 };
 
 // Combines the parts of accumulators, in a fixed order: lanes, threads of a warp, warps. Bodies

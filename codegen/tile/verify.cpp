@@ -48,8 +48,18 @@ class ProgramVerifier {
     make(load.tile);
   }
 
+  // Checks a statement that reads `loads`. No other statement reads their tiles.
+  void checkLoads(const std::vector<LoadTile>& loads) {
+    for (const LoadTile& load : loads) check(load);
+  }
+  void forget(const std::vector<LoadTile>& loads) {
+    for (const LoadTile& load : loads) made_[static_cast<size_t>(load.tile)] = false;
+  }
+
   void check(const MapTiles& map) {
+    checkLoads(map.loads);
     checkBody(map.body, map.per_row);
+    forget(map.loads);
     for (const MapTiles::Result& result : map.results) {
       HEDDLE_CHECK(tile(result.tile).per_row == map.per_row, "tile {} has another shape",
                    tile(result.tile).name);
@@ -58,7 +68,9 @@ class ProgramVerifier {
   }
 
   void check(const ReduceTiles& reduce) {
+    checkLoads(reduce.loads);
     checkBody(reduce.body, false);
+    forget(reduce.loads);
     for (int accumulator : reduce.accumulators)
       reduced_.at(static_cast<size_t>(accumulator)) = true;
   }
@@ -115,9 +127,12 @@ class Uses {
     if (!fresh) found->second.second = count_;
   }
 
-  void use(const Body& body) {
+  // Tiles of `loads` are not counted, because a thread holds only one vector of them.
+  void use(const Body& body, const std::vector<LoadTile>& loads) {
     for (const Node& node : body.nodes) {
-      if (node.kind == Node::Kind::Load) use(node.index);
+      const bool own = std::any_of(loads.begin(), loads.end(),
+                                   [&](const LoadTile& load) { return load.tile == node.index; });
+      if (node.kind == Node::Kind::Load && !own) use(node.index);
     }
   }
 
@@ -128,9 +143,10 @@ class Uses {
         continue;
       }
       if (const auto* load = std::get_if<LoadTile>(&statement)) use(load->tile);
-      if (const auto* reduce = std::get_if<ReduceTiles>(&statement)) use(reduce->body);
+      if (const auto* reduce = std::get_if<ReduceTiles>(&statement))
+        use(reduce->body, reduce->loads);
       if (const auto* map = std::get_if<MapTiles>(&statement)) {
-        use(map->body);
+        use(map->body, map->loads);
         // A result takes the registers of operands that no later statement reads.
         ++count_;
         for (const MapTiles::Result& result : map->results) use(result.tile);

@@ -119,6 +119,19 @@ TEST(RowsSimt, IndicesAndRandomWordsAlongRowsAreRight) {
   expectRight(cases, kRoundings);
 }
 
+// The divisors are 0, infinite, subnormal, very small and very large, besides ordinary numbers.
+TEST(RowsSimt, QuotientsByRowValuesAreRoundedToNearest) {
+  Cases cases;
+  for (const char* factor : {"1", "1e-30", "1e-38", "1e-44", "3e25", "3e37", "inf"}) {
+    cases.add(
+        fmt::format("%x: f32[n, m], %k: f32[n]) {{ %s = max(%x, axes=[1]) %p = mul(%s, %k) "
+                    "%d = mul(%p, {}) %b = broadcast(%d, axes=[1]) %y = div(%x, %b) return %y",
+                    factor),
+        {{{40, 150}}, {{40}}}, {{"n", 40}, {"m", 150}});
+  }
+  expectRight(cases);
+}
+
 TEST(RowsSimt, RowsNeedEachOfTheirBarriers) {
   Cases cases;
   cases.add(softmax("f32"), {{{5, 2000}}}, {{"n", 5}, {"m", 2000}});

@@ -81,6 +81,10 @@ inline float roundBf16(float x) {
 inline unsigned short f16Bits(float x) { return simtBits<unsigned short>((_Float16)x); }
 inline float f16Value(unsigned short bits) { return (float)simtBits<_Float16>(bits); }
 
+inline float maxOrNan(float a, float b) { return (a > b) | (a != a) ? a : b; }
+inline float minOrNan(float a, float b) { return (a < b) | (a != a) ? a : b; }
+inline float multiplyAdd(float a, float b, float c) { return fmaf(a, b, c); }
+
 inline int thread() { return simt_host->thread(); }
 inline int threads() { return simt_host->threads(); }
 inline long long block() { return simt_host->block(); }
