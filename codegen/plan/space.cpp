@@ -48,7 +48,7 @@ class Extents {
       if (places[i].output_axis == IndexedAxis::kByValue) continue;
       int axis = analysis_.axes[expr.outputs[0]][static_cast<size_t>(places[i].output_axis)];
       if (axis < 0) continue;
-      agree(axis, id, i, desc.sizes[i] + places[i].low + places[i].high, desc.offset[i]);
+      agree(axis, id, i, paddedSize(expr, places[i], i, desc), desc.offset[i]);
     }
   }
 
@@ -61,6 +61,20 @@ class Extents {
   }
 
  private:
+  // Returns the size of the axis of the output that moves along axis `i` of the operand.
+  int64_t paddedSize(const Expression& expr, const IndexedAxis& axis, size_t i,
+                     const TensorDesc& desc) const {
+    int64_t size = desc.sizes[i];
+    const bool fits = !__builtin_add_overflow(size, axis.low, &size) &&
+                      !__builtin_add_overflow(size, axis.high, &size) && size >= 0;
+    HEDDLE_USER_CHECK(fits,
+                      "{} of %{}: axis {} of %{} has {} elements, and adding {} and {} gives no "
+                      "valid size",
+                      expr.op->name, segment_.value(expr.outputs[0]).name, i,
+                      segment_.value(expr.inputs[0]).name, desc.sizes[i], axis.low, axis.high);
+    return size;
+  }
+
   void checkRank(ValueId id, const TensorDesc& desc) const {
     const Value& value = segment_.value(id);
     HEDDLE_USER_CHECK(desc.rank() == value.tensor.rank(),

@@ -77,19 +77,28 @@ __device__ inline long long bitwise_not(long long x) { return ~x; }
 __device__ inline bool bitwise_not(bool x) { return !x; }
 
 // A kernel divides many values by the same y. It computes r = reciprocalFor(y) once and then
-// divided(x, y, r) for each x. The result is x / y, rounded to nearest: q = x * r has an error of
-// at most one unit in the last place, which the remainder of q corrects (P. Markstein, "Computation
-// of elementary functions on the IBM RISC System/6000 processor", 1990). Only a quotient that is
-// subnormal may differ from x / y, by the last bit. If the correction is NaN, the quotient needs a
-// true division: x or y is infinite, NaN or 0, or a product would overflow.
-__device__ inline float reciprocalFor(float y) {
-  const float size = ::fabsf(y);
-  return (size > 0x1p-100f) & (size < 0x1p100f) ? 1.0f / y : nanF32();
+// divided(x, y, r) for each x. The result is x / y, rounded to nearest: the product q has an error
+// of at most one unit in the last place, which the remainder of q corrects (P. Markstein,
+// "Computation of elementary functions on the IBM RISC System/6000 processor", 1990). Only a
+// subnormal quotient may differ from x / y, in its last bit.
+
+// Returns a power of two. Its product with y is in [0.5, 1) if y is finite and normal.
+__device__ inline float scaleFor(float y) {
+  const int exponent = __float_as_int(y) >> 23 & 255;
+  const int field = 253 - exponent;
+  const int subnormal = 0x00400000 >> (field > 0 ? 0 : -field);
+  return exponent == 255 ? 1.0f : __int_as_float(field > 0 ? field << 23 : subnormal);
 }
+__device__ inline float reciprocalFor(float y) { return 1.0f / (y * scaleFor(y)); }
+// The compiler computes scale and divisor once, because all calls of a thread have the same y. The
+// correction is NaN if x or the quotient is infinite or NaN. The product q is then the quotient.
 __device__ inline float divided(float x, float y, float r) {
-  const float q = x * r;
-  const float corrected = multiplyAdd(multiplyAdd(-q, y, x), r, q);
-  return corrected == corrected ? corrected : x / y;
+  const float scale = scaleFor(y);
+  const float divisor = y * scale;
+  const float scaled = x * scale;
+  const float q = scaled * r;
+  const float corrected = multiplyAdd(multiplyAdd(-q, divisor, scaled), r, q);
+  return corrected == corrected ? corrected : q;
 }
 
 // maximum() and minimum(): if an operand is NaN, the result is NaN.
