@@ -15,9 +15,9 @@ namespace heddle::codegen {
 // - The folder must be private: only this user can have written its files
 //   (codegen/compile/private_folder.h). Otherwise the cache prints a message on stderr, and uses a
 //   new temporary folder, which is removed when the process ends.
-// - An image is stored only if it contains every kernel of its source. A C++ image is loaded to
-// find
-//   this out; of a CUDA image, the table of sections is searched.
+// - An image is stored only if it contains every kernel of its source. The cache loads a C++ image
+//   and looks up each kernel. It does not load a CUDA image. Instead it requires the magic number
+//   of an ELF file, and searches all bytes of the image for the name of each kernel's section.
 // - A file is written under a temporary name and then renamed. The hash of an image is checked
 //   before it is used. A damaged image is compiled again and replaced.
 // - If the folder cannot be written, the cache prints a message on stderr once, and only reads the

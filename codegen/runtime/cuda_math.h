@@ -80,7 +80,7 @@ __device__ inline bool bitwise_not(bool x) { return !x; }
 // divided(x, y, r) for each x. The result is x / y, rounded to nearest: the product q has an error
 // of at most one unit in the last place, which the remainder of q corrects (P. Markstein,
 // "Computation of elementary functions on the IBM RISC System/6000 processor", 1990). Only a
-// subnormal quotient may differ from x / y, in its last bit.
+// quotient below 2^-100 may differ from x / y, in its last bit, because its remainder is subnormal.
 
 // Returns a power of two. Its product with y is in [0.5, 1) if y is finite and normal.
 __device__ inline float scaleFor(float y) {

@@ -48,7 +48,8 @@ class CompileSimt : public ::testing::TestWithParam<const char*> {
   }
   // As compile(), but all tensors have one axis of 100 elements, and every second element of the
   // inputs is unused. A thread then computes one element at a time, so NVRTC has much less text to
-  // compile. EveryKindOfStrideCompiles covers several elements at a time.
+  // compile. DensePointwiseOpsCompileInEveryDtype and EveryKindOfStrideCompiles cover several
+  // elements at a time.
   void compileStepped(const Fusion& f) {
     const auto descsOf = [&](const std::vector<ValueId>& values, int64_t step) {
       std::vector<TensorDesc> descs;
@@ -117,6 +118,31 @@ TEST_P(CompileSimt, EveryPointwiseOpCompilesInEveryDtype) {
       compiled += outputs;
     }
     EXPECT_GT(compiled, 20u);
+  }
+}
+
+// In these kernels a thread computes several neighbouring elements. They share the state of an op
+// (OpDef::state), so every such op is included.
+TEST_P(CompileSimt, DensePointwiseOpsCompileInEveryDtype) {
+  for (DType dtype : kAllDTypes) {
+    if (GetParam() != std::string("sm_90") && dtype != DType::F32) continue;
+    SCOPED_TRACE(name(dtype));
+    FusionBuilder b;
+    const ValueId x = b.input("x", dtype, symbols("n"));
+    const ValueId seed = b.scalarInput("seed", DType::I64);
+    const ValueId computed = isFloat8(dtype) ? b.cast(x, DType::F32) : x;
+    ValueId sum = b.pointwise("eq", {computed, computed});
+    size_t with_state = 0;
+    for (const OpDef& op : opTable()) {
+      if (op.state.empty()) continue;
+      const ValueId drawn = b.pointwise(op.name, {seed, seed, b.iota(symbols("n"), 0)});
+      sum = b.pointwise("add", {sum, drawn});
+      ++with_state;
+    }
+    EXPECT_GE(with_state, 2u);
+    b.output(b.cast(sum, dtype));
+    b.output(b.cast(b.pointwise("add", {computed, computed}), dtype));
+    compile(std::move(b).build(), {{4096}, {}}, {{4096}, {4096}});
   }
 }
 

@@ -88,6 +88,19 @@ TEST(Space, DisagreeingSizesAreRefused) {
   EXPECT_THROW(spaceOf(binary(1), {a, b}, {a}), UserError);
 }
 
+TEST(Space, PaddedSizesThatAreNotValidAreRefused) {
+  const auto padded = [](int64_t low, int64_t high) {
+    FusionBuilder b;
+    const ValueId x = b.input("x", DType::F32, {Size::symbol("n")});
+    b.output(b.reduce("sum", b.name("y").pad(x, {low}, {high}), {0}));
+    spaceOf(std::move(b).build(), {denseDesc(DType::F32, {4})}, {denseDesc(DType::F32, {})});
+  };
+  EXPECT_NO_THROW(padded(-3, 5));
+  EXPECT_THROW(padded(-3, -3), UserError);
+  EXPECT_THROW(padded(INT64_MAX, 1), UserError);
+  EXPECT_THROW(padded(1, INT64_MAX), UserError);
+}
+
 TEST(PlanKernel, SourceDependsOnStructureOnly) {
   Fusion f = binary(2);
   auto source = [&](int64_t m, int64_t n, Target target) {

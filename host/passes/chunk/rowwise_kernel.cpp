@@ -18,6 +18,9 @@ class RowwiseKernelCheck {
     if (segment_.outputs().size() != 1) return "it has several results";
     const ValueId result = segment_.outputs().front();
     if (!hasRows(result)) return fmt::format("%{} has no rows", segment_.value(result).name);
+    if (segment_.tensor(result).domain.back().kind == IterKind::Broadcast) {
+      return fmt::format("%{} has one element per row", segment_.value(result).name);
+    }
     for (ValueId id : segment_.values().ids()) {
       const Value& value = segment_.value(id);
       const bool shared = value.is_scalar || value.tensor.rank() == 1;
@@ -27,8 +30,8 @@ class RowwiseKernelCheck {
       }
     }
     for (const Expression& expr : segment_.exprs()) {
-      if (!isByPlace(expr)) {
-        return fmt::format("{} of %{} is not element by element", expr.op->name,
+      if (!staysInRow(expr)) {
+        return fmt::format("{} of %{} does not stay within a row", expr.op->name,
                            segment_.value(expr.outputs[0]).name);
       }
     }
@@ -55,7 +58,7 @@ class RowwiseKernelCheck {
                        [](const IterDomain& axis) { return axis.kind == IterKind::Broadcast; });
   }
 
-  bool isByPlace(const Expression& expr) const {
+  bool staysInRow(const Expression& expr) const {
     switch (expr.op->kind) {
       case OpKind::Constant:
         return true;
@@ -66,6 +69,10 @@ class RowwiseKernelCheck {
         return std::all_of(expr.inputs.begin(), expr.inputs.end(), [&](ValueId id) {
           return segment_.value(id).is_scalar || rankOf(id) == rank;
         });
+      }
+      case OpKind::Reduction: {
+        const std::vector<int64_t> last{static_cast<int64_t>(rank_) - 1};
+        return expr.attr<std::vector<int64_t>>("axes") == last && rankOf(expr.outputs[0]) == rank_;
       }
       case OpKind::Broadcast:
         return rankOf(expr.inputs[0]) == 1 && rankOf(expr.outputs[0]) == rank_ &&
@@ -118,6 +125,9 @@ Fusion kernelOnRows(const Fusion& segment, const std::vector<TensorView>& operan
       std::vector<int64_t> rows = rowMajor(order.size());
       rows.pop_back();
       made = b.broadcast(inputs[0], rows);
+    } else if (expr.op->kind == OpKind::Reduction) {
+      const int64_t last = static_cast<int64_t>(order.size()) - 1;
+      made = b.reduce(expr.op->name, inputs[0], {last}, true);
     } else {
       made = b.apply(expr.op->name, inputs, expr.attrs);
     }

@@ -9,9 +9,10 @@ namespace heddle::host {
 
 // Says whether a kernel is rowwise. A rowwise kernel can compute some rows of its result without
 // the other rows. The rows of a tensor are all its axes except the last. A rowwise kernel has one
-// result, and each element of the result depends only on
-//   the elements of the operands at the same index, and
+// result, and each row of the result depends only on
+//   the same row of the operands, and
 //   operands that all rows share: scalars, and vectors along the last axis.
+// Its reductions reduce only the last axis, and keep it as an axis of one element.
 struct RowwiseKernel {
   std::vector<bool> has_rows;  // per operand; false: a scalar or a vector along the last axis
   std::string why;             // the reason why the kernel is not rowwise; empty: it is rowwise

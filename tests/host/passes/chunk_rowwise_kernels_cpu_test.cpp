@@ -130,7 +130,23 @@ TEST(ChunkRowwiseKernels, ProducerThatMayNotMoveStaysUnsplit) {
   }
 }
 
-TEST(RowwiseKernel, OnlyElementwiseKernelsAreRowwise) {
+// The kernel normalizes each row, so its chunks are complete rows.
+TEST(ChunkRowwiseKernels, GatheredChunksPassThroughAReductionOfRows) {
+  const std::string rows = replaced(
+      kGathered, "%m = mul(%s, %r)",
+      "%o = mul(%s, %r)\n  %e = max(%o, axes=[2], keepdim=true)\n  %n = sub(%o, %e)\n  %z = "
+      "min(%n, axes=[2], keepdim=true)\n  %m = add(%n, %z)");
+  int launches = 0;
+  forEachInstruction(chunk_testing::compiled(parseFusion(rows), 2, 3).body,
+                     [&](const Instruction& x, InstructionIndex) {
+                       launches += std::holds_alternative<LaunchKernel>(x.op) ? 1 : 0;
+                     });
+  EXPECT_GE(launches, 4) << "one in the unsplit version and three in the version in chunks";
+  for (int64_t t : {7, 12}) expectRight(rows.c_str(), 2, 3, {{"t", t}});
+  expectSameBits(rows, 2, 2);
+}
+
+TEST(RowwiseKernel, KernelsThatStayInTheirRowsAreRowwise) {
   const auto rows = [](const std::string& body) {
     return rowwiseKernelOf(
         parseFusion("heddle 1\nfusion k(%x: f32[t, h], %b: f32[h], %s: f32 = 2) {\n" + body +
@@ -140,7 +156,11 @@ TEST(RowwiseKernel, OnlyElementwiseKernelsAreRowwise) {
   const RowwiseKernel scaled = rows("  %z = mul(%x, %s)\n  %y = add(%z, %b)\n  return %y\n");
   EXPECT_EQ(scaled.why, "");
   EXPECT_EQ(scaled.has_rows, (std::vector<bool>{true, false, false}));
+  EXPECT_EQ(rows("  %z = sum(%x, axes=[1], keepdim=true)\n  %y = div(%x, %z)\n  return %y\n").why,
+            "");
   EXPECT_NE(rows("  %y = sum(%x, axes=[1], keepdim=true)\n  return %y\n").why, "");
+  EXPECT_NE(rows("  %z = sum(%x, axes=[0], keepdim=true)\n  %y = div(%x, %z)\n  return %y\n").why,
+            "");
   EXPECT_NE(rows("  %i = arange(stop=8)\n  %y = exp(%x)\n  return %y, %i\n").why, "");
 }
 
