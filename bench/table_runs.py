@@ -54,6 +54,11 @@ NOTES = {
                    "bench/peers/torch_index.py",
         "remarks": "Measured at commit 3296f42. `bench_cuda_dispatch` ran three times.",
     },
+    "kernels-nvidia-h200_2026-11-23": {
+        "title": "the workloads of bench/workloads",
+        "remarks": "Measured at commit dfee4f1, the first with one kernel for softmax and norms. Kernels have changed "
+                   "since. The floor is the time that a copy of the same bytes took in the same run.",
+    },
     "kernels-nvidia-h200_2026-11-22": {
         "title": "kernels that heddle generates",
         "remarks": "For the sums at odd sizes, only a range of bandwidths was recorded. Memory bandwidth limited swiglu, "
