@@ -332,9 +332,8 @@ JobFailure JobMonitor::describeFailure(const RankSnapshots& ranks, int rank) con
   }
   const bool failed = lost.state == RankState::Failed;
   const std::string position = positionOf(ranks, lost);
-  const std::string what =
-      failed ? fmt::format("failed {}: {}", position, lost.reason)
-             : fmt::format("left the job {}, while others need it", position);
+  const std::string what = failed ? fmt::format("failed {}: {}", position, lost.reason)
+                                  : fmt::format("left the job {}, while others need it", position);
   return {rank, failed, 0, fmt::format("rank {} {}\n{}", rank, what, positions(ranks))};
 }
 

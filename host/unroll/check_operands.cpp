@@ -5,6 +5,7 @@
 #include "host/program/library_op.h"
 #include "ir/analysis/indexed_axes.h"
 #include "ir/base/error.h"
+#include "ir/base/size_solve.h"
 
 namespace heddle::host {
 namespace {
@@ -150,6 +151,36 @@ void checkUnitAxes(const Fusion& segment, const std::vector<ValueId>& values,
   }
 }
 
+// The extents that a kernel declares for its operands, with the unsharded sizes of the operands.
+using Extents = std::vector<std::pair<Size, int64_t>>;
+
+void appendExtents(const Fusion& segment, const std::vector<ValueId>& values,
+                   const std::vector<View>& operands, Extents& extents) {
+  for (size_t i = 0; i < values.size() && i < operands.size(); ++i) {
+    const std::vector<IterDomain>& domain = segment.value(values[i]).tensor.domain;
+    const std::vector<int64_t>& sizes = operands[i].desc.global;
+    for (size_t axis = 0; axis < domain.size() && axis < sizes.size(); ++axis) {
+      extents.emplace_back(domain[axis].extent, sizes[axis]);
+    }
+  }
+}
+
+bool isKnown(const Size& extent, const SizeBindings& sizes) {
+  std::vector<std::string> symbols;
+  extent.collectSymbols(symbols);
+  return std::all_of(symbols.begin(), symbols.end(),
+                     [&](const std::string& symbol) { return sizes.contains(symbol); });
+}
+
+// Returns whether each extent has its value if the symbols have the values `sizes`.
+bool fits(const Extents& extents, const SizeBindings& sizes) try {
+  return std::all_of(extents.begin(), extents.end(), [&](const auto& extent) {
+    return extent.first.evaluate(lookupIn(sizes)) == extent.second;
+  });
+} catch (const UserError&) {
+  return false;  // a symbol has no value, or the extent overflows
+}
+
 }  // namespace
 
 void checkInput(const Slot& slot, const TensorDesc& expected, const TensorDesc& got) {
@@ -205,6 +236,18 @@ void checkLaunch(const Fusion& segment, const UnrolledStep& step) {
                         segment.name, segment.value(id).name);
     }
   }
+}
+
+SizeBindings sizesInside(const Fusion& segment, const UnrolledStep& step,
+                         const SizeBindings& program) {
+  Extents extents;
+  appendExtents(segment, segment.inputs(), step.inputs, extents);
+  appendExtents(segment, segment.outputs(), step.outputs, extents);
+  if (fits(extents, program)) return program;
+  SizeBindings own;
+  solveSizes(extents, own);
+  std::erase_if(extents, [&](const auto& extent) { return !isKnown(extent.first, own); });
+  return fits(extents, own) ? own : SizeBindings();
 }
 
 void checkCopy(const UnrolledStep& step) {

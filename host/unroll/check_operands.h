@@ -21,6 +21,15 @@ void checkLibrary(const CallLibrary& x, const UnrolledStep& step);
 // Checks that no output overlaps an input that the kernel reads at computed indices. Otherwise one
 // thread could overwrite an element that another thread still reads.
 void checkLaunch(const Fusion& segment, const UnrolledStep& step);
+// Returns the values of the symbols in the sizes of a kernel for one launch. The symbols of a
+// kernel are separate from those of the program, even if they have the same names:
+// - If every operand has the size that the kernel declares for it with the values `program`, these
+//   are the values of the kernel too.
+// - Otherwise the values follow from the sizes of the operands. A symbol that they do not determine
+//   has no value.
+// - If the operands contradict the sizes that the kernel declares, no symbol has a value.
+SizeBindings sizesInside(const Fusion& segment, const UnrolledStep& step,
+                         const SizeBindings& program);
 // Checks that source and destination have the same dtype and sizes.
 void checkCopy(const UnrolledStep& step);
 // The position of this rank in the team of a collective. A collective has two sides: its inputs and

@@ -29,6 +29,7 @@ class Scope {
   void set(const std::string& index, int64_t value) { values_[index] = value; }
   void unset(const std::string& index) { values_.erase(index); }
   bool has(const std::string& symbol) const { return values_.count(symbol) > 0; }
+  const SizeBindings& values() const { return values_; }
 
   int64_t evaluate(const Size& size) const;
   std::vector<int64_t> evaluate(const std::vector<Size>& sizes) const;

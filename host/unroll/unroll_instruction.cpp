@@ -7,6 +7,7 @@
 #include "host/unroll/unroller.h"
 #include "host/unroll/view.h"
 #include "ir/base/error.h"
+#include "ir/graph/verify.h"
 
 namespace heddle::host {
 
@@ -66,8 +67,8 @@ void Unroller::fill(UnrolledStep& step, const Op& op) {
           [&](const LaunchKernel& x) {
             operands(step, x.inputs, x.outputs);
             const Fusion& segment = program_.kernels.at(x.kernel).segment;
-            checkSizesInside(segment);
             checkLaunch(segment, step);
+            checkSizesInside(x.kernel, step);
           },
           [&](const CallLibrary& x) {
             operands(step, x.inputs, x.outputs);
@@ -109,23 +110,23 @@ void Unroller::fill(UnrolledStep& step, const Op& op) {
       op);
 }
 
-// Evaluates the sizes of the values that a kernel computes and does not store. No slot has these
-// sizes, so nothing else would notice that one of them overflows. A kernel may have sizes of its
-// own, which the program does not know; these are skipped.
-void Unroller::checkSizesInside(const Fusion& segment) {
-  for (const Value& value : segment.values()) {
-    for (const IterDomain& axis : value.tensor.domain) {
-      std::vector<std::string> symbols;
-      axis.extent.collectSymbols(symbols);
-      const auto isKnown = [&](const std::string& symbol) { return scope_.has(symbol); };
-      if (symbols.empty() || !std::all_of(symbols.begin(), symbols.end(), isKnown)) continue;
-      try {
-        scope_.evaluate(axis.extent);
-      } catch (const UserError& error) {
-        userError("%{} of kernel {}: {}", value.name, segment.name, error.what());
-      }
+void Unroller::checkSizesInside(KernelId kernel, const UnrolledStep& step) {
+  std::vector<int64_t> sizes;
+  for (const std::vector<View>* views : {&step.inputs, &step.outputs}) {
+    for (const View& view : *views) {
+      sizes.push_back(static_cast<int64_t>(view.desc.rank()));
+      sizes.insert(sizes.end(), view.desc.global.begin(), view.desc.global.end());
     }
   }
+  std::vector<int64_t>& checked = checked_sizes_.at(kernel);
+  if (sizes == checked) return;
+  const Fusion& segment = program_.kernels.at(kernel).segment;
+  try {
+    checkSizes(segment, sizesInside(segment, step, scope_.values()));
+  } catch (const UserError& error) {
+    userError("kernel {}: {}", segment.name, error.what());
+  }
+  checked = std::move(sizes);
 }
 
 void Unroller::allocate(UnrolledStep& step, const Allocate& x) {

@@ -23,7 +23,8 @@ Unroller::Unroller(const Program& program, const UnrollRequest& request)
       request_(request),
       scope_(program.meshes, withDefaults(program, request.sizes), request.rank, request.ranks),
       views_(program.slots.size()),
-      registers_(program.slots.size()) {}
+      registers_(program.slots.size()),
+      checked_sizes_(program.kernels.size()) {}
 
 Unrolled Unroller::run() {
   unrolled_.rank = request_.rank;

@@ -78,7 +78,9 @@ class Unroller {
                 const std::vector<SlotId>& outputs);
   void writeScalar(UnrolledStep& step, SlotId id);
   void fill(UnrolledStep& step, const Op& op);
-  void checkSizesInside(const Fusion& segment);
+  // Checks the sizes of the values that a kernel computes and does not store. No slot has these
+  // sizes. Does nothing if the last launch of the kernel had operands of the same sizes.
+  void checkSizesInside(KernelId kernel, const UnrolledStep& step);
   void allocate(UnrolledStep& step, const Allocate& x);
   void alias(UnrolledStep& step, const Alias& x);
   void evaluate(UnrolledStep& step, const Evaluate& x);
@@ -104,6 +106,9 @@ class Unroller {
   // states.
   std::map<BufferId, TensorDesc> elsewhere_;
   std::unordered_map<const std::vector<Instruction>*, int32_t> lengths_;  // of lengthOf()
+  // For each kernel: the sizes of all operands at its last launch, which checkSizesInside()
+  // checked.
+  IdVector<KernelId, std::vector<int64_t>> checked_sizes_;
 };
 
 }  // namespace heddle::host

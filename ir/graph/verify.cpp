@@ -285,23 +285,47 @@ std::string named(const Value& value) {
   return value.line > 0 ? fmt::format("%{} at line {}", value.name, value.line) : "%" + value.name;
 }
 
+// Returns the value of the extent, or nullopt if one of its symbols has no value.
+std::optional<int64_t> evaluateKnown(const Size& extent, const SizeBindings& sizes) {
+  if (extent.isConstant()) return extent.constant();
+  std::vector<std::string> symbols;
+  extent.collectSymbols(symbols);
+  const auto isKnown = [&](const std::string& symbol) { return sizes.contains(symbol); };
+  if (!std::all_of(symbols.begin(), symbols.end(), isKnown)) return std::nullopt;
+  return extent.evaluate(lookupIn(sizes));
+}
+
+// Returns the value of one extent, as evaluateKnown() does. Throws UserError if it is not valid.
+std::optional<int64_t> checkedExtent(const Value& value, size_t axis, const SizeBindings& sizes) {
+  const Size& extent = value.tensor.domain[axis].extent;
+  std::optional<int64_t> n;
+  try {
+    n = evaluateKnown(extent, sizes);
+  } catch (const UserError& error) {
+    userError("axis {} of {}: {}", axis, named(value), error.what());
+  }
+  HEDDLE_USER_CHECK(!n || *n >= 0, "axis {} of {} has the size {} = {}", axis, named(value),
+                    extent.str(), *n);
+  return n;
+}
+
+void checkSizes(const Value& value, const SizeBindings& sizes) {
+  std::vector<int64_t> extents;
+  for (size_t i = 0; i < value.tensor.rank(); ++i) {
+    if (const auto n = checkedExtent(value, i, sizes)) extents.push_back(*n);
+  }
+  if (extents.size() < value.tensor.rank()) return;
+  int64_t bytes = sizeOf(value.tensor.dtype);
+  for (int64_t n : extents) {
+    HEDDLE_USER_CHECK(!__builtin_mul_overflow(bytes, std::max<int64_t>(n, 1), &bytes),
+                      "{} of {} does not fit in 64 bits", named(value), str(extents));
+  }
+}
+
 }  // namespace
 
 void checkSizes(const Fusion& fusion, const SizeBindings& sizes) {
-  for (const Value& value : fusion.values()) {
-    for (size_t i = 0; i < value.tensor.rank(); ++i) {
-      const Size& extent = value.tensor.domain[i].extent;
-      std::vector<std::string> symbols;
-      extent.collectSymbols(symbols);
-      const auto isKnown = [&](const std::string& symbol) { return sizes.contains(symbol); };
-      if (!std::all_of(symbols.begin(), symbols.end(), isKnown)) continue;
-      try {
-        extent.evaluate(lookupIn(sizes));
-      } catch (const UserError& error) {
-        userError("axis {} of {}: {}", i, named(value), error.what());
-      }
-    }
-  }
+  for (const Value& value : fusion.values()) checkSizes(value, sizes);
 }
 
 void checkSizeSymbols(const Fusion& fusion) {

@@ -21,7 +21,11 @@ void verify(const Fusion& fusion);
 void checkSizeSymbols(const Fusion& fusion);
 
 // Evaluates every extent of which all symbols have a value. Throws UserError, with the name and the
-// line of the value, if an extent overflows or divides by zero.
+// line of the value, in these cases:
+//  - An extent overflows, divides by zero or is negative.
+//  - All extents of a value are known, and its size in bytes does not fit in 64 bits. An extent of
+//  0
+//    counts as 1, as in the types of slots (host/unroll/scope.h).
 void checkSizes(const Fusion& fusion, const SizeBindings& sizes);
 
 }  // namespace heddle

@@ -29,17 +29,30 @@ double ulpOf(DType dtype) {
   }
 }
 
-// Returns the values with errors of up to `ulps` units in the last place. If `is_reduced` is true,
-// all errors have this size.
+// Returns whether one element of the result combines several elements of the operands.
+bool combinesElements(OpKind kind) {
+  return kind == OpKind::Reduction || kind == OpKind::Matmul || kind == OpKind::Scan ||
+         kind == OpKind::Scatter;
+}
+
+// Returns the size of the error of a result that combines `terms` elements, in units in the last
+// place.
+double ulpsOfResult(const OpDef& op, double terms) {
+  const double growth = op.reduce_op == ReduceOp::Prod ? terms / 64 : std::log2(terms) / 4;
+  return kNoiseUlps * std::max(1.0, growth);
+}
+
+// Returns the values with errors of up to `ulps` units in the last place. If `has_full_size` is
+// true, all errors have this size.
 HostTensor noisy(const HostTensor& value, uint64_t seed, double ulps = kNoiseUlps,
-                 bool is_reduced = false) {
+                 bool has_full_size = false) {
   HostTensor out(value.dtype, value.sizes);
   const double size = ulps * ulpOf(value.dtype);
   inParallel(out.numel(), 16384, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const uint64_t bits = scrambled(seed + static_cast<uint64_t>(i) * 0x9e3779b97f4a7c15u);
       double unit = static_cast<double>(bits >> 11) * 0x1p-52 - 1;  // in [-1, 1)
-      if (is_reduced) unit = unit < 0 ? -1 : 1;
+      if (has_full_size) unit = unit < 0 ? -1 : 1;
       out.set(i, toDouble(value.at(i)) * (1 + size * unit));
     }
   });
@@ -50,20 +63,15 @@ HostTensor noisy(const HostTensor& value, uint64_t seed, double ulps = kNoiseUlp
 
 void RoundingNoise::addToResult(const Fusion& fusion, const Expression& expr, ValueId out,
                                 double terms, HostTensor& value) const {
-  const OpKind kind = expr.op->kind;
-  const bool computes = kind == OpKind::Pointwise || kind == OpKind::Reduction ||
-                        kind == OpKind::Matmul || kind == OpKind::Scan || kind == OpKind::Scatter;
+  const bool combines = combinesElements(expr.op->kind);
+  const bool computes = combines || expr.op->kind == OpKind::Pointwise;
   if (!computes || ulpOf(value.dtype) == 0 || fusion.value(out).is_scalar) return;
-  const bool is_reduced = kind == OpKind::Reduction;
-  const double ulps = is_reduced ? kNoiseUlps * std::max(1.0, std::log2(terms) / 4) : kNoiseUlps;
-  value = noisy(value, scrambled(seed_ ^ scrambled(out.index() + 1)), ulps, is_reduced);
+  const double ulps = combines ? ulpsOfResult(*expr.op, terms) : kNoiseUlps;
+  value = noisy(value, scrambled(seed_ ^ scrambled(out.index() + 1)), ulps, combines);
 }
 
 void RoundingNoise::addToOperand(const Expression& expr, size_t k, HostTensor& value) const {
-  const OpKind kind = expr.op->kind;
-  const bool adds = kind == OpKind::Reduction || kind == OpKind::Matmul || kind == OpKind::Scan ||
-                    kind == OpKind::Scatter;
-  if (!adds || (value.dtype != DType::F32 && value.dtype != DType::F64)) return;
+  if (!combinesElements(expr.op->kind) || ulpOf(value.dtype) == 0) return;
   value = noisy(value, scrambled(seed_ ^ ~scrambled(expr.outputs[0].index() * 4 + k + 1)));
 }
 

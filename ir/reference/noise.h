@@ -13,9 +13,13 @@ namespace heddle {
 // D. S. Parker, "Monte Carlo Arithmetic", 1997.
 //
 // Each affected value is multiplied by 1 + e, where e is random in [-kNoiseUlps, kNoiseUlps) units
-// in the last place of the dtype of the value. A reduction of n elements rounds more often: e is
-// +-kNoiseUlps * max(1, log2(n) / 4). Equal elements make the same error again and again, so the
-// random errors of the operands would not show it. These values are affected:
+// in the last place of the dtype of the value. A result that combines n elements rounds more often.
+// Equal elements make the same error again and again, so the random errors of the operands would
+// not show it. For these results, e is + or - a fixed number of units:
+//  - kNoiseUlps * max(1, log2(n) / 4) for reductions, matrix products, scans and scatters
+//  - kNoiseUlps * max(1, n / 64) for prod. Each multiplication of equal factors may change the
+//    result by the same relative error, whatever the order of the multiplications is.
+// These values are affected:
 //  - f32 and f64 results that an op computes; results of ops that only move elements are not
 //    affected
 //  - f32 and f64 operands of reductions, matrix products, scans and scatters
@@ -28,9 +32,9 @@ class RoundingNoise {
   explicit RoundingNoise(uint64_t seed) : seed_(seed) {}
 
   // Add errors to the elements of `value` if it is affected. In addToResult(), `value` is the
-  // result `out` of `expr`; `terms` is the number of elements that a reduction combines. In
-  // addToOperand(), it is operand number `k` of `expr`. The errors depend on the seed, on `out` or
-  // on `expr` and `k`, and on the position of the element.
+  // result `out` of `expr`; `terms` is the number of elements that one element of the result
+  // combines. In addToOperand(), it is operand number `k` of `expr`. The errors depend on the seed,
+  // on `out` or on `expr` and `k`, and on the position of the element.
   void addToResult(const Fusion& fusion, const Expression& expr, ValueId out, double terms,
                    HostTensor& value) const;
   void addToOperand(const Expression& expr, size_t k, HostTensor& value) const;

@@ -84,16 +84,32 @@ class SparseEvaluator {
   }
 
  private:
-  // Returns the number of elements of its operand that one element of the result depends on, if
-  // `expr` is a reduction.
+  // Returns the number of elements that one element of the result may combine: along the reduced
+  // axes, the inner axis of a matrix product, or the axis of a scan or scatter.
   double termsOf(const Expression& expr) const {
-    if (expr.op->kind != OpKind::Reduction) return 1;
     double terms = 1;
-    for (const int64_t size : context_.sizesOf(expr.inputs[0])) terms *= static_cast<double>(size);
-    for (const int64_t size : context_.sizesOf(expr.outputs[0])) {
-      terms /= std::max(1.0, static_cast<double>(size));
+    switch (expr.op->kind) {
+      case OpKind::Reduction:
+        terms = countOf(expr.inputs[0]) / std::max(1.0, countOf(expr.outputs[0]));
+        break;
+      case OpKind::Matmul:
+        terms = static_cast<double>(context_.sizesOf(expr.inputs[0]).back());
+        break;
+      case OpKind::Scan:
+        terms = static_cast<double>(context_.sizesOf(expr.inputs[0])[expr.axis()]);
+        break;
+      case OpKind::Scatter:
+        terms = static_cast<double>(context_.sizesOf(expr.inputs[2])[expr.axis()]);
+        break;
+      default:
+        break;
     }
     return std::max(terms, 1.0);
+  }
+  double countOf(ValueId id) const {
+    double count = 1;
+    for (const int64_t size : context_.sizesOf(id)) count *= static_cast<double>(size);
+    return count;
   }
   HostTensor input(ValueId id, const Selection& wanted) const {
     const Value& value = context_.fusion.value(id);

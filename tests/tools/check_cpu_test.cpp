@@ -74,6 +74,32 @@ TEST_F(CheckCpu, VariancesOfEqualElementsAreRight) {
   }
 }
 
+// The additions of a matrix product of equal elements round in the same direction, and so do the
+// multiplications of equal factors.
+TEST_F(CheckCpu, RoundingOfEqualElementsIsRight) {
+  textOf(
+      "heddle 1 fusion f() with k = 100000 { %a = full(0.1, sizes=[4, k], dtype=f32)"
+      "%b = full(0.3, sizes=[k, 4], dtype=f32) %m = matmul(%a, %b) %y = sub(%m, 3000.0)"
+      "return %y }",
+      "--check=full", 0);
+  textOf(
+      "heddle 1 fusion f() with k = 1000000 { %a = full(1.00001, sizes=[k], dtype=f32)"
+      "%p = prod(%a) %y = sub(%p, 22077.0) return %p, %y }",
+      "--check=full", 0);
+}
+
+// The larger bounds for equal elements must not hide an error of a few parts in 10000.
+TEST_F(CheckCpu, WrongMatmulOfEqualElementsIsFound) {
+  const std::string head =
+      "heddle 1 fusion f() with k = 100000 { %a = full(0.1, sizes=[4, k], dtype=f32)"
+      "%b = full(0.3, sizes=[k, 4], dtype=f32) %m = matmul(%a, %b) ";
+  const std::string reference =
+      write("reference.fusion", head + "%n = mul(%m, 1.0003) %y = sub(%n, 3000.0) return %y }");
+  const std::string text =
+      textOf(head + "%y = sub(%m, 3000.0) return %y }", "--check=full --reference " + reference, 1);
+  expectText(text, "%y WRONG in 16 of 16 elements");
+}
+
 // The exact sum is 1, but rounding errors of these large terms hide it in every order of f32
 // additions.
 TEST_F(CheckCpu, SumWhoseTermsCancelIsRightWithinTheRoundingOfItsTerms) {

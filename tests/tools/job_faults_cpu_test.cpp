@@ -1,6 +1,7 @@
 // Tests `heddle run` with --inject and --trace, with ranks in one process. tests/mpi_losses.sh
 // tests several processes.
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <map>
@@ -110,8 +111,51 @@ TEST_F(CliJobFaults, DelayIsWaitedForAndCorruptionFailsTheCheck) {
   EXPECT_NE(corrupt.text.find("WRONG"), std::string::npos) << corrupt.text;
 }
 
-// Ranks 2 and 3 hold copies of the same elements, and so do ranks 0 and 1. The first fault corrupts
-// the second copy of a pair, the second fault the first copy.
+// Each command waits for a pipe that nobody writes to, or for a compiler that does not return,
+// until `timeout` ends it.
+TEST_F(CliJobFaults, SignalMessageNamesThePhase) {
+  const std::string pipe = (folder_ / "pipe").string();
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const std::string compiler =
+      write("compiler",
+            "#!/bin/sh\nfor argument in \"$@\"; do\n"
+            "  case $argument in *kernel.cpp) exec sleep 8 >/dev/null 2>&1 ;; esac\n"
+            "done\nexec c++ \"$@\"\n");
+  ASSERT_EQ(chmod(compiler.c_str(), 0700), 0);
+  const auto expectPhase = [&](const std::string& command, const std::string& phase,
+                               const std::string& environment = "") {
+    const CliResult result = heddle(command, environment + " timeout --preserve-status -s TERM 3");
+    EXPECT_EQ(result.code, 128 + 15) << command << "\n" << result.text;
+    EXPECT_EQ(result.text, "heddle: told to end by signal 15 while it " + phase + "\n") << command;
+  };
+  const std::string from_pipe = " /dev/stdin 0<>" + pipe;
+  expectPhase("verify" + from_pipe, "reads its files");
+  expectPhase("dump" + from_pipe, "reads its files");
+  expectPhase("run --device cpu --ranks 2" + from_pipe, "reads its files");
+  expectPhase("run examples/softmax.fusion --device cpu", "prepares a run",
+              "HEDDLE_CXX=" + compiler + " HEDDLE_CACHE_DIR=" + (folder_ / "cache").string());
+}
+
+// How long a process reads its file depends on the machine and on the build, but it compiles for
+// several times as long. One of the doubled times is therefore within the compilation.
+TEST_F(CliJobFaults, SignalDuringCompilationNamesIt) {
+  constexpr int kOps = 20000;
+  std::string text = "heddle 1 fusion f(%x: f32[n]) with n = 64 {\n%y0 = neg(%x)\n";
+  for (int i = 1; i < kOps; ++i) {
+    text += fmt::format("%y{} = cumsum(%y{}, axis=0)\n", i, i - 1);
+  }
+  text += fmt::format("return %y{} }}\n", kOps - 1);
+  const std::string file = write("long.fusion", text);
+  const std::string message = "heddle: told to end by signal 15 while it compiles the program\n";
+  for (const std::string command : {"verify ", "dump ", "run --device cpu --ranks 2 "}) {
+    std::string printed;
+    for (double seconds = 0.1; printed != message && seconds < 30; seconds *= 2) {
+      printed = heddle(command + file, fmt::format("timeout -s TERM {}", seconds)).text;
+    }
+    EXPECT_EQ(printed.substr(0, 200), message) << command;
+  }
+}
+
 TEST_F(CliJobFaults, SignalEndsAProcessOfOneRankWithAMessage) {
   const CliResult result =
       heddle("run examples/softmax.fusion --device cpu --inject rank=0,instr=0,delay=60s",
@@ -120,6 +164,8 @@ TEST_F(CliJobFaults, SignalEndsAProcessOfOneRankWithAMessage) {
   EXPECT_NE(result.text.find("heddle: told to end by signal 15"), std::string::npos) << result.text;
 }
 
+// Ranks 2 and 3 hold copies of the same elements, and so do ranks 0 and 1. The first fault corrupts
+// the second copy of a pair, the second fault the first copy.
 TEST_F(CliJobFaults, EveryCopyOfAResultIsChecked) {
   const std::string text =
       "heddle 1\nmesh @m = [y=2, x=2]\n"

@@ -92,13 +92,47 @@ TEST_F(CliWrongInput, SizeThatOverflowsInsideAKernelIsReported) {
                                  "heddle 1\nfusion f(%x: f32[n, 4]) with n = 4 {\n"
                                  "  %y = pad(%x, lows=[9223372036854775807, 0], highs=[1, 0])\n"
                                  "  %s = sum(%y)\n  return %s\n}\n");
-  for (const char* command : {"verify ", "run --device cpu "}) {
+  for (const char* command : {"verify ", "run --device cpu ", "dump "}) {
     expectError(command + file,
                 file + ": axis 0 of %y at line 3: size 'n + 9223372036854775807' overflows");
   }
   const std::string ranks = write(
       "ranks.fusion", "heddle 1\nfusion f(%x: f32[ranks]) {\n  %y = neg(%x)\n  return %y\n}\n");
   expectError("verify " + ranks, ranks + ": axis 0 of %x at line 2: 'ranks' has a value in host");
+}
+
+TEST_F(CliWrongInput, TensorThatIsTooLargeInsideAKernelIsReported) {
+  const std::string symbol = write("symbol.fusion",
+                                   "heddle 1\nfusion f(%x: f32[n, 4]) with n = 4 {\n"
+                                   "  %y = pad(%x, lows=[9223372036854775800, "
+                                   "9223372036854775800], highs=[1, 1])\n"
+                                   "  %s = sum(%y)\n  %t = sum(%x)\n  return %s, %t\n}\n");
+  const std::string number = write("number.fusion",
+                                   "heddle 1\nfusion f(%x: f32[4, 4]) {\n"
+                                   "  %y = pad(%x, lows=[9223372036854775800, 0], highs=[1, 0])\n"
+                                   "  %s = sum(%y)\n  return %s\n}\n");
+  for (const char* command : {"verify ", "run --device cpu ", "dump "}) {
+    expectMessage(command + symbol, symbol +
+                                        ": %y at line 3 of [9223372036854775805, "
+                                        "9223372036854775805] does not fit in 64 bits");
+    expectMessage(command + number,
+                  number + ": %y at line 3 of [9223372036854775805, 4] does not fit in 64 bits");
+  }
+}
+
+TEST_F(CliWrongInput, NegativeSizeInsideAKernelIsReported) {
+  const std::string text =
+      "heddle 1\nfusion f(%x: f32[n]) with n = 8 {\n  %y = pad(%x, lows=[-3], highs=[-3])\n"
+      "  %s = sum(%y)\n  return %s\n}\n";
+  const std::string file = write("cut.fusion", text);
+  const std::string message = " axis 0 of %y at line 3 has the size n + (-3) + (-3) = -2";
+  EXPECT_EQ(heddle("verify " + file).code, 0);
+  expectMessage("run --device cpu --set n=4 " + file, file + ":" + message);
+  expectMessage("dump --set n=4 " + file, file + ":" + message);
+  std::string small = text;
+  const std::string small_file =
+      write("small.fusion", small.replace(text.find("n = 8"), 5, "n = 4"));
+  expectMessage("verify " + small_file, small_file + ":" + message);
 }
 
 TEST_F(CliWrongInput, MissingInputsAreReported) {

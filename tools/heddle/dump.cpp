@@ -142,8 +142,11 @@ void writePieces(const std::string& folder, const std::vector<Piece>& pieces) {
   }
 }
 
-void checkSource(const Source& source, const Options& options) {
-  if (const auto* fusion = std::get_if<Fusion>(&source)) return heddle::verify(*fusion);
+void checkSource(const Source& source, const Options& options, const SizeBindings& sizes) {
+  if (const auto* fusion = std::get_if<Fusion>(&source)) {
+    checkSizes(*fusion, sizes);
+    return heddle::verify(*fusion);
+  }
   const auto& program = std::get<host::Program>(source);
   host::verify(program, options.ranks > 0 ? host::ActualJob{options.ranks, SizeBindings{}}
                                           : host::ActualJob{});
@@ -163,7 +166,7 @@ int dumpSource(Source source, const Options& options) {
                     options.file);
   const SizeBindings set_sizes = settingsOf(source, options).sizes;
   const host::PassOptions passes = passOptions(options, set_sizes);
-  checkSource(source, options);
+  checkSource(source, options, set_sizes);
   PassTimes times;
   const host::PassOptions timed_passes = passOptions(options, set_sizes, &times);
   if (fusion != nullptr) {

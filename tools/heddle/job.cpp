@@ -88,7 +88,7 @@ comm::JobMonitorOptions controlOf(const JobOptions& options) {
   return monitor_options;
 }
 
-using Prepare = std::function<const host::Program&(int ranks, comm::World* world)>;
+using Prepare = std::function<const host::Program&(int ranks, comm::World& world)>;
 using Body = std::function<void(const Rank&)>;
 
 void injectInto(std::optional<host::TaskFault>& injected, comm::World& world,
@@ -123,14 +123,14 @@ void runThread(comm::World& world, host::Device& device, const JobOptions& optio
 }
 
 void runThreads(const JobOptions& options, int size, const Prepare& prepare, const Body& body) {
-  const host::DeviceKind kind = kindOf(options);
   catchEndSignal(false);
-  prepare(size, nullptr);
+  const host::DeviceKind kind = kindOf(options);
   const bool a_gpu_each = kind == host::DeviceKind::Cuda && size > 1 && gpus() >= size;
+  TaskRecorder recorder;
   std::vector<std::unique_ptr<comm::World>> worlds =
       a_gpu_each ? comm::makeInProcessWorlds(size) : host::makeInProcessWorldsFor(kind, size);
-  TaskRecorder recorder;
   worlds[0]->addObserver(recorder);
+  prepare(size, *worlds[0]);
   RankErrors errors;
   std::vector<std::thread> threads;
   const auto runRank = [&](int rank) {
@@ -278,7 +278,7 @@ bool runProcess(const JobOptions& options, const Prepare& prepare, const Body& b
     if (kind == host::DeviceKind::Cuda) host::ncclModule();
     device = makeDevice(kind, options, ordinal);
     injectInto(fault, *world, monitor, options);
-    program = &prepare(size, world.get());
+    program = &prepare(size, *world);
   };
   if (!agreed(*world, begin)) return false;
   const auto compare = [&] {

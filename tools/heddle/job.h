@@ -55,8 +55,8 @@ std::optional<ProcessRank> processRank();
 // Runs `prepare` once per process. Then runs `body` for every rank of the process, each on its own
 // thread, and waits for all ranks.
 // - `prepare` receives the number of ranks and returns the program, which must be the same on all
-//   ranks. It should do all work that fails on all ranks alike. `world` is the World of this
-//   process, or nullptr if its ranks are threads.
+//   ranks. It should do all work that fails on all ranks alike. `world` is the World of the first
+//   rank of this process. `prepare` records its tasks there and must not communicate.
 // - An error before `body` is printed by the first rank that has it, and MPI is finalized normally.
 // - A rank is lost if its `body` throws, or if its process is killed, is stopped or leaves. All
 //   other ranks then end.
@@ -68,7 +68,7 @@ std::optional<ProcessRank> processRank();
 // - CUDA ranks of one process share GPU 0. If there are enough GPUs, each rank gets its own GPU,
 //   and NCCL connects them.
 void runJob(const JobOptions& options,
-            const std::function<const host::Program&(int ranks, comm::World* world)>& prepare,
+            const std::function<const host::Program&(int ranks, comm::World& world)>& prepare,
             const std::function<void(const Rank&)>& body);
 
 }  // namespace heddle::tools

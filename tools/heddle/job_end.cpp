@@ -143,6 +143,9 @@ const std::atomic<int>& endSignal() { return end_signal; }
 
 void setProcessTask(comm::RankTask task) { process_task.store(task); }
 
+ProcessTask::ProcessTask(comm::RankTask task) : before_(process_task.exchange(task)) {}
+ProcessTask::~ProcessTask() { process_task.store(before_); }
+
 void endBeforeStart(const std::string& text, int signal) {
   const std::optional<ProcessRank> process = processRank();
   say(fmt::format("rank {} ends: {}", process ? process->rank : 0, text));

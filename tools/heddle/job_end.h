@@ -36,6 +36,17 @@ class RankErrors {
 void catchEndSignal(bool is_polled);
 // Sets the current task of this process, for the message that the signal handler prints.
 void setProcessTask(comm::RankTask task);
+// Sets the current task of this process. The destructor sets the previous task again.
+class ProcessTask {
+ public:
+  explicit ProcessTask(comm::RankTask task);
+  ~ProcessTask();
+  ProcessTask(const ProcessTask&) = delete;
+  ProcessTask& operator=(const ProcessTask&) = delete;
+
+ private:
+  comm::RankTask before_;
+};
 // Prints why the job has not started, and ends this process. A thread of comm::StartTimeout calls
 // this function.
 [[noreturn]] void endBeforeStart(const std::string& text, int signal);

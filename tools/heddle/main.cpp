@@ -20,6 +20,7 @@
 #include "codegen/compile/child_process.h"
 #include "ir/base/error.h"
 #include "tools/heddle/job.h"
+#include "tools/heddle/job_end.h"
 #include "tools/heddle/options.h"
 
 namespace heddle::tools {
@@ -164,10 +165,12 @@ int dispatch(const CLI::App& app, Options options) {
     if (process->rank != 0) return 0;
     if (options.ranks == 0) options.ranks = process->ranks;
   }
-  if (app.got_subcommand("dump")) return dumpCommand(options);
-  if (app.got_subcommand("verify")) return verifyCommand(options);
   if (app.got_subcommand("ops")) return opsCommand(options);
-  return devicesCommand(options);
+  if (app.got_subcommand("devices")) return devicesCommand(options);
+  catchEndSignal(false);
+  // While readSource() reads the file, it replaces this task.
+  setProcessTask(comm::RankTask::CompilingProgram);
+  return app.got_subcommand("dump") ? dumpCommand(options) : verifyCommand(options);
 }
 
 std::string faultOf(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
@@ -261,12 +264,19 @@ bool mayEndAtOnce() {
 #endif
 }
 
-std::atomic<bool> memory_was_short = false;
+// true: this thread is throwing bad_alloc. The exception itself needs memory too. If there is none,
+// the C++ runtime calls onUncaughtException() instead.
+thread_local bool is_throwing_bad_alloc = false;
 
 // Called by operator new if the system gives no memory.
 [[noreturn]] void onShortMemory() {
-  memory_was_short.store(true);
-  throw std::bad_alloc();
+  is_throwing_bad_alloc = true;
+  try {
+    throw std::bad_alloc();
+  } catch (const std::bad_alloc&) {
+    is_throwing_bad_alloc = false;
+    throw;
+  }
 }
 
 // Lets only the first thread continue, so that the process prints one message. If this thread waits
@@ -298,8 +308,7 @@ void claimTheEnd() {
     } catch (const std::exception& e) {
       std::fprintf(stderr, "heddle: uncaught exception: %s\n", e.what());
     }
-  } else if (memory_was_short.load()) {
-    // There was no memory for the exception itself.
+  } else if (is_throwing_bad_alloc) {
     std::fputs("heddle: out of memory\n", stderr);
     endWith(2);
   }

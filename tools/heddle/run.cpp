@@ -224,8 +224,8 @@ std::string referenceOf(const Source& source, const Options& options) {
   return beside.string();
 }
 
-Job prepareJob(const Options& options, int ranks, comm::World* world) {
-  std::optional<comm::World::Task> task(std::in_place, world, comm::RankTask::Reading);
+Job prepareJob(const Options& options, int ranks, comm::World& world) {
+  std::optional<comm::World::Task> task(std::in_place, &world, comm::RankTask::Reading);
   Job job;
   job.source = readSource(options.file);
   job.reference_file = referenceOf(job.source, options);
@@ -237,7 +237,7 @@ Job prepareJob(const Options& options, int ranks, comm::World* world) {
       checkSizes(*fusion, job.inputs.sizes);
     }
     task.reset();
-    task.emplace(world, comm::RankTask::CompilingProgram);
+    task.emplace(&world, comm::RankTask::CompilingProgram);
     job.program =
         programOf(job.source, job.inputs.sizes, ranks, options, job.pass_times, job.segments);
     if (options.verify) host::verify(job.program, {ranks, job.inputs.sizes});
@@ -363,7 +363,7 @@ int runCommand(const Options& options) {
   bool prints = false;
   runJob(
       job_options,
-      [&](int ranks, comm::World* world) -> const host::Program& {
+      [&](int ranks, comm::World& world) -> const host::Program& {
         job = prepareJob(options, ranks, world);
         return job.program;
       },

@@ -17,6 +17,7 @@
 #include "ir/graph/print_values.h"
 #include "ir/system/files.h"
 #include "ir/types/npy.h"
+#include "tools/heddle/job_end.h"
 
 namespace heddle::tools {
 namespace {
@@ -113,6 +114,7 @@ std::map<std::string, HostTensor> readFiles(const std::vector<InputSpec>& inputs
 }  // namespace
 
 Source readSource(const std::string& path) {
+  const ProcessTask task(comm::RankTask::Reading);
   constexpr int64_t kLargestText = int64_t{1} << 26;
   const std::string text = readTextFile(path, kLargestText);
   try {

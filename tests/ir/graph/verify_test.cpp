@@ -179,5 +179,43 @@ TEST(VerifyFusion, StaleAnnotationsAreReported) {
             "annotation 'fact' names a value that does not exist");
 }
 
+// Returns the message of checkSizes() for the value y = pad(x: f32[n, 4]).
+std::string sizeError(std::vector<int64_t> lows, std::vector<int64_t> highs,
+                      const SizeBindings& sizes) {
+  FusionBuilder b("f");
+  const ValueId x = b.input("x", DType::F32, {Size::symbol("n"), Size(4)});
+  b.line(7);
+  b.output(b.reduce("sum", b.name("y").pad(x, std::move(lows), std::move(highs)), {0, 1}));
+  const Fusion fusion = std::move(b).build();
+  try {
+    checkSizes(fusion, sizes);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "legal";
+}
+
+TEST(CheckSizes, ExtentsThatOverflowAreReported) {
+  EXPECT_EQ(sizeError({INT64_MAX, 0}, {0, 0}, {{"n", 4}})
+                .find("axis 0 of %y at line 7: size 'n + 9223372036854775807' overflows"),
+            0u);
+  EXPECT_EQ(sizeError({INT64_MAX, 0}, {0, 0}, {}), "legal") << "n has no value";
+}
+
+TEST(CheckSizes, ValuesOfTooManyBytesAreReported) {
+  const int64_t most = INT64_MAX / 16;  // rows of 16 bytes
+  EXPECT_EQ(sizeError({most, 0}, {0, 0}, {{"n", 0}}), "legal");
+  EXPECT_EQ(sizeError({most, 0}, {0, 0}, {{"n", 1}}),
+            "%y at line 7 of [576460752303423488, 4] does not fit in 64 bits");
+  EXPECT_EQ(sizeError({INT64_MAX - 8, INT64_MAX - 8}, {1, 1}, {{"n", 4}}),
+            "%y at line 7 of [9223372036854775804, 9223372036854775804] does not fit in 64 bits");
+}
+
+TEST(CheckSizes, NegativeExtentsAreReported) {
+  EXPECT_EQ(sizeError({-3, 0}, {-3, 0}, {{"n", 6}}), "legal");
+  EXPECT_EQ(sizeError({-3, 0}, {-3, 0}, {{"n", 4}}),
+            "axis 0 of %y at line 7 has the size n + (-3) + (-3) = -2");
+}
+
 }  // namespace
 }  // namespace heddle::verify_test
