@@ -14,14 +14,19 @@ namespace {
 constexpr int64_t kTileBytes = 128;
 // Bytes that one thread loads before it waits, so that enough loads are in flight.
 constexpr int64_t kBytesInFlight = 64;
+// Nodes of a body times the elements of a thread, which the compiler unrolls. More take seconds to
+// compile.
+constexpr int64_t kMostUnrolled = 4096;
 constexpr int64_t kMostThreads = 1024;
 constexpr int64_t kLoopThreads = 512;
 constexpr int64_t kShortestBlock = 128;
 // With fewer rows than this, one row per block leaves multiprocessors idle (132 on an H100).
 constexpr int64_t kFewRows = 132;
-// Cpp: the most elements of an array that holds a tile, so that it stays in the L2 cache. And the
-// fewest rows that keep the threads of a pool busy, unless all rows together are short.
+// Cpp: the most elements of a row that arrays hold, so that they stay in the L2 cache, and the most
+// bytes of all arrays, which are on the stack. And the fewest rows that keep the threads of a pool
+// busy, unless all rows together are short.
 constexpr int64_t kMostKept = 16384;
+constexpr int64_t kMostArrayBytes = 256 << 10;
 constexpr int64_t kFewCpuRows = 64;
 constexpr int64_t kShortWork = 1 << 18;
 
@@ -64,13 +69,15 @@ int64_t vectorsPerRow(const Space& space, int64_t vector) {
   return vectors;
 }
 
-std::vector<RowCandidate> cudaCandidates(const Space& space, int64_t bytes, int64_t loaded) {
+std::vector<RowCandidate> cudaCandidates(const Space& space, const RowDemand& demand) {
   const int64_t vector = vectorOf(space);
   const int64_t vectors = vectorsPerRow(space, vector);
-  const int64_t per_vector = std::max<int64_t>(bytes, 1) * vector;
-  const int64_t most = std::max<int64_t>(kTileBytes / per_vector, 1);
-  const int64_t wanted =
-      std::clamp<int64_t>(kBytesInFlight / (std::max<int64_t>(loaded, 1) * vector), 1, most);
+  const auto fitting = [&](int64_t limit, int64_t per_element) {
+    return std::max<int64_t>(limit / (std::max<int64_t>(per_element, 1) * vector), 1);
+  };
+  const int64_t most =
+      std::min(fitting(kTileBytes, demand.live_bytes), fitting(kMostUnrolled, demand.ops));
+  const int64_t wanted = std::min(fitting(kBytesInFlight, demand.loaded_bytes), most);
   auto threadsFor = [&](int64_t registers) {
     const auto threads = static_cast<int64_t>(
         std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(ceilDiv(vectors, registers), 1))));
@@ -106,14 +113,14 @@ int64_t cpuChunk(const Space& space) {
   return std::clamp<int64_t>(space.extents.back(), 1, kMost);
 }
 
-std::vector<RowCandidate> cpuCandidates(const Space& space) {
+std::vector<RowCandidate> cpuCandidates(const Space& space, const RowDemand& demand) {
   const int64_t rows = space.keptCount();
   if (rows < kFewCpuRows && rows * space.reducedCount() > kShortWork) return {};
   RowCandidate candidate;
   candidate.layout.vector = 16;
   const int64_t chunk = cpuChunk(space);
   const int64_t elements = vectorsPerRow(space, chunk) * chunk;
-  candidate.looped = elements > kMostKept;
+  candidate.looped = elements > kMostKept || elements * demand.kept_bytes > kMostArrayBytes;
   if (!candidate.looped) {
     candidate.layout.capacity =
         static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(elements, 64))));
@@ -173,10 +180,10 @@ bool needsSeveralPasses(const Fusion& segment, const Analysis& analysis) {
                      [&](ValueId id) { return values.level[id] > 0 && !values.per_row[id]; });
 }
 
-std::vector<RowCandidate> rowCandidates(const Space& space, Target target, int64_t bytes,
-                                        int64_t loaded) {
+std::vector<RowCandidate> rowCandidates(const Space& space, Target target,
+                                        const RowDemand& demand) {
   if (!isContiguousAlongRow(space)) return {};
-  return target == Target::Cuda ? cudaCandidates(space, bytes, loaded) : cpuCandidates(space);
+  return target == Target::Cuda ? cudaCandidates(space, demand) : cpuCandidates(space, demand);
 }
 
 std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& analysis,
@@ -184,8 +191,14 @@ std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& anal
   const RowValues values = rowValuesOf(segment, analysis);
   RowForm form{false, target == Target::Cuda, keptValues(segment, values)};
   RowStatements written = writeRowStatements(segment, analysis, space, values, form);
-  const int64_t bytes = liveBytes(written.statements, written.tiles);
-  const std::vector<RowCandidate> candidates = rowCandidates(space, target, bytes, written.loaded);
+  RowDemand demand;
+  demand.live_bytes = liveBytes(written.statements, written.tiles);
+  demand.loaded_bytes = written.loaded;
+  for (ValueId id : form.kept) demand.kept_bytes += sizeOf(segment.tensor(id).dtype);
+  for (const Body* body : bodiesOf(written.statements)) {
+    demand.ops = std::max(demand.ops, static_cast<int64_t>(body->nodes.size()));
+  }
+  const std::vector<RowCandidate> candidates = rowCandidates(space, target, demand);
   if (candidates.empty()) return std::nullopt;
   const RowCandidate& best = candidates.front();
   if (best.looped) {

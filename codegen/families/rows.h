@@ -22,12 +22,17 @@ struct RowCandidate {
   bool looped = false;  // true: the row does not fit in registers
 };
 
-// Returns the candidates for these sizes, best first. `bytes` are the bytes of tiles per element of
-// the row (liveBytes()), and `loaded` those of them that the kernel reads from memory at its start.
-// Returns an empty list if the rows are too few or not contiguous: several launches are then
-// better (codegen/families/passes.h).
-std::vector<RowCandidate> rowCandidates(const Space& space, Target target, int64_t bytes,
-                                        int64_t loaded);
+// What the candidates depend on besides the sizes. All numbers are per element of the row.
+struct RowDemand {
+  int64_t live_bytes = 0;    // bytes of tiles at once (liveBytes())
+  int64_t loaded_bytes = 0;  // bytes that the kernel reads from memory at its start
+  int64_t kept_bytes = 0;    // bytes of the tiles that maps make
+  int64_t ops = 0;           // nodes of the longest body
+};
+
+// Returns the candidates for these sizes, best first. Returns an empty list if the rows are too few
+// or not contiguous: several launches are then better (codegen/families/passes.h).
+std::vector<RowCandidate> rowCandidates(const Space& space, Target target, const RowDemand& demand);
 
 // Returns the program of the best candidate, or nullopt if there is none.
 std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& analysis,

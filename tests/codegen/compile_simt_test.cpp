@@ -83,6 +83,22 @@ std::vector<Size> symbols(const std::string& names) {
   return sizes;
 }
 
+// Rows in a part of a warp, in a warp, in a block, of odd length, and in parts.
+TEST_P(CompileSimt, RowsOfAllLengthsCompile) {
+  for (DType dtype : {DType::F32, DType::BF16, DType::F64}) {
+    FusionBuilder b;
+    const ValueId x = b.input("x", dtype, symbols("nm"));
+    const ValueId most = b.reduce("max", x, {1}, true);
+    const ValueId powers = b.pointwise("exp", {b.pointwise("sub", {x, most})});
+    b.output(b.pointwise("div", {powers, b.reduce("sum", powers, {1}, true)}));
+    const Fusion softmax = std::move(b).build();
+    for (const int64_t m : {3, 64, 1024, 8192, 5001, 100000}) {
+      if (GetParam() != std::string("sm_90") && m != 1024) continue;
+      EXPECT_EQ(compile(softmax, {{200, m}}, {{200, m}}), 1u) << m;
+    }
+  }
+}
+
 // Kernels convert all other dtypes to one of these before they compute.
 // CastsBetweenAllDtypesCompile covers the conversions.
 constexpr DType kComputedDTypes[] = {DType::F32, DType::F64, DType::BF16, DType::I64, DType::Bool};

@@ -98,6 +98,19 @@ TEST(RowsSimt, LongRowsAreRight) {
   }
 }
 
+// The body has 120 ops, so a thread holds few elements at a time.
+TEST(RowsSimt, LongBodiesAreRight) {
+  Cases cases;
+  std::string text = "%x: bf16[n, m]) { %v0 = cast(%x, dtype=f32)";
+  for (int i = 0; i < 60; ++i) {
+    text += fmt::format(" %u{0} = abs(%v{0}) %v{1} = sub(%u{0}, {2})", i, i + 1, 0.25 * (i % 3));
+  }
+  text += " %m = max(%v60, axes=[1], keepdim=true) %y = sub(%v60, %m) return %y";
+  cases.add(text, {{{3, 4096}}}, {{"n", 3}, {"m", 4096}});
+  EXPECT_EQ(cases.stages(0), 1u);
+  expectRight(cases);
+}
+
 TEST(RowsSimt, IndicesAndRandomWordsAlongRowsAreRight) {
   Cases cases;
   for (const int64_t m : {9, 130}) {
