@@ -48,20 +48,25 @@ def exponent_of(results: List[dict]) -> float:
     """Returns e if the work grows as size**e between the last two sizes. The work is the number of instructions if it was
     counted, otherwise the time. Times below SHORTEST count as SHORTEST, also if instructions were counted."""
     before, last = results[-2], results[-1]
-    if "instructions" in last and last["seconds"] > SHORTEST:
-        ratio = last["instructions"] / before["instructions"]
-    else:
-        ratio = max(last["seconds"], SHORTEST) / max(before["seconds"], SHORTEST)
+    if "instructions" not in last or last["seconds"] <= SHORTEST:
+        return time_exponent_of(results)
+    return math.log(last["instructions"] / before["instructions"]) / math.log(last["size"] / before["size"])
+
+
+def time_exponent_of(results: List[dict]) -> float:
+    """Returns e if the time grows as size**e between the last two sizes."""
+    before, last = results[-2], results[-1]
+    ratio = max(last["seconds"], SHORTEST) / max(before["seconds"], SHORTEST)
     return math.log(ratio) / math.log(last["size"] / before["size"])
 
 
 def growth_section() -> str:
     run = latest_run()
-    lines = ["| Pattern | size | time | limit | exponent |", "| --- | ---: | ---: | ---: | ---: |"]
+    lines = ["| Pattern | size | time | limit | exponent | of the time |", "| --- | ---: | ---: | ---: | ---: | ---: |"]
     for name, results in curves_of(run.get("results", [])).items():
         last = results[-1]
         lines.append(f"| {name} | {last['size']} {last['axis']} | {last['seconds']:.2f} s | {last['limit']:g} s | "
-                     f"{exponent_of(results):.2f} |")
+                     f"{exponent_of(results):.2f} | {time_exponent_of(results):.2f} |")
     lines += ["", f"Measured on {run.get('date')} on one core of {run.get('device')}: `{run.get('command')}`."]
     return "\n".join(lines + (["", run["remarks"]] if "remarks" in run else []))
 
