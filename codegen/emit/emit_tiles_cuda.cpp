@@ -22,8 +22,9 @@ class CudaTileEmitter {
                     layout_.rows * layout_.threads, frame_.entry, args));
     out_.line(fmt::format("typedef {} Index;", frame_.wide_index ? "long long" : "int"));
     writeArguments(out_, frame_);
-    writeAlignment();
+    if (!layout_.shifted) writeAlignment();
     writeRoles();
+    if (layout_.shifted) writeShift();
     for (const Statement& statement : program_.statements) write(statement);
     out_.close();
     return text + out_.take();
@@ -33,7 +34,8 @@ class CudaTileEmitter {
   const Tile& tile(int index) const { return program_.tiles[static_cast<size_t>(index)]; }
 
   bool isVectorized(const Access& access) const {
-    return layout_.vector > 1 && access.lane == LaneStride::One && access.aligned_items;
+    if (layout_.vector == 1 || access.lane != LaneStride::One) return false;
+    return layout_.shifted || access.aligned_items;
   }
 
   // A pointer may be misaligned. Each pointer is checked once, and all threads take the same
@@ -44,6 +46,27 @@ class CudaTileEmitter {
       out_.line(fmt::format("const bool aligned_{0} = hd::aligned<{1}>({0});", access.name,
                             layout_.vector));
     }
+  }
+
+  // The shift of the rows, which is that of the first tensor with rows of its own. A tensor whose
+  // rows have another shift is accessed element by element.
+  void writeShift() {
+    std::string shift;
+    for (const Access& access : frame_.accesses) {
+      if (!isVectorized(access)) continue;
+      const std::string own = fmt::format("hd::shiftOf<{}>({} + ({}))", layout_.vector, access.name,
+                                          access.kept_offset.str());
+      const bool has_rows = access.kept_offset.kind() != IndexExpr::Kind::Constant;
+      if (shift.empty() && has_rows) shift = own;
+    }
+    out_.line(fmt::format("const int shift = {};", shift.empty() ? "0" : shift));
+    for (const Access& access : frame_.accesses) {
+      if (!isVectorized(access)) continue;
+      out_.line(fmt::format("const bool aligned_{0} = hd::shiftOf<{1}>({0} + ({2})) == shift;",
+                            access.name, layout_.vector, access.kept_offset.str()));
+    }
+    out_.line(fmt::format("const Index vectors = active ? (lane_extent + shift + {}) / {} : 0;",
+                          layout_.vector - 1, layout_.vector));
   }
 
   // The row of this thread, and its share of the vectors of the row.
@@ -68,13 +91,23 @@ class CudaTileEmitter {
     out_.open(fmt::format("for (int u = 0; u < {}; ++u) {{", layout_.registers));
     out_.line(fmt::format("const Index reduced = {}u * {} + share;", in_loop_ ? "part + " : "",
                           layout_.threads));
-    out_.open(layout_.full && !in_loop_ ? "if (active) {" : "if (reduced < row_end) {");
-    writeCoordinates(out_, frame_.reduced);
+    if (layout_.shifted) {
+      out_.open("if (reduced < vectors) {");
+      out_.line(fmt::format("const Index {} = reduced * {} - shift;", frame_.reduced[0].name,
+                            layout_.vector));
+      out_.line(fmt::format("const int first = {0} < 0 ? -(int){0} : 0;", frame_.reduced[0].name));
+    } else {
+      out_.open(layout_.full && !in_loop_ ? "if (active) {" : "if (reduced < row_end) {");
+      writeCoordinates(out_, frame_.reduced);
+    }
     const std::string count = layout_.exact
                                   ? std::to_string(layout_.vector)
                                   : fmt::format("(int)hd::smaller<Index>({}, lane_extent - {})",
                                                 layout_.vector, frame_.lane_start.str());
     out_.line(fmt::format("[[maybe_unused]] const int count = {};", count));
+    if (layout_.shifted) {
+      out_.line("[[maybe_unused]] const unsigned valid = (1u << count) - (1u << first);");
+    }
     for (const LoadTile& load : loads) {
       if (frame_.access(load.tensor).lane == LaneStride::Zero) one_lane_.insert(load.tile);
       one_vector_.insert(load.tile);
@@ -88,16 +121,24 @@ class CudaTileEmitter {
     out_.close();
   }
 
-  void openLanes() {
+  // With `masked`, skips lanes that are not in the row. A map needs no mask if it reads no memory:
+  // nothing reads its other lanes.
+  void openLanes(bool masked) {
     out_.line("#pragma unroll");
     out_.open(fmt::format("for (int lane = 0; lane < {}; ++lane) {{", layout_.vector));
-    if (!layout_.exact) out_.line("if (lane >= count) break;");
+    if (layout_.exact || !masked) return;
+    out_.line(layout_.shifted ? "if ((valid >> lane & 1u) == 0) continue;"
+                              : "if (lane >= count) break;");
   }
 
   std::string alignmentOf(const Access& access) const {
     if (layout_.vector == 1) return "true";
     return isVectorized(access) ? "aligned_" + access.name : "false";
   }
+
+  // The function suffix and the arguments for the elements of a vector that belong to the row.
+  const char* part() const { return layout_.shifted ? "Part" : ""; }
+  const char* elements() const { return layout_.shifted ? "first, count" : "count"; }
 
   int32_t lanesOf(int index) const {
     const auto found = one_lane_.find(index);
@@ -136,8 +177,8 @@ class CudaTileEmitter {
         out_.line(fmt::format("{}[0] = *({});", name, from));
         break;
       case LaneStride::One:
-        out_.line(fmt::format("hd::load<{}>({}, {}, {}, count);", layout_.vector, name, from,
-                              alignmentOf(access)));
+        out_.line(fmt::format("hd::load{}<{}>({}, {}, {}, {});", part(), layout_.vector, name, from,
+                              alignmentOf(access), elements()));
         break;
       case LaneStride::Any:
         out_.line(fmt::format("hd::loadStrided<{}>({}, {}, {}, count);", layout_.vector, name, from,
@@ -183,6 +224,11 @@ class CudaTileEmitter {
     out_.close();
   }
 
+  static bool readsMemory(const Body& body) {
+    return std::any_of(body.nodes.begin(), body.nodes.end(),
+                       [](const Node& node) { return node.kind == Node::Kind::LoadAt; });
+  }
+
   void writeElementMap(const MapTiles& map) {
     const std::string prefix = nextPrefix();
     for (const MapTiles::Result& result : map.results) declareTile(result.tile, layout_.registers);
@@ -193,7 +239,7 @@ class CudaTileEmitter {
           fmt::format("{} out{}[{}];", storedType(access.dtype), store.tensor, layout_.vector));
     }
     writeStates(out_, map.body, prefix);
-    openLanes();
+    openLanes(readsMemory(map.body));
     writeNodes(out_, map.body, frame_, leaves(), prefix);
     for (const MapTiles::Result& result : map.results) {
       out_.line(fmt::format("tile{}[u][lane] = {};", result.tile,
@@ -218,8 +264,8 @@ class CudaTileEmitter {
         out_.line(fmt::format("*({}) = out{}[0];", to, tensor));
         break;
       case LaneStride::One:
-        out_.line(fmt::format("hd::store<{}>({}, out{}, {}, count);", layout_.vector, to, tensor,
-                              alignmentOf(access)));
+        out_.line(fmt::format("hd::store{}<{}>({}, out{}, {}, {});", part(), layout_.vector, to,
+                              tensor, alignmentOf(access), elements()));
         break;
       case LaneStride::Any:
         out_.line(fmt::format("hd::storeStrided<{}>({}, out{}, {}, count);", layout_.vector, to,
@@ -247,7 +293,7 @@ class CudaTileEmitter {
     const std::string prefix = nextPrefix();
     openVectors(reduce.loads);
     writeStates(out_, reduce.body, prefix);
-    openLanes();
+    openLanes(true);
     writeNodes(out_, reduce.body, frame_, leaves(), prefix);
     for (int a : reduce.accumulators) {
       const Accumulator& acc = accumulator(a);
@@ -263,7 +309,8 @@ class CudaTileEmitter {
     for (const Statement& statement : loop.statements) {
       if (const auto* reduce = std::get_if<ReduceTiles>(&statement)) declareAccumulators(*reduce);
     }
-    out_.open(fmt::format("for (Index part = 0; part < reduced_items; part += {}) {{",
+    out_.open(fmt::format("for (Index part = 0; part < {}; part += {}) {{",
+                          layout_.shifted ? "vectors" : "reduced_items",
                           int64_t{layout_.threads} * layout_.registers));
     in_loop_ = true;
     for (const Statement& statement : loop.statements) write(statement);

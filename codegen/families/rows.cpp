@@ -49,16 +49,27 @@ bool hasWholeVectors(const Space& space, int64_t vector) {
   return true;
 }
 
-int64_t vectorOf(const Space& space) {
+struct Vectors {
+  int64_t length = 1;
+  bool shifted = false;  // RowLayout::shifted
+};
+
+Vectors vectorsOf(const Space& space) {
+  constexpr int64_t kShortestShifted = 4;  // vectors; the first and the last one are slow
   int64_t widest = 1;
   for (const SpaceTensor& t : space.tensors) {
     if (t.strides.back() == 1) widest = std::max(widest, sizeOf(t.dtype));
   }
-  int64_t vector = std::min<int64_t>(16 / widest, 8);
-  while (vector > 1 && (vector > space.extents.back() || !hasWholeVectors(space, vector))) {
-    vector /= 2;
+  int64_t length = std::min<int64_t>(16 / widest, 8);
+  const bool one_axis = space.extents.size() == static_cast<size_t>(space.kept) + 1;
+  if (length > 1 && one_axis && !hasWholeVectors(space, length) &&
+      space.extents.back() >= kShortestShifted * length) {
+    return {length, true};
   }
-  return vector;
+  while (length > 1 && (length > space.extents.back() || !hasWholeVectors(space, length))) {
+    length /= 2;
+  }
+  return {length, false};
 }
 
 int64_t vectorsPerRow(const Space& space, int64_t vector) {
@@ -70,15 +81,17 @@ int64_t vectorsPerRow(const Space& space, int64_t vector) {
 }
 
 std::vector<RowCandidate> cudaCandidates(const Space& space, const RowDemand& demand) {
-  const int64_t vector = vectorOf(space);
-  const int64_t vectors = vectorsPerRow(space, vector);
-  const auto fitting = [&](int64_t limit, int64_t per_element) {
+  const auto [vector, shifted] = vectorsOf(space);
+  // A shifted row may need one more vector.
+  const int64_t vectors =
+      shifted ? ceilDiv(space.extents.back() + vector - 1, vector) : vectorsPerRow(space, vector);
+  const auto fitting = [vector = vector](int64_t limit, int64_t per_element) {
     return std::max<int64_t>(limit / (std::max<int64_t>(per_element, 1) * vector), 1);
   };
   const int64_t most =
       std::min(fitting(kTileBytes, demand.live_bytes), fitting(kMostUnrolled, demand.ops));
   const int64_t wanted = std::min(fitting(kBytesInFlight, demand.loaded_bytes), most);
-  auto threadsFor = [&](int64_t registers) {
+  auto threadsFor = [vectors](int64_t registers) {
     const auto threads = static_cast<int64_t>(
         std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(ceilDiv(vectors, registers), 1))));
     const auto warp = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(vectors)));
@@ -101,7 +114,8 @@ std::vector<RowCandidate> cudaCandidates(const Space& space, const RowDemand& de
   layout.threads = static_cast<int32_t>(threads);
   layout.registers = static_cast<int32_t>(registers);
   layout.rows = static_cast<int32_t>(std::max<int64_t>(kShortestBlock / threads, 1));
-  layout.exact = space.extents.back() % vector == 0;
+  layout.shifted = shifted;
+  layout.exact = !shifted && space.extents.back() % vector == 0;
   layout.full = layout.exact && !candidate.looped && vectors == threads * registers;
   if (candidate.looped && space.keptCount() < kFewRows) return {};
   return {candidate};

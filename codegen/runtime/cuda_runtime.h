@@ -214,6 +214,30 @@ __device__ inline void store(T* to, const T (&from)[kLanes], bool whole, int cou
   }
 }
 
+// Access the elements `first` to `end` - 1 of kLanes neighbouring elements.
+template <int kLanes, class T>
+__device__ inline void loadPart(T (&to)[kLanes], const T* from, bool whole, int first, int end) {
+  if (first <= 0) return load<kLanes>(to, from, whole, end);
+#pragma unroll
+  for (int i = 0; i < kLanes; ++i) {
+    if (i >= first && i < end) to[i] = from[i];
+  }
+}
+template <int kLanes, class T>
+__device__ inline void storePart(T* to, const T (&from)[kLanes], bool whole, int first, int end) {
+  if (first <= 0) return store<kLanes>(to, from, whole, end);
+#pragma unroll
+  for (int i = 0; i < kLanes; ++i) {
+    if (i >= first && i < end) to[i] = from[i];
+  }
+}
+// Returns the number of elements from the last address that is aligned for kLanes elements to
+// `address`.
+template <int kLanes, class T>
+__device__ inline int shiftOf(const T* address) {
+  return (int)((unsigned long long)address / sizeof(T) % kLanes);
+}
+
 template <int kLanes, class T, class Index>
 __device__ inline void loadStrided(T (&to)[kLanes], const T* from, Index stride, int count) {
 #pragma unroll

@@ -28,9 +28,10 @@ class ProgramPrinter {
     return text +
            fmt::format("; {} a block, {} threads a row, {} vectors of {} elements a thread{}",
                        layout.rows, layout.threads, layout.registers, layout.vector,
-                       layout.full    ? ""
-                       : layout.exact ? ", with a tail of vectors"
-                                      : ", with a tail of elements");
+                       layout.full      ? ""
+                       : layout.shifted ? ", which begin at aligned addresses"
+                       : layout.exact   ? ", with a tail of vectors"
+                                        : ", with a tail of elements");
   }
 
   const std::string& name(int tile) const { return program_.tiles[static_cast<size_t>(tile)].name; }

@@ -77,8 +77,12 @@ struct RowLayout {
   int32_t threads = 1;    // threads that share a row; a power of two
   int32_t rows = 1;       // rows of a block; rows * threads is a multiple of 32
   bool exact = false;     // every vector is complete
-  bool full = false;      // exact, and every thread holds `registers` vectors of each row
-  int64_t capacity = 0;   // Cpp: elements of the arrays that hold tiles; 0: there are no such tiles
+  // Cuda: rows begin at addresses that are not aligned for vectors. Vector 0 of a row then begins
+  // up to vector - 1 elements before the row, at an aligned address. The kernel ignores elements
+  // before and behind the row. There is one reduced axis.
+  bool shifted = false;
+  bool full = false;     // exact, and every thread holds `registers` vectors of each row
+  int64_t capacity = 0;  // Cpp: elements of the arrays that hold tiles; 0: there are no such tiles
 };
 
 struct TileProgram {

@@ -45,6 +45,32 @@ TEST(RowsSimt, SoftmaxIsRightForAllLayouts) {
   expectRight(cases, kRoundings);
 }
 
+// Rows begin at unaligned addresses: their length is odd, or the tensor begins there. The output
+// may have another alignment than the input.
+TEST(RowsSimt, RowsAtUnalignedAddressesAreRight) {
+  Cases cases;
+  for (const int64_t m : {33, 67, 257, 1001}) {
+    const SizeBindings bound = {{"n", 9}, {"m", m}};
+    const std::vector<int64_t> sizes = {9, m};
+    for (const char* dtype : {"f32", "bf16", "u8"}) {
+      const std::string text = fmt::format(
+          "%x: {0}[n, m], %r: {0}[n, m], %w: {0}[m]) {{ %a = maximum(%x, %r) %s = max(%a, "
+          "axes=[1], "
+          "keepdim=true) %b = broadcast(%w, axes=[0]) %d = sub(%s, %a) %y = mul(%d, %b) return %y",
+          dtype);
+      cases.add(text, {{sizes}, {sizes}, {{m}}}, bound);
+      cases.add(text, {{sizes, {}, 3}, {sizes, {}, 1}, {{m}, {}, 1}}, bound);
+      cases.add(text, {{sizes, {m + 2, 1}}, {sizes, {0, 1}}, {{m}, {0}}}, bound, {{m + 5, 1}});
+    }
+  }
+  cases.add(softmax("bf16"), {{{133, 20003}}}, {{"n", 133}, {"m", 20003}});  // in parts
+  cases.compile();
+  for (size_t i = 0; i < cases.size(); ++i) {
+    EXPECT_EQ(cases.stages(i), 1u) << cases.name(i);
+    EXPECT_EQ(cases.run(i, i, i + 1 == cases.size() ? 8 : 0), "") << cases.name(i);
+  }
+}
+
 TEST(RowsSimt, NormsHaveOneLaunchAndStoreStatistics) {
   Cases cases;
   for (const int64_t m : {5, 96, 768, 5000}) {
