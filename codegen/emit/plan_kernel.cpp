@@ -252,7 +252,7 @@ class Planner {
     plan_.stages.push_back(makeStage(*program));
   }
 
-  // The temporaries lie behind the part of the workspace that the passes use one after another.
+  // The temporaries come after the part of the workspace that the passes use one after another.
   void planPasses() {
     const Passes passes = divideIntoPasses(segment_, analysis_, inputs_, outputs_);
     std::vector<KernelPlan> plans;

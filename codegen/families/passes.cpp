@@ -79,8 +79,9 @@ class Divider {
 
   // Splits values into lists that one launch each can compute. Two values are in one list if both
   // depend on a value with all axes. Other values of a pass may have unrelated axes, because only
-  // a later pass relates them. Lists have no input with all axes in common, so the launch of one
-  // list may store an output in the memory of its input before the launch of another list.
+  // a later pass relates them. An output can have the memory of an input only if both have all
+  // axes. Two lists have no such input in common, so the launch of one list may store its output
+  // before the launch of the other list.
   std::vector<std::vector<ValueId>> connected(const std::vector<ValueId>& values) const {
     std::vector<std::vector<ValueId>> lists;
     std::vector<std::set<ValueId>> read;  // per list: the values with all axes

@@ -7,8 +7,8 @@
 namespace heddle::codegen {
 namespace {
 
-// Whether to compute the op again costs much more than to keep its result. The text of a cheap op
-// consists of operators without a division.
+// Returns whether it costs much more to compute the op again than to keep its result. The text of a
+// cheap op consists of operators without a division.
 bool isExpensive(const Fusion& segment, ValueId value) {
   const Expression& expr = segment.expr(segment.value(value).definition);
   if (expr.op->kind == OpKind::Index) return true;

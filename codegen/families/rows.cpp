@@ -14,9 +14,13 @@ namespace {
 constexpr int64_t kTileBytes = 128;
 // Bytes that one thread loads before it waits, so that enough loads are in flight.
 constexpr int64_t kBytesInFlight = 64;
-// Nodes of a body times the elements of a thread, which the compiler unrolls. More take seconds to
-// compile.
+// Operations of a body (RowDemand::ops) times the elements of a thread, which the compiler unrolls.
+// More take seconds to compile.
 constexpr int64_t kMostUnrolled = 4096;
+// Operations of a call such as exp or erf. This is a rough bound.
+constexpr int64_t kCallOps = 16;
+// Shared memory of a block without an opt-in. Each accumulator takes 8 bytes per warp.
+constexpr int64_t kSharedBytes = 48 << 10;
 constexpr int64_t kMostThreads = 1024;
 constexpr int64_t kLoopThreads = 512;
 constexpr int64_t kShortestBlock = 128;
@@ -30,7 +34,7 @@ constexpr int64_t kMostArrayBytes = 256 << 10;
 constexpr int64_t kFewCpuRows = 64;
 constexpr int64_t kShortWork = 1 << 18;
 
-// Whether the elements of a row are neighbours in every tensor along the row with many elements.
+// Returns whether the elements of a row are neighbours in every tensor that changes along the row.
 bool isContiguousAlongRow(const Space& space) {
   const size_t lane = space.extents.size() - 1;
   if (space.extents[lane] == 1) return true;
@@ -54,13 +58,14 @@ struct Vectors {
   bool shifted = false;  // RowLayout::shifted
 };
 
-Vectors vectorsOf(const Space& space) {
+Vectors vectorsOf(const Space& space, int64_t ops) {
   constexpr int64_t kShortestShifted = 4;  // vectors; the first and the last one are slow
   int64_t widest = 1;
   for (const SpaceTensor& t : space.tensors) {
     if (t.strides.back() == 1) widest = std::max(widest, sizeOf(t.dtype));
   }
   int64_t length = std::min<int64_t>(16 / widest, 8);
+  while (length > 1 && length * ops > kMostUnrolled) length /= 2;
   const bool one_axis = space.extents.size() == static_cast<size_t>(space.kept) + 1;
   if (length > 1 && one_axis && !hasWholeVectors(space, length) &&
       space.extents.back() >= kShortestShifted * length) {
@@ -81,7 +86,7 @@ int64_t vectorsPerRow(const Space& space, int64_t vector) {
 }
 
 std::vector<RowCandidate> cudaCandidates(const Space& space, const RowDemand& demand) {
-  const auto [vector, shifted] = vectorsOf(space);
+  const auto [vector, shifted] = vectorsOf(space, demand.ops);
   // A shifted row may need one more vector.
   const int64_t vectors =
       shifted ? ceilDiv(space.extents.back() + vector - 1, vector) : vectorsPerRow(space, vector);
@@ -103,11 +108,15 @@ std::vector<RowCandidate> cudaCandidates(const Space& space, const RowDemand& de
   // No idle threads are better than more threads: 192 vectors are 3 for each of 64 threads.
   const bool halves = threads >= 64 && vectors % threads != 0 && vectors % (threads / 2) == 0;
   if (halves && vectors / (threads / 2) <= most) threads /= 2;
-  if (threads > kMostThreads) threads = kMostThreads;
-  int64_t registers = ceilDiv(vectors, threads);
+  const auto warps =
+      static_cast<uint64_t>(kSharedBytes / (8 * std::max<int64_t>(demand.accumulators, 1)));
+  const int64_t most_threads =
+      std::min(kMostThreads, 32 * static_cast<int64_t>(std::bit_floor(warps)));
+  threads = std::min(threads, most_threads);
+  int64_t registers = std::max<int64_t>(ceilDiv(vectors, threads), 1);  // a row may be empty
   if (registers > most) {
     candidate.looped = true;
-    threads = kLoopThreads;
+    threads = std::min(kLoopThreads, most_threads);
     registers = wanted;
   }
   layout.vector = static_cast<int32_t>(vector);
@@ -134,11 +143,10 @@ std::vector<RowCandidate> cpuCandidates(const Space& space, const RowDemand& dem
   candidate.layout.vector = 16;
   const int64_t chunk = cpuChunk(space);
   const int64_t elements = vectorsPerRow(space, chunk) * chunk;
-  candidate.looped = elements > kMostKept || elements * demand.kept_bytes > kMostArrayBytes;
-  if (!candidate.looped) {
-    candidate.layout.capacity =
-        static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(elements, 64))));
-  }
+  const auto capacity =
+      static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(elements, 64))));
+  candidate.looped = elements > kMostKept || capacity * demand.kept_bytes > kMostArrayBytes;
+  if (!candidate.looped) candidate.layout.capacity = capacity;
   return {candidate};
 }
 
@@ -168,6 +176,14 @@ std::vector<const Body*> bodiesOf(const std::vector<Statement>& statements) {
     }
   }
   return bodies;
+}
+
+int64_t opsOf(const Body& body) {
+  int64_t ops = 0;
+  for (const Node& node : body.nodes) {
+    ops += node.text.find("hd::") == std::string_view::npos ? 1 : kCallOps;
+  }
+  return ops;
 }
 
 TileProgram assemble(const RowCandidate& candidate, RowStatements written, const Space& space,
@@ -210,8 +226,9 @@ std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& anal
   demand.loaded_bytes = written.loaded;
   for (ValueId id : form.kept) demand.kept_bytes += sizeOf(segment.tensor(id).dtype);
   for (const Body* body : bodiesOf(written.statements)) {
-    demand.ops = std::max(demand.ops, static_cast<int64_t>(body->nodes.size()));
+    demand.ops = std::max(demand.ops, opsOf(*body));
   }
+  demand.accumulators = static_cast<int64_t>(written.accumulators.size());
   const std::vector<RowCandidate> candidates = rowCandidates(space, target, demand);
   if (candidates.empty()) return std::nullopt;
   const RowCandidate& best = candidates.front();

@@ -22,12 +22,13 @@ struct RowCandidate {
   bool looped = false;  // true: the row does not fit in registers
 };
 
-// What the candidates depend on besides the sizes. All numbers are per element of the row.
+// What the candidates depend on besides the sizes. Numbers are per element of the row.
 struct RowDemand {
   int64_t live_bytes = 0;    // bytes of tiles at once (liveBytes())
   int64_t loaded_bytes = 0;  // bytes that the kernel reads from memory at its start
-  int64_t kept_bytes = 0;    // bytes of the tiles that maps make
-  int64_t ops = 0;           // nodes of the longest body
+  int64_t kept_bytes = 0;  // bytes of the tiles that maps make: in registers, or (Cpp) on the stack
+  int64_t ops = 0;         // code of the longest body, in simple operations
+  int64_t accumulators = 0;  // of all reductions, per row
 };
 
 // Returns the candidates for these sizes, best first. Returns an empty list if the rows are too few

@@ -81,6 +81,7 @@ __device__ inline bool bitwise_not(bool x) { return !x; }
 // of at most one unit in the last place, which the remainder of q corrects (P. Markstein,
 // "Computation of elementary functions on the IBM RISC System/6000 processor", 1990). Only a
 // quotient below 2^-100 may differ from x / y, in its last bit, because its remainder is subnormal.
+// A quotient next to the largest number may become infinite.
 
 // Returns a power of two. Its product with y is in [0.5, 1) if y is finite and normal.
 __device__ inline float scaleFor(float y) {
@@ -92,13 +93,14 @@ __device__ inline float scaleFor(float y) {
 __device__ inline float reciprocalFor(float y) { return 1.0f / (y * scaleFor(y)); }
 // The compiler computes scale and divisor once, because all calls of a thread have the same y. The
 // correction is NaN if x or the quotient is infinite or NaN. The product q is then the quotient.
+// The quotient has the sign of q, also if it is 0.
 __device__ inline float divided(float x, float y, float r) {
   const float scale = scaleFor(y);
   const float divisor = y * scale;
   const float scaled = x * scale;
   const float q = scaled * r;
   const float corrected = multiplyAdd(multiplyAdd(-q, divisor, scaled), r, q);
-  return corrected == corrected ? corrected : q;
+  return copysign(corrected == corrected ? corrected : q, q);
 }
 
 // maximum() and minimum(): if an operand is NaN, the result is NaN.

@@ -93,9 +93,9 @@ struct TileProgram {
   KernelFrame frame;
 };
 
-// Throws InternalError if a statement reads a tile or an accumulator that no earlier statement
-// makes, if a tile of a loop is used outside of the loop, or if a body that runs once per row reads
-// a tile with more elements.
+// Throws InternalError if the layout is empty, if a statement reads a tile or an accumulator that
+// no earlier statement makes, if a tile of a loop is used outside of the loop, or if a body that
+// runs once per row reads a tile with more elements.
 void verify(const TileProgram& program);
 
 // Returns the largest number of bytes of tiles that a statement needs at once, per element of the

@@ -161,7 +161,12 @@ class Uses {
 
 }  // namespace
 
-void verify(const TileProgram& program) { ProgramVerifier(program).check(program.statements); }
+void verify(const TileProgram& program) {
+  const RowLayout& layout = program.layout;
+  HEDDLE_CHECK(layout.vector > 0 && layout.registers > 0 && layout.threads > 0 && layout.rows > 0,
+               "a layout without elements");
+  ProgramVerifier(program).check(program.statements);
+}
 
 int64_t liveBytes(const std::vector<Statement>& statements, const std::vector<Tile>& tiles) {
   return Uses(statements).mostBytes(tiles);

@@ -22,7 +22,8 @@ namespace heddle {
 //  4. A kernel may need several passes over its rows. (A row consists of the elements along the
 //     reduced axes.) The level of a value is the largest number of reductions on a path that ends
 //     with the value. A pass computes the reductions whose operands have the same level. A kernel
-//     has at most kMostKernelPasses passes. If it has several, each pass must be possible without
+//     has at most kMostKernelPasses such passes, and then one that computes outputs along the row.
+//     If it has several passes, each pass must be possible without
 //     the others: the tensors and results of earlier reductions that a pass reads have all axes of
 //     the space together.
 //  5. A stored value has all axes of the space, or exactly the axes that are not reduced. A kernel

@@ -99,6 +99,26 @@ TEST_P(CompileSimt, RowsOfAllLengthsCompile) {
   }
 }
 
+// The rows are empty but have a result, the body is expensive, or there are many reductions.
+TEST_P(CompileSimt, ExtremeRowsCompile) {
+  if (GetParam() != std::string("sm_90")) GTEST_SKIP() << "one architecture is enough";
+  const auto rows = [](int calls, int reductions) {
+    FusionBuilder b;
+    ValueId x = b.input("x", DType::BF16, symbols("nm"));
+    for (int i = 0; i < calls; ++i) x = b.pointwise(i % 2 == 0 ? "erf" : "log1p", {x});
+    const ValueId most = b.reduce("max", x, {1}, true);
+    for (int i = 0; i < reductions; ++i) {
+      const ValueId shifted = b.pointwise("sub", {x, most});
+      b.output(b.reduce(i % 2 == 0 ? "sum" : "prod", shifted, {1}));
+    }
+    return std::move(b).build();
+  };
+  EXPECT_EQ(compile(rows(0, 1), {{5, 0}}, {{5}}), 1u);
+  EXPECT_EQ(compile(rows(100, 1), {{200, 8192}}, {{200}}), 1u);
+  EXPECT_EQ(compile(rows(0, 120), {{200, 16384}}, std::vector<std::vector<int64_t>>(120, {200})),
+            1u);
+}
+
 // Kernels convert all other dtypes to one of these before they compute.
 // CastsBetweenAllDtypesCompile covers the conversions.
 constexpr DType kComputedDTypes[] = {DType::F32, DType::F64, DType::BF16, DType::I64, DType::Bool};
