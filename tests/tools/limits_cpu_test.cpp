@@ -66,8 +66,9 @@ TEST_F(CliLimits, CommandsEndWithLittleAddressSpace) {
 }
 
 TEST_F(CliLimits, LargeInputsAreReportedAtOnce) {
+  if (kSanitized) GTEST_SKIP() << "the sanitizer ends a process that asks for 400 TB";
   expectError("run examples/softmax.fusion --device cpu --set rows=99999999999",
-              "input %x: out of memory", kSanitized ? "" : "ulimit -v 2000000;");
+              "input %x: out of memory", "ulimit -v 2000000;");
 }
 
 TEST_F(CliLimits, FailedOutputIsReported) {
