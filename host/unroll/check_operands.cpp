@@ -238,16 +238,17 @@ void checkLaunch(const Fusion& segment, const UnrolledStep& step) {
   }
 }
 
-SizeBindings sizesInside(const Fusion& segment, const UnrolledStep& step,
-                         const SizeBindings& program) {
+const SizeBindings& sizesInside(const Fusion& segment, const UnrolledStep& step,
+                                const SizeBindings& program, SizeBindings& own) {
   Extents extents;
   appendExtents(segment, segment.inputs(), step.inputs, extents);
   appendExtents(segment, segment.outputs(), step.outputs, extents);
   if (fits(extents, program)) return program;
-  SizeBindings own;
+  own.clear();
   solveSizes(extents, own);
   std::erase_if(extents, [&](const auto& extent) { return !isKnown(extent.first, own); });
-  return fits(extents, own) ? own : SizeBindings();
+  if (!fits(extents, own)) own.clear();
+  return own;
 }
 
 void checkCopy(const UnrolledStep& step) {

@@ -28,8 +28,9 @@ void checkLaunch(const Fusion& segment, const UnrolledStep& step);
 // - Otherwise the values follow from the sizes of the operands. A symbol that they do not determine
 //   has no value.
 // - If the operands contradict the sizes that the kernel declares, no symbol has a value.
-SizeBindings sizesInside(const Fusion& segment, const UnrolledStep& step,
-                         const SizeBindings& program);
+// The result is `program` itself, which may be large, or `own`, which the function fills.
+const SizeBindings& sizesInside(const Fusion& segment, const UnrolledStep& step,
+                                const SizeBindings& program, SizeBindings& own);
 // Checks that source and destination have the same dtype and sizes.
 void checkCopy(const UnrolledStep& step);
 // The position of this rank in the team of a collective. A collective has two sides: its inputs and

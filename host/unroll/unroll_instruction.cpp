@@ -122,7 +122,8 @@ void Unroller::checkSizesInside(KernelId kernel, const UnrolledStep& step) {
   if (sizes == checked) return;
   const Fusion& segment = program_.kernels.at(kernel).segment;
   try {
-    checkSizes(segment, sizesInside(segment, step, scope_.values()));
+    SizeBindings own;
+    checkSizes(segment, sizesInside(segment, step, scope_.values(), own));
   } catch (const UserError& error) {
     userError("kernel {}: {}", segment.name, error.what());
   }

@@ -28,6 +28,8 @@ constexpr auto kNap = std::chrono::milliseconds(10);
 
 std::atomic<int> end_signal{0};
 std::atomic<bool> signal_is_polled{false};
+// true: the signal handler has started to end the process.
+std::atomic<bool> is_ending{false};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
 // The messages of the signal handler, by task. They are formatted before the handler is installed,
@@ -56,6 +58,9 @@ void sayLastWords() {
 
 void onEndSignal(int signal) {
   if (signal_is_polled.load()) return end_signal.store(signal);
+  // The same signal can arrive twice, because `timeout` sends it to the process and to its group.
+  // A second thread may then run this handler before the first one has ended the process.
+  if (is_ending.exchange(true)) return;
   sayLastWords();
   _exit(kSignalCode + signal);
 }
