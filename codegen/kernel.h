@@ -12,6 +12,15 @@ namespace heddle::codegen {
 
 enum class Target : uint8_t { Cuda, Cpp };
 
+// The alignment of an address that suits every access of a kernel, in bytes.
+constexpr int32_t kFullAlignment = 16;
+
+// Returns the largest power of two that divides `address` (in bytes), at most kFullAlignment.
+inline int32_t alignmentOf(uint64_t address) {
+  const uint64_t lowest = address & (~address + 1);
+  return lowest == 0 || lowest > kFullAlignment ? kFullAlignment : static_cast<int32_t>(lowest);
+}
+
 // Source text of one or several kernels. Different Cpp sources define different names, so their
 // texts can be concatenated to one valid text.
 struct KernelSource {

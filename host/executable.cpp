@@ -210,7 +210,7 @@ std::shared_ptr<const Plan> Executable::Impl::planFor(const std::vector<Argument
                     inlined.outputs.size());
   resources->job.begin(comm::Activity::Compiling);
   const comm::World::Task task(world, comm::RankTask::PreparingRun);
-  plan = evaluator->prepare(inputs, preallocatedDescs(run_options.preallocated), verifies, stream);
+  plan = evaluator->prepare(inputs, run_options.preallocated, verifies, stream);
   resources->job.end(comm::Activity::Compiling);
   if (!plan->references.empty()) reportReference(device);
   plans.add(inputs, run_options.preallocated, plan);

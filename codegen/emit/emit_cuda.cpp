@@ -20,7 +20,6 @@ class CudaEmitter {
                     s_.block, nest_.entry, args));
     out_.line(fmt::format("typedef {} Index;", nest_.wide_index ? "long long" : "int"));
     writeArguments(out_, nest_);
-    writeAlignment();
     if (s_.kind == ScheduleKind::Pointwise) {
       emitPointwise();
     } else {
@@ -34,28 +33,20 @@ class CudaEmitter {
   const Computation& computation() const { return nest_.computation; }
   const Access& access(int t) const { return nest_.access(t); }
 
-  bool vectorized(int t) const {
-    return s_.lanes > 1 && access(t).lane == LaneStride::One && access(t).aligned_items;
-  }
-
-  // Pointers may be misaligned: each is looked at once, all threads take the same branch.
-  void writeAlignment() {
-    for (size_t t = 0; t < nest_.accesses.size(); ++t) {
-      if (!vectorized(static_cast<int>(t))) continue;
-      out_.line(fmt::format("const bool aligned{} = hd::aligned<{}>({});", t, s_.lanes,
-                            access(static_cast<int>(t)).name));
-    }
-  }
-
-  std::string lanesOf(int t) const {
-    return access(t).lane == LaneStride::Zero ? "1" : std::to_string(s_.lanes);
+  const char* alignmentOf(int t) const {
+    return s_.lanes == 1 || access(t).aligned_items ? "true" : "false";
   }
 
   void declareBuffers(const Body& body, const char* prefix, int32_t unroll) {
     for (const Node& node : body.nodes) {
       if (node.kind != Node::Kind::Load) continue;
-      out_.line(fmt::format("{} {}{}[{}][{}];", storedType(access(node.index).dtype), prefix,
-                            node.index, unroll, lanesOf(node.index)));
+      const Access& a = access(node.index);
+      if (a.lane == LaneStride::Zero) {
+        out_.line(fmt::format("{} {}{}[{}][1];", storedType(a.dtype), prefix, node.index, unroll));
+      } else {
+        out_.line(fmt::format("hd::Lanes<{}, {}> {}{}[{}];", s_.lanes, storedType(a.dtype), prefix,
+                              node.index, unroll));
+      }
     }
   }
 
@@ -79,13 +70,10 @@ class CudaEmitter {
         case LaneStride::Zero:
           out_.line(fmt::format("{}[0] = *({});", to, from));
           break;
-        case LaneStride::One: {
-          std::string aligned =
-              vectorized(node.index) ? fmt::format("aligned{}", node.index) : "false";
-          if (s_.lanes == 1) aligned = "true";
-          out_.line(fmt::format("hd::load<{}>({}, {}, {}, count);", s_.lanes, to, from, aligned));
+        case LaneStride::One:
+          out_.line(fmt::format("hd::load<{}>({}, {}, {}, count);", s_.lanes, to, from,
+                                alignmentOf(node.index)));
           break;
-        }
         case LaneStride::Any:
           out_.line(fmt::format("hd::loadStrided<{}>({}, {}, {}, count);", s_.lanes, to, from,
                                 a.lane_stride.str()));
@@ -101,38 +89,45 @@ class CudaEmitter {
 
   void declareStores(const Body& body, const char* prefix) {
     for (const Store& store : body.stores) {
-      out_.line(fmt::format("{} {}{}[{}];", storedType(access(store.tensor).dtype), prefix,
-                            store.tensor, s_.lanes));
+      const std::string_view type =
+          roundsWhenStored(body, store, nest_) ? "float" : storedType(access(store.tensor).dtype);
+      out_.line(fmt::format("{} {}{}[{}];", type, prefix, store.tensor, s_.lanes));
     }
   }
 
-  void writeStores(const std::vector<int>& tensors, const char* prefix, bool reduced) {
-    for (int t : tensors) {
-      const Access& a = access(t);
-      std::string to = fmt::format("{} + ({})", a.name, offsetText(a, reduced));
-      std::string from = fmt::format("{}{}", prefix, t);
-      switch (a.lane) {
-        case LaneStride::Zero:
-          out_.line(fmt::format("*({}) = {}[0];", to, from));
-          break;
-        case LaneStride::One: {
-          std::string aligned = vectorized(t) ? fmt::format("aligned{}", t) : "false";
-          if (s_.lanes == 1) aligned = "true";
-          out_.line(fmt::format("hd::store<{}>({}, {}, {}, count);", s_.lanes, to, from, aligned));
-          break;
-        }
-        case LaneStride::Any:
-          out_.line(fmt::format("hd::storeStrided<{}>({}, {}, {}, count);", s_.lanes, to, from,
-                                a.lane_stride.str()));
-          break;
-      }
+  void assignStores(const Body& body, const char* prefix) {
+    for (const Store& store : body.stores) {
+      out_.line(
+          fmt::format("out{}[lane] = {};", store.tensor,
+                      roundsWhenStored(body, store, nest_)
+                          ? exactText(store, prefix)
+                          : storedText(body, store.node, access(store.tensor).dtype, prefix)));
     }
   }
 
-  static std::vector<int> storedTensors(const Body& body) {
-    std::vector<int> tensors;
-    for (const Store& store : body.stores) tensors.push_back(store.tensor);
-    return tensors;
+  void writeStores(const Body& body, bool reduced) {
+    for (const Store& store : body.stores) {
+      writeStore(store.tensor, "out", reduced, roundsWhenStored(body, store, nest_));
+    }
+  }
+
+  void writeStore(int t, const char* prefix, bool reduced, bool rounds) {
+    const Access& a = access(t);
+    std::string to = fmt::format("{} + ({})", a.name, offsetText(a, reduced));
+    std::string from = fmt::format("{}{}", prefix, t);
+    switch (a.lane) {
+      case LaneStride::Zero:
+        out_.line(fmt::format("*({}) = {}[0];", to, from));
+        break;
+      case LaneStride::One:
+        out_.line(fmt::format("hd::store{}<{}>({}, {}, {}, count);", rounds ? "Rounded" : "",
+                              s_.lanes, to, from, alignmentOf(t)));
+        break;
+      case LaneStride::Any:
+        out_.line(fmt::format("hd::storeStrided<{}>({}, {}, {}, count);", s_.lanes, to, from,
+                              a.lane_stride.str()));
+        break;
+    }
   }
 
   void openUnrolled(const char* index, int32_t count) {
@@ -150,11 +145,9 @@ class CudaEmitter {
     LeafText leaves;
     leaves.element = [&](int t) { return bufferElement("in", slot, t); };
     leaves.lane = "lane";
+    leaves.rounds_at_stores = true;
     writeNodes(out_, body, nest_, leaves, "v");
-    for (const Store& store : body.stores) {
-      out_.line(fmt::format("out{}[lane] = {};", store.tensor,
-                            storedText(body, store.node, access(store.tensor).dtype, "v")));
-    }
+    assignStores(body, "v");
     for (size_t a = 0; a < computation().accumulators.size(); ++a) {
       const Accumulator& acc = computation().accumulators[a];
       std::string into = fmt::format("acc{}[lane]", a);
@@ -184,7 +177,7 @@ class CudaEmitter {
     out_.close();
     openItem();
     writeLoopLanes("u");
-    writeStores(storedTensors(computation().loop), "out", false);
+    writeStores(computation().loop, false);
     out_.close();
     out_.close();
     out_.close();
@@ -254,7 +247,7 @@ class CudaEmitter {
     out_.close();
     openItem();
     writeLoopLanes("u");
-    writeStores(storedTensors(computation().loop), "out", true);
+    writeStores(computation().loop, true);
     out_.close();
     out_.close();
     out_.close();
@@ -329,7 +322,7 @@ class CudaEmitter {
       for (size_t a = 0; a < nest_.partials.size(); ++a) {
         out_.line(fmt::format("auto& part{} = acc{};", nest_.partials[a], a));
       }
-      writeStores(nest_.partials, "part", false);
+      for (int tensor : nest_.partials) writeStore(tensor, "part", false, false);
     } else {
       emitFinishBody();
     }
@@ -348,13 +341,11 @@ class CudaEmitter {
     leaves.element = [&](int t) { return bufferElement("fin", "0", t); };
     leaves.result = [](int a) { return fmt::format("acc{}[lane]", a); };
     leaves.lane = "lane";
+    leaves.rounds_at_stores = true;
     writeNodes(out_, body, nest_, leaves, "w");
-    for (const Store& store : body.stores) {
-      out_.line(fmt::format("out{}[lane] = {};", store.tensor,
-                            storedText(body, store.node, access(store.tensor).dtype, "w")));
-    }
+    assignStores(body, "w");
     out_.close();
-    writeStores(storedTensors(body), "out", false);
+    writeStores(body, false);
   }
 
   const LoopNest& nest_;

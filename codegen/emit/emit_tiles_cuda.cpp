@@ -22,7 +22,6 @@ class CudaTileEmitter {
                     layout_.rows * layout_.threads, frame_.entry, args));
     out_.line(fmt::format("typedef {} Index;", frame_.wide_index ? "long long" : "int"));
     writeArguments(out_, frame_);
-    if (!layout_.shifted) writeAlignment();
     writeRoles();
     if (layout_.shifted) writeShift();
     for (const Statement& statement : program_.statements) write(statement);
@@ -36,16 +35,6 @@ class CudaTileEmitter {
   bool isVectorized(const Access& access) const {
     if (layout_.vector == 1 || access.lane != LaneStride::One) return false;
     return layout_.shifted || access.aligned_items;
-  }
-
-  // A pointer may be misaligned. Each pointer is checked once, and all threads take the same
-  // branch.
-  void writeAlignment() {
-    for (const Access& access : frame_.accesses) {
-      if (!isVectorized(access)) continue;
-      out_.line(fmt::format("const bool aligned_{0} = hd::aligned<{1}>({0});", access.name,
-                            layout_.vector));
-    }
   }
 
   // The shift of the rows, which is that of the first tensor with rows of its own. A tensor whose
@@ -75,7 +64,11 @@ class CudaTileEmitter {
         fmt::format("[[maybe_unused]] const int share = hd::thread() % {};", layout_.threads));
     out_.line(fmt::format("[[maybe_unused]] const int row = hd::thread() / {};", layout_.threads));
     out_.line(fmt::format("const Index kept = (Index)hd::block() * {} + row;", layout_.rows));
-    out_.line("const bool active = kept < kept_items;");
+    // The grid has one block per row if a block computes one row. A warp may end if its row does
+    // not exist, because the rows of single warps use no barriers.
+    if (layout_.threads == 32 && layout_.rows > 1) out_.line("if (kept >= kept_items) return;");
+    const bool exists = layout_.rows == 1 || layout_.threads == 32;
+    out_.line(fmt::format("const bool active = {};", exists ? "true" : "kept < kept_items"));
     out_.line("const Index row_end = active ? reduced_items : 0;");
     writeCoordinates(out_, frame_.kept);
   }
@@ -111,7 +104,7 @@ class CudaTileEmitter {
     for (const LoadTile& load : loads) {
       if (frame_.access(load.tensor).lane == LaneStride::Zero) one_lane_.insert(load.tile);
       one_vector_.insert(load.tile);
-      declareTile(load.tile, 1);
+      declareLoadedTile(load.tile, 1);
       writeLoad(load, "0");
     }
   }
@@ -133,21 +126,28 @@ class CudaTileEmitter {
 
   std::string alignmentOf(const Access& access) const {
     if (layout_.vector == 1) return "true";
-    return isVectorized(access) ? "aligned_" + access.name : "false";
+    if (!isVectorized(access)) return "false";
+    return layout_.shifted ? "aligned_" + access.name : "true";
   }
 
   // The function suffix and the arguments for the elements of a vector that belong to the row.
   const char* part() const { return layout_.shifted ? "Part" : ""; }
   const char* elements() const { return layout_.shifted ? "first, count" : "count"; }
 
-  int32_t lanesOf(int index) const {
-    const auto found = one_lane_.find(index);
-    return found != one_lane_.end() ? 1 : layout_.vector;
-  }
-
+  // Declares a tile that a body computes.
   void declareTile(int index, int32_t registers) {
     out_.line(fmt::format("{} tile{}[{}][{}];", storedType(tile(index).dtype), index, registers,
-                          lanesOf(index)));
+                          layout_.vector));
+  }
+
+  void declareLoadedTile(int index, int32_t registers) {
+    const std::string_view type = storedType(tile(index).dtype);
+    if (one_lane_.contains(index)) {
+      out_.line(fmt::format("{} tile{}[{}][1];", type, index, registers));
+    } else {
+      out_.line(
+          fmt::format("hd::Lanes<{}, {}> tile{}[{}];", layout_.vector, type, index, registers));
+    }
   }
 
   void write(const LoadTile& load) {
@@ -160,7 +160,7 @@ class CudaTileEmitter {
       return;
     }
     if (access.lane == LaneStride::Zero) one_lane_.insert(load.tile);
-    declareTile(load.tile, layout_.registers);
+    declareLoadedTile(load.tile, layout_.registers);
     openVectors({});
     writeLoad(load, "u");
     closeVectors();
@@ -192,10 +192,11 @@ class CudaTileEmitter {
     leaves.element = [this](int index) {
       if (tile(index).per_row) return fmt::format("tile{}", index);
       return fmt::format("tile{}[{}][{}]", index, one_vector_.contains(index) ? "0" : "u",
-                         lanesOf(index) == 1 ? "0" : "lane");
+                         one_lane_.contains(index) ? "0" : "lane");
     };
     leaves.result = [](int a) { return fmt::format("acc{}[0]", a); };
     leaves.lane = "lane";
+    leaves.rounds_at_stores = true;
     return leaves;
   }
 
@@ -234,9 +235,10 @@ class CudaTileEmitter {
     for (const MapTiles::Result& result : map.results) declareTile(result.tile, layout_.registers);
     openVectors(map.loads);
     for (const Store& store : map.body.stores) {
-      const Access& access = frame_.access(store.tensor);
-      out_.line(
-          fmt::format("{} out{}[{}];", storedType(access.dtype), store.tensor, layout_.vector));
+      const std::string_view type = roundsWhenStored(map.body, store, frame_)
+                                        ? "float"
+                                        : storedType(frame_.access(store.tensor).dtype);
+      out_.line(fmt::format("{} out{}[{}];", type, store.tensor, layout_.vector));
     }
     writeStates(out_, map.body, prefix);
     openLanes(readsMemory(map.body));
@@ -246,16 +248,20 @@ class CudaTileEmitter {
                             storedText(map.body, result.node, tile(result.tile).dtype, prefix)));
     }
     for (const Store& store : map.body.stores) {
-      out_.line(
-          fmt::format("out{}[lane] = {};", store.tensor,
-                      storedText(map.body, store.node, frame_.access(store.tensor).dtype, prefix)));
+      const DType dtype = frame_.access(store.tensor).dtype;
+      out_.line(fmt::format("out{}[lane] = {};", store.tensor,
+                            roundsWhenStored(map.body, store, frame_)
+                                ? exactText(store, prefix)
+                                : storedText(map.body, store.node, dtype, prefix)));
     }
     out_.close();
-    for (const Store& store : map.body.stores) writeStore(store.tensor);
+    for (const Store& store : map.body.stores) {
+      writeStore(store.tensor, roundsWhenStored(map.body, store, frame_));
+    }
     closeVectors();
   }
 
-  void writeStore(int tensor) {
+  void writeStore(int tensor, bool rounds) {
     const Access& access = frame_.access(tensor);
     const std::string to =
         fmt::format("{} + ({})", access.name, (access.kept_offset + access.reduced_offset).str());
@@ -264,8 +270,8 @@ class CudaTileEmitter {
         out_.line(fmt::format("*({}) = out{}[0];", to, tensor));
         break;
       case LaneStride::One:
-        out_.line(fmt::format("hd::store{}<{}>({}, out{}, {}, {});", part(), layout_.vector, to,
-                              tensor, alignmentOf(access), elements()));
+        out_.line(fmt::format("hd::store{}{}<{}>({}, out{}, {}, {});", rounds ? "Rounded" : "",
+                              part(), layout_.vector, to, tensor, alignmentOf(access), elements()));
         break;
       case LaneStride::Any:
         out_.line(fmt::format("hd::storeStrided<{}>({}, out{}, {}, count);", layout_.vector, to,

@@ -147,7 +147,7 @@ std::string stateName(const std::string& prefix, size_t node) {
 }
 
 std::string nodeText(TextWriter& out, const Body& body, size_t index, const KernelFrame& frame,
-                     const LeafText& leaves, const std::string& prefix) {
+                     const LeafText& leaves, const std::string& prefix, bool is_rounded_at_store) {
   const Node& node = body.nodes[index];
   switch (node.kind) {
     case Node::Kind::Load:
@@ -180,6 +180,11 @@ std::string nodeText(TextWriter& out, const Body& body, size_t index, const Kern
       std::string text = applyText(node.text, operands[0], operands[1], operands[2], operands[3]);
       // A comparison is a bool already, an op on bools may be an int: the cast covers both.
       if (node.dtype == DType::Bool) return fmt::format("(bool)({})", text);
+      if (is_rounded_at_store) {
+        const std::string exact = fmt::format("{}{}_exact", prefix, index);
+        out.line(fmt::format("const float {} = {};", exact, text));
+        text = exact;
+      }
       return convertText(text, node.compute, node.dtype);
     }
     case Node::Kind::Coordinate:
@@ -201,10 +206,28 @@ void writeStates(TextWriter& out, const Body& body, const std::string& prefix) {
 
 void writeNodes(TextWriter& out, const Body& body, const KernelFrame& frame, const LeafText& leaves,
                 const std::string& prefix) {
+  std::vector<bool> rounded(body.nodes.size(), false);
+  for (const Store& store : body.stores) {
+    if (leaves.rounds_at_stores && roundsWhenStored(body, store, frame)) {
+      rounded[static_cast<size_t>(store.node)] = true;
+    }
+  }
   for (size_t i = 0; i < body.nodes.size(); ++i) {
-    const std::string value = nodeText(out, body, i, frame, leaves, prefix);
+    const std::string value = nodeText(out, body, i, frame, leaves, prefix, rounded[i]);
     out.line(fmt::format("const {} {}{} = {};", valueType(body.nodes[i].dtype), prefix, i, value));
   }
+}
+
+bool roundsWhenStored(const Body& body, const Store& store, const KernelFrame& frame) {
+  const Access& access = frame.access(store.tensor);
+  const Node& node = body.nodes[static_cast<size_t>(store.node)];
+  const bool is_half = access.dtype == DType::BF16 || access.dtype == DType::F16;
+  return is_half && access.lane == LaneStride::One && node.kind == Node::Kind::Apply &&
+         node.dtype == access.dtype;
+}
+
+std::string exactText(const Store& store, const std::string& prefix) {
+  return fmt::format("{}{}_exact", prefix, store.node);
 }
 
 std::string storedText(const Body& body, int node, DType dtype, const std::string& prefix) {

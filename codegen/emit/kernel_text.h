@@ -42,6 +42,8 @@ struct LeafText {
   std::function<std::string(int tensor)> element;      // element of a tensor, in storedType()
   std::function<std::string(int accumulator)> result;  // final value of an accumulator
   std::string lane;                                    // number of the current lane
+  // true: writeNodes() also defines the values that stores round (roundsWhenStored()).
+  bool rounds_at_stores = false;
 };
 
 // Declares the objects that the ops of `body` keep (OpDef::state). Call this before the loop that
@@ -64,6 +66,12 @@ std::string globalIndexText(const KernelFrame& frame, int coordinate, const std:
 // expression of the node's value.
 std::string loadAtText(TextWriter& out, const Body& body, size_t i, const KernelFrame& frame,
                        const LeafText& leaves, const std::string& prefix);
+
+// Returns whether the elements of a store should stay floats until the kernel stores a vector of
+// them, because one instruction rounds two floats to 16 bits each. exactText() returns the name of
+// the float that such a store rounds.
+bool roundsWhenStored(const Body& body, const Store& store, const KernelFrame& frame);
+std::string exactText(const Store& store, const std::string& prefix);
 
 // Returns the expression of a node's value, converted to the stored type of `dtype`.
 std::string storedText(const Body& body, int node, DType dtype, const std::string& prefix);

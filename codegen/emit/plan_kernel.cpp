@@ -201,15 +201,18 @@ void nameEntries(KernelPlan& plan) {
 class Planner {
  public:
   Planner(const Fusion& segment, const std::vector<TensorDesc>& inputs,
-          const std::vector<TensorDesc>& outputs, Target target, std::string suffix = "")
+          const std::vector<TensorDesc>& outputs, Target target,
+          const std::vector<int32_t>& alignments, std::string suffix = "")
       : segment_(segment),
         inputs_(inputs),
         outputs_(outputs),
         target_(target),
+        alignments_(alignments),
         suffix_(std::move(suffix)),
         analysis_(analyze(segment)),
         space_(coalesce(segment, analysis_, inputs, outputs)) {
     plan_.source.target = target;
+    for (SpaceTensor& tensor : space_.tensors) tensor.alignment = operandAlignment(tensor.operand);
   }
 
   void run() {
@@ -224,6 +227,10 @@ class Planner {
   const std::string& description() const { return description_; }
 
  private:
+  int32_t operandAlignment(int32_t operand) const {
+    return alignments_.empty() ? kFullAlignment : alignments_.at(static_cast<size_t>(operand));
+  }
+
   bool isEmpty() const {
     return space_.keptCount() == 0 || (!space_.hasReduced() && space_.tensors.empty());
   }
@@ -259,7 +266,9 @@ class Planner {
     for (const PassSegment& pass : passes.segments) {
       const std::vector<TensorDesc> inputs = descsOf(passes, pass.inputs);
       const std::vector<TensorDesc> outputs = descsOf(passes, pass.outputs);
-      Planner planner(pass.segment, inputs, outputs, target_, fmt::format("_p{}_", plans.size()));
+      const std::vector<int32_t> alignments = alignmentsOf(pass);
+      Planner planner(pass.segment, inputs, outputs, target_, alignments,
+                      fmt::format("_p{}_", plans.size()));
       planner.run();
       description_ += fmt::format("{}pass {}: {}", plans.empty() ? "" : "\n", plans.size(),
                                   planner.description());
@@ -288,6 +297,17 @@ class Planner {
     return descs;
   }
 
+  std::vector<int32_t> alignmentsOf(const PassSegment& pass) const {
+    std::vector<int32_t> alignments;
+    for (const auto* operands : {&pass.inputs, &pass.outputs}) {
+      for (const PassSegment::Operand& operand : *operands) {
+        alignments.push_back(operand.temporary >= 0 ? kFullAlignment
+                                                    : operandAlignment(operand.operand));
+      }
+    }
+    return alignments;
+  }
+
   void append(const PassSegment& pass, const std::vector<int64_t>& places, KernelPlan& part) {
     const auto operandOf = [&](int32_t operand) -> const PassSegment::Operand& {
       const auto i = static_cast<size_t>(operand);
@@ -312,9 +332,10 @@ class Planner {
   const std::vector<TensorDesc>& inputs_;
   const std::vector<TensorDesc>& outputs_;
   const Target target_;
+  const std::vector<int32_t>& alignments_;
   const std::string suffix_;
   const Analysis analysis_;
-  const Space space_;
+  Space space_;
   KernelPlan plan_;
   std::string description_;
 };
@@ -322,8 +343,12 @@ class Planner {
 }  // namespace
 
 KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inputs,
-                      const std::vector<TensorDesc>& outputs, Target target) {
-  Planner planner(segment, inputs, outputs, target);
+                      const std::vector<TensorDesc>& outputs, Target target,
+                      const std::vector<int32_t>& alignments) {
+  HEDDLE_CHECK(alignments.empty() || alignments.size() == inputs.size() + outputs.size(),
+               "planKernel got {} alignments for {} operands", alignments.size(),
+               inputs.size() + outputs.size());
+  Planner planner(segment, inputs, outputs, target, alignments);
   planner.run();
   KernelPlan plan = std::move(planner.plan());
   if (target == Target::Cpp) nameEntries(plan);
@@ -333,7 +358,7 @@ KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inpu
 
 std::string describeSchedule(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                              const std::vector<TensorDesc>& outputs, Target target) {
-  Planner planner(segment, inputs, outputs, target);
+  Planner planner(segment, inputs, outputs, target, {});
   planner.run();
   return planner.description();
 }

@@ -42,10 +42,12 @@ bool isContiguousAlongRow(const Space& space) {
                      [&](const SpaceTensor& t) { return t.strides[lane] <= 1; });
 }
 
-// Returns whether all vectors of a tensor along the row begin at a multiple of the vector length.
+// Returns whether all vectors of a tensor along the row begin at aligned addresses.
 bool hasWholeVectors(const Space& space, int64_t vector) {
   for (const SpaceTensor& t : space.tensors) {
     if (t.strides.back() != 1) continue;
+    const int64_t bytes = std::min<int64_t>(vector * sizeOf(t.dtype), kFullAlignment);
+    if (t.alignment % bytes != 0) return false;
     for (size_t axis = 0; axis + 1 < space.extents.size(); ++axis) {
       if (t.strides[axis] % vector != 0) return false;
     }

@@ -162,10 +162,11 @@ class FrameBuilder {
     access.name = fmt::format("t{}", t);
     access.dtype = tensor.dtype;
     access.output = tensor.output;
-    access.aligned_items = true;
+    const int64_t lane_bytes = schedule().lanes * sizeOf(tensor.dtype);
+    access.aligned_items = tensor.alignment % std::min<int64_t>(lane_bytes, kFullAlignment) == 0;
     if (tensor.operand == LaunchStage::kWorkspace) {
       access.kept_offset = frame_.args.addSize(fmt::format("base{}", t), tensor.base);
-      access.aligned_items = tensor.base % schedule().lanes == 0;
+      access.aligned_items = access.aligned_items && tensor.base % schedule().lanes == 0;
       // Each part of the reduced range has its own row of accumulators.
       if (tensor.output) {
         int64_t row = space_.keptCount();

@@ -62,8 +62,8 @@ struct Access {
   IndexExpr reduced_offset;  // computed from the coordinates of reduced axes
   LaneStride lane = LaneStride::Zero;
   IndexExpr lane_stride;
-  // true: the offset of every item (codegen/plan/schedule.h) is a multiple of the number of lanes.
-  // If the pointer is aligned, all items are then aligned.
+  // true: every item (codegen/plan/schedule.h) begins at an address that is aligned for words of up
+  // to 16 bytes.
   bool aligned_items = false;
 };
 

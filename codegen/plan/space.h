@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/kernel.h"
 #include "codegen/plan/analysis.h"
 #include "ir/types/tensor.h"
 
@@ -17,6 +18,7 @@ struct SpaceTensor {
   bool output = false;
   std::vector<int64_t> strides;  // elements, per axis of the space
   int64_t base = 0;  // for tensors in the workspace: offset of the first element, in elements
+  int32_t alignment = kFullAlignment;  // of the first element, in bytes
 };
 
 // An axis of the space along which a kernel body uses the index of the current element. coalesce()

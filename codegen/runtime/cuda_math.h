@@ -79,28 +79,34 @@ __device__ inline bool bitwise_not(bool x) { return !x; }
 // A kernel divides many values by the same y. It computes r = reciprocalFor(y) once and then
 // divided(x, y, r) for each x. The result is x / y, rounded to nearest: the product q has an error
 // of at most one unit in the last place, which the remainder of q corrects (P. Markstein,
-// "Computation of elementary functions on the IBM RISC System/6000 processor", 1990). Only a
-// quotient below 2^-100 may differ from x / y, in its last bit, because its remainder is subnormal.
-// A quotient next to the largest number may become infinite.
+// "Computation of elementary functions on the IBM RISC System/6000 processor", 1990). Only two
+// kinds of quotients may differ from x / y in their last bit: those below 2^-100, because their
+// remainder is subnormal, and those by a subnormal y. A quotient above 2^127 may become infinite.
 
-// Returns a power of two. Its product with y is in [0.5, 1) if y is finite and normal.
+// Returns whether y is a normal number.
+__device__ inline bool isRegular(float y) {
+  const unsigned exponent = __float_as_uint(y) >> 23 & 255u;
+  return exponent != 0 && exponent != 255;
+}
+// Returns a power of two with the sign of y. Its product with y is in [1, 2) if y is normal.
 __device__ inline float scaleFor(float y) {
   const int exponent = __float_as_int(y) >> 23 & 255;
-  const int field = 253 - exponent;
-  const int subnormal = 0x00400000 >> (field > 0 ? 0 : -field);
-  return exponent == 255 ? 1.0f : __int_as_float(field > 0 ? field << 23 : subnormal);
+  const int bits = exponent == 254 ? 0x00400000 : (254 - exponent) << 23;
+  return copysign(exponent == 255 ? 1.0f : __int_as_float(bits), y);
 }
 __device__ inline float reciprocalFor(float y) { return 1.0f / (y * scaleFor(y)); }
-// The compiler computes scale and divisor once, because all calls of a thread have the same y. The
-// correction is NaN if x or the quotient is infinite or NaN. The product q is then the quotient.
-// The quotient has the sign of q, also if it is 0.
+// The compiler computes `scale`, `divisor` and `weight` once, because all calls of a thread have
+// the same y. If y is not regular, the weight 0 makes q the result. If x is infinite or NaN, the
+// excess is NaN, and fminf() returns its other operand, which is too small to change q. The signs
+// are chosen so that a quotient 0 keeps the sign of q.
 __device__ inline float divided(float x, float y, float r) {
   const float scale = scaleFor(y);
-  const float divisor = y * scale;
+  const float divisor = isRegular(y) ? y * scale : nanF32();
+  const float weight = isRegular(y) ? r : 0.0f;
   const float scaled = x * scale;
   const float q = scaled * r;
-  const float corrected = multiplyAdd(multiplyAdd(-q, divisor, scaled), r, q);
-  return copysign(corrected == corrected ? corrected : q, q);
+  const float excess = ::fminf(multiplyAdd(q, divisor, -scaled), 0x1.fffffep127f);
+  return multiplyAdd(-excess, weight, q);
 }
 
 // maximum() and minimum(): if an operand is NaN, the result is NaN.

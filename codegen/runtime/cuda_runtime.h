@@ -136,6 +136,20 @@ __device__ inline T put(V x) {
   return Put<T, V>::from(x);
 }
 
+// Rounds floats to T: one of them, or two to the bits of two neighbours in memory.
+template <class T>
+struct Round;
+template <>
+struct Round<BFloat16> {
+  __device__ static BFloat16 one(float x) { return put<BFloat16>(roundBf16(x)); }
+  __device__ static unsigned pair(float low, float high) { return bf16Pair(low, high); }
+};
+template <>
+struct Round<Half> {
+  __device__ static Half one(float x) { return {f16Bits(x)}; }
+  __device__ static unsigned pair(float low, float high) { return f16Pair(low, high); }
+};
+
 // --- memory --------------------------------------------------------------------------------------
 // load() and store() access the first `count` of kLanes neighbouring elements. If `whole` is true,
 // the address is aligned for words of up to 16 bytes (Pack).
@@ -172,27 +186,61 @@ union Pack {
   typedef typename Word<kWordBytes>::Type Type;
   Type word[kWords];
   T lane[kLanes];
+  unsigned pair[kBytes < 4 ? 1 : kBytes / 4];  // for types of two bytes
   __device__ Pack() {}
 };
 
+// The elements of a vector in registers. Two bf16 share a register, and one instruction yields the
+// float of either of them.
 template <int kLanes, class T>
-__device__ inline bool aligned(const T* pointer) {
-  return (unsigned long long)pointer % Pack<kLanes, T>::kWordBytes == 0;
-}
+struct Lanes {
+  T lane[kLanes];
+  __device__ T operator[](int i) const { return lane[i]; }
+  __device__ void set(int i, T x) { lane[i] = x; }
+  __device__ void set(const Pack<kLanes, T>& from) {
+#pragma unroll
+    for (int i = 0; i < kLanes; ++i) lane[i] = from.lane[i];
+  }
+};
+// The bits of a bf16 in the upper half, and 0 in the lower half.
+struct UpperHalf {
+  unsigned bits;
+};
+__device__ inline float get(UpperHalf x) { return __uint_as_float(x.bits); }
+template <int kPairs>
+struct BFloat16Pairs {
+  unsigned pair[kPairs];
+  __device__ UpperHalf operator[](int i) const {
+    return {i % 2 == 0 ? pair[i / 2] << 16 : pair[i / 2] & 0xffff0000u};
+  }
+  __device__ void set(int i, BFloat16 x) {
+    unsigned& to = pair[i / 2];
+    to = i % 2 == 0 ? (to & 0xffff0000u) | x.bits : (to & 0xffffu) | (unsigned)x.bits << 16;
+  }
+  __device__ void set(const Pack<2 * kPairs, BFloat16>& from) {
+#pragma unroll
+    for (int i = 0; i < kPairs; ++i) pair[i] = from.pair[i];
+  }
+};
+template <>
+struct Lanes<2, BFloat16> : BFloat16Pairs<1> {};
+template <>
+struct Lanes<4, BFloat16> : BFloat16Pairs<2> {};
+template <>
+struct Lanes<8, BFloat16> : BFloat16Pairs<4> {};
 
 template <int kLanes, class T>
-__device__ inline void load(T (&to)[kLanes], const T* from, bool whole, int count) {
+__device__ inline void load(Lanes<kLanes, T>& to, const T* from, bool whole, int count) {
   typedef Pack<kLanes, T> P;
   if (whole && count >= kLanes) {
     P pack;
 #pragma unroll
     for (int w = 0; w < P::kWords; ++w) pack.word[w] = ((const typename P::Type*)from)[w];
-#pragma unroll
-    for (int i = 0; i < kLanes; ++i) to[i] = pack.lane[i];
+    to.set(pack);
   } else {
 #pragma unroll
     for (int i = 0; i < kLanes; ++i) {
-      if (i < count) to[i] = from[i];
+      if (i < count) to.set(i, from[i]);
     }
   }
 }
@@ -214,13 +262,32 @@ __device__ inline void store(T* to, const T (&from)[kLanes], bool whole, int cou
   }
 }
 
+// Stores floats as elements of a 16-bit type, rounded to nearest even.
+template <int kLanes, class T>
+__device__ inline void storeRounded(T* to, const float (&from)[kLanes], bool whole, int count) {
+  typedef Pack<kLanes, T> P;
+  if (kLanes > 1 && whole && count >= kLanes) {
+    P pack;
+#pragma unroll
+    for (int i = 0; i + 1 < kLanes; i += 2) pack.pair[i / 2] = Round<T>::pair(from[i], from[i + 1]);
+#pragma unroll
+    for (int w = 0; w < P::kWords; ++w) ((typename P::Type*)to)[w] = pack.word[w];
+  } else {
+#pragma unroll
+    for (int i = 0; i < kLanes; ++i) {
+      if (i < count) to[i] = Round<T>::one(from[i]);
+    }
+  }
+}
+
 // Access the elements `first` to `end` - 1 of kLanes neighbouring elements.
 template <int kLanes, class T>
-__device__ inline void loadPart(T (&to)[kLanes], const T* from, bool whole, int first, int end) {
+__device__ inline void loadPart(Lanes<kLanes, T>& to, const T* from, bool whole, int first,
+                                int end) {
   if (first <= 0) return load<kLanes>(to, from, whole, end);
 #pragma unroll
   for (int i = 0; i < kLanes; ++i) {
-    if (i >= first && i < end) to[i] = from[i];
+    if (i >= first && i < end) to.set(i, from[i]);
   }
 }
 template <int kLanes, class T>
@@ -231,6 +298,15 @@ __device__ inline void storePart(T* to, const T (&from)[kLanes], bool whole, int
     if (i >= first && i < end) to[i] = from[i];
   }
 }
+template <int kLanes, class T>
+__device__ inline void storeRoundedPart(T* to, const float (&from)[kLanes], bool whole, int first,
+                                        int end) {
+  if (first <= 0) return storeRounded<kLanes>(to, from, whole, end);
+#pragma unroll
+  for (int i = 0; i < kLanes; ++i) {
+    if (i >= first && i < end) to[i] = Round<T>::one(from[i]);
+  }
+}
 // Returns the number of elements from the last address that is aligned for kLanes elements to
 // `address`.
 template <int kLanes, class T>
@@ -239,10 +315,10 @@ __device__ inline int shiftOf(const T* address) {
 }
 
 template <int kLanes, class T, class Index>
-__device__ inline void loadStrided(T (&to)[kLanes], const T* from, Index stride, int count) {
+__device__ inline void loadStrided(Lanes<kLanes, T>& to, const T* from, Index stride, int count) {
 #pragma unroll
   for (int i = 0; i < kLanes; ++i) {
-    if (i < count) to[i] = from[i * stride];
+    if (i < count) to.set(i, from[i * stride]);
   }
 }
 

@@ -318,15 +318,21 @@ struct PlanTarget {
   Stream stream = nullptr;  // the stream of the run; library algorithms are measured on it
 };
 
+// What a plan needs to know about the caller's tensors. Alignments are in bytes
+// (codegen::alignmentOf()). Missing entries mean: no tensor, false, and kFullAlignment.
+struct GivenTensors {
+  std::vector<std::optional<TensorDesc>> preallocated = {};  // per output
+  std::vector<bool> by_value = {};  // per input: it is a 0-d tensor in host memory
+  std::vector<int32_t> input_alignments = {};
+  std::vector<int32_t> output_alignments = {};  // of preallocated tensors
+};
+
 // Creates a plan, and compiles and loads its kernels. A call with new sizes is collective over the
 // job if the ranks must agree on library algorithms (host/job/agree_on_algorithms.h).
-//   preallocated  per output: the descriptor of the caller's tensor, or nullopt
-//   by_value      per input: whether it is a 0-d tensor in host memory; missing entries are false
 // Throws UserError if the device cannot execute an instruction, or if a preallocated tensor does
 // not fit its output. The message names the instruction or the output.
 std::shared_ptr<const Plan> makePlan(const Program& program, const Unrolled& unrolled,
-                                     const SizeBindings& sizes,
-                                     const std::vector<std::optional<TensorDesc>>& preallocated,
-                                     const std::vector<bool>& by_value, const PlanTarget& target);
+                                     const SizeBindings& sizes, const GivenTensors& given,
+                                     const PlanTarget& target);
 
 }  // namespace heddle::host

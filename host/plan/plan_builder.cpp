@@ -10,14 +10,12 @@
 namespace heddle::host {
 
 PlanBuilder::PlanBuilder(const Program& program, const Unrolled& unrolled,
-                         const SizeBindings& sizes,
-                         const std::vector<std::optional<TensorDesc>>& preallocated,
-                         const std::vector<bool>& by_value, const PlanTarget& target)
+                         const SizeBindings& sizes, const GivenTensors& given,
+                         const PlanTarget& target)
     : program_(program),
       unrolled_(unrolled),
       sizes_(sizes),
-      preallocated_(preallocated),
-      by_value_(by_value),
+      given_(given),
       target_(target),
       plan_(std::make_shared<Plan>()) {}
 
@@ -67,6 +65,18 @@ Place PlanBuilder::placeOf(const View& view) const {
   return {pointerTo(view.buffer), view.byte_offset};
 }
 
+void PlanBuilder::setAlignment(PointerIndex pointer, const std::vector<int32_t>& alignments,
+                               size_t i) {
+  if (i < alignments.size()) alignments_[pointer] = alignments[i];
+}
+
+// All memory that the device allocates has full alignment.
+int32_t PlanBuilder::alignmentAt(const Place& place) const {
+  const auto found = alignments_.find(place.pointer);
+  const int32_t alignment = found == alignments_.end() ? codegen::kFullAlignment : found->second;
+  return std::min(alignment, codegen::alignmentOf(static_cast<uint64_t>(place.offset)));
+}
+
 Plan::Operand PlanBuilder::operandOf(const UnrolledStep& step, size_t input) const {
   const View& view = step.inputs.at(input);
   return {placeOf(view), view.desc, step.scalar_inputs.at(input)};
@@ -101,6 +111,7 @@ void PlanBuilder::bindBuffers() {
     const Buffer& buffer = unrolled_.buffers[id];
     if (buffer.origin != Buffer::Origin::Input || isByValue(buffer.input)) continue;
     plan_->buffer_inputs.push_back({pointerTo(id), buffer.input});
+    setAlignment(pointerTo(id), given_.input_alignments, static_cast<size_t>(buffer.input));
   }
   for (size_t i = 0; i < unrolled_.input_registers.size(); ++i) {
     if (!unrolled_.input_registers[i].valid()) continue;
@@ -137,12 +148,12 @@ void PlanBuilder::bindOutputs() {
     plan_->outputs.push_back(output);
   }
   for (size_t i = 0; i < plan_->outputs.size(); ++i) {
-    if (i >= preallocated_.size() || !preallocated_[i]) continue;
+    if (i >= given_.preallocated.size() || !given_.preallocated[i]) continue;
     Plan::Output& output = plan_->outputs[i];
     const std::string& name = slot(program_.outputs[i]).name;
     HEDDLE_USER_CHECK(!output.scalar.valid(),
                       "output {} (%{}) is a scalar and cannot be preallocated", i, name);
-    const TensorDesc& given = *preallocated_[i];
+    const TensorDesc& given = *given_.preallocated[i];
     HEDDLE_USER_CHECK(given.dtype == output.desc.dtype && given.sizes == output.desc.sizes,
                       "output {} (%{}) is {}{}, its preallocated tensor is {}{}", i, name,
                       heddle::name(output.desc.dtype), str(output.desc.sizes),
@@ -152,6 +163,7 @@ void PlanBuilder::bindOutputs() {
     if (!landsInPlace(output, given)) continue;
     substituted_[bufferOf(output.place.pointer)] = true;
     plan_->preallocated.push_back({output.place.pointer, static_cast<int32_t>(i)});
+    setAlignment(output.place.pointer, given_.output_alignments, i);
   }
 }
 
@@ -166,7 +178,8 @@ void PlanBuilder::finishOutputs() {
     if (std::any_of(plan_->preallocated.begin(), plan_->preallocated.end(), in_place)) continue;
     const PointerIndex pointer = plan_->preallocatedPointer(i);
     plan_->preallocated.push_back({pointer, static_cast<int32_t>(i)});
-    emitCopy({{pointer, 0}, *preallocated_[i]}, {output.place, output.desc}, kCallerStream);
+    setAlignment(pointer, given_.output_alignments, i);
+    emitCopy({{pointer, 0}, *given_.preallocated[i]}, {output.place, output.desc}, kCallerStream);
   }
 }
 
@@ -268,10 +281,9 @@ void PlanBuilder::finishJumps() {
 }
 
 std::shared_ptr<const Plan> makePlan(const Program& program, const Unrolled& unrolled,
-                                     const SizeBindings& sizes,
-                                     const std::vector<std::optional<TensorDesc>>& preallocated,
-                                     const std::vector<bool>& by_value, const PlanTarget& target) {
-  return PlanBuilder(program, unrolled, sizes, preallocated, by_value, target).build();
+                                     const SizeBindings& sizes, const GivenTensors& given,
+                                     const PlanTarget& target) {
+  return PlanBuilder(program, unrolled, sizes, given, target).build();
 }
 
 }  // namespace heddle::host

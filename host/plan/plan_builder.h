@@ -17,8 +17,7 @@ namespace heddle::host {
 class PlanBuilder {
  public:
   PlanBuilder(const Program& program, const Unrolled& unrolled, const SizeBindings& sizes,
-              const std::vector<std::optional<TensorDesc>>& preallocated,
-              const std::vector<bool>& by_value, const PlanTarget& target);
+              const GivenTensors& given, const PlanTarget& target);
   // Call this only once.
   std::shared_ptr<const Plan> build();
 
@@ -32,12 +31,14 @@ class PlanBuilder {
     DeviceEventId event;   // the event in the plan; invalid: not assigned yet
   };
   using EventKey = std::variant<EventId, TokenId>;
-  // The kernel of a segment for operands with the descriptors `inputs` and `outputs`. Launches of
-  // the segment with equal descriptors share the stages and argument blocks of this kernel.
+  // The kernel of a segment for operands with the descriptors `inputs` and `outputs` and with
+  // `alignments` (codegen::planKernel()). Launches of the segment with equal operands share the
+  // stages and argument blocks of this kernel.
   struct PlannedKernel {
     const Fusion* segment;
     std::vector<TensorDesc> inputs;
     std::vector<TensorDesc> outputs;
+    std::vector<int32_t> alignments;
     codegen::KernelPlan kernel;
     StageId first_stage = {};  // the stages of the kernel are consecutive
     IdRange<StageId> stages() const {
@@ -88,6 +89,8 @@ class PlanBuilder {
   DeviceEventId newEvent() { return DeviceEventId(plan_->events++); }
   const Slot& slot(SlotId id) const { return program_.slots.at(id); }
   Place placeOf(const View& view) const;
+  void setAlignment(PointerIndex pointer, const std::vector<int32_t>& alignments, size_t i);
+  int32_t alignmentAt(const Place& place) const;
   Plan::Operand operandOf(const UnrolledStep& step, size_t input) const;
 
   // plan_steps.cpp: all instructions that the files below do not handle. Exception: emit() of a
@@ -136,7 +139,8 @@ class PlanBuilder {
 
   // plan_values.cpp: 0-d inputs in host memory.
   bool isByValue(int32_t input) const {
-    return static_cast<size_t>(input) < by_value_.size() && by_value_[static_cast<size_t>(input)];
+    const auto i = static_cast<size_t>(input);
+    return i < given_.by_value.size() && given_.by_value[i];
   }
   void bindValues();
   HostValue* valueOf(const View& view);
@@ -155,8 +159,7 @@ class PlanBuilder {
   const Program& program_;
   const Unrolled& unrolled_;
   const SizeBindings& sizes_;
-  const std::vector<std::optional<TensorDesc>>& preallocated_;
-  const std::vector<bool>& by_value_;
+  const GivenTensors& given_;
   PlanTarget target_;
   std::shared_ptr<Plan> plan_;
   InstructionIndex current_ = -1;
@@ -165,7 +168,8 @@ class PlanBuilder {
 
   std::map<EventKey, EventUse> uses_;
   IdVector<StreamId, bool> streams_used_;
-  IdVector<BufferId, bool> substituted_;  // true: a tensor of the caller replaces the buffer
+  std::map<PointerIndex, int32_t> alignments_;  // of pointers to the caller's tensors, in bytes
+  IdVector<BufferId, bool> substituted_;        // true: a tensor of the caller replaces the buffer
   // Per step of the unrolled program: index of its first step in the plan.
   std::vector<int32_t> step_of_unrolled_;
   std::deque<PlannedKernel> kernels_;

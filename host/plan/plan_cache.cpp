@@ -26,23 +26,47 @@ size_t hashOf(const std::vector<Argument>& inputs, const std::vector<Tensor>& pr
   return hash;
 }
 
+// Returns the descriptor of preallocated output `output` without empty lists.
+TensorDesc completeDesc(TensorDesc desc, size_t output) {
+  if (desc.global.empty()) desc.global = desc.sizes;
+  if (desc.alloc.empty()) desc.alloc = desc.sizes;
+  if (desc.strides.empty()) desc.strides = stridesFor(desc.alloc, rowMajor(desc.rank()));
+  if (desc.offset.empty()) desc.offset.assign(desc.rank(), 0);
+  for (size_t axis = 0; axis < desc.rank(); ++axis) {
+    HEDDLE_USER_CHECK(desc.sizes[axis] <= 1 || desc.strides.at(axis) > 0,
+                      "preallocated output {}: axis {} of size {} has the stride {}", output, axis,
+                      desc.sizes[axis], desc.strides.at(axis));
+  }
+  return desc;
+}
+
+// A tensor without elements may have no data.
+int32_t alignmentOf(const Tensor& tensor) {
+  return codegen::alignmentOf(reinterpret_cast<uintptr_t>(tensor.data));
+}
+
+// Returns nullptr for an output that is not preallocated.
+const Tensor* givenTensor(const Tensor& tensor) {
+  return tensor.data == nullptr ? nullptr : &tensor;
+}
+
 }  // namespace
+
+bool PlanCache::matches(const Given& given, const Tensor* tensor) {
+  if (tensor == nullptr) return !given.desc;
+  return given.desc && tensor->desc == *given.desc &&
+         tensor->in_host_memory == given.in_host_memory && alignmentOf(*tensor) == given.alignment;
+}
 
 bool PlanCache::matches(const Entry& entry, const std::vector<Argument>& inputs,
                         const std::vector<Tensor>& preallocated) {
   if (entry.inputs.size() != inputs.size()) return false;
   if (entry.preallocated.size() != preallocated.size()) return false;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const auto* tensor = std::get_if<Tensor>(&inputs[i]);
-    if ((tensor != nullptr) != entry.inputs[i].has_value()) return false;
-    if (tensor == nullptr) continue;
-    if (tensor->desc != *entry.inputs[i]) return false;
-    if (tensor->in_host_memory != entry.in_host_memory[i]) return false;
+    if (!matches(entry.inputs[i], std::get_if<Tensor>(&inputs[i]))) return false;
   }
   for (size_t i = 0; i < preallocated.size(); ++i) {
-    const bool given = preallocated[i].data != nullptr;
-    if (given != entry.preallocated[i].has_value()) return false;
-    if (given && preallocated[i].desc != *entry.preallocated[i]) return false;
+    if (!matches(entry.preallocated[i], givenTensor(preallocated[i]))) return false;
   }
   return true;
 }
@@ -64,38 +88,37 @@ void PlanCache::add(const std::vector<Argument>& inputs, const std::vector<Tenso
                     std::shared_ptr<const Plan> plan) {
   Entry entry;
   entry.hash = hashOf(inputs, preallocated);
+  const auto given = [](const Tensor* tensor) {
+    if (tensor == nullptr) return Given{};
+    return Given{tensor->desc, tensor->in_host_memory, alignmentOf(*tensor)};
+  };
   for (const Argument& input : inputs) {
-    const auto* tensor = std::get_if<Tensor>(&input);
-    entry.inputs.push_back(tensor == nullptr ? std::nullopt : std::optional(tensor->desc));
-    entry.in_host_memory.push_back(tensor != nullptr && tensor->in_host_memory);
+    entry.inputs.push_back(given(std::get_if<Tensor>(&input)));
   }
   for (const Tensor& tensor : preallocated) {
-    entry.preallocated.push_back(tensor.data == nullptr ? std::nullopt
-                                                        : std::optional(tensor.desc));
+    entry.preallocated.push_back(given(givenTensor(tensor)));
   }
   entry.plan = std::move(plan);
   if (entries_.size() == kMost) entries_.pop_back();
   entries_.insert(entries_.begin(), std::move(entry));
 }
 
-std::vector<std::optional<TensorDesc>> preallocatedDescs(const std::vector<Tensor>& preallocated) {
-  std::vector<std::optional<TensorDesc>> descs;
-  for (size_t i = 0; i < preallocated.size(); ++i) {
-    descs.emplace_back();
-    if (preallocated[i].data == nullptr) continue;
-    TensorDesc desc = preallocated[i].desc;
-    if (desc.global.empty()) desc.global = desc.sizes;
-    if (desc.alloc.empty()) desc.alloc = desc.sizes;
-    if (desc.strides.empty()) desc.strides = stridesFor(desc.alloc, rowMajor(desc.rank()));
-    if (desc.offset.empty()) desc.offset.assign(desc.rank(), 0);
-    for (size_t axis = 0; axis < desc.rank(); ++axis) {
-      HEDDLE_USER_CHECK(desc.sizes[axis] <= 1 || desc.strides.at(axis) > 0,
-                        "preallocated output {}: axis {} of size {} has the stride {}", i, axis,
-                        desc.sizes[axis], desc.strides.at(axis));
-    }
-    descs.back() = std::move(desc);
+GivenTensors givenTensors(const std::vector<Argument>& inputs,
+                          const std::vector<Tensor>& preallocated) {
+  GivenTensors given;
+  for (const Argument& input : inputs) {
+    const auto* tensor = std::get_if<Tensor>(&input);
+    given.by_value.push_back(tensor != nullptr && tensor->in_host_memory);
+    given.input_alignments.push_back(tensor == nullptr ? codegen::kFullAlignment
+                                                       : alignmentOf(*tensor));
   }
-  return descs;
+  for (size_t i = 0; i < preallocated.size(); ++i) {
+    given.output_alignments.push_back(alignmentOf(preallocated[i]));
+    given.preallocated.emplace_back();
+    if (preallocated[i].data == nullptr) continue;
+    given.preallocated.back() = completeDesc(preallocated[i].desc, i);
+  }
+  return given;
 }
 
 }  // namespace heddle::host

@@ -10,9 +10,9 @@
 
 namespace heddle::host {
 
-// Caches up to kMost plans (host/plan/plan.h). The key consists of the descriptors of the inputs
-// and of preallocated outputs, and of one flag per input: whether the input is in host memory. A
-// full cache drops the least recently used plan. Not thread-safe.
+// Caches up to kMost plans (host/plan/plan.h). The key consists of the descriptors and the
+// alignments of the inputs and of preallocated outputs, and of one flag per input: whether the
+// input is in host memory. A full cache drops the least recently used plan. Not thread-safe.
 class PlanCache {
  public:
   static constexpr size_t kMost = 128;
@@ -24,23 +24,30 @@ class PlanCache {
            std::shared_ptr<const Plan> plan);
 
  private:
+  // What a plan depends on for one tensor of the caller.
+  struct Given {
+    std::optional<TensorDesc> desc;  // nullopt: a scalar, or an output that is not preallocated
+    bool in_host_memory = false;
+    int32_t alignment = codegen::kFullAlignment;
+  };
   struct Entry {
     size_t hash;
-    std::vector<std::optional<TensorDesc>> inputs;        // nullopt: a scalar
-    std::vector<bool> in_host_memory;                     // per input
-    std::vector<std::optional<TensorDesc>> preallocated;  // nullopt: not preallocated
+    std::vector<Given> inputs;
+    std::vector<Given> preallocated;
     std::shared_ptr<const Plan> plan;
   };
+  static bool matches(const Given& given, const Tensor* tensor);
   static bool matches(const Entry& entry, const std::vector<Argument>& inputs,
                       const std::vector<Tensor>& preallocated);
 
   std::vector<Entry> entries_;  // most recently used first
 };
 
-// Returns the descriptors of preallocated outputs in the form that makePlan() takes: one entry per
-// tensor, nullopt for a tensor without data. Empty lists of a descriptor get the values of an
-// unpadded row-major tensor.
-// Throws UserError if an axis with several elements has no positive stride.
-std::vector<std::optional<TensorDesc>> preallocatedDescs(const std::vector<Tensor>& preallocated);
+// Describes the tensors of a run in the form that makePlan() takes. If a list in the descriptor of
+// a preallocated output is empty, it gets the values of an unpadded row-major tensor.
+// Throws UserError if an axis of a preallocated output with several elements has no positive
+// stride.
+GivenTensors givenTensors(const std::vector<Argument>& inputs,
+                          const std::vector<Tensor>& preallocated);
 
 }  // namespace heddle::host

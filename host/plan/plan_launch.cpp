@@ -94,15 +94,21 @@ void PlanBuilder::emitStage(StageId id, const Launch& launch) {
 PlanBuilder::PlannedKernel& PlanBuilder::planned(const Launch& launch) {
   std::vector<TensorDesc> inputs = descsOf(launch.inputs);
   std::vector<TensorDesc> outputs = descsOf(launch.outputs);
+  std::vector<int32_t> alignments;
+  for (const auto* operands : {&launch.inputs, &launch.outputs}) {
+    for (const Plan::Operand& operand : *operands) alignments.push_back(alignmentAt(operand.place));
+  }
   for (PlannedKernel& kernel : kernels_) {
-    if (kernel.segment == launch.segment && kernel.inputs == inputs && kernel.outputs == outputs) {
+    if (kernel.segment == launch.segment && kernel.inputs == inputs && kernel.outputs == outputs &&
+        kernel.alignments == alignments) {
       return kernel;
     }
   }
-  kernels_.push_back({launch.segment, std::move(inputs), std::move(outputs), {}});
+  kernels_.push_back(
+      {launch.segment, std::move(inputs), std::move(outputs), std::move(alignments), {}});
   PlannedKernel& kernel = kernels_.back();
   kernel.kernel = codegen::planKernel(*kernel.segment, kernel.inputs, kernel.outputs,
-                                      target_.device.compiler()->target());
+                                      target_.device.compiler()->target(), kernel.alignments);
   addStages(kernel);
   return kernel;
 }

@@ -1,24 +1,12 @@
 #include "host/run/evaluator.h"
 
 #include "host/plan/bind_inputs.h"
+#include "host/plan/plan_cache.h"
 #include "host/run/issue.h"
 #include "host/verify/verify.h"
 #include "ir/base/error.h"
 
 namespace heddle::host {
-
-namespace {
-
-std::vector<bool> inHostMemory(const std::vector<Argument>& inputs) {
-  std::vector<bool> flags;
-  for (const Argument& input : inputs) {
-    const auto* tensor = std::get_if<Tensor>(&input);
-    flags.push_back(tensor != nullptr && tensor->in_host_memory);
-  }
-  return flags;
-}
-
-}  // namespace
 
 HostIrEvaluator::HostIrEvaluator(const Program& program, Device& device,
                                  const Communicators& communicators, KernelStore& kernels,
@@ -31,13 +19,13 @@ HostIrEvaluator::HostIrEvaluator(const Program& program, Device& device,
       rank_(rank),
       ranks_(ranks) {}
 
-std::shared_ptr<const Plan> HostIrEvaluator::prepare(
-    const std::vector<Argument>& inputs, const std::vector<std::optional<TensorDesc>>& preallocated,
-    bool check_races, Stream stream) const {
+std::shared_ptr<const Plan> HostIrEvaluator::prepare(const std::vector<Argument>& inputs,
+                                                     const std::vector<Tensor>& preallocated,
+                                                     bool check_races, Stream stream) const {
   const UnrollRequest request = bindInputs(program_, inputs, rank_, ranks_);
   const Unrolled unrolled = unroll(program_, request);
   if (check_races) checkRaces(program_, unrolled);
-  return makePlan(program_, unrolled, request.sizes, preallocated, inHostMemory(inputs),
+  return makePlan(program_, unrolled, request.sizes, givenTensors(inputs, preallocated),
                   {device_, communicators_, kernels_, matmuls_, ranks_, stream});
 }
 

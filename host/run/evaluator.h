@@ -24,12 +24,12 @@ class HostIrEvaluator {
 
   // Checks the inputs and creates a plan for them (host/plan/plan.h). Throws the errors of
   // bindInputs(), unroll() and makePlan().
-  //   preallocated  the outputs that the caller has allocated, as in makePlan()
+  //   preallocated  tensors for the outputs, as in givenTensors() (host/plan/plan_cache.h)
   //   check_races   true: throws UserError if checkRaces() (host/verify/verify.h) finds a race
   //   stream        the stream of the coming run; library algorithms may be timed on it
   std::shared_ptr<const Plan> prepare(const std::vector<Argument>& inputs,
-                                      const std::vector<std::optional<TensorDesc>>& preallocated,
-                                      bool check_races, Stream stream) const;
+                                      const std::vector<Tensor>& preallocated, bool check_races,
+                                      Stream stream) const;
 
   // Issues every step of the plan on state.streams.
   // Before: state.prepare() was called for the plan. `state` contains the pointers of the inputs

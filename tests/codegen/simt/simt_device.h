@@ -80,6 +80,12 @@ inline float roundBf16(float x) {
 }
 inline unsigned short f16Bits(float x) { return simtBits<unsigned short>((_Float16)x); }
 inline float f16Value(unsigned short bits) { return (float)simtBits<_Float16>(bits); }
+inline unsigned bf16Pair(float low, float high) {
+  return __float_as_uint(roundBf16(low)) >> 16 | __float_as_uint(roundBf16(high));
+}
+inline unsigned f16Pair(float low, float high) {
+  return f16Bits(low) | (unsigned)f16Bits(high) << 16;
+}
 
 inline float maxOrNan(float a, float b) { return (a > b) | (a != a) ? a : b; }
 inline float minOrNan(float a, float b) { return (a < b) | (a != a) ? a : b; }

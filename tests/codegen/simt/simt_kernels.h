@@ -29,15 +29,18 @@ class SimtKernels {
     Case one;
     std::vector<TensorDesc> in;
     std::vector<TensorDesc> out;
+    std::vector<int32_t> alignments;
     for (Buffer* b : inputs) {
       in.push_back(b == nullptr ? TensorDesc{} : b->desc);
       one.buffers.push_back(b);
+      alignments.push_back(b == nullptr ? kFullAlignment : b->alignment());
     }
     for (Buffer* b : outputs) {
       out.push_back(b->desc);
       one.buffers.push_back(b);
+      alignments.push_back(b->alignment());
     }
-    one.plan = planKernel(segment, in, out, Target::Cuda);
+    one.plan = planKernel(segment, in, out, Target::Cuda, alignments);
     one.scalars = std::move(scalars);
     cases_.push_back(std::move(one));
     return cases_.size() - 1;

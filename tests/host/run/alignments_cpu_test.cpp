@@ -1,0 +1,13 @@
+// Tests tensors at addresses of every alignment on a CPU.
+#include "tests/host/run/alignments.h"
+
+namespace heddle::host::alignments_cpu_test {
+namespace {
+
+TEST(AlignmentsCpu, ResultsDoNotDependOnAlignment) {
+  const std::unique_ptr<Device> device = makeCpuDevice();
+  testing::expectEqualResultsAtAllAlignments(*device);
+}
+
+}  // namespace
+}  // namespace heddle::host::alignments_cpu_test

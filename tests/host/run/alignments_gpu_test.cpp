@@ -1,0 +1,15 @@
+// Tests tensors at addresses of every alignment on a GPU.
+#include "tests/host/gpu_device.h"
+#include "tests/host/run/alignments.h"
+
+namespace heddle::host::alignments_gpu_test {
+namespace {
+
+class AlignmentsGpu : public GpuDeviceFixture {};
+
+TEST_F(AlignmentsGpu, ResultsDoNotDependOnAlignment) {
+  testing::expectEqualResultsAtAllAlignments(*device_);
+}
+
+}  // namespace
+}  // namespace heddle::host::alignments_gpu_test
