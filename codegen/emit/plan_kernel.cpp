@@ -216,7 +216,7 @@ class Planner {
   }
 
   void run() {
-    if (needsSeveralPasses(segment_, analysis_)) {
+    if (needsSeveralPasses(segment_, analysis_) || hasUnalignedRows(space_, target_)) {
       planRows();
     } else {
       planOnePass();
@@ -252,7 +252,7 @@ class Planner {
   void planRows() {
     std::optional<TileProgram> program =
         buildRows(segment_, analysis_, space_, target_, "heddle_rows" + suffix_);
-    if (!program) return planPasses();
+    if (!program) return needsSeveralPasses(segment_, analysis_) ? planPasses() : planOnePass();
     description_ = printProgram(*program);
     if (isEmpty()) return;
     plan_.source.text = target_ == Target::Cuda ? emitCuda(*program) : emitCpp(*program);

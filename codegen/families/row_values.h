@@ -11,7 +11,8 @@ namespace heddle::codegen {
 struct RowValues {
   // The largest number of reductions on a path that ends with the value.
   IdVector<ValueId, int> level;
-  // true: the value has no reduced axis, so it has one element per row.
+  // true: the value has no reduced axis, so it has one element per row. A segment without
+  // reductions has no such values.
   IdVector<ValueId, bool> per_row;
   // Per pass: the values that the pass needs first of all. The operands of its reductions, or, for
   // the last pass, the outputs that are not per row.

@@ -168,6 +168,12 @@ Schedule scheduleOf(const RowLayout& layout, const Space& space, Target target) 
   return s;
 }
 
+// Returns the space with at least one reduced axis, along which rows lie.
+Space withRows(Space space) {
+  if (!space.hasReduced()) --space.kept;
+  return space;
+}
+
 std::vector<const Body*> bodiesOf(const std::vector<Statement>& statements) {
   std::vector<const Body*> bodies;
   for (const Statement& statement : statements) {
@@ -212,6 +218,14 @@ bool needsSeveralPasses(const Fusion& segment, const Analysis& analysis) {
                      [&](ValueId id) { return values.level[id] > 0 && !values.per_row[id]; });
 }
 
+bool hasUnalignedRows(const Space& space, Target target) {
+  constexpr int64_t kShortestRow = 32;  // vectors: one for each thread of a warp
+  if (target != Target::Cuda || space.extents.size() < 2) return false;
+  const Space rows = withRows(space);
+  return isContiguousAlongRow(rows) && rows.keptCount() >= kFewRows && vectorsOf(rows, 1).shifted &&
+         vectorsPerRow(rows, vectorsOf(rows, 1).length) >= kShortestRow;
+}
+
 std::vector<RowCandidate> rowCandidates(const Space& space, Target target,
                                         const RowDemand& demand) {
   if (!isContiguousAlongRow(space)) return {};
@@ -219,7 +233,8 @@ std::vector<RowCandidate> rowCandidates(const Space& space, Target target,
 }
 
 std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& analysis,
-                                     const Space& space, Target target, const std::string& entry) {
+                                     const Space& given, Target target, const std::string& entry) {
+  const Space space = withRows(given);
   const RowValues values = rowValuesOf(segment, analysis);
   RowForm form{false, target == Target::Cuda, keptValues(segment, values)};
   RowStatements written = writeRowStatements(segment, analysis, space, values, form);

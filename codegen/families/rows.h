@@ -9,12 +9,20 @@
 
 namespace heddle::codegen {
 
-// The family of kernels that reduce rows and use the results along the same rows, such as softmax
-// and layer_norm. A row is read once and kept in registers if it fits. A longer row is read once
-// per pass (rule 4 of ir/analysis/kernel_rules.h), and later passes find it in the cache.
+// The family of kernels that process rows. It serves two kinds of segments:
+// - Segments that reduce rows and use the results along the same rows, such as softmax and
+//   layer_norm. A row is read once and kept in registers if it fits. A longer row is read once per
+//   pass (rule 4 of ir/analysis/kernel_rules.h), and later passes find it in the cache.
+// - Segments whose rows begin at unaligned addresses, for example because their length is odd. The
+//   threads of a row then read vectors that begin at aligned addresses (RowLayout::shifted).
 
 // Returns whether the segment needs several passes over its rows.
 bool needsSeveralPasses(const Fusion& segment, const Analysis& analysis);
+
+// Returns whether a segment with at most one pass over its rows gains from this family, because its
+// rows begin at unaligned addresses. Always false for Cpp, whose loops read any address equally
+// fast.
+bool hasUnalignedRows(const Space& space, Target target);
 
 // One way to compute the rows, as plain data.
 struct RowCandidate {
@@ -35,7 +43,8 @@ struct RowDemand {
 // or not contiguous: several launches are then better (codegen/families/passes.h).
 std::vector<RowCandidate> rowCandidates(const Space& space, Target target, const RowDemand& demand);
 
-// Returns the program of the best candidate, or nullopt if there is none.
+// Returns the program of the best candidate, or nullopt if there is none. In a space without
+// reduced axes, rows lie along the innermost axis.
 std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& analysis,
                                      const Space& space, Target target, const std::string& entry);
 

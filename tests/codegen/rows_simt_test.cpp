@@ -71,6 +71,32 @@ TEST(RowsSimt, RowsAtUnalignedAddressesAreRight) {
   }
 }
 
+// The rows need no reduction, or one pass. They are as many as the family wants for such rows.
+TEST(RowsSimt, UnalignedRowsOfOnePassAreRight) {
+  Cases cases;
+  const SizeBindings bound = {{"n", 44}, {"k", 3}, {"m", 261}};
+  const std::vector<int64_t> sizes = {44, 3, 261};
+  for (const char* dtype : {"f32", "bf16", "f16"}) {
+    const std::string text = fmt::format(
+        "%x: {0}[n, k, m], %r: {0}[k], %w: {0}[m]) {{ %a = broadcast(%r, axes=[0, 2]) %b = "
+        "broadcast(%w, axes=[0, 1]) %s = add(%x, %a) %y = mul(%s, %b) return %y",
+        dtype);
+    cases.add(text, {{sizes}, {{3}}, {{261}}}, bound);
+    cases.add(text, {{sizes, {}, 5}, {{3}}, {{261}, {}, 1}}, bound);
+    cases.add(text, {{sizes, {790, 263, 1}, 2}, {{3}, {0}}, {{261}}}, bound);
+  }
+  cases.add("%x: f32[n, k, m]) { %y = sum(%x, axes=[2]) return %y", {{sizes, {}, 3}}, bound);
+  cases.add(
+      "%x: bf16[n, k, m]) { %f = cast(%x, dtype=f32) %i = iota(sizes=[m], axis=0) %g = "
+      "cast(%i, dtype=f32) %b = broadcast(%g, axes=[0, 1]) %y = sub(%f, %b) return %y",
+      {{sizes}}, bound);
+  cases.compile();
+  for (size_t i = 0; i < cases.size(); ++i) {
+    EXPECT_EQ(cases.entry(i), "heddle_rows") << cases.name(i);
+    EXPECT_EQ(cases.run(i, i, kRoundings), "") << cases.name(i);
+  }
+}
+
 TEST(RowsSimt, EmptyRowsHaveTheResultsOfEmptyReductions) {
   Cases cases;
   cases.add(
