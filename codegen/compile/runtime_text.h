@@ -12,6 +12,7 @@ namespace heddle::codegen {
 // with the same names, so the text of an op is the same for both targets.
 extern const std::string_view kRuntimeHeader_cuda_device;
 extern const std::string_view kRuntimeHeader_cuda_runtime;
+extern const std::string_view kRuntimeHeader_cuda_memory;
 extern const std::string_view kRuntimeHeader_cuda_math;
 extern const std::string_view kRuntimeHeader_cpu_runtime;
 extern const std::string_view kRuntimeHeader_cpu_vector_math;
@@ -35,6 +36,7 @@ inline std::string runtimeHeader(Target target) {
   const bool cuda = target == Target::Cuda;
   std::string text(cuda ? kRuntimeHeader_cuda_device : kRuntimeHeader_cpu_runtime);
   text += cuda ? kRuntimeHeader_cuda_runtime : kRuntimeHeader_cpu_vector_math;
+  if (cuda) text += kRuntimeHeader_cuda_memory;
   text += cuda ? kRuntimeHeader_cuda_math : kRuntimeHeader_cpu_math;
   return text;
 }

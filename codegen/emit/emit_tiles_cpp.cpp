@@ -50,6 +50,8 @@ class CppTileEmitter {
     }
   }
 
+  static void write(const ExchangeTile&) { HEDDLE_CHECK(false, "rows have no exchange"); }
+
   void write(const LoadTile& load) {
     tensor_of_[static_cast<size_t>(load.tile)] = load.tensor;
     if (!tile(load.tile).per_row) return;

@@ -150,6 +150,8 @@ class CudaTileEmitter {
     }
   }
 
+  static void write(const ExchangeTile&) { HEDDLE_CHECK(false, "rows have no exchange"); }
+
   void write(const LoadTile& load) {
     const Access& access = frame_.access(load.tensor);
     const std::string name = fmt::format("tile{}", load.tile);
@@ -372,6 +374,8 @@ class CudaTileEmitter {
 
 }  // namespace
 
-std::string emitCuda(const TileProgram& program) { return CudaTileEmitter(program).emit(); }
+std::string emitCuda(const TileProgram& program) {
+  return program.square ? emitSquaresCuda(program) : CudaTileEmitter(program).emit();
+}
 
 }  // namespace heddle::codegen

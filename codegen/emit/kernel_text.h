@@ -96,5 +96,6 @@ std::string emitCuda(const LoopNest& nest);
 std::string emitCpp(const LoopNest& nest);
 std::string emitCuda(const TileProgram& program);
 std::string emitCpp(const TileProgram& program);
+std::string emitSquaresCuda(const TileProgram& program);  // emitCuda() of a program with squares
 
 }  // namespace heddle::codegen

@@ -5,6 +5,7 @@
 #include "codegen/emit/kernel_text.h"
 #include "codegen/families/passes.h"
 #include "codegen/families/rows.h"
+#include "codegen/families/squares.h"
 #include "codegen/plan/analysis.h"
 #include "codegen/plan/body.h"
 #include "codegen/plan/loop_nest.h"
@@ -176,6 +177,11 @@ LaunchStage makeStage(TileProgram& program) {
     stage.grid = ceilDiv(rows, program.frame.items_per_tile.hi());
     return stage;
   }
+  if (program.square) {
+    stage.block = kSquareThreads;
+    stage.grid = program.square->others * program.square->rows * program.square->columns;
+    return stage;
+  }
   stage.block = layout.rows * layout.threads;
   stage.grid = ceilDiv(rows, layout.rows);
   return stage;
@@ -218,6 +224,8 @@ class Planner {
   void run() {
     if (needsSeveralPasses(segment_, analysis_) || hasUnalignedRows(space_, target_)) {
       planRows();
+    } else if (auto squares = squaresOf()) {
+      planTiles(*squares);
     } else {
       planOnePass();
     }
@@ -253,10 +261,19 @@ class Planner {
     std::optional<TileProgram> program =
         buildRows(segment_, analysis_, space_, target_, "heddle_rows" + suffix_);
     if (!program) return needsSeveralPasses(segment_, analysis_) ? planPasses() : planOnePass();
-    description_ = printProgram(*program);
+    planTiles(*program);
+  }
+
+  std::optional<TileProgram> squaresOf() const {
+    if (target_ != Target::Cuda) return std::nullopt;
+    return buildSquares(segment_, analysis_, space_, "heddle_squares" + suffix_);
+  }
+
+  void planTiles(TileProgram& program) {
+    description_ = printProgram(program);
     if (isEmpty()) return;
-    plan_.source.text = target_ == Target::Cuda ? emitCuda(*program) : emitCpp(*program);
-    plan_.stages.push_back(makeStage(*program));
+    plan_.source.text = target_ == Target::Cuda ? emitCuda(program) : emitCpp(program);
+    plan_.stages.push_back(makeStage(program));
   }
 
   // The temporaries come after the part of the workspace that the passes use one after another.

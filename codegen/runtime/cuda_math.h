@@ -1,5 +1,5 @@
 // Functions of the op table (ir/ops) for generated CUDA kernels. A kernel source contains this text
-// after cuda_runtime.h. The functions call CUDA's standard math functions, not the fast and less
+// after cuda_memory.h. The functions call CUDA's standard math functions, not the fast and less
 // exact intrinsics.
 
 #define HD_UNARY(name)                                           \

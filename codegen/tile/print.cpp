@@ -20,6 +20,12 @@ class ProgramPrinter {
 
  private:
   std::string head() const {
+    if (program_.square) {
+      const SquareLayout& square = *program_.square;
+      return fmt::format("squares: {} x {} x {} of {} x {} elements, {} elements a vector",
+                         square.others, square.rows, square.columns, kSquareEdge, kSquareEdge,
+                         square.vector);
+    }
     const KernelFrame& frame = program_.frame;
     const RowLayout& layout = program_.layout;
     std::string text =
@@ -57,6 +63,11 @@ class ProgramPrinter {
     const char* form = program_.tiles[static_cast<size_t>(load.tile)].per_row ? ", one a row" : "";
     text += fmt::format("\n{}{} = load {}{}", indent, name(load.tile),
                         program_.frame.access(load.tensor).name, form);
+  }
+
+  void line(std::string& text, const std::string& indent, const ExchangeTile& exchange) const {
+    text += fmt::format("\n{}{} = load {} through shared memory", indent, name(exchange.tile),
+                        program_.frame.access(exchange.tensor).name);
   }
 
   void line(std::string& text, const std::string& indent, const MapTiles& map) const {

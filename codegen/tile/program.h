@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -11,10 +12,13 @@
 
 namespace heddle::codegen {
 
-// A kernel as a list of statements on tiles. A *row* consists of all elements along the reduced
-// axes of the space, for one index along the kept axes. A *tile* has one element per element of the
-// row, or one element per row (`per_row`). Emitters translate statement by statement. They do not
-// know which family (codegen/families) made the program.
+// A kernel as a list of statements on tiles. Emitters translate statement by statement. They do not
+// know which family (codegen/families) made the program. A program has one of two layouts:
+// - Rows (RowLayout). A *row* consists of all elements along the reduced axes of the space, for one
+//   index along the kept axes. A *tile* has one element per element of the row, or one element per
+//   row (`per_row`).
+// - Squares (SquareLayout). A block of threads processes a square of the two innermost axes of the
+//   space, for one index along all other axes. A tile has one element per element of the square.
 //
 // In the bodies of a program, Node::index of a Load is a tile, and of a Result an accumulator. The
 // tensors of stores are tensors of the frame.
@@ -29,6 +33,15 @@ struct Tile {
 struct LoadTile {
   int tensor = 0;  // index into KernelFrame::accesses
   int tile = 0;
+};
+
+// Reads a tile of a square through shared memory, because the tensor is contiguous along the second
+// innermost axis, not along the innermost one. The exchange of the tile is complete before the next
+// map.
+struct ExchangeTile {
+  int tensor = 0;
+  int tile = 0;
+  bool aligned = false;  // all vectors along the second innermost axis begin at aligned addresses
 };
 
 // Applies a body to each element of the row, or once per row (`per_row`). `loads` are tiles that
@@ -59,7 +72,8 @@ struct CombineParts {
 };
 
 struct LoopOverRow;
-using Statement = std::variant<LoadTile, MapTiles, ReduceTiles, CombineParts, LoopOverRow>;
+using Statement =
+    std::variant<LoadTile, ExchangeTile, MapTiles, ReduceTiles, CombineParts, LoopOverRow>;
 
 // Runs the statements for one part of the row after another. Tiles of these statements hold one
 // part. Without a loop, tiles hold the complete row.
@@ -85,17 +99,32 @@ struct RowLayout {
   int64_t capacity = 0;  // Cpp: elements of the arrays that hold tiles; 0: there are no such tiles
 };
 
+// Cuda: how a block of threads processes a square. A thread holds kSquareEdge * kSquareEdge /
+// kSquareThreads elements of each tile, as vectors along the innermost axis.
+constexpr int32_t kSquareEdge = 64;
+constexpr int32_t kSquareThreads = 256;
+struct SquareLayout {
+  int32_t vector = 1;    // neighbouring elements that a thread loads together: 1, 2, 4 or 8
+  bool exact = false;    // every vector is complete
+  bool full = false;     // every square is complete
+  int64_t columns = 1;   // squares along the innermost axis
+  int64_t rows = 1;      // squares along the second innermost axis
+  int64_t others = 1;    // elements along all other axes together
+  IndexExpr row_extent;  // elements along the second innermost axis
+};
+
 struct TileProgram {
   Target target = Target::Cuda;
   RowLayout layout;
+  std::optional<SquareLayout> square = {};  // set: the program has this layout, not `layout`
   std::vector<Tile> tiles;
   std::vector<Statement> statements;
   KernelFrame frame;
 };
 
-// Throws InternalError if the layout is empty, if a statement reads a tile or an accumulator that
-// no earlier statement makes, if a tile of a loop is used outside of the loop, or if a body that
-// runs once per row reads a tile with more elements.
+// Throws InternalError if the layout is empty or does not suit a statement, if a statement reads a
+// tile or an accumulator that no earlier statement makes, if a tile of a loop is used outside of
+// the loop, or if a body that runs once per row reads a tile with more elements.
 void verify(const TileProgram& program);
 
 // Returns the largest number of bytes of tiles that a statement needs at once, per element of the

@@ -48,6 +48,11 @@ class ProgramVerifier {
     make(load.tile);
   }
 
+  void check(const ExchangeTile& exchange) {
+    HEDDLE_CHECK(program_.square, "an exchange of rows");
+    check(LoadTile{exchange.tensor, exchange.tile});
+  }
+
   // Checks a statement that reads `loads`. No other statement reads their tiles.
   void checkLoads(const std::vector<LoadTile>& loads) {
     for (const LoadTile& load : loads) check(load);
@@ -68,6 +73,7 @@ class ProgramVerifier {
   }
 
   void check(const ReduceTiles& reduce) {
+    HEDDLE_CHECK(!program_.square, "a reduction of squares");
     checkLoads(reduce.loads);
     checkBody(reduce.body, false);
     forget(reduce.loads);
@@ -163,6 +169,7 @@ class Uses {
 
 void verify(const TileProgram& program) {
   const RowLayout& layout = program.layout;
+  HEDDLE_CHECK(!program.square || program.square->vector > 0, "squares without vectors");
   HEDDLE_CHECK(layout.vector > 0 && layout.registers > 0 && layout.threads > 0 && layout.rows > 0,
                "a layout without elements");
   ProgramVerifier(program).check(program.statements);

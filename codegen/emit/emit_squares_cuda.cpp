@@ -1,0 +1,238 @@
+// CUDA text of a tile program with squares (SquareLayout), statement by statement.
+#include <algorithm>
+#include <set>
+
+#include "codegen/emit/kernel_text.h"
+#include "ir/base/error.h"
+
+namespace heddle::codegen {
+namespace {
+
+class SquareEmitter {
+ public:
+  explicit SquareEmitter(const TileProgram& program)
+      : program_(program), frame_(program.frame), square_(*program.square) {}
+
+  std::string emit() {
+    const std::string args = "Args_" + frame_.entry;
+    const std::string text = frame_.args.structText(args);
+    out_.open(
+        fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(const "
+                    "__grid_constant__ {} args) {{",
+                    kSquareThreads, frame_.entry, args));
+    out_.line(fmt::format("typedef {} Index;", frame_.wide_index ? "long long" : "int"));
+    writeArguments(out_, frame_);
+    writePlace();
+    for (const Statement& statement : program_.statements) {
+      std::visit([this](const auto& one) { write(one); }, statement);
+    }
+    out_.close();
+    return text + out_.take();
+  }
+
+ private:
+  static constexpr int kTurns = kSquareEdge * kSquareEdge / kSquareThreads;
+
+  const Tile& tile(int index) const { return program_.tiles[static_cast<size_t>(index)]; }
+  std::string_view type(int index) const { return storedType(tile(index).dtype); }
+  int vectors() const { return kTurns / square_.vector; }  // of a thread, per tile
+  std::string columnName() const { return fmt::format("k{}", frame_.kept.size() + 1); }
+  std::string rowName() const { return fmt::format("k{}", frame_.kept.size()); }
+
+  // The square of this block. Blocks next to each other have squares next to each other along the
+  // innermost axis.
+  void writePlace() {
+    out_.line(fmt::format("const Index columns = (lane_extent + {}) / {};", kSquareEdge - 1,
+                          kSquareEdge));
+    out_.line(fmt::format("const Index rows = ({} + {}) / {};", square_.row_extent.str(),
+                          kSquareEdge - 1, kSquareEdge));
+    out_.line("const Index block = (Index)hd::block();");
+    out_.line(fmt::format("const Index first_column = block % columns * {};", kSquareEdge));
+    out_.line(fmt::format("const Index first_row = block / columns % rows * {};", kSquareEdge));
+    out_.line("[[maybe_unused]] const Index other = block / columns / rows;");
+    writeCoordinates(out_, frame_.kept);
+  }
+
+  // Opens the loop over the vectors `u` of this thread. `along` and `across` are the axes along and
+  // across the vectors. The code inside runs for vectors that begin inside of the tensors.
+  void openVectors(const std::string& along, const std::string& across) {
+    const bool by_columns = along == columnName();
+    out_.line("#pragma unroll");
+    out_.open(fmt::format("for (int u = 0; u < {}; ++u) {{", vectors()));
+    out_.line(fmt::format("const int number = u * {} + hd::thread();", kSquareThreads));
+    out_.line(fmt::format("const int along = hd::alongOf<{}>(number);", square_.vector));
+    out_.line(fmt::format("const int across = hd::acrossOf<{}>(number);", square_.vector));
+    out_.line(
+        fmt::format("const Index {} = first_{} + along;", along, by_columns ? "column" : "row"));
+    out_.line(
+        fmt::format("const Index {} = first_{} + across;", across, by_columns ? "row" : "column"));
+    const std::string extent = square_.row_extent.str();
+    out_.open(square_.full ? "{"
+                           : fmt::format("if ({} < lane_extent && {} < {}) {{", columnName(),
+                                         rowName(), extent));
+    const std::string rest = fmt::format("(int)hd::smaller<Index>({}, {} - {})", square_.vector,
+                                         by_columns ? "lane_extent" : extent, along);
+    out_.line(fmt::format("[[maybe_unused]] const int count = {};",
+                          square_.exact ? std::to_string(square_.vector) : rest));
+  }
+
+  // Opens the loop over the elements of a vector that are inside of the tensors.
+  void openLanes() {
+    out_.line("#pragma unroll");
+    out_.open(fmt::format("for (int lane = 0; lane < {}; ++lane) {{", square_.vector));
+    if (!square_.exact) out_.line("if (lane >= count) break;");
+  }
+
+  void closeVectors() {
+    out_.close();
+    out_.close();
+  }
+
+  void write(const ExchangeTile& exchange) {
+    const Access& access = frame_.access(exchange.tensor);
+    out_.line(fmt::format("hd::Lanes<{}, {}> from{}[{}];", square_.vector, type(exchange.tile),
+                          exchange.tile, vectors()));
+    openVectors(rowName(), columnName());
+    out_.line(fmt::format("hd::load<{}>(from{}[u], {} + ({}), {}, count);", square_.vector,
+                          exchange.tile, access.name, access.kept_offset.str(),
+                          exchange.aligned || square_.vector == 1 ? "true" : "false"));
+    closeVectors();
+    exchanged_.push_back(exchange);
+  }
+
+  // Writes the exchanged tiles to shared memory. All loads come first, so that they are in flight
+  // together.
+  void finishExchanges() {
+    if (exchanged_.empty()) return;
+    for (const ExchangeTile& exchange : exchanged_) {
+      const std::string word = fmt::format("hd::Exchange<{}>::Word", type(exchange.tile));
+      out_.line(
+          fmt::format("__shared__ hd::SharedBytes<{} * hd::kLineWords * (int)sizeof({})> "
+                      "square{};",
+                      kSquareEdge, word, exchange.tile));
+      out_.line(
+          fmt::format("const hd::SharedArray<{0}> words{1}(square{1});", word, exchange.tile));
+    }
+    openVectors(rowName(), columnName());
+    for (const ExchangeTile& exchange : exchanged_) {
+      openLanes();
+      out_.line(
+          fmt::format("words{0}[(along + lane) * hd::kLineWords + across] = "
+                      "hd::Exchange<{1}>::word(from{0}[u][lane]);",
+                      exchange.tile, type(exchange.tile)));
+      out_.close();
+    }
+    closeVectors();
+    out_.line("hd::barrier();");
+  }
+
+  void declareTile(int index, int count, LaneStride lane) {
+    if (lane == LaneStride::Zero) {
+      one_lane_.insert(index);
+      out_.line(fmt::format("{} tile{}[{}][1];", type(index), index, count));
+    } else {
+      out_.line(
+          fmt::format("hd::Lanes<{}, {}> tile{}[{}];", square_.vector, type(index), index, count));
+    }
+  }
+
+  const char* alignmentOf(const Access& access) const {
+    return square_.vector == 1 || access.aligned_items ? "true" : "false";
+  }
+
+  void writeLoad(const LoadTile& load, const char* u) {
+    const Access& access = frame_.access(load.tensor);
+    const std::string to = fmt::format("tile{}[{}]", load.tile, u);
+    const std::string from = fmt::format("{} + ({})", access.name, access.kept_offset.str());
+    switch (access.lane) {
+      case LaneStride::Zero:
+        out_.line(fmt::format("{}[0] = *({});", to, from));
+        break;
+      case LaneStride::One:
+        out_.line(fmt::format("hd::load<{}>({}, {}, {}, count);", square_.vector, to, from,
+                              alignmentOf(access)));
+        break;
+      case LaneStride::Any:
+        out_.line(fmt::format("hd::loadStrided<{}>({}, {}, {}, count);", square_.vector, to, from,
+                              access.lane_stride.str()));
+        break;
+    }
+  }
+
+  void write(const LoadTile& load) {
+    declareTile(load.tile, vectors(), frame_.access(load.tensor).lane);
+    openVectors(columnName(), rowName());
+    writeLoad(load, "u");
+    closeVectors();
+  }
+
+  LeafText leaves(const MapTiles& map) const {
+    LeafText leaves;
+    leaves.element = [this, &map](int index) {
+      for (const ExchangeTile& exchange : exchanged_) {
+        if (exchange.tile != index) continue;
+        return fmt::format(
+            "hd::Exchange<{}>::value(words{}[across * hd::kLineWords + along + lane])", type(index),
+            index);
+      }
+      const bool own = std::any_of(map.loads.begin(), map.loads.end(),
+                                   [&](const LoadTile& load) { return load.tile == index; });
+      return fmt::format("tile{}[{}][{}]", index, own ? "0" : "u",
+                         one_lane_.contains(index) ? "0" : "lane");
+    };
+    leaves.lane = "lane";
+    leaves.rounds_at_stores = true;
+    return leaves;
+  }
+
+  void write(const MapTiles& map) {
+    finishExchanges();
+    openVectors(columnName(), rowName());
+    for (const LoadTile& load : map.loads) {
+      declareTile(load.tile, 1, frame_.access(load.tensor).lane);
+      writeLoad(load, "0");
+    }
+    for (const Store& store : map.body.stores) {
+      const bool rounds = roundsWhenStored(map.body, store, frame_);
+      const DType dtype = frame_.access(store.tensor).dtype;
+      out_.line(fmt::format("{} out{}[{}];", rounds ? "float" : storedType(dtype), store.tensor,
+                            square_.vector));
+    }
+    writeStates(out_, map.body, "b");
+    openLanes();
+    writeNodes(out_, map.body, frame_, leaves(map), "b");
+    for (const Store& store : map.body.stores) {
+      const DType dtype = frame_.access(store.tensor).dtype;
+      out_.line(fmt::format("out{}[lane] = {};", store.tensor,
+                            roundsWhenStored(map.body, store, frame_)
+                                ? exactText(store, "b")
+                                : storedText(map.body, store.node, dtype, "b")));
+    }
+    out_.close();
+    for (const Store& store : map.body.stores) {
+      const Access& access = frame_.access(store.tensor);
+      out_.line(fmt::format("hd::store{}<{}>({} + ({}), out{}, {}, count);",
+                            roundsWhenStored(map.body, store, frame_) ? "Rounded" : "",
+                            square_.vector, access.name, access.kept_offset.str(), store.tensor,
+                            alignmentOf(access)));
+    }
+    closeVectors();
+  }
+
+  static void write(const ReduceTiles&) { HEDDLE_CHECK(false, "squares have no reductions"); }
+  static void write(const CombineParts&) { HEDDLE_CHECK(false, "squares have no reductions"); }
+  static void write(const LoopOverRow&) { HEDDLE_CHECK(false, "squares have no rows"); }
+
+  const TileProgram& program_;
+  const KernelFrame& frame_;
+  const SquareLayout& square_;
+  std::set<int> one_lane_;  // tiles that hold the same element for all lanes
+  std::vector<ExchangeTile> exchanged_;
+  TextWriter out_;
+};
+
+}  // namespace
+
+std::string emitSquaresCuda(const TileProgram& program) { return SquareEmitter(program).emit(); }
+
+}  // namespace heddle::codegen

@@ -1,0 +1,271 @@
+#include "codegen/families/squares.h"
+
+#include <algorithm>
+
+#include "ir/base/ceil_div.h"
+#include "ir/base/error.h"
+
+namespace heddle::codegen {
+namespace {
+
+// Shorter axes leave most of a square empty.
+constexpr int64_t kShortestAxis = 16;
+// Shared memory of a block without an opt-in.
+constexpr int64_t kSharedBytes = 48 << 10;
+// A thread computes 16 elements. The compiler unrolls the body this often.
+constexpr size_t kMostNodes = 256;
+// Bytes of tiles that a thread loads before it stores.
+constexpr int64_t kTileBytes = 128;
+constexpr int64_t kElements = kSquareEdge * kSquareEdge / kSquareThreads;
+
+// The axes of a square, as indices into Space::extents.
+struct Axes {
+  size_t column;  // outputs are contiguous along this axis
+  size_t row;     // exchanged inputs are contiguous along this axis
+};
+
+bool isContiguous(const SpaceTensor& tensor, size_t axis) { return tensor.strides[axis] == 1; }
+
+// Returns the axis other than `column` along which the tensor is contiguous.
+std::optional<size_t> otherAxis(const SpaceTensor& tensor, const Space& space, size_t column) {
+  if (tensor.strides[column] <= 1) return std::nullopt;
+  for (size_t axis = 0; axis < space.extents.size(); ++axis) {
+    if (axis != column && isContiguous(tensor, axis) && space.extents[axis] >= kShortestAxis) {
+      return axis;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Axes> axesFor(const Space& space, size_t column) {
+  if (space.extents[column] < kShortestAxis) return std::nullopt;
+  std::optional<size_t> row;
+  for (const SpaceTensor& tensor : space.tensors) {
+    if (tensor.output) {
+      if (!isContiguous(tensor, column)) return std::nullopt;
+      continue;
+    }
+    const std::optional<size_t> own = otherAxis(tensor, space, column);
+    if (own && row && *row != *own) return std::nullopt;
+    if (own) row = own;
+  }
+  if (!row) return std::nullopt;
+  return Axes{column, *row};
+}
+
+std::optional<Axes> axesOf(const Space& space) {
+  if (space.hasReduced()) return std::nullopt;
+  for (size_t column = space.extents.size(); column-- > 0;) {
+    if (const std::optional<Axes> axes = axesFor(space, column)) return axes;
+  }
+  return std::nullopt;
+}
+
+// Moves the axes of the square behind all others: first the row axis, then the column axis.
+Space withSquareInside(const Space& space, const Axes& axes) {
+  std::vector<size_t> order;
+  for (size_t axis = 0; axis < space.extents.size(); ++axis) {
+    if (axis != axes.column && axis != axes.row) order.push_back(axis);
+  }
+  order.push_back(axes.row);
+  order.push_back(axes.column);
+  Space moved = space;
+  std::vector<int> place(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    place[order[i]] = static_cast<int>(i);
+    moved.extents[i] = space.extents[order[i]];
+    for (size_t t = 0; t < space.tensors.size(); ++t) {
+      moved.tensors[t].strides[i] = space.tensors[t].strides[order[i]];
+    }
+  }
+  for (SpaceCoordinate& coordinate : moved.coordinates) {
+    if (coordinate.axis >= 0) coordinate.axis = place[static_cast<size_t>(coordinate.axis)];
+  }
+  return moved;
+}
+
+// The functions below get the space of withSquareInside().
+
+bool needsExchange(const SpaceTensor& tensor, size_t rank) {
+  return !tensor.output && tensor.strides[rank - 1] > 1 && tensor.strides[rank - 2] == 1;
+}
+
+// Returns whether vectors along `axis` begin at aligned addresses.
+bool isAligned(const SpaceTensor& tensor, size_t axis, int64_t vector) {
+  const int64_t bytes = std::min<int64_t>(vector * sizeOf(tensor.dtype), kFullAlignment);
+  if (tensor.alignment % bytes != 0) return false;
+  for (size_t other = 0; other < tensor.strides.size(); ++other) {
+    if (other != axis && tensor.strides[other] % vector != 0) return false;
+  }
+  return true;
+}
+
+int32_t vectorFor(const Space& space) {
+  const size_t rank = space.extents.size();
+  int64_t widest = 1;
+  for (const SpaceTensor& tensor : space.tensors) widest = std::max(widest, sizeOf(tensor.dtype));
+  int64_t vector = std::min<int64_t>(16 / widest, 8);
+  const auto suits = [&](const SpaceTensor& tensor) {
+    if (needsExchange(tensor, rank)) return isAligned(tensor, rank - 2, vector);
+    return !isContiguous(tensor, rank - 1) || isAligned(tensor, rank - 1, vector);
+  };
+  while (vector > 1 && !std::all_of(space.tensors.begin(), space.tensors.end(), suits)) vector /= 2;
+  return static_cast<int32_t>(vector);
+}
+
+class SquareWriter {
+ public:
+  SquareWriter(const Fusion& segment, const Analysis& analysis, const Space& space)
+      : segment_(segment),
+        analysis_(analysis),
+        space_(space),
+        tensor_of_(tensorsOfOperands(segment, space)) {}
+
+  TileProgram write(const std::string& entry) {
+    makeTiles();
+    MapTiles map;
+    map.body = body();
+    loadTiles(map);
+    program_.statements.push_back(std::move(map));
+    layOut(entry);
+    return std::move(program_);
+  }
+
+ private:
+  const SpaceTensor& tensor(size_t i) const { return space_.tensors[i]; }
+
+  void makeTiles() {
+    tile_of_.assign(segment_.values().size(), -1);
+    for (size_t i = 0; i < segment_.inputs().size(); ++i) {
+      if (tensor_of_[i] < 0) continue;
+      const ValueId id = segment_.inputs()[i];
+      tile_of_[id] = static_cast<int>(program_.tiles.size());
+      program_.tiles.push_back({segment_.value(id).name, segment_.tensor(id).dtype});
+    }
+  }
+
+  Body body() const {
+    const auto leaf = [this](ValueId id) -> std::optional<Node> {
+      if (tile_of_[id] < 0) return inputNode(segment_, tensor_of_, id);
+      Node node;
+      node.kind = Node::Kind::Load;
+      node.dtype = segment_.tensor(id).dtype;
+      node.index = tile_of_[id];
+      return node;
+    };
+    WrittenBody written = writeBody(segment_, analysis_, space_, segment_.outputs(), leaf);
+    for (size_t i = 0; i < segment_.outputs().size(); ++i) {
+      written.body.stores.push_back(
+          {written.node_of[segment_.outputs()[i]], tensor_of_[segment_.inputs().size() + i]});
+    }
+    return std::move(written.body);
+  }
+
+  bool isRead(const Body& body, int tile) const {
+    return std::any_of(body.nodes.begin(), body.nodes.end(), [&](const Node& node) {
+      return node.kind == Node::Kind::Load && node.index == tile;
+    });
+  }
+
+  // Tensors that change along both axes are loaded before the first store, as long as registers
+  // last. The map loads all others.
+  void loadTiles(MapTiles& map) {
+    const size_t rank = space_.extents.size();
+    int64_t bytes = 0;
+    for (size_t i = 0; i < segment_.inputs().size(); ++i) {
+      const int tile = tile_of_[segment_.inputs()[i]];
+      if (tile < 0 || !isRead(map.body, tile)) continue;
+      const SpaceTensor& from = tensor(static_cast<size_t>(tensor_of_[i]));
+      const LoadTile load{tensor_of_[i], tile};
+      bytes += kElements * sizeOf(from.dtype);
+      if (needsExchange(from, rank)) {
+        program_.statements.insert(program_.statements.begin(),
+                                   ExchangeTile{load.tensor, load.tile, false});
+      } else if (from.strides[rank - 1] != 0 && from.strides[rank - 2] != 0 &&
+                 bytes <= kTileBytes) {
+        program_.statements.push_back(load);
+      } else {
+        map.loads.push_back(load);
+      }
+    }
+  }
+
+  void layOut(const std::string& entry) {
+    const size_t rank = space_.extents.size();
+    Schedule schedule;
+    schedule.lanes = vectorFor(space_);
+    schedule.chunk = schedule.lanes;
+    std::vector<const Body*> bodies = {&std::get<MapTiles>(program_.statements.back()).body};
+    program_.frame = buildFrame({entry, schedule, space_, std::move(bodies), {}, 1});
+    for (Statement& statement : program_.statements) {
+      auto* exchange = std::get_if<ExchangeTile>(&statement);
+      if (exchange == nullptr) continue;
+      const SpaceTensor& from = tensor(static_cast<size_t>(exchange->tensor));
+      exchange->aligned = isAligned(from, rank - 2, schedule.lanes);
+    }
+    SquareLayout square;
+    square.vector = schedule.lanes;
+    const int64_t row_extent = space_.extents[rank - 2];
+    const int64_t column_extent = space_.extents[rank - 1];
+    square.exact = row_extent % square.vector == 0 && column_extent % square.vector == 0;
+    square.full = row_extent % kSquareEdge == 0 && column_extent % kSquareEdge == 0;
+    square.rows = ceilDiv(row_extent, int64_t{kSquareEdge});
+    square.columns = ceilDiv(column_extent, int64_t{kSquareEdge});
+    for (size_t axis = 0; axis + 2 < rank; ++axis) square.others *= space_.extents[axis];
+    square.row_extent = program_.frame.args.addSize("row_extent", row_extent);
+    program_.square = std::move(square);
+    placeCoordinates();
+  }
+
+  // The coordinates of the other axes follow from the number `other`, which counts them. Those of
+  // the square's axes are variables of the loops.
+  void placeCoordinates() {
+    std::vector<Coordinate>& kept = program_.frame.kept;
+    kept.resize(kept.size() - 2);
+    IndexExpr rest = IndexExpr::variable("other", 0, program_.square->others - 1);
+    for (size_t i = kept.size(); i-- > 0;) {
+      if (i == 0) {
+        kept[i].value = rest;
+        break;
+      }
+      const IndexExpr count = IndexExpr::parameter("n_" + kept[i].name, space_.extents[i]);
+      kept[i].value = IndexExpr::mod(rest, count);
+      rest = IndexExpr::div(rest, count);
+    }
+  }
+
+  const Fusion& segment_;
+  const Analysis& analysis_;
+  const Space& space_;
+  const std::vector<int> tensor_of_;
+  IdVector<ValueId, int> tile_of_;  // -1: the value has no tile
+  TileProgram program_;
+};
+
+bool fits(const TileProgram& program) {
+  int64_t bytes = 0;
+  size_t nodes = 0;
+  for (const Statement& statement : program.statements) {
+    if (const auto* map = std::get_if<MapTiles>(&statement)) nodes += map->body.nodes.size();
+    if (const auto* exchange = std::get_if<ExchangeTile>(&statement)) {
+      const DType dtype = program.tiles[static_cast<size_t>(exchange->tile)].dtype;
+      bytes += std::max<int64_t>(sizeOf(dtype), 4) * kSquareEdge * (kSquareEdge + 1);
+    }
+  }
+  return bytes > 0 && bytes <= kSharedBytes && nodes <= kMostNodes;
+}
+
+}  // namespace
+
+std::optional<TileProgram> buildSquares(const Fusion& segment, const Analysis& analysis,
+                                        const Space& space, const std::string& entry) {
+  const std::optional<Axes> axes = axesOf(space);
+  if (!axes) return std::nullopt;
+  const Space moved = withSquareInside(space, *axes);
+  TileProgram program = SquareWriter(segment, analysis, moved).write(entry);
+  if (!fits(program)) return std::nullopt;
+  verify(program);
+  return program;
+}
+
+}  // namespace heddle::codegen

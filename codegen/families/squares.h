@@ -1,0 +1,22 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "codegen/plan/analysis.h"
+#include "codegen/plan/space.h"
+#include "codegen/tile/program.h"
+
+namespace heddle::codegen {
+
+// The family of kernels that transpose: pointwise segments whose outputs are contiguous along one
+// axis, and some inputs along another one. A block of threads reads a square of these inputs in
+// vectors, exchanges it through shared memory, and stores the outputs in vectors.
+
+// Returns the program, or nullopt if the family does not suit the segment: no input needs an
+// exchange, the outputs or the exchanged inputs disagree about their axis, an axis is short, or the
+// squares do not fit in shared memory.
+std::optional<TileProgram> buildSquares(const Fusion& segment, const Analysis& analysis,
+                                        const Space& space, const std::string& entry);
+
+}  // namespace heddle::codegen

@@ -1,0 +1,249 @@
+// How generated CUDA kernels load and store vectors of elements, and exchange squares through shared
+// memory. A kernel source contains this text after cuda_runtime.h.
+
+namespace hd {
+
+// --- memory --------------------------------------------------------------------------------------
+// load() and store() access the first `count` of kLanes neighbouring elements. If `whole` is true,
+// the address is aligned for words of up to 16 bytes (Pack).
+
+template <int kBytes>
+struct Word;
+template <>
+struct Word<1> {
+  typedef unsigned char Type;
+};
+template <>
+struct Word<2> {
+  typedef unsigned short Type;
+};
+template <>
+struct Word<4> {
+  typedef unsigned Type;
+};
+template <>
+struct Word<8> {
+  typedef uint2 Type;
+};
+template <>
+struct Word<16> {
+  typedef uint4 Type;
+};
+
+// Holds kLanes elements as words of up to 16 bytes.
+template <int kLanes, class T>
+union Pack {
+  static constexpr int kBytes = kLanes * sizeof(T);
+  static constexpr int kWordBytes = kBytes < 16 ? kBytes : 16;
+  static constexpr int kWords = kBytes / kWordBytes;
+  typedef typename Word<kWordBytes>::Type Type;
+  Type word[kWords];
+  T lane[kLanes];
+  unsigned pair[kBytes < 4 ? 1 : kBytes / 4];  // for types of two bytes
+  __device__ Pack() {}
+};
+
+// The elements of a vector in registers. Two bf16 share a register, and one instruction yields the
+// float of either of them.
+template <int kLanes, class T>
+struct Lanes {
+  T lane[kLanes];
+  __device__ T operator[](int i) const { return lane[i]; }
+  __device__ void set(int i, T x) { lane[i] = x; }
+  __device__ void set(const Pack<kLanes, T>& from) {
+#pragma unroll
+    for (int i = 0; i < kLanes; ++i) lane[i] = from.lane[i];
+  }
+};
+// The bits of a bf16 in the upper half, and 0 in the lower half.
+struct UpperHalf {
+  unsigned bits;
+};
+__device__ inline float get(UpperHalf x) { return __uint_as_float(x.bits); }
+template <int kPairs>
+struct BFloat16Pairs {
+  unsigned pair[kPairs];
+  __device__ UpperHalf operator[](int i) const {
+    return {i % 2 == 0 ? pair[i / 2] << 16 : pair[i / 2] & 0xffff0000u};
+  }
+  __device__ void set(int i, BFloat16 x) {
+    unsigned& to = pair[i / 2];
+    to = i % 2 == 0 ? (to & 0xffff0000u) | x.bits : (to & 0xffffu) | (unsigned)x.bits << 16;
+  }
+  __device__ void set(const Pack<2 * kPairs, BFloat16>& from) {
+#pragma unroll
+    for (int i = 0; i < kPairs; ++i) pair[i] = from.pair[i];
+  }
+};
+template <>
+struct Lanes<2, BFloat16> : BFloat16Pairs<1> {};
+template <>
+struct Lanes<4, BFloat16> : BFloat16Pairs<2> {};
+template <>
+struct Lanes<8, BFloat16> : BFloat16Pairs<4> {};
+
+template <int kLanes, class T>
+__device__ inline void load(Lanes<kLanes, T>& to, const T* from, bool whole, int count) {
+  typedef Pack<kLanes, T> P;
+  if (whole && count >= kLanes) {
+    P pack;
+#pragma unroll
+    for (int w = 0; w < P::kWords; ++w) pack.word[w] = ((const typename P::Type*)from)[w];
+    to.set(pack);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kLanes; ++i) {
+      if (i < count) to.set(i, from[i]);
+    }
+  }
+}
+
+template <int kLanes, class T>
+__device__ inline void store(T* to, const T (&from)[kLanes], bool whole, int count) {
+  typedef Pack<kLanes, T> P;
+  if (whole && count >= kLanes) {
+    P pack;
+#pragma unroll
+    for (int i = 0; i < kLanes; ++i) pack.lane[i] = from[i];
+#pragma unroll
+    for (int w = 0; w < P::kWords; ++w) ((typename P::Type*)to)[w] = pack.word[w];
+  } else {
+#pragma unroll
+    for (int i = 0; i < kLanes; ++i) {
+      if (i < count) to[i] = from[i];
+    }
+  }
+}
+
+// Stores floats as elements of a 16-bit type, rounded to nearest even.
+template <int kLanes, class T>
+__device__ inline void storeRounded(T* to, const float (&from)[kLanes], bool whole, int count) {
+  typedef Pack<kLanes, T> P;
+  if (kLanes > 1 && whole && count >= kLanes) {
+    P pack;
+#pragma unroll
+    for (int i = 0; i + 1 < kLanes; i += 2) pack.pair[i / 2] = Round<T>::pair(from[i], from[i + 1]);
+#pragma unroll
+    for (int w = 0; w < P::kWords; ++w) ((typename P::Type*)to)[w] = pack.word[w];
+  } else {
+#pragma unroll
+    for (int i = 0; i < kLanes; ++i) {
+      if (i < count) to[i] = Round<T>::one(from[i]);
+    }
+  }
+}
+
+// Access the elements `first` to `end` - 1 of kLanes neighbouring elements.
+template <int kLanes, class T>
+__device__ inline void loadPart(Lanes<kLanes, T>& to, const T* from, bool whole, int first,
+                                int end) {
+  if (first <= 0) return load<kLanes>(to, from, whole, end);
+#pragma unroll
+  for (int i = 0; i < kLanes; ++i) {
+    if (i >= first && i < end) to.set(i, from[i]);
+  }
+}
+template <int kLanes, class T>
+__device__ inline void storePart(T* to, const T (&from)[kLanes], bool whole, int first, int end) {
+  if (first <= 0) return store<kLanes>(to, from, whole, end);
+#pragma unroll
+  for (int i = 0; i < kLanes; ++i) {
+    if (i >= first && i < end) to[i] = from[i];
+  }
+}
+template <int kLanes, class T>
+__device__ inline void storeRoundedPart(T* to, const float (&from)[kLanes], bool whole, int first,
+                                        int end) {
+  if (first <= 0) return storeRounded<kLanes>(to, from, whole, end);
+#pragma unroll
+  for (int i = 0; i < kLanes; ++i) {
+    if (i >= first && i < end) to[i] = Round<T>::one(from[i]);
+  }
+}
+// Returns the number of elements from the last address that is aligned for kLanes elements to
+// `address`.
+template <int kLanes, class T>
+__device__ inline int shiftOf(const T* address) {
+  return (int)((unsigned long long)address / sizeof(T) % kLanes);
+}
+
+template <int kLanes, class T, class Index>
+__device__ inline void loadStrided(Lanes<kLanes, T>& to, const T* from, Index stride, int count) {
+#pragma unroll
+  for (int i = 0; i < kLanes; ++i) {
+    if (i < count) to.set(i, from[i * stride]);
+  }
+}
+
+template <int kLanes, class T, class Index>
+__device__ inline void storeStrided(T* to, const T (&from)[kLanes], Index stride, int count) {
+#pragma unroll
+  for (int i = 0; i < kLanes; ++i) {
+    if (i < count) to[i * stride] = from[i];
+  }
+}
+
+// Loads an element. No thread of the kernel may write this element. The compiler may therefore
+// reorder the load with stores, and the load may use the read-only cache.
+template <class T>
+__device__ inline T fetch(const T* from) {
+  typedef Pack<1, T> P;
+  P pack;
+  pack.word[0] = __ldg((const typename P::Type*)from);
+  return pack.lane[0];
+}
+
+// --- squares -------------------------------------------------------------------------------------
+// A block of threads exchanges a square of 64 x 64 elements through shared memory, one word per
+// element. It writes vectors along one axis and reads vectors along the other axis. Vector `number`
+// of the square begins at element alongOf() of its axis, and at element acrossOf() of the other
+// axis. A warp has 32 / kLanes vectors next to each other and kLanes lines. With a line of
+// kLineWords words, no two threads of a warp access the same bank.
+constexpr int kSquare = 64;
+constexpr int kLineWords = kSquare + 1;
+template <int kLanes>
+__device__ inline int alongOf(int number) {
+  return ((number / 32 % 2) * (32 / kLanes) + number % (32 / kLanes)) * kLanes;
+}
+template <int kLanes>
+__device__ inline int acrossOf(int number) {
+  return number / 64 * kLanes + number % 32 / (32 / kLanes);
+}
+
+// The word that stands for an element of type T in shared memory.
+template <int kBytes>
+struct WordFor {
+  typedef unsigned Type;
+};
+template <>
+struct WordFor<8> {
+  typedef unsigned long long Type;
+};
+template <class T>
+struct Exchange {
+  typedef typename WordFor<sizeof(T)>::Type Word;
+  union Bits {
+    Word word;
+    T value;
+    __device__ Bits() : word(0) {}
+  };
+  __device__ static Word word(T x) {
+    Bits bits;
+    bits.value = x;
+    return bits.word;
+  }
+  __device__ static T value(Word word) {
+    Bits bits;
+    bits.word = word;
+    return bits.value;
+  }
+};
+template <>
+struct Exchange<BFloat16> {
+  typedef unsigned Word;
+  __device__ static unsigned word(UpperHalf x) { return x.bits; }
+  __device__ static unsigned word(BFloat16 x) { return (unsigned)x.bits << 16; }
+  __device__ static UpperHalf value(unsigned word) { return {word}; }
+};
+
+}  // namespace hd

@@ -1,0 +1,82 @@
+// Runs CUDA kernels of the family of squares on the host and compares them with the reference
+// evaluator.
+#include <set>
+
+#include "tests/codegen/simt/simt_cases.h"
+
+namespace heddle::codegen::squares_simt_test {
+namespace {
+
+using testing::Cases;
+
+constexpr double kRoundings = 2;
+
+// Expects that every case is one kernel of the family with right results.
+void expectSquares(Cases& cases) {
+  cases.compile();
+  for (size_t i = 0; i < cases.size(); ++i) {
+    EXPECT_EQ(cases.entry(i), "heddle_squares") << cases.name(i);
+    for (uint64_t seed = 0; seed < 2; ++seed) {
+      EXPECT_EQ(cases.run(i, seed, kRoundings), "") << cases.name(i) << " seed " << seed;
+    }
+  }
+}
+
+// The inputs have the strides of a transposed tensor.
+TEST(SquaresSimt, TransposedInputsAreRightForAllSizesAndTypes) {
+  Cases cases;
+  for (const char* dtype : {"f32", "bf16", "f16", "f64", "i64", "i32", "u8"}) {
+    for (const auto& [n, m] : {std::pair{64, 128}, {16, 61}, {72, 136}, {65, 17}}) {
+      cases.add(fmt::format("%x: {0}[n, m], %z: {0}[n, m]) {{ %y = sub(%x, %z) return %y", dtype),
+                {{{n, m}, {1, n}}, {{n, m}}}, {{"n", n}, {"m", m}});
+    }
+  }
+  expectSquares(cases);
+}
+
+TEST(SquaresSimt, SeveralAxesAndInputsAreRight) {
+  Cases cases;
+  const SizeBindings bound = {{"a", 3}, {"b", 40}, {"c", 2}, {"d", 72}};
+  const std::vector<int64_t> sizes = {3, 40, 2, 72};
+  // %x is contiguous along the second axis, %w and %v have fewer axes.
+  const std::string text =
+      "%x: bf16[a, b, c, d], %z: f32[a, b, c, d], %w: f32[d], %v: f32[b]) { %f = cast(%x, "
+      "dtype=f32) %s = add(%f, %z) %p = broadcast(%w, axes=[0, 1, 2]) %q = broadcast(%v, axes=[0, "
+      "2, 3]) %t = mul(%s, %p) %y = sub(%t, %q) %g = cast(%y, dtype=bf16) return %y, %g";
+  cases.add(text, {{sizes, {5760, 1, 2880, 40}}, {sizes}, {{72}}, {{40}}}, bound);
+  cases.add(text, {{sizes, {5760, 1, 2880, 40}, 1}, {sizes, {}, 1}, {{72}, {}, 1}, {{40}}}, bound);
+  cases.add(text, {{sizes, {1, 6, 3, 240}}, {sizes}, {{72}, {2}}, {{40}}}, bound);
+  // Two inputs are exchanged, and a body uses the index along an axis.
+  cases.add(
+      "%x: f32[a, b], %z: bf16[a, b]) { %f = cast(%z, dtype=f32) %s = sub(%x, %f) %i = "
+      "iota(sizes=[b], axis=0) %g = cast(%i, dtype=f32) %p = broadcast(%g, axes=[0]) %y = mul(%s, "
+      "%p) return %y",
+      {{{48, 40}, {1, 48}}, {{48, 40}, {1, 50}}}, {{"a", 48}, {"b", 40}});
+  cases.compile();
+  for (size_t i = 0; i < cases.size(); ++i) {
+    EXPECT_EQ(cases.run(i, i, kRoundings), "") << cases.name(i);
+  }
+}
+
+// The reference evaluator does not transpose memory, so this output has the other strides.
+TEST(SquaresSimt, TransposedOutputsAreRight) {
+  Cases cases;
+  cases.add("%x: f32[n, m]) { %y = neg(%x) return %y", {{{70, 40}}}, {{"n", 70}, {"m", 40}},
+            {{1, 70}});
+  cases.add("%x: bf16[n, m]) { %y = neg(%x) return %y", {{{128, 64}}}, {{"n", 128}, {"m", 64}},
+            {{1, 136}});
+  expectSquares(cases);
+}
+
+TEST(SquaresSimt, SquaresNeedTheirBarrier) {
+  Cases cases;
+  cases.add("%x: f32[n, m]) { %y = neg(%x) return %y", {{{64, 64}}}, {{"n", 64}, {"m", 64}},
+            {{1, 64}});
+  expectSquares(cases);
+  const auto [first, end] = cases.barriers(0);
+  ASSERT_EQ(end - first, 1);
+  EXPECT_NE(cases.run(0, 1, kRoundings, first), "");
+}
+
+}  // namespace
+}  // namespace heddle::codegen::squares_simt_test
