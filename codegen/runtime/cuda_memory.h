@@ -1,5 +1,5 @@
-// How generated CUDA kernels load and store vectors of elements, and exchange squares through shared
-// memory. A kernel source contains this text after cuda_runtime.h.
+// How generated CUDA kernels load and store vectors of elements, and exchange squares through
+// shared memory. A kernel source contains this text after cuda_runtime.h.
 
 namespace hd {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "host/lower/lower_all_to_all.h"
+#include "ir/analysis/kernel_rules.h"
 #include "ir/analysis/memory_order.h"
 #include "ir/analysis/reshard_step.h"
 #include "ir/base/error.h"
@@ -74,8 +75,8 @@ class Lowering {
     for (ValueId id : fusion_.outputs()) needed[id] = 1;
     for (ExprId user : fusion_.exprs().ids().reversed()) {
       const Expression& expr = fusion_.expr(user);
-      const bool host = segmented_.group_of[user] < 0;
-      if (host && !needed[expr.outputs[0]]) continue;
+      const bool host = isHostScalar(fusion_, expr);
+      if (host ? !needed[expr.outputs[0]] : segmented_.group_of[user] < 0) continue;
       for (ValueId input : expr.inputs) {
         const ExprId definition = fusion_.value(input).definition;
         const bool literal =
@@ -90,7 +91,7 @@ class Lowering {
     const IdVector<ValueId, char> needed = neededScalars();
     for (ExprId id : fusion_.exprs().ids()) {
       const Expression& expr = fusion_.expr(id);
-      if (segmented_.group_of[id] >= 0 || !needed[expr.outputs[0]]) continue;
+      if (!isHostScalar(fusion_, expr) || !needed[expr.outputs[0]]) continue;
       emit(scalarInstruction(expr), expr.line);
     }
   }
@@ -128,7 +129,6 @@ class Lowering {
   }
 
   void lowerKernel(const Group& group) {
-    if (group.outputs.empty()) return;  // dead code; it exists only if removeDead was skipped
     Fusion segment = extract(segmented_, group);
     LaunchKernel launch{program_.kernels.endId(), {}, {}};
     // The segment has the inputs and outputs of its group, in the same order.

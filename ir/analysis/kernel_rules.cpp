@@ -350,10 +350,7 @@ std::string kernelRuleViolation(const Fusion& segment) {
 IdVector<ValueId, std::vector<ExprId>> readersOf(const Fusion& fusion) {
   IdVector<ValueId, std::vector<ExprId>> readers = fusion.users();
   for (std::vector<ExprId>& users : readers) {
-    auto end = std::stable_partition(users.begin(), users.end(), [&](ExprId user) {
-      return fusion.expr(user).op->kind != OpKind::SizeOf;
-    });
-    if (end != users.begin()) users.erase(end, users.end());
+    std::erase_if(users, [&](ExprId user) { return fusion.expr(user).op->kind == OpKind::SizeOf; });
   }
   return readers;
 }

@@ -65,9 +65,7 @@ class KernelRules {
 std::string kernelRuleViolation(const Fusion& segment);
 
 // Returns, for each value, the expressions that read its data, in ascending order. A `size`
-// expression needs only the extent of an axis, so the list omits it. Exception: if only `size`
-// expressions read a value, the list contains them. Segmentation then still creates a group
-// (ir/segment/segment.h) that computes the value.
+// expression needs only the extent of an axis, so the list omits it.
 IdVector<ValueId, std::vector<ExprId>> readersOf(const Fusion& fusion);
 
 // Returns whether the host evaluates the expression: a constant, a size or arithmetic on scalars.

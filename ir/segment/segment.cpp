@@ -77,7 +77,10 @@ std::string whatItIs(const Fusion& fusion, const Attention& attention) {
 class Segmenter {
  public:
   explicit Segmenter(const Fusion& fusion)
-      : fusion_(fusion), rules_(fusion), graph_(std::make_unique<SegmentGraph>(fusion)) {
+      : fusion_(fusion),
+        rules_(fusion),
+        readers_(readersOf(fusion)),
+        graph_(std::make_unique<SegmentGraph>(fusion)) {
     for (const Expression& expr : fusion.exprs()) {
       kinds_.push_back(isHostScalar(fusion, expr) ? GroupKind::Metadata : kindOf(fusion, expr));
     }
@@ -88,6 +91,7 @@ class Segmenter {
   SegmentedFusion run(const SegmentOptions& options) {
     if (options.attention) takeAttentions(options);
     for (ExprId id : fusion_.exprs().ids()) joinProducers(id);
+    joinAgain();
     listGroups();
     fillBoundaries();
     for (ExprId id : fusion_.exprs().ids()) tellCuts(id);
@@ -168,9 +172,24 @@ class Segmenter {
       if (why.empty()) {
         joins_.emplace_back(user, link + " in the same iteration space");
       } else {
-        refusals_[{producer, user}] = why;
+        refusals_[{producer, user}] = {why, sizesOf(producer, user)};
       }
     }
+  }
+
+  // Asks again about pairs that were refused before one of their groups grew. A value that the
+  // kernel would have had to store may have all its readers in the larger group.
+  void joinAgain() {
+    const std::map<std::pair<ExprId, ExprId>, Refusal> refused = refusals_;
+    for (const auto& [pair, refusal] : refused) {
+      const auto [producer, user] = pair;
+      if (sizesOf(producer, user) != refusal.sizes) joinProducers(user);
+    }
+  }
+
+  std::pair<size_t, size_t> sizesOf(ExprId producer, ExprId user) {
+    return {graph_->members(graph_->groupOf(producer)).size(),
+            graph_->members(graph_->groupOf(user)).size()};
   }
 
   std::string whyNotTogether(ExprId a, ExprId b) {
@@ -187,7 +206,7 @@ class Segmenter {
   void listGroups() {
     result_.fusion = fusion_;
     result_.group_of.assign(fusion_.exprs().size(), -1);
-    for (ExprId id : graph_->order()) {
+    for (ExprId id : neededGroups()) {
       Group group;
       group.exprs = graph_->members(id);
       group.kind = kinds_[group.exprs.front()];
@@ -201,6 +220,30 @@ class Segmenter {
     for (auto& [user, reason] : joins_) groupOf(user).joins.push_back(std::move(reason));
   }
 
+  // Returns the groups whose data the fusion returns or another of these groups reads, in the order
+  // of execution. The other groups are not needed, for example because only the size of a result is
+  // used.
+  std::vector<ExprId> neededGroups() {
+    IdVector<ValueId, bool> needed(fusion_.values().size(), false);
+    for (ValueId output : fusion_.outputs()) needed[output] = true;
+    std::vector<ExprId> groups;
+    const std::vector<ExprId> order = graph_->order();
+    for (auto group = order.rbegin(); group != order.rend(); ++group) {
+      const std::vector<ExprId>& members = graph_->members(*group);
+      const bool is_needed = std::any_of(members.begin(), members.end(), [&](ExprId id) {
+        const std::vector<ValueId>& outputs = fusion_.expr(id).outputs;
+        return std::any_of(outputs.begin(), outputs.end(), [&](ValueId v) { return needed[v]; });
+      });
+      if (!is_needed) continue;
+      groups.push_back(*group);
+      for (ExprId id : members) {
+        for (ValueId input : fusion_.expr(id).inputs) needed[input] = true;
+      }
+    }
+    std::reverse(groups.begin(), groups.end());
+    return groups;
+  }
+
   Group& groupOf(ExprId id) { return result_.groups[static_cast<size_t>(indexOf(id))]; }
 
   bool isConstant(ValueId id) const {
@@ -209,7 +252,6 @@ class Segmenter {
   }
 
   void fillBoundaries() {
-    IdVector<ValueId, std::vector<ExprId>> all_readers = readersOf(fusion_);
     IdVector<ValueId, bool> is_output(fusion_.values().size(), false);
     for (ValueId output : fusion_.outputs()) is_output[output] = true;
     for (size_t g = 0; g < result_.groups.size(); ++g) {
@@ -225,9 +267,9 @@ class Segmenter {
           }
         }
         for (ValueId output : expr.outputs) {
-          const std::vector<ExprId>& readers = all_readers[output];
+          const std::vector<ExprId>& readers = readers_[output];
           bool outside = std::any_of(readers.begin(), readers.end(), [&](ExprId user) {
-            return indexOf(user) != static_cast<int>(g);
+            return indexOf(user) >= 0 && indexOf(user) != static_cast<int>(g);
           });
           if (outside || is_output[output]) group.outputs.push_back(output);
         }
@@ -254,7 +296,7 @@ class Segmenter {
 
   std::string whyCut(ExprId producer, ExprId user) const {
     auto found = refusals_.find({producer, user});
-    if (found != refusals_.end()) return found->second;
+    if (found != refusals_.end()) return found->second.why;
     const ExprId other = isKernel(user) ? producer : user;
     if (const Attention* attention = attentionOf(other)) {
       return whatItIs(fusion_, *attention) + " is a library call";
@@ -288,12 +330,17 @@ class Segmenter {
 
   const Fusion& fusion_;
   KernelRules rules_;
+  const IdVector<ValueId, std::vector<ExprId>> readers_;
   std::unique_ptr<SegmentGraph> graph_;
   IdVector<ExprId, GroupKind> kinds_;
   std::vector<Attention> attentions_;
   std::unordered_map<ExprId, size_t> attention_of_;  // indices into attentions_
   std::vector<std::pair<ExprId, std::string>> joins_;
-  std::map<std::pair<ExprId, ExprId>, std::string> refusals_;  // (producer, user) -> reason
+  struct Refusal {
+    std::string why;
+    std::pair<size_t, size_t> sizes;  // of the groups of producer and user
+  };
+  std::map<std::pair<ExprId, ExprId>, Refusal> refusals_;  // by (producer, user)
   std::set<std::pair<int, std::string>> told_;  // the cuts of each group, by index of the group
   SegmentedFusion result_;
 };

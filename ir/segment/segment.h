@@ -26,13 +26,16 @@ struct Group {
   std::optional<Attention> attention;
 };
 
-// A fusion split into groups. The groups are in an order in which they can run. Scalar expressions
-// (constants, sizes and arithmetic on them) belong to no group: the host evaluates them, and a
-// kernel repeats the constants that it needs.
+// A fusion split into groups. The groups are in an order in which they can run. Two kinds of
+// expressions belong to no group:
+// - Scalar expressions (constants, sizes and arithmetic on them). The host evaluates them, and a
+//   kernel repeats the constants that it needs.
+// - Expressions whose results no group reads and the fusion does not return, for example because
+//   only the size of a result is used. Nothing evaluates them.
 struct SegmentedFusion {
   Fusion fusion;
   std::vector<Group> groups;
-  IdVector<ExprId, int> group_of;  // -1 for host scalars
+  IdVector<ExprId, int> group_of;  // -1: no group
   // For each attention or backward that did not become one library call: a text that names it and
   // gives the reason. The list is empty if SegmentOptions::attention is not set.
   std::vector<std::string> notes;

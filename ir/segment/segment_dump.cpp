@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ir/analysis/kernel_rules.h"
 #include "ir/base/error.h"
 #include "ir/graph/print_values.h"
 #include "ir/passes/sharding/reshard_moves.h"
@@ -37,9 +38,12 @@ class Listing {
   std::string bracketed(const std::string& line) {
     size_t text = line.find_first_not_of(' ');
     if (text == std::string::npos || line[text] != '%') return line + '\n';
-    int group = segmented_.group_of.at(ExprId(next_++));
-    std::string bracket =
-        group < 0 ? "[host]" : fmt::format("[{}]", label(static_cast<size_t>(group)));
+    const ExprId id(next_++);
+    const int group = segmented_.group_of.at(id);
+    const bool host = isHostScalar(segmented_.fusion, segmented_.fusion.expr(id));
+    std::string bracket = group >= 0 ? fmt::format("[{}]", label(static_cast<size_t>(group)))
+                          : host     ? "[host]"
+                                     : "[unused]";
     return fmt::format("  {:<{}} {}\n", bracket, std::max<size_t>(width_, 6), line.substr(text));
   }
 
