@@ -9,7 +9,9 @@ namespace {
 class CudaEmitter {
  public:
   explicit CudaEmitter(const LoopNest& nest)
-      : nest_(nest), s_(nest.schedule), inner_(s_.kind == ScheduleKind::InnerReduction) {}
+      : nest_(nest), s_(nest.schedule), inner_(s_.kind == ScheduleKind::InnerReduction) {
+    if (s_.lanes > 1) windows_ = windowsOf(nest.computation.loop, nest);
+  }
 
   std::string emit() {
     std::string args = "Args_" + nest_.entry;
@@ -47,6 +49,25 @@ class CudaEmitter {
         out_.line(fmt::format("hd::Lanes<{}, {}> {}{}[{}];", s_.lanes, storedType(a.dtype), prefix,
                               node.index, unroll));
       }
+    }
+  }
+
+  static std::string windowName(int node, const char* slot) {
+    return fmt::format("window{}[{}]", node, slot);
+  }
+
+  void declareWindows() {
+    for (int node : windows_) {
+      const DType dtype = computation().loop.nodes[static_cast<size_t>(node)].dtype;
+      const std::string name = windowName(node, std::to_string(s_.unroll).c_str());
+      out_.line(fmt::format("hd::Lanes<{}, {}> {};", s_.lanes, storedType(dtype), name));
+      out_.line(fmt::format("unsigned {};", maskOf(name)));
+    }
+  }
+
+  void loadWindows(const char* slot) {
+    for (int node : windows_) {
+      writeWindow(out_, computation().loop, node, nest_, s_.lanes, windowName(node, slot));
     }
   }
 
@@ -144,6 +165,10 @@ class CudaEmitter {
     if (!s_.exact) out_.line("if (lane >= count) break;");
     LeafText leaves;
     leaves.element = [&](int t) { return bufferElement("in", slot, t); };
+    leaves.window = [&](int node) {
+      const bool found = std::find(windows_.begin(), windows_.end(), node) != windows_.end();
+      return found ? windowName(node, slot) : std::string();
+    };
     leaves.lane = "lane";
     leaves.rounds_at_stores = true;
     writeNodes(out_, body, nest_, leaves, "v");
@@ -164,6 +189,7 @@ class CudaEmitter {
                     step));
     // All loads of all items go out before the first store, which might alias them.
     declareBuffers(computation().loop, "in", s_.unroll);
+    declareWindows();
     auto openItem = [&] {
       openUnrolled("u", s_.unroll);
       out_.line(fmt::format("const Index kept = first + u * {};", s_.block));
@@ -173,6 +199,7 @@ class CudaEmitter {
     };
     openItem();
     writeLoads(computation().loop, "in", "u", false);
+    loadWindows("u");
     out_.close();
     out_.close();
     openItem();
@@ -234,6 +261,7 @@ class CudaEmitter {
     out_.open(fmt::format(
         "for (Index first = range_begin + share; first < range_end; first += {}) {{", step));
     declareBuffers(computation().loop, "in", s_.unroll);
+    declareWindows();
     auto openItem = [&] {
       openUnrolled("u", s_.unroll);
       out_.line(fmt::format("const Index reduced = first + u * {};", s_.reduce_threads));
@@ -243,6 +271,7 @@ class CudaEmitter {
     };
     openItem();
     writeLoads(computation().loop, "in", "u", true);
+    loadWindows("u");
     out_.close();
     out_.close();
     openItem();
@@ -351,6 +380,7 @@ class CudaEmitter {
   const LoopNest& nest_;
   const Schedule& s_;
   bool inner_;
+  std::vector<int> windows_;  // nodes of the loop body
   TextWriter out_;
 };
 

@@ -205,7 +205,7 @@ void writeStates(TextWriter& out, const Body& body, const std::string& prefix) {
 }
 
 void writeNodes(TextWriter& out, const Body& body, const KernelFrame& frame, const LeafText& leaves,
-                const std::string& prefix) {
+                const std::string& prefix, const std::vector<bool>* wanted) {
   std::vector<bool> rounded(body.nodes.size(), false);
   for (const Store& store : body.stores) {
     if (leaves.rounds_at_stores && roundsWhenStored(body, store, frame)) {
@@ -213,6 +213,7 @@ void writeNodes(TextWriter& out, const Body& body, const KernelFrame& frame, con
     }
   }
   for (size_t i = 0; i < body.nodes.size(); ++i) {
+    if (wanted != nullptr && !(*wanted)[i]) continue;
     const std::string value = nodeText(out, body, i, frame, leaves, prefix, rounded[i]);
     out.line(fmt::format("const {} {}{} = {};", valueType(body.nodes[i].dtype), prefix, i, value));
   }

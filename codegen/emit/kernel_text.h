@@ -42,6 +42,9 @@ struct LeafText {
   std::function<std::string(int tensor)> element;      // element of a tensor, in storedType()
   std::function<std::string(int accumulator)> result;  // final value of an accumulator
   std::string lane;                                    // number of the current lane
+  // The vector that writeWindow() has loaded for node `node`, or an empty text. Not set: there are
+  // no windows.
+  std::function<std::string(int node)> window;
   // true: writeNodes() also defines the values that stores round (roundsWhenStored()).
   bool rounds_at_stores = false;
 };
@@ -51,9 +54,10 @@ struct LeafText {
 void writeStates(TextWriter& out, const Body& body, const std::string& prefix);
 
 // Writes the definition of one constant per node of `body`. The name of the constant is `prefix`
-// followed by the number of the node.
+// followed by the number of the node. If `wanted` is given, writes only the nodes with a flag that
+// is true.
 void writeNodes(TextWriter& out, const Body& body, const KernelFrame& frame, const LeafText& leaves,
-                const std::string& prefix);
+                const std::string& prefix, const std::vector<bool>* wanted = nullptr);
 
 // Return the expression of the index of the current element along an axis. `coordinate` is an
 // index into Space::coordinates; -1: the axis has one element. The local index counts from the
@@ -66,6 +70,15 @@ std::string globalIndexText(const KernelFrame& frame, int coordinate, const std:
 // expression of the node's value.
 std::string loadAtText(TextWriter& out, const Body& body, size_t i, const KernelFrame& frame,
                        const LeafText& leaves, const std::string& prefix);
+
+// A *window* is a node of kind LoadAt whose index grows by one from lane to lane, along an axis in
+// which the tensor is contiguous. cat, pad, slice and roll make such nodes. windowsOf() returns the
+// windows of a body. writeWindow() writes the load of all lanes of one window into the vector `to`,
+// and of the lanes that are inside of the tensor into the bits of the variable maskOf(to).
+std::vector<int> windowsOf(const Body& body, const KernelFrame& frame);
+void writeWindow(TextWriter& out, const Body& body, int node, const KernelFrame& frame,
+                 int32_t lanes, const std::string& to);
+std::string maskOf(const std::string& window);
 
 // Returns whether the elements of a store should stay floats until the kernel stores a vector of
 // them, because one instruction rounds two floats to 16 bits each. exactText() returns the name of

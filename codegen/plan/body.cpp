@@ -122,6 +122,7 @@ class BodyWriter {
         node.compute = computeTypeOf(segment_, expr);
         node.conditions = expr.op->bool_operands;
         for (ValueId input : expr.inputs) node.operands.push_back(nodeOf(input));
+        if (expr.op->selects && areOfType(body, node)) node.compute = node.dtype;
         break;
       }
       case OpKind::Full:
@@ -148,6 +149,12 @@ class BodyWriter {
         HEDDLE_CHECK(false, "{} in a kernel segment", expr.op->name);
     }
     return push(body, std::move(node));
+  }
+
+  static bool areOfType(const Body& body, const Node& node) {
+    return std::all_of(node.operands.begin() + node.conditions, node.operands.end(), [&](int i) {
+      return body.nodes[static_cast<size_t>(i)].dtype == node.dtype;
+    });
   }
 
   // A float that fills integers saturates to their type itself, as in a cast.

@@ -59,6 +59,10 @@ int32_t unrollFor(const Space& space, int32_t lanes) {
   for (const SpaceTensor& t : space.tensors) {
     if (!t.output) loaded += sizeOf(t.dtype) * lanes;
   }
+  // Of the parts of a cat, an item loads one.
+  int64_t indexed = 0;
+  for (const IndexedTensor& t : space.indexed) indexed = std::max(indexed, sizeOf(t.dtype) * lanes);
+  loaded += indexed;
   int64_t unroll = floorPowerOfTwo(std::clamp<int64_t>(64 / loaded, 1, 4));
   return static_cast<int32_t>(inputCount(space) > 6 ? 1 : unroll);
 }

@@ -193,6 +193,33 @@ __device__ inline T fetch(const T* from) {
   return pack.lane[0];
 }
 
+// Loads the elements `first`, `first` + 1, ... of a line of `extent` elements, at most `count`.
+// Returns a mask of the lanes whose elements are inside of the line. No thread of the kernel may
+// write the line.
+template <int kLanes, class T>
+__device__ inline unsigned loadWindow(Lanes<kLanes, T>& to, const T* line, long long first,
+                                      long long extent, int count) {
+  typedef Pack<kLanes, T> P;
+  const T* const from = line + first;
+  const bool is_aligned = (unsigned long long)from % P::kWordBytes == 0;
+  if (is_aligned && first >= 0 && first + kLanes <= extent && count >= kLanes) {
+    P pack;
+#pragma unroll
+    for (int w = 0; w < P::kWords; ++w) pack.word[w] = __ldg((const typename P::Type*)from + w);
+    to.set(pack);
+    return (1u << kLanes) - 1;
+  }
+  unsigned mask = 0;
+#pragma unroll
+  for (int i = 0; i < kLanes; ++i) {
+    if (i < count && inside(first + i, extent)) {
+      to.set(i, fetch(from + i));
+      mask |= 1u << i;
+    }
+  }
+  return mask;
+}
+
 // --- squares -------------------------------------------------------------------------------------
 // A block of threads exchanges a square of 64 x 64 elements through shared memory, one word per
 // element. It writes vectors along one axis and reads vectors along the other axis. Vector `number`

@@ -96,6 +96,8 @@ struct OpDef {
   // while it computes neighbouring elements. In `text`, the number after those of the operands is
   // the object. The result must not depend on the calls before.
   std::string_view state = {};
+  // true: the result is one of the operands that are not conditions, so it needs no rounding.
+  bool selects = false;
   // The number of additional operands after the first `arity` operands. A call may omit them.
   int optional_operands = 0;
 };

@@ -53,6 +53,7 @@ struct Row : OpDef {
   Row& bools(OnInts function) { return on_bools = function, *this; }
   Row& singles(float (*function)(const float*)) { return on_singles = function, *this; }
   Row& conditions(int count) { return bool_operands = count, *this; }
+  Row& selecting() { return selects = true, *this; }
   Row& optional(std::span<const Scalar> values) { return defaults = values, *this; }
   Row& with(std::span<const AttrSpec> specs) { return attrs = specs, *this; }
   Row& keeps(std::string_view state_type) { return state = state_type, *this; }

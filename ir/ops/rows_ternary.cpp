@@ -25,7 +25,8 @@ std::span<const OpDef> ternaryOps() {
       Row(
           "where", 3, R::Promote, "({0} ? {1} : {2})", [](D a) { return a[0] != 0 ? a[1] : a[2]; },
           [](I a) { return a[0] != 0 ? a[1] : a[2]; })
-          .conditions(1),
+          .conditions(1)
+          .selecting(),
       Row("clamp", 3, R::Promote, "hd::minimum(hd::maximum({0}, {1}), {2})", clampFloat,
           [](I a) { return std::min(std::max(a[0], a[1]), a[2]); })
           .says("Operands: x, min, max. Both bounds are required. For a lower bound only, use "

@@ -8,6 +8,7 @@ namespace {
 
 using testing::Cases;
 using testing::expectRight;
+using testing::Layout;
 
 TEST(EmitCudaSimt, PointwiseKernelsAreRightForAllLayouts) {
   Cases cases;
@@ -60,6 +61,29 @@ TEST(EmitCudaSimt, IndexedLoadsAreRight) {
                             "add(%p, %p) %s = max(%y, axes=[1]) return %s",
                             dtype),
                 {{sizes, {}, 1}}, bound);
+    }
+  }
+  expectRight(cases);
+}
+
+// Vectors of 8 elements lie in one part, in two parts, or partly outside. Some begin at unaligned
+// addresses.
+TEST(EmitCudaSimt, NeighboursAtShiftedIndicesAreRight) {
+  Cases cases;
+  for (const auto& [a, b, c] : {std::array{16, 8, 32}, {5, 40, 3}, {1, 1, 1}, {24, 7, 9}}) {
+    for (const char* dtype : {"f32", "bf16", "i8"}) {
+      const std::string inputs =
+          fmt::format("%x: {0}[6, {1}], %y: {0}[6, {2}], %z: {0}[6, {3}])", dtype, a, b, c);
+      const std::vector<Layout> dense = {{{6, a}}, {{6, b}}, {{6, c}}};
+      cases.add(inputs + " { %c = cat(%x, %y, %z, axis=1) %r = neg(%c) return %r", dense, {});
+      cases.add(inputs + " { %c = cat(%x, %y, %z, axis=1) %r = sum(%c, axes=[0]) return %r", dense,
+                {});
+      for (const char* low : {"8", "3", "-1"}) {
+        cases.add(fmt::format("%x: {0}[6, {1}]) {{ %p = pad(%x, lows=[1, {2}], highs=[2, 11]) %r = "
+                              "neg(%p) return %r",
+                              dtype, a, low),
+                  {{{6, a}, {a + 8, 1}, 8}}, {});
+      }
     }
   }
   expectRight(cases);
