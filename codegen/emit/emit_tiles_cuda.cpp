@@ -298,10 +298,23 @@ class CudaTileEmitter {
 
   void write(const ReduceTiles& reduce) {
     if (!in_loop_) declareAccumulators(reduce);
-    const std::string prefix = nextPrefix();
     openVectors(reduce.loads);
+    // Most vectors of a shifted row are complete and need no mask.
+    if (layout_.shifted) {
+      out_.open(fmt::format("if (first == 0 && count == {}) {{", layout_.vector));
+      reduceLanes(reduce, false);
+      out_.close();
+      out_.open("else {");
+    }
+    reduceLanes(reduce, true);
+    if (layout_.shifted) out_.close();
+    closeVectors();
+  }
+
+  void reduceLanes(const ReduceTiles& reduce, bool masked) {
+    const std::string prefix = nextPrefix();
     writeStates(out_, reduce.body, prefix);
-    openLanes(true);
+    openLanes(masked);
     writeNodes(out_, reduce.body, frame_, leaves(), prefix);
     for (int a : reduce.accumulators) {
       const Accumulator& acc = accumulator(a);
@@ -310,7 +323,6 @@ class CudaTileEmitter {
                             combineText(acc, into, elementText(reduce.body, acc, prefix))));
     }
     out_.close();
-    closeVectors();
   }
 
   void write(const LoopOverRow& loop) {

@@ -87,6 +87,21 @@ int64_t vectorsPerRow(const Space& space, int64_t vector) {
   return vectors;
 }
 
+// Returns a smaller number of threads if far fewer of them are then idle. For example, 192 vectors
+// are 3 for each of 64 threads, and 34 vectors are 3 for each of 16 threads with 14 idle places.
+int64_t fuller(int64_t threads, int64_t vectors, int64_t most) {
+  constexpr double kGain = 1.15;
+  constexpr int64_t kFewest = 8;  // neighbours, so that a row is read in pieces of 128 bytes
+  const auto fullness = [vectors](int64_t n) {
+    return static_cast<double>(vectors) / static_cast<double>(n * ceilDiv(vectors, n));
+  };
+  int64_t best = threads;
+  for (int64_t n = threads / 2; n >= kFewest && ceilDiv(vectors, n) <= most; n /= 2) {
+    if (fullness(n) > kGain * fullness(best)) best = n;
+  }
+  return best;
+}
+
 std::vector<RowCandidate> cudaCandidates(const Space& space, const RowDemand& demand) {
   const auto [vector, shifted] = vectorsOf(space, demand.ops);
   // A shifted row may need one more vector.
@@ -107,9 +122,10 @@ std::vector<RowCandidate> cudaCandidates(const Space& space, const RowDemand& de
   RowCandidate candidate;
   RowLayout& layout = candidate.layout;
   int64_t threads = threadsFor(wanted);
-  // No idle threads are better than more threads: 192 vectors are 3 for each of 64 threads.
-  const bool halves = threads >= 64 && vectors % threads != 0 && vectors % (threads / 2) == 0;
-  if (halves && vectors / (threads / 2) <= most) threads /= 2;
+  threads = fuller(threads, vectors, most);
+  // One thread reads a row of a few elements, so that no time goes into the exchange of parts.
+  constexpr int64_t kFewElements = 8;
+  if (vector == 1 && vectors <= std::min(kFewElements, most)) threads = 1;
   const auto warps =
       static_cast<uint64_t>(kSharedBytes / (8 * std::max<int64_t>(demand.accumulators, 1)));
   const int64_t most_threads =

@@ -200,6 +200,7 @@ template <int kLanes, class T>
 __device__ inline unsigned loadWindow(Lanes<kLanes, T>& to, const T* line, long long first,
                                       long long extent, int count) {
   typedef Pack<kLanes, T> P;
+  if (first >= extent || first + kLanes <= 0) return 0;  // for example, another part of a cat
   const T* const from = line + first;
   const bool is_aligned = (unsigned long long)from % P::kWordBytes == 0;
   if (is_aligned && first >= 0 && first + kLanes <= extent && count >= kLanes) {
