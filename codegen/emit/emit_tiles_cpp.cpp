@@ -51,6 +51,8 @@ class CppTileEmitter {
   }
 
   static void write(const ExchangeTile&) { HEDDLE_CHECK(false, "rows have no exchange"); }
+  static void write(const ReduceExponentials&) { HEDDLE_CHECK(false, "rows are read twice"); }
+  static void write(const CombineExponentials&) { HEDDLE_CHECK(false, "rows are read twice"); }
 
   void write(const LoadTile& load) {
     tensor_of_[static_cast<size_t>(load.tile)] = load.tensor;

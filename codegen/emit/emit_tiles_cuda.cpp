@@ -325,9 +325,60 @@ class CudaTileEmitter {
     out_.close();
   }
 
+  // Loads all vectors before it computes, because the branch that rescales would delay later loads.
+  // A lane outside of the row has the value -infinity, whose exponential is 0.
+  void write(const ReduceExponentials& reduce) {
+    for (const LoadTile& load : reduce.loads) {
+      if (frame_.access(load.tensor).lane == LaneStride::Zero) one_lane_.insert(load.tile);
+      declareLoadedTile(load.tile, layout_.registers);
+      openVectors({});
+      writeLoad(load, "u");
+      closeVectors();
+    }
+    const std::string prefix = nextPrefix();
+    const std::string maximum = fmt::format("acc{}[0]", reduce.maximum);
+    openVectors({});
+    out_.line(fmt::format("float value[{}];", layout_.vector));
+    writeStates(out_, reduce.body, prefix);
+    forLanes("value[i] = -hd::infF32();");
+    openLanes(true);
+    writeNodes(out_, reduce.body, frame_, leaves(), prefix);
+    out_.line(fmt::format("value[lane] = {}{};", prefix, reduce.value));
+    out_.close();
+    out_.line(fmt::format("float next = {};", maximum));
+    forLanes("next = hd::maximum(next, value[i]);");
+    out_.open(fmt::format("if (next != {}) {{", maximum));
+    out_.line(fmt::format("const float scale = hd::exp({} - next);", maximum));
+    forLanes(fmt::format("acc{}[i] *= scale;", reduce.sum));
+    out_.line(fmt::format("{} = next;", maximum));
+    out_.close();
+    out_.line("const float base = hd::baseOf(next);");
+    forLanes(fmt::format("acc{0}[i] = acc{0}[i] + hd::exp(value[i] - base);", reduce.sum));
+    closeVectors();
+  }
+
+  void forLanes(const std::string& statement) {
+    out_.line("#pragma unroll");
+    out_.line(fmt::format("for (int i = 0; i < {}; ++i) {}", layout_.vector, statement));
+  }
+
+  void write(const CombineExponentials& combine) {
+    const std::string own = fmt::format("maximum{}", combine.maximum);
+    const std::string sum = fmt::format("acc{}[0]", combine.sum);
+    out_.line(fmt::format("const float {} = acc{}[0];", own, combine.maximum));
+    combineThreads({combine.maximum});
+    combineLanes(combine.sum);
+    out_.line(fmt::format("{0} = hd::rescaled({0}, {1}, acc{2}[0]);", sum, own, combine.maximum));
+    combineThreads({combine.sum});
+  }
+
   void write(const LoopOverRow& loop) {
     for (const Statement& statement : loop.statements) {
       if (const auto* reduce = std::get_if<ReduceTiles>(&statement)) declareAccumulators(*reduce);
+      if (const auto* reduce = std::get_if<ReduceExponentials>(&statement)) {
+        out_.line(fmt::format("float acc{}[1] = {{-hd::infF32()}};", reduce->maximum));
+        out_.line(fmt::format("float acc{}[{}] = {{}};", reduce->sum, layout_.vector));
+      }
     }
     out_.open(fmt::format("for (Index part = 0; part < {}; part += {}) {{",
                           layout_.shifted ? "vectors" : "reduced_items",
@@ -346,17 +397,26 @@ class CudaTileEmitter {
         combineText(accumulator(a), into, fmt::format("hd::fromPartner({}, mask)", into))));
   }
 
-  // After these statements, acc[0] of every thread of a row is the result of the row. The warps of
-  // a row exchange their parts through shared memory, with one barrier for all accumulators.
+  // After these statements, acc[0] of every thread of a row is the result of the row.
   void write(const CombineParts& combine) {
+    for (int a : combine.accumulators) combineLanes(a);
+    combineThreads(combine.accumulators);
+  }
+
+  void combineLanes(int a) {
+    const std::string into = fmt::format("acc{}[0]", a);
+    if (layout_.vector == 1) return;
+    out_.line("#pragma unroll");
+    out_.line(fmt::format("for (int i = 1; i < {}; ++i) {} = {};", layout_.vector, into,
+                          combineText(accumulator(a), into, fmt::format("acc{}[i]", a))));
+  }
+
+  // Combines acc[0] of all threads. The warps of a row exchange their parts through shared memory,
+  // with one barrier for all accumulators.
+  void combineThreads(const std::vector<int>& accumulators) {
     const int warps = layout_.threads / 32;
-    for (int a : combine.accumulators) {
+    for (int a : accumulators) {
       const std::string into = fmt::format("acc{}[0]", a);
-      if (layout_.vector > 1) {
-        out_.line("#pragma unroll");
-        out_.line(fmt::format("for (int i = 1; i < {}; ++i) {} = {};", layout_.vector, into,
-                              combineText(accumulator(a), into, fmt::format("acc{}[i]", a))));
-      }
       if (layout_.threads > 1) combineWithPartners(a, std::min(layout_.threads, 32) / 2);
       if (warps <= 1) continue;
       out_.line(
@@ -367,7 +427,7 @@ class CudaTileEmitter {
     }
     if (warps <= 1) return;
     out_.line("hd::barrier();");
-    for (int a : combine.accumulators) {
+    for (int a : accumulators) {
       out_.line(
           fmt::format("acc{}[0] = warp{}[row * {} + hd::thread() % {}];", a, a, warps, warps));
       combineWithPartners(a, warps / 2);

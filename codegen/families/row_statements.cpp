@@ -31,7 +31,13 @@ class StatementWriter {
     loadInputs([&](ValueId id, const SpaceTensor& tensor) {
       return values_.per_row[id] || (!form_.looped && changesWithRow(tensor));
     });
-    for (int pass = 0; pass < values_.passes(); ++pass) writePass(pass);
+    for (int pass = 0; pass < values_.passes(); ++pass) {
+      if (form_.looped && reducesExponentials(pass)) {
+        reduceExponentials(static_cast<size_t>(pass++));
+      } else {
+        writePass(pass);
+      }
+    }
     storeRowOutputs();
     return std::move(result_);
   }
@@ -262,6 +268,69 @@ class StatementWriter {
     statement.body = std::move(written.body);
     statement.accumulators = accumulatorsOf(pass);
     out().push_back(std::move(statement));
+  }
+
+  ValueId withoutBroadcast(ValueId id) const {
+    for (;;) {
+      const ExprId definition = segment_.value(id).definition;
+      if (definition == kNoExpr) return id;
+      const Expression& expr = segment_.expr(definition);
+      const OpKind kind = expr.op->kind;
+      if (kind != OpKind::Broadcast && kind != OpKind::Expand && kind != OpKind::Set) return id;
+      id = expr.inputs[0];
+    }
+  }
+
+  // Returns the expression of a pointwise op with this text that defines the value, or nullptr.
+  const Expression* pointwise(ValueId id, std::string_view text) const {
+    const ExprId definition = segment_.value(withoutBroadcast(id)).definition;
+    if (definition == kNoExpr) return nullptr;
+    const Expression& expr = segment_.expr(definition);
+    return expr.op->kind == OpKind::Pointwise && expr.op->text == text ? &expr : nullptr;
+  }
+
+  // Returns whether `pass` and the next pass compute m = max(x) and sum(exp(x - m)), in f32.
+  bool reducesExponentials(int pass) const {
+    const auto p = static_cast<size_t>(pass);
+    if (p + 1 >= values_.reductions.size()) return false;
+    if (values_.reductions[p].size() != 1 || values_.reductions[p + 1].size() != 1) return false;
+    const Expression& maximum = segment_.expr(values_.reductions[p][0]);
+    const Expression& sum = segment_.expr(values_.reductions[p + 1][0]);
+    if (maximum.op->reduce_op != ReduceOp::Max || sum.op->reduce_op != ReduceOp::Sum) return false;
+    const Expression* exponential = pointwise(sum.inputs[0], "hd::exp({0})");
+    if (exponential == nullptr) return false;
+    const Expression* difference = pointwise(exponential->inputs[0], "({0} - {1})");
+    if (difference == nullptr) return false;
+    const ValueId value = maximum.inputs[0];
+    return segment_.tensor(value).dtype == DType::F32 &&
+           segment_.tensor(sum.inputs[0]).dtype == DType::F32 &&
+           segment_.tensor(difference->outputs[0]).dtype == DType::F32 &&
+           withoutBroadcast(difference->inputs[0]) == withoutBroadcast(value) &&
+           withoutBroadcast(difference->inputs[1]) == maximum.outputs[0];
+  }
+
+  void reduceExponentials(size_t pass) {
+    const ExprId maximum = values_.reductions[pass][0];
+    const ExprId sum = values_.reductions[pass + 1][0];
+    const std::vector<ValueId>& roots = values_.roots[pass];
+    const IdVector<ValueId, bool> leaves(segment_.values().size(), false);
+    writeMap(rowValuesFor(computedAlongRow(segment_, values_, static_cast<int>(pass), leaves)),
+             true);
+    ReduceExponentials statement;
+    WrittenBody written = bodyOf(roots, statement.loads, false);
+    statement.value = written.node_of[segment_.expr(maximum).inputs[0]];
+    statement.body = std::move(written.body);
+    statement.maximum = accumulatorsOf(pass)[0];
+    statement.sum = accumulatorsOf(pass + 1)[0];
+    const CombineExponentials combine{statement.maximum, statement.sum};
+    for (ExprId id : {maximum, sum}) {
+      const int a = resultNode(segment_, analysis_, segment_.expr(id).outputs[0])->index;
+      result_.accumulators[static_cast<size_t>(a)].element = statement.value;
+    }
+    LoopOverRow loop;
+    loop.statements.push_back(std::move(statement));
+    out().push_back(std::move(loop));
+    out().push_back(combine);
   }
 
   void storeOutputs(const std::vector<ValueId>& outputs, bool per_row) {

@@ -195,6 +195,9 @@ std::vector<const Body*> bodiesOf(const std::vector<Statement>& statements) {
   for (const Statement& statement : statements) {
     if (const auto* map = std::get_if<MapTiles>(&statement)) bodies.push_back(&map->body);
     if (const auto* reduce = std::get_if<ReduceTiles>(&statement)) bodies.push_back(&reduce->body);
+    if (const auto* reduce = std::get_if<ReduceExponentials>(&statement)) {
+      bodies.push_back(&reduce->body);
+    }
     if (const auto* loop = std::get_if<LoopOverRow>(&statement)) {
       for (const Body* body : bodiesOf(loop->statements)) bodies.push_back(body);
     }

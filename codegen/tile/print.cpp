@@ -87,6 +87,16 @@ class ProgramPrinter {
                         operands(reduce.body, reduce.loads));
   }
 
+  void line(std::string& text, const std::string& indent, const ReduceExponentials& reduce) const {
+    text += fmt::format("\n{}r{} = maximum, r{} = sum of exponentials, {}", indent, reduce.maximum,
+                        reduce.sum, operands(reduce.body, reduce.loads));
+  }
+
+  void line(std::string& text, const std::string& indent,
+            const CombineExponentials& combine) const {
+    text += fmt::format("\n{}combine r{}, r{}", indent, combine.maximum, combine.sum);
+  }
+
   void line(std::string& text, const std::string& indent, const CombineParts& combine) const {
     std::vector<std::string> results;
     for (int a : combine.accumulators) results.push_back(fmt::format("r{}", a));

@@ -81,6 +81,16 @@ class ProgramVerifier {
       reduced_.at(static_cast<size_t>(accumulator)) = true;
   }
 
+  void check(const ReduceExponentials& reduce) {
+    check(ReduceTiles{reduce.body, {reduce.maximum, reduce.sum}, reduce.loads});
+    const Node& value = reduce.body.nodes.at(static_cast<size_t>(reduce.value));
+    HEDDLE_CHECK(value.dtype == DType::F32, "exponentials of {} values", name(value.dtype));
+  }
+
+  void check(const CombineExponentials& combine) {
+    check(CombineParts{{combine.maximum, combine.sum}});
+  }
+
   void check(const CombineParts& combine) {
     HEDDLE_CHECK(!in_loop_, "accumulators are combined inside a loop");
     for (int accumulator : combine.accumulators) {
@@ -150,6 +160,8 @@ class Uses {
       }
       if (const auto* load = std::get_if<LoadTile>(&statement)) use(load->tile);
       if (const auto* reduce = std::get_if<ReduceTiles>(&statement))
+        use(reduce->body, reduce->loads);
+      if (const auto* reduce = std::get_if<ReduceExponentials>(&statement))
         use(reduce->body, reduce->loads);
       if (const auto* map = std::get_if<MapTiles>(&statement)) {
         use(map->body, map->loads);
