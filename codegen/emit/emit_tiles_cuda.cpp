@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "codegen/emit/emit_row_combine.h"
 #include "codegen/emit/kernel_text.h"
 #include "ir/base/error.h"
 
@@ -362,16 +363,6 @@ class CudaTileEmitter {
     out_.line(fmt::format("for (int i = 0; i < {}; ++i) {}", layout_.vector, statement));
   }
 
-  void write(const CombineExponentials& combine) {
-    const std::string own = fmt::format("maximum{}", combine.maximum);
-    const std::string sum = fmt::format("acc{}[0]", combine.sum);
-    out_.line(fmt::format("const float {} = acc{}[0];", own, combine.maximum));
-    combineThreads({combine.maximum});
-    combineLanes(combine.sum);
-    out_.line(fmt::format("{0} = hd::rescaled({0}, {1}, acc{2}[0]);", sum, own, combine.maximum));
-    combineThreads({combine.sum});
-  }
-
   void write(const LoopOverRow& loop) {
     for (const Statement& statement : loop.statements) {
       if (const auto* reduce = std::get_if<ReduceTiles>(&statement)) declareAccumulators(*reduce);
@@ -389,50 +380,11 @@ class CudaTileEmitter {
     out_.close();
   }
 
-  void combineWithPartners(int a, int first_mask) {
-    const std::string into = fmt::format("acc{}[0]", a);
-    out_.line("#pragma unroll");
-    out_.line(fmt::format(
-        "for (int mask = {}; mask > 0; mask /= 2) {} = {};", first_mask, into,
-        combineText(accumulator(a), into, fmt::format("hd::fromPartner({}, mask)", into))));
+  void write(const CombineParts& combine) { combiner().parts(combine.accumulators); }
+  void write(const CombineExponentials& combine) {
+    combiner().exponentials(combine.maximum, combine.sum);
   }
-
-  // After these statements, acc[0] of every thread of a row is the result of the row.
-  void write(const CombineParts& combine) {
-    for (int a : combine.accumulators) combineLanes(a);
-    combineThreads(combine.accumulators);
-  }
-
-  void combineLanes(int a) {
-    const std::string into = fmt::format("acc{}[0]", a);
-    if (layout_.vector == 1) return;
-    out_.line("#pragma unroll");
-    out_.line(fmt::format("for (int i = 1; i < {}; ++i) {} = {};", layout_.vector, into,
-                          combineText(accumulator(a), into, fmt::format("acc{}[i]", a))));
-  }
-
-  // Combines acc[0] of all threads. The warps of a row exchange their parts through shared memory,
-  // with one barrier for all accumulators.
-  void combineThreads(const std::vector<int>& accumulators) {
-    const int warps = layout_.threads / 32;
-    for (int a : accumulators) {
-      const std::string into = fmt::format("acc{}[0]", a);
-      if (layout_.threads > 1) combineWithPartners(a, std::min(layout_.threads, 32) / 2);
-      if (warps <= 1) continue;
-      out_.line(
-          fmt::format("__shared__ hd::SharedBytes<{}> scratch{};", 8 * warps * layout_.rows, a));
-      out_.line(fmt::format("const hd::SharedArray<{}> warp{}(scratch{});",
-                            valueType(accumulator(a).type), a, a));
-      out_.line(fmt::format("if (share % 32 == 0) warp{}[hd::thread() / 32] = {};", a, into));
-    }
-    if (warps <= 1) return;
-    out_.line("hd::barrier();");
-    for (int a : accumulators) {
-      out_.line(
-          fmt::format("acc{}[0] = warp{}[row * {} + hd::thread() % {}];", a, a, warps, warps));
-      combineWithPartners(a, warps / 2);
-    }
-  }
+  RowCombiner combiner() { return {out_, layout_, frame_.accumulators}; }
 
   const TileProgram& program_;
   const KernelFrame& frame_;

@@ -11,11 +11,11 @@ namespace {
 // Shorter axes leave most of a square empty.
 constexpr int64_t kShortestAxis = 16;
 // Shared memory of a block without an opt-in.
-constexpr int64_t kSharedBytes = 48 << 10;
+constexpr int64_t kSquareSharedBytes = 48 << 10;
 // A thread computes 16 elements. The compiler unrolls the body this often.
 constexpr size_t kMostNodes = 256;
 // Bytes of tiles that a thread loads before it stores.
-constexpr int64_t kTileBytes = 128;
+constexpr int64_t kSquareTileBytes = 128;
 constexpr int64_t kElements = kSquareEdge * kSquareEdge / kSquareThreads;
 
 // The axes of a square, as indices into Space::extents.
@@ -182,7 +182,7 @@ class SquareWriter {
         program_.statements.insert(program_.statements.begin(),
                                    ExchangeTile{load.tensor, load.tile, false});
       } else if (from.strides[rank - 1] != 0 && from.strides[rank - 2] != 0 &&
-                 bytes <= kTileBytes) {
+                 bytes <= kSquareTileBytes) {
         program_.statements.push_back(load);
       } else {
         map.loads.push_back(load);
@@ -252,7 +252,7 @@ bool fits(const TileProgram& program) {
       bytes += std::max<int64_t>(sizeOf(dtype), 4) * kSquareEdge * (kSquareEdge + 1);
     }
   }
-  return bytes > 0 && bytes <= kSharedBytes && nodes <= kMostNodes;
+  return bytes > 0 && bytes <= kSquareSharedBytes && nodes <= kMostNodes;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "ir/passes/concretize_meshes.h"
 #include "ir/passes/follow_orders.h"
 #include "ir/passes/fuse_epilogue.h"
+#include "ir/passes/gather_one_hots.h"
 #include "ir/passes/materialize_views.h"
 #include "ir/passes/note_stream_splits.h"
 #include "ir/passes/sharding/insert_resharding.h"
@@ -31,6 +32,7 @@ Fusion resharding(const Fusion& fusion, int64_t) { return insertResharding(fusio
 Fusion join(const Fusion& fusion, int64_t) { return joinReductions(fusion); }
 Fusion split(const Fusion& fusion, int64_t) { return splitLinear(fusion); }
 Fusion epilogues(const Fusion& fusion, int64_t) { return fuseEpilogue(fusion); }
+Fusion oneHots(const Fusion& fusion, int64_t) { return gatherOneHots(fusion); }
 Fusion orders(const Fusion& fusion, int64_t) { return followOrders(fusion); }
 Fusion views(const Fusion& fusion, int64_t) { return materializeViews(fusion); }
 
@@ -59,6 +61,8 @@ constexpr Pass kPasses[] = {
     // After insertResharding, because a collective may be between a matrix product and its
     // activation.
     {"fuseEpilogue", epilogues},
+    // After insertResharding, because the indices count along unsharded axes.
+    {"gatherOneHots", oneHots},
     // After fuseEpilogue, because an expression that was fused into a matrix product no longer
     // needs a memory order of its own.
     {"followOrders", orders},

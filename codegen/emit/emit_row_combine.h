@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "codegen/emit/kernel_text.h"
+#include "codegen/tile/program.h"
+
+namespace heddle::codegen {
+
+// Writes the CUDA text that combines the parts of accumulators. Before, each thread of a row has
+// its parts in the arrays `acc0`, `acc1`, ..., one part per lane. After, element 0 of each array is
+// the result of the row, in every thread. The order is fixed: lanes, threads of a warp, warps.
+class RowCombiner {
+ public:
+  RowCombiner(TextWriter& out, const RowLayout& layout,
+              const std::vector<Accumulator>& accumulators)
+      : out_(out), layout_(layout), accumulators_(accumulators) {}
+
+  void parts(const std::vector<int>& accumulators);
+  // The accumulators of a ReduceExponentials. `maximum` has one part per thread.
+  void exponentials(int maximum, int sum);
+
+ private:
+  const Accumulator& accumulator(int a) const { return accumulators_[static_cast<size_t>(a)]; }
+  void lanes(int a);
+  void threads(const std::vector<int>& accumulators);
+  void partners(int a, int first_mask);
+
+  TextWriter& out_;
+  const RowLayout& layout_;
+  const std::vector<Accumulator>& accumulators_;
+};
+
+}  // namespace heddle::codegen
