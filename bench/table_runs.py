@@ -56,8 +56,7 @@ NOTES = {
     },
     "kernels-nvidia-h200_2026-11-23": {
         "title": "the workloads of bench/workloads",
-        "remarks": "Measured at commit dfee4f1, the first with one kernel for softmax and norms. Kernels have changed "
-                   "since. The floor is the time that a copy of the same bytes took in the same run.",
+        "remarks": "Measured at commit 7cef54b. The floor is the time that a copy of the same bytes took in the same run.",
     },
     "kernels-nvidia-h200_2026-11-22": {
         "title": "kernels that heddle generates",

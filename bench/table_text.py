@@ -7,7 +7,6 @@ from table_samples import COLLECTIVES, FULL_NAMES, bytes_text
 # Known causes. If the cause of a row is unknown and heddle launches several kernels, the row gives their number.
 CAUSES = {
     "main example": "heddle launches three kernels.",
-    "transpose + add f32 [16384, 16384]": "The kernel does not transpose through shared memory.",
     "causal attention backward": "heddle computes the forward pass again. PyTorch keeps the result of the forward pass.",
     "scatter_add": "heddle adds in a fixed order, so its results are bitwise reproducible. PyTorch adds atomically.",
     "host time of a": "heddle adds its own host time to each CUDA call.",

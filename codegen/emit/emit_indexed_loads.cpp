@@ -176,6 +176,11 @@ std::string globalIndexText(const KernelFrame& frame, int coordinate, const std:
   return fmt::format("({} + {})", indexed.offset, localIndexText(frame, coordinate, lane));
 }
 
+bool readsMemory(const Body& body) {
+  return std::any_of(body.nodes.begin(), body.nodes.end(),
+                     [](const Node& node) { return node.kind == Node::Kind::LoadAt; });
+}
+
 std::string loadAtText(TextWriter& out, const Body& body, size_t i, const KernelFrame& frame,
                        const LeafText& leaves, const std::string& prefix) {
   const Node& node = body.nodes[i];

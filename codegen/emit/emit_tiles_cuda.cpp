@@ -228,11 +228,6 @@ class CudaTileEmitter {
     out_.close();
   }
 
-  static bool readsMemory(const Body& body) {
-    return std::any_of(body.nodes.begin(), body.nodes.end(),
-                       [](const Node& node) { return node.kind == Node::Kind::LoadAt; });
-  }
-
   void writeElementMap(const MapTiles& map) {
     const std::string prefix = nextPrefix();
     for (const MapTiles::Result& result : map.results) declareTile(result.tile, layout_.registers);

@@ -66,6 +66,9 @@ void writeNodes(TextWriter& out, const Body& body, const KernelFrame& frame, con
 std::string localIndexText(const KernelFrame& frame, int coordinate, const std::string& lane);
 std::string globalIndexText(const KernelFrame& frame, int coordinate, const std::string& lane);
 
+// Returns whether a body contains a node of kind LoadAt.
+bool readsMemory(const Body& body);
+
 // Writes the declarations of the locals that node `i` (a Node::Kind::LoadAt) needs. Returns the
 // expression of the node's value.
 std::string loadAtText(TextWriter& out, const Body& body, size_t i, const KernelFrame& frame,
