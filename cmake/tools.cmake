@@ -29,7 +29,7 @@ function(heddle_tool name)
 endfunction()
 
 # The commands of heddle, which the fuzzer also runs.
-heddle_glob(command_sources tools/heddle)
+heddle_glob(command_sources tools/heddle tools/bench)
 list(FILTER command_sources EXCLUDE REGEX "/main\\.cpp$")
 add_library(heddle_commands STATIC EXCLUDE_FROM_ALL ${command_sources})
 heddle_batch(heddle_commands)

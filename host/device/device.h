@@ -184,6 +184,14 @@ class PreparedMatmul {
 // product: sizes, strides, dtypes and so on. A choice is a text that identifies an algorithm.
 using AlgorithmChoices = std::map<std::string, std::string>;
 
+// What one launch of a kernel uses on a GPU.
+struct KernelResources {
+  int32_t registers = 0;     // registers per thread
+  int64_t local_bytes = 0;   // local memory per thread: spilled registers and local arrays
+  int64_t shared_bytes = 0;  // shared memory per block, static and dynamic
+  double occupancy = 0;      // active warps on an SM, divided by the most warps that an SM holds
+};
+
 // A device: its memory, its streams and events, and the work on them. A call that takes a stream
 // enqueues work and returns before the work is done. The work on one stream runs in order.
 //
@@ -234,6 +242,10 @@ class Device {
   // Enqueues one launch of a kernel. `args` is copied before the call returns.
   virtual void launch(KernelHandle kernel, const codegen::LaunchStage& stage, const std::byte* args,
                       Stream stream, const Issue& issue) = 0;
+  // Returns what a launch of the kernel uses. Returns nullopt on all devices except CUDA.
+  virtual std::optional<KernelResources> resourcesOf(KernelHandle, const codegen::LaunchStage&) {
+    return std::nullopt;
+  }
 
   // Prepares a matrix product. The algorithm is taken from `choices`. If `choices` contains no
   // algorithm for this matrix product, the library's first proposal is used. This proposal is the

@@ -150,6 +150,17 @@ using Step =
                  AttentionStep, CopyStep, CollectiveStep, RecordStep, WaitStep, RegisterStep,
                  ApplyStep, ReadBackStep, BranchStep, GotoStep, CheckStep, PrintStep>;
 
+template <class... Kinds>
+bool isOneOf(const Step& step) {
+  return (std::holds_alternative<Kinds>(step) || ...);
+}
+
+// Returns whether the step writes device memory: it computes, copies or communicates.
+inline bool writesData(const Step& step) {
+  return isOneOf<LaunchStep, ReferenceStep, MatmulStep, LibraryStep, AttentionStep, CopyStep,
+                 CollectiveStep>(step);
+}
+
 struct Plan {
   // One launch of a kernel.
   struct Stage {

@@ -18,16 +18,6 @@ class ProfilerRange {
   Device& device_;
 };
 
-template <class... Kinds>
-bool isOneOf(const Step& step) {
-  return (std::holds_alternative<Kinds>(step) || ...);
-}
-
-bool writesData(const Step& step) {
-  return isOneOf<LaunchStep, ReferenceStep, MatmulStep, LibraryStep, AttentionStep, CopyStep,
-                 CollectiveStep>(step);
-}
-
 // The memory that a step writes, for a fault that corrupts it.
 struct Written {
   Place place;

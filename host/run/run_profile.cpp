@@ -117,4 +117,19 @@ std::vector<TimelineEvent> RunProfile::events() {
   return sorted;
 }
 
+std::map<InstructionIndex, std::vector<RunProfile::Launch>> RunProfile::deviceWork() const {
+  HEDDLE_USER_CHECK(plan_ != nullptr, "the profile was given to no run");
+  std::map<InstructionIndex, std::vector<Launch>> work;
+  for (size_t step = 0; step < plan_->steps.size(); ++step) {
+    const InstructionIndex instruction = plan_->instruction_of[step];
+    if (instruction < 0 || !writesData(plan_->steps[step])) continue;
+    std::vector<Launch>& launches = work[instruction];
+    const auto* launch = std::get_if<LaunchStep>(&plan_->steps[step]);
+    if (launch == nullptr || plan_->notes[step].occurrence > 0) continue;
+    const Plan::Stage& stage = plan_->stages[launch->stage];
+    launches.push_back({stage.kernel, &stage.launch});
+  }
+  return work;
+}
+
 }  // namespace heddle::host

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -28,7 +29,8 @@ struct TimelineEvent {
   std::vector<int> team;
 };
 
-// Records when each instruction of a run was issued and executed, for `heddle run --profile`.
+// Records when each instruction of a run was issued and executed, for `heddle run --trace` and
+// `heddle bench`.
 //
 // Use:      pass the profile in RunOptions::profile, and call events() after Outputs::wait().
 // Lifetime: the device must exist until events() has returned or the profile is destroyed.
@@ -45,6 +47,15 @@ class RunProfile {
   // several steps; their spans on one stream are merged. Throws UserError if no run has used the
   // profile.
   std::vector<TimelineEvent> events();
+
+  struct Launch {
+    KernelHandle kernel = nullptr;
+    const codegen::LaunchStage* stage = nullptr;  // valid until another run uses the profile
+  };
+  // Returns the instructions of the recorded run that write device memory, each with the kernel
+  // launches of its first execution. An instruction without a kernel, such as a library call, has
+  // an empty list.
+  std::map<InstructionIndex, std::vector<Launch>> deviceWork() const;
 
   // The functions below are for the evaluator and the devices. `step` is an index into Plan::steps.
 

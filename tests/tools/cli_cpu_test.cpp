@@ -199,7 +199,7 @@ TEST_F(Cli, FailedCheckExitsWithOne) {
 }
 
 TEST_F(Cli, HelpHasAnExample) {
-  for (const char* command : {"run", "dump", "verify", "devices"}) {
+  for (const char* command : {"run", "bench", "dump", "verify", "devices"}) {
     const CliResult result = heddle(std::string(command) + " --help");
     EXPECT_EQ(result.code, 0);
     EXPECT_NE(result.text.find("Example:"), std::string::npos) << command;

@@ -24,24 +24,6 @@
 namespace heddle::tools {
 namespace {
 
-std::unique_ptr<host::Device> makeDevice(host::DeviceKind kind, const JobOptions& options,
-                                         int ordinal) {
-  switch (kind) {
-    case host::DeviceKind::Null:
-      return host::makeNullDevice();
-    case host::DeviceKind::Cuda:
-      return host::makeCudaDevice(ordinal);
-    case host::DeviceKind::Cpu:
-      break;
-  }
-  host::CpuOptions cpu;
-  if (options.adversarial >= 0) {
-    cpu.adversarial_seed = static_cast<uint64_t>(options.adversarial);
-  }
-  cpu.memory_limit = options.memory_limit;
-  return host::makeCpuDevice(cpu);
-}
-
 host::DeviceKind kindOf(const JobOptions& options) {
   const host::DeviceKind kind = chooseDevice(options.device);
   const bool cpu = kind == host::DeviceKind::Cpu;
@@ -297,6 +279,24 @@ bool runProcess(const JobOptions& options, const Prepare& prepare, const Body& b
 }
 
 }  // namespace
+
+std::unique_ptr<host::Device> makeDevice(host::DeviceKind kind, const JobOptions& options,
+                                         int ordinal) {
+  switch (kind) {
+    case host::DeviceKind::Null:
+      return host::makeNullDevice();
+    case host::DeviceKind::Cuda:
+      return host::makeCudaDevice(ordinal);
+    case host::DeviceKind::Cpu:
+      break;
+  }
+  host::CpuOptions cpu;
+  if (options.adversarial >= 0) {
+    cpu.adversarial_seed = static_cast<uint64_t>(options.adversarial);
+  }
+  cpu.memory_limit = options.memory_limit;
+  return host::makeCpuDevice(cpu);
+}
 
 void say(const std::string& reason) {
   std::fprintf(stderr, "heddle: %s\n", reason.c_str());

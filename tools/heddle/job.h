@@ -3,6 +3,7 @@
 #include <exception>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -36,6 +37,10 @@ struct JobOptions {
   // Returns the fault to inject when a rank of a job of `ranks` begins a task; nullopt: none.
   std::function<std::optional<host::InjectedFault>(int ranks)> task_fault;
 };
+
+// Creates a device with the options for CPU devices. `ordinal` is the index of the GPU.
+std::unique_ptr<host::Device> makeDevice(host::DeviceKind kind, const JobOptions& options,
+                                         int ordinal);
 
 // Prints `heddle: reason` to stderr in one write, so that the lines of several ranks do not mix.
 void say(const std::string& reason);

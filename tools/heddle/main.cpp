@@ -19,6 +19,7 @@
 
 #include "codegen/compile/child_process.h"
 #include "ir/base/error.h"
+#include "tools/bench/bench.h"
 #include "tools/heddle/job.h"
 #include "tools/heddle/job_end.h"
 #include "tools/heddle/options.h"
@@ -38,10 +39,8 @@ CLI::Validator atLeast(int64_t least) {
       "");
 }
 
-void addFile(CLI::App& app, Options& o) {
+void addSource(CLI::App& app, Options& o) {
   app.add_option("FILE", o.file, "a fusion (.fusion) or a host program (.hostir)")->required();
-  app.add_option("--ranks", o.ranks, "ranks in this process (default 1; under mpirun: the job)")
-      ->check(CLI::Range(1, 1024));
   app.add_option("--set", o.set, "a size or a scalar: t=16, S0=2.5; may be repeated");
   app.add_option("--skip", o.skip, "leave out a pass by name; may be repeated");
   app.add_option(
@@ -51,6 +50,19 @@ void addFile(CLI::App& app, Options& o) {
          "number of chunks")
       ->check(CLI::IsMember({"off", "auto"}) |
               CLI::Range(int64_t{1}, host::PassOptions::kMostChunks));
+}
+
+void addFile(CLI::App& app, Options& o) {
+  addSource(app, o);
+  app.add_option("--ranks", o.ranks, "ranks in this process (default 1; under mpirun: the job)")
+      ->check(CLI::Range(1, 1024));
+}
+
+void addInputs(CLI::App& app, Options& o) {
+  app.add_option("--input", o.input,
+                 "a tensor from a file: T4=x.npy; may be repeated; other tensors are filled "
+                 "from the seed");
+  app.add_option("--seed", o.seed, "seed for the inputs that are not given");
 }
 
 void addPassChecks(CLI::App& app, Options& o) {
@@ -79,11 +91,8 @@ void addRun(CLI::App& app, Options& o) {
   run->add_option("--device", o.device,
                   "cpu, cuda or null; default: cuda if there is a GPU, else cpu")
       ->check(CLI::IsMember({"cpu", "cuda", "null"}));
-  run->add_option("--input", o.input,
-                  "a tensor from a file: T4=x.npy; may be repeated; other tensors are filled "
-                  "from the seed");
+  addInputs(*run, o);
   run->add_option("--output-dir", o.output_dir, "write every output as NAME.npy into this folder");
-  run->add_option("--seed", o.seed, "seed for the inputs that are not given");
   // Make --check a flag, so that `--check FILE` does not take the file as its value.
   run->add_flag("--check{sample}", o.check,
                 "compare with the reference: --check=full, or --check for a sample of elements")
@@ -148,6 +157,11 @@ void addDump(CLI::App& app, Options& o) {
 }
 
 void addOthers(CLI::App& app, Options& o) {
+  CLI::App* bench = app.add_subcommand("bench", "Measures each instruction of a program.");
+  addSource(*bench, o);
+  addPassChecks(*bench, o);
+  addInputs(*bench, o);
+  addBench(*bench, o);
   CLI::App* verify = app.add_subcommand("verify", "Checks a file without running it.");
   verify->footer("Example:\n  heddle verify examples/ring_allgather.hostir");
   addFile(*verify, o);
@@ -170,6 +184,7 @@ int dispatch(const CLI::App& app, Options options) {
   catchEndSignal(false);
   // While readSource() reads the file, it replaces this task.
   setProcessTask(comm::RankTask::CompilingProgram);
+  if (app.got_subcommand("bench")) return benchCommand(options);
   return app.got_subcommand("dump") ? dumpCommand(options) : verifyCommand(options);
 }
 
@@ -178,7 +193,7 @@ std::string faultOf(const CLI::App& app, const CLI::ParseError& error, int argc,
     const std::string command = app.get_subcommands().front()->get_name();
     return fmt::format("{} (see heddle {} --help)", error.what(), command);
   }
-  return fmt::format("expected a subcommand, run, dump, verify, devices or ops{}",
+  return fmt::format("expected a subcommand, run, bench, dump, verify, devices or ops{}",
                      argc > 1 ? fmt::format(", found {}", argv[1]) : " (see --help)");
 }
 

@@ -6,7 +6,7 @@
 
 #include "host/device/device.h"
 #include "host/passes/pipeline.h"
-#include "tools/heddle/pass_times.h"
+#include "tools/bench/pass_times.h"
 
 namespace heddle::tools {
 
@@ -23,6 +23,9 @@ struct Options {
   double check_memory = 2e9;       // CheckOptions::most_bytes (tools/heddle/check.h)
   std::string reference;           // file of the fusion to compare with; empty: the default
   int repeat = 1;                  // number of timed runs after the first run
+  int timed_runs = 20;             // of bench: number of runs with measurements
+  bool roofline = false;           // of bench: compare with a copy of the same bytes
+  bool csv = false;
   bool json = false;
   bool verify = true;
   std::string overlap = "auto";   // off, auto or a number of chunks

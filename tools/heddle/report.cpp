@@ -7,17 +7,12 @@
 
 #include "ir/graph/print_values.h"
 #include "ir/text/fusion_text.h"
+#include "tools/bench/median.h"
 
 namespace heddle::tools {
 namespace {
 
 constexpr int64_t kShown = 6;
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 std::string typeText(const HostTensor& tensor) {
   return fmt::format("{}{}", name(tensor.dtype), str(tensor.sizes));

@@ -9,7 +9,6 @@
 #include "codegen/compile/image_cache.h"
 #include "codegen/kernel.h"
 #include "comm/process/process_info.h"
-#include "host/device/attention.h"
 #include "host/executable.h"
 #include "host/plan/bind_inputs.h"
 #include "host/program/visit.h"
@@ -17,15 +16,13 @@
 #include "host/tensor.h"
 #include "host/text/program_text.h"
 #include "host/unroll/unroll.h"
-#include "host/verify/verify.h"
 #include "ir/base/error.h"
-#include "ir/graph/verify.h"
-#include "ir/segment/segment.h"
 #include "ir/system/files.h"
 #include "ir/types/npy.h"
 #include "tools/heddle/gather.h"
 #include "tools/heddle/job.h"
 #include "tools/heddle/job_end.h"
+#include "tools/heddle/prepare.h"
 #include "tools/heddle/reference.h"
 #include "tools/heddle/report.h"
 #include "tools/heddle/source.h"
@@ -37,67 +34,6 @@ using Clock = std::chrono::steady_clock;
 
 double secondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-std::vector<std::string> segmentTexts(const SegmentedFusion& segmented) {
-  std::vector<std::string> texts;
-  for (size_t g = 0; g < segmented.groups.size(); ++g) {
-    const Group& group = segmented.groups[g];
-    std::string results;
-    for (ValueId id : group.outputs) results += " %" + segmented.fusion.value(id).name;
-    texts.push_back(
-        fmt::format("g{} {}, {} op(s) ->{}", g, name(group.kind), group.exprs.size(), results));
-  }
-  return texts;
-}
-
-// Returns the program of the source. If the source is a fusion, also fills `segments` with one line
-// per segment. `sizes` are the sizes of the run.
-host::Program programOf(const Source& source, const SizeBindings& sizes, int ranks,
-                        const Options& options, PassTimes& times,
-                        std::vector<std::string>& segments) {
-  if (const auto* program = std::get_if<host::Program>(&source)) return *program;
-  const host::PassOptions passes = passOptions(options, settingsOf(source, options).sizes, &times);
-  Lowered steps = lowered(std::get<Fusion>(source), ranks, passes,
-                          host::attentionOptions(chooseDevice(options.device), sizes));
-  segments = segmentTexts(steps.segmented);
-  return host::runPasses(std::move(steps.program), passes);
-}
-
-// Copies this rank's block of every input to the rank's device.
-std::vector<host::Argument> placeInputs(const Rank& rank, const host::Program& program,
-                                        const Inputs& inputs) {
-  const comm::World::Task task(rank.world, comm::RankTask::CopyingInputs);
-  const std::vector<TensorDesc> descs =
-      host::inputDescs(program, inputs.sizes, rank.rank, rank.ranks);
-  std::vector<host::Argument> arguments;
-  for (size_t i = 0; i < program.inputs.size(); ++i) {
-    const host::Slot& slot = program.slots[program.inputs[i]];
-    if (slot.is_scalar) {
-      arguments.emplace_back(inputs.scalars[i]);
-      continue;
-    }
-    const TensorDesc& desc = descs[i];
-    const HostTensor& whole = inputs.tensors[i];
-    HEDDLE_USER_CHECK(!whole.data || whole.sizes == desc.global || whole.sizes == desc.sizes,
-                      "--input %{}: the file has sizes {}, expected {}", slot.name,
-                      str(whole.sizes), str(desc.global));
-    try {
-      HostTensor block = !whole.data                 ? randomBlock(desc, inputs.seed, slot.name)
-                         : whole.sizes == desc.sizes ? whole
-                                                     : localBlock(whole, desc);
-      if (const auto partial = partialOf(program, program.inputs[i])) {
-        block = partOf(block, *partial, rank.rank);
-      }
-      arguments.emplace_back(host::toDevice(*rank.device, rank.device->allocator(), block, desc));
-    } catch (const UserError& error) {
-      userError("input %{}: {}", slot.name, error.what());
-    } catch (const std::bad_alloc&) {
-      userError("input %{}: out of memory: {}{} does not fit in the memory of this machine",
-                slot.name, name(desc.dtype), str(desc.sizes));
-    }
-  }
-  return arguments;
 }
 
 std::vector<std::string> inputTexts(const Source& source, const host::Program& program,
@@ -142,13 +78,8 @@ void collectOutputs(const Rank& rank, const host::Program& program, const host::
 }
 
 // Everything that a process creates once, before its ranks start.
-struct Job {
+struct Job : Prepared {
   std::optional<host::InjectedFault> fault;
-  Source source;
-  Inputs inputs;
-  host::Program program;
-  PassTimes pass_times;
-  std::vector<std::string> segments;
   std::string reference_file;
   std::optional<Reference> reference;  // nullopt: the fusion itself
   std::unique_ptr<codegen::ImageCache> images;
@@ -230,18 +161,10 @@ Job prepareJob(const Options& options, int ranks, comm::World& world) {
   job.source = readSource(options.file);
   job.reference_file = referenceOf(job.source, options);
   if (!options.inject.empty()) job.fault = faultOf(options.inject, ranks);
-  inFile(options.file, job.source, [&] {
-    job.inputs = makeInputs(job.source, options);
-    job.source = withSizes(std::move(job.source), job.inputs.sizes);
-    if (const auto* fusion = std::get_if<Fusion>(&job.source)) {
-      checkSizes(*fusion, job.inputs.sizes);
-    }
-    task.reset();
-    task.emplace(&world, comm::RankTask::CompilingProgram);
-    job.program =
-        programOf(job.source, job.inputs.sizes, ranks, options, job.pass_times, job.segments);
-    if (options.verify) host::verify(job.program, {ranks, job.inputs.sizes});
-  });
+  bindInputs(job, options);
+  task.reset();
+  task.emplace(&world, comm::RankTask::CompilingProgram);
+  compileProgram(job, options, ranks);
   const bool at_instruction = job.fault && job.fault->task == comm::RankTask::None;
   if (at_instruction) checkInjected(*job.fault, job.program, job.inputs.sizes, ranks);
   if (!job.reference_file.empty()) {
@@ -316,31 +239,6 @@ void writeOutputs(const std::string& folder, const Report& report) {
 }
 
 }  // namespace
-
-host::PassOptions passOptions(const Options& options, const SizeBindings& sizes, PassTimes* times) {
-  host::PassOptions passes;
-  passes.skip = options.skip;
-  passes.chunk_sizes = sizes;
-  passes.verify_each |= options.verify_each;
-  if (options.time_passes && times != nullptr) {
-    passes.timing = [times](std::string_view pass, double seconds) { times->add(pass, seconds); };
-  }
-  passes.overlap = options.overlap != "off";
-  if (passes.overlap && options.overlap != "auto") passes.chunks = std::stoll(options.overlap);
-  return passes;
-}
-
-host::DeviceKind chooseDevice(const std::string& asked) {
-  if (asked == "cpu") return host::DeviceKind::Cpu;
-  if (asked == "null") return host::DeviceKind::Null;
-  std::string why;
-  const bool cuda = host::cudaDeviceCount(why) > 0;
-  if (asked == "cuda") {
-    HEDDLE_USER_CHECK(cuda, "--device cuda: {}", why);
-    return host::DeviceKind::Cuda;
-  }
-  return cuda ? host::DeviceKind::Cuda : host::DeviceKind::Cpu;
-}
 
 int runCommand(const Options& options) {
   const auto taskFault = [&](int ranks) -> std::optional<host::InjectedFault> {

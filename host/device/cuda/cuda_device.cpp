@@ -194,6 +194,24 @@ void CudaDevice::launch(KernelHandle kernel, const codegen::LaunchStage& stage,
   loaded->launch({stage.grid, stage.grid_y, stage.block, stage.shared_bytes}, args, native(stream));
 }
 
+std::optional<KernelResources> CudaDevice::resourcesOf(KernelHandle kernel,
+                                                       const codegen::LaunchStage& stage) {
+  HEDDLE_CHECK(kernel != nullptr, "resources of {} without a kernel", stage.entry);
+  DeviceGuard guard(ordinal_);
+  // The handle is const, but the call may raise the kernel's limit of shared memory.
+  auto* loaded = const_cast<CudaKernel*>(static_cast<const CudaKernel*>(kernel));
+  const CudaKernel::Resources used = loaded->resources(stage.block, stage.shared_bytes);
+  int most_threads = 0;
+  HEDDLE_CUDA(cudaDeviceGetAttribute, &most_threads, cudaDevAttrMaxThreadsPerMultiProcessor,
+              ordinal_);
+  int warp = 0;
+  HEDDLE_CUDA(cudaDeviceGetAttribute, &warp, cudaDevAttrWarpSize, ordinal_);
+  const int warps = used.blocks_per_sm * ((stage.block + warp - 1) / warp);
+  return KernelResources{used.registers, used.local_bytes,
+                         used.static_shared_bytes + stage.shared_bytes,
+                         static_cast<double>(warps * warp) / most_threads};
+}
+
 CudaMatmul& CudaDevice::matmuls() {
   std::call_once(matmul_once_,
                  [this] { matmul_ = std::make_unique<CudaMatmul>(ordinal_, *compiler()); });

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -65,6 +66,8 @@ class CudaDevice : public Device {
   KernelHandle load(const codegen::KernelImage& image, const std::string& entry) override;
   void launch(KernelHandle kernel, const codegen::LaunchStage& stage, const std::byte* args,
               Stream stream, const Issue& issue) override;
+  std::optional<KernelResources> resourcesOf(KernelHandle kernel,
+                                             const codegen::LaunchStage& stage) override;
   std::shared_ptr<const PreparedMatmul> prepareMatmul(const MatmulSpec& spec,
                                                       const AlgorithmChoices& choices) override;
   std::set<std::string> algorithmQuestions(const MatmulSpec& spec) override;

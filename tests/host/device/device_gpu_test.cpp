@@ -91,6 +91,25 @@ TEST_F(CudaDeviceGpu, LaunchRaisesTheSharedMemoryLimit) {
             std::string::npos);
 }
 
+TEST_F(CudaDeviceGpu, ResourcesOfALaunchAreKnown) {
+  const KernelHandle kernel = compile(kKernels, "shared");
+  codegen::LaunchStage stage;
+  stage.entry = "shared";
+  stage.block = 128;
+  const std::optional<KernelResources> small = device_->resourcesOf(kernel, stage);
+  ASSERT_TRUE(small.has_value());
+  EXPECT_GT(small->registers, 0);
+  EXPECT_EQ(small->local_bytes, 0);
+  EXPECT_GT(small->occupancy, 0.5);
+  EXPECT_LE(small->occupancy, 1);
+  stage.shared_bytes = 64 << 10;
+  const std::optional<KernelResources> large = device_->resourcesOf(kernel, stage);
+  ASSERT_TRUE(large.has_value());
+  EXPECT_EQ(large->shared_bytes, small->shared_bytes + stage.shared_bytes);
+  EXPECT_GT(large->occupancy, 0);
+  EXPECT_LT(large->occupancy, small->occupancy);
+}
+
 // The producer spins for a while, so a consumer that does not wait reads too early.
 TEST_F(CudaDeviceGpu, EventsOrderStreams) {
   KernelHandle kernel = compile(kKernels, "store");

@@ -67,4 +67,17 @@ void CudaKernel::launch(const Shape& shape, const void* args, cudaStream_t strea
       shape.shared_bytes);
 }
 
+CudaKernel::Resources CudaKernel::resources(int32_t block, int32_t shared_bytes) {
+  // Without this call, CUDA counts no block for a kernel that needs more than the default limit.
+  allowShared(shared_bytes);
+  const auto* function = reinterpret_cast<const void*>(kernel_);
+  cudaFuncAttributes attributes{};
+  HEDDLE_CUDA(cudaFuncGetAttributes, &attributes, function);
+  int blocks = 0;
+  HEDDLE_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor, &blocks, function, block,
+              static_cast<size_t>(shared_bytes));
+  return {attributes.numRegs, static_cast<int64_t>(attributes.localSizeBytes),
+          static_cast<int64_t>(attributes.sharedSizeBytes), blocks};
+}
+
 }  // namespace heddle::host

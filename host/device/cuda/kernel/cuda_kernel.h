@@ -29,6 +29,16 @@ class CudaKernel {
   // returns. The device of the kernel must be the current CUDA device.
   void launch(const Shape& shape, const void* args, cudaStream_t stream);
 
+  struct Resources {
+    int32_t registers = 0;            // per thread
+    int64_t local_bytes = 0;          // local memory per thread
+    int64_t static_shared_bytes = 0;  // per block
+    int32_t blocks_per_sm = 0;        // blocks that an SM executes at the same time
+  };
+  // Returns what blocks of `block` threads with `shared_bytes` of dynamic shared memory use. The
+  // device of the kernel must be the current CUDA device.
+  Resources resources(int32_t block, int32_t shared_bytes);
+
  private:
   void allowShared(int32_t bytes);
 

@@ -1,4 +1,4 @@
-#include "tools/heddle/pass_times.h"
+#include "tools/bench/pass_times.h"
 
 #include <fmt/format.h>
 

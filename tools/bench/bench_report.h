@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "tools/bench/measure.h"
+
+namespace heddle::tools {
+
+// What `heddle bench` prints.
+struct BenchReport {
+  std::string file;
+  std::string device;
+  int runs = 0;           // number of timed runs
+  bool is_gpu = false;    // true: the launches have a grid, blocks and resources
+  bool roofline = false;  // true: the report has the columns floor_us and limit
+  Measurements measurements;
+};
+
+// The first line of the CSV is the header. Every line has the same number of columns.
+std::string benchText(const BenchReport& report);
+std::string benchCsv(const BenchReport& report);
+std::string benchJson(const BenchReport& report);
+
+}  // namespace heddle::tools

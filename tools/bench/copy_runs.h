@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "codegen/compile/image_cache.h"
+#include "host/executable.h"
+#include "host/run/run_profile.h"
+
+namespace heddle::tools {
+
+// Runs y = neg(x) on a large tensor between the timed runs of `heddle bench`, for two reasons. The
+// times give the copy bandwidth of the device. The tensor also replaces the contents of the caches.
+class CopyRuns {
+ public:
+  // The copies run on `stream`. The device and the cache must outlive the object.
+  CopyRuns(host::Device& device, codegen::ImageCache& images,
+           std::shared_ptr<host::SharedStream> stream);
+
+  // Enqueues one measured copy. On CUDA, also enqueues unmeasured copies before and after it. While
+  // they run, the host can enqueue the next run, so the GPU need not wait for the host.
+  void enqueue();
+  // Waits for the measured copy of the last enqueue(). Returns its bytes, read and written, per
+  // second.
+  double bytesPerSecond();
+
+  int64_t tensorBytes() const { return tensor_bytes_; }
+
+ private:
+  void enqueueUnmeasured();
+
+  host::Device& device_;
+  int64_t tensor_bytes_;
+  host::Executable executable_;
+  std::vector<host::Argument> inputs_;
+  host::RunProfile profile_;
+  std::unique_ptr<host::Outputs> measured_;
+};
+
+}  // namespace heddle::tools

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "codegen/compile/image_cache.h"
+#include "host/device/device.h"
+#include "host/program/program.h"
+#include "tools/heddle/prepare.h"
+
+namespace heddle::tools {
+
+// One launch of a kernel. `resources` is nullopt on all devices except CUDA.
+struct BenchLaunch {
+  std::string entry;
+  int64_t grid = 1;
+  int32_t grid_y = 1;
+  int32_t block = 1;
+  std::optional<host::KernelResources> resources;
+};
+
+// The measurement of one instruction, or of all instructions together.
+struct BenchRow {
+  host::InstructionIndex instruction = -1;  // -1: all instructions
+  std::string text;                         // text of the instruction
+  double seconds = 0;                       // median over the timed runs
+  int64_t bytes = 0;                        // bytes that one run reads and writes
+  std::vector<BenchLaunch> launches;
+
+  double bytesPerSecond() const { return static_cast<double>(bytes) / seconds; }
+};
+
+struct Measurements {
+  int64_t copy_tensor_bytes = 0;     // size of the tensor that was copied
+  double copy_bytes_per_second = 0;  // median over the timed runs, of bytes read and written
+  std::vector<BenchRow> rows;        // in the order of the program
+  // The seconds are the median time from the first begin to the last end of device work.
+  BenchRow total;
+};
+
+constexpr int kWarmRuns = 3;
+
+// Runs a program on one device, kWarmRuns times and then `runs` times with measurements. A copy of
+// a large tensor (tools/bench/copy_runs.h) precedes each run.
+// Throws UserError if the program does no work on the device.
+Measurements measure(const Prepared& prepared, host::Device& device, codegen::ImageCache& images,
+                     int runs);
+
+}  // namespace heddle::tools

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+namespace heddle::tools {
+
+// Returns the median, or 0 if there are no values. Of an even number of values, returns the larger
+// of the two in the middle.
+inline double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+}  // namespace heddle::tools

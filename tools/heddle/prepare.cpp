@@ -1,0 +1,124 @@
+#include "tools/heddle/prepare.h"
+
+#include <new>
+#include <utility>
+
+#include "comm/communicator.h"
+#include "host/device/attention.h"
+#include "host/passes/pipeline.h"
+#include "host/tensor.h"
+#include "host/verify/verify.h"
+#include "ir/base/error.h"
+#include "ir/graph/verify.h"
+#include "tools/heddle/gather.h"
+#include "tools/heddle/partial.h"
+
+namespace heddle::tools {
+namespace {
+
+std::vector<std::string> segmentTexts(const SegmentedFusion& segmented) {
+  std::vector<std::string> texts;
+  for (size_t g = 0; g < segmented.groups.size(); ++g) {
+    const Group& group = segmented.groups[g];
+    std::string results;
+    for (ValueId id : group.outputs) results += " %" + segmented.fusion.value(id).name;
+    texts.push_back(
+        fmt::format("g{} {}, {} op(s) ->{}", g, name(group.kind), group.exprs.size(), results));
+  }
+  return texts;
+}
+
+// Returns the program of the source. If the source is a fusion, also fills `segments` with one line
+// per segment. `sizes` are the sizes of the run.
+host::Program programOf(const Source& source, const SizeBindings& sizes, int ranks,
+                        const Options& options, PassTimes& times,
+                        std::vector<std::string>& segments) {
+  if (const auto* program = std::get_if<host::Program>(&source)) return *program;
+  const host::PassOptions passes = passOptions(options, settingsOf(source, options).sizes, &times);
+  Lowered steps = lowered(std::get<Fusion>(source), ranks, passes,
+                          host::attentionOptions(chooseDevice(options.device), sizes));
+  segments = segmentTexts(steps.segmented);
+  return host::runPasses(std::move(steps.program), passes);
+}
+
+}  // namespace
+
+void bindInputs(Prepared& prepared, const Options& options) {
+  inFile(options.file, prepared.source, [&] {
+    prepared.inputs = makeInputs(prepared.source, options);
+    prepared.source = withSizes(std::move(prepared.source), prepared.inputs.sizes);
+    if (const auto* fusion = std::get_if<Fusion>(&prepared.source)) {
+      checkSizes(*fusion, prepared.inputs.sizes);
+    }
+  });
+}
+
+void compileProgram(Prepared& prepared, const Options& options, int ranks) {
+  inFile(options.file, prepared.source, [&] {
+    prepared.program = programOf(prepared.source, prepared.inputs.sizes, ranks, options,
+                                 prepared.pass_times, prepared.segments);
+    if (options.verify) host::verify(prepared.program, {ranks, prepared.inputs.sizes});
+  });
+}
+
+std::vector<host::Argument> placeInputs(const Rank& rank, const host::Program& program,
+                                        const Inputs& inputs) {
+  const comm::World::Task task(rank.world, comm::RankTask::CopyingInputs);
+  const std::vector<TensorDesc> descs =
+      host::inputDescs(program, inputs.sizes, rank.rank, rank.ranks);
+  std::vector<host::Argument> arguments;
+  for (size_t i = 0; i < program.inputs.size(); ++i) {
+    const host::Slot& slot = program.slots[program.inputs[i]];
+    if (slot.is_scalar) {
+      arguments.emplace_back(inputs.scalars[i]);
+      continue;
+    }
+    const TensorDesc& desc = descs[i];
+    const HostTensor& whole = inputs.tensors[i];
+    HEDDLE_USER_CHECK(!whole.data || whole.sizes == desc.global || whole.sizes == desc.sizes,
+                      "--input %{}: the file has sizes {}, expected {}", slot.name,
+                      str(whole.sizes), str(desc.global));
+    try {
+      HostTensor block = !whole.data                 ? randomBlock(desc, inputs.seed, slot.name)
+                         : whole.sizes == desc.sizes ? whole
+                                                     : localBlock(whole, desc);
+      if (const auto partial = partialOf(program, program.inputs[i])) {
+        block = partOf(block, *partial, rank.rank);
+      }
+      arguments.emplace_back(host::toDevice(*rank.device, rank.device->allocator(), block, desc));
+    } catch (const UserError& error) {
+      userError("input %{}: {}", slot.name, error.what());
+    } catch (const std::bad_alloc&) {
+      userError("input %{}: out of memory: {}{} does not fit in the memory of this machine",
+                slot.name, name(desc.dtype), str(desc.sizes));
+    }
+  }
+  return arguments;
+}
+
+host::PassOptions passOptions(const Options& options, const SizeBindings& sizes, PassTimes* times) {
+  host::PassOptions passes;
+  passes.skip = options.skip;
+  passes.chunk_sizes = sizes;
+  passes.verify_each |= options.verify_each;
+  if (options.time_passes && times != nullptr) {
+    passes.timing = [times](std::string_view pass, double seconds) { times->add(pass, seconds); };
+  }
+  passes.overlap = options.overlap != "off";
+  if (passes.overlap && options.overlap != "auto") passes.chunks = std::stoll(options.overlap);
+  return passes;
+}
+
+host::DeviceKind chooseDevice(const std::string& asked) {
+  if (asked == "cpu") return host::DeviceKind::Cpu;
+  if (asked == "null") return host::DeviceKind::Null;
+  std::string why;
+  const bool cuda = host::cudaDeviceCount(why) > 0;
+  if (asked == "cuda") {
+    HEDDLE_USER_CHECK(cuda, "--device cuda: {}", why);
+    return host::DeviceKind::Cuda;
+  }
+  return cuda ? host::DeviceKind::Cuda : host::DeviceKind::Cpu;
+}
+
+}  // namespace heddle::tools

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "host/device/device_tensor.h"
+#include "host/program/program.h"
+#include "tools/bench/pass_times.h"
+#include "tools/heddle/job.h"
+#include "tools/heddle/options.h"
+#include "tools/heddle/source.h"
+
+namespace heddle::tools {
+
+// A file that is compiled for a job, with the inputs of its runs.
+struct Prepared {
+  Source source;
+  Inputs inputs;
+  host::Program program;
+  PassTimes pass_times;
+  std::vector<std::string> segments;  // one line per segment of a fusion: "g0 kernel, ..."
+};
+
+// Fills `inputs`. Stores the sizes of the inputs in `source`, which the caller has read. Throws
+// UserError if an input or a size is missing or wrong.
+void bindInputs(Prepared& prepared, const Options& options);
+// Fills `program`, `pass_times` and `segments` after bindInputs(). Verifies the program, unless
+// the options forbid it. Throws UserError if the source cannot be compiled.
+void compileProgram(Prepared& prepared, const Options& options, int ranks);
+
+// Copies this rank's block of every input to the rank's device.
+std::vector<host::Argument> placeInputs(const Rank& rank, const host::Program& program,
+                                        const Inputs& inputs);
+
+}  // namespace heddle::tools
