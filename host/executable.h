@@ -27,8 +27,8 @@ struct RunOptions {
   // must be done before the second thread releases the output.
   Stream stream = nullptr;
   // Allocates the memory of temporaries and outputs. It must outlive the outputs. nullptr: the
-  // allocator of the device. Some libraries also allocate memory for the duration of one call. This
-  // memory always comes from the device.
+  // allocator of the device. Its memory must have 256-byte alignment. Some libraries also allocate
+  // memory for the duration of one call. This memory always comes from the device.
   Allocator* allocator = nullptr;
   // Tensors that receive the results: entry i receives output i. An entry without data is ignored.
   // The program writes directly into the tensor if output i is a complete allocation of the program

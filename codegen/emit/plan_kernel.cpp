@@ -207,13 +207,13 @@ void nameEntries(KernelPlan& plan) {
 class Planner {
  public:
   Planner(const Fusion& segment, const std::vector<TensorDesc>& inputs,
-          const std::vector<TensorDesc>& outputs, Target target,
-          const std::vector<int32_t>& alignments, std::string suffix = "")
+          const std::vector<TensorDesc>& outputs, Target target, std::vector<int32_t> alignments,
+          std::string suffix = "")
       : segment_(segment),
         inputs_(inputs),
         outputs_(outputs),
         target_(target),
-        alignments_(alignments),
+        alignments_(std::move(alignments)),
         suffix_(std::move(suffix)),
         analysis_(analyze(segment)),
         space_(coalesce(segment, analysis_, inputs, outputs)) {
@@ -349,7 +349,7 @@ class Planner {
   const std::vector<TensorDesc>& inputs_;
   const std::vector<TensorDesc>& outputs_;
   const Target target_;
-  const std::vector<int32_t>& alignments_;
+  const std::vector<int32_t> alignments_;
   const std::string suffix_;
   const Analysis analysis_;
   Space space_;
@@ -374,8 +374,9 @@ KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inpu
 }
 
 std::string describeSchedule(const Fusion& segment, const std::vector<TensorDesc>& inputs,
-                             const std::vector<TensorDesc>& outputs, Target target) {
-  Planner planner(segment, inputs, outputs, target, {});
+                             const std::vector<TensorDesc>& outputs, Target target,
+                             const std::vector<int32_t>& alignments) {
+  Planner planner(segment, inputs, outputs, target, alignments);
   planner.run();
   return planner.description();
 }

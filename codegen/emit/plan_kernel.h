@@ -16,10 +16,10 @@ namespace heddle::codegen {
 //   descriptor per operand, in the order of the segment's inputs() and outputs(). A scalar input
 //   also has a descriptor, which is ignored.
 // - An output may have the same memory as an input, if the segment updates this input in place.
-// - `alignments` has the alignment of each operand's first element in bytes (alignmentOf()), for
-// the
-//   inputs and then the outputs. An empty list means kFullAlignment for all operands. A CUDA kernel
-//   must not be launched with an operand of smaller alignment.
+// - `alignments` has one entry per operand, in the order inputs, outputs: the alignment of its
+// first
+//   element in bytes (alignmentOf()). An empty list means kFullAlignment for all operands. A CUDA
+//   kernel must not be launched with an operand of smaller alignment.
 // - The source depends only on the segment and the chosen schedule, not on exact sizes. A run with
 //   new sizes therefore often needs no compilation.
 // - Throws UserError if no schedule fits the segment. Thread-safe.
@@ -29,6 +29,7 @@ KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inpu
 
 // Describes the schedule in words, for `heddle dump --stage schedule`.
 std::string describeSchedule(const Fusion& segment, const std::vector<TensorDesc>& inputs,
-                             const std::vector<TensorDesc>& outputs, Target target);
+                             const std::vector<TensorDesc>& outputs, Target target,
+                             const std::vector<int32_t>& alignments = {});
 
 }  // namespace heddle::codegen

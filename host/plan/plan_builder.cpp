@@ -70,7 +70,7 @@ void PlanBuilder::setAlignment(PointerIndex pointer, const std::vector<int32_t>&
   if (i < alignments.size()) alignments_[pointer] = alignments[i];
 }
 
-// All memory that the device allocates has full alignment.
+// All memory of an Allocator has full alignment (host/device/device.h).
 int32_t PlanBuilder::alignmentAt(const Place& place) const {
   const auto found = alignments_.find(place.pointer);
   const int32_t alignment = found == alignments_.end() ? codegen::kFullAlignment : found->second;

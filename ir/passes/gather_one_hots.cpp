@@ -16,6 +16,7 @@ struct OneHotSum {
   ValueId value;
   ValueId index;
   size_t axis;
+  ValueId leaf;  // a tensor behind `value`, of the shape of the operand
 };
 
 class OneHots {
@@ -26,17 +27,18 @@ class OneHots {
     const Expression& sum = fusion_.expr(id);
     if (sum.op->kind != OpKind::Reduction || sum.op->reduce_op != ReduceOp::Sum) return {};
     const auto axes = sum.attr<std::vector<int64_t>>("axes");
-    const Expression* select = definition(sum.inputs[0]);
+    const ValueId operand = sum.inputs[0];
+    const Expression* select = definition(operand);
     if (axes.size() != 1 || select == nullptr || select->op->name != "where") return {};
-    if (!isFloat(fusion_.tensor(sum.inputs[0]).dtype) || !isZero(select->inputs[2])) return {};
+    if (!isFloat(fusion_.tensor(operand).dtype) || !isZero(select->inputs[2])) return {};
     const Expression* equal = definition(select->inputs[0]);
     if (equal == nullptr || equal->op->name != "eq") return {};
     const auto axis = static_cast<size_t>(axes[0]);
     for (size_t side : {0, 1}) {
-      const std::optional<ValueId> index = indexOf(equal->inputs[side], axis);
-      if (!index || !isPosition(equal->inputs[1 - side], axis)) continue;
-      const OneHotSum found{select->inputs[1], *index, axis};
-      if (canPick(found.value, axis)) return found;
+      const std::optional<ValueId> index = indexOf(equal->inputs[side], axis, operand);
+      if (!index || !isPosition(equal->inputs[1 - side], axis, operand)) continue;
+      const std::optional<ValueId> leaf = leafOf(select->inputs[1], axis, operand);
+      if (leaf) return OneHotSum{select->inputs[1], *index, axis, *leaf};
     }
     return {};
   }
@@ -45,7 +47,8 @@ class OneHots {
   bool isOne(ValueId id, size_t axis) const {
     if (fusion_.value(id).is_scalar) return true;
     const TensorView& tensor = fusion_.tensor(id);
-    return tensor.rank() == 0 || tensor.domain[axis].kind == IterKind::Broadcast;
+    return tensor.rank() == 0 || tensor.domain[axis].kind == IterKind::Broadcast ||
+           tensor.domain[axis].extent.isConstant(1);
   }
 
   const Expression* definition(ValueId id) const {
@@ -63,20 +66,33 @@ class OneHots {
     return number != nullptr && *number == 0;
   }
 
+  // Returns whether the tensor has the extents of `operand`, and no axis that is stretched.
+  bool hasShapeOf(ValueId operand, const TensorView& tensor) const {
+    const std::vector<IterDomain>& wanted = fusion_.tensor(operand).domain;
+    return std::equal(tensor.domain.begin(), tensor.domain.end(), wanted.begin(), wanted.end(),
+                      [](const IterDomain& a, const IterDomain& b) {
+                        return a.kind != IterKind::Broadcast && a.extent == b.extent;
+                      });
+  }
+
   // The tensor that a broadcast stretches along this axis only.
-  std::optional<ValueId> indexOf(ValueId id, size_t axis) const {
+  std::optional<ValueId> indexOf(ValueId id, size_t axis, ValueId operand) const {
     const Expression* broadcast = definition(id);
     if (broadcast == nullptr || broadcast->op->kind != OpKind::Broadcast) return {};
     const auto axes = broadcast->attr<std::vector<int64_t>>("axes");
     if (axes.size() != 1 || static_cast<size_t>(axes[0]) != axis) return {};
     const ValueId index = broadcast->inputs[0];
-    const DType dtype = fusion_.tensor(index).dtype;
-    const bool is_integer = dtype == DType::I64 || dtype == DType::I32;
-    return is_integer && !fusion_.tensor(index).sharding ? std::optional(index) : std::nullopt;
+    TensorView tensor = fusion_.tensor(index);
+    const bool is_integer = tensor.dtype == DType::I64 || tensor.dtype == DType::I32;
+    if (!is_integer || tensor.sharding) return {};
+    const auto at = static_cast<ptrdiff_t>(axis);
+    tensor.domain.insert(tensor.domain.begin() + at, fusion_.tensor(operand).domain[axis]);
+    return hasShapeOf(operand, tensor) ? std::optional(index) : std::nullopt;
   }
 
-  // Returns whether the elements are their positions along the axis.
-  bool isPosition(ValueId id, size_t axis) const {
+  // Returns whether the elements are their positions along the axis of `operand`.
+  bool isPosition(ValueId id, size_t axis, ValueId operand) const {
+    const Size extent = fusion_.tensor(operand).domain[axis].extent;
     const Expression* expr = definition(id);
     if (expr != nullptr && expr->op->kind == OpKind::Broadcast) {
       const auto axes = expr->attr<std::vector<int64_t>>("axes");
@@ -89,30 +105,31 @@ class OneHots {
       expr = definition(expr->inputs[0]);
     }
     return expr != nullptr && expr->op->kind == OpKind::Iota &&
-           static_cast<size_t>(expr->attr<int64_t>("axis")) == axis;
+           static_cast<size_t>(expr->attr<int64_t>("axis")) == axis &&
+           fusion_.tensor(expr->outputs[0]).domain[axis].extent == extent;
   }
 
-  bool canPick(ValueId value, size_t axis) const {
+  // Returns a tensor in memory behind `value` if the value can be computed for single elements.
+  // All such tensors must have the shape of `operand`.
+  std::optional<ValueId> leafOf(ValueId value, size_t axis, ValueId operand) const {
+    std::optional<ValueId> leaf;
     std::vector<ValueId> next = {value};
     std::set<ValueId> seen;
     while (!next.empty()) {
       const ValueId id = next.back();
       next.pop_back();
       if (isOne(id, axis) || !seen.insert(id).second) continue;
-      if (fusion_.tensor(id).sharding) return false;
+      if (fusion_.tensor(id).sharding) return {};
       const Expression* expr = definition(id);
-      if (expr == nullptr) continue;
-      switch (expr->op->kind) {
-        case OpKind::Pointwise:
-          next.insert(next.end(), expr->inputs.begin(), expr->inputs.end());
-          break;
-        case OpKind::Matmul:
-          break;  // its result is in memory
-        default:
-          return false;
+      if (expr != nullptr && expr->op->kind == OpKind::Pointwise) {
+        next.insert(next.end(), expr->inputs.begin(), expr->inputs.end());
+        continue;
       }
+      const bool is_in_memory = expr == nullptr || expr->op->kind == OpKind::Matmul;
+      if (!is_in_memory || !hasShapeOf(operand, fusion_.tensor(id))) return {};
+      leaf = id;
     }
-    return true;
+    return leaf;
   }
 
   const Fusion& fusion_;
@@ -144,7 +161,7 @@ class Gatherer {
     const auto axis = static_cast<int64_t>(one.axis);
     index_ = builder().broadcast(rewriter_.at(one.index), {axis});
     const ValueId value = pick(one.value, one.axis);
-    const ValueId extent = builder().sizeOf(rewriter_.at(one.value), axis);
+    const ValueId extent = builder().sizeOf(rewriter_.at(one.leaf), axis);
     const ValueId place =
         fusion_.tensor(one.index).dtype == DType::I64 ? index_ : builder().cast(index_, DType::I64);
     const ValueId low = builder().pointwise("ge", {place, builder().constant(int64_t{0})});

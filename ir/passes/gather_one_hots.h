@@ -15,8 +15,9 @@ namespace heddle {
 //
 // The pass leaves a sum alone in these cases:
 //  - A value is sharded. Each rank then has only a part of the positions.
-//  - A tensor behind `value` would have to be stored first, because a pointwise op or a reduction
-//    computes it.
+//  - A tensor behind `value` would have to be stored first, because an op other than a pointwise op
+//    or a matrix product computes it.
+//  - The index or a tensor behind `value` is stretched along an axis of the sum.
 Fusion gatherOneHots(const Fusion& fusion);
 
 }  // namespace heddle

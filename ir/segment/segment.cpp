@@ -11,6 +11,7 @@
 #include "ir/base/error.h"
 #include "ir/graph/builder.h"
 #include "ir/graph/rewrite.h"
+#include "ir/segment/recompute.h"
 #include "ir/segment/segment_graph.h"
 
 namespace heddle {
@@ -76,8 +77,10 @@ std::string whatItIs(const Fusion& fusion, const Attention& attention) {
 
 class Segmenter {
  public:
-  explicit Segmenter(const Fusion& fusion)
+  // `copies` are expressions that compute a value again for their reader (ir/segment/recompute.h).
+  explicit Segmenter(const Fusion& fusion, std::set<ExprId> copies = {})
       : fusion_(fusion),
+        copies_(std::move(copies)),
         rules_(fusion),
         readers_(readersOf(fusion)),
         graph_(std::make_unique<SegmentGraph>(fusion)) {
@@ -163,6 +166,8 @@ class Segmenter {
     for (ValueId input : fusion_.expr(user).inputs) {
       ExprId producer = fusion_.value(input).definition;
       if (producer == kNoExpr || !isKernel(producer)) continue;
+      // A copy must not join the kernel that could have stored the value.
+      if (copies_.contains(user) && !copies_.contains(producer)) continue;
       ExprId a = graph_->groupOf(producer);
       ExprId b = graph_->groupOf(user);
       if (a == b) continue;
@@ -217,7 +222,9 @@ class Segmenter {
       if (attention != nullptr) group.attention = *attention;
       result_.groups.push_back(std::move(group));
     }
-    for (auto& [user, reason] : joins_) groupOf(user).joins.push_back(std::move(reason));
+    for (auto& [user, reason] : joins_) {
+      if (indexOf(user) >= 0) groupOf(user).joins.push_back(std::move(reason));
+    }
   }
 
   // Returns the groups whose data the fusion returns or another of these groups reads, in the order
@@ -329,6 +336,7 @@ class Segmenter {
   std::string nameOf(ExprId id) const { return fusion_.value(fusion_.expr(id).outputs[0]).name; }
 
   const Fusion& fusion_;
+  const std::set<ExprId> copies_;
   KernelRules rules_;
   const IdVector<ValueId, std::vector<ExprId>> readers_;
   std::unique_ptr<SegmentGraph> graph_;
@@ -362,7 +370,10 @@ std::string_view name(GroupKind kind) {
 }
 
 SegmentedFusion segment(const Fusion& fusion, const SegmentOptions& options) {
-  return Segmenter(fusion).run(options);
+  SegmentedFusion segmented = Segmenter(fusion).run(options);
+  Recomputed again = recomputeAcrossCuts(segmented);
+  if (again.copies.empty()) return segmented;
+  return Segmenter(again.fusion, std::move(again.copies)).run(options);
 }
 
 Fusion extract(const SegmentedFusion& segmented, const Group& group) {

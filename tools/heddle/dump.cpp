@@ -61,6 +61,17 @@ std::vector<TensorDesc> descsOf(const std::vector<host::View>& views) {
   return descs;
 }
 
+// Returns the alignments of the operands, as if all tensors of the caller were aligned.
+std::vector<int32_t> alignmentsOf(const host::UnrolledStep& step) {
+  std::vector<int32_t> alignments;
+  for (const auto* views : {&step.inputs, &step.outputs}) {
+    for (const host::View& view : *views) {
+      alignments.push_back(codegen::alignmentOf(static_cast<uint64_t>(view.byte_offset)));
+    }
+  }
+  return alignments;
+}
+
 // Returns the options that decide which attentions become library calls. They depend on the device
 // whose kernels are shown.
 SegmentOptions libraryOptions(const Source& source, const Options& options) {
@@ -85,16 +96,17 @@ void dumpKernels(const host::Program& program, const SizeBindings& sizes, int ra
     const host::Kernel& kernel = program.kernels[launch->kernel];
     const std::vector<TensorDesc> in = descsOf(step.inputs);
     const std::vector<TensorDesc> out = descsOf(step.outputs);
+    const std::vector<int32_t> alignments = alignmentsOf(step);
     const std::string label = fmt::format("{} rank {}", kernel.name, rank);
     if (wants(options, "schedule")) {
-      pieces.push_back({fmt::format("03_schedule_{}_rank{}.txt", kernel.name, rank),
-                        "schedule " + label,
-                        codegen::describeSchedule(kernel.segment, in, out, target) + "\n"});
+      pieces.push_back(
+          {fmt::format("03_schedule_{}_rank{}.txt", kernel.name, rank), "schedule " + label,
+           codegen::describeSchedule(kernel.segment, in, out, target, alignments) + "\n"});
     }
     if (wants(options, "kernel")) {
-      pieces.push_back({fmt::format("04_kernel_{}_rank{}.{}", kernel.name, rank, suffix),
-                        "kernel " + label,
-                        codegen::planKernel(kernel.segment, in, out, target).source.text});
+      pieces.push_back(
+          {fmt::format("04_kernel_{}_rank{}.{}", kernel.name, rank, suffix), "kernel " + label,
+           codegen::planKernel(kernel.segment, in, out, target, alignments).source.text});
     }
   }
 }

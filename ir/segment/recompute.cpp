@@ -1,0 +1,172 @@
+#include "ir/segment/recompute.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "ir/analysis/kernel_rules.h"
+#include "ir/graph/remove_dead.h"
+#include "ir/graph/rewrite.h"
+
+namespace heddle {
+namespace {
+
+// The expressions that compute a value from values in memory, in the order of the fusion.
+using Chain = std::vector<ExprId>;
+
+class Finder {
+ public:
+  explicit Finder(const SegmentedFusion& segmented)
+      : segmented_(segmented),
+        fusion_(segmented.fusion),
+        readers_(readersOf(fusion_)),
+        is_output_(fusion_.outputFlags()) {}
+
+  // Returns, per value that is computed again: its chain.
+  std::map<ValueId, Chain> find() const {
+    std::map<ValueId, Chain> found;
+    for (size_t g = 0; g < segmented_.groups.size(); ++g) {
+      const Group& group = segmented_.groups[g];
+      if (group.kind != GroupKind::Kernel) continue;
+      for (ValueId value : group.outputs) {
+        if (!onlyKernelsRead(value)) continue;
+        Chain chain = chainOf(value, static_cast<int>(g));
+        if (!chain.empty()) found.emplace(value, std::move(chain));
+      }
+    }
+    return found;
+  }
+
+ private:
+  bool onlyKernelsRead(ValueId value) const {
+    if (is_output_[value] || fusion_.tensor(value).sharding) return false;
+    return std::all_of(readers_[value].begin(), readers_[value].end(), [&](ExprId id) {
+      const int group = segmented_.group_of[id];
+      return group >= 0 && segmented_.groups[static_cast<size_t>(group)].kind == GroupKind::Kernel;
+    });
+  }
+
+  static bool isCheap(const Expression& expr) {
+    switch (expr.op->kind) {
+      case OpKind::Pointwise:
+        return expr.op->text.find("hd::") == std::string_view::npos &&
+               expr.op->text.find('/') == std::string_view::npos;
+      case OpKind::Broadcast:
+      case OpKind::Expand:
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  // The number of axes that are no broadcast axes.
+  ptrdiff_t axesOf(ValueId value) const {
+    const std::vector<IterDomain>& domain = fusion_.tensor(value).domain;
+    return std::count_if(domain.begin(), domain.end(),
+                         [](const IterDomain& axis) { return axis.kind != IterKind::Broadcast; });
+  }
+
+  // Returns an empty chain if the value should be stored.
+  Chain chainOf(ValueId value, int group) const {
+    const ExprId last = fusion_.value(value).definition;
+    if (last == kNoExpr || !isCheap(fusion_.expr(last))) return {};
+    Chain chain;
+    int64_t bytes = 0;
+    std::vector<ValueId> next = {value};
+    std::set<ValueId> seen;
+    while (!next.empty()) {
+      const ValueId id = next.back();
+      next.pop_back();
+      if (!seen.insert(id).second || fusion_.value(id).is_scalar) continue;
+      const ExprId definition = fusion_.value(id).definition;
+      const bool inside = definition != kNoExpr && segmented_.group_of[definition] == group;
+      if (axesOf(id) < axesOf(value)) continue;  // smaller than the value
+      if (!inside) {
+        bytes += sizeOf(fusion_.tensor(id).dtype);
+        continue;
+      }
+      const Expression& expr = fusion_.expr(definition);
+      if (!isCheap(expr) || fusion_.tensor(id).sharding) return {};
+      chain.push_back(definition);
+      next.insert(next.end(), expr.inputs.begin(), expr.inputs.end());
+    }
+    if (bytes == 0 || bytes > sizeOf(fusion_.tensor(value).dtype)) return {};
+    std::sort(chain.begin(), chain.end());
+    return chain;
+  }
+
+  const SegmentedFusion& segmented_;
+  const Fusion& fusion_;
+  const IdVector<ValueId, std::vector<ExprId>> readers_;
+  const IdVector<ValueId, bool> is_output_;
+};
+
+// Copies the fusion. Before the first expression of a group that reads a value with a chain, it
+// inserts copies of the chain.
+class Inserter {
+ public:
+  Inserter(const SegmentedFusion& segmented, const std::map<ValueId, Chain>& chains)
+      : segmented_(segmented), fusion_(segmented.fusion), chains_(chains), rewriter_(fusion_) {}
+
+  Recomputed run() {
+    rewriter_.inputs();
+    for (ExprId id : fusion_.exprs().ids()) {
+      const Expression& expr = fusion_.expr(id);
+      std::vector<ValueId> operands;
+      for (ValueId input : expr.inputs) operands.push_back(operandFor(id, input));
+      rewriter_.copyOn(id, std::move(operands));
+    }
+    // The values are no longer needed where they were computed first. removeDead() changes ids, so
+    // the copies are found by name.
+    Recomputed result{removeDead(std::move(rewriter_).finish()), {}};
+    for (const std::string& name : copies_) {
+      const std::optional<ValueId> copy = result.fusion.find(name);
+      if (copy) result.copies.insert(result.fusion.value(*copy).definition);
+    }
+    return result;
+  }
+
+ private:
+  ValueId operandFor(ExprId user, ValueId input) {
+    const auto found = chains_.find(input);
+    const int group = segmented_.group_of[user];
+    const ExprId definition = fusion_.value(input).definition;
+    const bool crosses = found != chains_.end() && group != segmented_.group_of[definition];
+    return crosses ? copyOf(found->second, input, group) : rewriter_.at(input);
+  }
+
+  ValueId copyOf(const Chain& chain, ValueId value, int group) {
+    std::map<ValueId, ValueId>& made = made_[group];
+    for (ExprId id : chain) {
+      const Expression& expr = fusion_.expr(id);
+      if (made.contains(expr.outputs[0])) continue;
+      std::vector<ValueId> operands;
+      for (ValueId input : expr.inputs) {
+        const auto copy = made.find(input);
+        operands.push_back(copy != made.end() ? copy->second : rewriter_.at(input));
+      }
+      const std::string name = rewriter_.freeName(fusion_.value(expr.outputs[0]).name);
+      const ValueId copy = rewriter_.copyAside(id, std::move(operands), name);
+      made.emplace(expr.outputs[0], copy);
+      copies_.push_back(name);
+    }
+    return made.at(value);
+  }
+
+  const SegmentedFusion& segmented_;
+  const Fusion& fusion_;
+  const std::map<ValueId, Chain>& chains_;
+  FusionRewriter rewriter_;
+  std::map<int, std::map<ValueId, ValueId>> made_;  // per group: value -> its copy
+  std::vector<std::string> copies_;
+};
+
+}  // namespace
+
+Recomputed recomputeAcrossCuts(const SegmentedFusion& segmented) {
+  const std::map<ValueId, Chain> chains = Finder(segmented).find();
+  if (chains.empty()) return {};
+  return Inserter(segmented, chains).run();
+}
+
+}  // namespace heddle

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <set>
+
+#include "ir/segment/segment.h"
+
+namespace heddle {
+
+// A fusion in which some kernels compute a value again instead of reading it.
+struct Recomputed {
+  Fusion fusion;
+  std::set<ExprId> copies;  // the expressions that compute a value again; empty: nothing changed
+};
+
+// Finds values that one kernel would store for other kernels only, although these can compute them
+// again with less traffic. Gives each of the other kernels copies of the expressions.
+//
+// A value is computed again if all of this is true:
+// - Only kernels read it, the fusion does not return it, and it is not sharded.
+// - Pointwise ops without function calls and divisions compute it from values that are in memory.
+//   A result of the first kernel that is smaller than the value counts as being in memory, because
+//   the kernel can store it instead.
+// - The elements of the full-size values in memory have at most as many bytes as the element of the
+//   value. The value would be written and read, so at least half of the traffic is saved.
+Recomputed recomputeAcrossCuts(const SegmentedFusion& segmented);
+
+}  // namespace heddle
