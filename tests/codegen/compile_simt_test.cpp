@@ -10,6 +10,7 @@
 #include "host/compile.h"
 #include "ir/base/error.h"
 #include "ir/graph/builder.h"
+#include "ir/text/fusion_text.h"
 
 namespace heddle::codegen::compile_simt_test {
 namespace {
@@ -96,6 +97,30 @@ TEST_P(CompileSimt, RowsOfAllLengthsCompile) {
       if (GetParam() != std::string("sm_90") && m != 1024) continue;
       EXPECT_EQ(compile(softmax, {{200, m}}, {{200, m}}), 1u) << m;
     }
+  }
+}
+
+// A transpose, pointwise rows of odd length, and parts of a cat that begin within vectors.
+TEST_P(CompileSimt, SquaresUnalignedRowsAndNeighboursCompile) {
+  for (DType dtype : {DType::F32, DType::BF16, DType::F64, DType::U8}) {
+    const std::string type(name(dtype));
+    const Fusion neg = parseFusion(
+        fmt::format("heddle 1 fusion f(%x: {}[n, m]) {{ %y = neg(%x) return %y }}", type), "f");
+    TensorDesc transposed = denseDesc(dtype, {200, 136});
+    transposed.strides = {1, 200};
+    EXPECT_EQ(compileDescs(neg, {transposed}, {denseDesc(dtype, {200, 136})}), 1u);
+    const Fusion bias =
+        parseFusion(fmt::format("heddle 1 fusion f(%x: {0}[n, m], %w: {0}[m]) {{ %b "
+                                "= broadcast(%w, axes=[0]) %y = mul(%x, %b) return "
+                                "%y }}",
+                                type),
+                    "f");
+    EXPECT_EQ(compile(bias, {{200, 1001}, {1001}}, {{200, 1001}}), 1u);
+    const Fusion cat = parseFusion(fmt::format("heddle 1 fusion f(%x: {0}[9, 8], %z: {0}[9, 5]) {{ "
+                                               "%c = cat(%x, %z, axis=1) %y = neg(%c) return %y }}",
+                                               type),
+                                   "f");
+    EXPECT_EQ(compile(cat, {{9, 8}, {9, 5}}, {{9, 13}}), 1u);
   }
 }
 
@@ -306,7 +331,7 @@ TEST_P(CompileSimt, ErrorsShowLogAndNumberedSource) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Arch, CompileSimt, ::testing::Values("sm_80", "sm_90"));
+INSTANTIATE_TEST_SUITE_P(Arch, CompileSimt, ::testing::Values("sm_80", "sm_90", "sm_100"));
 
 }  // namespace
 }  // namespace heddle::codegen::compile_simt_test
