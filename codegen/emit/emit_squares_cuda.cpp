@@ -24,7 +24,7 @@ class SquareEmitter {
     writeArguments(out_, frame_);
     writePlace();
     for (const Statement& statement : program_.statements) {
-      std::visit([this](const auto& one) { write(one); }, statement);
+      std::visit([this](const auto& one) { this->write(one); }, statement);
     }
     out_.close();
     return text + out_.take();

@@ -30,7 +30,7 @@ class CppTileEmitter {
     out_.open("for (Index kept = tile_begin * items_per_tile; kept < work_end; ++kept) {");
     writeCoordinates(out_, frame_.kept);
     for (const Statement& statement : program_.statements) {
-      std::visit([this](const auto& one) { write(one); }, statement);
+      std::visit([this](const auto& one) { this->write(one); }, statement);
     }
     out_.close();
     out_.close();

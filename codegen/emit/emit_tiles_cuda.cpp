@@ -75,7 +75,7 @@ class CudaTileEmitter {
   }
 
   void write(const Statement& statement) {
-    std::visit([this](const auto& one) { write(one); }, statement);
+    std::visit([this](const auto& one) { this->write(one); }, statement);
   }
 
   // Opens the loop over the vectors of this thread. `u` numbers the vectors, `count` is the number
