@@ -66,6 +66,11 @@ def workloads():
            lambda: (rand(64, 256, 4096), rand(256), rand(256)))
     yield ("transpose_add", lambda x, z: x.t() + z,
            lambda: (rand(16384, 16384, dtype=torch.float32), rand(16384, 16384, dtype=torch.float32)))
+    yield "permute_bf16", lambda x: -x.permute(2, 0, 1).contiguous(), lambda: (rand(128, 1024, 1000),)
+    for sizes, axis in (((1000003, 61), 1), ((7, 10000019), 1), ((4097, 16411), 1), ((64, 3000, 333), 1)):
+        yield ("sum_" + "x".join(map(str, sizes)), lambda x, axis=axis: x.sum(axis),
+               lambda sizes=sizes: (rand(*sizes, dtype=torch.float32),))
+    yield "sum_flat", lambda x: x.sum(), lambda: (rand(268435456, dtype=torch.float32),)
     yield ("broadcast_add_mul", lambda x, m, k: (x + m[:, None]) * k,
            lambda: (rand(333, 517, 771), rand(517), rand(771)))
     yield ("cat_silu", lambda *x: F.silu(torch.cat(x, 1)),

@@ -3,18 +3,16 @@
 #include <algorithm>
 
 #include "ir/analysis/indexed_axes.h"
+#include "ir/analysis/kernel_rules.h"
 
 namespace heddle::codegen {
 namespace {
 
-// Returns whether it costs much more to compute the op again than to keep its result. The text of a
-// cheap op consists of operators without a division.
+// Returns whether it costs much more to compute the op again than to keep its result.
 bool isExpensive(const Fusion& segment, ValueId value) {
   const Expression& expr = segment.expr(segment.value(value).definition);
   if (expr.op->kind == OpKind::Index) return true;
-  if (expr.op->kind != OpKind::Pointwise) return false;
-  return expr.op->text.find("hd::") != std::string_view::npos ||
-         expr.op->text.find('/') != std::string_view::npos;
+  return expr.op->kind == OpKind::Pointwise && !isCheap(*expr.op);
 }
 
 // The values that `roots` need along the row, in the order of the segment.

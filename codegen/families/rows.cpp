@@ -17,8 +17,6 @@ constexpr int64_t kBytesInFlight = 64;
 // Operations of a body (RowDemand::ops) times the elements of a thread, which the compiler unrolls.
 // More take seconds to compile.
 constexpr int64_t kMostUnrolled = 4096;
-// Operations of a call such as exp or erf. This is a rough bound.
-constexpr int64_t kCallOps = 16;
 // Shared memory of a block without an opt-in. Each accumulator takes 8 bytes per warp.
 constexpr int64_t kSharedBytes = 48 << 10;
 constexpr int64_t kMostThreads = 1024;
@@ -203,14 +201,6 @@ std::vector<const Body*> bodiesOf(const std::vector<Statement>& statements) {
     }
   }
   return bodies;
-}
-
-int64_t opsOf(const Body& body) {
-  int64_t ops = 0;
-  for (const Node& node : body.nodes) {
-    ops += node.text.find("hd::") == std::string_view::npos ? 1 : kCallOps;
-  }
-  return ops;
 }
 
 TileProgram assemble(const RowCandidate& candidate, RowStatements written, const Space& space,

@@ -12,8 +12,8 @@ namespace {
 constexpr int64_t kShortestAxis = 16;
 // Shared memory of a block without an opt-in.
 constexpr int64_t kSquareSharedBytes = 48 << 10;
-// A thread computes 16 elements. The compiler unrolls the body this often.
-constexpr size_t kMostNodes = 256;
+// Operations of the body (opsOf()). The compiler unrolls the body for the 16 elements of a thread.
+constexpr int64_t kMostOps = 256;
 // Bytes of tiles that a thread loads before it stores.
 constexpr int64_t kSquareTileBytes = 128;
 constexpr int64_t kElements = kSquareEdge * kSquareEdge / kSquareThreads;
@@ -244,15 +244,15 @@ class SquareWriter {
 
 bool fits(const TileProgram& program) {
   int64_t bytes = 0;
-  size_t nodes = 0;
+  int64_t ops = 0;
   for (const Statement& statement : program.statements) {
-    if (const auto* map = std::get_if<MapTiles>(&statement)) nodes += map->body.nodes.size();
+    if (const auto* map = std::get_if<MapTiles>(&statement)) ops += opsOf(map->body);
     if (const auto* exchange = std::get_if<ExchangeTile>(&statement)) {
       const DType dtype = program.tiles[static_cast<size_t>(exchange->tile)].dtype;
       bytes += std::max<int64_t>(sizeOf(dtype), 4) * kSquareEdge * (kSquareEdge + 1);
     }
   }
-  return bytes > 0 && bytes <= kSquareSharedBytes && nodes <= kMostNodes;
+  return bytes > 0 && bytes <= kSquareSharedBytes && ops <= kMostOps;
 }
 
 }  // namespace

@@ -218,6 +218,15 @@ int inputPosition(const Fusion& segment, ValueId value) {
 
 }  // namespace
 
+int64_t opsOf(const Body& body) {
+  constexpr int64_t kCallOps = 16;
+  int64_t ops = 0;
+  for (const Node& node : body.nodes) {
+    ops += node.text.find("hd::") == std::string_view::npos ? 1 : kCallOps;
+  }
+  return ops;
+}
+
 WrittenBody writeBody(const Fusion& segment, const Analysis& analysis, const Space& space,
                       const std::vector<ValueId>& wanted, const LeafNode& leaf) {
   return BodyWriter(segment, analysis, space, leaf).write(wanted);

@@ -68,6 +68,10 @@ struct Body {
   std::vector<Store> stores;
 };
 
+// Returns a rough number of simple operations in the code of a body. A call such as exp counts as
+// several operations.
+int64_t opsOf(const Body& body);
+
 struct Accumulator {
   std::string_view text;     // expression that combines accumulator {0} and element {1}
   DType type = DType::F32;   // F32, F64 or I64

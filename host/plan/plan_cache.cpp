@@ -40,8 +40,10 @@ TensorDesc completeDesc(TensorDesc desc, size_t output) {
   return desc;
 }
 
-// A tensor without elements may have no data.
+// A tensor without elements may have no data. A tensor in host memory is passed by value, so a new
+// address needs no new plan.
 int32_t alignmentOf(const Tensor& tensor) {
+  if (tensor.in_host_memory) return codegen::kFullAlignment;
   return codegen::alignmentOf(reinterpret_cast<uintptr_t>(tensor.data));
 }
 

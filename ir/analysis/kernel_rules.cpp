@@ -355,6 +355,11 @@ IdVector<ValueId, std::vector<ExprId>> readersOf(const Fusion& fusion) {
   return readers;
 }
 
+bool isCheap(const OpDef& op) {
+  return op.kind == OpKind::Pointwise && op.text.find("hd::") == std::string_view::npos &&
+         op.text.find('/') == std::string_view::npos;
+}
+
 bool isHostScalar(const Fusion& fusion, const Expression& expr) {
   return fusion.value(expr.outputs[0]).is_scalar;
 }

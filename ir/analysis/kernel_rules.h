@@ -68,6 +68,10 @@ std::string kernelRuleViolation(const Fusion& segment);
 // expression needs only the extent of an axis, so the list omits it.
 IdVector<ValueId, std::vector<ExprId>> readersOf(const Fusion& fusion);
 
+// Returns whether a pointwise op costs little, so that a kernel should compute it again rather than
+// keep or store its result. The text of such an op consists of operators without a division.
+bool isCheap(const OpDef& op);
+
 // Returns whether the host evaluates the expression: a constant, a size or arithmetic on scalars.
 bool isHostScalar(const Fusion& fusion, const Expression& expr);
 

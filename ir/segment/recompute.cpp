@@ -46,17 +46,9 @@ class Finder {
     });
   }
 
-  static bool isCheap(const Expression& expr) {
-    switch (expr.op->kind) {
-      case OpKind::Pointwise:
-        return expr.op->text.find("hd::") == std::string_view::npos &&
-               expr.op->text.find('/') == std::string_view::npos;
-      case OpKind::Broadcast:
-      case OpKind::Expand:
-        return true;
-      default:
-        return false;
-    }
+  static bool canRepeat(const Expression& expr) {
+    const OpKind kind = expr.op->kind;
+    return isCheap(*expr.op) || kind == OpKind::Broadcast || kind == OpKind::Expand;
   }
 
   // The number of axes that are no broadcast axes.
@@ -69,7 +61,7 @@ class Finder {
   // Returns an empty chain if the value should be stored.
   Chain chainOf(ValueId value, int group) const {
     const ExprId last = fusion_.value(value).definition;
-    if (last == kNoExpr || !isCheap(fusion_.expr(last))) return {};
+    if (last == kNoExpr || !canRepeat(fusion_.expr(last))) return {};
     Chain chain;
     int64_t bytes = 0;
     std::vector<ValueId> next = {value};
@@ -86,7 +78,7 @@ class Finder {
         continue;
       }
       const Expression& expr = fusion_.expr(definition);
-      if (!isCheap(expr) || fusion_.tensor(id).sharding) return {};
+      if (!canRepeat(expr) || fusion_.tensor(id).sharding) return {};
       chain.push_back(definition);
       next.insert(next.end(), expr.inputs.begin(), expr.inputs.end());
     }

@@ -48,7 +48,10 @@ struct SegmentOptions {
   std::function<std::string(const Fusion&, const Attention&)> attention;
 };
 
-// Splits a fusion into groups. The same fusion and options give the same groups on every rank.
+// Splits a fusion into groups. SegmentedFusion::fusion may differ from `fusion`: some expressions
+// occur in several groups, as copies with other names, because several kernels compute their value
+// (ir/segment/recompute.h). The values that the fusion returns are the same. The same fusion and
+// options give the same groups on every rank.
 SegmentedFusion segment(const Fusion& fusion, const SegmentOptions& options = {});
 
 // Returns the group as a separate fusion. Inputs and outputs keep their names. Constants that the
