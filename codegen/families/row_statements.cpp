@@ -43,7 +43,9 @@ class StatementWriter {
   }
 
  private:
+  // Returns whether the rows read different elements of the tensor, a vector at a time.
   bool changesWithRow(const SpaceTensor& tensor) const {
+    if (tensor.strides.back() == 0) return false;
     return std::any_of(tensor.strides.begin(), tensor.strides.begin() + space_.kept,
                        [](int64_t stride) { return stride != 0; });
   }

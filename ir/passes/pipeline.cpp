@@ -14,6 +14,7 @@
 #include "ir/passes/sharding/join_reductions.h"
 #include "ir/passes/sharding/propagate_sharding.h"
 #include "ir/passes/sharding/split_linear.h"
+#include "ir/passes/split_axes.h"
 #include "ir/text/fusion_text.h"
 
 namespace heddle {
@@ -33,6 +34,7 @@ Fusion join(const Fusion& fusion, int64_t) { return joinReductions(fusion); }
 Fusion split(const Fusion& fusion, int64_t) { return splitLinear(fusion); }
 Fusion epilogues(const Fusion& fusion, int64_t) { return fuseEpilogue(fusion); }
 Fusion oneHots(const Fusion& fusion, int64_t) { return gatherOneHots(fusion); }
+Fusion axes(const Fusion& fusion, int64_t) { return splitAxes(fusion); }
 Fusion orders(const Fusion& fusion, int64_t) { return followOrders(fusion); }
 Fusion views(const Fusion& fusion, int64_t) { return materializeViews(fusion); }
 
@@ -63,6 +65,9 @@ constexpr Pass kPasses[] = {
     {"fuseEpilogue", epilogues},
     // After insertResharding, because the indices count along unsharded axes.
     {"gatherOneHots", oneHots},
+    // After fuseEpilogue, which looks for an activation of the shape of its matrix product. Before
+    // followOrders, because the pass leaves values with a memory order alone.
+    {"splitAxes", axes},
     // After fuseEpilogue, because an expression that was fused into a matrix product no longer
     // needs a memory order of its own.
     {"followOrders", orders},

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "ir/graph/fusion.h"
+
+namespace heddle {
+
+// Removes reshapes between expressions that could otherwise be one kernel.
+//
+// A reshape that splits an axis into parts, or merges parts into an axis, is a view of memory. The
+// value that it reads must therefore be stored, which separates kernels. The pass splits the axis
+// into the same parts in all values that share the axis through pointwise ops, reductions and
+// broadcasts. The reshape then changes nothing, and the pass removes it. For example, group_norm
+//
+//   %a = cast(%x)                       // [n, 256, h]
+//   %b = reshape(%a)                    // [n, 32, 8, h]
+//   ... normalize %b over [8, h] ...
+//   %d = reshape(%c)                    // [n, 256, h]
+//   return mul(%d, broadcast(%w))       // %w: [256]
+//
+// becomes one kernel over [n, 32, 8, h]. It reads views of %x and %w, and the result is a view of
+// its output. A reshape of a value in memory moves no data.
+//
+// The pass splits an axis only if all of this is true:
+// - A kernel expression computes the operand of the reshape, and one reads the result.
+// - Each value that shares the axis has the same extent along it, or the extent 1.
+// - No value that shares the axis is sharded, or has a memory order other than row-major.
+// - No expression reads at computed indices along the axis, or contains the index along the axis.
+Fusion splitAxes(const Fusion& fusion);
+
+}  // namespace heddle
