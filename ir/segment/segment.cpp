@@ -7,12 +7,13 @@
 #include <unordered_map>
 
 #include "ir/analysis/kernel_rules.h"
-#include "ir/analysis/reshard_step.h"
 #include "ir/base/error.h"
 #include "ir/graph/builder.h"
 #include "ir/graph/rewrite.h"
+#include "ir/segment/group_kind.h"
 #include "ir/segment/recompute.h"
 #include "ir/segment/segment_graph.h"
+#include "ir/segment/siblings.h"
 
 namespace heddle {
 namespace {
@@ -20,55 +21,6 @@ namespace {
 // The largest number of expressions in a kernel. Compile time grows faster than linearly with the
 // length of a kernel, and long kernels need too many registers.
 constexpr size_t kMaxKernelExprs = 256;
-
-GroupKind kindOfSet(const Fusion& fusion, const Expression& expr) {
-  ReshardStep::Kind step = reshardStepOf(fusion, expr).kind;
-  if (isCommunication(step)) return GroupKind::Communication;
-  return step == ReshardStep::Kind::Relayout ? GroupKind::Kernel : GroupKind::Metadata;
-}
-
-GroupKind kindOf(const Fusion& fusion, const Expression& expr) {
-  switch (expr.op->kind) {
-    case OpKind::Pointwise:
-    case OpKind::Reduction:
-    case OpKind::Broadcast:
-    case OpKind::Expand:
-    case OpKind::Full:
-    case OpKind::Iota:
-    case OpKind::Index:
-      return GroupKind::Kernel;
-    case OpKind::Matmul:
-    case OpKind::Scan:
-    case OpKind::Scatter:
-      return GroupKind::Library;
-    case OpKind::Reshape:
-    case OpKind::Permute:
-    case OpKind::Slice:
-      return GroupKind::Metadata;
-    case OpKind::Set:
-      return kindOfSet(fusion, expr);
-    case OpKind::Constant:
-    case OpKind::SizeOf:
-      break;
-  }
-  HEDDLE_CHECK(false, "{} belongs to no group", expr.op->name);
-  return GroupKind::Metadata;
-}
-
-std::string whatItIs(const Fusion& fusion, const Expression& expr) {
-  const std::string& result = fusion.value(expr.outputs[0]).name;
-  switch (kindOf(fusion, expr)) {
-    case GroupKind::Kernel:
-      return fmt::format("{} of %{} is a kernel", expr.op->name, result);
-    case GroupKind::Library:
-      return fmt::format("{} of %{} is a library call", expr.op->name, result);
-    case GroupKind::Communication:
-      return fmt::format("set of %{} is a collective", result);
-    case GroupKind::Metadata:
-      return fmt::format("{} of %{} is a view", expr.op->name, result);
-  }
-  return {};
-}
 
 std::string whatItIs(const Fusion& fusion, const Attention& attention) {
   return fmt::format("attention{} of %{}", attention.backward ? " backward" : "",
@@ -90,11 +42,16 @@ class Segmenter {
   }
 
   // The order matters. Attentions come first, because kernels must not absorb their expressions.
+  // Kernels that only read the same value are joined after those that would store a value for each
+  // other, because a join of the second kind saves more.
   // Inputs, outputs and reasons come last, because they need the final groups.
   SegmentedFusion run(const SegmentOptions& options) {
     if (options.attention) takeAttentions(options);
     for (ExprId id : fusion_.exprs().ids()) joinProducers(id);
     joinAgain();
+    const auto is_kernel = [this](ExprId id) { return isKernel(id); };
+    std::ranges::move(joinSiblings(fusion_, *graph_, rules_, readers_, is_kernel),
+                      std::back_inserter(joins_));
     listGroups();
     fillBoundaries();
     for (ExprId id : fusion_.exprs().ids()) tellCuts(id);
@@ -354,20 +311,6 @@ class Segmenter {
 };
 
 }  // namespace
-
-std::string_view name(GroupKind kind) {
-  switch (kind) {
-    case GroupKind::Kernel:
-      return "kernel";
-    case GroupKind::Library:
-      return "library";
-    case GroupKind::Communication:
-      return "communication";
-    case GroupKind::Metadata:
-      return "metadata";
-  }
-  return "";
-}
 
 SegmentedFusion segment(const Fusion& fusion, const SegmentOptions& options) {
   SegmentedFusion segmented = Segmenter(fusion).run(options);

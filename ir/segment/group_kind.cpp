@@ -1,0 +1,74 @@
+#include "ir/segment/group_kind.h"
+
+#include "ir/analysis/reshard_step.h"
+#include "ir/base/error.h"
+
+namespace heddle {
+namespace {
+
+GroupKind kindOfSet(const Fusion& fusion, const Expression& expr) {
+  ReshardStep::Kind step = reshardStepOf(fusion, expr).kind;
+  if (isCommunication(step)) return GroupKind::Communication;
+  return step == ReshardStep::Kind::Relayout ? GroupKind::Kernel : GroupKind::Metadata;
+}
+
+}  // namespace
+
+GroupKind kindOf(const Fusion& fusion, const Expression& expr) {
+  switch (expr.op->kind) {
+    case OpKind::Pointwise:
+    case OpKind::Reduction:
+    case OpKind::Broadcast:
+    case OpKind::Expand:
+    case OpKind::Full:
+    case OpKind::Iota:
+    case OpKind::Index:
+      return GroupKind::Kernel;
+    case OpKind::Matmul:
+    case OpKind::Scan:
+    case OpKind::Scatter:
+      return GroupKind::Library;
+    case OpKind::Reshape:
+    case OpKind::Permute:
+    case OpKind::Slice:
+      return GroupKind::Metadata;
+    case OpKind::Set:
+      return kindOfSet(fusion, expr);
+    case OpKind::Constant:
+    case OpKind::SizeOf:
+      break;
+  }
+  HEDDLE_CHECK(false, "{} belongs to no group", expr.op->name);
+  return GroupKind::Metadata;
+}
+
+std::string whatItIs(const Fusion& fusion, const Expression& expr) {
+  const std::string& result = fusion.value(expr.outputs[0]).name;
+  switch (kindOf(fusion, expr)) {
+    case GroupKind::Kernel:
+      return fmt::format("{} of %{} is a kernel", expr.op->name, result);
+    case GroupKind::Library:
+      return fmt::format("{} of %{} is a library call", expr.op->name, result);
+    case GroupKind::Communication:
+      return fmt::format("set of %{} is a collective", result);
+    case GroupKind::Metadata:
+      return fmt::format("{} of %{} is a view", expr.op->name, result);
+  }
+  return {};
+}
+
+std::string_view name(GroupKind kind) {
+  switch (kind) {
+    case GroupKind::Kernel:
+      return "kernel";
+    case GroupKind::Library:
+      return "library";
+    case GroupKind::Communication:
+      return "communication";
+    case GroupKind::Metadata:
+      return "metadata";
+  }
+  return "";
+}
+
+}  // namespace heddle

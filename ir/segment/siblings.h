@@ -1,0 +1,34 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/analysis/kernel_rules.h"
+#include "ir/segment/segment_graph.h"
+
+namespace heddle {
+
+// Merges kernels that read the same tensor, so that it is read once. For example, the sums of g and
+// of g * x over the same axis become one kernel.
+//
+// Two kernels are merged if all of this is true:
+// - Both read a value that neither computes. The value has all axes of both kernels, and is not
+//   sharded. (Ranks could wait longer for the results of a larger kernel.)
+// - Both contain a reduction, or none of them does.
+// - Together they satisfy the rules of kernels (ir/analysis/kernel_rules.h), have at most
+//   kMostSiblingExprs expressions, and store at most kMostSiblingStores values. More values would
+//   need too many registers.
+// - No other group has to run between the two.
+//
+// `is_kernel` says whether an expression belongs to a generated kernel. Returns the reason for each
+// merge, with an expression of the merged group.
+inline constexpr size_t kMostSiblingExprs = 64;
+inline constexpr size_t kMostSiblingStores = 8;
+std::vector<std::pair<ExprId, std::string>> joinSiblings(
+    const Fusion& fusion, SegmentGraph& graph, KernelRules& rules,
+    const IdVector<ValueId, std::vector<ExprId>>& readers,
+    const std::function<bool(ExprId)>& is_kernel);
+
+}  // namespace heddle
