@@ -5,11 +5,14 @@
 #include "ir/graph/remove_dead.h"
 #include "ir/graph/verify.h"
 #include "ir/passes/concretize_meshes.h"
+#include "ir/passes/drop_shardings.h"
 #include "ir/passes/follow_orders.h"
 #include "ir/passes/fuse_epilogue.h"
 #include "ir/passes/gather_one_hots.h"
 #include "ir/passes/materialize_views.h"
+#include "ir/passes/merge_scalars.h"
 #include "ir/passes/note_stream_splits.h"
+#include "ir/passes/order_for_reshapes.h"
 #include "ir/passes/sharding/insert_resharding.h"
 #include "ir/passes/sharding/join_reductions.h"
 #include "ir/passes/sharding/propagate_sharding.h"
@@ -29,13 +32,16 @@ Fusion meshes(const Fusion& fusion, int64_t job_size) { return concretizeMeshes(
 Fusion streams(const Fusion& fusion, int64_t) { return noteStreamSplits(fusion); }
 Fusion dead(const Fusion& fusion, int64_t) { return removeDead(fusion); }
 Fusion shardings(const Fusion& fusion, int64_t) { return propagateSharding(fusion); }
+Fusion drop(const Fusion& fusion, int64_t job_size) { return dropShardings(fusion, job_size); }
 Fusion resharding(const Fusion& fusion, int64_t) { return insertResharding(fusion); }
 Fusion join(const Fusion& fusion, int64_t) { return joinReductions(fusion); }
 Fusion split(const Fusion& fusion, int64_t) { return splitLinear(fusion); }
 Fusion epilogues(const Fusion& fusion, int64_t) { return fuseEpilogue(fusion); }
 Fusion oneHots(const Fusion& fusion, int64_t) { return gatherOneHots(fusion); }
+Fusion scalars(const Fusion& fusion, int64_t) { return mergeScalars(fusion); }
 Fusion axes(const Fusion& fusion, int64_t) { return splitAxes(fusion); }
 Fusion orders(const Fusion& fusion, int64_t) { return followOrders(fusion); }
+Fusion reshapes(const Fusion& fusion, int64_t) { return orderForReshapes(fusion); }
 Fusion views(const Fusion& fusion, int64_t) { return materializeViews(fusion); }
 
 // The comment at each pass states why the pass is at this position. The result of every pass
@@ -52,6 +58,9 @@ constexpr Pass kPasses[] = {
     // Before the passes that split ops and move data, because they need the sharding of every
     // value.
     {"propagateSharding", shardings},
+    // After propagateSharding, which also checks the shardings of the user. Before the passes that
+    // move data.
+    {"dropShardings", drop},
     // After shardings are chosen, because the shardings determine which sums are split over
     // devices.
     {"splitLinear", split},
@@ -65,12 +74,16 @@ constexpr Pass kPasses[] = {
     {"fuseEpilogue", epilogues},
     // After insertResharding, because the indices count along unsharded axes.
     {"gatherOneHots", oneHots},
+    // After the passes above, which add scalars. Before segmentation, which compares expressions.
+    {"mergeScalars", scalars},
     // After fuseEpilogue, which looks for an activation of the shape of its matrix product. Before
     // followOrders, because the pass leaves values with a memory order alone.
     {"splitAxes", axes},
     // After fuseEpilogue, because an expression that was fused into a matrix product no longer
     // needs a memory order of its own.
     {"followOrders", orders},
+    // After followOrders, whose hints serve collectives and come first.
+    {"orderForReshapes", reshapes},
     // Last, because it needs the final memory orders.
     {"materializeViews", views},
 };

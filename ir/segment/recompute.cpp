@@ -23,15 +23,22 @@ class Finder {
         is_output_(fusion_.outputFlags()) {}
 
   // Returns, per value that is computed again: its chain.
-  std::map<ValueId, Chain> find() const {
+  std::map<ValueId, Chain> find() {
     std::map<ValueId, Chain> found;
     for (size_t g = 0; g < segmented_.groups.size(); ++g) {
       const Group& group = segmented_.groups[g];
       if (group.kind != GroupKind::Kernel) continue;
-      for (ValueId value : group.outputs) {
-        if (!onlyKernelsRead(value)) continue;
-        Chain chain = chainOf(value, static_cast<int>(g));
-        if (!chain.empty()) found.emplace(value, std::move(chain));
+      // A value that is stored in any case is a value in memory for the next ones.
+      std::vector<ValueId> outputs = group.outputs;
+      std::sort(outputs.begin(), outputs.end());
+      stored_.clear();
+      for (ValueId value : outputs) {
+        Chain chain = onlyKernelsRead(value) ? shortestChain(value, static_cast<int>(g)) : Chain();
+        if (chain.empty()) {
+          stored_.insert(value);
+        } else {
+          found.emplace(value, std::move(chain));
+        }
       }
     }
     return found;
@@ -58,11 +65,25 @@ class Finder {
                          [](const IterDomain& axis) { return axis.kind != IterKind::Broadcast; });
   }
 
-  // Returns an empty chain if the value should be stored.
-  Chain chainOf(ValueId value, int group) const {
+  // Returns the chain from values that are in memory. If there is none, returns the chain from
+  // values that the group can store instead, because they have fewer bytes. Returns an empty chain
+  // if the value should be stored.
+  Chain shortestChain(ValueId value, int group) {
+    std::vector<ValueId> instead;
+    Chain chain = chainOf(value, group, false, instead);
+    if (!chain.empty()) return chain;
+    chain = chainOf(value, group, true, instead);
+    if (!chain.empty()) stored_.insert(instead.begin(), instead.end());
+    return chain;
+  }
+
+  // Adds to `instead` the values that the group would have to store. There are none if
+  // `may_replace` is false.
+  Chain chainOf(ValueId value, int group, bool may_replace, std::vector<ValueId>& instead) const {
     const ExprId last = fusion_.value(value).definition;
     if (last == kNoExpr || !canRepeat(fusion_.expr(last))) return {};
     Chain chain;
+    const int64_t most = sizeOf(fusion_.tensor(value).dtype);
     int64_t bytes = 0;
     std::vector<ValueId> next = {value};
     std::set<ValueId> seen;
@@ -70,11 +91,14 @@ class Finder {
       const ValueId id = next.back();
       next.pop_back();
       if (!seen.insert(id).second || fusion_.value(id).is_scalar) continue;
+      if (axesOf(id) < axesOf(value)) continue;  // smaller than the value
       const ExprId definition = fusion_.value(id).definition;
       const bool inside = definition != kNoExpr && segmented_.group_of[definition] == group;
-      if (axesOf(id) < axesOf(value)) continue;  // smaller than the value
-      if (!inside) {
-        bytes += sizeOf(fusion_.tensor(id).dtype);
+      const int64_t size = sizeOf(fusion_.tensor(id).dtype);
+      const bool replaces = may_replace && inside && size < most;
+      if (!inside || stored_.contains(id) || replaces) {
+        bytes += size;
+        if (replaces) instead.push_back(id);
         continue;
       }
       const Expression& expr = fusion_.expr(definition);
@@ -82,7 +106,7 @@ class Finder {
       chain.push_back(definition);
       next.insert(next.end(), expr.inputs.begin(), expr.inputs.end());
     }
-    if (bytes == 0 || bytes > sizeOf(fusion_.tensor(value).dtype)) return {};
+    if (bytes == 0 || bytes > most) return {};
     std::sort(chain.begin(), chain.end());
     return chain;
   }
@@ -91,14 +115,18 @@ class Finder {
   const Fusion& fusion_;
   const IdVector<ValueId, std::vector<ExprId>> readers_;
   const IdVector<ValueId, bool> is_output_;
+  std::set<ValueId> stored_;  // the values that the current group stores in any case
 };
 
 // Copies the fusion. Before the first expression of a group that reads a value with a chain, it
 // inserts copies of the chain.
 class Inserter {
  public:
-  Inserter(const SegmentedFusion& segmented, const std::map<ValueId, Chain>& chains)
-      : segmented_(segmented), fusion_(segmented.fusion), chains_(chains), rewriter_(fusion_) {}
+  Inserter(const SegmentedFusion& segmented, const std::map<ValueId, Chain>& chains,
+           const std::set<ExprId>& copies)
+      : segmented_(segmented), fusion_(segmented.fusion), chains_(chains), rewriter_(fusion_) {
+    for (ExprId id : copies) copies_.push_back(fusion_.value(fusion_.expr(id).outputs[0]).name);
+  }
 
   Recomputed run() {
     rewriter_.inputs();
@@ -155,10 +183,10 @@ class Inserter {
 
 }  // namespace
 
-Recomputed recomputeAcrossCuts(const SegmentedFusion& segmented) {
+Recomputed recomputeAcrossCuts(const SegmentedFusion& segmented, const std::set<ExprId>& copies) {
   const std::map<ValueId, Chain> chains = Finder(segmented).find();
   if (chains.empty()) return {};
-  return Inserter(segmented, chains).run();
+  return Inserter(segmented, chains, copies).run();
 }
 
 }  // namespace heddle

@@ -17,11 +17,16 @@ struct Recomputed {
 //
 // A value is computed again if all of this is true:
 // - Only kernels read it, the fusion does not return it, and it is not sharded.
-// - Pointwise ops without function calls and divisions compute it from values that are in memory.
-//   A result of the first kernel that is smaller than the value counts as being in memory, because
-//   the kernel can store it instead.
+// - Pointwise ops without function calls and divisions compute it from values that are in memory. A
+//   result of the first kernel that is smaller than the value counts as being in memory, because
+//   the kernel can store it instead. If there is no other way, this also holds for a value of the
+//   same size whose elements have fewer bytes.
 // - The elements of the full-size values in memory have at most as many bytes as the element of the
-//   value. The value would be written and read, so at least half of the traffic is saved.
-Recomputed recomputeAcrossCuts(const SegmentedFusion& segmented);
+//   value. The value would be written and read, so at least half of the traffic is saved, or a
+//   quarter if another value is stored instead.
+//
+// `copies` are the expressions of segmented.fusion that an earlier call inserted. The result also
+// contains these.
+Recomputed recomputeAcrossCuts(const SegmentedFusion& segmented, const std::set<ExprId>& copies);
 
 }  // namespace heddle

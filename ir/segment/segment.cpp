@@ -314,10 +314,53 @@ class Segmenter {
 
 SegmentedFusion segment(const Fusion& fusion, const SegmentOptions& options) {
   SegmentedFusion segmented = Segmenter(fusion).run(options);
-  Recomputed again = recomputeAcrossCuts(segmented);
-  if (again.copies.empty()) return segmented;
-  return Segmenter(again.fusion, std::move(again.copies)).run(options);
+  // A copy may bring a value into a kernel, from which another value can then be computed.
+  constexpr int kMostRounds = 2;
+  std::set<ExprId> copies;
+  for (int round = 0; round < kMostRounds; ++round) {
+    Recomputed again = recomputeAcrossCuts(segmented, copies);
+    if (again.copies.empty()) break;
+    copies = again.copies;
+    segmented = Segmenter(again.fusion, std::move(again.copies)).run(options);
+  }
+  return segmented;
 }
+
+namespace {
+
+// Copies expressions of a group. Of several equal expressions it copies the first one only, and
+// those whose results the group stores.
+class GroupCopier {
+ public:
+  GroupCopier(const Fusion& from, const Group& group, FusionRewriter& rewriter)
+      : from_(from), outputs_(group.outputs.begin(), group.outputs.end()), rewriter_(rewriter) {}
+
+  void copy(ExprId id) {
+    const Expression& expr = from_.expr(id);
+    const ValueId result = expr.outputs[0];
+    std::vector<ValueId> operands;
+    for (ValueId input : expr.inputs) operands.push_back(rewriter_.at(input));
+    std::vector<ExprId>& same = copied_[{expr.op, std::move(operands)}];
+    const auto equal = std::find_if(same.begin(), same.end(), [&](ExprId other) {
+      return from_.expr(other).attrs == expr.attrs &&
+             from_.value(from_.expr(other).outputs[0]).tensor == from_.value(result).tensor;
+    });
+    if (equal != same.end() && !outputs_.contains(result)) {
+      rewriter_.stand(result, rewriter_.at(from_.expr(*equal).outputs[0]));
+      return;
+    }
+    rewriter_.copy(id);
+    same.push_back(id);
+  }
+
+ private:
+  const Fusion& from_;
+  const std::set<ValueId> outputs_;
+  FusionRewriter& rewriter_;
+  std::map<std::pair<const OpDef*, std::vector<ValueId>>, std::vector<ExprId>> copied_;
+};
+
+}  // namespace
 
 Fusion extract(const SegmentedFusion& segmented, const Group& group) {
   const Fusion& from = segmented.fusion;
@@ -330,11 +373,12 @@ Fusion extract(const SegmentedFusion& segmented, const Group& group) {
   }
   FusionRewriter rewriter(from, fmt::format("{}_g{}", from.name, index), part);
   for (ValueId input : group.inputs) rewriter.input(input);
+  GroupCopier copier(from, group, rewriter);
   for (ExprId id : group.exprs) {
     for (ValueId input : from.expr(id).inputs) {
-      if (!rewriter.has(input)) rewriter.copy(from.value(input).definition);  // a constant
+      if (!rewriter.has(input)) copier.copy(from.value(input).definition);  // a constant
     }
-    rewriter.copy(id);
+    copier.copy(id);
   }
   for (ValueId output : group.outputs) rewriter.output(output);
   return std::move(rewriter).finishPart();

@@ -63,7 +63,7 @@ class SiblingJoiner {
   bool merge(ExprId a, ExprId b, ValueId shared) {
     const std::vector<ExprId>& x = graph_.members(graph_.groupOf(a));
     const std::vector<ExprId>& y = graph_.members(graph_.groupOf(b));
-    if (x.size() + y.size() > kMostSiblingExprs || reduces(x) != reduces(y)) return false;
+    if (x.size() + y.size() > kMostSiblingExprs) return false;
     if (axesOf(shared) < std::max(mostAxes(x), mostAxes(y))) return false;
     if (countStores(x) + countStores(y) > kMostSiblingStores) return false;
     std::vector<ExprId> both;
@@ -73,11 +73,6 @@ class SiblingJoiner {
     joins_.emplace_back(
         b, fmt::format("%{} and %{} read %{}", nameOf(a), nameOf(b), fusion_.value(shared).name));
     return true;
-  }
-
-  bool reduces(const std::vector<ExprId>& exprs) const {
-    return std::any_of(exprs.begin(), exprs.end(),
-                       [&](ExprId id) { return fusion_.expr(id).op->kind == OpKind::Reduction; });
   }
 
   // Returns the number of axes with more than one element.

@@ -119,12 +119,12 @@ TEST_F(CliJobFaults, SignalMessageNamesThePhase) {
   const std::string compiler =
       write("compiler",
             "#!/bin/sh\nfor argument in \"$@\"; do\n"
-            "  case $argument in *kernel.cpp) exec sleep 8 >/dev/null 2>&1 ;; esac\n"
+            "  case $argument in *kernel.cpp) exec sleep 12 >/dev/null 2>&1 ;; esac\n"
             "done\nexec c++ \"$@\"\n");
   ASSERT_EQ(chmod(compiler.c_str(), 0700), 0);
   const auto expectPhase = [&](const std::string& command, const std::string& phase,
                                const std::string& environment = "") {
-    const CliResult result = heddle(command, environment + " timeout --preserve-status -s TERM 3");
+    const CliResult result = heddle(command, environment + " timeout --preserve-status -s TERM 5");
     EXPECT_EQ(result.code, 128 + 15) << command << "\n" << result.text;
     EXPECT_EQ(result.text, "heddle: told to end by signal 15 while it " + phase + "\n") << command;
   };

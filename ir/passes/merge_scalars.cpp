@@ -1,0 +1,70 @@
+#include "ir/passes/merge_scalars.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "ir/analysis/kernel_rules.h"
+#include "ir/graph/rewrite.h"
+
+namespace heddle {
+namespace {
+
+class ScalarMerger {
+ public:
+  explicit ScalarMerger(const Fusion& fusion)
+      : fusion_(fusion), rewriter_(fusion), is_output_(fusion.outputFlags()) {}
+
+  Fusion run() {
+    rewriter_.inputs();
+    for (ExprId id : fusion_.exprs().ids()) {
+      if (!isHostScalar(fusion_, fusion_.expr(id)) || !merge(id)) rewriter_.copy(id);
+    }
+    return std::move(rewriter_).finish();
+  }
+
+ private:
+  // Two scalars with equal keys and equal attributes are equal. The extent is set for a `size`.
+  using Key = std::tuple<const OpDef*, std::optional<std::string>, std::vector<ValueId>>;
+
+  Key keyOf(const Expression& expr) const {
+    if (expr.op->kind == OpKind::SizeOf) {
+      const TensorView& tensor = fusion_.tensor(expr.inputs[0]);
+      return {expr.op, tensor.domain[expr.axis()].extent.str(), {}};
+    }
+    std::vector<ValueId> operands;
+    for (ValueId input : expr.inputs) operands.push_back(rewriter_.at(input));
+    return {expr.op, std::nullopt, std::move(operands)};
+  }
+
+  // Lets an earlier scalar replace the result, if there is an equal one.
+  bool merge(ExprId id) {
+    const Expression& expr = fusion_.expr(id);
+    const ValueId result = expr.outputs[0];
+    const bool is_size = expr.op->kind == OpKind::SizeOf;
+    std::vector<ExprId>& same = made_[keyOf(expr)];
+    for (ExprId other : same) {
+      const Expression& first = fusion_.expr(other);
+      const bool is_equal = is_size || first.attrs == expr.attrs;
+      const DType type = fusion_.value(result).tensor.dtype;
+      if (!is_equal || is_output_[result]) continue;
+      if (fusion_.value(first.outputs[0]).tensor.dtype != type) continue;
+      rewriter_.stand(result, rewriter_.at(first.outputs[0]));
+      return true;
+    }
+    same.push_back(id);
+    return false;
+  }
+
+  const Fusion& fusion_;
+  FusionRewriter rewriter_;
+  const IdVector<ValueId, bool> is_output_;
+  std::map<Key, std::vector<ExprId>> made_;
+};
+
+}  // namespace
+
+Fusion mergeScalars(const Fusion& fusion) { return ScalarMerger(fusion).run(); }
+
+}  // namespace heddle

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "ir/graph/fusion.h"
+
+namespace heddle {
+
+// Chooses memory orders that make copies before reshapes unnecessary. A reshape needs a row-major
+// operand. If the operand is a permuted view of a value that a kernel or matrix product computes,
+// this value can be stored in the order that makes the view row-major. For example:
+//
+//   %o = matmul(%p, %v)                       // [heads, tokens, width], stored as [tokens, heads,
+//   width] %s = permute(%o, axes=[1, 0, 2])          // row-major %r = reshape(%s, sizes=[tokens,
+//   heads*width])
+//
+// The pass sets the hinted order (Layout::allocation_order in ir/types/tensor.h) of a value if all
+// of these conditions are true:
+//  - A pointwise op, a reduction or a matrix product computes the value. A matrix product stores
+//    its last axis innermost.
+//  - Only permutes read the value, and it is not an output of the fusion.
+//  - The value has no order that the user requires, and no hinted order yet.
+//  - All reshapes that read a permuted view of the value need the same order.
+Fusion orderForReshapes(const Fusion& fusion);
+
+}  // namespace heddle
