@@ -266,6 +266,10 @@ void writeArguments(TextWriter& out, const KernelFrame& frame) {
   }
   for (const ArgumentLayout::Field& field : frame.args.fields()) {
     if (field.type == "void*") continue;
+    if (field.divisor && !frame.wide_index) {
+      out.line(fmt::format("const hd::Divisor {0}((int)args.{0}, args.{0}_inverse);", field.name));
+      continue;
+    }
     std::string type = field.index ? "Index" : field.type;
     out.line(fmt::format("[[maybe_unused]] const {0} {1} = ({0})args.{1};", type, field.name));
   }

@@ -1,6 +1,7 @@
 #include "codegen/plan/kernel_frame.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "ir/base/error.h"
@@ -21,6 +22,28 @@ void ArgumentLayout::addPointer(const std::string& name, int32_t operand) {
 
 IndexExpr ArgumentLayout::addSize(const std::string& name, int64_t value) {
   addField(name, "long long", value, true);
+  return IndexExpr::parameter(name, value);
+}
+
+namespace {
+
+// Returns the factor and, in the upper half, the shift with which hd::Divisor divides by `divisor`
+// (T. Granlund, P. L. Montgomery, "Division by invariant integers using multiplication", 1994). For
+// 0 <= n < 2^31, n / divisor is n * factor / 2^(31 + shift), rounded down.
+int64_t inverseOf(int64_t divisor) {
+  const auto d = static_cast<uint64_t>(divisor);
+  if (d == 0 || d >= uint64_t{1} << 31) return 0;  // the kernel does not use it
+  const auto shift = static_cast<uint64_t>(std::bit_width(d - 1));
+  const uint64_t factor = ((uint64_t{1} << (31 + shift)) + d - 1) / d;
+  return static_cast<int64_t>(shift << 32 | factor);
+}
+
+}  // namespace
+
+IndexExpr ArgumentLayout::addDivisor(const std::string& name, int64_t value) {
+  addSize(name, value);
+  fields_.back().divisor = true;
+  addOffset(name + "_inverse", inverseOf(value));
   return IndexExpr::parameter(name, value);
 }
 
@@ -125,7 +148,10 @@ class FrameBuilder {
       if (!outermost) {
         int64_t extent = space_.extents[axis];
         if (lanes) extent = (extent + schedule().chunk - 1) / schedule().chunk;
-        IndexExpr count = frame_.args.addSize("n_" + coordinate.name, extent);
+        const std::string name = "n_" + coordinate.name;
+        const bool is_cuda = schedule().target == Target::Cuda;
+        IndexExpr count =
+            is_cuda ? frame_.args.addDivisor(name, extent) : frame_.args.addSize(name, extent);
         own = IndexExpr::mod(rest, count);
         rest = IndexExpr::div(rest, count);
       }

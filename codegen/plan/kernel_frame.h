@@ -22,11 +22,17 @@ class ArgumentLayout {
     std::string type;    // in the kernel language
     int32_t offset = 0;  // bytes
     bool index = false;  // the kernel converts the field to its index type
+    // The field after this one is an i64 with the numbers by which a kernel divides by this field
+    // without a division (hd::Divisor in codegen/runtime/cuda_runtime.h).
+    bool divisor = false;
   };
   void addPointer(const std::string& name, int32_t operand);
   // Adds an i64 field, which the kernel converts to its index type. Returns
   // IndexExpr::parameter(name, value).
   IndexExpr addSize(const std::string& name, int64_t value);
+  // As addSize(), for a size by which a CUDA kernel divides indices. Also adds the field
+  // `<name>_inverse`.
+  IndexExpr addDivisor(const std::string& name, int64_t value);
   // Adds an i64 field, which stays an i64 in the kernel.
   void addOffset(const std::string& name, int64_t value);
   // Adds a field for a run-time scalar. The field of a bool is a bool, the field of every integer

@@ -28,6 +28,20 @@ __device__ inline T smaller(T a, T b) {
   return a < b ? a : b;
 }
 
+// A number by which a kernel divides indices. The division n / d takes three instructions if `n` is
+// not negative; `inverse` comes from ArgumentLayout::addDivisor() (codegen/plan/kernel_frame.h).
+struct Divisor {
+  int value;
+  unsigned factor, shift;
+  __device__ Divisor(int divisor, long long inverse)
+      : value(divisor), factor((unsigned)inverse), shift((unsigned)(inverse >> 32)) {}
+};
+__device__ inline int operator/(int n, Divisor d) {
+  const unsigned long long product = (unsigned long long)(2u * (unsigned)n) * d.factor;
+  return (int)((unsigned)(product >> 32) >> d.shift);
+}
+__device__ inline int operator%(int n, Divisor d) { return n - n / d * d.value; }
+
 __device__ inline float infF32() { return __int_as_float(0x7f800000); }
 __device__ inline double infF64() { return __longlong_as_double(0x7ff0000000000000ll); }
 __device__ inline float nanF32() { return __int_as_float(0x7fc00000); }
@@ -153,6 +167,9 @@ struct Round<Half> {
 // Returns whether 0 <= index < extent. One unsigned comparison checks both ends.
 __device__ inline bool inside(long long index, long long extent) {
   return (unsigned long long)index < (unsigned long long)extent;
+}
+__device__ inline bool inside(long long index, int extent) {
+  return (unsigned long long)index < (unsigned)extent;
 }
 
 }  // namespace hd
