@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "codegen/emit/kernel_text.h"
+#include "codegen/emit/windows.h"
 #include "ir/base/error.h"
 
 namespace heddle::codegen {
@@ -9,9 +10,10 @@ namespace {
 class CudaEmitter {
  public:
   explicit CudaEmitter(const LoopNest& nest)
-      : nest_(nest), s_(nest.schedule), inner_(s_.kind == ScheduleKind::InnerReduction) {
-    if (s_.lanes > 1) windows_ = windowsOf(nest.computation.loop, nest);
-  }
+      : nest_(nest),
+        s_(nest.schedule),
+        inner_(s_.kind == ScheduleKind::InnerReduction),
+        windows_(nest.computation.loop, nest.computation.accumulators, nest, s_.lanes) {}
 
   std::string emit() {
     std::string args = "Args_" + nest_.entry;
@@ -57,17 +59,18 @@ class CudaEmitter {
   }
 
   void declareWindows() {
-    for (int node : windows_) {
+    for (int node : windows_.nodes()) {
       const DType dtype = computation().loop.nodes[static_cast<size_t>(node)].dtype;
       const std::string name = windowName(node, std::to_string(s_.unroll).c_str());
       out_.line(fmt::format("hd::Lanes<{}, {}> {};", s_.lanes, storedType(dtype), name));
-      out_.line(fmt::format("unsigned {};", maskOf(name)));
     }
   }
 
   void loadWindows(const char* slot) {
-    for (int node : windows_) {
-      writeWindow(out_, computation().loop, node, nest_, s_.lanes, windowName(node, slot));
+    LeafText leaves = loopLeaves(slot);
+    leaves.lane = "0";
+    for (int node : windows_.nodes()) {
+      windows_.write(out_, node, leaves, windowName(node, slot));
     }
   }
 
@@ -156,6 +159,13 @@ class CudaEmitter {
     out_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {{", index, count));
   }
 
+  LeafText loopLeaves(const char* slot) const {
+    LeafText leaves;
+    leaves.element = [this, slot](int t) { return bufferElement("in", slot, t); };
+    leaves.lane = "lane";
+    return leaves;
+  }
+
   // Computes all lanes of item `slot`: outputs into their buffers, elements into the accumulators.
   void writeLoopLanes(const char* slot) {
     const Body& body = computation().loop;
@@ -163,15 +173,14 @@ class CudaEmitter {
     writeStates(out_, body, "v");
     openUnrolled("lane", s_.lanes);
     if (!s_.exact) out_.line("if (lane >= count) break;");
-    LeafText leaves;
-    leaves.element = [&](int t) { return bufferElement("in", slot, t); };
+    LeafText leaves = loopLeaves(slot);
     leaves.window = [&](int node) {
-      const bool found = std::find(windows_.begin(), windows_.end(), node) != windows_.end();
+      const std::vector<int>& nodes = windows_.nodes();
+      const bool found = std::find(nodes.begin(), nodes.end(), node) != nodes.end();
       return found ? windowName(node, slot) : std::string();
     };
-    leaves.lane = "lane";
     leaves.rounds_at_stores = true;
-    writeNodes(out_, body, nest_, leaves, "v");
+    writeNodes(out_, body, nest_, leaves, "v", &windows_.perLane());
     assignStores(body, "v");
     for (size_t a = 0; a < computation().accumulators.size(); ++a) {
       const Accumulator& acc = computation().accumulators[a];
@@ -380,7 +389,7 @@ class CudaEmitter {
   const LoopNest& nest_;
   const Schedule& s_;
   bool inner_;
-  std::vector<int> windows_;  // nodes of the loop body
+  Windows windows_;  // of the loop body
   TextWriter out_;
 };
 

@@ -149,6 +149,8 @@ std::string stateName(const std::string& prefix, size_t node) {
 std::string nodeText(TextWriter& out, const Body& body, size_t index, const KernelFrame& frame,
                      const LeafText& leaves, const std::string& prefix, bool is_rounded_at_store) {
   const Node& node = body.nodes[index];
+  const std::string window = leaves.window ? leaves.window(static_cast<int>(index)) : "";
+  if (!window.empty()) return fmt::format("hd::get({}[{}])", window, leaves.lane);
   switch (node.kind) {
     case Node::Kind::Load:
       return fmt::format("hd::get({})", leaves.element(node.index));

@@ -42,8 +42,8 @@ struct LeafText {
   std::function<std::string(int tensor)> element;      // element of a tensor, in storedType()
   std::function<std::string(int accumulator)> result;  // final value of an accumulator
   std::string lane;                                    // number of the current lane
-  // The vector that writeWindow() has loaded for node `node`, or an empty text. Not set: there are
-  // no windows.
+  // The vector that contains the values of node `node` (codegen/emit/windows.h), or an empty text.
+  // Not set: there are no windows.
   std::function<std::string(int node)> window;
   // true: writeNodes() also defines the values that stores round (roundsWhenStored()).
   bool rounds_at_stores = false;
@@ -74,14 +74,11 @@ bool readsMemory(const Body& body);
 std::string loadAtText(TextWriter& out, const Body& body, size_t i, const KernelFrame& frame,
                        const LeafText& leaves, const std::string& prefix);
 
-// A *window* is a node of kind LoadAt whose index grows by one from lane to lane, along an axis in
-// which the tensor is contiguous. cat, pad, slice and roll make such nodes. windowsOf() returns the
-// windows of a body. writeWindow() writes the load of all lanes of one window into the vector `to`,
-// and of the lanes that are inside of the tensor into the bits of the variable maskOf(to).
-std::vector<int> windowsOf(const Body& body, const KernelFrame& frame);
-void writeWindow(TextWriter& out, const Body& body, int node, const KernelFrame& frame,
-                 int32_t lanes, const std::string& to);
-std::string maskOf(const std::string& window);
+// Returns the expression of the index along axis `axis` of a tensor that a LoadAt reads.
+std::string placeText(const PlaceAlong& place, const IndexedAccess& access, size_t axis,
+                      const KernelFrame& frame, const LeafText& leaves, const std::string& prefix);
+// Returns the expression of the value that a LoadAt has outside of the tensor.
+std::string outsideText(const Body& body, const Node& node, const std::string& prefix);
 
 // Returns whether the elements of a store should stay floats until the kernel stores a vector of
 // them, because one instruction rounds two floats to 16 bits each. exactText() returns the name of

@@ -193,32 +193,49 @@ __device__ inline T fetch(const T* from) {
   return pack.lane[0];
 }
 
-// Loads the elements `first`, `first` + 1, ... of a line of `extent` elements, at most `count`.
-// Returns a mask of the lanes whose elements are inside of the line. No thread of the kernel may
-// write the line.
-template <int kLanes, class T>
-__device__ inline unsigned loadWindow(Lanes<kLanes, T>& to, const T* line, long long first,
-                                      long long extent, int count) {
+// Returns a word whose bit i says whether a + i * kStepA < b + i * kStepB, for kLanes bits. The
+// steps differ by 1. Along most vectors, the comparison has the same result in the first and the
+// last lane, and thus in all lanes if no sum overflows. The loop over the lanes is not unrolled:
+// the compiler would execute it without a branch.
+template <int kLanes, int kStepA, int kStepB>
+__device__ inline unsigned lanesBelow(long long a, long long b) {
+  constexpr int kLast = kLanes - 1;
+  const bool is_below = a < b;
+  if (is_below == (a + kLast * kStepA < b + kLast * kStepB)) {
+    return is_below ? (1u << kLanes) - 1u : 0;
+  }
+  unsigned mask = 0;
+#pragma unroll 1
+  for (int i = 0; i < kLanes; ++i) mask |= (unsigned)(a + i * kStepA < b + i * kStepB) << i;
+  return mask;
+}
+
+// Loads the elements `first`, `first` + 1, ... of a line of `extent` elements into the lanes of
+// `to` whose bits in `wanted` are 1. Elements outside of the line have the value `outside`. No
+// thread of the kernel may write the line.
+template <int kLanes, class T, class Index>
+__device__ inline void loadWindow(Lanes<kLanes, T>& to, const T* line, long long first,
+                                  Index extent, T outside, unsigned wanted) {
   typedef Pack<kLanes, T> P;
-  if (first >= extent || first + kLanes <= 0) return 0;  // for example, another part of a cat
+  if (wanted == 0) return;  // for example, another part of a cat
   const T* const from = line + first;
-  const bool is_aligned = (unsigned long long)from % P::kWordBytes == 0;
-  if (is_aligned && first >= 0 && first + kLanes <= extent && count >= kLanes) {
+  // The number of indices at which a complete vector may begin.
+  const Index begins = extent < kLanes ? 0 : extent - (kLanes - 1);
+  const unsigned low_address = (unsigned)(unsigned long long)line + (unsigned)first * sizeof(T);
+  const bool is_aligned = low_address % P::kWordBytes == 0;
+  if (wanted == (1u << kLanes) - 1u && inside(first, begins) && is_aligned) {
     P pack;
 #pragma unroll
     for (int w = 0; w < P::kWords; ++w) pack.word[w] = __ldg((const typename P::Type*)from + w);
     to.set(pack);
-    return (1u << kLanes) - 1;
+    return;
   }
-  unsigned mask = 0;
+  const unsigned held =
+      lanesBelow<kLanes, 1, 0>(first, extent) & ~lanesBelow<kLanes, 1, 0>(first, 0);
 #pragma unroll
   for (int i = 0; i < kLanes; ++i) {
-    if (i < count && inside(first + i, extent)) {
-      to.set(i, fetch(from + i));
-      mask |= 1u << i;
-    }
+    if (wanted >> i & 1u) to.set(i, held >> i & 1u ? fetch(from + i) : outside);
   }
-  return mask;
 }
 
 // --- squares -------------------------------------------------------------------------------------

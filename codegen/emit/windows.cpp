@@ -1,0 +1,261 @@
+// The text of loads of neighbouring elements at computed indices.
+#include "codegen/emit/windows.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "ir/base/error.h"
+
+namespace heddle::codegen {
+namespace {
+
+// A comparison as `left` < `right`, or its opposite.
+struct Order {
+  int left;
+  int right;
+  bool opposite;
+};
+std::optional<Order> orderOf(const Node& node) {
+  if (node.kind != Node::Kind::Apply || node.operands.size() != 2) return std::nullopt;
+  const int a = node.operands[0];
+  const int b = node.operands[1];
+  if (node.text == "({0} < {1})") return Order{a, b, false};
+  if (node.text == "({0} > {1})") return Order{b, a, false};
+  if (node.text == "({0} >= {1})") return Order{a, b, true};
+  if (node.text == "({0} <= {1})") return Order{b, a, true};
+  return std::nullopt;
+}
+
+bool isChoice(const Node& node) { return node.text == "({0} ? {1} : {2})"; }
+
+// Marks the nodes on which marked nodes depend, except the operands of nodes in `leaves`.
+void markOperands(const Body& body, const std::vector<bool>& leaves, std::vector<bool>& marked) {
+  for (size_t i = body.nodes.size(); i-- > 0;) {
+    if (!marked[i] || leaves[i]) continue;
+    const Node& node = body.nodes[i];
+    for (int operand : node.operands) marked[static_cast<size_t>(operand)] = true;
+    for (const PlaceAlong& place : node.places) {
+      if (place.node >= 0) marked[static_cast<size_t>(place.node)] = true;
+    }
+  }
+}
+
+}  // namespace
+
+Windows::Windows(const Body& body, const std::vector<Accumulator>& accumulators,
+                 const KernelFrame& frame, int32_t lanes)
+    : body_(body),
+      frame_(frame),
+      lanes_(lanes),
+      is_window_(body.nodes.size(), false),
+      per_lane_(body.nodes.size(), false) {
+  std::vector<int> uses(body.nodes.size(), 0);
+  auto use = [&](int node) { ++uses[static_cast<size_t>(node)]; };
+  for (const Node& node : body.nodes) {
+    for (int operand : node.operands) use(operand);
+    for (const PlaceAlong& place : node.places) {
+      if (place.node >= 0) use(place.node);
+    }
+  }
+  auto result = [&](int node) {
+    use(node);
+    per_lane_[static_cast<size_t>(node)] = true;
+  };
+  for (const Store& store : body.stores) result(store.node);
+  for (const Accumulator& accumulator : accumulators) result(accumulator.element);
+  for (size_t i = 0; i < body.nodes.size(); ++i) {
+    growth_.push_back(growthOf(body.nodes[i]));
+    is_window_[i] = lanes > 1 && isWindow(body.nodes[i], uses);
+  }
+  markOperands(body, is_window_, per_lane_);
+  for (size_t i = 0; i < body.nodes.size(); ++i) {
+    if (is_window_[i] && per_lane_[i]) nodes_.push_back(static_cast<int>(i));
+  }
+}
+
+std::optional<int> Windows::growthOfCoordinate(int coordinate) const {
+  if (coordinate < 0) return 0;
+  return frame_.coordinates[static_cast<size_t>(coordinate)].lanes ? 1 : 0;
+}
+
+std::optional<int> Windows::growthOf(const PlaceAlong& place) const {
+  if (place.node >= 0) return growth_[static_cast<size_t>(place.node)];
+  const std::optional<int> growth = growthOfCoordinate(place.coordinate);
+  return place.reversed && growth != 0 ? std::nullopt : growth;
+}
+
+std::optional<int> Windows::growthOf(const Node& node) const {
+  switch (node.kind) {
+    case Node::Kind::Coordinate:
+      return growthOfCoordinate(node.index);
+    case Node::Kind::Scalar:
+    case Node::Kind::Literal:
+      return 0;
+    case Node::Kind::Load:
+      if (frame_.access(node.index).lane == LaneStride::Zero) return 0;
+      return std::nullopt;
+    case Node::Kind::Apply:
+      break;
+    case Node::Kind::Result:
+    case Node::Kind::LoadAt:
+      return std::nullopt;
+  }
+  if (!node.state.empty()) return std::nullopt;
+  std::vector<int> growths;
+  bool is_sum = node.dtype == DType::I64;
+  for (int operand : node.operands) {
+    const std::optional<int> growth = growth_[static_cast<size_t>(operand)];
+    if (!growth) return std::nullopt;
+    growths.push_back(*growth);
+    is_sum = is_sum && at(operand).dtype == DType::I64;
+  }
+  if (std::all_of(growths.begin(), growths.end(), [](int g) { return g == 0; })) return 0;
+  if (is_sum && node.text == "({0} + {1})") return growths[0] + growths[1];
+  if (is_sum && node.text == "({0} - {1})") return growths[0] - growths[1];
+  return std::nullopt;
+}
+
+// Returns the axis of the tensor along which the neighbours lie, or nullopt.
+std::optional<size_t> Windows::axisOf(const Node& node) const {
+  const IndexedAccess& access = frame_.indexed[static_cast<size_t>(node.index)];
+  std::optional<size_t> found;
+  for (size_t axis = 0; axis < node.places.size(); ++axis) {
+    const std::optional<int> growth = growthOf(node.places[axis]);
+    if (!growth || node.places[axis].in_block) return std::nullopt;
+    if (*growth == 0) continue;
+    const IndexExpr& stride = access.strides[axis];
+    const bool contiguous = stride.kind() == IndexExpr::Kind::Constant && stride.value() == 1;
+    if (*growth != 1 || found || !contiguous) return std::nullopt;
+    found = axis;
+  }
+  return found;
+}
+
+// Returns whether maskText() can compute the bool node.
+bool Windows::isMask(int node) const {
+  if (at(node).dtype != DType::Bool) return false;
+  if (growth_[static_cast<size_t>(node)] == 0) return true;
+  const std::optional<Order> order = orderOf(at(node));
+  if (!order || at(node).compute != DType::I64) return false;
+  const std::optional<int> left = growth_[static_cast<size_t>(order->left)];
+  const std::optional<int> right = growth_[static_cast<size_t>(order->right)];
+  return left && right && std::abs(*left - *right) == 1;
+}
+
+bool Windows::isWindow(const Node& node, const std::vector<int>& uses) const {
+  if (node.kind == Node::Kind::LoadAt) {
+    const bool uniform = std::all_of(node.operands.begin(), node.operands.end(), [&](int operand) {
+      return growth_[static_cast<size_t>(operand)] == 0;
+    });
+    return uniform && axisOf(node).has_value();
+  }
+  if (node.kind != Node::Kind::Apply || !isChoice(node) || !isMask(node.operands[0])) return false;
+  return std::all_of(node.operands.begin() + 1, node.operands.end(), [&](int operand) {
+    const auto i = static_cast<size_t>(operand);
+    return is_window_[i] && uses[i] == 1 && at(operand).dtype == node.dtype;
+  });
+}
+
+// Returns the windows that window `node` consists of. After a choice come all parts of its first
+// window, then those of its second window.
+std::vector<int> Windows::partsOf(int node) const {
+  std::vector<int> parts;
+  std::vector<int> open = {node};
+  while (!open.empty()) {
+    parts.push_back(open.back());
+    open.pop_back();
+    const Node& part = at(parts.back());
+    if (part.kind == Node::Kind::Apply)
+      open.insert(open.end(), {part.operands[2], part.operands[1]});
+  }
+  return parts;
+}
+
+// Marks the nodes whose values in lane 0 the load of a window needs.
+std::vector<bool> Windows::firstNodes(const std::vector<int>& parts) const {
+  std::vector<bool> needed(body_.nodes.size(), false);
+  auto need = [&](int node) { needed[static_cast<size_t>(node)] = true; };
+  for (int part : parts) {
+    const Node& node = at(part);
+    if (node.kind == Node::Kind::LoadAt) {
+      for (int operand : node.operands) need(operand);
+      for (const PlaceAlong& place : node.places) {
+        if (place.node >= 0) need(place.node);
+      }
+      continue;
+    }
+    const int condition = node.operands[0];
+    if (growth_[static_cast<size_t>(condition)] == 0) {
+      need(condition);
+    } else {
+      for (int operand : at(condition).operands) need(operand);
+    }
+  }
+  markOperands(body_, is_window_, needed);
+  return needed;
+}
+
+// Returns the expression of a word with a bit per lane: whether the bool node is true.
+std::string Windows::maskText(int node) const {
+  if (growth_[static_cast<size_t>(node)] == 0) return fmt::format("(first{} ? ~0u : 0u)", node);
+  const Order order = *orderOf(at(node));
+  return fmt::format("{}hd::lanesBelow<{}, {}, {}>(first{}, first{})", order.opposite ? "~" : "",
+                     lanes_, *growth_[static_cast<size_t>(order.left)],
+                     *growth_[static_cast<size_t>(order.right)], order.left, order.right);
+}
+
+void Windows::writePart(TextWriter& out, int node, const LeafText& leaves,
+                        const std::string& to) const {
+  const Node& part = at(node);
+  if (part.kind == Node::Kind::Apply) {
+    const std::string own = fmt::format("lanes{}", node);
+    const std::string first = fmt::format("lanes{}", part.operands[1]);
+    out.line(fmt::format("const unsigned {} = {} & {};", first, own, maskText(part.operands[0])));
+    out.line(fmt::format("const unsigned lanes{} = {} & ~{};", part.operands[2], own, first));
+    return;
+  }
+  const IndexedAccess& access = frame_.indexed[static_cast<size_t>(part.index)];
+  const size_t along = *axisOf(part);
+  std::string offset = "0";
+  std::string inside;
+  std::string first;
+  for (size_t axis = 0; axis < part.places.size(); ++axis) {
+    const PlaceAlong& place = part.places[axis];
+    const std::string index = placeText(place, access, axis, frame_, leaves, "first");
+    if (axis == along) {
+      first = index;
+      continue;
+    }
+    if (place.checked) {
+      inside += fmt::format("hd::inside({}, {}) && ", index, access.extents[axis].str());
+    }
+    offset += fmt::format(" + (Index)({}) * {}", index, access.strides[axis].str());
+  }
+  out.line(fmt::format(
+      "hd::loadWindow<{}>({}, {} + ({}), {}, {}true ? {} : 0, hd::put<{}>({}), lanes{});", lanes_,
+      to, access.name, offset, first, inside, access.extents[along].str(), storedType(part.dtype),
+      outsideText(body_, part, "first"), node));
+}
+
+// The text computes all indices for lane 0. The names of its constants are those of writeNodes()
+// with another prefix, in a scope of their own. The constant `lanes<node>` has a bit for each lane
+// that takes its value from that part of the window. The text ends when all lanes have values.
+void Windows::write(TextWriter& out, int node, const LeafText& leaves,
+                    const std::string& to) const {
+  const std::vector<int> parts = partsOf(node);
+  const std::vector<bool> needed = firstNodes(parts);
+  const bool is_choice = parts.size() > 1;
+  out.open(is_choice ? "do {" : "{");
+  writeNodes(out, body_, frame_, leaves, "first", &needed);
+  out.line(fmt::format("const unsigned lanes{} = (1u << count) - 1u;", node));
+  if (is_choice) out.line(fmt::format("unsigned missing = lanes{};", node));
+  for (int part : parts) {
+    writePart(out, part, leaves, to);
+    if (part == parts.back() || at(part).kind != Node::Kind::LoadAt) continue;
+    out.line(fmt::format("missing &= ~lanes{};", part));
+    out.line("if (missing == 0) break;");
+  }
+  out.close(is_choice ? "} while (false);" : "}");
+}
+
+}  // namespace heddle::codegen

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "codegen/emit/kernel_text.h"
+
+namespace heddle::codegen {
+
+// The windows of a body. A *window* is a node whose values for all lanes of a vector are loaded at
+// once, before the code that runs per lane. Two kinds of nodes are windows:
+// - a LoadAt whose index grows by one from lane to lane, along an axis in which the tensor is
+//   contiguous, and whose value outside of the tensor is the same for all lanes. cat, pad, slice
+//   and roll make such nodes.
+// - a choice between two windows that no other node uses. The condition must be the same for
+//   all lanes, or compare two integers that grow by constants from lane to lane, whose difference
+//   grows by 1 or -1. Such a condition is
+//   computed once per vector. Most vectors then load one of the two windows only.
+//
+// If vectors have one lane, there are no windows. The body and the frame must live longer than the
+// object.
+class Windows {
+ public:
+  Windows(const Body& body, const std::vector<Accumulator>& accumulators, const KernelFrame& frame,
+          int32_t lanes);
+
+  // The windows that are not parts of another window, in ascending order.
+  const std::vector<int>& nodes() const { return nodes_; }
+  // Per node of the body: whether the code that runs per lane needs it.
+  const std::vector<bool>& perLane() const { return per_lane_; }
+
+  // Writes the load of window `node` into the vector `to`. The text uses the variable `count`, the
+  // number of lanes that exist. `leaves` are those of lane 0.
+  void write(TextWriter& out, int node, const LeafText& leaves, const std::string& to) const;
+
+ private:
+  const Node& at(int node) const { return body_.nodes[static_cast<size_t>(node)]; }
+  std::optional<int> growthOf(const Node& node) const;
+  std::optional<int> growthOf(const PlaceAlong& place) const;
+  std::optional<int> growthOfCoordinate(int coordinate) const;
+  std::optional<size_t> axisOf(const Node& node) const;
+  bool isMask(int node) const;
+  bool isWindow(const Node& node, const std::vector<int>& uses) const;
+  std::vector<bool> firstNodes(const std::vector<int>& parts) const;
+  std::vector<int> partsOf(int node) const;
+  std::string maskText(int node) const;
+  void writePart(TextWriter& out, int node, const LeafText& leaves, const std::string& to) const;
+
+  const Body& body_;
+  const KernelFrame& frame_;
+  const int32_t lanes_;
+  // Per node: by how much its value grows from lane to lane. nullopt: not known. A node with growth
+  // 0 has the same value in all lanes; nodes with another growth are i64.
+  std::vector<std::optional<int>> growth_;
+  std::vector<bool> is_window_;
+  std::vector<bool> per_lane_;
+  std::vector<int> nodes_;
+};
+
+}  // namespace heddle::codegen
