@@ -80,10 +80,12 @@ host::Argument randomInput(host::Device& device, const TensorDesc& desc, int64_t
       isFloat(desc.dtype)
           ? fmt::format("normal({}, 0, sizes={}, dtype={})", seed, sizes, name(desc.dtype))
           : fmt::format("randint({}, 0, sizes={}, high={})", seed, sizes, classes);
+  // The result of randint is i64.
   host::FusionExecutor maker(
-      parseFusion(
-          fmt::format("{}\nfusion values() {{\n  %x = {}\n  return %x\n}}\n", kVersionLine, text),
-          "values"),
+      parseFusion(fmt::format("{}\nfusion values() {{\n  %r = {}\n  %x = cast(%r, dtype={})\n  "
+                              "return %x\n}}\n",
+                              kVersionLine, text, name(desc.dtype)),
+                  "values"),
       {&device});
   const host::Outputs made = maker.run({});
   made.wait();

@@ -15,6 +15,7 @@ import sys
 sys.dont_write_bytecode = True
 
 from compile_time.report import CHART as GROWTH_CHART, growth_chart, growth_section  # noqa: E402
+from random_shapes import random_section  # noqa: E402
 from table_chart import chart  # noqa: E402
 from table_raw import raw_sections  # noqa: E402
 from table_rows import make_rows  # noqa: E402
@@ -42,6 +43,7 @@ def generate() -> dict:
     page = replace(page, "slower", slower_list(rows))
     page = replace(page, "missing", missing_list(rows, peers_only))
     page = replace(page, "growth", growth_section())
+    page = replace(page, "random shapes", random_section())
     page = replace(page, "results", raw_sections())
     return {PAGE: page, CHART: chart(rows), GROWTH_CHART: growth_chart()}
 
