@@ -25,24 +25,29 @@ class ScalarMerger {
   }
 
  private:
-  // Two scalars with equal keys and equal attributes are equal. The extent is set for a `size`.
+  // Two scalars with equal keys and equal attributes are equal. The extent is set for a `size` of an
+  // axis with a short extent. Comparing long extents would take too much time.
   using Key = std::tuple<const OpDef*, std::optional<std::string>, std::vector<ValueId>>;
 
   Key keyOf(const Expression& expr) const {
-    if (expr.op->kind == OpKind::SizeOf) {
-      const TensorView& tensor = fusion_.tensor(expr.inputs[0]);
-      return {expr.op, tensor.domain[expr.axis()].extent.str(), {}};
-    }
+    if (const Size* extent = shortExtent(expr)) return {expr.op, extent->str(), {}};
     std::vector<ValueId> operands;
     for (ValueId input : expr.inputs) operands.push_back(rewriter_.at(input));
     return {expr.op, std::nullopt, std::move(operands)};
+  }
+
+  const Size* shortExtent(const Expression& expr) const {
+    if (expr.op->kind != OpKind::SizeOf) return nullptr;
+    const Size& extent = fusion_.tensor(expr.inputs[0]).domain[expr.axis()].extent;
+    const bool is_short = extent.isConstant() || extent.kind() == Size::Kind::Symbol;
+    return is_short ? &extent : nullptr;
   }
 
   // Lets an earlier scalar replace the result, if there is an equal one.
   bool merge(ExprId id) {
     const Expression& expr = fusion_.expr(id);
     const ValueId result = expr.outputs[0];
-    const bool is_size = expr.op->kind == OpKind::SizeOf;
+    const bool is_size = shortExtent(expr) != nullptr;
     std::vector<ExprId>& same = made_[keyOf(expr)];
     for (ExprId other : same) {
       const Expression& first = fusion_.expr(other);

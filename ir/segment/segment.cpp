@@ -329,7 +329,8 @@ SegmentedFusion segment(const Fusion& fusion, const SegmentOptions& options) {
 namespace {
 
 // Copies expressions of a group. Of several equal expressions it copies the first one only, and
-// those whose results the group stores.
+// those whose results the group stores. It copies all expressions without tensor operands: two
+// equal index tensors may belong to two axes of the kernel, but a value belongs to one.
 class GroupCopier {
  public:
   GroupCopier(const Fusion& from, const Group& group, FusionRewriter& rewriter)
@@ -345,7 +346,7 @@ class GroupCopier {
       return from_.expr(other).attrs == expr.attrs &&
              from_.value(from_.expr(other).outputs[0]).tensor == from_.value(result).tensor;
     });
-    if (equal != same.end() && !outputs_.contains(result)) {
+    if (equal != same.end() && !outputs_.contains(result) && readsTensor(expr)) {
       rewriter_.stand(result, rewriter_.at(from_.expr(*equal).outputs[0]));
       return;
     }
@@ -354,6 +355,13 @@ class GroupCopier {
   }
 
  private:
+  // Also true for a scalar, which belongs to no axis.
+  bool readsTensor(const Expression& expr) const {
+    return isHostScalar(from_, expr) ||
+           std::any_of(expr.inputs.begin(), expr.inputs.end(),
+                       [&](ValueId input) { return !from_.value(input).is_scalar; });
+  }
+
   const Fusion& from_;
   const std::set<ValueId> outputs_;
   FusionRewriter& rewriter_;
