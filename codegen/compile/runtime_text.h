@@ -15,6 +15,7 @@ extern const std::string_view kRuntimeHeader_cuda_runtime;
 extern const std::string_view kRuntimeHeader_cuda_memory;
 extern const std::string_view kRuntimeHeader_cuda_math;
 extern const std::string_view kRuntimeHeader_cpu_runtime;
+extern const std::string_view kRuntimeHeader_cpu_transpose;
 extern const std::string_view kRuntimeHeader_cpu_vector_math;
 extern const std::string_view kRuntimeHeader_cpu_math;
 
@@ -36,7 +37,7 @@ inline std::string runtimeHeader(Target target) {
   const bool cuda = target == Target::Cuda;
   std::string text(cuda ? kRuntimeHeader_cuda_device : kRuntimeHeader_cpu_runtime);
   text += cuda ? kRuntimeHeader_cuda_runtime : kRuntimeHeader_cpu_vector_math;
-  if (cuda) text += kRuntimeHeader_cuda_memory;
+  text += cuda ? kRuntimeHeader_cuda_memory : kRuntimeHeader_cpu_transpose;
   text += cuda ? kRuntimeHeader_cuda_math : kRuntimeHeader_cpu_math;
   return text;
 }

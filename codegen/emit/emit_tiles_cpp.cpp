@@ -1,4 +1,5 @@
-// C++ text of a tile program, statement by statement. One thread computes one row after another.
+// C++ text of a tile program with rows, statement by statement. One thread computes one row after
+// another.
 #include <algorithm>
 #include <set>
 
@@ -237,6 +238,8 @@ class CppTileEmitter {
 
 }  // namespace
 
-std::string emitCpp(const TileProgram& program) { return CppTileEmitter(program).emit(); }
+std::string emitCpp(const TileProgram& program) {
+  return program.square ? emitSquaresCpp(program) : CppTileEmitter(program).emit();
+}
 
 }  // namespace heddle::codegen

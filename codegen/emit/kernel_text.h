@@ -110,5 +110,6 @@ std::string emitCpp(const LoopNest& nest);
 std::string emitCuda(const TileProgram& program);
 std::string emitCpp(const TileProgram& program);
 std::string emitSquaresCuda(const TileProgram& program);  // emitCuda() of a program with squares
+std::string emitSquaresCpp(const TileProgram& program);   // emitCpp() of a program with squares
 
 }  // namespace heddle::codegen

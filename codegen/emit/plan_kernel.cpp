@@ -174,12 +174,13 @@ LaunchStage makeStage(TileProgram& program) {
   const int64_t rows = program.frame.kept_items.hi();
   const RowLayout& layout = program.layout;
   if (program.target == Target::Cpp) {
-    stage.grid = ceilDiv(rows, program.frame.items_per_tile.hi());
+    const int64_t items = program.square ? squaresOf(*program.square) : rows;
+    stage.grid = ceilDiv(items, program.frame.items_per_tile.hi());
     return stage;
   }
   if (program.square) {
     stage.block = kSquareThreads;
-    stage.grid = program.square->others * program.square->rows * program.square->columns;
+    stage.grid = squaresOf(*program.square);
     return stage;
   }
   stage.block = layout.rows * layout.threads;
@@ -265,8 +266,7 @@ class Planner {
   }
 
   std::optional<TileProgram> squaresOf() const {
-    if (target_ != Target::Cuda) return std::nullopt;
-    return buildSquares(segment_, analysis_, space_, "heddle_squares" + suffix_);
+    return buildSquares(segment_, analysis_, space_, target_, "heddle_squares" + suffix_);
   }
 
   void planTiles(TileProgram& program) {

@@ -10,9 +10,14 @@ namespace {
 
 // Shorter axes leave most of a square empty.
 constexpr int64_t kShortestAxis = 16;
-// Shared memory of a block without an opt-in.
+// CUDA: shared memory of a block without an opt-in.
 constexpr int64_t kSquareSharedBytes = 48 << 10;
-// Operations of the body (opsOf()). The compiler unrolls the body for the 16 elements of a thread.
+// CPU: exchanged tiles must stay in the L2 cache of a core, together with the other tensors.
+constexpr int64_t kSquareArrayBytes = 128 << 10;
+// CPU: squares of a tile. Starting a tile on another thread must cost less than computing it.
+constexpr int64_t kSquaresPerTile = 4;
+// CUDA: operations of the body (opsOf()). The compiler unrolls the body for the 16 elements of a
+// thread.
 constexpr int64_t kMostOps = 256;
 // Bytes of tiles that a thread loads before it stores.
 constexpr int64_t kSquareTileBytes = 128;
@@ -115,11 +120,13 @@ int32_t vectorFor(const Space& space) {
 
 class SquareWriter {
  public:
-  SquareWriter(const Fusion& segment, const Analysis& analysis, const Space& space)
+  SquareWriter(const Fusion& segment, const Analysis& analysis, const Space& space, Target target)
       : segment_(segment),
         analysis_(analysis),
         space_(space),
-        tensor_of_(tensorsOfOperands(segment, space)) {}
+        tensor_of_(tensorsOfOperands(segment, space)) {
+    program_.target = target;
+  }
 
   TileProgram write(const std::string& entry) {
     makeTiles();
@@ -192,9 +199,12 @@ class SquareWriter {
 
   void layOut(const std::string& entry) {
     const size_t rank = space_.extents.size();
+    const bool cuda = program_.target == Target::Cuda;
     Schedule schedule;
-    schedule.lanes = vectorFor(space_);
+    schedule.target = program_.target;
+    schedule.lanes = cuda ? vectorFor(space_) : 1;
     schedule.chunk = schedule.lanes;
+    schedule.items_per_tile = kSquaresPerTile;
     std::vector<const Body*> bodies = {&std::get<MapTiles>(program_.statements.back()).body};
     program_.frame = buildFrame({entry, schedule, space_, std::move(bodies), {}, 1});
     for (Statement& statement : program_.statements) {
@@ -213,6 +223,7 @@ class SquareWriter {
     square.columns = ceilDiv(column_extent, int64_t{kSquareEdge});
     for (size_t axis = 0; axis + 2 < rank; ++axis) square.others *= space_.extents[axis];
     square.row_extent = program_.frame.args.addSize("row_extent", row_extent);
+    if (!cuda) program_.frame.args.addSize("squares", squaresOf(square));
     program_.square = std::move(square);
     placeCoordinates();
   }
@@ -243,26 +254,30 @@ class SquareWriter {
 };
 
 bool fits(const TileProgram& program) {
+  const bool cuda = program.target == Target::Cuda;
   int64_t bytes = 0;
   int64_t ops = 0;
   for (const Statement& statement : program.statements) {
     if (const auto* map = std::get_if<MapTiles>(&statement)) ops += opsOf(map->body);
     if (const auto* exchange = std::get_if<ExchangeTile>(&statement)) {
       const DType dtype = program.tiles[static_cast<size_t>(exchange->tile)].dtype;
-      bytes += std::max<int64_t>(sizeOf(dtype), 4) * kSquareEdge * (kSquareEdge + 1);
+      bytes += cuda ? std::max<int64_t>(sizeOf(dtype), 4) * kSquareEdge * (kSquareEdge + 1)
+                    : sizeOf(dtype) * kSquareEdge * kSquareEdge;
     }
   }
-  return bytes > 0 && bytes <= kSquareSharedBytes && ops <= kMostOps;
+  if (bytes == 0) return false;
+  return cuda ? bytes <= kSquareSharedBytes && ops <= kMostOps : bytes <= kSquareArrayBytes;
 }
 
 }  // namespace
 
 std::optional<TileProgram> buildSquares(const Fusion& segment, const Analysis& analysis,
-                                        const Space& space, const std::string& entry) {
+                                        const Space& space, Target target,
+                                        const std::string& entry) {
   const std::optional<Axes> axes = axesOf(space);
   if (!axes) return std::nullopt;
   const Space moved = withSquareInside(space, *axes);
-  TileProgram program = SquareWriter(segment, analysis, moved).write(entry);
+  TileProgram program = SquareWriter(segment, analysis, moved, target).write(entry);
   if (!fits(program)) return std::nullopt;
   verify(program);
   return program;

@@ -10,13 +10,18 @@
 namespace heddle::codegen {
 
 // The family of kernels that transpose: pointwise segments whose outputs are contiguous along one
-// axis, and some inputs along another one. A block of threads reads a square of these inputs in
-// vectors, exchanges it through shared memory, and stores the outputs in vectors.
+// axis, and some inputs along another one.
+// - CUDA: a block of threads reads a square of these inputs in vectors, exchanges it through shared
+//   memory, and stores the outputs in vectors.
+// - CPU: a thread transposes a square of these inputs into an array, and then computes the square
+//   row by row. It reads every cache line once, even if the rows of the inputs are so far apart
+//   that their lines evict each other from a cache.
 
 // Returns the program, or nullopt if the family does not suit the segment: no input needs an
 // exchange, the outputs or the exchanged inputs disagree about their axis, an axis is short, or the
-// squares do not fit in shared memory.
+// exchanged tiles do not fit in shared memory (CUDA) or in the cache (CPU).
 std::optional<TileProgram> buildSquares(const Fusion& segment, const Analysis& analysis,
-                                        const Space& space, const std::string& entry);
+                                        const Space& space, Target target,
+                                        const std::string& entry);
 
 }  // namespace heddle::codegen

@@ -22,9 +22,11 @@ class ProgramPrinter {
   std::string head() const {
     if (program_.square) {
       const SquareLayout& square = *program_.square;
-      return fmt::format("squares: {} x {} x {} of {} x {} elements, {} elements a vector",
-                         square.others, square.rows, square.columns, kSquareEdge, kSquareEdge,
-                         square.vector);
+      const std::string text =
+          fmt::format("squares: {} x {} x {} of {} x {} elements", square.others, square.rows,
+                      square.columns, kSquareEdge, kSquareEdge);
+      if (program_.target == Target::Cpp) return text + "; one thread a square";
+      return text + fmt::format(", {} elements a vector", square.vector);
     }
     const KernelFrame& frame = program_.frame;
     const RowLayout& layout = program_.layout;
@@ -66,8 +68,10 @@ class ProgramPrinter {
   }
 
   void line(std::string& text, const std::string& indent, const ExchangeTile& exchange) const {
-    text += fmt::format("\n{}{} = load {} through shared memory", indent, name(exchange.tile),
-                        program_.frame.access(exchange.tensor).name);
+    const bool cuda = program_.target == Target::Cuda;
+    text += fmt::format("\n{}{} = load {}{}", indent, name(exchange.tile),
+                        program_.frame.access(exchange.tensor).name,
+                        cuda ? " through shared memory" : " and transpose it");
   }
 
   void line(std::string& text, const std::string& indent, const MapTiles& map) const {

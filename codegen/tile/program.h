@@ -17,8 +17,9 @@ namespace heddle::codegen {
 // - Rows (RowLayout). A *row* consists of all elements along the reduced axes of the space, for one
 //   index along the kept axes. A *tile* has one element per element of the row, or one element per
 //   row (`per_row`).
-// - Squares (SquareLayout). A block of threads processes a square of the two innermost axes of the
-//   space, for one index along all other axes. A tile has one element per element of the square.
+// - Squares (SquareLayout). A block of threads (Cuda) or one thread (Cpp) processes a square of the
+//   two innermost axes of the space, for one index along all other axes. A tile has one element per
+//   element of the square.
 //
 // In the bodies of a program, Node::index of a Load is a tile, and of a Result an accumulator. The
 // tensors of stores are tensors of the frame.
@@ -35,13 +36,14 @@ struct LoadTile {
   int tile = 0;
 };
 
-// Reads a tile of a square through shared memory, because the tensor is contiguous along the second
-// innermost axis, not along the innermost one. The exchange of the tile is complete before the next
-// map.
+// Reads a tile of a square and transposes it, because the tensor is contiguous along the second
+// innermost axis, not along the innermost one. CUDA: threads exchange the tile through shared
+// memory, and the exchange is complete before the next map. Cpp: the tile becomes an array.
 struct ExchangeTile {
   int tensor = 0;
   int tile = 0;
-  bool aligned = false;  // all vectors along the second innermost axis begin at aligned addresses
+  // Cuda: all vectors along the second innermost axis begin at aligned addresses.
+  bool aligned = false;
 };
 
 // Applies a body to each element of the row, or once per row (`per_row`). `loads` are tiles that
@@ -116,8 +118,9 @@ struct RowLayout {
   int64_t capacity = 0;  // Cpp: elements of the arrays that hold tiles; 0: there are no such tiles
 };
 
-// Cuda: how a block of threads processes a square. A thread holds kSquareEdge * kSquareEdge /
-// kSquareThreads elements of each tile, as vectors along the innermost axis.
+// How squares are processed. Cuda: a thread holds kSquareEdge * kSquareEdge / kSquareThreads
+// elements of each tile, as vectors along the innermost axis. Cpp: one thread processes one row of
+// a square after another, and does not use `vector`, `exact` and `full`.
 constexpr int32_t kSquareEdge = 64;
 constexpr int32_t kSquareThreads = 256;
 struct SquareLayout {
@@ -129,6 +132,11 @@ struct SquareLayout {
   int64_t others = 1;    // elements along all other axes together
   IndexExpr row_extent;  // elements along the second innermost axis
 };
+
+// Returns the number of squares.
+inline int64_t squaresOf(const SquareLayout& square) {
+  return square.others * square.rows * square.columns;
+}
 
 struct TileProgram {
   Target target = Target::Cuda;

@@ -1,0 +1,173 @@
+// C++ text of a tile program with squares (SquareLayout). One thread computes one square after
+// another.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "codegen/emit/kernel_text.h"
+#include "codegen/emit/libm_text.h"
+#include "ir/base/error.h"
+
+namespace heddle::codegen {
+namespace {
+
+// Rows of squares that form a strip. A thread computes the squares of one column of a strip, then
+// those of the next column. The rows of an exchanged tensor then stay in few memory pages for
+// several squares. If rows are longer than a page, most of the time is otherwise spent on misses of
+// the TLB.
+constexpr int kStripRows = 8;
+
+class CppSquareEmitter {
+ public:
+  explicit CppSquareEmitter(const TileProgram& program)
+      : program_(program),
+        frame_(program.frame),
+        square_(*program.square),
+        row_(fmt::format("k{}", frame_.kept.size())),
+        column_(fmt::format("k{}", frame_.kept.size() + 1)) {}
+
+  std::string emit() {
+    const std::string args = "Args_" + frame_.entry;
+    out_.open(fmt::format(
+        "extern \"C\" void {}(const void* raw, long long tile_begin, long long tile_end) {{",
+        frame_.entry));
+    out_.line("typedef long long Index;");
+    out_.line(fmt::format("const {0}& args = *(const {0}*)raw;", args));
+    writeArguments(out_, frame_);
+    out_.line(fmt::format("const Index rows = ({} + {}) / {};", square_.row_extent.str(),
+                          kSquareEdge - 1, kSquareEdge));
+    out_.line(fmt::format("const Index columns = (lane_extent + {}) / {};", kSquareEdge - 1,
+                          kSquareEdge));
+    out_.line("const Index work_end = hd::smaller(tile_end * items_per_tile, squares);");
+    for (const Statement& statement : program_.statements) {
+      if (const auto* exchange = std::get_if<ExchangeTile>(&statement)) declareArray(*exchange);
+    }
+    out_.open("for (Index work = tile_begin * items_per_tile; work < work_end; ++work) {");
+    writePlace();
+    for (const Statement& statement : program_.statements) {
+      std::visit([this](const auto& one) { this->write(one); }, statement);
+    }
+    out_.close();
+    out_.close();
+    return libmText(bodies_) + frame_.args.structText(args) + out_.take();
+  }
+
+ private:
+  const Tile& tile(int index) const { return program_.tiles[static_cast<size_t>(index)]; }
+
+  void declareArray(const ExchangeTile& exchange) {
+    out_.line(fmt::format("alignas(64) {} tile{}[{}];", storedType(tile(exchange.tile).dtype),
+                          exchange.tile, kSquareEdge * kSquareEdge));
+  }
+
+  // Writes the indices of the first element of the square, and the number of its rows and columns
+  // that are inside of the tensors.
+  void writePlace() {
+    out_.line("const Index place = work % (rows * columns);");
+    out_.line(fmt::format("const Index strip = place / (columns * {0}) * {0};", kStripRows));
+    out_.line(fmt::format("const Index height = hd::smaller({}, rows - strip);", kStripRows));
+    out_.line("const Index in_strip = place - strip * columns;");
+    out_.line(fmt::format("const Index {} = in_strip / height * {};", column_, kSquareEdge));
+    out_.line(
+        fmt::format("const Index first_row = (strip + in_strip % height) * {};", kSquareEdge));
+    out_.line("[[maybe_unused]] const Index other = work / (rows * columns);");
+    out_.line(fmt::format("const Index count = hd::smaller({}, lane_extent - {});", kSquareEdge,
+                          column_));
+    out_.line(fmt::format("const Index row_count = hd::smaller({}, {} - first_row);", kSquareEdge,
+                          square_.row_extent.str()));
+    writeCoordinates(out_, frame_.kept);
+  }
+
+  void write(const LoadTile& load) { tensor_of_[load.tile] = load.tensor; }
+
+  void write(const ExchangeTile& exchange) {
+    const Access& access = frame_.access(exchange.tensor);
+    out_.open("{");
+    out_.line(fmt::format("const Index {} = first_row;", row_));
+    out_.line(fmt::format("hd::transpose<{}>(tile{}, {} + ({}), {}, row_count, count);",
+                          kSquareEdge, exchange.tile, access.name, access.kept_offset.str(),
+                          access.lane_stride.str()));
+    out_.close();
+  }
+
+  // Writes the pointers to the first elements of the current row, for all tensors that a body
+  // accesses.
+  void writePointers(const Body& body) {
+    std::set<int> tensors;
+    for (const Node& node : body.nodes) {
+      if (node.kind != Node::Kind::Load) continue;
+      const auto found = tensor_of_.find(node.index);
+      if (found != tensor_of_.end()) tensors.insert(found->second);
+    }
+    for (const Store& store : body.stores) tensors.insert(store.tensor);
+    for (const int tensor : tensors) {
+      const Access& access = frame_.access(tensor);
+      out_.line(fmt::format("{}{}* const p{} = {} + ({});", access.output ? "" : "const ",
+                            storedType(access.dtype), tensor, access.name,
+                            access.kept_offset.str()));
+    }
+  }
+
+  std::string tensorElement(int tensor) const {
+    const Access& access = frame_.access(tensor);
+    switch (access.lane) {
+      case LaneStride::Zero:
+        return fmt::format("p{}[0]", tensor);
+      case LaneStride::One:
+        return fmt::format("p{}[i]", tensor);
+      case LaneStride::Any:
+        return fmt::format("p{}[i * {}]", tensor, access.lane_stride.str());
+    }
+    return {};
+  }
+
+  void write(const MapTiles& map) {
+    for (const LoadTile& load : map.loads) write(load);
+    bodies_.push_back(&map.body);
+    LeafText leaves;
+    leaves.element = [this](int index) {
+      const auto found = tensor_of_.find(index);
+      return found == tensor_of_.end() ? fmt::format("tile{}[at + i]", index)
+                                       : tensorElement(found->second);
+    };
+    leaves.lane = "i";
+    out_.open(
+        fmt::format("for (Index {0} = first_row; {0} < first_row + row_count; ++{0}) {{", row_));
+    out_.line(
+        fmt::format("[[maybe_unused]] const Index at = ({} - first_row) * {};", row_, kSquareEdge));
+    writePointers(map.body);
+    // No two lanes write the same element, and an output that has the memory of an input is read
+    // and written by the same lane.
+    out_.line("#pragma GCC ivdep");
+    out_.open("for (Index i = 0; i < count; ++i) {");
+    writeStates(out_, map.body, "b");
+    writeNodes(out_, map.body, frame_, leaves, "b");
+    for (const Store& store : map.body.stores) {
+      out_.line(
+          fmt::format("{} = {};", tensorElement(store.tensor),
+                      storedText(map.body, store.node, frame_.access(store.tensor).dtype, "b")));
+    }
+    out_.close();
+    out_.close();
+  }
+
+  template <class Other>
+  static void write(const Other&) {
+    HEDDLE_CHECK(false, "squares have no rows");
+  }
+
+  const TileProgram& program_;
+  const KernelFrame& frame_;
+  const SquareLayout& square_;
+  const std::string row_;         // coordinate of the current row
+  const std::string column_;      // coordinate of the first column of the square
+  std::map<int, int> tensor_of_;  // per loaded tile: its tensor, from which the map reads
+  std::vector<const Body*> bodies_;
+  TextWriter out_;
+};
+
+}  // namespace
+
+std::string emitSquaresCpp(const TileProgram& program) { return CppSquareEmitter(program).emit(); }
+
+}  // namespace heddle::codegen

@@ -1,0 +1,146 @@
+// Transposes blocks of a tensor for generated C++ kernels. A kernel source contains this text after
+// cpu_runtime.h.
+
+namespace hd {
+
+// Range<n>::All is Indices<0, 1, ..., n - 1>.
+template <int... i>
+struct Indices {};
+template <int n, int... i>
+struct Range : Range<n - 1, n - 1, i...> {};
+template <int... i>
+struct Range<0, i...> {
+  typedef Indices<i...> All;
+};
+
+// A block consists of `edge` rows of `edge` elements, and each row is one vector of words. A row in
+// memory has any alignment, and its elements have any type.
+template <int bytes>
+struct Block;
+template <>
+struct Block<1> {
+  static constexpr int edge = 16;
+  typedef unsigned char Row __attribute__((vector_size(16)));
+  typedef Row RowInMemory __attribute__((aligned(1), may_alias));
+};
+template <>
+struct Block<2> {
+  static constexpr int edge = 8;
+  typedef unsigned short Row __attribute__((vector_size(16)));
+  typedef Row RowInMemory __attribute__((aligned(1), may_alias));
+};
+template <>
+struct Block<4> {
+  static constexpr int edge = 8;
+  typedef unsigned Row __attribute__((vector_size(32)));
+  typedef Row RowInMemory __attribute__((aligned(1), may_alias));
+};
+template <>
+struct Block<8> {
+  static constexpr int edge = 4;
+  typedef unsigned long long Row __attribute__((vector_size(32)));
+  typedef Row RowInMemory __attribute__((aligned(1), may_alias));
+};
+
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define HD_HAS_SHUFFLE
+#endif
+#endif
+
+#ifdef HD_HAS_SHUFFLE
+// The rows `a` and `b` have the distance `step`. Exchanges the elements of `a` whose index has the
+// bit `step` with the elements of `b` whose index does not have it.
+template <int step, class Row, int... i>
+HD_INLINE void exchange(Row& a, Row& b, Indices<i...>) {
+  constexpr int n = (int)sizeof...(i);
+  const Row first = __builtin_shufflevector(a, b, (i & step ? n + i - step : i)...);
+  b = __builtin_shufflevector(a, b, (i & step ? n + i : i + step)...);
+  a = first;
+}
+
+// Transposes the blocks of 2 step * 2 step elements of a block whose blocks of step * step elements
+// are already transposed.
+template <int step, int edge, class Row>
+HD_INLINE void exchangeAll(Row* rows) {
+  if constexpr (step < edge) {
+#pragma GCC unroll 16
+    for (int r = 0; r < edge; ++r) {
+      if ((r & step) == 0) exchange<step>(rows[r], rows[r + step], typename Range<edge>::All());
+    }
+    exchangeAll<step * 2, edge>(rows);
+  }
+}
+
+// Transposes one block. The rows of `to` have the distance `to_stride`, and those of `from` the
+// distance `from_stride`.
+template <class T>
+HD_INLINE void transposeBlock(T* to, long long to_stride, const T* from, long long from_stride) {
+  typedef Block<(int)sizeof(T)> B;
+  typename B::Row rows[B::edge];
+  // The compiler keeps `rows` in registers only if it unrolls the loops.
+#pragma GCC unroll 16
+  for (int r = 0; r < B::edge; ++r) {
+    rows[r] = *(const typename B::RowInMemory*)(from + r * from_stride);
+  }
+  exchangeAll<1, B::edge>(rows);
+#pragma GCC unroll 16
+  for (int r = 0; r < B::edge; ++r) {
+    *(typename B::RowInMemory*)(to + r * to_stride) = rows[r];
+  }
+}
+#else
+template <class T>
+HD_INLINE void transposeBlock(T* to, long long to_stride, const T* from, long long from_stride) {
+  constexpr int edge = Block<(int)sizeof(T)>::edge;
+  for (int c = 0; c < edge; ++c) {
+    for (int r = 0; r < edge; ++r) to[r * to_stride + c] = from[c * from_stride + r];
+  }
+}
+#endif
+
+// Reads `edge` rows of `count` elements into the L1 cache while the CPU computes something else.
+template <int edge, int count, class T>
+HD_INLINE void prefetchRows(const T* from, long long stride) {
+  constexpr int line = 64 / (int)sizeof(T);
+#pragma GCC unroll 16
+  for (int r = 0; r < edge; ++r) {
+#pragma GCC unroll 16
+    for (int i = 0; i < count; i += line) __builtin_prefetch(from + r * stride + i);
+  }
+}
+
+// Sets to[r * size + c] = from[r + c * stride] for 0 <= r < size and 0 <= c < size.
+template <int size, class T>
+inline void transposeSquare(T* to, const T* from, long long stride) {
+  constexpr int edge = Block<(int)sizeof(T)>::edge;
+  for (int c = 0; c < size; c += edge) {
+    const T* const rows = from + c * stride;
+    // The rows of the next blocks are far apart in memory, so the CPU does not prefetch them.
+    if (c + edge < size) prefetchRows<edge, size>(rows + edge * stride, stride);
+    for (int r = 0; r < size; r += edge) transposeBlock(to + r * size + c, size, rows + r, stride);
+  }
+}
+
+// Sets to[r * size + c] = from[r + c * stride] for 0 <= r < rows <= size and
+// 0 <= c < columns <= size.
+template <int size, class T>
+inline void transpose(T* to, const T* from, long long stride, long long rows, long long columns) {
+  if (rows == size && columns == size) return transposeSquare<size>(to, from, stride);
+  constexpr int edge = Block<(int)sizeof(T)>::edge;
+  for (long long c = 0; c < columns; c += edge) {
+    for (long long r = 0; r < rows; r += edge) {
+      if (c + edge <= columns && r + edge <= rows) {
+        transposeBlock(to + r * size + c, size, from + r + c * stride, stride);
+        continue;
+      }
+      for (long long x = c; x < smaller(c + edge, columns); ++x) {
+        for (long long y = r; y < smaller(r + edge, rows); ++y) {
+          to[y * size + x] = from[y + x * stride];
+        }
+      }
+    }
+  }
+}
+
+}  // namespace hd
