@@ -167,6 +167,7 @@ class CppEmitter {
     declareAccumulators("part");
     out_.line("Index start = 0;");
     out_.open(fmt::format("for (; start + {0} <= count; start += {0}) {{", lanes_));
+    writeLanePragma(out_, computation().accumulators);
     writeLaneLoop("l", std::to_string(lanes_));
     out_.line("const Index i = start + l;");
     writeLoopBody("l");

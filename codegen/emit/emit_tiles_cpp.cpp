@@ -10,6 +10,9 @@
 namespace heddle::codegen {
 namespace {
 
+// Elements that a map computes between two prefetches.
+constexpr int kBlockElements = 256;
+
 class CppTileEmitter {
  public:
   explicit CppTileEmitter(const TileProgram& program)
@@ -123,11 +126,45 @@ class CppTileEmitter {
     writePointers(body);
   }
 
-  void openLanes(const char* index, const std::string& limit) {
+  void openLanes(const char* index, const char* begin, const std::string& end) {
     // No two lanes write the same element, and an output that has the memory of an input is read
     // and written by the same lane.
     out_.line("#pragma GCC ivdep");
-    out_.open(fmt::format("for (Index {0} = 0; {0} < {1}; ++{0}) {{", index, limit));
+    out_.open(fmt::format("for (Index {0} = {1}; {0} < {2}; ++{0}) {{", index, begin, end));
+  }
+
+  // Returns whether the rows of a tensor lie one after another in memory, if the tensor is dense.
+  static bool hasRows(const Access& access) {
+    return access.lane == LaneStride::One && access.kept_offset.kind() != IndexExpr::Kind::Constant;
+  }
+
+  // Writes prefetches for the current block of a map, so that memory is busy while the map
+  // computes:
+  // - the block of the next row, of tensors that the map reads. The next row is assumed to follow
+  //   this one. If it does not, the prefetch is useless but harmless.
+  // - the block of this row, of tensors that later maps write.
+  void writePrefetches(const Body& body) {
+    std::set<int> tensors;
+    for (const Node& node : body.nodes) {
+      if (node.kind != Node::Kind::Load || tile(node.index).per_row) continue;
+      const int tensor = tensor_of_[static_cast<size_t>(node.index)];
+      if (tensor >= 0 && hasRows(frame_.access(tensor))) tensors.insert(tensor);
+    }
+    for (const int tensor : tensors) {
+      out_.line(
+          fmt::format("hd::prefetch<{}>(p{} + lane_extent + start);", kBlockElements, tensor));
+    }
+    if (!body.stores.empty()) return;
+    for (const Statement& statement : program_.statements) {
+      const auto* map = std::get_if<MapTiles>(&statement);
+      if (map == nullptr || map->per_row) continue;
+      for (const Store& store : map->body.stores) {
+        const Access& access = frame_.access(store.tensor);
+        if (!hasRows(access)) continue;
+        out_.line(fmt::format("hd::prefetch<{}, 1>({} + ({}) + start);", kBlockElements,
+                              access.name, (access.kept_offset + access.reduced_offset).str()));
+      }
+    }
   }
 
   void write(const MapTiles& map) {
@@ -135,7 +172,10 @@ class CppTileEmitter {
     const std::string prefix = nextPrefix(map.body);
     if (map.per_row) return writeRowMap(map, prefix);
     openItems(map.body);
-    openLanes("i", "count");
+    out_.open(fmt::format("for (Index start = 0; start < count; start += {}) {{", kBlockElements));
+    out_.line(fmt::format("const Index end = hd::smaller(start + {}, count);", kBlockElements));
+    writePrefetches(map.body);
+    openLanes("i", "start", "end");
     writeStates(out_, map.body, prefix);
     writeNodes(out_, map.body, frame_, leaves(), prefix);
     for (const MapTiles::Result& result : map.results) {
@@ -147,6 +187,7 @@ class CppTileEmitter {
           fmt::format("{} = {};", tensorElement(store.tensor),
                       storedText(map.body, store.node, frame_.access(store.tensor).dtype, prefix)));
     }
+    out_.close();
     out_.close();
     out_.close();
   }
@@ -198,7 +239,12 @@ class CppTileEmitter {
     declareAccumulators(reduce, "part");
     out_.line("Index start = 0;");
     out_.open(fmt::format("for (; start + {0} <= count; start += {0}) {{", lanes_));
-    openLanes("l", std::to_string(lanes_));
+    std::vector<Accumulator> accumulators;
+    for (int a : reduce.accumulators) {
+      accumulators.push_back(frame_.accumulators[static_cast<size_t>(a)]);
+    }
+    writeLanePragma(out_, accumulators);
+    openLanes("l", "0", std::to_string(lanes_));
     out_.line("const Index i = start + l;");
     writeElement(reduce, prefix);
     out_.close();

@@ -1,5 +1,6 @@
 #include "codegen/emit/kernel_text.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <set>
@@ -246,6 +247,13 @@ std::vector<int> tensorsOf(const Body& body) {
   }
   for (const Store& store : body.stores) tensors.insert(store.tensor);
   return {tensors.begin(), tensors.end()};
+}
+
+void writeLanePragma(TextWriter& out, const std::vector<Accumulator>& accumulators) {
+  const bool calls = std::any_of(accumulators.begin(), accumulators.end(), [](const auto& a) {
+    return a.text.find("hd::") != std::string_view::npos;
+  });
+  if (calls) out.line("#pragma GCC unroll 1");
 }
 
 std::string combineText(const Accumulator& a, const std::string& into, const std::string& element) {

@@ -93,6 +93,10 @@ std::string storedText(const Body& body, int node, DType dtype, const std::strin
 // order.
 std::vector<int> tensorsOf(const Body& body);
 
+// Writes the pragma that makes GCC vectorize the loop over the lanes of `accumulators` in a C++
+// kernel, if it needs one. GCC unrolls such a loop before it vectorizes it. It can then still
+// vectorize operators such as +, but no functions such as hd::maximum().
+void writeLanePragma(TextWriter& out, const std::vector<Accumulator>& accumulators);
 // Returns the expression that combines `into` with `element`, which has the accumulator's type.
 std::string combineText(const Accumulator& a, const std::string& into, const std::string& element);
 // Returns the expression of node `a.element` of the loop body, converted to the accumulator's type.

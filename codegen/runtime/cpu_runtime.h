@@ -152,6 +152,13 @@ inline T fetch(const T* from) {
   return *from;
 }
 
+// Starts to read `count` elements into the cache. `write` is 1 if the caller will write them. The
+// address may be invalid.
+template <int count, int write = 0, class T>
+inline void prefetch(const T* from) {
+  for (int i = 0; i < count; i += 64 / (int)sizeof(T)) __builtin_prefetch(from + i, write);
+}
+
 template <class T, class V>
 inline T put(V x) {
   return (T)x;

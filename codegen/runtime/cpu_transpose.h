@@ -99,17 +99,6 @@ HD_INLINE void transposeBlock(T* to, long long to_stride, const T* from, long lo
 }
 #endif
 
-// Reads `edge` rows of `count` elements into the L1 cache while the CPU computes something else.
-template <int edge, int count, class T>
-HD_INLINE void prefetchRows(const T* from, long long stride) {
-  constexpr int line = 64 / (int)sizeof(T);
-#pragma GCC unroll 16
-  for (int r = 0; r < edge; ++r) {
-#pragma GCC unroll 16
-    for (int i = 0; i < count; i += line) __builtin_prefetch(from + r * stride + i);
-  }
-}
-
 // Sets to[r * size + c] = from[r + c * stride] for 0 <= r < size and 0 <= c < size.
 template <int size, class T>
 inline void transposeSquare(T* to, const T* from, long long stride) {
@@ -117,7 +106,9 @@ inline void transposeSquare(T* to, const T* from, long long stride) {
   for (int c = 0; c < size; c += edge) {
     const T* const rows = from + c * stride;
     // The rows of the next blocks are far apart in memory, so the CPU does not prefetch them.
-    if (c + edge < size) prefetchRows<edge, size>(rows + edge * stride, stride);
+    for (int next = edge; next < 2 * edge && c + edge < size; ++next) {
+      prefetch<size>(rows + next * stride);
+    }
     for (int r = 0; r < size; r += edge) transposeBlock(to + r * size + c, size, rows + r, stride);
   }
 }
