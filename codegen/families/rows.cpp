@@ -24,6 +24,10 @@ constexpr int64_t kLoopThreads = 512;
 constexpr int64_t kShortestBlock = 128;
 // With fewer rows than this, one row per block leaves multiprocessors idle (132 on an H100).
 constexpr int64_t kFewRows = 132;
+// Threads that read neighbouring vectors of a row together use complete sectors of memory. With
+// kManyThreads threads, each processor of the GPU has more work than it can start at once.
+constexpr int64_t kFewestThreads = 4;
+constexpr int64_t kManyThreads = int64_t{132} * 2048 * 2;
 // Cpp: the most elements of a row that arrays hold, so that they stay in the L2 cache, and the most
 // bytes of all arrays, which are on the stack. And the fewest rows that keep the threads of a pool
 // busy, unless all rows together are short.
@@ -89,12 +93,12 @@ int64_t vectorsPerRow(const Space& space, int64_t vector) {
 // are 3 for each of 64 threads, and 34 vectors are 3 for each of 16 threads with 14 idle places.
 int64_t fuller(int64_t threads, int64_t vectors, int64_t most) {
   constexpr double kGain = 1.15;
-  constexpr int64_t kFewest = 8;  // neighbours, so that a row is read in pieces of 128 bytes
+  const int64_t fewest = std::min<int64_t>(threads, 8);  // pieces of 128 bytes
   const auto fullness = [vectors](int64_t n) {
     return static_cast<double>(vectors) / static_cast<double>(n * ceilDiv(vectors, n));
   };
   int64_t best = threads;
-  for (int64_t n = threads / 2; n >= kFewest && ceilDiv(vectors, n) <= most; n /= 2) {
+  for (int64_t n = threads / 2; n >= fewest && ceilDiv(vectors, n) <= most; n /= 2) {
     if (fullness(n) > kGain * fullness(best)) best = n;
   }
   return best;
@@ -111,18 +115,21 @@ std::vector<RowCandidate> cudaCandidates(const Space& space, const RowDemand& de
   const int64_t most =
       std::min(fitting(kTileBytes, demand.live_bytes), fitting(kMostUnrolled, demand.ops));
   const int64_t wanted = std::min(fitting(kBytesInFlight, demand.loaded_bytes), most);
-  auto threadsFor = [vectors](int64_t registers) {
+  // Few threads per row waste less time in the exchange of parts. A warp per row is better if there
+  // are not enough rows for all threads of the GPU.
+  const int64_t least = space.keptCount() * kFewestThreads >= kManyThreads ? kFewestThreads : 32;
+  auto threadsFor = [vectors, least](int64_t registers) {
     const auto threads = static_cast<int64_t>(
         std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(ceilDiv(vectors, registers), 1))));
-    const auto warp = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(vectors)));
-    return std::max(threads, std::min<int64_t>(32, warp));
+    const auto all = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(vectors)));
+    return std::max(threads, std::min(least, all));
   };
   RowCandidate candidate;
   RowLayout& layout = candidate.layout;
   int64_t threads = threadsFor(wanted);
   threads = fuller(threads, vectors, most);
   // One thread reads a row of a few elements, so that no time goes into the exchange of parts.
-  constexpr int64_t kFewElements = 8;
+  constexpr int64_t kFewElements = 16;
   if (vector == 1 && vectors <= std::min(kFewElements, most)) threads = 1;
   const auto warps =
       static_cast<uint64_t>(kSharedBytes / (8 * std::max<int64_t>(demand.accumulators, 1)));

@@ -81,6 +81,21 @@ void scheduleCudaPointwise(const Space& space, Schedule& s) {
   while (s.unroll > 1 && items < s.unroll * s.block * kProcessors * 8) s.unroll /= 2;
 }
 
+// Returns the columns that a block reduces, for `kept` vectors of columns. 32 vectors keep rows of
+// 128 to 512 bytes together. Fewer are better if the last block would have few columns.
+int64_t columnsFor(int64_t kept) {
+  constexpr double kGain = 1.15;
+  constexpr int64_t kFewest = 8;
+  const auto fullness = [kept](int64_t columns) {
+    return static_cast<double>(kept) / static_cast<double>(columns * ceilDiv(kept, columns));
+  };
+  int64_t best = std::min<int64_t>(32, floorPowerOfTwo(std::max<int64_t>(kept, 1)));
+  for (int64_t columns = best / 2; columns >= kFewest; columns /= 2) {
+    if (fullness(columns) > kGain * fullness(best)) best = columns;
+  }
+  return best;
+}
+
 void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split) {
   // More lanes would cost the registers of their accumulators.
   s.lanes = std::min(vectorWidth(space, s.laneAxis(space)), 8);
@@ -96,8 +111,7 @@ void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split) {
     s.reduce_threads = wide ? 256 : 32;
     while (s.reduce_threads > 1 && s.reduce_threads / 2 >= reduced) s.reduce_threads /= 2;
   } else {
-    // 32 items of columns keep rows of 128 to 512 bytes together.
-    int64_t columns = std::min<int64_t>(32, floorPowerOfTwo(std::max<int64_t>(kept, 1)));
+    const int64_t columns = columnsFor(kept);
     s.reduce_threads = static_cast<int32_t>(s.block / columns);
     if (reduced < s.reduce_threads) {
       s.reduce_threads = static_cast<int32_t>(floorPowerOfTwo(std::max<int64_t>(reduced, 1)));

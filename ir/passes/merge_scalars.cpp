@@ -25,8 +25,8 @@ class ScalarMerger {
   }
 
  private:
-  // Two scalars with equal keys and equal attributes are equal. The extent is set for a `size` of an
-  // axis with a short extent. Comparing long extents would take too much time.
+  // Two scalars with equal keys and equal attributes are equal. The extent is set for a `size` of
+  // an axis with a short extent. Comparing long extents would take too much time.
   using Key = std::tuple<const OpDef*, std::optional<std::string>, std::vector<ValueId>>;
 
   Key keyOf(const Expression& expr) const {

@@ -108,13 +108,13 @@ TEST_F(CliBench, CsvLinesHaveEqualNumbersOfColumns) {
 }
 
 TEST_F(CliBench, LibraryCallsAndCollectivesHaveRowsWithoutKernels) {
-  const std::string file = write(
-      "product.hostir",
-      "heddle 1\nmesh @m = [x=ranks]\n"
-      "program product(%a: f32[8, 8] shard(@m), %b: f32[8, 8] shard(@m)) -> (%y) {\n"
-      "  slot %p: f32[8, 8] shard(@m) partial(sum: x)\n  slot %y: f32[8, 8] shard(@m)\n"
-      "  %p = allocate\n  call_library matmul(%a, %b) -> (%p)\n  %y = allocate\n"
-      "  $t = communicate allreduce %p -> %y team=@m[x] op=sum\n  wait $t\n  free %p\n}\n");
+  const std::string file =
+      write("product.hostir",
+            "heddle 1\nmesh @m = [x=ranks]\n"
+            "program product(%a: f32[8, 8] shard(@m), %b: f32[8, 8] shard(@m)) -> (%y) {\n"
+            "  slot %p: f32[8, 8] shard(@m) partial(sum: x)\n  slot %y: f32[8, 8] shard(@m)\n"
+            "  %p = allocate\n  call_library matmul(%a, %b) -> (%p)\n  %y = allocate\n"
+            "  $t = communicate allreduce %p -> %y team=@m[x] op=sum\n  wait $t\n  free %p\n}\n");
   const nlohmann::json report = json("bench " + file + " --device cpu --repeat 1");
   int64_t bytes = 0;
   int calls = 0;

@@ -3,7 +3,9 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include "ir/analysis/kernel_rules.h"
 #include "ir/graph/builder.h"
+#include "ir/text/fusion_text.h"
 #include "tests/sanitized.h"
 
 namespace heddle::segment_test {
@@ -28,21 +30,21 @@ TEST(Segment, GroupsOfTenThousandExpressionsHaveBoundedSize) {
 
 // Each of the two index tensors belongs to another axis of the kernel.
 TEST(Extract, EqualIndexTensorsStayTwoValues) {
-  const SegmentedFusion segmented = segment(parseFusion(
-      "heddle 1 fusion f(%x: f32[4, 4]) {\n"
-      "  %i = iota(sizes=[4], axis=0)\n  %j = iota(sizes=[4], axis=0)\n"
-      "  %a = broadcast(%i, axes=[0])\n  %b = broadcast(%j, axes=[1])\n"
-      "  %c = lt(%a, %b)\n  %y = where(%c, %x, 0.0)\n  return %y\n}\n"));
+  const SegmentedFusion segmented =
+      segment(parseFusion("heddle 1 fusion f(%x: f32[4, 4]) {\n"
+                          "  %i = iota(sizes=[4], axis=0)\n  %j = iota(sizes=[4], axis=0)\n"
+                          "  %a = broadcast(%i, axes=[0])\n  %b = broadcast(%j, axes=[1])\n"
+                          "  %c = lt(%a, %b)\n  %y = where(%c, %x, 0.0)\n  return %y\n}\n"));
   ASSERT_EQ(segmented.groups.size(), 1u);
   EXPECT_EQ(kernelRuleViolation(extract(segmented, segmented.groups[0])), "");
 }
 
 TEST(Extract, EqualExpressionsAreCopiedOnce) {
-  const SegmentedFusion segmented = segment(parseFusion(
-      "heddle 1 fusion f(%x: bf16[4, 6]) {\n"
-      "  %a = cast(%x, dtype=f32)\n  %b = cast(%x, dtype=f32)\n"
-      "  %r = sum(%a, axes=[1], keepdim=true)\n  %s = sum(%b, axes=[1], keepdim=true)\n"
-      "  %c = sub(%a, %r)\n  %d = mul(%b, %s)\n  return %c, %d\n}\n"));
+  const SegmentedFusion segmented = segment(
+      parseFusion("heddle 1 fusion f(%x: bf16[4, 6]) {\n"
+                  "  %a = cast(%x, dtype=f32)\n  %b = cast(%x, dtype=f32)\n"
+                  "  %r = sum(%a, axes=[1], keepdim=true)\n  %s = sum(%b, axes=[1], keepdim=true)\n"
+                  "  %c = sub(%a, %r)\n  %d = mul(%b, %s)\n  return %c, %d\n}\n"));
   ASSERT_EQ(segmented.groups.size(), 1u);
   const Fusion kernel = extract(segmented, segmented.groups[0]);
   EXPECT_EQ(kernel.exprs().size(), 4u);
