@@ -31,24 +31,27 @@ class SquareEmitter {
   }
 
  private:
-  static constexpr int kTurns = kSquareEdge * kSquareEdge / kSquareThreads;
-
   const Tile& tile(int index) const { return program_.tiles[static_cast<size_t>(index)]; }
   std::string_view type(int index) const { return storedType(tile(index).dtype); }
-  int vectors() const { return kTurns / square_.vector; }  // of a thread, per tile
+  // The number of vectors of a thread, per tile.
+  int vectors() const { return square_.edge * square_.edge / kSquareThreads / square_.vector; }
+  // The offset in shared memory of the element (line, place).
+  std::string wordAt(const std::string& line, const std::string& place) const {
+    return fmt::format("({}) * {} + {}", line, square_.edge + 1, place);
+  }
   std::string columnName() const { return fmt::format("k{}", frame_.kept.size() + 1); }
   std::string rowName() const { return fmt::format("k{}", frame_.kept.size()); }
 
   // The square of this block. Blocks next to each other have squares next to each other along the
   // innermost axis.
   void writePlace() {
-    out_.line(fmt::format("const Index columns = (lane_extent + {}) / {};", kSquareEdge - 1,
-                          kSquareEdge));
-    out_.line(fmt::format("const Index rows = ({} + {}) / {};", square_.row_extent.str(),
-                          kSquareEdge - 1, kSquareEdge));
+    const int edge = square_.edge;
+    out_.line(fmt::format("const Index columns = (lane_extent + {}) / {};", edge - 1, edge));
+    out_.line(fmt::format("const Index rows = ({} + {}) / {};", square_.row_extent.str(), edge - 1,
+                          edge));
     out_.line("const Index block = (Index)hd::block();");
-    out_.line(fmt::format("const Index first_column = block % columns * {};", kSquareEdge));
-    out_.line(fmt::format("const Index first_row = block / columns % rows * {};", kSquareEdge));
+    out_.line(fmt::format("const Index first_column = block % columns * {};", edge));
+    out_.line(fmt::format("const Index first_row = block / columns % rows * {};", edge));
     out_.line("[[maybe_unused]] const Index other = block / columns / rows;");
     writeCoordinates(out_, frame_.kept);
   }
@@ -60,8 +63,10 @@ class SquareEmitter {
     out_.line("#pragma unroll");
     out_.open(fmt::format("for (int u = 0; u < {}; ++u) {{", vectors()));
     out_.line(fmt::format("const int number = u * {} + hd::thread();", kSquareThreads));
-    out_.line(fmt::format("const int along = hd::alongOf<{}>(number);", square_.vector));
-    out_.line(fmt::format("const int across = hd::acrossOf<{}>(number);", square_.vector));
+    out_.line(fmt::format("const int along = hd::alongOf<{}, {}>(number);", square_.vector,
+                          square_.edge));
+    out_.line(fmt::format("const int across = hd::acrossOf<{}, {}>(number);", square_.vector,
+                          square_.edge));
     out_.line(
         fmt::format("const Index {} = first_{} + along;", along, by_columns ? "column" : "row"));
     out_.line(
@@ -106,20 +111,16 @@ class SquareEmitter {
     if (exchanged_.empty()) return;
     for (const ExchangeTile& exchange : exchanged_) {
       const std::string word = fmt::format("hd::Exchange<{}>::Word", type(exchange.tile));
-      out_.line(
-          fmt::format("__shared__ hd::SharedBytes<{} * hd::kLineWords * (int)sizeof({})> "
-                      "square{};",
-                      kSquareEdge, word, exchange.tile));
+      out_.line(fmt::format("__shared__ hd::SharedBytes<{} * (int)sizeof({})> square{};",
+                            square_.edge * (square_.edge + 1), word, exchange.tile));
       out_.line(
           fmt::format("const hd::SharedArray<{0}> words{1}(square{1});", word, exchange.tile));
     }
     openVectors(rowName(), columnName());
     for (const ExchangeTile& exchange : exchanged_) {
       openLanes();
-      out_.line(
-          fmt::format("words{0}[(along + lane) * hd::kLineWords + across] = "
-                      "hd::Exchange<{1}>::word(from{0}[u][lane]);",
-                      exchange.tile, type(exchange.tile)));
+      out_.line(fmt::format("words{0}[{2}] = hd::Exchange<{1}>::word(from{0}[u][lane]);",
+                            exchange.tile, type(exchange.tile), wordAt("along + lane", "across")));
       out_.close();
     }
     closeVectors();
@@ -171,9 +172,8 @@ class SquareEmitter {
     leaves.element = [this, &map](int index) {
       for (const ExchangeTile& exchange : exchanged_) {
         if (exchange.tile != index) continue;
-        return fmt::format(
-            "hd::Exchange<{}>::value(words{}[across * hd::kLineWords + along + lane])", type(index),
-            index);
+        return fmt::format("hd::Exchange<{}>::value(words{}[{}])", type(index), index,
+                           wordAt("across", "along + lane"));
       }
       const bool own = std::any_of(map.loads.begin(), map.loads.end(),
                                    [&](const LoadTile& load) { return load.tile == index; });

@@ -16,8 +16,8 @@ constexpr int64_t kSquareSharedBytes = 48 << 10;
 constexpr int64_t kSquareArrayBytes = 128 << 10;
 // CPU: squares of a tile. Starting a tile on another thread must cost less than computing it.
 constexpr int64_t kSquaresPerTile = 4;
-// CUDA: operations of the body (opsOf()). The compiler unrolls the body for the 16 elements of a
-// thread.
+// CUDA: operations of the body (opsOf()). The compiler unrolls the body for the elements of a
+// thread, 16 at most.
 constexpr int64_t kMostOps = 256;
 // Bytes of tiles that a thread loads before it stores.
 constexpr int64_t kSquareTileBytes = 128;
@@ -118,6 +118,21 @@ int32_t vectorFor(const Space& space) {
   return static_cast<int32_t>(vector);
 }
 
+// Returns the edge of the squares. Smaller squares are better if most of a square would be empty.
+int32_t edgeFor(const Space& space) {
+  constexpr double kGain = 1.5;
+  constexpr int32_t kSmallEdge = kSquareEdge / 2;
+  const auto fullness = [&](int64_t edge) {
+    double full = 1;
+    for (size_t axis = space.extents.size() - 2; axis < space.extents.size(); ++axis) {
+      const int64_t extent = std::max<int64_t>(space.extents[axis], 1);
+      full *= static_cast<double>(extent) / static_cast<double>(edge * ceilDiv(extent, edge));
+    }
+    return full;
+  };
+  return fullness(kSmallEdge) > kGain * fullness(kSquareEdge) ? kSmallEdge : kSquareEdge;
+}
+
 class SquareWriter {
  public:
   SquareWriter(const Fusion& segment, const Analysis& analysis, const Space& space, Target target)
@@ -202,7 +217,11 @@ class SquareWriter {
     const bool cuda = program_.target == Target::Cuda;
     Schedule schedule;
     schedule.target = program_.target;
-    schedule.lanes = cuda ? vectorFor(space_) : 1;
+    SquareLayout square;
+    if (cuda) square.edge = edgeFor(space_);
+    // A thread holds one vector of a tile at least.
+    const int32_t most = square.edge * square.edge / kSquareThreads;
+    schedule.lanes = cuda ? std::min(vectorFor(space_), most) : 1;
     schedule.chunk = schedule.lanes;
     schedule.items_per_tile = kSquaresPerTile;
     std::vector<const Body*> bodies = {&std::get<MapTiles>(program_.statements.back()).body};
@@ -213,14 +232,13 @@ class SquareWriter {
       const SpaceTensor& from = tensor(static_cast<size_t>(exchange->tensor));
       exchange->aligned = isAligned(from, rank - 2, schedule.lanes);
     }
-    SquareLayout square;
     square.vector = schedule.lanes;
     const int64_t row_extent = space_.extents[rank - 2];
     const int64_t column_extent = space_.extents[rank - 1];
     square.exact = row_extent % square.vector == 0 && column_extent % square.vector == 0;
-    square.full = row_extent % kSquareEdge == 0 && column_extent % kSquareEdge == 0;
-    square.rows = ceilDiv(row_extent, int64_t{kSquareEdge});
-    square.columns = ceilDiv(column_extent, int64_t{kSquareEdge});
+    square.full = row_extent % square.edge == 0 && column_extent % square.edge == 0;
+    square.rows = ceilDiv(row_extent, int64_t{square.edge});
+    square.columns = ceilDiv(column_extent, int64_t{square.edge});
     for (size_t axis = 0; axis + 2 < rank; ++axis) square.others *= space_.extents[axis];
     square.row_extent = program_.frame.args.addSize("row_extent", row_extent);
     if (!cuda) program_.frame.args.addSize("squares", squaresOf(square));

@@ -239,20 +239,18 @@ __device__ inline void loadWindow(Lanes<kLanes, T>& to, const T* line, long long
 }
 
 // --- squares -------------------------------------------------------------------------------------
-// A block of threads exchanges a square of 64 x 64 elements through shared memory, one word per
-// element. It writes vectors along one axis and reads vectors along the other axis. Vector `number`
-// of the square begins at element alongOf() of its axis, and at element acrossOf() of the other
-// axis. A warp has 32 / kLanes vectors next to each other and kLanes lines. With a line of
-// kLineWords words, no two threads of a warp access the same bank.
-constexpr int kSquare = 64;
-constexpr int kLineWords = kSquare + 1;
-template <int kLanes>
+// A block of threads exchanges a square of kEdge x kEdge elements through shared memory, one word
+// per element. kEdge is 32 or 64. The block writes vectors along one axis and reads vectors along
+// the other axis. Vector `number` of the square begins at element alongOf() of its axis, and at
+// element acrossOf() of the other axis. A warp has 32 / kLanes vectors next to each other and kLanes
+// lines. With a line of kEdge + 1 words, no two threads of a warp access the same bank.
+template <int kLanes, int kEdge>
 __device__ inline int alongOf(int number) {
-  return ((number / 32 % 2) * (32 / kLanes) + number % (32 / kLanes)) * kLanes;
+  return ((number / 32 % (kEdge / 32)) * (32 / kLanes) + number % (32 / kLanes)) * kLanes;
 }
-template <int kLanes>
+template <int kLanes, int kEdge>
 __device__ inline int acrossOf(int number) {
-  return number / 64 * kLanes + number % 32 / (32 / kLanes);
+  return number / kEdge * kLanes + number % 32 / (32 / kLanes);
 }
 
 // The word that stands for an element of type T in shared memory.

@@ -24,7 +24,7 @@ class ProgramPrinter {
       const SquareLayout& square = *program_.square;
       const std::string text =
           fmt::format("squares: {} x {} x {} of {} x {} elements", square.others, square.rows,
-                      square.columns, kSquareEdge, kSquareEdge);
+                      square.columns, square.edge, square.edge);
       if (program_.target == Target::Cpp) return text + "; one thread a square";
       return text + fmt::format(", {} elements a vector", square.vector);
     }

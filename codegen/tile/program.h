@@ -118,19 +118,20 @@ struct RowLayout {
   int64_t capacity = 0;  // Cpp: elements of the arrays that hold tiles; 0: there are no such tiles
 };
 
-// How squares are processed. Cuda: a thread holds kSquareEdge * kSquareEdge / kSquareThreads
-// elements of each tile, as vectors along the innermost axis. Cpp: one thread processes one row of
-// a square after another, and does not use `vector`, `exact` and `full`.
+// How squares are processed. Cuda: a thread holds edge * edge / kSquareThreads elements of each
+// tile, as vectors along the innermost axis. Cpp: one thread processes one row of a square after
+// another, the edge is kSquareEdge, and `vector`, `exact` and `full` are not used.
 constexpr int32_t kSquareEdge = 64;
 constexpr int32_t kSquareThreads = 256;
 struct SquareLayout {
-  int32_t vector = 1;    // neighbouring elements that a thread loads together: 1, 2, 4 or 8
-  bool exact = false;    // every vector is complete
-  bool full = false;     // every square is complete
-  int64_t columns = 1;   // squares along the innermost axis
-  int64_t rows = 1;      // squares along the second innermost axis
-  int64_t others = 1;    // elements along all other axes together
-  IndexExpr row_extent;  // elements along the second innermost axis
+  int32_t edge = kSquareEdge;  // elements along each axis of a square; Cuda: 32 or 64
+  int32_t vector = 1;          // neighbouring elements that a thread loads together: 1, 2, 4 or 8
+  bool exact = false;          // every vector is complete
+  bool full = false;           // every square is complete
+  int64_t columns = 1;         // squares along the innermost axis
+  int64_t rows = 1;            // squares along the second innermost axis
+  int64_t others = 1;          // elements along all other axes together
+  IndexExpr row_extent;        // elements along the second innermost axis
 };
 
 // Returns the number of squares.

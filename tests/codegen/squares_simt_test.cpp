@@ -26,7 +26,7 @@ void expectSquares(Cases& cases) {
 TEST(SquaresSimt, TransposedInputsAreRightForAllSizesAndTypes) {
   Cases cases;
   for (const char* dtype : {"f32", "bf16", "f16", "f64", "i64", "i32", "u8"}) {
-    for (const auto& [n, m] : {std::pair{64, 128}, {16, 61}, {72, 136}, {65, 17}}) {
+    for (const auto& [n, m] : {std::pair{64, 128}, {16, 61}, {72, 136}, {65, 17}, {24, 88}, {32, 32}}) {
       cases.add(fmt::format("%x: {0}[n, m], %z: {0}[n, m]) {{ %y = sub(%x, %z) return %y", dtype),
                 {{{n, m}, {1, n}}, {{n, m}}}, {{"n", n}, {"m", m}});
     }
@@ -56,6 +56,19 @@ TEST(SquaresSimt, SeveralAxesAndInputsAreRight) {
   for (size_t i = 0; i < cases.size(); ++i) {
     EXPECT_EQ(cases.run(i, i, kRoundings), "") << cases.name(i);
   }
+}
+
+// Smaller squares serve axes that fill less than half of a square.
+TEST(SquaresSimt, ShortAxesUseSmallSquares) {
+  Cases cases;
+  for (const auto& [n, m] : {std::pair{31, 23}, {64, 40}, {20, 200}}) {
+    cases.add("%x: f32[n, m], %z: f32[n, m]) { %y = sub(%x, %z) return %y",
+              {{{n, m}, {1, n}}, {{n, m}}}, {{"n", n}, {"m", m}});
+  }
+  cases.compile();
+  EXPECT_NE(cases.text(0).find("hd::alongOf<1, 32>"), std::string::npos);
+  EXPECT_NE(cases.text(1).find("hd::alongOf<4, 64>"), std::string::npos);
+  EXPECT_NE(cases.text(2).find("hd::alongOf<4, 32>"), std::string::npos);
 }
 
 // The reference evaluator does not transpose memory, so this output has the other strides.
