@@ -16,6 +16,7 @@
 #include "codegen/compile/image_files.h"
 #include "codegen/compile/load_library.h"
 #include "ir/base/error.h"
+#include "ir/system/usable_cpus.h"
 
 namespace heddle::codegen {
 namespace {
@@ -23,7 +24,7 @@ namespace {
 using Image = std::shared_ptr<const KernelImage>;
 
 // Returns the number of compilers to run at the same time. Each run of a compiler uses one core.
-size_t coresToUse() { return std::max(1u, std::thread::hardware_concurrency()); }
+size_t coresToUse() { return static_cast<size_t>(usableCpus()); }
 
 // Runs work(i) for every i below `count` on a few threads. `work` must not throw.
 template <class Work>

@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "ir/system/usable_cpus.h"
+
 namespace heddle {
 
 // Splits the range [0, count) into parts and calls task(begin, end) for each part, on several
@@ -17,7 +19,7 @@ namespace heddle {
 // of the exceptions.
 inline void inParallel(int64_t count, int64_t grain,
                        const std::function<void(int64_t, int64_t)>& task) {
-  const int64_t threads = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, 16);
+  const int64_t threads = std::min(usableCpus(), 16);
   const int64_t grains = (count + grain - 1) / grain;
   if (threads == 1 || grains < 2) return task(0, count);
   const int64_t part = (grains + threads - 1) / threads * grain;

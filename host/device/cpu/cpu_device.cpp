@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <thread>
 
 #include "codegen/compile/cpp_compiler.h"
 #include "codegen/compile/load_library.h"
@@ -14,6 +13,7 @@
 #include "host/device/cpu/cpu_stream.h"
 #include "host/device/cpu/tile_pool.h"
 #include "ir/base/error.h"
+#include "ir/system/usable_cpus.h"
 
 namespace heddle::host {
 namespace {
@@ -137,7 +137,7 @@ class CpuStreams : public StreamTable {
 
 int threadsOf(const CpuOptions& options) {
   if (options.threads > 0) return options.threads;
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return usableCpus();
 }
 
 // Returns the name of the widest vector instructions of the CPU.

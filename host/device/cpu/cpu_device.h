@@ -9,7 +9,7 @@
 namespace heddle::host {
 
 struct CpuOptions {
-  int threads = 0;  // number of threads that run kernels; 0: one per core
+  int threads = 0;  // number of threads that run kernels; 0: one per CPU that the process may use
   // Seed of the test mode; nullopt: no test mode.
   // - Without the test mode, each stream has its own thread and runs its tasks as soon as possible.
   // - In the test mode, one thread runs the tasks of all streams in a random order with this seed.
