@@ -39,10 +39,11 @@ function(heddle_batch target)
   endif()
 endfunction()
 heddle_batch(heddle_core)
-# GCC 12 does not vectorize the loops of comm/reduce.cpp with -O2. -fno-trapping-math is safe, because
-# heddle never reads the flags of floating-point exceptions.
+# GCC 12 does not vectorize the loops of these files with -O2. -fno-trapping-math is safe, because heddle never
+# reads the flags of floating-point exceptions.
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
-  set_source_files_properties("${PROJECT_SOURCE_DIR}/comm/reduce.cpp" PROPERTIES
+  set_source_files_properties("${PROJECT_SOURCE_DIR}/comm/reduce.cpp"
+    "${PROJECT_SOURCE_DIR}/host/device/cpu/cpu_matmul.cpp" PROPERTIES
     COMPILE_OPTIONS "-O3;-fno-trapping-math" SKIP_PRECOMPILE_HEADERS ON)
 endif()
 target_include_directories(heddle_core

@@ -208,7 +208,8 @@ of the result. A list of names in parentheses gives the operands in order.
 
 **Libraries.** `cumsum`, `argsort`, `scatter` and `scatter_add`, and composites of them such as
 `sort` and `topk`, are heddle's own library functions on every device. OpenBLAS and cuBLASLt compute
-matrix products; heddle itself computes those of integers.
+matrix products; heddle itself computes those of integers. OpenBLAS multiplies in f32 or f64: the CPU
+device converts blocks of f16, bf16 and f8 elements to f32, and uses up to 48 MiB of memory for them.
 )";
   for (std::string_view kind : {"elementwise", "reduction", "scalar", "new", "shape", "index",
                                 "scan", "library", "composite"}) {

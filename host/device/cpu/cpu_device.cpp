@@ -153,15 +153,17 @@ const char* vectorUnit() {
 
 class CpuPreparedMatmul : public PreparedMatmul {
  public:
-  CpuPreparedMatmul(CpuStreams& streams, MatmulShape shape)
-      : streams_(streams), shape_(std::move(shape)) {}
+  CpuPreparedMatmul(CpuStreams& streams, TilePool& pool, MatmulShape shape)
+      : streams_(streams), pool_(pool), matmul_(std::move(shape)) {}
+  int64_t workspaceBytes() const override { return matmul_.workspaceBytes(); }
   void run(const MatmulOperands& operands, Stream stream, const Issue& issue) const override {
-    enqueueWork(streams_.stream(stream), issue, [this, operands] { cpuMatmul(shape_, operands); });
+    enqueueWork(streams_.stream(stream), issue, [this, operands] { matmul_.run(operands, pool_); });
   }
 
  private:
   CpuStreams& streams_;
-  MatmulShape shape_;
+  TilePool& pool_;
+  CpuMatmul matmul_;
 };
 
 class CpuDevice : public Device {
@@ -222,7 +224,7 @@ class CpuDevice : public Device {
   std::shared_ptr<const PreparedMatmul> prepareMatmul(const MatmulSpec& spec,
                                                       const AlgorithmChoices&) override {
     setBlasThreadsOnce(pool_.threads());
-    return std::make_shared<CpuPreparedMatmul>(streams_, matmulShape(spec));
+    return std::make_shared<CpuPreparedMatmul>(streams_, pool_, matmulShape(spec));
   }
   int64_t libraryWorkspace(const LibraryCall& call) const override {
     return cpuLibraryWorkspace(call, pool_.threads());

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 #include "host/device/cpu/cpu_device.h"
@@ -36,9 +37,25 @@ TEST_P(CpuMatmul, EveryCaseMatchesLoops) {
   }
 }
 
+// The device computes converted operands in blocks of 2048 and integers in blocks of 512.
+TEST_P(CpuMatmul, SizesAboveABlockMatchLoops) {
+  for (const std::array<int64_t, 3>& sizes :
+       {std::array<int64_t, 3>{4100, 3, 2}, {2, 4100, 3}, {3, 2, 4100}}) {
+    const auto [m, k, n] = sizes;
+    SCOPED_TRACE(testing::Message() << m << " x " << k << " x " << n);
+    Matrix a(GetParam(), {m, k}, {});
+    Matrix b(GetParam(), {2, k, n}, {});
+    Matrix c(GetParam(), {2, m, n}, {});
+    multiplyAndCheck(a, b, c);
+    Matrix a_columns(GetParam(), {m, k}, {2, 2 * m});
+    Matrix c_columns(GetParam(), {2, m, n}, {2 * m * n, 1, m});
+    multiplyAndCheck(a_columns, b, c_columns);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(DTypes, CpuMatmul,
-                         ::testing::Values(DType::Bool, DType::I64, DType::BF16, DType::F32,
-                                           DType::F64),
+                         ::testing::Values(DType::Bool, DType::I32, DType::I64, DType::BF16,
+                                           DType::F16, DType::F32, DType::F64),
                          [](const auto& info) { return std::string(name(info.param)); });
 
 TEST(CpuMatmulErrors, MismatchedSizesAndDtypesAreRefused) {

@@ -83,7 +83,7 @@ inline void checkMatmul(const Matrix& a, const Matrix& b, const Matrix& c) {
              b.at(operandIndex(b, index, p, index.back()));
     }
     if (c.desc.dtype == DType::Bool) sum = sum != 0 ? 1 : 0;
-    ASSERT_EQ(c.at(index), sum) << str(index);
+    ASSERT_EQ(c.at(index), toDouble(roundTo(c.desc.dtype, sum))) << str(index);
   } while (nextIndex(index, c.desc.sizes));
 }
 
