@@ -26,7 +26,8 @@ void expectSquares(Cases& cases) {
 TEST(SquaresSimt, TransposedInputsAreRightForAllSizesAndTypes) {
   Cases cases;
   for (const char* dtype : {"f32", "bf16", "f16", "f64", "i64", "i32", "u8"}) {
-    for (const auto& [n, m] : {std::pair{64, 128}, {16, 61}, {72, 136}, {65, 17}, {24, 88}, {32, 32}}) {
+    for (const auto& [n, m] :
+         {std::pair{64, 128}, {16, 61}, {72, 136}, {65, 17}, {24, 88}, {32, 32}}) {
       cases.add(fmt::format("%x: {0}[n, m], %z: {0}[n, m]) {{ %y = sub(%x, %z) return %y", dtype),
                 {{{n, m}, {1, n}}, {{n, m}}}, {{"n", n}, {"m", m}});
     }

@@ -63,6 +63,7 @@ class Cases {
   const std::string& name(size_t number) const { return cases_[number].name; }
   std::pair<int, int> barriers(size_t number) const { return kernels_.barriers(number); }
   const std::string& entry(size_t number) const { return kernels_.plan(number).stages.at(0).entry; }
+  const std::string& text(size_t number) const { return kernels_.plan(number).source.text; }
   size_t stages(size_t number) const { return kernels_.plan(number).stages.size(); }
 
   // Runs a kernel. Returns what is wrong, or an empty text. A float may differ from the expected
