@@ -226,8 +226,9 @@ bool roundsWhenStored(const Body& body, const Store& store, const KernelFrame& f
   const Access& access = frame.access(store.tensor);
   const Node& node = body.nodes[static_cast<size_t>(store.node)];
   const bool is_half = access.dtype == DType::BF16 || access.dtype == DType::F16;
-  return is_half && access.lane == LaneStride::One && node.kind == Node::Kind::Apply &&
-         node.dtype == access.dtype;
+  // A choice between values rounds nothing, and may be loaded as a window.
+  const bool computes = node.kind == Node::Kind::Apply && node.conditions == 0;
+  return is_half && access.lane == LaneStride::One && computes && node.dtype == access.dtype;
 }
 
 std::string exactText(const Store& store, const std::string& prefix) {

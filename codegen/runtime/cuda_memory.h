@@ -242,8 +242,8 @@ __device__ inline void loadWindow(Lanes<kLanes, T>& to, const T* line, long long
 // A block of threads exchanges a square of kEdge x kEdge elements through shared memory, one word
 // per element. kEdge is 32 or 64. The block writes vectors along one axis and reads vectors along
 // the other axis. Vector `number` of the square begins at element alongOf() of its axis, and at
-// element acrossOf() of the other axis. A warp has 32 / kLanes vectors next to each other and kLanes
-// lines. With a line of kEdge + 1 words, no two threads of a warp access the same bank.
+// element acrossOf() of the other axis. A warp has 32 / kLanes vectors next to each other and
+// kLanes lines. With a line of kEdge + 1 words, no two threads of a warp access the same bank.
 template <int kLanes, int kEdge>
 __device__ inline int alongOf(int number) {
   return ((number / 32 % (kEdge / 32)) * (32 / kLanes) + number % (32 / kLanes)) * kLanes;

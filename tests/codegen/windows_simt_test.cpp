@@ -36,6 +36,7 @@ TEST(WindowsSimt, PiecesOfACatAreRight) {
                       dtype, total, names);
       for (const std::vector<Layout>& layouts : {dense, shifted}) {
         cases.add(cat + "%r = maximum(%c, %c) return %r", layouts, {});
+        cases.add(cat + "return %c", layouts, {});
         std::vector<Layout> more = layouts;
         more.push_back({{6, total}});
         cases.add(inputs + chosen, more, {});
