@@ -13,10 +13,10 @@ namespace heddle::codegen {
 // - a LoadAt whose index grows by one from lane to lane, along an axis in which the tensor is
 //   contiguous, and whose value outside of the tensor is the same for all lanes. cat, pad, slice
 //   and roll make such nodes.
-// - a choice between two windows that no other node uses. The condition must be the same for
-//   all lanes, or compare two integers that grow by constants from lane to lane, whose difference
-//   grows by 1 or -1. Such a condition is
-//   computed once per vector. Most vectors then load one of the two windows only.
+// - a choice between two windows that no other node uses. Either the condition is the same for all
+//   lanes. Or it compares two integers that each grow by a constant from lane to lane, and the two
+//   constants differ by 1. Such a condition is computed once per vector. Most vectors then load one
+//   of the two windows only.
 //
 // If vectors have one lane, there are no windows. The body and the frame must live longer than the
 // object.

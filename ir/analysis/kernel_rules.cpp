@@ -215,7 +215,7 @@ class Question {
     for (ExprId id : exprs_) {
       const Expression& expr = fusion_.expr(id);
       AxisSet axes;
-      if (expr.op->kind == OpKind::Index) axes = axesOf(expr.outputs[0]);
+      if (expr.op->kind == OpKind::Index) axes = axesWithExtent(expr);
       for (size_t i = 0; i < expr.inputs.size(); ++i) {
         if (!isReadByElement(expr, i)) continue;
         const auto found = read.find(expr.inputs[i]);
@@ -234,6 +234,18 @@ class Question {
       for (ValueId output : expr.outputs) read.emplace(output, axes);
     }
     return {};
+  }
+
+  // Returns the axes of the result of an Index expression whose extents follow from operand 0.
+  AxisSet axesWithExtent(const Expression& index) {
+    AxisSet axes;
+    for (const IndexedAxis& place : indexedAxesOf(fusion_, index)) {
+      if (place.output_axis == IndexedAxis::kByValue) continue;
+      const auto axis = static_cast<size_t>(place.output_axis);
+      if (!axes_.moves(index.outputs[0], axis)) continue;
+      axes.set(axes_.numberOf(axes_.id(index.outputs[0], axis)).index());
+    }
+    return axes;
   }
 
   bool touchesReduced(ValueId value) {

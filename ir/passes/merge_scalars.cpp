@@ -1,5 +1,6 @@
 #include "ir/passes/merge_scalars.h"
 
+#include <bit>
 #include <map>
 #include <optional>
 #include <string>
@@ -25,15 +26,26 @@ class ScalarMerger {
   }
 
  private:
-  // Two scalars with equal keys and equal attributes are equal. The extent is set for a `size` of
-  // an axis with a short extent. Comparing long extents would take too much time.
-  using Key = std::tuple<const OpDef*, std::optional<std::string>, std::vector<ValueId>>;
+  // Two scalars with equal keys and equal attributes are equal. The text is the extent, for a
+  // `size` of an axis with a short extent. Comparing long extents would take too much time. The
+  // number contains the bits of a constant: 0.0 and -0.0 are equal numbers, but different
+  // constants.
+  using Key = std::tuple<const OpDef*, std::optional<std::string>, std::optional<int64_t>,
+                         std::vector<ValueId>>;
 
   Key keyOf(const Expression& expr) const {
-    if (const Size* extent = shortExtent(expr)) return {expr.op, extent->str(), {}};
+    if (const Size* extent = shortExtent(expr)) return {expr.op, extent->str(), {}, {}};
     std::vector<ValueId> operands;
     for (ValueId input : expr.inputs) operands.push_back(rewriter_.at(input));
-    return {expr.op, std::nullopt, std::move(operands)};
+    return {expr.op, {}, bitsOf(expr), std::move(operands)};
+  }
+
+  static std::optional<int64_t> bitsOf(const Expression& expr) {
+    if (expr.op->kind != OpKind::Constant) return {};
+    const Attr& value = *expr.find("value");
+    if (const auto* number = std::get_if<double>(&value)) return std::bit_cast<int64_t>(*number);
+    if (const auto* number = std::get_if<int64_t>(&value)) return *number;
+    return std::get<bool>(value) ? 1 : 0;
   }
 
   const Size* shortExtent(const Expression& expr) const {

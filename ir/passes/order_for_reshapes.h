@@ -6,11 +6,12 @@ namespace heddle {
 
 // Chooses memory orders that make copies before reshapes unnecessary. A reshape needs a row-major
 // operand. If the operand is a permuted view of a value that a kernel or matrix product computes,
-// this value can be stored in the order that makes the view row-major. For example:
+// this value can be stored in the order that makes the view row-major. For example, %o has the axes
+// [heads, tokens, width]:
 //
-//   %o = matmul(%p, %v)                       // [heads, tokens, width], stored as [tokens, heads,
-//   width] %s = permute(%o, axes=[1, 0, 2])          // row-major %r = reshape(%s, sizes=[tokens,
-//   heads*width])
+//   %o = matmul(%p, %v)               // stored in the order [tokens, heads, width]
+//   %s = permute(%o, axes=[1, 0, 2])  // row-major
+//   %r = reshape(%s, sizes=[tokens, heads*width])
 //
 // The pass sets the hinted order (Layout::allocation_order in ir/types/tensor.h) of a value if all
 // of these conditions are true:

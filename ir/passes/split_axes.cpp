@@ -79,6 +79,7 @@ class AxisClasses {
     for (const Expression& expr : fusion.exprs()) joinAxes(expr);
     blocked_.assign(parent_.size(), false);
     is_part_.assign(parent_.size(), false);
+    has_broadcast_.assign(parent_.size(), false);
     extents_.resize(parent_.size());
     for (ValueId id : fusion.values().ids()) describe(id);
     for (const Expression& expr : fusion.exprs()) blockIndexed(expr);
@@ -121,6 +122,7 @@ class AxisClasses {
   }
 
   // Returns whether the fusion returns the value, or an expression outside of kernels reads it.
+  // While this object is constructed, a reshape that will be removed counts as such an expression.
   bool isNeededWhole(ValueId id) const {
     return is_output_[id] || std::any_of(users_[id].begin(), users_[id].end(), [&](ExprId user) {
              return !isKernelOp(fusion_.expr(user)) && !removes(user);
@@ -196,7 +198,8 @@ class AxisClasses {
     const Layout& layout = tensor.layout;
     bool stays = tensor.sharding || layout.stride_order || layout.allocation_order;
     // A reshape would turn a broadcast axis into an ordinary axis.
-    stays = stays || (isComputedByKernel(id) && hasBroadcastAxis(tensor) && isNeededWhole(id));
+    const bool is_reshaped = !isComputedByKernel(id) || isNeededWhole(id);
+    stays = stays || (hasBroadcastAxis(tensor) && is_reshaped);
     if (!stays && !isComputedByKernel(id)) {
       const std::optional<AxisOrder> order = elementOrder(fusion_, id);
       stays = !order || !sameOrder(*order, rowMajor(tensor.rank()), tensor);
@@ -204,6 +207,7 @@ class AxisClasses {
     for (size_t axis = 0; axis < tensor.rank(); ++axis) {
       const Node node = find(first_[id] + axis);
       if (stays) blocked_[node] = true;
+      if (tensor.domain[axis].kind == IterKind::Broadcast) has_broadcast_[node] = true;
       if (isUnit(tensor, axis)) continue;
       const Size& extent = tensor.domain[axis].extent;
       if (!extents_[node]) extents_[node] = extent;
@@ -225,6 +229,11 @@ class AxisClasses {
     const std::optional<Regrouping> found = regroupingOf(fusion_, expr);
     if (!found || (is_output_[found->apart] && found->apart == expr.outputs[0])) return;
     const Node node = find(first_[found->whole] + found->axis);
+    // The reshape makes broadcast axes ordinary. Removing it would change the type of the result.
+    const bool has_unit = std::any_of(found->parts.begin(), found->parts.end(),
+                                      [](const Size& part) { return part.isConstant(1); });
+    if (hasBroadcastAxis(fusion_.tensor(expr.inputs[0]))) return;
+    if (has_unit && has_broadcast_[node]) return;
     if (blocked_[node] || is_part_[node] || isUnit(fusion_.tensor(found->whole), found->axis)) {
       return;
     }
@@ -248,6 +257,7 @@ class AxisClasses {
   // By class:
   std::vector<bool> blocked_;
   std::vector<bool> is_part_;
+  std::vector<bool> has_broadcast_;
   std::vector<std::optional<Size>> extents_;  // of all axes with more than one element
   std::unordered_map<Node, Sizes> splits_;
   IdVector<ExprId, bool> removed_;

@@ -25,6 +25,8 @@ namespace heddle {
 // - Each value that shares the axis has the same extent along it, or the extent 1.
 // - No value that shares the axis is sharded, or has a memory order other than row-major.
 // - No expression reads at computed indices along the axis, or contains the index along the axis.
+// - The axis is not a part of another axis that the pass splits.
+// - The reshape does not turn a broadcast axis (IterKind::Broadcast) into an ordinary axis.
 Fusion splitAxes(const Fusion& fusion);
 
 }  // namespace heddle

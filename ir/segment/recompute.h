@@ -19,8 +19,8 @@ struct Recomputed {
 // - Only kernels read it, the fusion does not return it, and it is not sharded.
 // - Pointwise ops without function calls and divisions compute it from values that are in memory. A
 //   result of the first kernel that is smaller than the value counts as being in memory, because
-//   the kernel can store it instead. If there is no other way, this also holds for a value of the
-//   same size whose elements have fewer bytes.
+//   the kernel can store it instead. If no such values suffice, the kernel may also store, instead
+//   of the value, values of the same size whose elements have fewer bytes.
 // - The elements of the full-size values in memory have at most as many bytes as the element of the
 //   value. The value would be written and read, so at least half of the traffic is saved, or a
 //   quarter if another value is stored instead.

@@ -8,8 +8,6 @@
 
 #include "ir/analysis/kernel_rules.h"
 #include "ir/base/error.h"
-#include "ir/graph/builder.h"
-#include "ir/graph/rewrite.h"
 #include "ir/segment/group_kind.h"
 #include "ir/segment/recompute.h"
 #include "ir/segment/segment_graph.h"
@@ -324,72 +322,6 @@ SegmentedFusion segment(const Fusion& fusion, const SegmentOptions& options) {
     segmented = Segmenter(again.fusion, std::move(again.copies)).run(options);
   }
   return segmented;
-}
-
-namespace {
-
-// Copies expressions of a group. Of several equal expressions it copies the first one only, and
-// those whose results the group stores. It copies all expressions without tensor operands: two
-// equal index tensors may belong to two axes of the kernel, but a value belongs to one.
-class GroupCopier {
- public:
-  GroupCopier(const Fusion& from, const Group& group, FusionRewriter& rewriter)
-      : from_(from), outputs_(group.outputs.begin(), group.outputs.end()), rewriter_(rewriter) {}
-
-  void copy(ExprId id) {
-    const Expression& expr = from_.expr(id);
-    const ValueId result = expr.outputs[0];
-    std::vector<ValueId> operands;
-    for (ValueId input : expr.inputs) operands.push_back(rewriter_.at(input));
-    std::vector<ExprId>& same = copied_[{expr.op, std::move(operands)}];
-    const auto equal = std::find_if(same.begin(), same.end(), [&](ExprId other) {
-      return from_.expr(other).attrs == expr.attrs &&
-             from_.value(from_.expr(other).outputs[0]).tensor == from_.value(result).tensor;
-    });
-    if (equal != same.end() && !outputs_.contains(result) && readsTensor(expr)) {
-      rewriter_.stand(result, rewriter_.at(from_.expr(*equal).outputs[0]));
-      return;
-    }
-    rewriter_.copy(id);
-    same.push_back(id);
-  }
-
- private:
-  // Also true for a scalar, which belongs to no axis.
-  bool readsTensor(const Expression& expr) const {
-    return isHostScalar(from_, expr) ||
-           std::any_of(expr.inputs.begin(), expr.inputs.end(),
-                       [&](ValueId input) { return !from_.value(input).is_scalar; });
-  }
-
-  const Fusion& from_;
-  const std::set<ValueId> outputs_;
-  FusionRewriter& rewriter_;
-  std::map<std::pair<const OpDef*, std::vector<ValueId>>, std::vector<ExprId>> copied_;
-};
-
-}  // namespace
-
-Fusion extract(const SegmentedFusion& segmented, const Group& group) {
-  const Fusion& from = segmented.fusion;
-  int index = segmented.group_of.at(group.exprs.at(0));
-  std::vector<ValueId> part = group.inputs;
-  for (ExprId id : group.exprs) {
-    const Expression& expr = from.expr(id);
-    part.insert(part.end(), expr.inputs.begin(), expr.inputs.end());
-    part.insert(part.end(), expr.outputs.begin(), expr.outputs.end());
-  }
-  FusionRewriter rewriter(from, fmt::format("{}_g{}", from.name, index), part);
-  for (ValueId input : group.inputs) rewriter.input(input);
-  GroupCopier copier(from, group, rewriter);
-  for (ExprId id : group.exprs) {
-    for (ValueId input : from.expr(id).inputs) {
-      if (!rewriter.has(input)) copier.copy(from.value(input).definition);  // a constant
-    }
-    copier.copy(id);
-  }
-  for (ValueId output : group.outputs) rewriter.output(output);
-  return std::move(rewriter).finishPart();
 }
 
 }  // namespace heddle

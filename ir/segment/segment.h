@@ -55,9 +55,9 @@ struct SegmentOptions {
 SegmentedFusion segment(const Fusion& fusion, const SegmentOptions& options = {});
 
 // Returns the group as a separate fusion. Inputs and outputs keep their names. Of equal expressions
-// the fusion contains only the first, and those whose results are outputs. Constants that the group
-// reads are copied; all other scalars become scalar inputs. Meshes and shardings are copied
-// too, because they determine which axes of a value are split over devices.
+// on the same axes, the fusion contains only the first, and those whose results are outputs.
+// Constants that the group reads are copied; all other scalars become scalar inputs. Meshes and
+// shardings are copied too, because they determine which axes of a value are split over devices.
 Fusion extract(const SegmentedFusion& segmented, const Group& group);
 
 // Returns the text of the fusion, with the number of the group before each expression. A list of

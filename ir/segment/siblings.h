@@ -15,7 +15,7 @@ namespace heddle {
 //
 // Two kernels are merged if all of this is true:
 // - Both read a value that neither computes. The value has all axes of both kernels, and is not
-//   sharded. (Ranks could wait longer for the results of a larger kernel.)
+//   sharded. (A collective may wait for one of the results, and would then start later.)
 // - Together they satisfy the rules of kernels (ir/analysis/kernel_rules.h), have at most
 //   kMostSiblingExprs expressions, and store at most kMostSiblingStores values. More values would
 //   need too many registers.

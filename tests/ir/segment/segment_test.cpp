@@ -51,5 +51,34 @@ TEST(Extract, EqualExpressionsAreCopiedOnce) {
   EXPECT_EQ(kernel.outputs().size(), 2u);
 }
 
+// A flip reads %w at computed indices, so its result can be on either axis of the kernel. The axis
+// of an expanded tensor does not follow from its operand.
+TEST(Extract, EqualExpressionsOfTwoAxesStayTwoValues) {
+  for (const char* op : {"flip(%w, axes=[0])", "pad(%w, lows=[1], highs=[-1])"}) {
+    const SegmentedFusion segmented = segment(parseFusion(
+        fmt::format("heddle 1 fusion f(%w: f32[n], %x: f32[n, n]) {{\n  %f = {0}\n  %g = {0}\n"
+                    "  %b = broadcast(%f, axes=[1])\n  %c = broadcast(%g, axes=[0])\n"
+                    "  %z = add(%x, %b)\n  %y = sub(%z, %c)\n  return %y\n}}\n",
+                    op)));
+    ASSERT_EQ(segmented.groups.size(), 1u) << op;
+    EXPECT_EQ(kernelRuleViolation(extract(segmented, segmented.groups[0])), "") << op;
+  }
+  const SegmentedFusion segmented =
+      segment(parseFusion("heddle 1 fusion f(%u: f32[1], %x: f32[4, 4]) {\n"
+                          "  %f = expand(%u, sizes=[4])\n  %g = expand(%u, sizes=[4])\n"
+                          "  %b = broadcast(%f, axes=[1])\n  %c = broadcast(%g, axes=[0])\n"
+                          "  %z = add(%x, %b)\n  %y = sub(%z, %c)\n  return %y\n}\n"));
+  ASSERT_EQ(segmented.groups.size(), 1u);
+  EXPECT_EQ(kernelRuleViolation(extract(segmented, segmented.groups[0])), "");
+}
+
+TEST(Extract, ZerosOfBothSignsStayTwoConstants) {
+  const SegmentedFusion segmented =
+      segment(parseFusion("heddle 1 fusion f(%x: f32[n]) {\n  %a = mul(%x, 0.0)\n"
+                          "  %b = mul(%x, -0.0)\n  return %a, %b\n}\n"));
+  ASSERT_EQ(segmented.groups.size(), 1u);
+  EXPECT_EQ(extract(segmented, segmented.groups[0]).exprs().size(), 4u);
+}
+
 }  // namespace
 }  // namespace heddle::segment_test
