@@ -56,7 +56,7 @@ NOTES = {
     },
     "kernels-nvidia-h200_2026-11-23": {
         "title": "the workloads of bench/workloads",
-        "remarks": "Measured at commit 7cef54b, layer_norm backward at 3590dff. The floor is the time that a copy of the "
+        "remarks": "Measured at commit 4389b8b. The floor is the time that a copy of the "
                    "same bytes took in the same run.",
     },
     "kernels-nvidia-h200_2026-11-22": {
