@@ -43,11 +43,10 @@ class CudaTileEmitter {
   void writeShift() {
     std::string shift;
     for (const Access& access : frame_.accesses) {
-      if (!isVectorized(access)) continue;
-      const std::string own = fmt::format("hd::shiftOf<{}>({} + ({}))", layout_.vector, access.name,
-                                          access.kept_offset.str());
       const bool has_rows = access.kept_offset.kind() != IndexExpr::Kind::Constant;
-      if (shift.empty() && has_rows) shift = own;
+      if (!shift.empty() || !has_rows || !isVectorized(access)) continue;
+      shift = fmt::format("hd::shiftOf<{}>({} + ({}))", layout_.vector, access.name,
+                          access.kept_offset.str());
     }
     out_.line(fmt::format("const int shift = {};", shift.empty() ? "0" : shift));
     for (const Access& access : frame_.accesses) {
@@ -69,7 +68,7 @@ class CudaTileEmitter {
     // not exist, because the rows of single warps use no barriers.
     if (layout_.threads == 32 && layout_.rows > 1) out_.line("if (kept >= kept_items) return;");
     const bool exists = layout_.rows == 1 || layout_.threads == 32;
-    out_.line(fmt::format("const bool active = {};", exists ? "true" : "kept < kept_items"));
+    out_.line(exists ? "const bool active = true;" : "const bool active = kept < kept_items;");
     out_.line("const Index row_end = active ? reduced_items : 0;");
     writeCoordinates(out_, frame_.kept);
   }
@@ -91,7 +90,11 @@ class CudaTileEmitter {
                             layout_.vector));
       out_.line(fmt::format("const int first = {0} < 0 ? -(int){0} : 0;", frame_.reduced[0].name));
     } else {
-      out_.open(layout_.full && !in_loop_ ? "if (active) {" : "if (reduced < row_end) {");
+      // The row ends in the last vector of a thread. The others need no comparison.
+      out_.open(in_loop_       ? "if (reduced < row_end) {"
+                : layout_.full ? "if (active) {"
+                               : fmt::format("if ((active && u + 1 < {}) || reduced < row_end) {{",
+                                             layout_.registers));
       writeCoordinates(out_, frame_.reduced);
     }
     const std::string count = layout_.exact
@@ -99,9 +102,8 @@ class CudaTileEmitter {
                                   : fmt::format("(int)hd::smaller<Index>({}, lane_extent - {})",
                                                 layout_.vector, frame_.lane_start.str());
     out_.line(fmt::format("[[maybe_unused]] const int count = {};", count));
-    if (layout_.shifted) {
-      out_.line("[[maybe_unused]] const unsigned valid = (1u << count) - (1u << first);");
-    }
+    const char* valid = "[[maybe_unused]] const unsigned valid = (1u << count) - (1u << first);";
+    if (layout_.shifted) out_.line(valid);
     for (const LoadTile& load : loads) {
       if (frame_.access(load.tensor).lane == LaneStride::Zero) one_lane_.insert(load.tile);
       one_vector_.insert(load.tile);
@@ -169,7 +171,6 @@ class CudaTileEmitter {
     closeVectors();
   }
 
-  // Loads vector `u` of a tile.
   void writeLoad(const LoadTile& load, const char* u) {
     const Access& access = frame_.access(load.tensor);
     const std::string name = fmt::format("tile{}[{}]", load.tile, u);
@@ -203,7 +204,6 @@ class CudaTileEmitter {
     return leaves;
   }
 
-  // A prefix for the nodes of the next body.
   std::string nextPrefix() { return fmt::format("b{}_", bodies_++); }
 
   void write(const MapTiles& map) { map.per_row ? writeRowMap(map) : writeElementMap(map); }
@@ -362,8 +362,8 @@ class CudaTileEmitter {
     for (const Statement& statement : loop.statements) {
       if (const auto* reduce = std::get_if<ReduceTiles>(&statement)) declareAccumulators(*reduce);
       if (const auto* reduce = std::get_if<ReduceExponentials>(&statement)) {
-        out_.line(fmt::format("float acc{}[1] = {{-hd::infF32()}};", reduce->maximum));
-        out_.line(fmt::format("float acc{}[{}] = {{}};", reduce->sum, layout_.vector));
+        out_.line(fmt::format("float acc{}[1] = {{-hd::infF32()}}, acc{}[{}] = {{}};",
+                              reduce->maximum, reduce->sum, layout_.vector));
       }
     }
     out_.open(fmt::format("for (Index part = 0; part < {}; part += {}) {{",

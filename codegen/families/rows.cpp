@@ -62,8 +62,11 @@ struct Vectors {
   bool shifted = false;  // RowLayout::shifted
 };
 
-Vectors vectorsOf(const Space& space, int64_t ops) {
-  constexpr int64_t kShortestShifted = 4;  // vectors; the first and the last one are slow
+// The fewest vectors of a row that begins at an aligned address before the row. The first and the
+// last vector are slow. Each pass over the row needs their masks again.
+int64_t shortestShifted(bool several_passes) { return several_passes ? 64 : 4; }
+
+Vectors vectorsOf(const Space& space, int64_t ops, bool several_passes) {
   int64_t widest = 1;
   for (const SpaceTensor& t : space.tensors) {
     if (t.strides.back() == 1) widest = std::max(widest, sizeOf(t.dtype));
@@ -72,7 +75,7 @@ Vectors vectorsOf(const Space& space, int64_t ops) {
   while (length > 1 && length * ops > kMostUnrolled) length /= 2;
   const bool one_axis = space.extents.size() == static_cast<size_t>(space.kept) + 1;
   if (length > 1 && one_axis && !hasWholeVectors(space, length) &&
-      space.extents.back() >= kShortestShifted * length) {
+      space.extents.back() >= shortestShifted(several_passes) * length) {
     return {length, true};
   }
   while (length > 1 && (length > space.extents.back() || !hasWholeVectors(space, length))) {
@@ -105,7 +108,7 @@ int64_t fuller(int64_t threads, int64_t vectors, int64_t most) {
 }
 
 std::vector<RowCandidate> cudaCandidates(const Space& space, const RowDemand& demand) {
-  const auto [vector, shifted] = vectorsOf(space, demand.ops);
+  const auto [vector, shifted] = vectorsOf(space, demand.ops, demand.several_passes);
   // A shifted row may need one more vector.
   const int64_t vectors =
       shifted ? ceilDiv(space.extents.back() + vector - 1, vector) : vectorsPerRow(space, vector);
@@ -238,8 +241,9 @@ bool hasUnalignedRows(const Space& space, Target target) {
   constexpr int64_t kShortestRow = 32;  // vectors: one for each thread of a warp
   if (target != Target::Cuda || space.extents.size() < 2) return false;
   const Space rows = withRows(space);
-  return isContiguousAlongRow(rows) && rows.keptCount() >= kFewRows && vectorsOf(rows, 1).shifted &&
-         vectorsPerRow(rows, vectorsOf(rows, 1).length) >= kShortestRow;
+  return isContiguousAlongRow(rows) && rows.keptCount() >= kFewRows &&
+         vectorsOf(rows, 1, false).shifted &&
+         vectorsPerRow(rows, vectorsOf(rows, 1, false).length) >= kShortestRow;
 }
 
 std::vector<RowCandidate> rowCandidates(const Space& space, Target target,
@@ -261,6 +265,7 @@ std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& anal
   for (const Body* body : bodiesOf(written.statements)) {
     demand.ops = std::max(demand.ops, opsOf(*body));
   }
+  demand.several_passes = needsSeveralPasses(segment, analysis);
   demand.accumulators = static_cast<int64_t>(written.accumulators.size());
   const std::vector<RowCandidate> candidates = rowCandidates(space, target, demand);
   if (candidates.empty()) return std::nullopt;

@@ -36,7 +36,8 @@ struct RowDemand {
   int64_t loaded_bytes = 0;  // bytes that the kernel reads from memory at its start
   int64_t kept_bytes = 0;  // bytes of the tiles that maps make: in registers, or (Cpp) on the stack
   int64_t ops = 0;         // code of the longest body, in simple operations
-  int64_t accumulators = 0;  // of all reductions, per row
+  int64_t accumulators = 0;     // of all reductions, per row
+  bool several_passes = false;  // needsSeveralPasses()
 };
 
 // Returns the candidates for these sizes, best first. Returns an empty list if the rows are too few
