@@ -215,9 +215,14 @@ class AxisClasses {
     }
   }
 
+  // An index expression computes its result in a kernel, but the pass cannot rebuild it on split
+  // axes. A reshape of its result would separate the kernel from the readers.
   void blockIndexed(const Expression& expr) {
-    if (expr.op->kind == OpKind::Iota) {
-      blocked_[find(first_[expr.outputs[0]] + expr.axis())] = true;
+    const ValueId out = expr.outputs[0];
+    if (expr.op->kind == OpKind::Iota) blocked_[find(first_[out] + expr.axis())] = true;
+    if (expr.op->kind != OpKind::Index) return;
+    for (size_t axis = 0; axis < fusion_.tensor(out).rank(); ++axis) {
+      blocked_[find(first_[out] + axis)] = true;
     }
   }
 
