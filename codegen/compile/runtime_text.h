@@ -14,6 +14,7 @@ extern const std::string_view kRuntimeHeader_cuda_device;
 extern const std::string_view kRuntimeHeader_cuda_runtime;
 extern const std::string_view kRuntimeHeader_cuda_memory;
 extern const std::string_view kRuntimeHeader_cuda_math;
+extern const std::string_view kRuntimeHeader_cuda_joint;
 extern const std::string_view kRuntimeHeader_cpu_runtime;
 extern const std::string_view kRuntimeHeader_cpu_transpose;
 extern const std::string_view kRuntimeHeader_cpu_vector_math;
@@ -39,6 +40,7 @@ inline std::string runtimeHeader(Target target) {
   text += cuda ? kRuntimeHeader_cuda_runtime : kRuntimeHeader_cpu_vector_math;
   text += cuda ? kRuntimeHeader_cuda_memory : kRuntimeHeader_cpu_transpose;
   text += cuda ? kRuntimeHeader_cuda_math : kRuntimeHeader_cpu_math;
+  if (cuda) text += kRuntimeHeader_cuda_joint;
   return text;
 }
 

@@ -1,3 +1,4 @@
+#include "codegen/emit/accumulator_text.h"
 #include "codegen/emit/kernel_text.h"
 #include "codegen/emit/libm_text.h"
 #include "ir/base/error.h"

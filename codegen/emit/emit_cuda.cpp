@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include "codegen/emit/accumulator_text.h"
+#include "codegen/emit/emit_loop_combine.h"
 #include "codegen/emit/kernel_text.h"
 #include "codegen/emit/windows.h"
 #include "ir/base/error.h"
@@ -13,7 +15,8 @@ class CudaEmitter {
       : nest_(nest),
         s_(nest.schedule),
         inner_(s_.kind == ScheduleKind::InnerReduction),
-        windows_(nest.computation.loop, nest.computation.accumulators, nest, s_.lanes) {}
+        windows_(nest.computation.loop, nest.computation.accumulators, nest, s_.lanes),
+        combiner_(out_, nest) {}
 
   std::string emit() {
     std::string args = "Args_" + nest_.entry;
@@ -36,6 +39,9 @@ class CudaEmitter {
  private:
   const Computation& computation() const { return nest_.computation; }
   const Access& access(int t) const { return nest_.access(t); }
+  const Accumulator& accumulator(int a) const {
+    return computation().accumulators[static_cast<size_t>(a)];
+  }
 
   const char* alignmentOf(int t) const {
     return s_.lanes == 1 || access(t).aligned_items ? "true" : "false";
@@ -182,12 +188,45 @@ class CudaEmitter {
     leaves.rounds_at_stores = true;
     writeNodes(out_, body, nest_, leaves, "v", &windows_.perLane());
     assignStores(body, "v");
-    for (size_t a = 0; a < computation().accumulators.size(); ++a) {
-      const Accumulator& acc = computation().accumulators[a];
-      std::string into = fmt::format("acc{}[lane]", a);
-      out_.line(fmt::format("{} = {};", into, combineText(acc, into, elementText(body, acc, "v"))));
+    for (int a : withState(computation().accumulators)) {
+      const Accumulator& acc = accumulator(a);
+      const std::string element = elementText(body, acc, "v");
+      const std::string into = fmt::format("acc{}[lane]", a);
+      out_.line(addsTogether(acc) ? fmt::format("{} = {};", valuePlace(a, slot), element)
+                                  : fmt::format("{} = {};", into, combineText(acc, into, element)));
     }
     out_.close();
+  }
+
+  // Elements that are added together are those of all items in flight: of a row, or of each column.
+  std::string valuePlace(int a, const char* slot) const {
+    return inner_ ? fmt::format("values{}[{} * {} + lane]", a, slot, s_.lanes)
+                  : fmt::format("values{}[lane][{}]", a, slot);
+  }
+
+  void declareValues() {
+    for (int a : withState(computation().accumulators)) {
+      if (!addsTogether(accumulator(a))) continue;
+      const std::string sizes = inner_ ? fmt::format("[{}]", s_.lanes * s_.unroll)
+                                       : fmt::format("[{}][{}]", s_.lanes, s_.unroll);
+      out_.line(fmt::format("float values{}{};", a, sizes));
+    }
+    out_.line("int valid = 0;");
+  }
+
+  // The first `valid` elements exist: an item with fewer elements than lanes is the last item.
+  void addValues() {
+    for (int a : withState(computation().accumulators)) {
+      if (!addsTogether(accumulator(a))) continue;
+      if (inner_) {
+        out_.line(fmt::format("hd::add(acc{0}[0], values{0}, 0, valid);", a));
+        continue;
+      }
+      openUnrolled("lane", s_.lanes);
+      if (!s_.exact) out_.line("if (lane >= count) break;");
+      out_.line(fmt::format("hd::add(acc{0}[lane], values{0}[lane], 0, valid);", a));
+      out_.close();
+    }
   }
 
   void emitPointwise() {
@@ -241,25 +280,9 @@ class CudaEmitter {
 
   void emitReduction() {
     writeThreadRoles();
-    for (size_t a = 0; a < computation().accumulators.size(); ++a) {
-      const Accumulator& acc = computation().accumulators[a];
-      out_.line(fmt::format("{} acc{}[{}];", valueType(acc.type), a, s_.lanes));
-      out_.line("#pragma unroll");
-      out_.line(fmt::format("for (int i = 0; i < {}; ++i) acc{}[i] = {};", s_.lanes, a,
-                            literalText(acc.identity, acc.type)));
-    }
+    combiner_.declare();
     emitReducedLoop();
-    if (!inner_ && s_.reduce_threads > 1) {
-      out_.line(fmt::format("__shared__ hd::SharedBytes<{}> scratch;", 8 * s_.lanes * s_.block));
-    }
-    for (size_t a = 0; a < computation().accumulators.size(); ++a) {
-      if (inner_) {
-        combineLanes(a);
-        combineRow(a);
-      } else {
-        combineColumns(a);
-      }
-    }
+    inner_ ? combiner_.rows() : combiner_.columns();
     emitFinish();
   }
 
@@ -283,73 +306,17 @@ class CudaEmitter {
     loadWindows("u");
     out_.close();
     out_.close();
+    const bool together = std::any_of(computation().accumulators.begin(),
+                                      computation().accumulators.end(), addsTogether);
+    if (together) declareValues();
     openItem();
     writeLoopLanes("u");
+    if (together) out_.line(inner_ ? "valid += count;" : "valid += 1;");
     writeStores(computation().loop, true);
     out_.close();
     out_.close();
+    if (together) addValues();
     out_.close();
-    out_.close();
-  }
-
-  // acc[0] = all lanes of this thread.
-  void combineLanes(size_t a) {
-    if (s_.lanes == 1) return;
-    std::string into = fmt::format("acc{}[0]", a);
-    out_.line("#pragma unroll");
-    out_.line(
-        fmt::format("for (int i = 1; i < {}; ++i) {} = {};", s_.lanes, into,
-                    combineText(computation().accumulators[a], into, fmt::format("acc{}[i]", a))));
-  }
-
-  // acc[0] of share 0 = all threads of a row: a part of a warp, or whole warps by way of
-  // shared memory.
-  void combineRow(size_t a) {
-    const Accumulator& acc = computation().accumulators[a];
-    std::string into = fmt::format("acc{}[0]", a);
-    out_.line("#pragma unroll");
-    out_.line(fmt::format("for (int mask = {}; mask > 0; mask /= 2) {} = {};",
-                          std::min(s_.reduce_threads, 32) / 2, into,
-                          combineText(acc, into, fmt::format("hd::fromPartner({}, mask)", into))));
-    int32_t warps = s_.reduce_threads / 32;
-    if (warps <= 1) return;
-    out_.line(fmt::format("__shared__ hd::SharedBytes<{}> scratch{};", 8 * s_.block / 32, a));
-    out_.line(
-        fmt::format("const hd::SharedArray<{}> warp{}(scratch{});", valueType(acc.type), a, a));
-    out_.line(fmt::format("if (share % 32 == 0) warp{}[hd::thread() / 32] = {};", a, into));
-    out_.line("hd::barrier();");
-    out_.open("if (share == 0) {");
-    out_.line(
-        fmt::format("for (int w = 1; w < {}; ++w) {} = {};", warps, into,
-                    combineText(acc, into, fmt::format("warp{}[column * {} + w]", a, warps))));
-    out_.close();
-  }
-
-  // acc[lane] of share 0 = all threads of a column.
-  void combineColumns(size_t a) {
-    if (s_.reduce_threads == 1) return;
-    const Accumulator& acc = computation().accumulators[a];
-    int32_t columns = s_.block / s_.reduce_threads;
-    std::string own = fmt::format("acc{}[i]", a);
-    // One accumulator after another through the same shared memory; the last barrier of one comes
-    // before the first store of the next.
-    std::string shared = fmt::format("column{}", a);
-    out_.line(fmt::format("const hd::SharedArray<{}> {}(scratch);", valueType(acc.type), shared));
-    auto place = [&](const std::string& share) {
-      return fmt::format("{}[i * {} + ({}) * {} + column]", shared, s_.block, share, columns);
-    };
-    auto forLanes = [&](const std::string& statement) {
-      out_.line("#pragma unroll");
-      out_.line(fmt::format("for (int i = 0; i < {}; ++i) {}", s_.lanes, statement));
-    };
-    forLanes(fmt::format("{} = {};", place("share"), own));
-    out_.line("hd::barrier();");
-    out_.open(fmt::format("for (int half = {}; half > 0; half /= 2) {{", s_.reduce_threads / 2));
-    out_.open("if (share < half) {");
-    forLanes(fmt::format("{} = {};", own, combineText(acc, own, place("share + half"))));
-    forLanes(fmt::format("{} = {};", place("share"), own));
-    out_.close();
-    out_.line("hd::barrier();");
     out_.close();
   }
 
@@ -357,14 +324,28 @@ class CudaEmitter {
     out_.open("if (active && share == 0) {");
     out_.line(fmt::format("[[maybe_unused]] const int count = {};", inner_ ? "1" : lanesLeft()));
     if (!nest_.partials.empty()) {
-      for (size_t a = 0; a < nest_.partials.size(); ++a) {
-        out_.line(fmt::format("auto& part{} = acc{};", nest_.partials[a], a));
-      }
-      for (int tensor : nest_.partials) writeStore(tensor, "part", false, false);
+      emitPartials();
     } else {
       emitFinishBody();
     }
     out_.close();
+  }
+
+  // Each member of a state has its own tensor.
+  void emitPartials() {
+    size_t next = 0;
+    for (int a : withState(computation().accumulators)) {
+      const Accumulator& acc = accumulator(a);
+      for (size_t m = 0; m < memberTypes(acc).size(); ++m) {
+        const int tensor = nest_.partials[next++];
+        const std::string type(valueType(memberTypes(acc)[m]));
+        out_.line(fmt::format("{} part{}[{}];", type, tensor, keptLanes()));
+        out_.line("#pragma unroll");
+        out_.line(fmt::format("for (int i = 0; i < {}; ++i) part{}[i] = {};", keptLanes(), tensor,
+                              memberText(acc, fmt::format("acc{}[i]", a), m)));
+        writeStore(tensor, "part", false, false);
+      }
+    }
   }
 
   void emitFinishBody() {
@@ -391,6 +372,7 @@ class CudaEmitter {
   bool inner_;
   Windows windows_;  // of the loop body
   TextWriter out_;
+  LoopCombiner combiner_;
 };
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "codegen/emit/accumulator_text.h"
+
 namespace heddle::codegen {
 
 void RowCombiner::parts(const std::vector<int>& accumulators) {
@@ -9,20 +11,9 @@ void RowCombiner::parts(const std::vector<int>& accumulators) {
   threads(accumulators);
 }
 
-// The maximum comes first, because the sums of the threads need it before they are added.
-void RowCombiner::exponentials(int maximum, int sum) {
-  const std::string own = fmt::format("maximum{}", maximum);
-  const std::string into = fmt::format("acc{}[0]", sum);
-  out_.line(fmt::format("const float {} = acc{}[0];", own, maximum));
-  threads({maximum});
-  lanes(sum);
-  out_.line(fmt::format("{0} = hd::rescaled({0}, {1}, acc{2}[0]);", into, own, maximum));
-  threads({sum});
-}
-
 void RowCombiner::lanes(int a) {
   const std::string into = fmt::format("acc{}[0]", a);
-  if (layout_.vector == 1) return;
+  if (layout_.vector == 1 || addsTogether(accumulator(a))) return;
   out_.line("#pragma unroll");
   out_.line(fmt::format("for (int i = 1; i < {}; ++i) {} = {};", layout_.vector, into,
                         combineText(accumulator(a), into, fmt::format("acc{}[i]", a))));
@@ -36,10 +27,10 @@ void RowCombiner::threads(const std::vector<int>& accumulators) {
     const std::string into = fmt::format("acc{}[0]", a);
     if (layout_.threads > 1) partners(a, std::min(layout_.threads, 32) / 2);
     if (warps <= 1) continue;
-    out_.line(
-        fmt::format("__shared__ hd::SharedBytes<{}> scratch{};", 8 * warps * layout_.rows, a));
-    out_.line(fmt::format("const hd::SharedArray<{}> warp{}(scratch{});",
-                          valueType(accumulator(a).type), a, a));
+    out_.line(fmt::format("__shared__ hd::SharedBytes<{}> scratch{};",
+                          stateBytes(accumulator(a)) * warps * layout_.rows, a));
+    out_.line(fmt::format("const hd::SharedArray<{}> warp{}(scratch{});", stateType(accumulator(a)),
+                          a, a));
     out_.line(fmt::format("if (share % 32 == 0) warp{}[hd::thread() / 32] = {};", a, into));
   }
   if (warps <= 1) return;

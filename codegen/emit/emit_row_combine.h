@@ -9,7 +9,8 @@
 namespace heddle::codegen {
 
 // Writes the CUDA text that combines the parts of accumulators. Before, each thread of a row has
-// its parts in the arrays `acc0`, `acc1`, ..., one part per lane. After, element 0 of each array is
+// its parts in the arrays `acc0`, `acc1`, ..., one part per lane, or one part
+// in all if addsTogether(). After, element 0 of each array is
 // the result of the row, in every thread. The order is fixed: lanes, threads of a warp, warps.
 class RowCombiner {
  public:
@@ -18,8 +19,6 @@ class RowCombiner {
       : out_(out), layout_(layout), accumulators_(accumulators) {}
 
   void parts(const std::vector<int>& accumulators);
-  // The accumulators of a ReduceExponentials. `maximum` has one part per thread.
-  void exponentials(int maximum, int sum);
 
  private:
   const Accumulator& accumulator(int a) const { return accumulators_[static_cast<size_t>(a)]; }

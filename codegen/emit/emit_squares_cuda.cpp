@@ -220,12 +220,6 @@ class SquareEmitter {
   }
 
   static void write(const ReduceTiles&) { HEDDLE_CHECK(false, "squares have no reductions"); }
-  static void write(const ReduceExponentials&) {
-    HEDDLE_CHECK(false, "squares have no reductions");
-  }
-  static void write(const CombineExponentials&) {
-    HEDDLE_CHECK(false, "squares have no reductions");
-  }
   static void write(const CombineParts&) { HEDDLE_CHECK(false, "squares have no reductions"); }
   static void write(const LoopOverRow&) { HEDDLE_CHECK(false, "squares have no rows"); }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "codegen/emit/accumulator_text.h"
 #include "codegen/emit/kernel_text.h"
 #include "codegen/emit/libm_text.h"
 #include "ir/base/error.h"
@@ -55,8 +56,6 @@ class CppTileEmitter {
   }
 
   static void write(const ExchangeTile&) { HEDDLE_CHECK(false, "rows have no exchange"); }
-  static void write(const ReduceExponentials&) { HEDDLE_CHECK(false, "rows are read twice"); }
-  static void write(const CombineExponentials&) { HEDDLE_CHECK(false, "rows are read twice"); }
 
   void write(const LoadTile& load) {
     tensor_of_[static_cast<size_t>(load.tile)] = load.tensor;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "codegen/emit/accumulator_text.h"
 #include "codegen/emit/emit_row_combine.h"
 #include "codegen/emit/kernel_text.h"
 #include "ir/base/error.h"
@@ -285,16 +286,24 @@ class CudaTileEmitter {
   void declareAccumulators(const ReduceTiles& reduce) {
     for (int a : reduce.accumulators) {
       const Accumulator& acc = accumulator(a);
-      out_.line(fmt::format("{} acc{}[{}];", valueType(acc.type), a, layout_.vector));
+      const int32_t parts = addsTogether(acc) ? 1 : layout_.vector;
+      out_.line(fmt::format("{} acc{}[{}];", stateType(acc), a, parts));
+      if (acc.joint != JointKind::None) continue;
       out_.line("#pragma unroll");
-      out_.line(fmt::format("for (int i = 0; i < {}; ++i) acc{}[i] = {};", layout_.vector, a,
-                            literalText(acc.identity, acc.type)));
+      out_.line(
+          fmt::format("for (int i = 0; i < {}; ++i) acc{}[i] = {};", parts, a, identityText(acc)));
     }
   }
 
+  // A branch inside hd::add() would delay the loads that follow it. All loads therefore come first.
   void write(const ReduceTiles& reduce) {
     if (!in_loop_) declareAccumulators(reduce);
-    openVectors(reduce.loads);
+    const bool together = std::any_of(reduce.accumulators.begin(), reduce.accumulators.end(),
+                                      [this](int a) { return addsTogether(accumulator(a)); });
+    if (together) {
+      for (const LoadTile& load : reduce.loads) write(load);
+    }
+    openVectors(together ? std::vector<LoadTile>{} : reduce.loads);
     // Most vectors of a shifted row are complete and need no mask.
     if (layout_.shifted) {
       out_.open(fmt::format("if (first == 0 && count == {}) {{", layout_.vector));
@@ -310,61 +319,32 @@ class CudaTileEmitter {
   void reduceLanes(const ReduceTiles& reduce, bool masked) {
     const std::string prefix = nextPrefix();
     writeStates(out_, reduce.body, prefix);
+    for (int a : reduce.accumulators) {
+      if (addsTogether(accumulator(a))) {
+        out_.line(fmt::format("float values{}[{}];", a, layout_.vector));
+      }
+    }
     openLanes(masked);
     writeNodes(out_, reduce.body, frame_, leaves(), prefix);
     for (int a : reduce.accumulators) {
       const Accumulator& acc = accumulator(a);
+      const std::string element = elementText(reduce.body, acc, prefix);
       const std::string into = fmt::format("acc{}[lane]", a);
-      out_.line(fmt::format("{} = {};", into,
-                            combineText(acc, into, elementText(reduce.body, acc, prefix))));
+      out_.line(addsTogether(acc) ? fmt::format("values{}[lane] = {};", a, element)
+                                  : fmt::format("{} = {};", into, combineText(acc, into, element)));
     }
     out_.close();
-  }
-
-  // Loads all vectors before it computes, because the branch that rescales would delay later loads.
-  // A lane outside of the row has the value -infinity, whose exponential is 0.
-  void write(const ReduceExponentials& reduce) {
-    for (const LoadTile& load : reduce.loads) {
-      if (frame_.access(load.tensor).lane == LaneStride::Zero) one_lane_.insert(load.tile);
-      declareLoadedTile(load.tile, layout_.registers);
-      openVectors({});
-      writeLoad(load, "u");
-      closeVectors();
+    const bool part = layout_.shifted && masked;
+    for (int a : reduce.accumulators) {
+      if (!addsTogether(accumulator(a))) continue;
+      out_.line(fmt::format("hd::add(acc{0}[0], values{0}, {1}, {2});", a, part ? "first" : "0",
+                            masked ? "count" : std::to_string(layout_.vector)));
     }
-    const std::string prefix = nextPrefix();
-    const std::string maximum = fmt::format("acc{}[0]", reduce.maximum);
-    openVectors({});
-    out_.line(fmt::format("float value[{}];", layout_.vector));
-    writeStates(out_, reduce.body, prefix);
-    forLanes("value[i] = -hd::infF32();");
-    openLanes(true);
-    writeNodes(out_, reduce.body, frame_, leaves(), prefix);
-    out_.line(fmt::format("value[lane] = {}{};", prefix, reduce.value));
-    out_.close();
-    out_.line(fmt::format("float next = {};", maximum));
-    forLanes("next = hd::maximum(next, value[i]);");
-    out_.open(fmt::format("if (next != {}) {{", maximum));
-    out_.line(fmt::format("const float scale = hd::exp({} - next);", maximum));
-    forLanes(fmt::format("acc{}[i] *= scale;", reduce.sum));
-    out_.line(fmt::format("{} = next;", maximum));
-    out_.close();
-    out_.line("const float base = hd::baseOf(next);");
-    forLanes(fmt::format("acc{0}[i] = acc{0}[i] + hd::exp(value[i] - base);", reduce.sum));
-    closeVectors();
-  }
-
-  void forLanes(const std::string& statement) {
-    out_.line("#pragma unroll");
-    out_.line(fmt::format("for (int i = 0; i < {}; ++i) {}", layout_.vector, statement));
   }
 
   void write(const LoopOverRow& loop) {
     for (const Statement& statement : loop.statements) {
       if (const auto* reduce = std::get_if<ReduceTiles>(&statement)) declareAccumulators(*reduce);
-      if (const auto* reduce = std::get_if<ReduceExponentials>(&statement)) {
-        out_.line(fmt::format("float acc{}[1] = {{-hd::infF32()}}, acc{}[{}] = {{}};",
-                              reduce->maximum, reduce->sum, layout_.vector));
-      }
     }
     out_.open(fmt::format("for (Index part = 0; part < {}; part += {}) {{",
                           layout_.shifted ? "vectors" : "reduced_items",
@@ -376,9 +356,6 @@ class CudaTileEmitter {
   }
 
   void write(const CombineParts& combine) { combiner().parts(combine.accumulators); }
-  void write(const CombineExponentials& combine) {
-    combiner().exponentials(combine.maximum, combine.sum);
-  }
   RowCombiner combiner() { return {out_, layout_, frame_.accumulators}; }
 
   const TileProgram& program_;

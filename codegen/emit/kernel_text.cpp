@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <set>
 
+#include "codegen/emit/accumulator_text.h"
 #include "ir/base/error.h"
 
 namespace heddle::codegen {
@@ -165,7 +166,10 @@ std::string nodeText(TextWriter& out, const Body& body, size_t index, const Kern
       return literalText(node.literal, node.dtype);
     case Node::Kind::Result: {
       const Accumulator& a = frame.accumulators[static_cast<size_t>(node.index)];
-      std::string text = leaves.result(node.index);
+      const std::string center =
+          node.operands.empty() ? "" : fmt::format("{}{}", prefix, node.operands[0]);
+      const int with_state = a.hasState() ? node.index : a.first;
+      std::string text = resultText(a, leaves.result(with_state), center);
       if (a.average) text = fmt::format("({} / ({})reduced_count)", text, valueType(a.type));
       return convertText(text, a.type, node.dtype);
     }
@@ -255,15 +259,6 @@ void writeLanePragma(TextWriter& out, const std::vector<Accumulator>& accumulato
     return a.text.find("hd::") != std::string_view::npos;
   });
   if (calls) out.line("#pragma GCC unroll 1");
-}
-
-std::string combineText(const Accumulator& a, const std::string& into, const std::string& element) {
-  return applyText(a.text, into, element);
-}
-
-std::string elementText(const Body& body, const Accumulator& a, const std::string& prefix) {
-  const Node& node = body.nodes[static_cast<size_t>(a.element)];
-  return convertText(fmt::format("{}{}", prefix, a.element), node.dtype, a.type);
 }
 
 void writeArguments(TextWriter& out, const KernelFrame& frame) {

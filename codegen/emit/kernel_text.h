@@ -40,7 +40,7 @@ std::string applyText(std::string_view text, const std::string& a, const std::st
 // accumulators or coordinates use them.
 struct LeafText {
   std::function<std::string(int tensor)> element;      // element of a tensor, in storedType()
-  std::function<std::string(int accumulator)> result;  // final value of an accumulator
+  std::function<std::string(int accumulator)> result;  // final state of an accumulator
   std::string lane;                                    // number of the current lane
   // The vector that contains the values of node `node` (codegen/emit/windows.h), or an empty text.
   // Not set: there are no windows.
@@ -97,10 +97,6 @@ std::vector<int> tensorsOf(const Body& body);
 // kernel, if it needs one. GCC unrolls such a loop before it vectorizes it. It can then still
 // vectorize operators such as +, but no functions such as hd::maximum().
 void writeLanePragma(TextWriter& out, const std::vector<Accumulator>& accumulators);
-// Returns the expression that combines `into` with `element`, which has the accumulator's type.
-std::string combineText(const Accumulator& a, const std::string& into, const std::string& element);
-// Returns the expression of node `a.element` of the loop body, converted to the accumulator's type.
-std::string elementText(const Body& body, const Accumulator& a, const std::string& prefix);
 
 // Writes declarations of locals for the pointers, sizes and scalars of the argument struct `args`.
 void writeArguments(TextWriter& out, const KernelFrame& frame);

@@ -8,6 +8,7 @@
 #include "codegen/families/squares.h"
 #include "codegen/plan/analysis.h"
 #include "codegen/plan/body.h"
+#include "codegen/plan/joint.h"
 #include "codegen/plan/loop_nest.h"
 #include "codegen/plan/schedule.h"
 #include "codegen/plan/space.h"
@@ -42,15 +43,19 @@ std::vector<int64_t> keptStrides(const Space& space) {
 Computation combineComputation(const Computation& whole, size_t first_partial) {
   Computation second;
   second.finish = whole.finish;
-  for (size_t a = 0; a < whole.accumulators.size(); ++a) {
-    Accumulator acc = whole.accumulators[a];
-    Node load;
-    load.kind = Node::Kind::Load;
-    load.dtype = acc.type;
-    load.index = static_cast<int>(first_partial + a);
-    second.loop.nodes.push_back(load);
-    acc.element = static_cast<int>(a);
-    second.accumulators.push_back(acc);
+  second.accumulators = whole.accumulators;
+  for (Accumulator& acc : second.accumulators) {
+    acc.element = 0;
+    if (!acc.hasState()) continue;
+    acc.adds_states = acc.joint != JointKind::None;
+    acc.element = static_cast<int>(second.loop.nodes.size());
+    for (DType type : memberTypes(acc)) {
+      Node load;
+      load.kind = Node::Kind::Load;
+      load.dtype = type;
+      load.index = static_cast<int>(first_partial + second.loop.nodes.size());
+      second.loop.nodes.push_back(load);
+    }
   }
   return second;
 }
@@ -102,14 +107,19 @@ void splitInTwo(Decision& d, const Space& space, const std::string& suffix) {
   combine.extents.push_back(splits);
   for (SpaceTensor& t : combine.tensors) t.strides.push_back(0);
   int64_t bytes = 0;
+  std::vector<DType> types;  // of all partial results
   for (const Accumulator& acc : d.computation.accumulators) {
-    // Each accumulator's rows start at a multiple of 16 bytes.
+    if (!acc.hasState()) continue;
+    for (DType type : memberTypes(acc)) types.push_back(type);
+  }
+  for (DType type : types) {
+    // The rows of each tensor start at a multiple of 16 bytes.
     bytes = ceilDiv(bytes, 16) * 16;
     SpaceTensor partial;
     partial.operand = LaunchStage::kWorkspace;
-    partial.dtype = acc.type;
-    partial.base = bytes / sizeOf(acc.type);
-    bytes += splits * space.keptCount() * sizeOf(acc.type);
+    partial.dtype = type;
+    partial.base = bytes / sizeOf(type);
+    bytes += splits * space.keptCount() * sizeOf(type);
     partial.strides = keptStrides(space);
     partial.output = true;
     d.first.partials.push_back(static_cast<int>(d.first.space.tensors.size()));
@@ -261,8 +271,11 @@ class Planner {
   void planRows() {
     std::optional<TileProgram> program =
         buildRows(segment_, analysis_, space_, target_, "heddle_rows" + suffix_);
-    if (!program) return needsSeveralPasses(segment_, analysis_) ? planPasses() : planOnePass();
-    planTiles(*program);
+    if (program) return planTiles(*program);
+    if (target_ == Target::Cuda && space_.reducedCount() > 0) {
+      analysis_.joint = jointReductions(segment_, analysis_);
+    }
+    needsSeveralPasses(segment_, analysis_) ? planPasses() : planOnePass();
   }
 
   std::optional<TileProgram> squaresOf() const {
@@ -351,7 +364,7 @@ class Planner {
   const Target target_;
   const std::vector<int32_t> alignments_;
   const std::string suffix_;
-  const Analysis analysis_;
+  Analysis analysis_;
   Space space_;
   KernelPlan plan_;
   std::string description_;

@@ -62,7 +62,12 @@ Windows::Windows(const Body& body, const std::vector<Accumulator>& accumulators,
     per_lane_[static_cast<size_t>(node)] = true;
   };
   for (const Store& store : body.stores) result(store.node);
-  for (const Accumulator& accumulator : accumulators) result(accumulator.element);
+  for (int a : withState(accumulators)) {
+    const Accumulator& accumulator = accumulators[static_cast<size_t>(a)];
+    const int nodes =
+        accumulator.adds_states ? static_cast<int>(memberTypes(accumulator).size()) : 1;
+    for (int i = 0; i < nodes; ++i) result(accumulator.element + i);
+  }
   for (size_t i = 0; i < body.nodes.size(); ++i) {
     growth_.push_back(growthOf(body.nodes[i]));
     is_window_[i] = lanes > 1 && isWindow(body.nodes[i], uses);

@@ -25,6 +25,11 @@ class Divider {
     for (const std::vector<ExprId>& reductions : values_.reductions) {
       std::vector<ValueId> results;
       for (ExprId id : reductions) results.push_back(segment_.expr(id).outputs[0]);
+      for (const JointReductions& pair : analysis_.joint) {
+        if (std::find(reductions.begin(), reductions.end(), pair.first) == reductions.end())
+          continue;
+        results.push_back(segment_.expr(pair.second).outputs[0]);
+      }
       std::map<ValueId, int> made;
       for (const std::vector<ValueId>& part : connected(results)) addReductions(part, made);
       temporaries_.merge(made);

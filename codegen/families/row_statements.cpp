@@ -23,7 +23,7 @@ class StatementWriter {
         kept_(segment.values().size(), false) {
     for (ValueId id : form.kept) kept_[id] = true;
     for (ExprId id : analysis.reductions) {
-      result_.accumulators.push_back(makeAccumulator(segment, segment.expr(id), 0));
+      result_.accumulators.push_back(makeAccumulator(segment, analysis, id));
     }
   }
 
@@ -31,13 +31,7 @@ class StatementWriter {
     loadInputs([&](ValueId id, const SpaceTensor& tensor) {
       return values_.per_row[id] || (!form_.looped && changesWithRow(tensor));
     });
-    for (int pass = 0; pass < values_.passes(); ++pass) {
-      if (form_.looped && reducesExponentials(pass)) {
-        reduceExponentials(static_cast<size_t>(pass++));
-      } else {
-        writePass(pass);
-      }
-    }
+    for (int pass = 0; pass < values_.passes(); ++pass) writePass(pass);
     storeRowOutputs();
     return std::move(result_);
   }
@@ -71,18 +65,18 @@ class StatementWriter {
     }
   }
 
-  std::optional<Node> leaf(ValueId id) const {
+  std::optional<Leaf> leaf(ValueId id) const {
     if (tile_of_[id] >= 0) {
       Node node;
       node.kind = Node::Kind::Load;
       node.dtype = segment_.tensor(id).dtype;
       node.index = tile_of_[id];
-      return node;
+      return Leaf(std::move(node));
     }
     std::optional<Node> node = inputNode(segment_, tensor_of_, id);
     HEDDLE_CHECK(!node || node->kind == Node::Kind::Scalar, "%{} is read before it is loaded",
                  segment_.value(id).name);
-    return node ? node : resultNode(segment_, analysis_, id);
+    return node ? Leaf(std::move(*node)) : resultNode(segment_, analysis_, id);
   }
 
   // Writes a body that computes `wanted`. Adds a load for each tensor that the body reads and that
@@ -135,7 +129,7 @@ class StatementWriter {
     if (node.compute != DType::F32) return false;
     const Node& divisor = body.nodes[static_cast<size_t>(node.operands[1])];
     if (computeType(divisor.dtype) != DType::F32) return false;
-    return divisor.kind == Node::Kind::Result ||
+    return (divisor.kind == Node::Kind::Result && divisor.operands.empty()) ||
            (divisor.kind == Node::Kind::Load &&
             result_.tiles[static_cast<size_t>(divisor.index)].per_row);
   }
@@ -254,7 +248,7 @@ class StatementWriter {
   std::vector<int> accumulatorsOf(size_t pass) const {
     std::vector<int> accumulators;
     for (ExprId id : values_.reductions[pass]) {
-      accumulators.push_back(resultNode(segment_, analysis_, segment_.expr(id).outputs[0])->index);
+      accumulators.push_back(accumulatorOf(analysis_, id));
     }
     return accumulators;
   }
@@ -263,76 +257,12 @@ class StatementWriter {
     ReduceTiles statement;
     WrittenBody written = bodyOf(values_.roots[pass], statement.loads, false);
     for (ExprId id : values_.reductions[pass]) {
-      const Expression& expr = segment_.expr(id);
-      const int a = resultNode(segment_, analysis_, expr.outputs[0])->index;
-      result_.accumulators[static_cast<size_t>(a)].element = written.node_of[expr.inputs[0]];
+      const auto a = static_cast<size_t>(accumulatorOf(analysis_, id));
+      result_.accumulators[a].element = written.node_of[segment_.expr(id).inputs[0]];
     }
     statement.body = std::move(written.body);
     statement.accumulators = accumulatorsOf(pass);
     out().push_back(std::move(statement));
-  }
-
-  ValueId withoutBroadcast(ValueId id) const {
-    for (;;) {
-      const ExprId definition = segment_.value(id).definition;
-      if (definition == kNoExpr) return id;
-      const Expression& expr = segment_.expr(definition);
-      const OpKind kind = expr.op->kind;
-      if (kind != OpKind::Broadcast && kind != OpKind::Expand && kind != OpKind::Set) return id;
-      id = expr.inputs[0];
-    }
-  }
-
-  // Returns the expression of a pointwise op with this text that defines the value, or nullptr.
-  const Expression* pointwise(ValueId id, std::string_view text) const {
-    const ExprId definition = segment_.value(withoutBroadcast(id)).definition;
-    if (definition == kNoExpr) return nullptr;
-    const Expression& expr = segment_.expr(definition);
-    return expr.op->kind == OpKind::Pointwise && expr.op->text == text ? &expr : nullptr;
-  }
-
-  // Returns whether `pass` and the next pass compute m = max(x) and sum(exp(x - m)), in f32.
-  bool reducesExponentials(int pass) const {
-    const auto p = static_cast<size_t>(pass);
-    if (p + 1 >= values_.reductions.size()) return false;
-    if (values_.reductions[p].size() != 1 || values_.reductions[p + 1].size() != 1) return false;
-    const Expression& maximum = segment_.expr(values_.reductions[p][0]);
-    const Expression& sum = segment_.expr(values_.reductions[p + 1][0]);
-    if (maximum.op->reduce_op != ReduceOp::Max || sum.op->reduce_op != ReduceOp::Sum) return false;
-    const Expression* exponential = pointwise(sum.inputs[0], "hd::exp({0})");
-    if (exponential == nullptr) return false;
-    const Expression* difference = pointwise(exponential->inputs[0], "({0} - {1})");
-    if (difference == nullptr) return false;
-    const ValueId value = maximum.inputs[0];
-    return segment_.tensor(value).dtype == DType::F32 &&
-           segment_.tensor(sum.inputs[0]).dtype == DType::F32 &&
-           segment_.tensor(difference->outputs[0]).dtype == DType::F32 &&
-           withoutBroadcast(difference->inputs[0]) == withoutBroadcast(value) &&
-           withoutBroadcast(difference->inputs[1]) == maximum.outputs[0];
-  }
-
-  void reduceExponentials(size_t pass) {
-    const ExprId maximum = values_.reductions[pass][0];
-    const ExprId sum = values_.reductions[pass + 1][0];
-    const std::vector<ValueId>& roots = values_.roots[pass];
-    const IdVector<ValueId, bool> leaves(segment_.values().size(), false);
-    writeMap(rowValuesFor(computedAlongRow(segment_, values_, static_cast<int>(pass), leaves)),
-             true);
-    ReduceExponentials statement;
-    WrittenBody written = bodyOf(roots, statement.loads, false);
-    statement.value = written.node_of[segment_.expr(maximum).inputs[0]];
-    statement.body = std::move(written.body);
-    statement.maximum = accumulatorsOf(pass)[0];
-    statement.sum = accumulatorsOf(pass + 1)[0];
-    const CombineExponentials combine{statement.maximum, statement.sum};
-    for (ExprId id : {maximum, sum}) {
-      const int a = resultNode(segment_, analysis_, segment_.expr(id).outputs[0])->index;
-      result_.accumulators[static_cast<size_t>(a)].element = statement.value;
-    }
-    LoopOverRow loop;
-    loop.statements.push_back(std::move(statement));
-    out().push_back(std::move(loop));
-    out().push_back(combine);
   }
 
   void storeOutputs(const std::vector<ValueId>& outputs, bool per_row) {

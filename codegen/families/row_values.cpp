@@ -66,7 +66,12 @@ RowValues rowValuesOf(const Fusion& segment, const Analysis& analysis) {
       if (axis >= 0 && analysis.reduced[static_cast<size_t>(axis)]) values.per_row[id] = false;
     }
   }
-  for (const Expression& expr : segment.exprs()) {
+  for (ExprId id : segment.exprs().ids()) {
+    const Expression& expr = segment.expr(id);
+    if (const JointReductions* pair = analysis.pairEndingWith(id)) {
+      values.level[expr.outputs[0]] = values.level[segment.expr(pair->first).outputs[0]];
+      continue;
+    }
     int level = 0;
     for (ValueId input : expr.inputs) level = std::max(level, values.level[input]);
     if (expr.op->kind == OpKind::Reduction) {
@@ -78,6 +83,7 @@ RowValues rowValuesOf(const Fusion& segment, const Analysis& analysis) {
   }
   values.reductions.resize(values.roots.size());
   for (ExprId id : analysis.reductions) {
+    if (analysis.pairEndingWith(id) != nullptr) continue;
     const auto level = static_cast<size_t>(values.level[segment.expr(id).inputs[0]]);
     values.reductions[level].push_back(id);
   }

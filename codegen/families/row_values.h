@@ -7,7 +7,8 @@
 namespace heddle::codegen {
 
 // What a kernel of several passes knows about the values of its segment. Pass i computes the
-// reductions whose operands have level i. The last pass computes the outputs.
+// reductions whose operands have level i. The last pass computes the outputs. The second reduction
+// of a pair (Analysis::joint) belongs to the pass of the first one.
 struct RowValues {
   // The largest number of reductions on a path that ends with the value.
   IdVector<ValueId, int> level;
@@ -17,7 +18,8 @@ struct RowValues {
   // Per pass: the values that the pass needs first of all. The operands of its reductions, or, for
   // the last pass, the outputs that are not per row.
   std::vector<std::vector<ValueId>> roots;
-  std::vector<std::vector<ExprId>> reductions;  // per pass except the last
+  // Per pass except the last; without the second reductions of pairs.
+  std::vector<std::vector<ExprId>> reductions;
   int passes() const { return static_cast<int>(roots.size()); }
 };
 

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "codegen/families/row_statements.h"
+#include "codegen/plan/joint.h"
 #include "ir/base/ceil_div.h"
 
 namespace heddle::codegen {
@@ -203,9 +204,6 @@ std::vector<const Body*> bodiesOf(const std::vector<Statement>& statements) {
   for (const Statement& statement : statements) {
     if (const auto* map = std::get_if<MapTiles>(&statement)) bodies.push_back(&map->body);
     if (const auto* reduce = std::get_if<ReduceTiles>(&statement)) bodies.push_back(&reduce->body);
-    if (const auto* reduce = std::get_if<ReduceExponentials>(&statement)) {
-      bodies.push_back(&reduce->body);
-    }
     if (const auto* loop = std::get_if<LoopOverRow>(&statement)) {
       for (const Body* body : bodiesOf(loop->statements)) bodies.push_back(body);
     }
@@ -233,8 +231,9 @@ bool needsSeveralPasses(const Fusion& segment, const Analysis& analysis) {
   if (analysis.reductions.empty()) return false;
   const RowValues values = rowValuesOf(segment, analysis);
   if (values.passes() > 2) return true;
-  return std::any_of(segment.values().ids().begin(), segment.values().ids().end(),
-                     [&](ValueId id) { return values.level[id] > 0 && !values.per_row[id]; });
+  const IdVector<ValueId, bool> leaves(segment.values().size(), false);
+  const std::vector<ValueId> last = computedAlongRow(segment, values, 1, leaves);
+  return std::any_of(last.begin(), last.end(), [&](ValueId id) { return values.level[id] > 0; });
 }
 
 bool hasUnalignedRows(const Space& space, Target target) {
@@ -273,7 +272,9 @@ std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& anal
   if (best.looped) {
     form.looped = target == Target::Cuda;
     form.kept.clear();
-    written = writeRowStatements(segment, analysis, space, values, form);
+    Analysis joined = analysis;
+    if (form.looped) joined.joint = jointReductions(segment, analysis);
+    written = writeRowStatements(segment, joined, space, rowValuesOf(segment, joined), form);
   }
   return assemble(best, std::move(written), space, target, entry);
 }

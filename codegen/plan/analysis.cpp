@@ -184,6 +184,12 @@ class Analyzer {
 
 }  // namespace
 
+const JointReductions* Analysis::pairEndingWith(ExprId id) const {
+  const auto found = std::find_if(joint.begin(), joint.end(),
+                                  [id](const JointReductions& pair) { return pair.second == id; });
+  return found == joint.end() ? nullptr : &*found;
+}
+
 Analysis analyze(const Fusion& segment) {
   std::string reason = whyNotOneKernel(segment);
   HEDDLE_USER_CHECK(reason.empty(), "segment {} is not one kernel: {}", segment.name, reason);

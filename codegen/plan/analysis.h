@@ -10,6 +10,15 @@ namespace heddle::codegen {
 // after the reductions, in a loop over only the axes that are not reduced (kept axes).
 enum class Place : uint8_t { Loop, Finish };
 
+// Two reductions that one accumulator computes in one pass (codegen/plan/joint.h).
+enum class JointKind : uint8_t { None, Exponentials, Moments };
+struct JointReductions {
+  JointKind kind = JointKind::None;
+  ExprId first = kNoExpr;
+  ExprId second = kNoExpr;
+  ValueId center = kNoValue;  // Moments: the value per row that `second` subtracts
+};
+
 // The structure of a segment, which is the part of a fusion that becomes one kernel. The kernel
 // has one iteration space. Each axis of a value maps to one axis of this space, except for axes
 // along which the value is broadcast or has one element. The axes of the space are numbered from
@@ -28,6 +37,11 @@ struct Analysis {
   IdVector<ValueId, bool> indexed_only;
   // Ascending: the axes of the space along which some op uses the index of the current element.
   std::vector<int> coordinates;
+  // The pairs of reductions that the kernel computes in one pass. analyze() leaves the list empty.
+  std::vector<JointReductions> joint;
+
+  // Returns the pair whose second reduction is `id`, or nullptr.
+  const JointReductions* pairEndingWith(ExprId id) const;
 };
 
 // Analyzes `segment`. Throws UserError with the text of whyNotOneKernel() if `segment` cannot be

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "codegen/plan/joint.h"
 #include "ir/analysis/indexed_axes.h"
 #include "ir/analysis/shardable_axes.h"
 #include "ir/base/error.h"
@@ -73,13 +74,16 @@ class BodyWriter {
     markOperands();
     Body body;
     for (ValueId id : segment_.inputs()) {
-      if (wanted_[id]) node_of_[id] = push(body, *leaf_(id));
+      if (wanted_[id]) node_of_[id] = push(body, leaf_(id)->node);
     }
     for (ExprId id : segment_.exprs().ids()) {
       const ValueId result = segment_.expr(id).outputs[0];
       if (!wanted_[result]) continue;
-      std::optional<Node> leaf = leaf_(result);
-      node_of_[result] = leaf ? push(body, std::move(*leaf)) : writeExpression(body, id);
+      std::optional<Leaf> leaf = leaf_(result);
+      if (leaf) {
+        for (ValueId operand : leaf->operands) leaf->node.operands.push_back(nodeOf(operand));
+      }
+      node_of_[result] = leaf ? push(body, std::move(leaf->node)) : writeExpression(body, id);
     }
     return {std::move(body), std::move(node_of_)};
   }
@@ -90,7 +94,11 @@ class BodyWriter {
   void markOperands() {
     for (ExprId id : segment_.exprs().ids().reversed()) {
       const Expression& expr = segment_.expr(id);
-      if (!wanted_[expr.outputs[0]] || leaf_(expr.outputs[0])) continue;
+      if (!wanted_[expr.outputs[0]]) continue;
+      if (const std::optional<Leaf> leaf = leaf_(expr.outputs[0])) {
+        for (ValueId operand : leaf->operands) wanted_[operand] = true;
+        continue;
+      }
       for (size_t i = 0; i < expr.inputs.size(); ++i) {
         if (!isIndexed(expr, i)) wanted_[expr.inputs[i]] = true;
       }
@@ -232,7 +240,8 @@ WrittenBody writeBody(const Fusion& segment, const Analysis& analysis, const Spa
   return BodyWriter(segment, analysis, space, leaf).write(wanted);
 }
 
-Accumulator makeAccumulator(const Fusion& segment, const Expression& expr, int element) {
+Accumulator makeAccumulator(const Fusion& segment, const Analysis& analysis, ExprId reduction) {
+  const Expression& expr = segment.expr(reduction);
   HEDDLE_CHECK(expr.op->reduce_op.has_value(), "reduction {} has no reduce_op", expr.op->name);
   Accumulator acc;
   acc.text = expr.op->text;
@@ -241,7 +250,11 @@ Accumulator makeAccumulator(const Fusion& segment, const Expression& expr, int e
   acc.average = *expr.op->reduce_op == ReduceOp::Avg;
   // Of the value's own type: the lowest bool is false, which the lowest i64 would not give.
   acc.identity = identityOf(*expr.op->reduce_op, acc.dtype);
-  acc.element = element;
+  for (const JointReductions& pair : analysis.joint) {
+    if (pair.first != reduction && pair.second != reduction) continue;
+    acc.joint = pair.kind;
+    if (pair.second == reduction) acc.first = accumulatorOf(analysis, pair.first);
+  }
   return acc;
 }
 
@@ -265,38 +278,61 @@ std::optional<Node> inputNode(const Fusion& segment, const std::vector<int>& ten
   return node;
 }
 
-std::optional<Node> resultNode(const Fusion& segment, const Analysis& analysis, ValueId value) {
+int accumulatorOf(const Analysis& analysis, ExprId reduction) {
   const std::vector<ExprId>& all = analysis.reductions;
-  const auto found = std::find(all.begin(), all.end(), segment.value(value).definition);
-  if (found == all.end()) return std::nullopt;
+  const auto found = std::find(all.begin(), all.end(), reduction);
+  return found == all.end() ? -1 : static_cast<int>(found - all.begin());
+}
+
+std::optional<Leaf> resultNode(const Fusion& segment, const Analysis& analysis, ValueId value) {
+  const ExprId definition = segment.value(value).definition;
   Node node;
   node.kind = Node::Kind::Result;
   node.dtype = segment.tensor(value).dtype;
-  node.index = static_cast<int>(found - all.begin());
-  return node;
+  node.index = accumulatorOf(analysis, definition);
+  if (node.index < 0) return std::nullopt;
+  const JointReductions* pair = analysis.pairEndingWith(definition);
+  if (pair == nullptr || pair->center == kNoValue) return Leaf(std::move(node));
+  return Leaf(std::move(node), {pair->center});
+}
+
+std::vector<int> withState(const std::vector<Accumulator>& accumulators) {
+  std::vector<int> found;
+  for (size_t a = 0; a < accumulators.size(); ++a) {
+    if (accumulators[a].hasState()) found.push_back(static_cast<int>(a));
+  }
+  return found;
+}
+
+std::vector<DType> memberTypes(const Accumulator& accumulator) {
+  if (accumulator.joint == JointKind::None) return {accumulator.type};
+  return std::vector<DType>(jointText(accumulator.joint).members.size(), DType::F32);
 }
 
 Computation makeComputation(const Fusion& segment, const Analysis& analysis, const Space& space) {
   const std::vector<int> tensor_of = tensorsOfOperands(segment, space);
   std::vector<ValueId> in_loop;
   std::vector<ValueId> in_finish;
-  for (ExprId reduction : analysis.reductions) {
-    in_loop.push_back(segment.expr(reduction).inputs[0]);
-  }
+  const auto elementOf = [&](ExprId reduction) {
+    const JointReductions* pair = analysis.pairEndingWith(reduction);
+    return segment.expr(pair == nullptr ? reduction : pair->first).inputs[0];
+  };
+  for (ExprId reduction : analysis.reductions) in_loop.push_back(elementOf(reduction));
   for (size_t i = 0; i < segment.outputs().size(); ++i) {
     (analysis.places[i] == Place::Loop ? in_loop : in_finish).push_back(segment.outputs()[i]);
   }
-  WrittenBody loop = writeBody(segment, analysis, space, in_loop,
-                               [&](ValueId id) { return inputNode(segment, tensor_of, id); });
+  const auto inputLeaf = [&](ValueId id) -> std::optional<Leaf> {
+    return inputNode(segment, tensor_of, id);
+  };
+  WrittenBody loop = writeBody(segment, analysis, space, in_loop, inputLeaf);
   WrittenBody finish = writeBody(segment, analysis, space, in_finish, [&](ValueId id) {
-    std::optional<Node> node = inputNode(segment, tensor_of, id);
-    return node ? node : resultNode(segment, analysis, id);
+    std::optional<Leaf> leaf = inputLeaf(id);
+    return leaf ? leaf : resultNode(segment, analysis, id);
   });
   Computation computation;
   for (ExprId reduction : analysis.reductions) {
-    const Expression& expr = segment.expr(reduction);
-    computation.accumulators.push_back(
-        makeAccumulator(segment, expr, loop.node_of[expr.inputs[0]]));
+    computation.accumulators.push_back(makeAccumulator(segment, analysis, reduction));
+    computation.accumulators.back().element = loop.node_of[elementOf(reduction)];
   }
   for (size_t i = 0; i < segment.outputs().size(); ++i) {
     WrittenBody& written = analysis.places[i] == Place::Loop ? loop : finish;

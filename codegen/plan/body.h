@@ -37,7 +37,9 @@ struct Node {
     // `text` applied to `operands`, which replace {0}, {1}, ... in `text`. The operands are first
     // converted to `compute`. The result is rounded to `dtype`.
     Apply,
-    Result,  // final value of accumulator `index`
+    // Final value of accumulator `index`. Operand 0 is JointReductions::center, if the accumulator
+    // belongs to the second reduction of a pair with a center.
+    Result,
     // Index of the current element in the unsharded tensor, along the axis
     // Space::coordinates[index]. If `index` is -1, the value of the node is 0.
     Coordinate,
@@ -72,14 +74,28 @@ struct Body {
 // several operations.
 int64_t opsOf(const Body& body);
 
+// The state in which a kernel reduces elements. If two reductions are joint, the accumulator of the
+// first one has the state, and the accumulator of the second one only refers to it.
 struct Accumulator {
-  std::string_view text;     // expression that combines accumulator {0} and element {1}
-  DType type = DType::F32;   // F32, F64 or I64
-  Scalar identity;           // start value
-  int element = 0;           // index of the loop-body node whose value is combined
-  DType dtype = DType::F32;  // dtype of the finished value
-  bool average = false;      // the finished value is divided by the number of elements
+  std::string_view text;              // expression that combines accumulator {0} and element {1}
+  DType type = DType::F32;            // F32, F64 or I64
+  Scalar identity;                    // start value
+  int element = 0;                    // index of the loop-body node whose value is combined
+  DType dtype = DType::F32;           // dtype of the finished value
+  bool average = false;               // the finished value is divided by the number of elements
+  JointKind joint = JointKind::None;  // of a pair of reductions
+  int first = -1;                     // second reduction of a pair: the accumulator with the state
+  // true: an element is the state of another accumulator of this kind. Its members are the values
+  // of `element` and the nodes that follow.
+  bool adds_states = false;
+
+  bool hasState() const { return first < 0; }
 };
+
+// Returns the indices of the accumulators that have a state.
+std::vector<int> withState(const std::vector<Accumulator>& accumulators);
+// Returns the types of the members of an accumulator's state. Joint ones have several.
+std::vector<DType> memberTypes(const Accumulator& accumulator);
 
 // The computation of one kernel. The loop body runs for every element of the space and feeds the
 // accumulators. After the loop, the finish body runs for every element of the kept axes
@@ -90,9 +106,16 @@ struct Computation {
   Body finish;
 };
 
-// Returns the node of a value that a body reads and does not compute. Returns nullopt if the body
-// computes the value.
-using LeafNode = std::function<std::optional<Node>(ValueId)>;
+// The node of a value that a body reads and does not compute. The body computes the values
+// `operands`, which become operands of the node.
+struct Leaf {
+  Leaf(Node given, std::vector<ValueId> values = {})  // NOLINT(google-explicit-constructor)
+      : node(std::move(given)), operands(std::move(values)) {}
+  Node node;
+  std::vector<ValueId> operands;
+};
+// Returns nullopt if the body computes the value.
+using LeafNode = std::function<std::optional<Leaf>(ValueId)>;
 
 struct WrittenBody {
   Body body;                       // without stores
@@ -104,18 +127,19 @@ struct WrittenBody {
 WrittenBody writeBody(const Fusion& segment, const Analysis& analysis, const Space& space,
                       const std::vector<ValueId>& wanted, const LeafNode& leaf);
 
-// Returns the accumulator of the reduction `expr`, which combines the values of node `element`.
-Accumulator makeAccumulator(const Fusion& segment, const Expression& expr, int element);
+// Returns the accumulator of a reduction. The caller sets Accumulator::element.
+Accumulator makeAccumulator(const Fusion& segment, const Analysis& analysis, ExprId reduction);
 
 // Returns, per operand of the segment (its inputs, then its outputs), the index of its tensor in
 // Space::tensors. -1: the operand is a scalar, or the kernel reads it at computed indices only.
 std::vector<int> tensorsOfOperands(const Fusion& segment, const Space& space);
 
 // Return the node of an input of the segment, or of the result of a reduction. They return nullopt
-// for every other value.
+// for every other value. accumulatorOf() returns the index of the accumulator of a reduction.
 std::optional<Node> inputNode(const Fusion& segment, const std::vector<int>& tensor_of,
                               ValueId value);
-std::optional<Node> resultNode(const Fusion& segment, const Analysis& analysis, ValueId value);
+std::optional<Leaf> resultNode(const Fusion& segment, const Analysis& analysis, ValueId value);
+int accumulatorOf(const Analysis& analysis, ExprId reduction);
 
 // Creates the computation of `segment`. Space::tensors must list the tensors of the segment in
 // order: its tensor inputs, then its outputs.

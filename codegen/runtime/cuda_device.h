@@ -73,6 +73,9 @@ __device__ inline long long fromPartner(long long x, int mask) {
   return __shfl_xor_sync(0xffffffffu, x, mask);
 }
 
+// Returns x / y with an error of at most two units in the last place, for |y| below 2^126.
+__device__ inline float nearQuotient(float x, float y) { return __fdividef(x, y); }
+
 // --- shared memory -------------------------------------------------------------------------------
 // Kernel text accesses shared memory only by SharedArray, so that tests can observe the accesses.
 

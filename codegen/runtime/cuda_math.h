@@ -109,16 +109,6 @@ __device__ inline float divided(float x, float y, float r) {
   return multiplyAdd(-excess, weight, q);
 }
 
-// Functions for sums of exp(x - m), where m is the maximum so far. If m is -infinity, no x is
-// larger, and the sum of the exponentials with the base 0 is 0.
-__device__ inline float baseOf(float m) { return m == -infF32() ? 0.0f : m; }
-// Returns the sum with the maximum `to` instead of `from`. If the maximum of a whole row is
-// -infinity, each exp(x - m) is NaN.
-__device__ inline float rescaled(float sum, float from, float to) {
-  if (to == -infF32()) return nanF32();
-  return from == to ? sum : sum * exp(from - to);
-}
-
 // maximum() and minimum(): if an operand is NaN, the result is NaN.
 __device__ inline float maximum(float a, float b) { return maxOrNan(a, b); }
 __device__ inline double maximum(double a, double b) { return (a > b) | (a != a) ? a : b; }

@@ -44,6 +44,15 @@ class ProgramPrinter {
 
   const std::string& name(int tile) const { return program_.tiles[static_cast<size_t>(tile)].name; }
 
+  // Names an accumulator, and the second reduction of its pair.
+  std::string names(int a) const {
+    const std::vector<Accumulator>& all = program_.frame.accumulators;
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (all[i].first == a) return fmt::format("r{} with r{}", a, i);
+    }
+    return fmt::format("r{}", a);
+  }
+
   std::string operands(const Body& body, const std::vector<LoadTile>& loads) const {
     std::vector<std::string> names;
     for (const Node& node : body.nodes) {
@@ -86,24 +95,14 @@ class ProgramPrinter {
 
   void line(std::string& text, const std::string& indent, const ReduceTiles& reduce) const {
     std::vector<std::string> results;
-    for (int a : reduce.accumulators) results.push_back(fmt::format("r{}", a));
+    for (int a : reduce.accumulators) results.push_back(names(a));
     text += fmt::format("\n{}{} = reduce {}", indent, fmt::join(results, ", "),
                         operands(reduce.body, reduce.loads));
   }
 
-  void line(std::string& text, const std::string& indent, const ReduceExponentials& reduce) const {
-    text += fmt::format("\n{}r{} = maximum, r{} = sum of exponentials, {}", indent, reduce.maximum,
-                        reduce.sum, operands(reduce.body, reduce.loads));
-  }
-
-  void line(std::string& text, const std::string& indent,
-            const CombineExponentials& combine) const {
-    text += fmt::format("\n{}combine r{}, r{}", indent, combine.maximum, combine.sum);
-  }
-
   void line(std::string& text, const std::string& indent, const CombineParts& combine) const {
     std::vector<std::string> results;
-    for (int a : combine.accumulators) results.push_back(fmt::format("r{}", a));
+    for (int a : combine.accumulators) results.push_back(names(a));
     text += fmt::format("\n{}combine {}", indent, fmt::join(results, ", "));
   }
 

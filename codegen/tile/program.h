@@ -63,25 +63,8 @@ struct MapTiles {
 // listed accumulator to this accumulator.
 struct ReduceTiles {
   Body body;
-  std::vector<int> accumulators;     // indices into KernelFrame::accumulators
+  std::vector<int> accumulators;     // indices into KernelFrame::accumulators; all have a state
   std::vector<LoadTile> loads = {};  // as in MapTiles
-};
-
-// Reduces two accumulators in one pass over the row: the maximum of the values of node `value`, and
-// the sum of exp(value - maximum). When a thread finds a larger maximum, it rescales its sum.
-// Source: M. Milakov and N. Gimelshein, "Online normalizer calculation for softmax", 2018.
-struct ReduceExponentials {
-  Body body;
-  int value = 0;    // an f32 node
-  int maximum = 0;  // accumulator of the maximum
-  int sum = 0;      // accumulator of the sum
-  std::vector<LoadTile> loads = {};
-};
-
-// Combines the parts of the two accumulators of a ReduceExponentials.
-struct CombineExponentials {
-  int maximum = 0;
-  int sum = 0;
 };
 
 // Combines the parts of accumulators, in a fixed order: lanes, threads of a warp, warps. Bodies
@@ -91,8 +74,8 @@ struct CombineParts {
 };
 
 struct LoopOverRow;
-using Statement = std::variant<LoadTile, ExchangeTile, MapTiles, ReduceTiles, ReduceExponentials,
-                               CombineParts, CombineExponentials, LoopOverRow>;
+using Statement =
+    std::variant<LoadTile, ExchangeTile, MapTiles, ReduceTiles, CombineParts, LoopOverRow>;
 
 // Runs the statements for one part of the row after another. Tiles of these statements hold one
 // part. Without a loop, tiles hold the complete row.

@@ -37,7 +37,9 @@ class ProgramVerifier {
         HEDDLE_CHECK(!per_row || tile(node.index).per_row,
                      "a body that runs once per row reads tile {}", tile(node.index).name);
       } else if (node.kind == Node::Kind::Result) {
-        HEDDLE_CHECK(combined_.at(index), "accumulator {} is read before it is combined", index);
+        const int first = program_.frame.accumulators.at(index).first;
+        HEDDLE_CHECK(combined_.at(first < 0 ? index : static_cast<size_t>(first)),
+                     "accumulator {} is read before it is combined", index);
       }
     }
   }
@@ -77,18 +79,11 @@ class ProgramVerifier {
     checkLoads(reduce.loads);
     checkBody(reduce.body, false);
     forget(reduce.loads);
-    for (int accumulator : reduce.accumulators)
-      reduced_.at(static_cast<size_t>(accumulator)) = true;
-  }
-
-  void check(const ReduceExponentials& reduce) {
-    check(ReduceTiles{reduce.body, {reduce.maximum, reduce.sum}, reduce.loads});
-    const Node& value = reduce.body.nodes.at(static_cast<size_t>(reduce.value));
-    HEDDLE_CHECK(value.dtype == DType::F32, "exponentials of {} values", name(value.dtype));
-  }
-
-  void check(const CombineExponentials& combine) {
-    check(CombineParts{{combine.maximum, combine.sum}});
+    for (int accumulator : reduce.accumulators) {
+      const auto a = static_cast<size_t>(accumulator);
+      HEDDLE_CHECK(program_.frame.accumulators.at(a).hasState(), "accumulator {} has no state", a);
+      reduced_.at(a) = true;
+    }
   }
 
   void check(const CombineParts& combine) {
@@ -160,8 +155,6 @@ class Uses {
       }
       if (const auto* load = std::get_if<LoadTile>(&statement)) use(load->tile);
       if (const auto* reduce = std::get_if<ReduceTiles>(&statement))
-        use(reduce->body, reduce->loads);
-      if (const auto* reduce = std::get_if<ReduceExponentials>(&statement))
         use(reduce->body, reduce->loads);
       if (const auto* map = std::get_if<MapTiles>(&statement)) {
         use(map->body, map->loads);

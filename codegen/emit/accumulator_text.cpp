@@ -1,0 +1,49 @@
+#include "codegen/emit/accumulator_text.h"
+
+#include "codegen/emit/kernel_text.h"
+#include "codegen/plan/joint.h"
+
+namespace heddle::codegen {
+
+std::string stateType(const Accumulator& a) {
+  return std::string(a.joint == JointKind::None ? valueType(a.type) : jointText(a.joint).type);
+}
+
+int stateBytes(const Accumulator& a) {
+  return a.joint == JointKind::None ? 8 : static_cast<int>(4 * jointText(a.joint).members.size());
+}
+
+std::string identityText(const Accumulator& a) {
+  return a.joint == JointKind::None ? literalText(a.identity, a.type) : stateType(a) + "()";
+}
+
+std::string combineText(const Accumulator& a, const std::string& into, const std::string& element) {
+  const std::string_view text = a.joint == JointKind::None ? a.text : "hd::joined({0}, {1})";
+  return applyText(text, into, element);
+}
+
+std::string elementText(const Body& body, const Accumulator& a, const std::string& prefix) {
+  const auto valueOf = [&](int node) {
+    return convertText(fmt::format("{}{}", prefix, node),
+                       body.nodes[static_cast<size_t>(node)].dtype, a.type);
+  };
+  if (!a.adds_states) return valueOf(a.element);
+  std::vector<std::string> members;
+  for (size_t m = 0; m < memberTypes(a).size(); ++m) {
+    members.push_back(valueOf(a.element + static_cast<int>(m)));
+  }
+  return fmt::format("{}{{{}}}", stateType(a), fmt::join(members, ", "));
+}
+
+std::string memberText(const Accumulator& a, const std::string& state, size_t m) {
+  if (a.joint == JointKind::None) return state;
+  return fmt::format("{}.{}", state, jointText(a.joint).members[m]);
+}
+
+std::string resultText(const Accumulator& a, const std::string& state, const std::string& center) {
+  if (a.joint == JointKind::None) return state;
+  const JointText& text = jointText(a.joint);
+  return applyText(a.hasState() ? text.first : text.second, state, center);
+}
+
+}  // namespace heddle::codegen

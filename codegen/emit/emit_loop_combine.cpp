@@ -1,0 +1,100 @@
+#include "codegen/emit/emit_loop_combine.h"
+
+#include <algorithm>
+
+#include "codegen/emit/accumulator_text.h"
+
+namespace heddle::codegen {
+
+int32_t LoopCombiner::states(int a) const {
+  const bool inner = s_.kind == ScheduleKind::InnerReduction;
+  return inner && addsTogether(accumulator(a)) ? 1 : s_.lanes;
+}
+
+void LoopCombiner::declare() {
+  for (int a : withState(nest_.computation.accumulators)) {
+    const Accumulator& acc = accumulator(a);
+    out_.line(fmt::format("{} acc{}[{}];", stateType(acc), a, states(a)));
+    if (acc.joint != JointKind::None) continue;
+    out_.line("#pragma unroll");
+    out_.line(fmt::format("for (int i = 0; i < {}; ++i) acc{}[i] = {};", states(a), a,
+                          identityText(acc)));
+  }
+}
+
+void LoopCombiner::rows() {
+  for (int a : withState(nest_.computation.accumulators)) {
+    lanes(a);
+    row(a);
+  }
+}
+
+// acc[0] = all lanes of this thread.
+void LoopCombiner::lanes(int a) {
+  if (states(a) == 1) return;
+  const std::string into = fmt::format("acc{}[0]", a);
+  out_.line("#pragma unroll");
+  out_.line(fmt::format("for (int i = 1; i < {}; ++i) {} = {};", states(a), into,
+                        combineText(accumulator(a), into, fmt::format("acc{}[i]", a))));
+}
+
+// acc[0] of share 0 = all threads of a row: a part of a warp, or whole warps by way of shared
+// memory.
+void LoopCombiner::row(int a) {
+  const Accumulator& acc = accumulator(a);
+  const std::string into = fmt::format("acc{}[0]", a);
+  out_.line("#pragma unroll");
+  out_.line(fmt::format("for (int mask = {}; mask > 0; mask /= 2) {} = {};",
+                        std::min(s_.reduce_threads, 32) / 2, into,
+                        combineText(acc, into, fmt::format("hd::fromPartner({}, mask)", into))));
+  const int32_t warps = s_.reduce_threads / 32;
+  if (warps <= 1) return;
+  out_.line(
+      fmt::format("__shared__ hd::SharedBytes<{}> scratch{};", stateBytes(acc) * s_.block / 32, a));
+  out_.line(fmt::format("const hd::SharedArray<{}> warp{}(scratch{});", stateType(acc), a, a));
+  out_.line(fmt::format("if (share % 32 == 0) warp{}[hd::thread() / 32] = {};", a, into));
+  out_.line("hd::barrier();");
+  out_.open("if (share == 0) {");
+  out_.line(fmt::format("for (int w = 1; w < {}; ++w) {} = {};", warps, into,
+                        combineText(acc, into, fmt::format("warp{}[column * {} + w]", a, warps))));
+  out_.close();
+}
+
+// The accumulators use the same shared memory one after another. The last barrier of one comes
+// before the first store of the next.
+void LoopCombiner::columns() {
+  if (s_.reduce_threads == 1) return;
+  int bytes = 0;
+  for (int a : withState(nest_.computation.accumulators)) {
+    bytes = std::max(bytes, stateBytes(accumulator(a)));
+  }
+  out_.line(fmt::format("__shared__ hd::SharedBytes<{}> scratch;", bytes * s_.lanes * s_.block));
+  for (int a : withState(nest_.computation.accumulators)) column(a);
+}
+
+// acc[lane] of share 0 = all threads of a column.
+void LoopCombiner::column(int a) {
+  const Accumulator& acc = accumulator(a);
+  const int32_t columns = s_.block / s_.reduce_threads;
+  const std::string own = fmt::format("acc{}[i]", a);
+  const std::string shared = fmt::format("column{}", a);
+  out_.line(fmt::format("const hd::SharedArray<{}> {}(scratch);", stateType(acc), shared));
+  const auto place = [&](const std::string& share) {
+    return fmt::format("{}[i * {} + ({}) * {} + column]", shared, s_.block, share, columns);
+  };
+  const auto forLanes = [&](const std::string& statement) {
+    out_.line("#pragma unroll");
+    out_.line(fmt::format("for (int i = 0; i < {}; ++i) {}", s_.lanes, statement));
+  };
+  forLanes(fmt::format("{} = {};", place("share"), own));
+  out_.line("hd::barrier();");
+  out_.open(fmt::format("for (int half = {}; half > 0; half /= 2) {{", s_.reduce_threads / 2));
+  out_.open("if (share < half) {");
+  forLanes(fmt::format("{} = {};", own, combineText(acc, own, place("share + half"))));
+  forLanes(fmt::format("{} = {};", place("share"), own));
+  out_.close();
+  out_.line("hd::barrier();");
+  out_.close();
+}
+
+}  // namespace heddle::codegen

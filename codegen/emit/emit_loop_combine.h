@@ -1,0 +1,37 @@
+#pragma once
+
+#include "codegen/emit/kernel_text.h"
+#include "codegen/plan/loop_nest.h"
+
+namespace heddle::codegen {
+
+// Writes the CUDA text that combines the accumulators of a reduction by loops. Before, each thread
+// has states in the arrays `acc0`, `acc1`, ... The order is fixed, so results are reproducible.
+class LoopCombiner {
+ public:
+  LoopCombiner(TextWriter& out, const LoopNest& nest) : out_(out), nest_(nest), s_(nest.schedule) {}
+
+  // The number of states of a thread: one per lane, or one for all lanes.
+  int32_t states(int a) const;
+  // Declares the arrays. Their states have no elements.
+  void declare();
+  // An inner reduction. After: element 0 of the arrays of share 0 has the result of the row.
+  void rows();
+  // An outer reduction. After: element `lane` of the arrays of share 0 has the result of column
+  // `lane`.
+  void columns();
+
+ private:
+  const Accumulator& accumulator(int a) const {
+    return nest_.computation.accumulators[static_cast<size_t>(a)];
+  }
+  void lanes(int a);
+  void row(int a);
+  void column(int a);
+
+  TextWriter& out_;
+  const LoopNest& nest_;
+  const Schedule& s_;
+};
+
+}  // namespace heddle::codegen

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "codegen/plan/analysis.h"
+
+namespace heddle::codegen {
+
+// Two reductions along the same axes are *joint* if one pass over the elements x can compute both,
+// although the elements of the second reduction depend on the result of the first:
+//   Exponentials  m = max(x) and sum(exp(x - m)). When a thread finds a larger maximum, it rescales
+//                 its sum. Source: M. Milakov and N. Gimelshein, "Online normalizer calculation for
+//                 softmax", 2018.
+//   Moments       sum(x) and sum((x - c)^2) for any value c per row that depends on sum(x). A
+//                 thread keeps the number of its elements, their sum, and the sum of the squares of
+//                 their differences from their own mean. Source: T. Chan, G. Golub and R. LeVeque,
+//                 "Algorithms for computing the sample variance", 1983.
+// The elements and all values between the two reductions must be f32.
+// codegen/runtime/cuda_joint.h contains the types of the accumulators. C++ kernels have none.
+
+// Returns the joint reductions of a segment. Each reduction is in at most one pair.
+std::vector<JointReductions> jointReductions(const Fusion& segment, const Analysis& analysis);
+
+// Describes the accumulator type of a kind in kernel text.
+struct JointText {
+  std::string_view type;
+  std::vector<std::string_view> members;  // all are floats
+  std::string_view first;                 // result of the first reduction; {0}: the accumulator
+  std::string_view second;                // result of the second; {1}: c, if the kind has one
+};
+const JointText& jointText(JointKind kind);
+
+}  // namespace heddle::codegen

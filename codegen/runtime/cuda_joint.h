@@ -1,0 +1,110 @@
+// States of joint reductions (codegen/plan/joint.h): one state holds two reductions of the same
+// elements. In a kernel source, this text follows cuda_math.h.
+// - add() adds elements first .. end - 1 of `values`; the others may be uninitialized. It looks at
+//   all N values at once, so that it rescales the state once per call, not once per element.
+// - joined(a, b) is the state of the elements of a and b. It equals joined(b, a) bit for bit, so
+//   that two threads that exchange their states get the same result.
+
+namespace hd {
+
+// The maximum of the elements, and the sum of exp(element - maximum).
+struct Exponentials {
+  float maximum = -infF32();
+  float sum = 0;
+};
+
+// Returns the number that add() subtracts from elements. If the maximum is -infinity, all elements
+// are -infinity, and each exp(element - 0) is 0.
+__device__ inline float baseOf(float maximum) { return maximum == -infF32() ? 0.0f : maximum; }
+
+template <int N>
+__device__ inline void addSome(Exponentials& into, const float (&values)[N], int first, int end) {
+  float next = into.maximum;
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    if (i >= first && i < end) next = maximum(next, values[i]);
+  }
+  if (next != into.maximum) {
+    into.sum *= exp(into.maximum - next);
+    into.maximum = next;
+  }
+  const float base = baseOf(next);
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    if (i >= first && i < end) into.sum += exp(values[i] - base);
+  }
+}
+
+// Returns the sum of `from` with the maximum `to`.
+__device__ inline float rescaled(Exponentials from, float to) {
+  return from.maximum == to ? from.sum : from.sum * exp(from.maximum - to);
+}
+__device__ inline Exponentials joined(Exponentials a, Exponentials b) {
+  const float next = maximum(a.maximum, b.maximum);
+  return {next, rescaled(a, next) + rescaled(b, next)};
+}
+__device__ inline Exponentials fromPartner(Exponentials x, int mask) {
+  return {fromPartner(x.maximum, mask), fromPartner(x.sum, mask)};
+}
+// If all elements are -infinity, each exp(element - maximum) is NaN.
+__device__ inline float sumOfExponentials(Exponentials x) {
+  return x.maximum == -infF32() ? nanF32() : x.sum;
+}
+
+// The number of elements, their sum, and the sum of (element - mean)^2 for their own mean.
+struct Moments {
+  float count = 0;
+  float sum = 0;
+  float squares = 0;
+};
+
+// Returns the state of the union of two sets of elements, which both have elements. Chan's formula:
+// the squares grow by the square of the difference of the means, times the weight.
+__device__ inline Moments joinedSets(Moments a, Moments b) {
+  const float count = a.count + b.count;
+  const float difference = nearQuotient(a.sum, a.count) - nearQuotient(b.sum, b.count);
+  const float weight = nearQuotient(a.count * b.count, count);
+  return {count, a.sum + b.sum, (a.squares + b.squares) + difference * difference * weight};
+}
+__device__ inline Moments joined(Moments a, Moments b) {
+  return a.count == 0 ? b : b.count == 0 ? a : joinedSets(a, b);
+}
+
+template <int N>
+__device__ inline void addSome(Moments& into, const float (&values)[N], int first, int end) {
+  Moments own;
+  own.count = (float)(end - first);
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    if (i >= first && i < end) own.sum += values[i];
+  }
+  const float mean = nearQuotient(own.sum, own.count);
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    if (i < first || i >= end) continue;
+    const float difference = values[i] - mean;
+    own.squares = multiplyAdd(difference, difference, own.squares);
+  }
+  into = joined(into, own);
+}
+
+__device__ inline Moments fromPartner(Moments x, int mask) {
+  return {fromPartner(x.count, mask), fromPartner(x.sum, mask), fromPartner(x.squares, mask)};
+}
+// Returns the sum of (element - center)^2.
+__device__ inline float squaresAround(Moments x, float center) {
+  const float difference = x.count == 0 ? 0.0f : nearQuotient(x.sum, x.count) - center;
+  return x.squares + x.count * (difference * difference);
+}
+
+// The case that all N values are elements needs no comparisons.
+template <class State, int N>
+__device__ inline void add(State& into, const float (&values)[N], int first, int end) {
+  if (first == 0 && end == N) {
+    addSome(into, values, 0, N);
+  } else if (first < end) {
+    addSome(into, values, first, end);
+  }
+}
+
+}  // namespace hd
