@@ -76,6 +76,16 @@ bool isReadable(const TensorDesc& desc, int64_t byte_offset) {
   return true;
 }
 
+bool areReadableLogSums(const TensorDesc& desc, int64_t byte_offset) {
+  if (byte_offset % kVectorBytes != 0) return false;
+  int64_t dense = 1;  // the stride that the axis has in dense memory
+  for (size_t i = desc.rank(); i-- > 0;) {
+    if (desc.sizes[i] != 1 && desc.strides[i] != dense) return false;
+    dense *= desc.sizes[i];
+  }
+  return true;
+}
+
 const CudnnModule* findCudnnModule(std::string& why) {
   void* entry = findModuleEntry("libheddle_cudnn.so", "heddleCudnnModule", why);
   return entry == nullptr ? nullptr : reinterpret_cast<const CudnnModule* (*)()>(entry)();

@@ -36,8 +36,12 @@ namespace heddle::host {
 // Grouped-query attention (forward only). If several heads of q share one head of k and v, the
 // workspace holds copies of k and v in which each head is repeated.
 //
-// Backward pass. The library call first computes o and the log-sum-exp of each row of scores again,
-// in the workspace. cuDNN rounds the following three values to the half type. The ops keep them in
+// Log-sums. The log-sums are the log-sum-exps of the rows of scores. The backward pass needs o and
+// the log-sums. If the forward is a library call of the same program, it stores its log-sums, and
+// the backward reads them together with o. Otherwise the backward first computes both again, in its
+// workspace.
+//
+// Backward pass. cuDNN rounds the following three values to the half type. The ops keep them in
 // f32.
 // - o.
 // - The probabilities p, before they are multiplied by g, the gradient of o.
@@ -63,6 +67,9 @@ struct AttentionSpec {
   TensorDesc k;
   TensorDesc v;
   TensorDesc o;
+  // f32, dense and row-major, with the axes of o without the width. nullopt: the call stores no
+  // log-sums.
+  std::optional<TensorDesc> log_sums;
   bool causal = false;  // true: row i of q uses only keys 0 to i
   float scale = 1;      // factor of the scores q k^T
 };
@@ -73,6 +80,9 @@ struct AttentionBackwardSpec {
   TensorDesc q;
   TensorDesc k;
   TensorDesc v;
+  // The results of the forward. A call has both or none. nullopt: the call computes them again.
+  std::optional<TensorDesc> o;
+  std::optional<TensorDesc> log_sums;
   TensorDesc dq;
   TensorDesc dk;
   TensorDesc dv;
@@ -89,8 +99,9 @@ class PreparedAttention {
  public:
   // The addresses of a call.
   struct Memory {
-    std::array<void*, 7> operands{};  // the tensors of the spec, in the order of its members
-    void* workspace = nullptr;        // workspaceBytes() bytes with 256-byte alignment
+    // The tensors of the spec, in the order of its members. Members without value are left out.
+    std::array<void*, 9> operands{};
+    void* workspace = nullptr;  // workspaceBytes() bytes with 256-byte alignment
   };
   virtual ~PreparedAttention() = default;
   virtual int64_t workspaceBytes() const = 0;
@@ -98,12 +109,14 @@ class PreparedAttention {
   virtual void run(const Memory& memory, Stream stream, const Issue& issue) const = 0;
 };
 
-// Returns whether cuDNN can read and write a tensor in place. If it cannot, the plan
-// (host/plan/plan_attention.cpp) copies the tensor. The conditions are:
+// Returns whether cuDNN can read and write a tensor of a spec, other than the log-sums, in place.
+// If it cannot, the plan (host/plan/plan_attention.cpp) copies the tensor. The conditions are:
 // - The width axis has stride 1, or has only one element.
 // - Every other axis with several elements has a stride that is a positive multiple of 16 bytes.
 // - `byte_offset`, the offset of the tensor in its allocation, is a multiple of 16.
 bool isReadable(const TensorDesc& desc, int64_t byte_offset);
+// The same for log-sums. They must be dense and row-major, and `byte_offset` a multiple of 16.
+bool areReadableLogSums(const TensorDesc& desc, int64_t byte_offset);
 
 // The entry points of the module libheddle_cudnn. The module exports `extern "C" const CudnnModule*
 // heddleCudnnModule()`.

@@ -208,7 +208,7 @@ struct Plan {
     std::vector<TensorDesc> descs;  // descriptors of all inputs, then that of the output
   };
   struct Attention {
-    static constexpr size_t kMostOperands = 7;
+    static constexpr size_t kMostOperands = 9;
     std::array<Place, kMostOperands> operands;  // the tensors read, followed by those written
     std::shared_ptr<const PreparedAttention> prepared;
   };

@@ -42,10 +42,14 @@ struct Part {
 // Returns the tensors that the call reads, then those that it writes.
 std::vector<Part> partsOf(const CallLibrary& call, const UnrolledStep& step) {
   const int64_t group = headsPerHead(call, step);
+  const bool backward = isAttentionBackward(call);
+  const View* log_sums = nullptr;
+  if (logSumsOf(call)) log_sums = backward ? &step.inputs.back() : &step.outputs.back();
   std::vector<Part> parts;
   for (const auto* views : {&step.inputs, &step.outputs}) {
     for (const View& view : *views) {
-      const bool is_copied = !isReadable(view.desc, view.byte_offset);
+      const bool is_copied = &view == log_sums ? !areReadableLogSums(view.desc, view.byte_offset)
+                                               : !isReadable(view.desc, view.byte_offset);
       parts.push_back(
           {view, is_copied ? denseDesc(view.desc.dtype, view.desc.sizes) : view.desc, is_copied});
     }
@@ -84,22 +88,29 @@ void checkTokens(const CallLibrary& call, const std::vector<Part>& parts,
 std::shared_ptr<const PreparedAttention> prepared(const CallLibrary& call,
                                                   const std::vector<Part>& parts,
                                                   const Device& device) {
-  std::vector<TensorDesc> descs;
-  for (const Part& part : parts) descs.push_back(part.seen);
-  const size_t q = isAttentionBackward(call) ? 1 : 0;
-  const auto width = static_cast<double>(descs[q].sizes.back());
+  const bool backward = isAttentionBackward(call);
+  const auto width = static_cast<double>(parts[backward ? 1 : 0].seen.sizes.back());
   const auto scale =
       static_cast<float>(libraryNumber(call, "scale").value_or(1 / std::sqrt(width)));
   const bool causal = libraryFlag(call, "causal");
   const CudnnModule& module = cudnnOn(device);
   checkTokens(call, parts, module);
   const int ordinal = cudaModule().ordinalOf(device);
-  if (q == 0) {
-    return module.prepare({descs[0], descs[1], descs[2], descs[3], causal, scale}, ordinal);
+  // Returns the parts one after another, in the order of the members of the spec.
+  auto part = parts.begin();
+  const auto next = [&part] { return (part++)->seen; };
+  const bool has_log_sums = logSumsOf(call).has_value();
+  if (!backward) {
+    AttentionSpec spec{next(), next(), next(), next(), {}, causal, scale};
+    if (has_log_sums) spec.log_sums = next();
+    return module.prepare(spec, ordinal);
   }
-  return module.prepareBackward(
-      {descs[0], descs[1], descs[2], descs[3], descs[4], descs[5], descs[6], causal, scale},
-      ordinal);
+  AttentionBackwardSpec spec{next(), next(), next(), next(), {}, {}, {}, {}, {}, causal, scale};
+  for (auto* each : {&spec.o, &spec.log_sums}) {
+    if (has_log_sums) *each = next();
+  }
+  for (auto* each : {&spec.dq, &spec.dk, &spec.dv}) *each = next();
+  return module.prepareBackward(spec, ordinal);
 }
 
 }  // namespace

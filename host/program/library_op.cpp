@@ -14,9 +14,14 @@ constexpr AttrSpec kBackwardAttrs[] = {{"causal", AttrType::Bool, false},
                                        {"scale", AttrType::Float, false}};
 constexpr OpDef kAttention{"attention", OpKind::Scan, 3,       DTypeRule::Promote,
                            "",          nullptr,      nullptr, kAttentionAttrs};
-constexpr OpDef kAttentionBackward{
-    "attention_backward", OpKind::Scan, 4, DTypeRule::Promote, "", nullptr, nullptr,
-    kBackwardAttrs};
+constexpr OpDef kAttentionBackward{.name = "attention_backward",
+                                   .kind = OpKind::Scan,
+                                   .arity = 4,
+                                   .dtype_rule = DTypeRule::Promote,
+                                   .text = "",
+                                   .attrs = kBackwardAttrs,
+                                   .optional_operands = 2};
+constexpr size_t kGradients = 3;  // results of attention_backward
 
 const Attr* findAttr(const CallLibrary& call, std::string_view name) {
   for (const auto& [key, value] : call.attrs) {
@@ -117,6 +122,38 @@ void verifyTypes(const Program& program, const OpDef& op, const CallLibrary& cal
   expectType(op, slot(call.inputs[2]), first);
 }
 
+// Returns "4", or "4 or 6" if a call may have two more operands.
+std::string operandCounts(const OpDef& op) {
+  if (op.optional_operands == 0) return fmt::format("{}", op.arity);
+  return fmt::format("{} or {}", op.arity, op.arity + op.optional_operands);
+}
+
+void verifyCounts(const OpDef& op, const CallLibrary& call) {
+  const auto least = static_cast<size_t>(op.arity);
+  const size_t most = least + static_cast<size_t>(op.optional_operands);
+  const bool operands_fit = call.inputs.size() == least || call.inputs.size() == most;
+  const size_t results = isAttentionBackward(call) ? kGradients : 1;
+  const bool may_have_log_sums = isAttention(call) && !isAttentionBackward(call);
+  const bool results_fit =
+      call.outputs.size() == results || (may_have_log_sums && call.outputs.size() == results + 1);
+  HEDDLE_USER_CHECK(operands_fit && results_fit,
+                    "{} takes {} tensors and returns {}, got {} and {}", op.name, operandCounts(op),
+                    may_have_log_sums ? "1 or 2" : fmt::format("{}", results), call.inputs.size(),
+                    call.outputs.size());
+}
+
+// `rank` is the rank of q.
+void verifyLogSums(const OpDef& op, const Slot& log_sums, size_t rank) {
+  expectType(op, log_sums, DType::F32);
+  HEDDLE_USER_CHECK(log_sums.tensor.rank() == rank - 1,
+                    "{}: the log-sums %{} have rank {}, expected {}: the axes of the result "
+                    "without the width",
+                    op.name, log_sums.name, log_sums.tensor.rank(), rank - 1);
+  const std::optional<Sharding>& sharding = log_sums.tensor.sharding;
+  HEDDLE_USER_CHECK(!sharding || !sharding->isSharded(rank - 2),
+                    "{}: the tokens of %{} must not be sharded", op.name, log_sums.name);
+}
+
 void verifyAttention(const Program& program, const OpDef& op, const CallLibrary& call) {
   const Slot& result = program.slots[call.outputs[0]];
   const DType dtype = result.tensor.dtype;
@@ -129,6 +166,10 @@ void verifyAttention(const Program& program, const OpDef& op, const CallLibrary&
                     "{}: gqa needs an axis of heads, %{} has rank {}", op.name, result.name, rank);
   std::vector<SlotId> slots = call.inputs;
   slots.insert(slots.end(), call.outputs.begin(), call.outputs.end());
+  if (const std::optional<SlotId> log_sums = logSumsOf(call)) {
+    verifyLogSums(op, program.slots[*log_sums], rank);
+    slots.erase(slots.begin() + (isAttentionBackward(call) ? 5 : 4));
+  }
   for (SlotId id : slots) {
     const Slot& slot = program.slots[id];
     expectType(op, slot, dtype);
@@ -164,8 +205,7 @@ std::string noLibraryFunction(std::string_view name) {
 }
 
 std::string libraryArgumentsOf(const OpDef& op) {
-  std::string out = fmt::format("{} slot{}", op.arity, op.arity == 1 ? "" : "s");
-  if (op.optional_operands > 0) out += fmt::format(" and up to {} more", op.optional_operands);
+  std::string out = operandCounts(op) + (op.arity == 1 ? " slot" : " slots");
   for (const AttrSpec& spec : op.attrs) {
     out += fmt::format(", {}={}", spec.name, spec.required ? "" : " (optional)");
   }
@@ -175,14 +215,7 @@ std::string libraryArgumentsOf(const OpDef& op) {
 void verifyLibrary(const Program& program, const CallLibrary& call) {
   const OpDef* op = findLibraryOp(call.function);
   if (op == nullptr) userError("{}", noLibraryFunction(call.function));
-  const auto least = static_cast<size_t>(op->arity);
-  const size_t most = least + static_cast<size_t>(op->optional_operands);
-  const size_t results = isAttentionBackward(call) ? 3 : 1;
-  HEDDLE_USER_CHECK(
-      call.inputs.size() >= least && call.inputs.size() <= most && call.outputs.size() == results,
-      "{} takes {} tensors and returns {}, got {} and {}", op->name,
-      most > least ? fmt::format("{} to {}", least, most) : fmt::format("{}", least), results,
-      call.inputs.size(), call.outputs.size());
+  verifyCounts(*op, call);
   verifyAttributes(*op, call);
   if (isAttention(call)) return verifyAttention(program, *op, call);
   if (op->kind == OpKind::Matmul) {
@@ -194,6 +227,13 @@ void verifyLibrary(const Program& program, const CallLibrary& call) {
   }
   verifyLines(program, *op, call);
   verifyTypes(program, *op, call);
+}
+
+std::optional<SlotId> logSumsOf(const CallLibrary& call) {
+  const std::vector<SlotId>& slots = isAttentionBackward(call) ? call.inputs : call.outputs;
+  const size_t without = isAttentionBackward(call) ? 4 : 1;
+  if (!isAttention(call) || slots.size() == without) return std::nullopt;
+  return slots.back();
 }
 
 int64_t libraryAxis(const CallLibrary& call) {

@@ -10,9 +10,11 @@ namespace heddle::host {
 
 // The library functions that a CallLibrary instruction can name:
 // - ops of the kinds Matmul, Scan and Scatter
-// - `attention` of (q, k, v): softmax(q k^T scale) v
+// - `attention` of (q, k, v): o = softmax(q k^T scale) v. A call may have a second result, the
+//   log-sums: the log-sum-exp of each row of q k^T scale (f32, the axes of o without the width).
 // - `attention_backward` of (g, q, k, v): the gradients (dq, dk, dv), where g is the gradient of
-//   the result of `attention`
+//   the result of `attention`. A call may have two more operands, o and the log-sums of the
+//   forward. Otherwise it computes them again.
 // A fusion has no op for the two attention functions, but expresses each of them by several ops
 // (ir/segment/attention.h).
 
@@ -25,6 +27,8 @@ inline bool isAttentionBackward(const CallLibrary& call) {
 inline bool isAttention(const CallLibrary& call) {  // forward or backward
   return call.function == "attention" || isAttentionBackward(call);
 }
+// Returns the slot of the log-sums of an attention call. nullopt: the call has no log-sums.
+std::optional<SlotId> logSumsOf(const CallLibrary& call);
 
 // Returns a message that `name` is not a library function. The message lists all functions.
 std::string noLibraryFunction(std::string_view name);

@@ -102,7 +102,28 @@ void checkAttentionMemory(const CallLibrary& x, const UnrolledStep& step) {
   }
 }
 
-void checkAttention(const CallLibrary& x, const UnrolledStep& step) {
+// Checks the tensors that a forward call returns and a backward call reads: the log-sums, and in a
+// backward call also the result o of the forward. A call without log-sums has nothing to check.
+void checkForwardResults(const Program& program, const CallLibrary& x, const UnrolledStep& step) {
+  const std::optional<SlotId> log_sums = logSumsOf(x);
+  if (!log_sums) return;
+  const bool backward = isAttentionBackward(x);
+  const View& view = backward ? step.inputs[5] : step.outputs[1];
+  const std::vector<int64_t>& result =
+      backward ? step.inputs[0].desc.sizes : step.outputs[0].desc.sizes;
+  const std::vector<int64_t> rows(result.begin(), result.end() - 1);
+  HEDDLE_USER_CHECK(view.desc.sizes == rows,
+                    "{}: the log-sums %{} have the sizes {}, expected {}: the sizes of the result "
+                    "without the width",
+                    x.function, program.slots[*log_sums].name, str(view.desc.sizes), str(rows));
+  if (!backward) return;
+  HEDDLE_USER_CHECK(step.inputs[4].desc.sizes == result,
+                    "{}: %{} has the sizes {}, expected {}: the sizes of its gradient %{}",
+                    x.function, program.slots[x.inputs[4]].name, str(step.inputs[4].desc.sizes),
+                    str(result), program.slots[x.inputs[0]].name);
+}
+
+void checkAttention(const Program& program, const CallLibrary& x, const UnrolledStep& step) {
   const size_t first = isAttentionBackward(x) ? 1 : 0;
   const TensorDesc& q = step.inputs[first].desc;
   const TensorDesc& k = step.inputs[first + 1].desc;
@@ -126,6 +147,7 @@ void checkAttention(const CallLibrary& x, const UnrolledStep& step) {
     HEDDLE_USER_CHECK(gradient.sizes == of.sizes, "{}: a gradient of {} for an operand of {}",
                       x.function, str(gradient.sizes), str(of.sizes));
   }
+  checkForwardResults(program, x, step);
   checkAttentionMemory(x, step);
 }
 
@@ -204,12 +226,12 @@ void checkInput(const Slot& slot, const TensorDesc& expected, const TensorDesc& 
 
 // Checks only the sizes. verifyLibrary() (host/program/library_op.h) has already checked the
 // function, its operands and its attributes.
-void checkLibrary(const CallLibrary& x, const UnrolledStep& step) {
+void checkLibrary(const Program& program, const CallLibrary& x, const UnrolledStep& step) {
   const OpDef& op = *findLibraryOp(x.function);
   const auto in = [&](size_t i) -> const TensorDesc& { return step.inputs.at(i).desc; };
   const TensorDesc& out = step.outputs.at(0).desc;
   if (op.kind == OpKind::Matmul) return checkProduct(x, step);
-  if (isAttention(x)) return checkAttention(x, step);
+  if (isAttention(x)) return checkAttention(program, x, step);
   std::vector<int64_t> expected = in(0).sizes;
   if (const std::optional<int64_t> first = libraryCount(x, "first")) {
     int64_t& extent = expected[static_cast<size_t>(libraryAxis(x))];

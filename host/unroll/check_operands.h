@@ -16,8 +16,8 @@ namespace heddle::host {
 // type of the slot declares one (Layout::observed).
 void checkInput(const Slot& slot, const TensorDesc& expected, const TensorDesc& got);
 // Checks that the sizes of a library call fit together. For attention, also checks that no result
-// overlaps an operand or another result.
-void checkLibrary(const CallLibrary& x, const UnrolledStep& step);
+// overlaps an operand or another result. Messages name slots of the program.
+void checkLibrary(const Program& program, const CallLibrary& x, const UnrolledStep& step);
 // Checks that no output overlaps an input that the kernel reads at computed indices. Otherwise one
 // thread could overwrite an element that another thread still reads.
 void checkLaunch(const Fusion& segment, const UnrolledStep& step);

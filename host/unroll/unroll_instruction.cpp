@@ -72,7 +72,7 @@ void Unroller::fill(UnrolledStep& step, const Op& op) {
           },
           [&](const CallLibrary& x) {
             operands(step, x.inputs, x.outputs);
-            checkLibrary(x, step);
+            checkLibrary(program_, x, step);
           },
           [&](const Copy& x) {
             operands(step, {x.in}, {x.out});

@@ -98,7 +98,8 @@ struct OpDef {
   std::string_view state = {};
   // true: the result is one of the operands that are not conditions, so it needs no rounding.
   bool selects = false;
-  // The number of additional operands after the first `arity` operands. A call may omit them.
+  // The number of additional operands after the first `arity` operands. A call has all of them or
+  // none.
   int optional_operands = 0;
 };
 

@@ -128,39 +128,70 @@ int64_t bytesOfRows(const AttentionGraph& graph) {
 
 std::byte* after(void* memory, int64_t bytes) { return static_cast<std::byte*>(memory) + bytes; }
 
-// The workspace has two parts: the log-sum-exp of the rows, and the workspace of the graph. Nothing
-// reads the log-sum-exp, but cuDNN must compute it.
+std::vector<TensorDesc> tensorsOf(const AttentionSpec& spec) {
+  std::vector<TensorDesc> tensors = {spec.q, spec.k, spec.v, spec.o};
+  if (spec.log_sums) tensors.push_back(*spec.log_sums);
+  return tensors;
+}
+
+// If the spec has log-sums, the workspace is that of the graph. Otherwise the log-sums precede it,
+// because cuDNN must compute them even if nothing reads them.
 class PreparedForward : public PreparedCall {
  public:
   PreparedForward(const AttentionSpec& spec, int device)
-      : PreparedCall({spec.q, spec.k, spec.v, spec.o}, 3, device), graph_(spec) {
+      : PreparedCall(tensorsOf(spec), 3, device),
+        graph_(spec),
+        own_bytes_(spec.log_sums ? 0 : bytesOfRows(graph_)) {
     plan({&graph_});
   }
 
-  int64_t workspaceBytes() const override { return bytesOfRows(graph_) + graph_.workspaceBytes(); }
+  int64_t workspaceBytes() const override { return own_bytes_ + graph_.workspaceBytes(); }
 
  private:
   void issueCall(cudnnHandle_t handle, const Memory& memory) const override {
-    const auto& [q, k, v, o, x, y, z] = memory.operands;
-    graph_.run(handle, {q, k, v, o, memory.workspace},
-               after(memory.workspace, bytesOfRows(graph_)));
+    const auto& at = memory.operands;
+    void* log_sums = own_bytes_ > 0 ? memory.workspace : at[4];
+    graph_.run(handle, {at[0], at[1], at[2], at[3], log_sums}, after(memory.workspace, own_bytes_));
   }
 
   ForwardGraph graph_;
+  const int64_t own_bytes_;  // of the log-sums in the workspace
 };
 
-// Returns the descriptor of o in the workspace. The backward pass computes o again there.
+// A backward that reads o and the log-sums. The workspace is that of the graph.
+class PreparedBackward : public PreparedCall {
+ public:
+  PreparedBackward(const AttentionBackwardSpec& spec, int device)
+      : PreparedCall(
+            {spec.grad, spec.q, spec.k, spec.v, *spec.o, *spec.log_sums, spec.dq, spec.dk, spec.dv},
+            6, device),
+        graph_(spec, *spec.o) {
+    plan({&graph_});
+  }
+
+  int64_t workspaceBytes() const override { return graph_.workspaceBytes(); }
+
+ private:
+  void issueCall(cudnnHandle_t handle, const Memory& memory) const override {
+    const auto& [grad, q, k, v, o, log_sums, dq, dk, dv] = memory.operands;
+    graph_.run(handle, {grad, q, k, v, o, log_sums, dq, dk, dv}, memory.workspace);
+  }
+
+  BackwardGraph graph_;
+};
+
+// Returns the descriptor of o in the workspace of a PreparedForwardAndBackward.
 TensorDesc resultFor(const AttentionBackwardSpec& spec) {
   return denseDesc(spec.grad.dtype, spec.grad.sizes);
 }
 
-// The workspace has three parts: the log-sum-exp of the rows, o, and the workspace of the graphs.
-// Both graphs use the third part, one after the other.
-class PreparedBackward : public PreparedCall {
+// A backward that first computes o and the log-sums. The workspace has three parts: the log-sums,
+// o, and the workspace of the graphs. Both graphs use the third part, one after the other.
+class PreparedForwardAndBackward : public PreparedCall {
  public:
-  PreparedBackward(const AttentionBackwardSpec& spec, int device)
+  PreparedForwardAndBackward(const AttentionBackwardSpec& spec, int device)
       : PreparedCall({spec.grad, spec.q, spec.k, spec.v, spec.dq, spec.dk, spec.dv}, 4, device),
-        forward_({spec.q, spec.k, spec.v, resultFor(spec), spec.causal, spec.scale}),
+        forward_({spec.q, spec.k, spec.v, resultFor(spec), {}, spec.causal, spec.scale}),
         backward_(spec, resultFor(spec)),
         result_bytes_(aligned(resultFor(spec).allocBytes())) {
     plan({&forward_, &backward_});
@@ -173,7 +204,7 @@ class PreparedBackward : public PreparedCall {
 
  private:
   void issueCall(cudnnHandle_t handle, const Memory& memory) const override {
-    const auto& [grad, q, k, v, dq, dk, dv] = memory.operands;
+    const auto& [grad, q, k, v, dq, dk, dv, x, y] = memory.operands;
     void* log_sums = memory.workspace;
     void* o = after(log_sums, bytesOfRows(forward_));
     void* rest = after(o, result_bytes_);
@@ -194,7 +225,9 @@ std::shared_ptr<const PreparedAttention> prepareAttention(const AttentionSpec& s
 
 std::shared_ptr<const PreparedAttention> prepareAttentionBackward(const AttentionBackwardSpec& spec,
                                                                   int device) {
-  return std::make_shared<PreparedBackward>(spec, device);
+  HEDDLE_CHECK(spec.o.has_value() == spec.log_sums.has_value(), "o without its log-sums");
+  if (spec.o) return std::make_shared<PreparedBackward>(spec, device);
+  return std::make_shared<PreparedForwardAndBackward>(spec, device);
 }
 
 }  // namespace heddle::host::cudnn

@@ -150,11 +150,11 @@ TEST(LibraryCalls, WrongAttentionBackwardCallsAreReported) {
     EXPECT_NE(error.find(why), std::string::npos) << error;
   };
   fails("(%g, %q, %k) -> (%a, %b, %c)",
-        "attention_backward takes 4 tensors and returns 3, got 3 and 3");
+        "attention_backward takes 4 or 6 tensors and returns 3, got 3 and 3");
   fails("(%g, %q, %k, %v) -> (%a)",
-        "attention_backward takes 4 tensors and returns 3, got 4 and 1");
+        "attention_backward takes 4 or 6 tensors and returns 3, got 4 and 1");
   fails("(%g, %q, %k, %v, gqa=true) -> (%a, %b, %c)",
-        "found 'gqa', expected 4 slots, causal= (optional), scale= (optional)");
+        "found 'gqa', expected 4 or 6 slots, causal= (optional), scale= (optional)");
   fails(good, "attention_backward: %g is bf16, expected f16", "bf16[2, 8, 16]");
   fails(good, "attention_backward: %v has rank 2 and %a rank 3", "f16[2, 8, 16]", "f16[6, 16]");
   fails(good, "the width of %v must not be sharded", "f16[2, 8, 16]",
