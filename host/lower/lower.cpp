@@ -1,6 +1,7 @@
 #include "host/lower/lower.h"
 
 #include <algorithm>
+#include <map>
 
 #include "host/lower/lower_all_to_all.h"
 #include "ir/analysis/kernel_rules.h"
@@ -19,7 +20,9 @@ class Lowering {
       : segmented_(segmented),
         fusion_(segmented.fusion),
         job_size_(job_size),
-        slots_(fusion_.values().size()) {}
+        slots_(fusion_.values().size()) {
+    for (const Value& value : fusion_.values()) names_.add(value.name);
+  }
 
   Program run() {
     program_.name = fusion_.name;
@@ -44,7 +47,6 @@ class Lowering {
     SlotId& slot = slots_[id];
     if (slot.valid()) return slot;
     const Value& value = fusion_.value(id);
-    names_.add(value.name);
     slot = program_.slots.push_back(
         {value.name, value.is_scalar, value.tensor, {}, value.default_value});
     return slot;
@@ -162,6 +164,11 @@ class Lowering {
     CallLibrary call{attention.backward ? "attention_backward" : "attention", {}, {}};
     for (ValueId id : attention.operands()) call.inputs.push_back(slotOf(id));
     for (ValueId id : attention.results) call.outputs.push_back(slotOf(id));
+    if (attention.keeps_log_sums) call.outputs.push_back(logSumsOf(attention.results[0]));
+    if (attention.forward != kNoValue) {
+      call.inputs.push_back(slotOf(attention.forward));
+      call.inputs.push_back(logSumsOf(attention.forward));
+    }
     if (attention.causal) call.attrs.emplace_back("causal", true);
     if (attention.scale) call.attrs.emplace_back("scale", *attention.scale);
     if (attention.gqa) call.attrs.emplace_back("gqa", true);
@@ -169,6 +176,20 @@ class Lowering {
     const MeshId ranks = on(attention.results[0]);
     for (SlotId out : call.outputs) emit(Allocate{out}, line, ranks);
     emit(std::move(call), line, ranks);
+  }
+
+  // Returns the slot for the log-sum-exps of a forward attention with the result `o`, and creates
+  // the slot at the first call. The slot has the axes of o, except the width.
+  SlotId logSumsOf(ValueId o) {
+    const auto [found, is_new] = log_sums_.try_emplace(o);
+    if (!is_new) return found->second;
+    TensorView tensor = fusion_.tensor(o);
+    tensor.dtype = DType::F32;
+    tensor.domain.pop_back();
+    tensor.layout = {};
+    if (tensor.sharding) tensor.sharding->axes.resize(tensor.rank());
+    const std::string name = names_.fresh(fusion_.value(o).name + "_log_sums");
+    return found->second = program_.slots.push_back({name, false, tensor, {}, std::nullopt});
   }
 
   static Alias::Slice sliceOf(const Expression& expr) {
@@ -332,7 +353,8 @@ class Lowering {
   const Fusion& fusion_;
   const int64_t job_size_;
   IdVector<ValueId, SlotId> slots_;
-  UniqueNames names_{2};  // of the slots
+  std::map<ValueId, SlotId> log_sums_;  // by the result of the attention
+  UniqueNames names_{2};                // of the values of the fusion and of all slots
   std::vector<Collective> collectives_;
   Program program_;
 };

@@ -12,6 +12,8 @@ namespace heddle::host {
 // - The groups (ir/segment/segment.h) are translated in order, all on stream 0. A kernel becomes
 //   Allocate and LaunchKernel. A library call becomes Allocate and CallLibrary. A collective
 //   becomes Allocate, Communicate and Wait. A view becomes Alias.
+// - If a backward attention reads the results of a forward, the log-sums of the forward
+//   (host/program/library_op.h) get a slot, although the fusion has no value for them.
 // - The program has no Free instruction and uses only stream 0. The passes of
 //   host/passes/pipeline.cpp add Free instructions and streams.
 // - If a mesh is smaller than the job, only the ranks of the mesh execute the instructions for

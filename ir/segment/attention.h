@@ -28,13 +28,18 @@ struct Attention {
   // heads (axis -3) of q and of the result is a multiple of the number of heads of k and v.
   bool gqa = false;
   std::optional<double> scale;  // nullopt: 1 / sqrt(width)
+  // segment() sets the next two members (ir/segment/reuse_forward.h).
+  // Forward only. true: the library call also stores the log-sum-exp of each row of scores.
+  bool keeps_log_sums = false;
+  // Backward only: the result o of a forward with keeps_log_sums. The library call reads o and the
+  // log-sum-exps of this forward. kNoValue: the library call computes both again.
+  ValueId forward = kNoValue;
   // The reason why no library can compute the attention as one call, or "" if a library may. If
   // there is a reason, only `backward` and results[0] are meaningful, and `exprs` may be
   // incomplete.
   std::string why_not;
 
-  // Returns the operands of the library call: q, k and v for a forward; g, q, k and v for a
-  // backward.
+  // Returns q, k and v for a forward, and g, q, k and v for a backward.
   std::vector<ValueId> operands() const {
     if (backward) return {grad, q, k, v};
     return {q, k, v};

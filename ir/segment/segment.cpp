@@ -10,6 +10,7 @@
 #include "ir/base/error.h"
 #include "ir/segment/group_kind.h"
 #include "ir/segment/recompute.h"
+#include "ir/segment/reuse_forward.h"
 #include "ir/segment/segment_graph.h"
 #include "ir/segment/siblings.h"
 
@@ -51,6 +52,7 @@ class Segmenter {
     std::ranges::move(joinSiblings(fusion_, *graph_, rules_, readers_, is_kernel),
                       std::back_inserter(joins_));
     listGroups();
+    reuseForwards(result_);
     fillBoundaries();
     for (ExprId id : fusion_.exprs().ids()) tellCuts(id);
     tellLoners();
@@ -236,6 +238,8 @@ class Segmenter {
           if (outside || is_output[output]) group.outputs.push_back(output);
         }
       }
+      const ValueId forward = group.attention ? group.attention->forward : kNoValue;
+      if (forward != kNoValue && seen.insert(forward).second) group.inputs.push_back(forward);
     }
   }
 

@@ -4,6 +4,7 @@
 #include "ir/base/error.h"
 #include "ir/graph/print_values.h"
 #include "ir/passes/sharding/reshard_moves.h"
+#include "ir/segment/reuse_forward.h"
 #include "ir/segment/segment.h"
 #include "ir/text/fusion_text.h"
 
@@ -200,6 +201,10 @@ std::string dumpText(const SegmentedFusion& segmented) {
     out += fmt::format("\n{}: {}\n  reads  {}\n  writes {}\n", label(g), describe(segmented, group),
                        typedList(segmented.fusion, group.inputs),
                        typedList(segmented.fusion, group.outputs));
+    if (group.attention) {
+      const std::string reuse = describeReuse(segmented.fusion, *group.attention);
+      if (!reuse.empty()) out += "  " + reuse + '\n';
+    }
     for (const std::string& join : group.joins) out += "  joined: " + join + '\n';
     for (const std::string& cut : group.cuts) out += "  split: " + cut + '\n';
   }

@@ -9,17 +9,44 @@
 namespace heddle::host::attention_backward_gpu_test {
 namespace {
 
-class AttentionBackwardGpu : public AttentionGpu {};
+// What a fusion of attention and its backward does with %y, the result of the forward.
+enum class ForwardUse : uint8_t {
+  None,      // nothing reads %y, so the backward computes the forward again
+  Returned,  // %y is an output, and the backward reads the results of the forward
+  Reshaped,  // as Returned, but the output is %y as [b, t, h*f], so tokens are outermost in memory
+};
 
-// Builds a fusion of attention and its backward. The fusion returns the result and the three
-// gradients.
-Fusion backwardOf(DType dtype, bool causal) {
+// Builds a fusion of attention and its backward. The fusion returns the three gradients, then the
+// result of the forward.
+Fusion backwardOf(DType dtype, bool causal, ForwardUse use = ForwardUse::Returned) {
+  const char* more = use == ForwardUse::None ? "" : use == ForwardUse::Returned ? ", %y" : ", %r";
   return parseFusion(fmt::format(
       "heddle 1\nfusion f(%g: {0}[b, h, t, f], %q: {0}[b, h, t, e], %k: {0}[b, h, s, e], "
       "%v: {0}[b, h, s, f]) {{\n  %y = scaled_dot_product_attention(%q, %k, %v, causal={1})\n"
+      "  %p = permute(%y, axes=[0, 2, 1, 3])\n  %r = reshape(%p, sizes=[b, t, h*f])\n"
       "  %dq, %dk, %dv = scaled_dot_product_attention_backward(%g, %q, %k, %v, causal={1})\n"
-      "  return %y, %dq, %dk, %dv\n}}\n",
-      name(dtype), causal));
+      "  return %dq, %dk, %dv{2}\n}}\n",
+      name(dtype), causal, more));
+}
+
+std::string programText(const Fusion& fusion, const AttentionShape& x) {
+  return print(host::compile(fusion, 1, {}, attentionOptions(DeviceKind::Cuda, attentionSizes(x))));
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// Returns [b, t, h*f] as [b, h, t, f].
+HostTensor splitHeads(const HostTensor& in, const AttentionShape& x) {
+  HostTensor out(in.dtype, {x.batch, x.heads, x.queries, x.v_width});
+  for (int64_t i = 0; i < out.numel(); ++i) {
+    const int64_t column = i % x.v_width, row = i / x.v_width % x.queries;
+    const int64_t head = i / x.v_width / x.queries % x.heads;
+    const int64_t batch = i / x.v_width / x.queries / x.heads;
+    out.set(i, in.at(((batch * x.queries + row) * x.heads + head) * x.v_width + column));
+  }
+  return out;
 }
 
 // The exact gradients, and for each element the error that host/device/attention.h allows.
@@ -98,7 +125,7 @@ void expectGradient(const std::vector<double>& exact, const std::vector<double>&
   }
 }
 
-// Compares the gradients with `got`, which holds dq, dk and dv.
+// Compares the gradients with `got`, which begins with dq, dk and dv.
 void expectGradients(const AttentionShape& x, bool causal, const std::vector<HostTensor>& operands,
                      const std::vector<HostTensor>& got, const std::string& what,
                      bool in_the_mean = true) {
@@ -137,6 +164,38 @@ constexpr AttentionShape kBackwardShapes[] = {
     {1, 2, 100, 100, 64, 64}, {1, 1, 2, 384, 8, 8},
 };
 
+class AttentionBackwardGpu : public AttentionGpu {
+ protected:
+  std::vector<Argument> placed(const std::vector<HostTensor>& operands, AttentionLies lies) {
+    std::vector<Argument> inputs;
+    for (const HostTensor& each : operands) inputs.emplace_back(place(each, lies));
+    return inputs;
+  }
+
+  std::vector<HostTensor> fetched(const Outputs& outputs) {
+    outputs.wait();
+    std::vector<HostTensor> results;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      results.push_back(fetch(std::get<Tensor>(outputs[i])));
+    }
+    return results;
+  }
+
+  // Runs a fusion of backwardOf(), and compares all its outputs with the exact results.
+  void expectBackward(FusionExecutor& executor, DType dtype, bool causal, ForwardUse use,
+                      const AttentionShape& x, AttentionLies lies) {
+    const auto operands = backwardOperands(dtype, x, lies == AttentionLies::Stretched);
+    const std::vector<HostTensor> got = fetched(executor.run(placed(operands, lies)));
+    const std::string what =
+        fmt::format("{} causal {} use {} queries {} keys {} width {} lies {}", name(dtype), causal,
+                    static_cast<int>(use), x.queries, x.keys, x.width, static_cast<int>(lies));
+    expectGradients(x, causal, operands, got, what);
+    if (use == ForwardUse::None) return;
+    const HostTensor y = use == ForwardUse::Reshaped ? splitHeads(got[3], x) : got[3];
+    expectAttention(x, causal, operands[1], operands[2], operands[3], y, what);
+  }
+};
+
 TEST_F(AttentionBackwardGpu, GradientsAreWithinBoundsForEveryLayout) {
   for (DType dtype : {DType::BF16, DType::F16}) {
     for (bool causal : {false, true}) {
@@ -146,22 +205,47 @@ TEST_F(AttentionBackwardGpu, GradientsAreWithinBoundsForEveryLayout) {
              {AttentionLies::Plain, AttentionLies::TokensOut, AttentionLies::WithGaps,
               AttentionLies::Stretched, AttentionLies::Misaligned, AttentionLies::Between}) {
           if (lies != AttentionLies::Plain && &x != kBackwardShapes) continue;
-          const auto operands = backwardOperands(dtype, x, lies == AttentionLies::Stretched);
-          std::vector<Argument> inputs;
-          for (const HostTensor& each : operands) inputs.emplace_back(place(each, lies));
-          const Outputs outputs = executor.run(inputs);
-          outputs.wait();
-          const std::string what =
-              fmt::format("{} causal {} queries {} keys {} width {} lies {}", name(dtype), causal,
-                          x.queries, x.keys, x.width, static_cast<int>(lies));
-          std::vector<HostTensor> got;
-          for (size_t i = 0; i < 4; ++i) got.push_back(fetch(std::get<Tensor>(outputs[i])));
-          expectAttention(x, causal, operands[1], operands[2], operands[3], got[0], what);
-          got.erase(got.begin());
-          expectGradients(x, causal, operands, got, what);
+          expectBackward(executor, dtype, causal, ForwardUse::Returned, x, lies);
         }
       }
     }
+  }
+}
+
+TEST_F(AttentionBackwardGpu, GradientsAreWithinBoundsForEveryUseOfTheForward) {
+  for (ForwardUse use : {ForwardUse::None, ForwardUse::Reshaped}) {
+    for (bool causal : {false, true}) {
+      const Fusion fusion = backwardOf(DType::BF16, causal, use);
+      const std::string text = programText(fusion, kBackwardShapes[1]);
+      const bool reuses = contains(text, "attention_backward(%g, %q, %k, %v, %y, %y_log_sums");
+      EXPECT_EQ(reuses, use == ForwardUse::Reshaped) << text;
+      EXPECT_EQ(contains(text, "slot %y: bf16[b, h, t, f] hint_order=[0, 2, 1, 3]"), reuses)
+          << text;
+      FusionExecutor executor(fusion, {device_.get()});
+      for (const AttentionShape& x : kBackwardShapes) {
+        expectBackward(executor, DType::BF16, causal, use, x, AttentionLies::Plain);
+      }
+    }
+  }
+}
+
+// The log-sums have another memory order than the one that cuDNN needs, so heddle copies them.
+TEST_F(AttentionBackwardGpu, LogSumsInAnotherMemoryOrderGiveEqualGradients) {
+  const AttentionShape& x = kBackwardShapes[1];
+  const std::string text = programText(backwardOf(DType::BF16, false), x);
+  const std::string slot = "slot %y_log_sums: f32[b, h, t]";
+  ASSERT_TRUE(contains(text, slot + "\n")) << text;
+  std::string turned = text;
+  turned.insert(turned.find(slot) + slot.size(), " hint_order=[2, 1, 0]");
+  const std::vector<HostTensor> operands = backwardOperands(DType::BF16, x, false);
+  std::vector<std::vector<HostTensor>> results;
+  for (const std::string& each : {text, turned}) {
+    Executable executable(parseProgram(each), {device_.get()});
+    results.push_back(fetched(executable.run(placed(operands, AttentionLies::Plain))));
+    expectGradients(x, false, operands, results.back(), fmt::format("program {}", results.size()));
+  }
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(attentionNumbers(results[0][i]), attentionNumbers(results[1][i])) << "output " << i;
   }
 }
 
@@ -181,58 +265,43 @@ TEST_F(AttentionBackwardGpu, GradientsAreWithinBoundsWhenAllExponentialsVanish) 
           operands[each].set(i, Scalar(value / 4 + (each == 1 ? 4.0 : -4.0)));
         }
       }
-      std::vector<Argument> inputs;
-      for (const HostTensor& each : operands) {
-        inputs.emplace_back(place(each, AttentionLies::Plain));
-      }
-      const Outputs outputs = executor.run(inputs);
-      outputs.wait();
-      std::vector<HostTensor> got;
-      for (size_t i = 1; i < 4; ++i) got.push_back(fetch(std::get<Tensor>(outputs[i])));
-      expectGradients(x, causal, operands, got,
-                      fmt::format("causal {} queries {} keys {}", causal, x.queries, x.keys),
-                      false);
+      expectGradients(
+          x, causal, operands, fetched(executor.run(placed(operands, AttentionLies::Plain))),
+          fmt::format("causal {} queries {} keys {}", causal, x.queries, x.keys), false);
     }
   }
 }
 
 TEST_F(AttentionBackwardGpu, BackwardIsOneDeterministicCallIntoPreallocatedMemory) {
   const AttentionShape x{2, 3, 200, 256, 64, 32};
-  const Fusion fusion = backwardOf(DType::BF16, true);
-  const std::string text =
-      print(host::compile(fusion, 1, {}, attentionOptions(DeviceKind::Cuda, attentionSizes(x))));
-  EXPECT_NE(text.find("call_library attention(%q"), std::string::npos) << text;
-  EXPECT_NE(text.find("call_library attention_backward(%g, %q, %k, %v, causal=true) -> "
-                      "(%dq, %dk, %dv)"),
-            std::string::npos)
+  const std::string text = programText(backwardOf(DType::BF16, true), x);
+  EXPECT_TRUE(contains(text, "attention(%q, %k, %v, causal=true) -> (%y, %y_log_sums)")) << text;
+  EXPECT_TRUE(contains(text,
+                       "attention_backward(%g, %q, %k, %v, %y, %y_log_sums, causal=true) -> "
+                       "(%dq, %dk, %dv)"))
       << text;
-  EXPECT_EQ(text.find("launch"), std::string::npos) << text;
+  EXPECT_FALSE(contains(text, "launch")) << text;
   Executable executable(parseProgram(text), {device_.get()});
   const std::vector<HostTensor> operands = backwardOperands(DType::BF16, x, false);
-  std::vector<Argument> inputs;
-  for (const HostTensor& each : operands) inputs.emplace_back(place(each, AttentionLies::Plain));
+  const std::vector<Argument> inputs = placed(operands, AttentionLies::Plain);
   std::vector<HostTensor> first;
   for (AttentionLies lies :
        {AttentionLies::Plain, AttentionLies::Plain, AttentionLies::TokensOut,
         AttentionLies::WithGaps, AttentionLies::Misaligned, AttentionLies::Between}) {
     RunOptions options;
-    for (size_t i : {size_t{0}, size_t{1}, size_t{2}, size_t{3}}) {
+    for (size_t i : {size_t{1}, size_t{2}, size_t{3}, size_t{0}}) {
       options.preallocated.push_back(place(HostTensor(DType::BF16, operands[i].sizes), lies));
     }
-    executable.run(inputs, options).wait();
-    std::vector<HostTensor> got;
-    for (size_t i : {size_t{1}, size_t{2}, size_t{3}}) {
-      got.push_back(fetch(options.preallocated[i]));
-      expectZerosBetween(options.preallocated[i]);
-    }
+    const std::vector<HostTensor> got = fetched(executable.run(inputs, options));
+    for (const Tensor& each : options.preallocated) expectZerosBetween(each);
     if (first.empty()) {
       first = got;
       expectGradients(x, true, operands, got, "preallocated");
-      continue;
+      expectAttention(x, true, operands[1], operands[2], operands[3], got[3], "preallocated");
     }
-    for (size_t i = 0; i < 3; ++i) {
+    for (size_t i = 0; i < 4; ++i) {
       EXPECT_EQ(attentionNumbers(got[i]), attentionNumbers(first[i]))
-          << "gradient " << i << " lies " << static_cast<int>(lies);
+          << "output " << i << " lies " << static_cast<int>(lies);
     }
   }
 }
@@ -243,18 +312,12 @@ TEST_F(AttentionBackwardGpu, BackwardsThatCudnnRefusesRunAsOps) {
       {1, 2, 9, 128, 20, 8}, {1, 2, 9, 128, 136, 16}, {1, 2, 1, 128, 8, 8}, {1, 2, 0, 128, 8, 8},
       {1, 2, 5, 0, 8, 8},    {1, 2, 9, 11, 8, 8},     {1, 2, 9, 128, 8, 8}};
   for (const AttentionShape& x : kShapes) {
-    const SegmentOptions library = attentionOptions(DeviceKind::Cuda, attentionSizes(x));
     const bool fits = &x == std::end(kShapes) - 1;
-    const std::string text = print(host::compile(backwardOf(DType::F16, false), 1, {}, library));
-    EXPECT_EQ(text.find("attention_backward(%g") != std::string::npos, fits) << text;
+    const std::string text = programText(backwardOf(DType::F16, false), x);
+    EXPECT_EQ(contains(text, "attention_backward(%g"), fits) << text;
     const std::vector<HostTensor> operands = backwardOperands(DType::F16, x, false);
-    std::vector<Argument> inputs;
-    for (const HostTensor& each : operands) inputs.emplace_back(place(each, AttentionLies::Plain));
-    const Outputs outputs = executor.run(inputs);
-    outputs.wait();
-    std::vector<HostTensor> got;
-    for (size_t i = 1; i < 4; ++i) got.push_back(fetch(std::get<Tensor>(outputs[i])));
-    expectGradients(x, false, operands, got,
+    expectGradients(x, false, operands,
+                    fetched(executor.run(placed(operands, AttentionLies::Plain))),
                     fmt::format("queries {} keys {} width {}", x.queries, x.keys, x.width));
   }
 }

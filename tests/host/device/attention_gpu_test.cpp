@@ -191,7 +191,8 @@ fusion f(%a: bf16[t, h, e] shard(@m, 1: x), %b: bf16[t, h, e] shard(@m, 1: x),
   %dv = permute(%u, axes=[1, 0, 2])
   return %y shard(@m), %dq shard(@m, 1: x), %dk, %dv
 })");
-  expectCalls(fusion, {"call_library attention(", "call_library attention_backward("});
+  expectCalls(fusion, {"call_library attention(%q, %k, %v, causal=true) -> (%o, %o_log_sums)",
+                       "call_library attention_backward(%g, %q, %k, %v, %o, %o_log_sums, "});
 }
 
 }  // namespace

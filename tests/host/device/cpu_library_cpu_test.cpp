@@ -156,7 +156,7 @@ TEST(CpuAttention, BackwardChecksQueriesKeysAndVersion) {
 }
 
 // If a device has a library for attention, the forward and the backward become one library call
-// each.
+// each. The backward reads the result and the log-sums of the forward.
 TEST(CpuAttention, ForwardAndBackwardLowerToOneCallEach) {
   const Fusion fusion = parseFusion(
       "heddle 1\nfusion f(%g: bf16[h, t, e], %q: bf16[h, t, e], %k: bf16[h, s, e], "
@@ -168,10 +168,11 @@ TEST(CpuAttention, ForwardAndBackwardLowerToOneCallEach) {
   library.attention = [](const Fusion&, const Attention&) { return std::string(); };
   const Program program = host::compile(fusion, 1, {}, library);
   const std::string text = print(program);
-  EXPECT_NE(text.find("call_library attention(%q, %k, %v, causal=true) -> (%y)"), std::string::npos)
+  EXPECT_NE(text.find("call_library attention(%q, %k, %v, causal=true) -> (%y, %y_log_sums)"),
+            std::string::npos)
       << text;
-  EXPECT_NE(text.find("call_library attention_backward(%z, %q, %k, %v, causal=true) -> "
-                      "(%dq, %dk, %dv)"),
+  EXPECT_NE(text.find("call_library attention_backward(%z, %q, %k, %v, %y, %y_log_sums, "
+                      "causal=true) -> (%dq, %dk, %dv)"),
             std::string::npos)
       << text;
   EXPECT_EQ(program.kernels.size(), 1u) << text;
@@ -185,6 +186,19 @@ TEST(CpuAttention, ForwardAndBackwardLowerToOneCallEach) {
         toDevice(*null, null->allocator(), HostTensor(DType::BF16, desc.sizes), desc));
   }
   EXPECT_NO_THROW(idle.run(inputs).wait());
+}
+
+TEST(CpuAttention, LogSumsAreReadInPlaceOnlyWithoutGaps) {
+  TensorDesc desc = denseDesc(DType::F32, {2, 3, 5});
+  EXPECT_TRUE(areReadableLogSums(desc, 0));
+  EXPECT_TRUE(areReadableLogSums(desc, 32));
+  EXPECT_FALSE(areReadableLogSums(desc, 8));
+  desc.strides = {20, 5, 1};  // room for a fourth head
+  EXPECT_FALSE(areReadableLogSums(desc, 0));
+  desc.sizes = {1, 3, 5};
+  EXPECT_TRUE(areReadableLogSums(desc, 0));
+  desc.strides = stridesFor(desc.sizes, {2, 1, 0});
+  EXPECT_FALSE(areReadableLogSums(desc, 0));
 }
 
 }  // namespace

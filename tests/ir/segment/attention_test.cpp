@@ -218,6 +218,39 @@ TEST(SegmentAttention, BackwardThatReadsItsOwnResultStaysOps) {
       << dumpText(segmented);
 }
 
+// Returns the forward whose results the backward reads, if `y`, the result of the forward, and
+// `dq`, `dk` and `dv` are on the meshes with these indices. kNoMesh: the value has no sharding.
+ValueId forwardOnMeshes(MeshId y, MeshId gradients) {
+  Fusion fusion = parseFusion(
+      "heddle 1\nmesh @a = [x=2] ranks=[0, 1]\n"
+      "fusion f(%g: f16[t, e], %q: f16[t, e], %k: f16[t, e], %v: f16[t, e]) {\n"
+      "  %y = scaled_dot_product_attention(%q, %k, %v)\n"
+      "  %dq, %dk, %dv = scaled_dot_product_attention_backward(%g, %q, %k, %v)\n"
+      "  return %y, %dq, %dk, %dv\n}\n");
+  const auto place = [&](const char* name, MeshId mesh) {
+    if (mesh == kNoMesh) return;
+    fusion.setSharding(fusion.find(name).value(), Sharding{mesh, {{}, {}}, {}, {}});
+  };
+  place("y", y);
+  for (const char* name : {"dq", "dk", "dv"}) place(name, gradients);
+  SegmentOptions options;
+  options.attention = [](const Fusion&, const Attention&) { return std::string(); };
+  const SegmentedFusion segmented = segment(fusion, options);
+  EXPECT_EQ(segmented.groups.size(), 2u) << dumpText(segmented);
+  for (const Group& group : segmented.groups) {
+    if (group.attention && group.attention->backward) return group.attention->forward;
+  }
+  ADD_FAILURE() << dumpText(segmented);
+  return kNoValue;
+}
+
+TEST(SegmentAttention, BackwardReadsOnlyAForwardOnItsOwnRanks) {
+  EXPECT_NE(forwardOnMeshes(kNoMesh, kNoMesh), kNoValue);
+  EXPECT_NE(forwardOnMeshes(kNoMesh, MeshId(0)), kNoValue);
+  EXPECT_NE(forwardOnMeshes(MeshId(0), MeshId(0)), kNoValue);
+  EXPECT_EQ(forwardOnMeshes(MeshId(0), kNoMesh), kNoValue);
+}
+
 TEST(SegmentAttention, IntermediateWithOtherReadersIsComputed) {
   FusionBuilder b("f");
   TensorView type;

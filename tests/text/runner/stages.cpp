@@ -35,6 +35,7 @@ struct Options {
   std::string device = "cpu";
   SizeBindings sizes;
   host::PassOptions passes;
+  SegmentOptions library;
 };
 
 std::vector<std::string> split(const std::string& text, char separator) {
@@ -88,6 +89,7 @@ class OptionReader {
     if (key == "format") return void(options_.format = value);
     if (key == "device") return void(options_.device = value);
     if (key == "chunks") return void(options_.passes.chunks = std::stoll(value));
+    if (key == "attention") return attention(value);
     if (key == "overlap") return void(options_.passes.overlap = value != "off");
     if (key == "sizes") return void(options_.known_sizes = value == "known");
     if (key == "skip") return skip(split(value, ','));
@@ -95,6 +97,12 @@ class OptionReader {
       return only(value == "none" ? std::vector<std::string>() : split(value, ','));
     if (key == "upto") return upto(value);
     userError("unknown option `{}={}`", key, value);
+  }
+
+  // `library`: a library accepts every attention for which Attention::why_not is empty.
+  void attention(const std::string& value) {
+    HEDDLE_USER_CHECK(value == "library", "attention={}, expected library", value);
+    options_.library.attention = [](const Fusion&, const Attention&) { return std::string(); };
   }
 
   void skip(const std::vector<std::string>& names) {
@@ -188,7 +196,8 @@ std::string fusionText(const Fusion& input, const Options& options) {
 }
 
 SegmentedFusion segmentsOf(const Fusion& input, const Options& options) {
-  return segment(host::runFusionPasses(input, std::max<int64_t>(options.ranks, 1), options.passes));
+  const int64_t ranks = std::max<int64_t>(options.ranks, 1);
+  return segment(host::runFusionPasses(input, ranks, options.passes), options.library);
 }
 
 std::vector<std::string> valueNames(const Fusion& fusion, const std::vector<ValueId>& ids) {
@@ -216,7 +225,9 @@ std::string segmentText(const Fusion& input, const Options& options) {
   const SegmentedFusion segmented = segmentsOf(input, options);
   checkSegments(segmented);
   if (options.format == "dot") return dumpDot(segmented);
-  return options.format == "json" ? dumpJson(segmented) : dumpText(segmented);
+  if (options.format == "json") return dumpJson(segmented);
+  const std::string text = dumpText(segmented);
+  return options.show == "groups" ? text.substr(text.find("\ng0: ") + 1) : text;
 }
 
 // --- host programs ------------------------------------------------------------------------------
@@ -271,7 +282,8 @@ std::string verifyText(const std::variant<Fusion, host::Program>& source, const 
   host::Program program;
   if (const auto* fusion = std::get_if<Fusion>(&source)) {
     verify(*fusion);
-    program = host::compile(*fusion, std::max<int64_t>(options.ranks, 1), {options.passes});
+    const int64_t ranks = std::max<int64_t>(options.ranks, 1);
+    program = host::compile(*fusion, ranks, {options.passes}, options.library);
   } else {
     program = std::get<host::Program>(source);
   }

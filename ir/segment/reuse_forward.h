@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+
+#include "ir/segment/segment.h"
+
+namespace heddle {
+
+// Lets each backward attention read the results of a forward attention: sets Attention::forward of
+// the backward and Attention::keeps_log_sums of the forward. Without this, the library call of the
+// backward computes the forward again.
+//
+// A backward can read the results of a forward if all of these conditions are true:
+// - Both are groups of the fusion, so both are library calls.
+// - Both have the same values q, k and v, the same scale and the same mask, and not gqa.
+// - Every rank that computes the backward also computes the forward.
+// If the forward is after the backward in the order of the groups, the function moves it to the
+// place before the backward. This is legal, because the backward reads all operands of the forward.
+void reuseForwards(SegmentedFusion& segmented);
+
+// Returns a sentence that says whether the attention and its backward share results, for
+// dumpText().
+std::string describeReuse(const Fusion& fusion, const Attention& attention);
+
+}  // namespace heddle
