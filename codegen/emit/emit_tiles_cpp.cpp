@@ -31,18 +31,42 @@ class CppTileEmitter {
     out_.line(fmt::format("const {0}& args = *(const {0}*)raw;", args));
     writeArguments(out_, frame_);
     for (const Statement& statement : program_.statements) declareArrays(statement);
-    out_.line("const Index work_end = hd::smaller(tile_end * items_per_tile, kept_items);");
-    out_.open("for (Index kept = tile_begin * items_per_tile; kept < work_end; ++kept) {");
+    if (!program_.columns.empty()) openTile();
+    const std::string begin = program_.columns.empty() ? "tile_begin" : "split";
+    const std::string end = program_.columns.empty() ? "tile_end" : "(split + 1)";
+    out_.line(
+        fmt::format("const Index work_end = hd::smaller({} * items_per_tile, kept_items);", end));
+    out_.open(fmt::format("for (Index kept = {} * items_per_tile; kept < work_end; ++kept) {{",
+                          begin));
     writeCoordinates(out_, frame_.kept);
     for (const Statement& statement : program_.statements) {
       std::visit([this](const auto& one) { this->write(one); }, statement);
     }
     out_.close();
+    if (!program_.columns.empty()) out_.close();
     out_.close();
     return libmText(bodies_) + frame_.args.structText(args) + out_.take();
   }
 
  private:
+  // Opens the loop over the tiles. Each has its own sums of columns in memory.
+  void openTile() {
+    out_.open("for (Index split = tile_begin; split < tile_end; ++split) {");
+    for (const ColumnSums& column : program_.columns) {
+      const Access& access = frame_.access(column.tensor);
+      const std::string& name = access.name;
+      out_.line(fmt::format("for (Index i = 0; i < lane_extent; ++i) ({} + ({}))[i] = {};", name,
+                            access.kept_offset.str(), identityText(column.accumulator)));
+    }
+  }
+
+  const ColumnSums* columnOf(int tensor) const {
+    for (const ColumnSums& column : program_.columns) {
+      if (column.tensor == tensor) return &column;
+    }
+    return nullptr;
+  }
+
   const Tile& tile(int index) const { return program_.tiles[static_cast<size_t>(index)]; }
 
   // Tiles along the row that a map makes are arrays. Loaded tiles stay in the memory of the tensor.
@@ -182,6 +206,14 @@ class CppTileEmitter {
                             storedText(map.body, result.node, tile(result.tile).dtype, prefix)));
     }
     for (const Store& store : map.body.stores) {
+      if (const ColumnSums* column = columnOf(store.tensor)) {
+        Accumulator acc = column->accumulator;
+        acc.element = store.node;
+        const std::string into = tensorElement(store.tensor);
+        out_.line(fmt::format("{} = {};", into,
+                              combineText(acc, into, elementText(map.body, acc, prefix))));
+        continue;
+      }
       out_.line(
           fmt::format("{} = {};", tensorElement(store.tensor),
                       storedText(map.body, store.node, frame_.access(store.tensor).dtype, prefix)));

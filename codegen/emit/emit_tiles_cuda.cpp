@@ -21,12 +21,13 @@ class CudaTileEmitter {
     out_.open(
         fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(const "
                     "__grid_constant__ {} args) {{",
-                    layout_.rows * layout_.threads, frame_.entry, args));
+                    launchBounds(), frame_.entry, args));
     out_.line(fmt::format("typedef {} Index;", frame_.wide_index ? "long long" : "int"));
     writeArguments(out_, frame_);
     writeRoles();
     if (layout_.shifted) writeShift();
     for (const Statement& statement : program_.statements) write(statement);
+    if (!program_.columns.empty()) closeColumns();
     out_.close();
     return text + out_.take();
   }
@@ -59,11 +60,20 @@ class CudaTileEmitter {
                           layout_.vector - 1, layout_.vector));
   }
 
+  // Blocks with columns run for a long time. A processor of the GPU must have registers for as many
+  // of them as the grid counts on.
+  std::string launchBounds() const {
+    const int32_t block = layout_.rows * layout_.threads;
+    if (program_.columns.empty()) return std::to_string(block);
+    return fmt::format("{}, {}", block, kColumnThreads / block);
+  }
+
   // The row of this thread, and its share of the vectors of the row.
   void writeRoles() {
     out_.line(
         fmt::format("[[maybe_unused]] const int share = hd::thread() % {};", layout_.threads));
     out_.line(fmt::format("[[maybe_unused]] const int row = hd::thread() / {};", layout_.threads));
+    if (!program_.columns.empty()) return openColumns();
     out_.line(fmt::format("const Index kept = (Index)hd::block() * {} + row;", layout_.rows));
     // The grid has one block per row if a block computes one row. A warp may end if its row does
     // not exist, because the rows of single warps use no barriers.
@@ -72,6 +82,56 @@ class CudaTileEmitter {
     out_.line(exists ? "const bool active = true;" : "const bool active = kept < kept_items;");
     out_.line("const Index row_end = active ? reduced_items : 0;");
     writeCoordinates(out_, frame_.kept);
+  }
+
+  // Opens the loop over the rows of this thread.
+  void openColumns() {
+    out_.line(fmt::format("const Index split = (Index)hd::block() * {} + row;", layout_.rows));
+    for (const ColumnSums& column : program_.columns) {
+      out_.line(fmt::format("{} sums{}[{}][{}];", stateType(column.accumulator), column.tensor,
+                            layout_.registers, layout_.vector));
+      forColumns(fmt::format("sums{}[u][i] = {};", column.tensor,
+                             identityText(column.accumulator)));
+    }
+    out_.open(fmt::format("for (Index group = hd::block(); group * {0} < kept_items; group += "
+                          "hd::blocks()) {{",
+                          layout_.rows));
+    out_.line(fmt::format("const Index kept = group * {} + row;", layout_.rows));
+    out_.line(layout_.rows == 1 ? "const bool active = true;"
+                                : "const bool active = kept < kept_items;");
+    out_.line("const Index row_end = active ? reduced_items : 0;");
+    writeCoordinates(out_, frame_.kept);
+  }
+
+  void forColumns(const std::string& statement) {
+    out_.line("#pragma unroll");
+    out_.open(fmt::format("for (int u = 0; u < {}; ++u) {{", layout_.registers));
+    out_.line("#pragma unroll");
+    out_.line(fmt::format("for (int i = 0; i < {}; ++i) {}", layout_.vector, statement));
+    out_.close();
+  }
+
+  // The next row uses the same shared memory.
+  void closeColumns() {
+    if (layout_.threads > 32) out_.line("hd::barrier();");
+    out_.close();
+    out_.line("const bool active = true;");
+    out_.line("const Index row_end = reduced_items;");
+    openVectors({});
+    for (const ColumnSums& column : program_.columns) {
+      const Access& access = frame_.access(column.tensor);
+      out_.line(fmt::format("hd::store<{}>({} + ({}), sums{}[u], {}, count);", layout_.vector,
+                            access.name, (access.kept_offset + access.reduced_offset).str(),
+                            column.tensor, alignmentOf(access)));
+    }
+    closeVectors();
+  }
+
+  const ColumnSums* columnOf(int tensor) const {
+    for (const ColumnSums& column : program_.columns) {
+      if (column.tensor == tensor) return &column;
+    }
+    return nullptr;
   }
 
   void write(const Statement& statement) {
@@ -233,14 +293,17 @@ class CudaTileEmitter {
     const std::string prefix = nextPrefix();
     for (const MapTiles::Result& result : map.results) declareTile(result.tile, layout_.registers);
     openVectors(map.loads);
+    const bool adds = std::any_of(map.body.stores.begin(), map.body.stores.end(),
+                                  [this](const Store& s) { return columnOf(s.tensor); });
     for (const Store& store : map.body.stores) {
+      if (columnOf(store.tensor) != nullptr) continue;
       const std::string_view type = roundsWhenStored(map.body, store, frame_)
                                         ? "float"
                                         : storedType(frame_.access(store.tensor).dtype);
       out_.line(fmt::format("{} out{}[{}];", type, store.tensor, layout_.vector));
     }
     writeStates(out_, map.body, prefix);
-    openLanes(readsMemory(map.body));
+    openLanes(adds || readsMemory(map.body));
     writeNodes(out_, map.body, frame_, leaves(), prefix);
     for (const MapTiles::Result& result : map.results) {
       out_.line(fmt::format("tile{}[u][lane] = {};", result.tile,
@@ -248,6 +311,14 @@ class CudaTileEmitter {
     }
     for (const Store& store : map.body.stores) {
       const DType dtype = frame_.access(store.tensor).dtype;
+      if (const ColumnSums* column = columnOf(store.tensor)) {
+        Accumulator acc = column->accumulator;
+        acc.element = store.node;
+        const std::string into = fmt::format("sums{}[u][lane]", store.tensor);
+        out_.line(fmt::format("{} = {};", into,
+                              combineText(acc, into, elementText(map.body, acc, prefix))));
+        continue;
+      }
       out_.line(fmt::format("out{}[lane] = {};", store.tensor,
                             roundsWhenStored(map.body, store, frame_)
                                 ? exactText(store, prefix)
@@ -255,6 +326,7 @@ class CudaTileEmitter {
     }
     out_.close();
     for (const Store& store : map.body.stores) {
+      if (columnOf(store.tensor) != nullptr) continue;
       writeStore(store.tensor, roundsWhenStored(map.body, store, frame_));
     }
     closeVectors();
@@ -334,11 +406,13 @@ class CudaTileEmitter {
                                   : fmt::format("{} = {};", into, combineText(acc, into, element)));
     }
     out_.close();
-    const bool part = layout_.shifted && masked;
+    const bool some = masked && !layout_.exact;
     for (int a : reduce.accumulators) {
       if (!addsTogether(accumulator(a))) continue;
-      out_.line(fmt::format("hd::add(acc{0}[0], values{0}, {1}, {2});", a, part ? "first" : "0",
-                            masked ? "count" : std::to_string(layout_.vector)));
+      out_.line(some ? fmt::format("hd::addSome(acc{0}[0], values{0}, {1}, count);", a,
+                                   layout_.shifted ? "first" : "0")
+                     : fmt::format("hd::addSome(acc{0}[0], values{0}, 0, {1});", a,
+                                   layout_.vector));
     }
   }
 

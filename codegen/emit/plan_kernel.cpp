@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "codegen/emit/kernel_text.h"
+#include "codegen/emit/two_stages.h"
+#include "codegen/families/columns.h"
 #include "codegen/families/passes.h"
 #include "codegen/families/rows.h"
 #include "codegen/families/squares.h"
@@ -17,127 +19,6 @@
 
 namespace heddle::codegen {
 namespace {
-
-// Everything decided about a segment of one pass for one set of shapes. `second` combines the
-// partial results of `first` when the reduced range is split.
-struct Decision {
-  Computation computation;
-  NestRequest first;
-  bool two_stages = false;
-  NestRequest second;
-  int64_t workspace_bytes = 0;
-};
-
-// Row-major strides of the kept axes: how partial results lie in the workspace.
-std::vector<int64_t> keptStrides(const Space& space) {
-  std::vector<int64_t> strides(space.extents.size(), 0);
-  int64_t stride = 1;
-  for (int i = space.kept - 1; i >= 0; --i) {
-    strides[static_cast<size_t>(i)] = stride;
-    stride *= space.extents[static_cast<size_t>(i)];
-  }
-  return strides;
-}
-
-// The loop body of the second stage: each accumulator's partial results are its elements.
-Computation combineComputation(const Computation& whole, size_t first_partial) {
-  Computation second;
-  second.finish = whole.finish;
-  second.accumulators = whole.accumulators;
-  for (Accumulator& acc : second.accumulators) {
-    acc.element = 0;
-    if (!acc.hasState()) continue;
-    acc.adds_states = acc.joint != JointKind::None;
-    acc.element = static_cast<int>(second.loop.nodes.size());
-    for (DType type : memberTypes(acc)) {
-      Node load;
-      load.kind = Node::Kind::Load;
-      load.dtype = type;
-      load.index = static_cast<int>(first_partial + second.loop.nodes.size());
-      second.loop.nodes.push_back(load);
-    }
-  }
-  return second;
-}
-
-// Which of `all` are used, in the order of their first use, and their new indices.
-template <class Tensor>
-class UsedTensors {
- public:
-  explicit UsedTensors(std::vector<Tensor> all) : all_(std::move(all)), fresh_(all_.size(), -1) {}
-  void rename(int& index) {
-    int& fresh = fresh_[static_cast<size_t>(index)];
-    if (fresh < 0) {
-      fresh = static_cast<int>(used_.size());
-      used_.push_back(all_[static_cast<size_t>(index)]);
-    }
-    index = fresh;
-  }
-  std::vector<Tensor> take() { return std::move(used_); }
-
- private:
-  std::vector<Tensor> all_;
-  std::vector<int> fresh_;
-  std::vector<Tensor> used_;
-};
-
-// Leaves only the tensors that the bodies of `request` touch, and renames them in the bodies.
-void dropUnusedTensors(NestRequest& request) {
-  UsedTensors<SpaceTensor> tensors(request.space.tensors);
-  UsedTensors<IndexedTensor> indexed(request.space.indexed);
-  for (Body* body : {&request.computation.loop, &request.computation.finish}) {
-    for (Node& node : body->nodes) {
-      if (node.kind == Node::Kind::Load) tensors.rename(node.index);
-      if (node.kind == Node::Kind::LoadAt) indexed.rename(node.index);
-    }
-    for (Store& store : body->stores) tensors.rename(store.tensor);
-  }
-  for (int& partial : request.partials) tensors.rename(partial);
-  request.space.tensors = tensors.take();
-  request.space.indexed = indexed.take();
-}
-
-void splitInTwo(Decision& d, const Space& space, const std::string& suffix) {
-  d.two_stages = true;
-  int64_t splits = d.first.schedule.splits;
-  size_t first_partial = space.tensors.size();
-  Space combine = space;
-  combine.extents.resize(static_cast<size_t>(space.kept));
-  for (SpaceTensor& t : combine.tensors) t.strides.resize(combine.extents.size());
-  combine.extents.push_back(splits);
-  for (SpaceTensor& t : combine.tensors) t.strides.push_back(0);
-  int64_t bytes = 0;
-  std::vector<DType> types;  // of all partial results
-  for (const Accumulator& acc : d.computation.accumulators) {
-    if (!acc.hasState()) continue;
-    for (DType type : memberTypes(acc)) types.push_back(type);
-  }
-  for (DType type : types) {
-    // The rows of each tensor start at a multiple of 16 bytes.
-    bytes = ceilDiv(bytes, 16) * 16;
-    SpaceTensor partial;
-    partial.operand = LaunchStage::kWorkspace;
-    partial.dtype = type;
-    partial.base = bytes / sizeOf(type);
-    bytes += splits * space.keptCount() * sizeOf(type);
-    partial.strides = keptStrides(space);
-    partial.output = true;
-    d.first.partials.push_back(static_cast<int>(d.first.space.tensors.size()));
-    d.first.space.tensors.push_back(partial);
-    partial.output = false;
-    partial.strides.resize(static_cast<size_t>(space.kept));
-    partial.strides.push_back(space.keptCount());
-    combine.tensors.push_back(partial);
-  }
-  d.workspace_bytes = bytes;
-  d.second.entry = "heddle_combine" + suffix;
-  d.second.computation = combineComputation(d.computation, first_partial);
-  d.second.space = std::move(combine);
-  d.first.computation.finish = {};
-  dropUnusedTensors(d.second);
-  d.second.schedule = chooseSchedule(d.second.space, d.first.schedule.target, false);
-  d.second.reduced_count = d.first.reduced_count;
-}
 
 Decision decide(const Fusion& segment, const Analysis& analysis, const Space& space, Target target,
                 const std::string& suffix) {
@@ -194,7 +75,7 @@ LaunchStage makeStage(TileProgram& program) {
     return stage;
   }
   stage.block = layout.rows * layout.threads;
-  stage.grid = ceilDiv(rows, layout.rows);
+  stage.grid = layout.blocks > 0 ? layout.blocks : ceilDiv(rows, layout.rows);
   return stage;
 }
 
@@ -233,7 +114,10 @@ class Planner {
   }
 
   void run() {
-    if (needsSeveralPasses(segment_, analysis_) || hasUnalignedRows(space_, target_)) {
+    const std::vector<ExprId> columns = columnReductionsOf(segment_, analysis_);
+    if (!columns.empty()) {
+      planColumns(columns);
+    } else if (needsSeveralPasses(segment_, analysis_) || hasUnalignedRows(space_, target_)) {
       planRows();
     } else if (auto squares = squaresOf()) {
       planTiles(*squares);
@@ -275,7 +159,85 @@ class Planner {
     if (target_ == Target::Cuda && space_.reducedCount() > 0) {
       analysis_.joint = jointReductions(segment_, analysis_);
     }
-    needsSeveralPasses(segment_, analysis_) ? planPasses() : planOnePass();
+    if (!needsSeveralPasses(segment_, analysis_)) return planOnePass();
+    planPasses(divideIntoPasses(segment_, analysis_, inputs_, outputs_));
+  }
+
+  void planColumns(const std::vector<ExprId>& columns) {
+    if (planTogether(columns)) return;
+    planPasses(columnPasses(segment_, columns, inputs_, outputs_));
+  }
+
+  // The space of a part of the segment.
+  Space spaceOf(const PassSegment& part, const Analysis& analysis,
+                const std::vector<TensorDesc>& temporaries) const {
+    Space space = coalesce(part.segment, analysis, descsOf(temporaries, part.inputs),
+                           descsOf(temporaries, part.outputs));
+    const std::vector<int32_t> alignments = alignmentsOf(part);
+    for (SpaceTensor& tensor : space.tensors) {
+      tensor.alignment = alignments.at(static_cast<size_t>(tensor.operand));
+    }
+    return space;
+  }
+
+  // Plans a launch that computes rows and adds to columns, and one that combines the parts of the
+  // columns. Returns false, and changes nothing, if the layouts or the sizes do not permit it.
+  bool planTogether(const std::vector<ExprId>& columns) {
+    const RowPart part = rowPart(segment_, columns, inputs_, outputs_);
+    if (!whyNotOneKernel(part.pass.segment).empty()) return false;
+    const Analysis row_analysis = analyze(part.pass.segment);
+    Space rows = spaceOf(part.pass, row_analysis, part.operands);
+    Decision d;
+    const Analysis column_analysis = columnAnalysis(segment_, analysis_, columns);
+    d.first.space = coalesce(segment_, column_analysis, inputs_, outputs_);
+    const Space space = d.first.space;
+    const bool one_axis = rows.extents.size() == static_cast<size_t>(rows.kept) + 1;
+    if (!one_axis || space.kept != 1 || space.extents[0] != rows.extents.back()) return false;
+    if (rows.keptCount() == 0 || rows.reducedCount() == 0) return false;
+    d.computation = finishColumns(segment_, column_analysis, space);
+    markColumns(rows, part.pass, d.computation.accumulators);
+    const auto build = [&] {
+      return buildRows(part.pass.segment, row_analysis, rows, target_, "heddle_rows" + suffix_,
+                       d.computation.accumulators);
+    };
+    std::optional<TileProgram> program = build();
+    if (!program) return false;
+    // The layout decides the number of parts, and that decides where the columns lie.
+    d.first.schedule.target = target_;
+    d.first.schedule.splits = partsOf(program->layout, target_, rows);
+    d.first.reduced_count = space.reducedCount();
+    splitInTwo(d, space, suffix_);
+    for (SpaceTensor& tensor : rows.tensors) {
+      if (tensor.column < 0) continue;
+      const int partial = d.first.partials[static_cast<size_t>(tensor.column)];
+      tensor.base = d.first.space.tensors[static_cast<size_t>(partial)].base;
+    }
+    program = build();
+    description_ = printProgram(*program) + "\nthen " + describe(d.second.schedule, d.second.space);
+    plan_.workspace_bytes = d.workspace_bytes;
+    KernelPlan row_plan;
+    row_plan.source.text = target_ == Target::Cuda ? emitCuda(*program) : emitCpp(*program);
+    row_plan.stages.push_back(makeStage(*program));
+    append(part.pass, {}, row_plan);
+    LoopNest nest = buildLoopNest(d.second);
+    plan_.source.text += target_ == Target::Cuda ? emitCuda(nest) : emitCpp(nest);
+    plan_.stages.push_back(makeStage(nest));
+    return true;
+  }
+
+  // The outputs of `part` without memory are columns.
+  static void markColumns(Space& space, const PassSegment& part,
+                          const std::vector<Accumulator>& accumulators) {
+    for (SpaceTensor& tensor : space.tensors) {
+      if (!tensor.output) continue;
+      const size_t output = static_cast<size_t>(tensor.operand) - part.inputs.size();
+      tensor.column = part.outputs[output].temporary;
+      if (tensor.column < 0) continue;
+      tensor.dtype = accumulators[static_cast<size_t>(tensor.column)].type;
+      std::fill(tensor.strides.begin(), tensor.strides.end(), 0);
+      tensor.strides.back() = 1;
+      tensor.part_stride = space.extents.back();
+    }
   }
 
   std::optional<TileProgram> squaresOf() const {
@@ -290,15 +252,14 @@ class Planner {
   }
 
   // The temporaries come after the part of the workspace that the passes use one after another.
-  void planPasses() {
-    const Passes passes = divideIntoPasses(segment_, analysis_, inputs_, outputs_);
+  void planPasses(const Passes& passes) {
     std::vector<KernelPlan> plans;
     for (const PassSegment& pass : passes.segments) {
-      const std::vector<TensorDesc> inputs = descsOf(passes, pass.inputs);
-      const std::vector<TensorDesc> outputs = descsOf(passes, pass.outputs);
+      const std::vector<TensorDesc> inputs = descsOf(passes.temporaries, pass.inputs);
+      const std::vector<TensorDesc> outputs = descsOf(passes.temporaries, pass.outputs);
       const std::vector<int32_t> alignments = alignmentsOf(pass);
       Planner planner(pass.segment, inputs, outputs, target_, alignments,
-                      fmt::format("_p{}_", plans.size()));
+                      suffix_ + fmt::format("_p{}_", plans.size()));
       planner.run();
       description_ += fmt::format("{}pass {}: {}", plans.empty() ? "" : "\n", plans.size(),
                                   planner.description());
@@ -313,13 +274,13 @@ class Planner {
     for (size_t i = 0; i < plans.size(); ++i) append(passes.segments[i], places, plans[i]);
   }
 
-  std::vector<TensorDesc> descsOf(const Passes& passes,
+  std::vector<TensorDesc> descsOf(const std::vector<TensorDesc>& temporaries,
                                   const std::vector<PassSegment::Operand>& operands) const {
     std::vector<TensorDesc> descs;
     for (const PassSegment::Operand& operand : operands) {
       const auto i = static_cast<size_t>(operand.operand);
       if (operand.temporary >= 0) {
-        descs.push_back(passes.temporaries[static_cast<size_t>(operand.temporary)]);
+        descs.push_back(temporaries[static_cast<size_t>(operand.temporary)]);
       } else {
         descs.push_back(i < inputs_.size() ? inputs_[i] : outputs_[i - inputs_.size()]);
       }

@@ -67,15 +67,22 @@ struct Vectors {
 // last vector are slow. Each pass over the row needs their masks again.
 int64_t shortestShifted(bool several_passes) { return several_passes ? 64 : 4; }
 
+bool hasColumns(const Space& space) {
+  return std::any_of(space.tensors.begin(), space.tensors.end(),
+                     [](const SpaceTensor& t) { return t.column >= 0; });
+}
+
+// A thread that adds to columns owns the same elements of all its rows. Rows of a shifted layout
+// have different elements.
 Vectors vectorsOf(const Space& space, int64_t ops, bool several_passes) {
   int64_t widest = 1;
   for (const SpaceTensor& t : space.tensors) {
-    if (t.strides.back() == 1) widest = std::max(widest, sizeOf(t.dtype));
+    if (t.strides.back() == 1 && t.column < 0) widest = std::max(widest, sizeOf(t.dtype));
   }
   int64_t length = std::min<int64_t>(16 / widest, 8);
   while (length > 1 && length * ops > kMostUnrolled) length /= 2;
   const bool one_axis = space.extents.size() == static_cast<size_t>(space.kept) + 1;
-  if (length > 1 && one_axis && !hasWholeVectors(space, length) &&
+  if (length > 1 && one_axis && !hasColumns(space) && !hasWholeVectors(space, length) &&
       space.extents.back() >= shortestShifted(several_passes) * length) {
     return {length, true};
   }
@@ -153,7 +160,12 @@ std::vector<RowCandidate> cudaCandidates(const Space& space, const RowDemand& de
   layout.shifted = shifted;
   layout.exact = !shifted && space.extents.back() % vector == 0;
   layout.full = layout.exact && !candidate.looped && vectors == threads * registers;
-  if (candidate.looped && space.keptCount() < kFewRows) return {};
+  if (candidate.looped && (hasColumns(space) || space.keptCount() < kFewRows)) return {};
+  if (hasColumns(space)) {
+    constexpr int64_t kProcessors = 132;
+    const int64_t most = kProcessors * (kColumnThreads / (layout.rows * layout.threads));
+    layout.blocks = std::clamp<int64_t>(ceilDiv(space.keptCount(), layout.rows), 1, most);
+  }
   return {candidate};
 }
 
@@ -165,7 +177,7 @@ int64_t cpuChunk(const Space& space) {
 
 std::vector<RowCandidate> cpuCandidates(const Space& space, const RowDemand& demand) {
   const int64_t rows = space.keptCount();
-  if (rows < kFewCpuRows && rows * space.reducedCount() > kShortWork) return {};
+  if (!hasColumns(space) && rows < kFewCpuRows && rows * space.reducedCount() > kShortWork) return {};
   RowCandidate candidate;
   candidate.layout.vector = 16;
   const int64_t chunk = cpuChunk(space);
@@ -177,9 +189,17 @@ std::vector<RowCandidate> cpuCandidates(const Space& space, const RowDemand& dem
   return {candidate};
 }
 
+// Cpp: the rows of a tile. With columns there are few tiles, because each is a part.
+int64_t cpuTileRows(const Space& space) {
+  constexpr int64_t kTileElements = 32768;
+  constexpr int64_t kMostParts = 64;
+  const int64_t rows =
+      std::max<int64_t>(1, kTileElements / std::max<int64_t>(space.reducedCount(), 1));
+  return hasColumns(space) ? std::max(rows, ceilDiv(space.keptCount(), kMostParts)) : rows;
+}
+
 // The part of the schedule that the frame needs: lanes along the innermost reduced axis.
 Schedule scheduleOf(const RowLayout& layout, const Space& space, Target target) {
-  constexpr int64_t kCpuTileElements = 32768;
   Schedule s;
   s.target = target;
   s.kind = ScheduleKind::InnerReduction;
@@ -187,9 +207,9 @@ Schedule scheduleOf(const RowLayout& layout, const Space& space, Target target) 
   s.chunk = layout.vector;
   if (target == Target::Cpp) {
     s.chunk = cpuChunk(space);
-    s.items_per_tile =
-        std::max<int64_t>(1, kCpuTileElements / std::max<int64_t>(space.reducedCount(), 1));
+    s.items_per_tile = cpuTileRows(space);
   }
+  if (hasColumns(space)) s.splits = partsOf(layout, target, space);
   return s;
 }
 
@@ -212,7 +232,8 @@ std::vector<const Body*> bodiesOf(const std::vector<Statement>& statements) {
 }
 
 TileProgram assemble(const RowCandidate& candidate, RowStatements written, const Space& space,
-                     Target target, const std::string& entry) {
+                     Target target, const std::string& entry,
+                     const std::vector<Accumulator>& columns) {
   TileProgram program;
   program.target = target;
   program.layout = candidate.layout;
@@ -221,6 +242,11 @@ TileProgram assemble(const RowCandidate& candidate, RowStatements written, const
   const Schedule schedule = scheduleOf(candidate.layout, space, target);
   program.frame = buildFrame({entry, schedule, space, bodiesOf(program.statements),
                               std::move(written.accumulators), space.reducedCount()});
+  for (size_t t = 0; t < space.tensors.size(); ++t) {
+    const int column = space.tensors[t].column;
+    if (column < 0) continue;
+    program.columns.push_back({static_cast<int>(t), columns[static_cast<size_t>(column)]});
+  }
   verify(program);
   return program;
 }
@@ -252,7 +278,8 @@ std::vector<RowCandidate> rowCandidates(const Space& space, Target target,
 }
 
 std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& analysis,
-                                     const Space& given, Target target, const std::string& entry) {
+                                     const Space& given, Target target, const std::string& entry,
+                                     const std::vector<Accumulator>& columns) {
   const Space space = withRows(given);
   const RowValues values = rowValuesOf(segment, analysis);
   RowForm form{false, target == Target::Cuda, keptValues(segment, values)};
@@ -260,6 +287,7 @@ std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& anal
   RowDemand demand;
   demand.live_bytes = liveBytes(written.statements, written.tiles);
   demand.loaded_bytes = written.loaded;
+  for (const Accumulator& column : columns) demand.live_bytes += sizeOf(column.type);
   for (ValueId id : form.kept) demand.kept_bytes += sizeOf(segment.tensor(id).dtype);
   for (const Body* body : bodiesOf(written.statements)) {
     demand.ops = std::max(demand.ops, opsOf(*body));
@@ -276,7 +304,12 @@ std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& anal
     if (form.looped) joined.joint = jointReductions(segment, analysis);
     written = writeRowStatements(segment, joined, space, rowValuesOf(segment, joined), form);
   }
-  return assemble(best, std::move(written), space, target, entry);
+  return assemble(best, std::move(written), space, target, entry, columns);
+}
+
+int64_t partsOf(const RowLayout& layout, Target target, const Space& space) {
+  if (target == Target::Cuda) return layout.blocks * layout.rows;
+  return ceilDiv(space.keptCount(), cpuTileRows(space));
 }
 
 }  // namespace heddle::codegen

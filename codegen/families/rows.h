@@ -45,8 +45,13 @@ struct RowDemand {
 std::vector<RowCandidate> rowCandidates(const Space& space, Target target, const RowDemand& demand);
 
 // Returns the program of the best candidate, or nullopt if there is none. In a space without
-// reduced axes, rows lie along the innermost axis.
+// reduced axes, rows lie along the innermost axis. `columns` are the accumulators that
+// SpaceTensor::column names.
 std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& analysis,
-                                     const Space& space, Target target, const std::string& entry);
+                                     const Space& space, Target target, const std::string& entry,
+                                     const std::vector<Accumulator>& columns = {});
+
+// Returns the number of parts of a program with columns (ColumnSums).
+int64_t partsOf(const RowLayout& layout, Target target, const Space& space);
 
 }  // namespace heddle::codegen

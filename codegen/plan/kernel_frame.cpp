@@ -98,7 +98,10 @@ class FrameBuilder {
 
   void addPointersAndScalars() {
     for (size_t t = 0; t < space_.tensors.size(); ++t) {
-      frame_.args.addPointer(fmt::format("t{}", t), space_.tensors[t].operand);
+      const SpaceTensor& tensor = space_.tensors[t];
+      frame_.args.addPointer(fmt::format("t{}", t), tensor.isInWorkspace()
+                                                        ? LaunchStage::kWorkspace
+                                                        : tensor.operand);
     }
     for (size_t p = 0; p < space_.indexed.size(); ++p) {
       frame_.args.addPointer(fmt::format("p{}_data", p), space_.indexed[p].operand);
@@ -190,12 +193,12 @@ class FrameBuilder {
     access.output = tensor.output;
     const int64_t lane_bytes = schedule().lanes * sizeOf(tensor.dtype);
     access.aligned_items = tensor.alignment % std::min<int64_t>(lane_bytes, kFullAlignment) == 0;
-    if (tensor.operand == LaunchStage::kWorkspace) {
+    if (tensor.isInWorkspace()) {
       access.kept_offset = frame_.args.addSize(fmt::format("base{}", t), tensor.base);
       access.aligned_items = access.aligned_items && tensor.base % schedule().lanes == 0;
-      // Each part of the reduced range has its own row of accumulators.
+      // Each part has its own row of accumulators.
       if (tensor.output) {
-        int64_t row = space_.keptCount();
+        const int64_t row = tensor.part_stride;
         access.kept_offset =
             access.kept_offset + IndexExpr::variable("split", 0, schedule().splits - 1) *
                                      frame_.args.addSize(fmt::format("row{}", t), row);

@@ -18,7 +18,14 @@ struct SpaceTensor {
   bool output = false;
   std::vector<int64_t> strides;  // elements, per axis of the space
   int64_t base = 0;  // for tensors in the workspace: offset of the first element, in elements
+  // For outputs in the workspace: the elements between the partial results of two parts.
+  int64_t part_stride = 0;
+  // Not negative: the kernel adds the elements to this column accumulator (TileProgram::columns),
+  // which it stores in the workspace as one part. `operand` is then an output that has no memory.
+  int column = -1;
   int32_t alignment = kFullAlignment;  // of the first element, in bytes
+
+  bool isInWorkspace() const { return operand == LaunchStage::kWorkspace || column >= 0; }
 };
 
 // An axis of the space along which a kernel body uses the index of the current element. coalesce()

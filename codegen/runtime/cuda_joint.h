@@ -1,7 +1,8 @@
 // States of joint reductions (codegen/plan/joint.h): one state holds two reductions of the same
 // elements. In a kernel source, this text follows cuda_math.h.
-// - add() adds elements first .. end - 1 of `values`; the others may be uninitialized. It looks at
-//   all N values at once, so that it rescales the state once per call, not once per element.
+// - addSome() adds elements first .. end - 1 of `values`, at least one; the others may be
+//   uninitialized. It looks at all N values at once, so that it rescales the state once per call.
+// - add() also accepts no elements, and is fast if all N values are elements.
 // - joined(a, b) is the state of the elements of a and b. It equals joined(b, a) bit for bit, so
 //   that two threads that exchange their states get the same result.
 
@@ -17,12 +18,16 @@ struct Exponentials {
 // are -infinity, and each exp(element - 0) is 0.
 __device__ inline float baseOf(float maximum) { return maximum == -infF32() ? 0.0f : maximum; }
 
+// An element -infinity adds exp(-infinity) = 0. It stands for values that are no elements, because
+// a selection is faster than a branch.
 template <int N>
 __device__ inline void addSome(Exponentials& into, const float (&values)[N], int first, int end) {
+  float elements[N];
   float next = into.maximum;
 #pragma unroll
   for (int i = 0; i < N; ++i) {
-    if (i >= first && i < end) next = maximum(next, values[i]);
+    elements[i] = i >= first && i < end ? values[i] : -infF32();
+    next = maximum(next, elements[i]);
   }
   if (next != into.maximum) {
     into.sum *= exp(into.maximum - next);
@@ -30,9 +35,7 @@ __device__ inline void addSome(Exponentials& into, const float (&values)[N], int
   }
   const float base = baseOf(next);
 #pragma unroll
-  for (int i = 0; i < N; ++i) {
-    if (i >= first && i < end) into.sum += exp(values[i] - base);
-  }
+  for (int i = 0; i < N; ++i) into.sum += exp(elements[i] - base);
 }
 
 // Returns the sum of `from` with the maximum `to`.
@@ -97,7 +100,6 @@ __device__ inline float squaresAround(Moments x, float center) {
   return x.squares + x.count * (difference * difference);
 }
 
-// The case that all N values are elements needs no comparisons.
 template <class State, int N>
 __device__ inline void add(State& into, const float (&values)[N], int first, int end) {
   if (first == 0 && end == N) {

@@ -87,7 +87,12 @@ class ProgramPrinter {
     std::vector<std::string> results;
     for (const MapTiles::Result& result : map.results) results.push_back(name(result.tile));
     for (const Store& store : map.body.stores) {
-      results.push_back("store " + program_.frame.access(store.tensor).name);
+      const auto& columns = program_.columns;
+      const bool adds = std::any_of(columns.begin(), columns.end(), [&](const ColumnSums& column) {
+        return column.tensor == store.tensor;
+      });
+      results.push_back((adds ? "add to columns " : "store ") +
+                        program_.frame.access(store.tensor).name);
     }
     text += fmt::format("\n{}{} = map {}{}", indent, fmt::join(results, ", "),
                         operands(map.body, map.loads), map.per_row ? ", once a row" : "");

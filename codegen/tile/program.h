@@ -99,6 +99,9 @@ struct RowLayout {
   bool shifted = false;
   bool full = false;     // exact, and every thread holds `registers` vectors of each row
   int64_t capacity = 0;  // Cpp: elements of the arrays that hold tiles; 0: there are no such tiles
+  // Cuda: the number of blocks, if the program has columns. Each block then processes several
+  // groups of `rows` rows, one after another. 0: each block processes one group.
+  int64_t blocks = 0;
 };
 
 // How squares are processed. Cuda: a thread holds edge * edge / kSquareThreads elements of each
@@ -122,9 +125,22 @@ inline int64_t squaresOf(const SquareLayout& square) {
   return square.others * square.rows * square.columns;
 }
 
+// Cuda: the threads of a processor of the GPU that run a program with columns at the same time.
+constexpr int32_t kColumnThreads = 1024;
+
+// Accumulators for the columns of a row: one state per element of the row, for all rows of a part.
+// Maps that store to `tensor` add to the states instead. At its end, each part stores its states in
+// this tensor, which is in the workspace. A part consists of the rows that one row of threads
+// processes (Cuda), or of a tile of rows (Cpp).
+struct ColumnSums {
+  int tensor = 0;  // index into KernelFrame::accesses
+  Accumulator accumulator;
+};
+
 struct TileProgram {
   Target target = Target::Cuda;
   RowLayout layout;
+  std::vector<ColumnSums> columns = {};
   std::optional<SquareLayout> square = {};  // set: the program has this layout, not `layout`
   std::vector<Tile> tiles;
   std::vector<Statement> statements;

@@ -18,7 +18,10 @@ namespace heddle {
 //     expressions, and `set` expressions that only copy.
 //  2. No two axes of a value are the same axis of the space. A kernel therefore cannot compute the
 //     outer product of a value x with itself, because it would read x[i] and x[j].
-//  3. The operand of each reduction has all axes of the space. All reductions reduce the same axes.
+//  3. The operand of each reduction has all axes of the space. All reductions reduce the same axes,
+//     with one exception. *Column reductions* reduce exactly the other axes. No value that depends
+//     on them has an axis that they reduce. The kernel only stores such values. No tensor of a
+//     kernel with column reductions is sharded. In the other rules, "reduction" excludes them.
 //  4. A kernel may need several passes over its rows. (A row consists of the elements along the
 //     reduced axes.) The level of a value is the largest number of reductions on a path that ends
 //     with the value. A pass computes the reductions whose operands have the same level. A kernel
@@ -26,8 +29,9 @@ namespace heddle {
 //     If it has several passes, each pass must be possible without
 //     the others: the tensors and results of earlier reductions that a pass reads have all axes of
 //     the space together.
-//  5. A stored value has all axes of the space, or exactly the axes that are not reduced. A kernel
-//     can compute a value with any other set of axes, but cannot store it.
+//  5. A stored value has all axes of the space, or exactly the axes that are not reduced. A value
+//     that depends on a column reduction has exactly the reduced axes. A kernel can compute a value
+//     with any other set of axes, but cannot store it.
 //  6. Each axis of the space is an axis of a value that the kernel reads from memory or stores. The
 //     kernel takes the extent of the axis from this value. A kernel therefore cannot expand a value
 //     along a new axis and then reduce this axis.
@@ -49,6 +53,8 @@ class KernelRules {
   // Checks the expressions like violation(exprs), but the kernel stores exactly the values in
   // `stored`. These may include inputs of the fusion.
   std::string violation(const std::vector<ExprId>& exprs, const std::vector<ValueId>& stored);
+  // Returns the column reductions (rule 3) of expressions that can be one kernel.
+  std::vector<ExprId> columns(const std::vector<ExprId>& exprs);
 
  private:
   const AxisMap& axisMap(ExprId id);
@@ -63,6 +69,9 @@ class KernelRules {
 // result of extract() (ir/segment/segment.h). It may also contain constants and arithmetic on
 // scalars.
 std::string kernelRuleViolation(const Fusion& segment);
+
+// Returns the column reductions of such a fusion (rule 3).
+std::vector<ExprId> columnReductions(const Fusion& segment);
 
 // Returns, for each value, the expressions that read its data, in ascending order. A `size`
 // expression needs only the extent of an axis, so the list omits it.

@@ -1,0 +1,119 @@
+#include "codegen/emit/two_stages.h"
+
+namespace heddle::codegen {
+namespace {
+
+// Row-major strides of the kept axes: how partial results lie in the workspace.
+std::vector<int64_t> keptStrides(const Space& space) {
+  std::vector<int64_t> strides(space.extents.size(), 0);
+  int64_t stride = 1;
+  for (int i = space.kept - 1; i >= 0; --i) {
+    strides[static_cast<size_t>(i)] = stride;
+    stride *= space.extents[static_cast<size_t>(i)];
+  }
+  return strides;
+}
+
+// The loop body of the second stage: each accumulator's partial results are its elements.
+Computation combineComputation(const Computation& whole, size_t first_partial) {
+  Computation second;
+  second.finish = whole.finish;
+  second.accumulators = whole.accumulators;
+  for (Accumulator& acc : second.accumulators) {
+    acc.element = 0;
+    if (!acc.hasState()) continue;
+    acc.adds_states = acc.joint != JointKind::None;
+    acc.element = static_cast<int>(second.loop.nodes.size());
+    for (DType type : memberTypes(acc)) {
+      Node load;
+      load.kind = Node::Kind::Load;
+      load.dtype = type;
+      load.index = static_cast<int>(first_partial + second.loop.nodes.size());
+      second.loop.nodes.push_back(load);
+    }
+  }
+  return second;
+}
+
+// Which of `all` are used, in the order of their first use, and their new indices.
+template <class Tensor>
+class UsedTensors {
+ public:
+  explicit UsedTensors(std::vector<Tensor> all) : all_(std::move(all)), fresh_(all_.size(), -1) {}
+  void rename(int& index) {
+    int& fresh = fresh_[static_cast<size_t>(index)];
+    if (fresh < 0) {
+      fresh = static_cast<int>(used_.size());
+      used_.push_back(all_[static_cast<size_t>(index)]);
+    }
+    index = fresh;
+  }
+  std::vector<Tensor> take() { return std::move(used_); }
+
+ private:
+  std::vector<Tensor> all_;
+  std::vector<int> fresh_;
+  std::vector<Tensor> used_;
+};
+
+}  // namespace
+
+void dropUnusedTensors(NestRequest& request) {
+  UsedTensors<SpaceTensor> tensors(request.space.tensors);
+  UsedTensors<IndexedTensor> indexed(request.space.indexed);
+  for (Body* body : {&request.computation.loop, &request.computation.finish}) {
+    for (Node& node : body->nodes) {
+      if (node.kind == Node::Kind::Load) tensors.rename(node.index);
+      if (node.kind == Node::Kind::LoadAt) indexed.rename(node.index);
+    }
+    for (Store& store : body->stores) tensors.rename(store.tensor);
+  }
+  for (int& partial : request.partials) tensors.rename(partial);
+  request.space.tensors = tensors.take();
+  request.space.indexed = indexed.take();
+}
+
+void splitInTwo(Decision& d, const Space& space, const std::string& suffix) {
+  d.two_stages = true;
+  int64_t splits = d.first.schedule.splits;
+  size_t first_partial = space.tensors.size();
+  Space combine = space;
+  combine.extents.resize(static_cast<size_t>(space.kept));
+  for (SpaceTensor& t : combine.tensors) t.strides.resize(combine.extents.size());
+  combine.extents.push_back(splits);
+  for (SpaceTensor& t : combine.tensors) t.strides.push_back(0);
+  int64_t bytes = 0;
+  std::vector<DType> types;  // of all partial results
+  for (const Accumulator& acc : d.computation.accumulators) {
+    if (!acc.hasState()) continue;
+    for (DType type : memberTypes(acc)) types.push_back(type);
+  }
+  for (DType type : types) {
+    // The rows of each tensor start at a multiple of 16 bytes.
+    bytes = ceilDiv(bytes, 16) * 16;
+    SpaceTensor partial;
+    partial.operand = LaunchStage::kWorkspace;
+    partial.dtype = type;
+    partial.base = bytes / sizeOf(type);
+    bytes += splits * space.keptCount() * sizeOf(type);
+    partial.part_stride = space.keptCount();
+    partial.strides = keptStrides(space);
+    partial.output = true;
+    d.first.partials.push_back(static_cast<int>(d.first.space.tensors.size()));
+    d.first.space.tensors.push_back(partial);
+    partial.output = false;
+    partial.strides.resize(static_cast<size_t>(space.kept));
+    partial.strides.push_back(space.keptCount());
+    combine.tensors.push_back(partial);
+  }
+  d.workspace_bytes = bytes;
+  d.second.entry = "heddle_combine" + suffix;
+  d.second.computation = combineComputation(d.computation, first_partial);
+  d.second.space = std::move(combine);
+  d.first.computation.finish = {};
+  dropUnusedTensors(d.second);
+  d.second.schedule = chooseSchedule(d.second.space, d.first.schedule.target, false);
+  d.second.reduced_count = d.first.reduced_count;
+}
+
+}  // namespace heddle::codegen

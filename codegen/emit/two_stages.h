@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include "codegen/plan/loop_nest.h"
+
+namespace heddle::codegen {
+
+// Everything decided about a segment of one pass for one set of shapes. `second` combines the
+// partial results of `first` when the reduced range is split.
+struct Decision {
+  Computation computation;
+  NestRequest first;
+  bool two_stages = false;
+  NestRequest second;
+  int64_t workspace_bytes = 0;
+};
+
+// Divides a reduction into d.first.schedule.splits ranges (codegen/plan/schedule.h). `d.first` then
+// stores its accumulators as partial results in the workspace, and `d.second` combines them.
+void splitInTwo(Decision& d, const Space& space, const std::string& suffix);
+
+// Leaves only the tensors that the bodies of `request` touch, and renames them in the bodies.
+void dropUnusedTensors(NestRequest& request);
+
+}  // namespace heddle::codegen
