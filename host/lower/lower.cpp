@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "host/lower/cat_slices.h"
 #include "host/lower/lower_all_to_all.h"
 #include "ir/analysis/kernel_rules.h"
 #include "ir/analysis/memory_order.h"
@@ -20,6 +21,7 @@ class Lowering {
       : segmented_(segmented),
         fusion_(segmented.fusion),
         job_size_(job_size),
+        cats_(segmented),
         slots_(fusion_.values().size()) {
     for (const Value& value : fusion_.values()) names_.add(value.name);
   }
@@ -78,7 +80,7 @@ class Lowering {
     for (ExprId user : fusion_.exprs().ids().reversed()) {
       const Expression& expr = fusion_.expr(user);
       const bool host = isHostScalar(fusion_, expr);
-      if (host ? !needed[expr.outputs[0]] : segmented_.group_of[user] < 0) continue;
+      if (host ? !needed[expr.outputs[0]] : !computesWithScalars(user)) continue;
       for (ValueId input : expr.inputs) {
         const ExprId definition = fusion_.value(input).definition;
         const bool literal =
@@ -87,6 +89,12 @@ class Lowering {
       }
     }
     return needed;
+  }
+
+  // Returns whether a group computes the expression, except by placing data in memory.
+  bool computesWithScalars(ExprId id) const {
+    const int group = segmented_.group_of[id];
+    return group >= 0 && !segmented_.groups[static_cast<size_t>(group)].cat;
   }
 
   void evaluateScalars() {
@@ -127,6 +135,39 @@ class Lowering {
       case GroupKind::Metadata:
         for (ExprId id : group.exprs) lowerExpression(group.kind, fusion_.expr(id));
         return;
+      case GroupKind::Cat:
+        return lowerCat(*group.cat);
+    }
+  }
+
+  // Emits the instructions that define the memory of a value, before an instruction writes it. A
+  // piece of a cat is a slice of the result of the cat. The first piece allocates the result, which
+  // may be a piece of another cat.
+  void provide(ValueId id, int line) {
+    std::vector<ValueId> slices;  // each is stored in the next one
+    for (; !slots_[id].valid() && cats_.catOf(id) != nullptr; id = cats_.catOf(id)->result) {
+      slices.push_back(id);
+    }
+    if (!slots_[id].valid()) emit(Allocate{slotOf(id)}, line, on(id));
+    for (auto each = slices.rbegin(); each != slices.rend(); ++each) {
+      const SlotId all = slotOf(cats_.catOf(*each)->result);
+      emit(Alias{slotOf(*each), all, cats_.sliceOf(*each)}, line, on(*each));
+    }
+  }
+
+  // Copies the pieces that no other group has written into the result. Another group has written a
+  // piece, and has therefore allocated the result.
+  void lowerCat(const Cat& cat) {
+    const int line = fusion_.expr(cat.exprs.back()).line;
+    const SlotId result = slotOf(cat.result);
+    for (const Cat::Piece& piece : cat.pieces) {
+      if (piece.why_copied.empty()) continue;
+      TensorView type = fusion_.tensor(piece.value);
+      type.layout = {};
+      const std::string name = names_.fresh(fusion_.value(cat.result).name + "_part");
+      const SlotId part = program_.slots.push_back({name, false, std::move(type), {}, {}});
+      emit(Alias{part, result, sliceOf(fusion_, cat, piece)}, line, on(cat.result));
+      emit(Copy{part, slotOf(piece.value)}, line, on(cat.result));
     }
   }
 
@@ -134,11 +175,11 @@ class Lowering {
     Fusion segment = extract(segmented_, group);
     LaunchKernel launch{program_.kernels.endId(), {}, {}};
     // The segment has the inputs and outputs of its group, in the same order.
-    for (ValueId id : group.inputs) launch.inputs.push_back(slotOf(id));
-    for (ValueId id : group.outputs) launch.outputs.push_back(slotOf(id));
     const int line = fusion_.expr(group.exprs.front()).line;
+    for (ValueId id : group.inputs) launch.inputs.push_back(slotOf(id));
+    for (ValueId id : group.outputs) provide(id, line);
+    for (ValueId id : group.outputs) launch.outputs.push_back(slotOf(id));
     const MeshId ranks = on(group.outputs.front());
-    for (SlotId out : launch.outputs) emit(Allocate{out}, line, ranks);
     segment.name = fmt::format("k{}", launch.kernel);
     program_.kernels.push_back({segment.name, std::move(segment)});
     emit(std::move(launch), line, ranks);
@@ -192,7 +233,7 @@ class Lowering {
     return found->second = program_.slots.push_back({name, false, tensor, {}, std::nullopt});
   }
 
-  static Alias::Slice sliceOf(const Expression& expr) {
+  static Alias::Slice sliceOfExpression(const Expression& expr) {
     Alias::Slice slice{expr.attr<std::vector<Size>>("starts"),
                        expr.attr<std::vector<Size>>("stops")};
     if (expr.find("steps") != nullptr) slice.steps = expr.attr<std::vector<int64_t>>("steps");
@@ -206,7 +247,7 @@ class Lowering {
       case OpKind::Permute:
         return Alias::Permute{expr.attr<std::vector<int64_t>>("axes")};
       case OpKind::Slice:
-        return sliceOf(expr);
+        return sliceOfExpression(expr);
       case OpKind::Set:
         if (reshardStepOf(fusion_, expr).kind == ReshardStep::Kind::Slice) return Alias::Shard{};
         return Alias::Same{};
@@ -352,6 +393,7 @@ class Lowering {
   const SegmentedFusion& segmented_;
   const Fusion& fusion_;
   const int64_t job_size_;
+  const CatSlices cats_;
   IdVector<ValueId, SlotId> slots_;
   std::map<ValueId, SlotId> log_sums_;  // by the result of the attention
   UniqueNames names_{2};                // of the values of the fusion and of all slots

@@ -81,10 +81,36 @@ void checkScatter(const CallLibrary& x, const TensorDesc& value, const TensorDes
       x.function, str(value.sizes), str(index.sizes), str(source.sizes), axis);
 }
 
+// Returns whether the bytes of both views lie in different columns of a grid: if memory is divided
+// into rows of `row` bytes, each view has the same columns in all its rows. Slices of a tensor
+// along an inner axis have this form.
+bool areInDifferentColumns(const View& a, const View& b, int64_t row) {
+  std::array<std::pair<int64_t, int64_t>, 2> columns;  // the first, and the one after the last
+  for (size_t i = 0; i < 2; ++i) {
+    const View& view = i == 0 ? a : b;
+    const int64_t bytes = sizeOf(view.desc.dtype);
+    int64_t width = bytes;
+    for (size_t axis = 0; axis < view.desc.rank(); ++axis) {
+      const int64_t stride = view.desc.strides[axis] * bytes;
+      if (stride % row != 0) width += (view.desc.sizes[axis] - 1) * stride;
+    }
+    const int64_t first = view.byte_offset % row;
+    if (first + width > row) return false;
+    columns[i] = {first, first + width};
+  }
+  return columns[0].second <= columns[1].first || columns[1].second <= columns[0].first;
+}
+
+// Returns whether the views certainly have no byte in common.
 bool areApart(const View& a, const View& b) {
-  return a.buffer != b.buffer || a.byte_offset + a.desc.allocBytes() <= b.byte_offset ||
-         b.byte_offset + b.desc.allocBytes() <= a.byte_offset || a.desc.numel() == 0 ||
-         b.desc.numel() == 0;
+  if (a.buffer != b.buffer || a.desc.numel() == 0 || b.desc.numel() == 0) return true;
+  if (a.byte_offset + a.desc.allocBytes() <= b.byte_offset ||
+      b.byte_offset + b.desc.allocBytes() <= a.byte_offset) {
+    return true;
+  }
+  return std::any_of(a.desc.strides.begin(), a.desc.strides.end(), [&](int64_t stride) {
+    return stride > 0 && areInDifferentColumns(a, b, stride * sizeOf(a.desc.dtype));
+  });
 }
 
 // Checks that no result overlaps an operand or a second result. The kernel would otherwise

@@ -53,6 +53,8 @@ std::string whatItIs(const Fusion& fusion, const Expression& expr) {
       return fmt::format("set of %{} is a collective", result);
     case GroupKind::Metadata:
       return fmt::format("{} of %{} is a view", expr.op->name, result);
+    case GroupKind::Cat:
+      break;  // kindOf() does not know the groups
   }
   return {};
 }
@@ -67,6 +69,8 @@ std::string_view name(GroupKind kind) {
       return "communication";
     case GroupKind::Metadata:
       return "metadata";
+    case GroupKind::Cat:
+      return "cat";
   }
   return "";
 }

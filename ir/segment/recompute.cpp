@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "ir/analysis/indexed_axes.h"
 #include "ir/analysis/kernel_rules.h"
 #include "ir/graph/remove_dead.h"
 #include "ir/graph/rewrite.h"
@@ -45,9 +46,13 @@ class Finder {
   }
 
  private:
+  // Returns whether only kernels read the value, and none at computed indices: the value must be in
+  // memory for such a kernel.
   bool onlyKernelsRead(ValueId value) const {
     if (is_output_[value] || fusion_.tensor(value).sharding) return false;
     return std::all_of(readers_[value].begin(), readers_[value].end(), [&](ExprId id) {
+      const Expression& reader = fusion_.expr(id);
+      if (isIndexed(reader, 0) && reader.inputs[0] == value) return false;
       const int group = segmented_.group_of[id];
       return group >= 0 && segmented_.groups[static_cast<size_t>(group)].kind == GroupKind::Kernel;
     });

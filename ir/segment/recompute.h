@@ -16,7 +16,9 @@ struct Recomputed {
 // again with less traffic. Gives each of the other kernels copies of the expressions.
 //
 // A value is computed again if all of this is true:
-// - Only kernels read it, the fusion does not return it, and it is not sharded.
+// - Only kernels read it, none of them at computed indices. The fusion does not return it, and it
+// is
+//   not sharded.
 // - Pointwise ops without function calls and divisions compute it from values that are in memory. A
 //   result of the first kernel that is smaller than the value counts as being in memory, because
 //   the kernel can store it instead. If no such values suffice, the kernel may also store, instead

@@ -8,6 +8,7 @@
 
 #include "ir/analysis/kernel_rules.h"
 #include "ir/base/error.h"
+#include "ir/segment/choose_cats.h"
 #include "ir/segment/group_kind.h"
 #include "ir/segment/recompute.h"
 #include "ir/segment/reuse_forward.h"
@@ -29,9 +30,11 @@ std::string whatItIs(const Fusion& fusion, const Attention& attention) {
 class Segmenter {
  public:
   // `copies` are expressions that compute a value again for their reader (ir/segment/recompute.h).
-  explicit Segmenter(const Fusion& fusion, std::set<ExprId> copies = {})
+  // `cats` are the cats that become groups of their own.
+  explicit Segmenter(const Fusion& fusion, std::set<ExprId> copies = {}, std::vector<Cat> cats = {})
       : fusion_(fusion),
         copies_(std::move(copies)),
+        cats_(std::move(cats)),
         rules_(fusion),
         readers_(readersOf(fusion)),
         graph_(std::make_unique<SegmentGraph>(fusion)) {
@@ -40,12 +43,14 @@ class Segmenter {
     }
   }
 
-  // The order matters. Attentions come first, because kernels must not absorb their expressions.
+  // The order matters. Attentions and cats come first, because kernels must not absorb their
+  // expressions.
   // Kernels that only read the same value are joined after those that would store a value for each
   // other, because a join of the second kind saves more.
   // Inputs, outputs and reasons come last, because they need the final groups.
   SegmentedFusion run(const SegmentOptions& options) {
     if (options.attention) takeAttentions(options);
+    takeCats();
     for (ExprId id : fusion_.exprs().ids()) joinProducers(id);
     joinAgain();
     const auto is_kernel = [this](ExprId id) { return isKernel(id); };
@@ -91,6 +96,19 @@ class Segmenter {
     }
   }
 
+  // Merges each cat into one group. Only expressions of the cat read its values, except the result,
+  // so no other group can be between them.
+  void takeCats() {
+    for (size_t i = 0; i < cats_.size(); ++i) {
+      const bool merged = mergeAll(cats_[i].exprs);
+      HEDDLE_CHECK(merged, "the cat of %{} is not one group", fusion_.value(cats_[i].result).name);
+      for (ExprId id : cats_[i].exprs) {
+        kinds_[id] = GroupKind::Cat;
+        cat_of_.try_emplace(id, i);
+      }
+    }
+  }
+
   void stays(const Attention& one, const std::string& why) {
     result_.notes.push_back(whatItIs(fusion_, one) + " is not one library call: " + why);
   }
@@ -114,6 +132,11 @@ class Segmenter {
   const Attention* attentionOf(ExprId id) const {
     const auto found = attention_of_.find(id);
     return found == attention_of_.end() ? nullptr : &attentions_[found->second];
+  }
+
+  const Cat* catOf(ExprId id) const {
+    const auto found = cat_of_.find(id);
+    return found == cat_of_.end() ? nullptr : &cats_[found->second];
   }
 
   // Merges the group of `user` with the group of each operand, one after the other, if both
@@ -177,6 +200,8 @@ class Segmenter {
       }
       const Attention* attention = attentionOf(group.exprs.front());
       if (attention != nullptr) group.attention = *attention;
+      const Cat* cat = catOf(group.exprs.front());
+      if (cat != nullptr) group.cat = *cat;
       result_.groups.push_back(std::move(group));
     }
     for (auto& [user, reason] : joins_) {
@@ -263,11 +288,23 @@ class Segmenter {
   std::string whyCut(ExprId producer, ExprId user) const {
     auto found = refusals_.find({producer, user});
     if (found != refusals_.end()) return found->second.why;
+    if (const Cat* cat = catOf(user)) return placeIn(*cat, fusion_.expr(producer).outputs[0]);
     const ExprId other = isKernel(user) ? producer : user;
+    if (const Cat* cat = catOf(other))
+      return fmt::format("%{} is a cat", nameOf(cat->exprs.back()));
     if (const Attention* attention = attentionOf(other)) {
       return whatItIs(fusion_, *attention) + " is a library call";
     }
     return whatItIs(fusion_, fusion_.expr(other));
+  }
+
+  // Returns how the value becomes a piece of the cat.
+  std::string placeIn(const Cat& cat, ValueId value) const {
+    const std::string& result = fusion_.value(cat.result).name;
+    const auto piece = std::find_if(cat.pieces.begin(), cat.pieces.end(),
+                                    [&](const Cat::Piece& each) { return each.value == value; });
+    if (piece->why_copied.empty()) return fmt::format("it is stored as a slice of %{}", result);
+    return fmt::format("it is copied into %{}: {}", result, piece->why_copied);
   }
 
   // Adds a reason to Group::cuts of each kernel that neither reads a result of another group nor is
@@ -296,12 +333,14 @@ class Segmenter {
 
   const Fusion& fusion_;
   const std::set<ExprId> copies_;
+  const std::vector<Cat> cats_;
   KernelRules rules_;
   const IdVector<ValueId, std::vector<ExprId>> readers_;
   std::unique_ptr<SegmentGraph> graph_;
   IdVector<ExprId, GroupKind> kinds_;
   std::vector<Attention> attentions_;
   std::unordered_map<ExprId, size_t> attention_of_;  // indices into attentions_
+  std::unordered_map<ExprId, size_t> cat_of_;        // indices into cats_
   std::vector<std::pair<ExprId, std::string>> joins_;
   struct Refusal {
     std::string why;
@@ -325,6 +364,11 @@ SegmentedFusion segment(const Fusion& fusion, const SegmentOptions& options) {
     copies = again.copies;
     segmented = Segmenter(again.fusion, std::move(again.copies)).run(options);
   }
+  ChosenCats chosen = chooseCats(segmented);
+  if (!chosen.cats.empty()) {
+    segmented = Segmenter(segmented.fusion, copies, std::move(chosen.cats)).run(options);
+  }
+  std::ranges::move(chosen.notes, std::back_inserter(segmented.notes));
   return segmented;
 }
 

@@ -7,14 +7,16 @@
 
 #include "ir/graph/fusion.h"
 #include "ir/segment/attention.h"
+#include "ir/segment/cat.h"
 
 namespace heddle {
 
-enum class GroupKind : uint8_t { Kernel, Library, Communication, Metadata };
+enum class GroupKind : uint8_t { Kernel, Library, Communication, Metadata, Cat };
 std::string_view name(GroupKind kind);
 
 // A segment of a fusion. Its expressions together become one generated kernel (Kernel), one library
-// call (Library), one collective (Communication) or one view (Metadata).
+// call (Library), one collective (Communication), one view (Metadata), or one tensor into which
+// other groups write their results (Cat).
 struct Group {
   GroupKind kind = GroupKind::Kernel;
   std::vector<ExprId> exprs;    // in the order of the fusion
@@ -24,6 +26,8 @@ struct Group {
   std::vector<std::string> cuts;   // why this group was not merged with other groups
   // The attention that the group computes in one library call. nullopt for every other group.
   std::optional<Attention> attention;
+  // Only for GroupKind::Cat: the pieces, and which of them the group copies.
+  std::optional<Cat> cat;
 };
 
 // A fusion split into groups. The groups are in an order in which they can run. Two kinds of
@@ -36,8 +40,10 @@ struct SegmentedFusion {
   Fusion fusion;
   std::vector<Group> groups;
   IdVector<ExprId, int> group_of;  // -1: no group
-  // For each attention or backward that did not become one library call: a text that names it and
-  // gives the reason. The list is empty if SegmentOptions::attention is not set.
+  // Texts that name an attention, a backward or a cat and give a reason:
+  // - for each attention or backward that did not become one library call, if
+  //   SegmentOptions::attention is set
+  // - for each cat that did not become a group of the kind Cat
   std::vector<std::string> notes;
 };
 

@@ -85,9 +85,19 @@ std::string describeAttention(const Attention& attention) {
                      attention.causal ? ", causal" : "", scale, attention.gqa ? ", gqa" : "");
 }
 
+std::string describeCat(const Fusion& fusion, const Cat& cat) {
+  std::string copied;
+  for (const Cat::Piece& piece : cat.pieces) {
+    if (piece.why_copied.empty()) continue;
+    copied += fmt::format("; copies %{}: {}", fusion.value(piece.value).name, piece.why_copied);
+  }
+  return fmt::format("cat ({} pieces along axis {}{})", cat.pieces.size(), cat.axis, copied);
+}
+
 // Returns "kernel (reduction over [0, 1] of %x, 5 expressions)", "library (matmul)", ...
 std::string describe(const SegmentedFusion& segmented, const Group& group) {
   if (group.attention) return describeAttention(*group.attention);
+  if (group.cat) return describeCat(segmented.fusion, *group.cat);
   std::string kind(name(group.kind));
   if (group.kind != GroupKind::Kernel) {
     const Expression& first = segmented.fusion.expr(group.exprs.front());

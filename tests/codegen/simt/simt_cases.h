@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <string>
@@ -31,9 +32,10 @@ inline HostTensor valuesOf(const Buffer& buffer) {
 // Kernels, their buffers and the expected outputs.
 class Cases {
  public:
-  // Adds a fusion whose text is one kernel. `layouts` are those of its inputs.
+  // Adds a fusion whose text is one kernel. `layouts` are those of its inputs. Each output begins
+  // `output_shift` elements after an aligned address.
   void add(const std::string& text, const std::vector<Layout>& layouts, const SizeBindings& sizes,
-           const std::vector<std::vector<int64_t>>& output_strides = {}) {
+           const std::vector<std::vector<int64_t>>& output_strides = {}, int64_t output_shift = 0) {
     Case one;
     one.name = text + str(layouts.empty() ? std::vector<int64_t>{} : layouts[0].sizes);
     const Fusion fusion = parseFusion("heddle 1 fusion f(" + text + " }", "f");
@@ -52,7 +54,8 @@ class Cases {
       const HostTensor& wanted = one.wanted[i];
       one.outputs.push_back(&buffers_.emplace_back(
           wanted.dtype, wanted.sizes,
-          i < output_strides.size() ? output_strides[i] : std::vector<int64_t>{}));
+          i < output_strides.size() ? output_strides[i] : std::vector<int64_t>{},
+          static_cast<size_t>(output_shift * sizeOf(wanted.dtype))));
     }
     one.kernel = kernels_.add(fusion, in, one.outputs);
     cases_.push_back(std::move(one));
@@ -68,14 +71,19 @@ class Cases {
 
   // Runs a kernel. Returns what is wrong, or an empty text. A float may differ from the expected
   // value by `roundings` rounding errors of its type, and by those of 1 if it is smaller.
+  // The kernel must not write to the bytes between the elements of an output, because they may
+  // belong to another tensor.
   std::string run(size_t number, uint64_t seed, double roundings = 0, int skipped = -1) {
     Case& one = cases_[number];
     for (Buffer* output : one.outputs) {
-      std::fill(output->bytes.begin(), output->bytes.end(), '\x5a');
+      std::fill(output->bytes.begin(), output->bytes.end(), kUntouched);
     }
     std::string fault = kernels_.run(one.kernel, seed, skipped);
     for (size_t i = 0; i < one.outputs.size() && fault.empty(); ++i) {
       fault = difference(valuesOf(*one.outputs[i]), one.wanted[i], roundings);
+      if (fault.empty() && !hasUntouchedGaps(*one.outputs[i])) {
+        fault = fmt::format("bytes between the elements of output {} are written", i);
+      }
     }
     return fault;
   }
@@ -87,6 +95,18 @@ class Cases {
     std::vector<Buffer*> outputs;
     std::vector<HostTensor> wanted;
   };
+
+  static constexpr char kUntouched = '\x5a';
+
+  static bool hasUntouchedGaps(const Buffer& buffer) {
+    std::vector<char> bytes = buffer.bytes;
+    const auto width = static_cast<size_t>(sizeOf(buffer.desc.dtype));
+    buffer.forEach([&](const std::vector<int64_t>& index) {
+      const size_t first = buffer.shift + static_cast<size_t>(buffer.offsetOf(index)) * width;
+      std::fill_n(bytes.begin() + static_cast<ptrdiff_t>(first), width, kUntouched);
+    });
+    return std::all_of(bytes.begin(), bytes.end(), [](char byte) { return byte == kUntouched; });
+  }
 
   // Half the distance between 1 and the next larger number of the type.
   static double roundingOf(DType dtype) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+
 #include "host/fusion_executor.h"
 #include "host/tensor.h"
 #include "ir/text/fusion_text.h"
@@ -59,6 +61,36 @@ inline void expectEqualResultsAtAllAlignments(Device& device) {
       }
     }
     EXPECT_EQ(executor.stats().plans, 4) << "the alignments 16, 2, 4 and 8";
+  }
+}
+
+// Runs a cat of two computed pieces and an input. The kernels and a copy write them into the
+// preallocated result, at addresses of all alignments. The ops are exact.
+inline void expectEqualCatsAtAllAlignments(Device& device) {
+  for (const int64_t columns : {64, 61, 3}) {
+    FusionExecutor executor(
+        parseFusion("heddle 1 fusion f(%x: bf16[n, m]) { %a = neg(%x) %b = relu(%x) "
+                    "%c = cat(%b, %x, %a, axis=1) return %c }",
+                    "f"),
+        {&device, nullptr, nullptr});
+    for (const int64_t shift : {0, 1, 2, 4, 8}) {
+      const Tensor x = shiftedTensor(device, columns, shift);
+      RunOptions options;
+      options.preallocated = {shiftedTensor(device, 3 * columns, shift)};
+      const Outputs outputs = executor.run({x}, options);
+      outputs.wait();
+      const HostTensor values = toHost(device, x);
+      const HostTensor got = toHost(device, std::get<Tensor>(outputs[0]));
+      for (int64_t i = 0; i < got.numel(); ++i) {
+        const int64_t column = i % (3 * columns);
+        const double value = toDouble(values.at(i / (3 * columns) * columns + column % columns));
+        const double wanted = column < columns       ? std::max(value, 0.0)
+                              : column < 2 * columns ? value
+                                                     : -value;
+        ASSERT_EQ(toDouble(got.at(i)), wanted)
+            << columns << " columns, shifted by " << shift << ", element " << i;
+      }
+    }
   }
 }
 

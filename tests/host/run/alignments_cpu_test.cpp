@@ -9,5 +9,10 @@ TEST(AlignmentsCpu, ResultsDoNotDependOnAlignment) {
   testing::expectEqualResultsAtAllAlignments(*device);
 }
 
+TEST(AlignmentsCpu, CatsDoNotDependOnAlignment) {
+  const std::unique_ptr<Device> device = makeCpuDevice();
+  testing::expectEqualCatsAtAllAlignments(*device);
+}
+
 }  // namespace
 }  // namespace heddle::host::alignments_cpu_test

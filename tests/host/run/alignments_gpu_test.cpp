@@ -11,5 +11,9 @@ TEST_F(AlignmentsGpu, ResultsDoNotDependOnAlignment) {
   testing::expectEqualResultsAtAllAlignments(*device_);
 }
 
+TEST_F(AlignmentsGpu, CatsDoNotDependOnAlignment) {
+  testing::expectEqualCatsAtAllAlignments(*device_);
+}
+
 }  // namespace
 }  // namespace heddle::host::alignments_gpu_test

@@ -5,6 +5,7 @@
 
 #include "host/device/cpu/cpu_device.h"
 #include "host/fusion_executor.h"
+#include "ir/text/fusion_text.h"
 #include "tests/host/executable_common.h"
 
 namespace heddle::host::executable_memory_cpu_test {
@@ -158,6 +159,21 @@ TEST_F(ExecutableMemory, ResultIsWrittenToThePreallocatedTensor) {
   EXPECT_EQ(floatsOf(*device, Argument(mine)), fourthLoop(values, 2));
   EXPECT_EQ(tracking.heldBytes(), 0);
   EXPECT_EQ(tracking.peakBytes(), 2 * 16);  // x2 and x3, because x4 belongs to the caller
+}
+
+TEST_F(ExecutableMemory, PiecesOfACatHaveNoMemoryOfTheirOwn) {
+  FusionExecutor executor(parseFusion("heddle 1 fusion f(%x: f32[n, n]) { %a = neg(%x) "
+                                      "%b = mul(%x, 2.0) %c = cat(%a, %b, axis=1) return %c }",
+                                      "f"),
+                          context);
+  Tensor mine = deviceFloats(*device, std::vector<float>(8, 9), {2, 4});
+  RunOptions options;
+  options.allocator = &tracking;
+  options.preallocated = {mine};
+  const Outputs outputs = executor.run({x}, options);
+  outputs.wait();
+  EXPECT_EQ(floatsOf(*device, Argument(mine)), (std::vector<float>{-1, -0, 2, 0, -2, -1, 4, 2}));
+  EXPECT_EQ(tracking.peakBytes(), 0);
 }
 
 TEST_F(ExecutableMemory, PreallocatedTensorOfAnotherOrderIsFilledByACopy) {

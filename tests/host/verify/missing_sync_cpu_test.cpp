@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "host/compile.h"
 #include "host/program/visit.h"
 #include "host/text/program_text.h"
 #include "host/verify/verify.h"

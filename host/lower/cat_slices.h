@@ -1,0 +1,29 @@
+#pragma once
+
+#include <utility>
+
+#include "host/program/instructions.h"
+#include "ir/segment/segment.h"
+
+namespace heddle::host {
+
+// Returns the slice of the cat's result that is this piece.
+Alias::Slice sliceOf(const Fusion& fusion, const Cat& cat, const Cat::Piece& piece);
+
+// The values of a segmented fusion that are stored as slices of the result of a cat. Borrows
+// `segmented`.
+class CatSlices {
+ public:
+  explicit CatSlices(const SegmentedFusion& segmented);
+
+  // Returns the cat in whose result the value is stored. nullptr: the value has memory of its own.
+  const Cat* catOf(ValueId id) const { return places_[id].first; }
+  // Returns this slice. Requires that catOf(id) is not nullptr.
+  Alias::Slice sliceOf(ValueId id) const;
+
+ private:
+  const Fusion& fusion_;
+  IdVector<ValueId, std::pair<const Cat*, const Cat::Piece*>> places_;
+};
+
+}  // namespace heddle::host

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/graph/fusion.h"
+
+namespace heddle {
+
+// A cat that was found in a fusion: the result consists of pieces, one after the other along an
+// axis. In the fusion it consists of many ops, which select a piece for each element of the result.
+struct Cat {
+  // The piece is the result's elements [start, stop) along the axis. The piece and the result have
+  // the same dtype and the same extents along all other axes.
+  struct Piece {
+    ValueId value;
+    Size start;
+    Size stop;
+    // Only if the pieces are written into the result (ir/segment/choose_cats.h). "": the kernel
+    // that computes the piece writes it there. Otherwise: why the piece is copied instead.
+    std::string why_copied;
+  };
+  std::vector<ExprId> exprs;  // ascending; without the scalar expressions that the host evaluates
+  ValueId result = kNoValue;
+  size_t axis = 0;
+  std::vector<Piece> pieces;  // at least two
+};
+
+// Finds the cats of a fusion that have the form which ir/composite/shape.cpp writes, in the order
+// of the fusion. The result, and no other value of a cat, may be read by expressions outside of the
+// cat, or be an output of the fusion.
+std::vector<Cat> catsOf(const Fusion& fusion);
+
+}  // namespace heddle
