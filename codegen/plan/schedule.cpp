@@ -33,19 +33,49 @@ bool lanesAlongReduced(const Space& space) {
   return votes > 0 || (votes == 0 && space.extents[kept] < 32);
 }
 
-// Elements a thread moves at once: 16 bytes of the widest tensor when every tensor is contiguous
-// or still along the lane axis.
-int32_t vectorWidth(const Space& space, size_t axis) {
+// Returns whether the tensor has an element for each element of the space. All other tensors are
+// smaller, because they are repeated along an axis.
+bool isFull(const SpaceTensor& t, const Space& space) {
+  for (size_t i = 0; i < space.extents.size(); ++i) {
+    if (t.strides[i] == 0 && space.extents[i] > 1) return false;
+  }
+  return true;
+}
+
+// Returns the number of elements that a thread moves at once: 16 bytes of the widest tensor, if
+// every tensor is contiguous or constant along the lane axis. `only_full` ignores the width of the
+// tensors that are not full.
+int32_t vectorWidth(const Space& space, size_t axis, bool only_full = false) {
   int64_t widest = 1;
   bool all_bytes = true;
   for (const SpaceTensor& t : space.tensors) {
     if (t.strides[axis] > 1 && space.extents[axis] > 1) return 1;
-    if (t.strides[axis] == 1) widest = std::max(widest, sizeOf(t.dtype));
+    const bool counts = !only_full || isFull(t, space);
+    if (t.strides[axis] == 1 && counts) widest = std::max(widest, sizeOf(t.dtype));
     all_bytes = all_bytes && sizeOf(t.dtype) == 1;
   }
   int64_t width = all_bytes ? 16 : std::min<int64_t>(16 / widest, 8);
   while (width > 1 && width > space.extents[axis]) width /= 2;
   return static_cast<int32_t>(width);
+}
+
+// Returns whether every vector of `width` elements along the axis begins at an aligned address.
+bool isAligned(const Space& space, size_t axis, int32_t width) {
+  return std::all_of(space.tensors.begin(), space.tensors.end(), [&](const SpaceTensor& t) {
+    const int64_t bytes = std::min<int64_t>(width * sizeOf(t.dtype), kFullAlignment);
+    for (size_t i = 0; i < space.extents.size(); ++i) {
+      if (i != axis && t.strides[i] % width != 0) return false;
+    }
+    return t.strides[axis] == 0 || t.alignment % bytes == 0;
+  });
+}
+
+// Returns the number of elements that a thread of a pointwise kernel moves at once. Most loads of a
+// tensor that is not full hit a cache, so its width does not count. This holds only if the longer
+// vectors are aligned too.
+int32_t pointwiseWidth(const Space& space, size_t axis) {
+  const int32_t width = vectorWidth(space, axis, true);
+  return isAligned(space, axis, width) ? width : vectorWidth(space, axis);
 }
 
 int32_t inputCount(const Space& space) {
@@ -72,7 +102,7 @@ int32_t unrollFor(const Space& space, int32_t lanes) {
 constexpr int64_t kProcessors = 132;
 
 void scheduleCudaPointwise(const Space& space, Schedule& s) {
-  s.lanes = vectorWidth(space, s.laneAxis(space));
+  s.lanes = pointwiseWidth(space, s.laneAxis(space));
   s.chunk = s.lanes;
   s.exact = space.extents[s.laneAxis(space)] % s.lanes == 0;
   s.block = 256;
