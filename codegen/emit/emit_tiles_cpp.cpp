@@ -36,8 +36,8 @@ class CppTileEmitter {
     const std::string end = program_.columns.empty() ? "tile_end" : "(split + 1)";
     out_.line(
         fmt::format("const Index work_end = hd::smaller({} * items_per_tile, kept_items);", end));
-    out_.open(fmt::format("for (Index kept = {} * items_per_tile; kept < work_end; ++kept) {{",
-                          begin));
+    out_.open(
+        fmt::format("for (Index kept = {} * items_per_tile; kept < work_end; ++kept) {{", begin));
     writeCoordinates(out_, frame_.kept);
     for (const Statement& statement : program_.statements) {
       std::visit([this](const auto& one) { this->write(one); }, statement);

@@ -1,448 +1,172 @@
-// CUDA text of a tile program, statement by statement.
-#include <algorithm>
-#include <set>
-
-#include "codegen/emit/accumulator_text.h"
-#include "codegen/emit/emit_row_combine.h"
-#include "codegen/emit/kernel_text.h"
-#include "ir/base/error.h"
+// CUDA text of the statements of a tile program that reduce and map rows. cuda_tile_emitter.h has
+// the other statements.
+#include "codegen/emit/cuda_tile_emitter.h"
+#include "codegen/plan/joint.h"
 
 namespace heddle::codegen {
-namespace {
 
-class CudaTileEmitter {
- public:
-  explicit CudaTileEmitter(const TileProgram& program)
-      : program_(program), frame_(program.frame), layout_(program.layout) {}
-
-  std::string emit() {
-    const std::string args = "Args_" + frame_.entry;
-    std::string text = frame_.args.structText(args);
-    out_.open(
-        fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(const "
-                    "__grid_constant__ {} args) {{",
-                    launchBounds(), frame_.entry, args));
-    out_.line(fmt::format("typedef {} Index;", frame_.wide_index ? "long long" : "int"));
-    writeArguments(out_, frame_);
-    writeRoles();
-    if (layout_.shifted) writeShift();
-    for (const Statement& statement : program_.statements) write(statement);
-    if (!program_.columns.empty()) closeColumns();
-    out_.close();
-    return text + out_.take();
+void CudaTileEmitter::openColumns() {
+  out_.line(fmt::format("const Index split = (Index)hd::block() * {} + row;", layout_.rows));
+  for (const ColumnSums& column : program_.columns) {
+    out_.line(fmt::format("{} sums{}[{}][{}];", stateType(column.accumulator), column.tensor,
+                          layout_.registers, layout_.vector));
+    forColumns(fmt::format("sums{}[u][i] = {};", column.tensor, identityText(column.accumulator)));
   }
+  out_.open(
+      fmt::format("for (Index group = hd::block(); group * {0} < kept_items; group += "
+                  "hd::blocks()) {{",
+                  layout_.rows));
+  out_.line(fmt::format("const Index kept = group * {} + row;", layout_.rows));
+  out_.line("const bool active = kept < kept_items;");
+  out_.line("const Index row_end = active ? reduced_items : 0;");
+  writeCoordinates(out_, frame_.kept);
+}
 
- private:
-  const Tile& tile(int index) const { return program_.tiles[static_cast<size_t>(index)]; }
+void CudaTileEmitter::forColumns(const std::string& statement) {
+  out_.line("#pragma unroll");
+  out_.open(fmt::format("for (int u = 0; u < {}; ++u) {{", layout_.registers));
+  out_.line("#pragma unroll");
+  out_.line(fmt::format("for (int i = 0; i < {}; ++i) {}", layout_.vector, statement));
+  out_.close();
+}
 
-  bool isVectorized(const Access& access) const {
-    if (layout_.vector == 1 || access.lane != LaneStride::One) return false;
-    return layout_.shifted || access.aligned_items;
+void CudaTileEmitter::closeColumns() {
+  if (layout_.threads > 32) out_.line("hd::barrier();");
+  out_.close();
+  out_.line("const bool active = true;");
+  out_.line("const Index row_end = reduced_items;");
+  openVectors({});
+  for (const ColumnSums& column : program_.columns) {
+    const Access& access = frame_.access(column.tensor);
+    out_.line(fmt::format("hd::store<{}>({} + ({}), sums{}[u], {}, count);", layout_.vector,
+                          access.name, (access.kept_offset + access.reduced_offset).str(),
+                          column.tensor, alignmentOf(access)));
   }
+  closeVectors();
+}
 
-  // The shift of the rows, which is that of the first tensor with rows of its own. A tensor whose
-  // rows have another shift is accessed element by element.
-  void writeShift() {
-    std::string shift;
-    for (const Access& access : frame_.accesses) {
-      const bool has_rows = access.kept_offset.kind() != IndexExpr::Kind::Constant;
-      if (!shift.empty() || !has_rows || !isVectorized(access)) continue;
-      shift = fmt::format("hd::shiftOf<{}>({} + ({}))", layout_.vector, access.name,
-                          access.kept_offset.str());
-    }
-    out_.line(fmt::format("const int shift = {};", shift.empty() ? "0" : shift));
-    for (const Access& access : frame_.accesses) {
-      if (!isVectorized(access)) continue;
-      out_.line(fmt::format("const bool aligned_{0} = hd::shiftOf<{1}>({0} + ({2})) == shift;",
-                            access.name, layout_.vector, access.kept_offset.str()));
-    }
-    out_.line(fmt::format("const Index vectors = active ? (lane_extent + shift + {}) / {} : 0;",
-                          layout_.vector - 1, layout_.vector));
-  }
-
-  // Blocks with columns run for a long time. A processor of the GPU must have registers for as many
-  // of them as the grid counts on.
-  std::string launchBounds() const {
-    const int32_t block = layout_.rows * layout_.threads;
-    if (program_.columns.empty()) return std::to_string(block);
-    return fmt::format("{}, {}", block, kColumnThreads / block);
-  }
-
-  // The row of this thread, and its share of the vectors of the row.
-  void writeRoles() {
+void CudaTileEmitter::declareAccumulators(const ReduceTiles& reduce) {
+  for (int a : reduce.accumulators) {
+    const Accumulator& acc = accumulator(a);
+    const int32_t parts = addsTogether(acc) ? 1 : layout_.vector;
+    out_.line(fmt::format("{} acc{}[{}];", stateType(acc), a, parts));
+    if (acc.joint != JointKind::None) continue;
+    out_.line("#pragma unroll");
     out_.line(
-        fmt::format("[[maybe_unused]] const int share = hd::thread() % {};", layout_.threads));
-    out_.line(fmt::format("[[maybe_unused]] const int row = hd::thread() / {};", layout_.threads));
-    if (!program_.columns.empty()) return openColumns();
-    out_.line(fmt::format("const Index kept = (Index)hd::block() * {} + row;", layout_.rows));
-    // The grid has one block per row if a block computes one row. A warp may end if its row does
-    // not exist, because the rows of single warps use no barriers.
-    if (layout_.threads == 32 && layout_.rows > 1) out_.line("if (kept >= kept_items) return;");
-    const bool exists = layout_.rows == 1 || layout_.threads == 32;
-    out_.line(exists ? "const bool active = true;" : "const bool active = kept < kept_items;");
-    out_.line("const Index row_end = active ? reduced_items : 0;");
-    writeCoordinates(out_, frame_.kept);
+        fmt::format("for (int i = 0; i < {}; ++i) acc{}[i] = {};", parts, a, identityText(acc)));
   }
+}
 
-  // Opens the loop over the rows of this thread.
-  void openColumns() {
-    out_.line(fmt::format("const Index split = (Index)hd::block() * {} + row;", layout_.rows));
-    for (const ColumnSums& column : program_.columns) {
-      out_.line(fmt::format("{} sums{}[{}][{}];", stateType(column.accumulator), column.tensor,
-                            layout_.registers, layout_.vector));
-      forColumns(fmt::format("sums{}[u][i] = {};", column.tensor,
-                             identityText(column.accumulator)));
-    }
-    out_.open(fmt::format("for (Index group = hd::block(); group * {0} < kept_items; group += "
-                          "hd::blocks()) {{",
-                          layout_.rows));
-    out_.line(fmt::format("const Index kept = group * {} + row;", layout_.rows));
-    out_.line(layout_.rows == 1 ? "const bool active = true;"
-                                : "const bool active = kept < kept_items;");
-    out_.line("const Index row_end = active ? reduced_items : 0;");
-    writeCoordinates(out_, frame_.kept);
+void CudaTileEmitter::write(const ReduceTiles& reduce) {
+  if (!in_loop_) declareAccumulators(reduce);
+  const bool together = std::any_of(reduce.accumulators.begin(), reduce.accumulators.end(),
+                                    [this](int a) { return addsTogether(accumulator(a)); });
+  if (together) {
+    for (const LoadTile& load : reduce.loads) write(load);
   }
-
-  void forColumns(const std::string& statement) {
-    out_.line("#pragma unroll");
-    out_.open(fmt::format("for (int u = 0; u < {}; ++u) {{", layout_.registers));
-    out_.line("#pragma unroll");
-    out_.line(fmt::format("for (int i = 0; i < {}; ++i) {}", layout_.vector, statement));
+  openVectors(together ? std::vector<LoadTile>{} : reduce.loads);
+  // Most vectors of a shifted row are complete and need no mask. hd::addSome() needs masks in a few
+  // places only.
+  const bool split = layout_.shifted && !together;
+  if (split) {
+    out_.open(fmt::format("if (first == 0 && count == {}) {{", layout_.vector));
+    reduceLanes(reduce, false);
     out_.close();
+    out_.open("else {");
   }
+  reduceLanes(reduce, true);
+  if (split) out_.close();
+  closeVectors();
+}
 
-  // The next row uses the same shared memory.
-  void closeColumns() {
-    if (layout_.threads > 32) out_.line("hd::barrier();");
-    out_.close();
-    out_.line("const bool active = true;");
-    out_.line("const Index row_end = reduced_items;");
-    openVectors({});
-    for (const ColumnSums& column : program_.columns) {
-      const Access& access = frame_.access(column.tensor);
-      out_.line(fmt::format("hd::store<{}>({} + ({}), sums{}[u], {}, count);", layout_.vector,
-                            access.name, (access.kept_offset + access.reduced_offset).str(),
-                            column.tensor, alignmentOf(access)));
-    }
-    closeVectors();
-  }
-
-  const ColumnSums* columnOf(int tensor) const {
-    for (const ColumnSums& column : program_.columns) {
-      if (column.tensor == tensor) return &column;
-    }
-    return nullptr;
-  }
-
-  void write(const Statement& statement) {
-    std::visit([this](const auto& one) { this->write(one); }, statement);
-  }
-
-  // Opens the loop over the vectors of this thread. `u` numbers the vectors, `count` is the number
-  // of elements of the vector that belong to the row.
-  void openVectors(const std::vector<LoadTile>& loads) {
-    out_.line("#pragma unroll");
-    out_.open(fmt::format("for (int u = 0; u < {}; ++u) {{", layout_.registers));
-    out_.line(fmt::format("const Index reduced = {}u * {} + share;", in_loop_ ? "part + " : "",
-                          layout_.threads));
-    if (layout_.shifted) {
-      out_.open("if (reduced < vectors) {");
-      out_.line(fmt::format("const Index {} = reduced * {} - shift;", frame_.reduced[0].name,
-                            layout_.vector));
-      out_.line(fmt::format("const int first = {0} < 0 ? -(int){0} : 0;", frame_.reduced[0].name));
-    } else {
-      // The row ends in the last vector of a thread. The others need no comparison.
-      out_.open(in_loop_       ? "if (reduced < row_end) {"
-                : layout_.full ? "if (active) {"
-                               : fmt::format("if ((active && u + 1 < {}) || reduced < row_end) {{",
-                                             layout_.registers));
-      writeCoordinates(out_, frame_.reduced);
-    }
-    const std::string count = layout_.exact
-                                  ? std::to_string(layout_.vector)
-                                  : fmt::format("(int)hd::smaller<Index>({}, lane_extent - {})",
-                                                layout_.vector, frame_.lane_start.str());
-    out_.line(fmt::format("[[maybe_unused]] const int count = {};", count));
-    const char* valid = "[[maybe_unused]] const unsigned valid = (1u << count) - (1u << first);";
-    if (layout_.shifted) out_.line(valid);
-    for (const LoadTile& load : loads) {
-      if (frame_.access(load.tensor).lane == LaneStride::Zero) one_lane_.insert(load.tile);
-      one_vector_.insert(load.tile);
-      declareLoadedTile(load.tile, 1);
-      writeLoad(load, "0");
-    }
-  }
-
-  void closeVectors() {
-    out_.close();
-    out_.close();
-  }
-
-  // With `masked`, skips lanes that are not in the row. A map needs no mask if it reads no memory:
-  // nothing reads its other lanes.
-  void openLanes(bool masked) {
-    out_.line("#pragma unroll");
-    out_.open(fmt::format("for (int lane = 0; lane < {}; ++lane) {{", layout_.vector));
-    if (layout_.exact || !masked) return;
-    out_.line(layout_.shifted ? "if ((valid >> lane & 1u) == 0) continue;"
-                              : "if (lane >= count) break;");
-  }
-
-  std::string alignmentOf(const Access& access) const {
-    if (layout_.vector == 1) return "true";
-    if (!isVectorized(access)) return "false";
-    return layout_.shifted ? "aligned_" + access.name : "true";
-  }
-
-  // The function suffix and the arguments for the elements of a vector that belong to the row.
-  const char* part() const { return layout_.shifted ? "Part" : ""; }
-  const char* elements() const { return layout_.shifted ? "first, count" : "count"; }
-
-  // Declares a tile that a body computes.
-  void declareTile(int index, int32_t registers) {
-    out_.line(fmt::format("{} tile{}[{}][{}];", storedType(tile(index).dtype), index, registers,
-                          layout_.vector));
-  }
-
-  void declareLoadedTile(int index, int32_t registers) {
-    const std::string_view type = storedType(tile(index).dtype);
-    if (one_lane_.contains(index)) {
-      out_.line(fmt::format("{} tile{}[{}][1];", type, index, registers));
-    } else {
-      out_.line(
-          fmt::format("hd::Lanes<{}, {}> tile{}[{}];", layout_.vector, type, index, registers));
-    }
-  }
-
-  static void write(const ExchangeTile&) { HEDDLE_CHECK(false, "rows have no exchange"); }
-
-  void write(const LoadTile& load) {
-    const Access& access = frame_.access(load.tensor);
-    const std::string name = fmt::format("tile{}", load.tile);
-    if (tile(load.tile).per_row) {
-      out_.line(fmt::format("{} {} = {{}};", storedType(access.dtype), name));
-      out_.line(
-          fmt::format("if (active) {} = {}[{}];", name, access.name, access.kept_offset.str()));
-      return;
-    }
-    if (access.lane == LaneStride::Zero) one_lane_.insert(load.tile);
-    declareLoadedTile(load.tile, layout_.registers);
-    openVectors({});
-    writeLoad(load, "u");
-    closeVectors();
-  }
-
-  void writeLoad(const LoadTile& load, const char* u) {
-    const Access& access = frame_.access(load.tensor);
-    const std::string name = fmt::format("tile{}[{}]", load.tile, u);
-    const std::string from =
-        fmt::format("{} + ({})", access.name, (access.kept_offset + access.reduced_offset).str());
-    switch (access.lane) {
-      case LaneStride::Zero:
-        out_.line(fmt::format("{}[0] = *({});", name, from));
-        break;
-      case LaneStride::One:
-        out_.line(fmt::format("hd::load{}<{}>({}, {}, {}, {});", part(), layout_.vector, name, from,
-                              alignmentOf(access), elements()));
-        break;
-      case LaneStride::Any:
-        out_.line(fmt::format("hd::loadStrided<{}>({}, {}, {}, count);", layout_.vector, name, from,
-                              access.lane_stride.str()));
-        break;
-    }
-  }
-
-  LeafText leaves() const {
-    LeafText leaves;
-    leaves.element = [this](int index) {
-      if (tile(index).per_row) return fmt::format("tile{}", index);
-      return fmt::format("tile{}[{}][{}]", index, one_vector_.contains(index) ? "0" : "u",
-                         one_lane_.contains(index) ? "0" : "lane");
-    };
-    leaves.result = [](int a) { return fmt::format("acc{}[0]", a); };
-    leaves.lane = "lane";
-    leaves.rounds_at_stores = true;
-    return leaves;
-  }
-
-  std::string nextPrefix() { return fmt::format("b{}_", bodies_++); }
-
-  void write(const MapTiles& map) { map.per_row ? writeRowMap(map) : writeElementMap(map); }
-
-  void writeRowMap(const MapTiles& map) {
-    const std::string prefix = nextPrefix();
-    for (const MapTiles::Result& result : map.results) {
-      out_.line(fmt::format("{} tile{} = {{}};", storedType(tile(result.tile).dtype), result.tile));
-    }
-    out_.open(map.body.stores.empty() ? "if (active) {" : "if (active && share == 0) {");
-    writeStates(out_, map.body, prefix);
-    writeNodes(out_, map.body, frame_, leaves(), prefix);
-    for (const MapTiles::Result& result : map.results) {
-      out_.line(fmt::format("tile{} = {};", result.tile,
-                            storedText(map.body, result.node, tile(result.tile).dtype, prefix)));
-    }
-    for (const Store& store : map.body.stores) {
-      const Access& access = frame_.access(store.tensor);
-      out_.line(fmt::format("{}[{}] = {};", access.name, access.kept_offset.str(),
-                            storedText(map.body, store.node, access.dtype, prefix)));
-    }
-    out_.close();
-  }
-
-  void writeElementMap(const MapTiles& map) {
-    const std::string prefix = nextPrefix();
-    for (const MapTiles::Result& result : map.results) declareTile(result.tile, layout_.registers);
-    openVectors(map.loads);
-    const bool adds = std::any_of(map.body.stores.begin(), map.body.stores.end(),
-                                  [this](const Store& s) { return columnOf(s.tensor); });
-    for (const Store& store : map.body.stores) {
-      if (columnOf(store.tensor) != nullptr) continue;
-      const std::string_view type = roundsWhenStored(map.body, store, frame_)
-                                        ? "float"
-                                        : storedType(frame_.access(store.tensor).dtype);
-      out_.line(fmt::format("{} out{}[{}];", type, store.tensor, layout_.vector));
-    }
-    writeStates(out_, map.body, prefix);
-    openLanes(adds || readsMemory(map.body));
-    writeNodes(out_, map.body, frame_, leaves(), prefix);
-    for (const MapTiles::Result& result : map.results) {
-      out_.line(fmt::format("tile{}[u][lane] = {};", result.tile,
-                            storedText(map.body, result.node, tile(result.tile).dtype, prefix)));
-    }
-    for (const Store& store : map.body.stores) {
-      const DType dtype = frame_.access(store.tensor).dtype;
-      if (const ColumnSums* column = columnOf(store.tensor)) {
-        Accumulator acc = column->accumulator;
-        acc.element = store.node;
-        const std::string into = fmt::format("sums{}[u][lane]", store.tensor);
-        out_.line(fmt::format("{} = {};", into,
-                              combineText(acc, into, elementText(map.body, acc, prefix))));
-        continue;
-      }
-      out_.line(fmt::format("out{}[lane] = {};", store.tensor,
-                            roundsWhenStored(map.body, store, frame_)
-                                ? exactText(store, prefix)
-                                : storedText(map.body, store.node, dtype, prefix)));
-    }
-    out_.close();
-    for (const Store& store : map.body.stores) {
-      if (columnOf(store.tensor) != nullptr) continue;
-      writeStore(store.tensor, roundsWhenStored(map.body, store, frame_));
-    }
-    closeVectors();
-  }
-
-  void writeStore(int tensor, bool rounds) {
-    const Access& access = frame_.access(tensor);
-    const std::string to =
-        fmt::format("{} + ({})", access.name, (access.kept_offset + access.reduced_offset).str());
-    switch (access.lane) {
-      case LaneStride::Zero:
-        out_.line(fmt::format("*({}) = out{}[0];", to, tensor));
-        break;
-      case LaneStride::One:
-        out_.line(fmt::format("hd::store{}{}<{}>({}, out{}, {}, {});", rounds ? "Rounded" : "",
-                              part(), layout_.vector, to, tensor, alignmentOf(access), elements()));
-        break;
-      case LaneStride::Any:
-        out_.line(fmt::format("hd::storeStrided<{}>({}, out{}, {}, count);", layout_.vector, to,
-                              tensor, access.lane_stride.str()));
-        break;
-    }
-  }
-
-  const Accumulator& accumulator(int a) const {
-    return frame_.accumulators[static_cast<size_t>(a)];
-  }
-
-  void declareAccumulators(const ReduceTiles& reduce) {
-    for (int a : reduce.accumulators) {
-      const Accumulator& acc = accumulator(a);
-      const int32_t parts = addsTogether(acc) ? 1 : layout_.vector;
-      out_.line(fmt::format("{} acc{}[{}];", stateType(acc), a, parts));
-      if (acc.joint != JointKind::None) continue;
+void CudaTileEmitter::reduceLanes(const ReduceTiles& reduce, bool masked) {
+  const std::string prefix = nextPrefix();
+  const bool some = masked && !layout_.exact;
+  const auto neutral = [this](int a) { return jointText(accumulator(a).joint).neutral; };
+  writeStates(out_, reduce.body, prefix);
+  for (int a : reduce.accumulators) {
+    if (!addsTogether(accumulator(a))) continue;
+    out_.line(fmt::format("float values{}[{}];", a, layout_.vector));
+    if (some && !neutral(a).empty()) {
       out_.line("#pragma unroll");
-      out_.line(
-          fmt::format("for (int i = 0; i < {}; ++i) acc{}[i] = {};", parts, a, identityText(acc)));
+      out_.line(fmt::format("for (int i = 0; i < {}; ++i) values{}[i] = {};", layout_.vector, a,
+                            neutral(a)));
     }
   }
-
-  // A branch inside hd::add() would delay the loads that follow it. All loads therefore come first.
-  void write(const ReduceTiles& reduce) {
-    if (!in_loop_) declareAccumulators(reduce);
-    const bool together = std::any_of(reduce.accumulators.begin(), reduce.accumulators.end(),
-                                      [this](int a) { return addsTogether(accumulator(a)); });
-    if (together) {
-      for (const LoadTile& load : reduce.loads) write(load);
-    }
-    openVectors(together ? std::vector<LoadTile>{} : reduce.loads);
-    // Most vectors of a shifted row are complete and need no mask.
-    if (layout_.shifted) {
-      out_.open(fmt::format("if (first == 0 && count == {}) {{", layout_.vector));
-      reduceLanes(reduce, false);
-      out_.close();
-      out_.open("else {");
-    }
-    reduceLanes(reduce, true);
-    if (layout_.shifted) out_.close();
-    closeVectors();
+  openLanes(masked);
+  writeNodes(out_, reduce.body, frame_, leaves(), prefix);
+  for (int a : reduce.accumulators) {
+    const Accumulator& acc = accumulator(a);
+    const std::string element = elementText(reduce.body, acc, prefix);
+    const std::string into = fmt::format("acc{}[lane]", a);
+    out_.line(addsTogether(acc) ? fmt::format("values{}[lane] = {};", a, element)
+                                : fmt::format("{} = {};", into, combineText(acc, into, element)));
   }
-
-  void reduceLanes(const ReduceTiles& reduce, bool masked) {
-    const std::string prefix = nextPrefix();
-    writeStates(out_, reduce.body, prefix);
-    for (int a : reduce.accumulators) {
-      if (addsTogether(accumulator(a))) {
-        out_.line(fmt::format("float values{}[{}];", a, layout_.vector));
-      }
-    }
-    openLanes(masked);
-    writeNodes(out_, reduce.body, frame_, leaves(), prefix);
-    for (int a : reduce.accumulators) {
-      const Accumulator& acc = accumulator(a);
-      const std::string element = elementText(reduce.body, acc, prefix);
-      const std::string into = fmt::format("acc{}[lane]", a);
-      out_.line(addsTogether(acc) ? fmt::format("values{}[lane] = {};", a, element)
-                                  : fmt::format("{} = {};", into, combineText(acc, into, element)));
-    }
-    out_.close();
-    const bool some = masked && !layout_.exact;
-    for (int a : reduce.accumulators) {
-      if (!addsTogether(accumulator(a))) continue;
-      out_.line(some ? fmt::format("hd::addSome(acc{0}[0], values{0}, {1}, count);", a,
-                                   layout_.shifted ? "first" : "0")
-                     : fmt::format("hd::addSome(acc{0}[0], values{0}, 0, {1});", a,
-                                   layout_.vector));
-    }
+  out_.close();
+  for (int a : reduce.accumulators) {
+    if (!addsTogether(accumulator(a))) continue;
+    out_.line(some && neutral(a).empty()
+                  ? fmt::format("hd::addSome(acc{0}[0], values{0}, {1}, count);", a,
+                                layout_.shifted ? "first" : "0")
+                  : fmt::format("hd::addSome(acc{0}[0], values{0}, 0, {1});", a, layout_.vector));
   }
+}
 
-  void write(const LoopOverRow& loop) {
-    for (const Statement& statement : loop.statements) {
-      if (const auto* reduce = std::get_if<ReduceTiles>(&statement)) declareAccumulators(*reduce);
-    }
-    out_.open(fmt::format("for (Index part = 0; part < {}; part += {}) {{",
-                          layout_.shifted ? "vectors" : "reduced_items",
-                          int64_t{layout_.threads} * layout_.registers));
-    in_loop_ = true;
-    for (const Statement& statement : loop.statements) write(statement);
-    in_loop_ = false;
-    out_.close();
+void CudaTileEmitter::write(const LoopOverRow& loop) {
+  for (const Statement& statement : loop.statements) {
+    if (const auto* reduce = std::get_if<ReduceTiles>(&statement)) declareAccumulators(*reduce);
   }
+  out_.open(fmt::format("for (Index part = 0; part < {}; part += {}) {{",
+                        layout_.shifted ? "vectors" : "reduced_items",
+                        int64_t{layout_.threads} * layout_.registers));
+  in_loop_ = true;
+  for (const Statement& statement : loop.statements) write(statement);
+  in_loop_ = false;
+  out_.close();
+}
 
-  void write(const CombineParts& combine) { combiner().parts(combine.accumulators); }
-  RowCombiner combiner() { return {out_, layout_, frame_.accumulators}; }
-
-  const TileProgram& program_;
-  const KernelFrame& frame_;
-  const RowLayout& layout_;
-  std::set<int> one_lane_;    // tiles that hold the same element for all lanes
-  std::set<int> one_vector_;  // tiles of which a thread holds one vector at a time
-  bool in_loop_ = false;
-  int bodies_ = 0;
-  TextWriter out_;
-};
-
-}  // namespace
+void CudaTileEmitter::writeElementMap(const MapTiles& map) {
+  const std::string prefix = nextPrefix();
+  for (const MapTiles::Result& result : map.results) declareTile(result.tile, layout_.registers);
+  openVectors(map.loads);
+  const bool adds = std::any_of(map.body.stores.begin(), map.body.stores.end(),
+                                [this](const Store& s) { return columnOf(s.tensor); });
+  for (const Store& store : map.body.stores) {
+    if (columnOf(store.tensor) != nullptr) continue;
+    const std::string_view type = roundsWhenStored(map.body, store, frame_)
+                                      ? "float"
+                                      : storedType(frame_.access(store.tensor).dtype);
+    out_.line(fmt::format("{} out{}[{}];", type, store.tensor, layout_.vector));
+  }
+  writeStates(out_, map.body, prefix);
+  openLanes(adds || readsMemory(map.body));
+  writeNodes(out_, map.body, frame_, leaves(), prefix);
+  for (const MapTiles::Result& result : map.results) {
+    out_.line(fmt::format("tile{}[u][lane] = {};", result.tile,
+                          storedText(map.body, result.node, tile(result.tile).dtype, prefix)));
+  }
+  for (const Store& store : map.body.stores) {
+    const DType dtype = frame_.access(store.tensor).dtype;
+    if (const ColumnSums* column = columnOf(store.tensor)) {
+      Accumulator acc = column->accumulator;
+      acc.element = store.node;
+      const std::string into = fmt::format("sums{}[u][lane]", store.tensor);
+      out_.line(fmt::format("{} = {};", into,
+                            combineText(acc, into, elementText(map.body, acc, prefix))));
+      continue;
+    }
+    out_.line(fmt::format("out{}[lane] = {};", store.tensor,
+                          roundsWhenStored(map.body, store, frame_)
+                              ? exactText(store, prefix)
+                              : storedText(map.body, store.node, dtype, prefix)));
+  }
+  out_.close();
+  for (const Store& store : map.body.stores) {
+    if (columnOf(store.tensor) != nullptr) continue;
+    writeStore(store.tensor, roundsWhenStored(map.body, store, frame_));
+  }
+  closeVectors();
+}
 
 std::string emitCuda(const TileProgram& program) {
   return program.square ? emitSquaresCuda(program) : CudaTileEmitter(program).emit();

@@ -184,7 +184,6 @@ class Planner {
   // columns. Returns false, and changes nothing, if the layouts or the sizes do not permit it.
   bool planTogether(const std::vector<ExprId>& columns) {
     const RowPart part = rowPart(segment_, columns, inputs_, outputs_);
-    if (!whyNotOneKernel(part.pass.segment).empty()) return false;
     const Analysis row_analysis = analyze(part.pass.segment);
     Space rows = spaceOf(part.pass, row_analysis, part.operands);
     Decision d;

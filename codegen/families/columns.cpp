@@ -45,8 +45,8 @@ class ColumnDivider {
       temporaries_.emplace(id, static_cast<int>(passes.temporaries.size()));
       passes.temporaries.push_back(descOf(id));
     }
-    addOutputs(columnOutputs(), passes);
-    addOutputs(rowOutputs(), passes);
+    passes.segments.push_back(partFor(columnOutputs(), {}));
+    if (!rowOutputs().empty()) passes.segments.push_back(partFor(rowOutputs(), {}));
     return passes;
   }
 
@@ -64,18 +64,6 @@ class ColumnDivider {
       if (of_columns_[id] == of_columns) found.push_back(id);
     }
     return found;
-  }
-
-  // If one kernel cannot compute all outputs, they have no input with all axes in common. A kernel
-  // may then store an output before the next kernel starts.
-  void addOutputs(const std::vector<ValueId>& outputs, Passes& passes) const {
-    if (outputs.empty()) return;
-    PassSegment all = partFor(outputs, {});
-    if (outputs.size() == 1 || whyNotOneKernel(all.segment).empty()) {
-      passes.segments.push_back(std::move(all));
-      return;
-    }
-    for (ValueId output : outputs) passes.segments.push_back(partFor({output}, {}));
   }
 
   std::vector<ValueId> columnOperands() const {
@@ -263,8 +251,7 @@ Computation finishColumns(const Fusion& segment, const Analysis& columns, const 
   for (size_t i = 0; i < segment.outputs().size(); ++i) {
     const ValueId id = segment.outputs()[i];
     if (!of_columns[id]) continue;
-    written.body.stores.push_back(
-        {written.node_of[id], tensor_of[segment.inputs().size() + i]});
+    written.body.stores.push_back({written.node_of[id], tensor_of[segment.inputs().size() + i]});
   }
   Computation computation;
   for (ExprId id : columns.reductions) {
@@ -275,8 +262,7 @@ Computation finishColumns(const Fusion& segment, const Analysis& columns, const 
 }
 
 Passes columnPasses(const Fusion& segment, const std::vector<ExprId>& columns,
-                    const std::vector<TensorDesc>& inputs,
-                    const std::vector<TensorDesc>& outputs) {
+                    const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs) {
   return ColumnDivider(segment, columns, inputs, outputs).passes();
 }
 

@@ -36,7 +36,6 @@ Computation finishColumns(const Fusion& segment, const Analysis& columns, const 
 // first way does not support. First the reductions of rows whose results the column reductions
 // need, then the column reductions, then all other outputs: they may have the memory of inputs.
 Passes columnPasses(const Fusion& segment, const std::vector<ExprId>& columns,
-                    const std::vector<TensorDesc>& inputs,
-                    const std::vector<TensorDesc>& outputs);
+                    const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs);
 
 }  // namespace heddle::codegen

@@ -13,6 +13,9 @@ namespace {
 // Bytes of tiles that one thread may hold. Its registers have 256 bytes if a block has 1024
 // threads, and the body needs some of them.
 constexpr int64_t kTileBytes = 128;
+// The same if kColumnThreads threads share a multiprocessor. More elements per thread cost fewer
+// instructions, because threads exchange the parts of each row.
+constexpr int64_t kColumnTileBytes = 384;
 // Bytes that one thread loads before it waits, so that enough loads are in flight.
 constexpr int64_t kBytesInFlight = 64;
 // Operations of a body (RowDemand::ops) times the elements of a thread, which the compiler unrolls.
@@ -123,9 +126,11 @@ std::vector<RowCandidate> cudaCandidates(const Space& space, const RowDemand& de
   const auto fitting = [vector = vector](int64_t limit, int64_t per_element) {
     return std::max<int64_t>(limit / (std::max<int64_t>(per_element, 1) * vector), 1);
   };
+  const int64_t tile_bytes = hasColumns(space) ? kColumnTileBytes : kTileBytes;
   const int64_t most =
-      std::min(fitting(kTileBytes, demand.live_bytes), fitting(kMostUnrolled, demand.ops));
-  const int64_t wanted = std::min(fitting(kBytesInFlight, demand.loaded_bytes), most);
+      std::min(fitting(tile_bytes, demand.live_bytes), fitting(kMostUnrolled, demand.ops));
+  const int64_t wanted =
+      hasColumns(space) ? most : std::min(fitting(kBytesInFlight, demand.loaded_bytes), most);
   // Few threads per row waste less time in the exchange of parts. A warp per row is better if there
   // are not enough rows for all threads of the GPU.
   const int64_t least = space.keptCount() * kFewestThreads >= kManyThreads ? kFewestThreads : 32;
@@ -177,7 +182,8 @@ int64_t cpuChunk(const Space& space) {
 
 std::vector<RowCandidate> cpuCandidates(const Space& space, const RowDemand& demand) {
   const int64_t rows = space.keptCount();
-  if (!hasColumns(space) && rows < kFewCpuRows && rows * space.reducedCount() > kShortWork) return {};
+  if (!hasColumns(space) && rows < kFewCpuRows && rows * space.reducedCount() > kShortWork)
+    return {};
   RowCandidate candidate;
   candidate.layout.vector = 16;
   const int64_t chunk = cpuChunk(space);

@@ -137,10 +137,13 @@ std::vector<JointReductions> jointReductions(const Fusion& segment, const Analys
 }
 
 const JointText& jointText(JointKind kind) {
-  static const JointText kExponentials{
-      "hd::Exponentials", {"maximum", "sum"}, "{0}.maximum", "hd::sumOfExponentials({0})"};
+  static const JointText kExponentials{"hd::Exponentials",
+                                       {"maximum", "sum"},
+                                       "{0}.maximum",
+                                       "hd::sumOfExponentials({0})",
+                                       "-hd::infF32()"};
   static const JointText kMoments{
-      "hd::Moments", {"count", "sum", "squares"}, "{0}.sum", "hd::squaresAround({0}, {1})"};
+      "hd::Moments", {"count", "sum", "squares"}, "{0}.sum", "hd::squaresAround({0}, {1})", ""};
   HEDDLE_CHECK(kind != JointKind::None, "no joint reductions");
   return kind == JointKind::Exponentials ? kExponentials : kMoments;
 }

@@ -28,6 +28,7 @@ struct JointText {
   std::vector<std::string_view> members;  // all are floats
   std::string_view first;                 // result of the first reduction; {0}: the accumulator
   std::string_view second;                // result of the second; {1}: c, if the kind has one
+  std::string_view neutral;               // an element that changes no state; empty: there is none
 };
 const JointText& jointText(JointKind kind);
 

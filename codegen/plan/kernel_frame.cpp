@@ -99,9 +99,8 @@ class FrameBuilder {
   void addPointersAndScalars() {
     for (size_t t = 0; t < space_.tensors.size(); ++t) {
       const SpaceTensor& tensor = space_.tensors[t];
-      frame_.args.addPointer(fmt::format("t{}", t), tensor.isInWorkspace()
-                                                        ? LaunchStage::kWorkspace
-                                                        : tensor.operand);
+      frame_.args.addPointer(fmt::format("t{}", t),
+                             tensor.isInWorkspace() ? LaunchStage::kWorkspace : tensor.operand);
     }
     for (size_t p = 0; p < space_.indexed.size(); ++p) {
       frame_.args.addPointer(fmt::format("p{}_data", p), space_.indexed[p].operand);

@@ -14,8 +14,19 @@ struct Exponentials {
   float sum = 0;
 };
 
-// Returns the number that add() subtracts from elements. If the maximum is -infinity, all elements
-// are -infinity, and each exp(element - 0) is 0.
+// Adds the values pairwise, so that few additions wait for each other. N is a power of two.
+template <int N>
+__device__ inline float sumOf(float (&values)[N]) {
+#pragma unroll
+  for (int half = N / 2; half > 0; half /= 2) {
+#pragma unroll
+    for (int i = 0; i < half; ++i) values[i] += values[i + half];
+  }
+  return values[0];
+}
+
+// Returns the number that addSome() subtracts from elements. If the maximum is -infinity, all
+// elements are -infinity, and each exp(element - 0) is 0.
 __device__ inline float baseOf(float maximum) { return maximum == -infF32() ? 0.0f : maximum; }
 
 // An element -infinity adds exp(-infinity) = 0. It stands for values that are no elements, because
@@ -35,7 +46,8 @@ __device__ inline void addSome(Exponentials& into, const float (&values)[N], int
   }
   const float base = baseOf(next);
 #pragma unroll
-  for (int i = 0; i < N; ++i) into.sum += exp(elements[i] - base);
+  for (int i = 0; i < N; ++i) elements[i] = exp(elements[i] - base);
+  into.sum += sumOf(elements);
 }
 
 // Returns the sum of `from` with the maximum `to`.

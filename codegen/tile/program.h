@@ -126,7 +126,7 @@ inline int64_t squaresOf(const SquareLayout& square) {
 }
 
 // Cuda: the threads of a processor of the GPU that run a program with columns at the same time.
-constexpr int32_t kColumnThreads = 1024;
+constexpr int32_t kColumnThreads = 512;
 
 // Accumulators for the columns of a row: one state per element of the row, for all rows of a part.
 // Maps that store to `tensor` add to the states instead. At its end, each part stores its states in

@@ -2,6 +2,13 @@
 
 namespace heddle::host {
 
+Alias::Slice sliceOf(const Expression& slice) {
+  Alias::Slice result{slice.attr<std::vector<Size>>("starts"),
+                      slice.attr<std::vector<Size>>("stops")};
+  if (slice.find("steps") != nullptr) result.steps = slice.attr<std::vector<int64_t>>("steps");
+  return result;
+}
+
 Alias::Slice sliceOf(const Fusion& fusion, const Cat& cat, const Cat::Piece& piece) {
   Alias::Slice slice{{}, fusion.tensor(cat.result).sizes()};
   slice.starts.assign(slice.stops.size(), Size(0));

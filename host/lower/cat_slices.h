@@ -7,6 +7,9 @@
 
 namespace heddle::host {
 
+// Returns the slice that a slice expression describes.
+Alias::Slice sliceOf(const Expression& slice);
+
 // Returns the slice of the cat's result that is this piece.
 Alias::Slice sliceOf(const Fusion& fusion, const Cat& cat, const Cat::Piece& piece);
 

@@ -10,6 +10,7 @@
 #include "ir/analysis/reshard_step.h"
 #include "ir/base/error.h"
 #include "ir/passes/note_stream_splits.h"
+#include "ir/segment/reuse_forward.h"
 #include "ir/types/mesh_relations.h"
 
 namespace heddle::host {
@@ -224,20 +225,9 @@ class Lowering {
   SlotId logSumsOf(ValueId o) {
     const auto [found, is_new] = log_sums_.try_emplace(o);
     if (!is_new) return found->second;
-    TensorView tensor = fusion_.tensor(o);
-    tensor.dtype = DType::F32;
-    tensor.domain.pop_back();
-    tensor.layout = {};
-    if (tensor.sharding) tensor.sharding->axes.resize(tensor.rank());
+    const TensorView tensor = logSumsFor(fusion_.tensor(o));
     const std::string name = names_.fresh(fusion_.value(o).name + "_log_sums");
     return found->second = program_.slots.push_back({name, false, tensor, {}, std::nullopt});
-  }
-
-  static Alias::Slice sliceOfExpression(const Expression& expr) {
-    Alias::Slice slice{expr.attr<std::vector<Size>>("starts"),
-                       expr.attr<std::vector<Size>>("stops")};
-    if (expr.find("steps") != nullptr) slice.steps = expr.attr<std::vector<int64_t>>("steps");
-    return slice;
   }
 
   Alias::View viewOf(const Expression& expr) const {
@@ -247,7 +237,7 @@ class Lowering {
       case OpKind::Permute:
         return Alias::Permute{expr.attr<std::vector<int64_t>>("axes")};
       case OpKind::Slice:
-        return sliceOfExpression(expr);
+        return sliceOf(expr);
       case OpKind::Set:
         if (reshardStepOf(fusion_, expr).kind == ReshardStep::Kind::Slice) return Alias::Shard{};
         return Alias::Same{};

@@ -60,8 +60,28 @@ class KernelQuestion {
     }
   }
 
-  // Returns the column reductions. Call answer() first.
+  // Return the column reductions, and the parts of a kernel that has some. Call answer() first.
   std::vector<ExprId> columns() const { return {columns_.begin(), columns_.end()}; }
+
+  struct Part {
+    std::vector<ExprId> exprs;
+    std::vector<ValueId> stored;
+  };
+  // The parts, as codegen/families/columns.h divides a segment: the rows with the operands of the
+  // column reductions; and the kernels that can replace this kernel.
+  std::vector<Part> parts(const std::vector<ValueId>& stored) {
+    std::vector<ValueId> of_rows;
+    std::vector<ValueId> of_columns;
+    for (ValueId value : stored) {
+      (of_columns_.contains(value) ? of_columns : of_rows).push_back(value);
+    }
+    std::vector<ValueId> operands;
+    for (ExprId id : columns_) operands.push_back(fusion_.expr(id).inputs[0]);
+    const std::vector<ValueId> shared = sharedRowValues(operands);
+    operands.insert(operands.end(), of_rows.begin(), of_rows.end());
+    return {partFor(operands, {}), partFor(shared, {}), partFor(of_columns, shared),
+            partFor(of_rows, shared)};
+  }
 
   std::string answer(const std::vector<ValueId>& stored) {
     for (ValueId value : stored) axes_.touch(value);
@@ -76,6 +96,48 @@ class KernelQuestion {
   }
 
  private:
+  // The expressions that compute `wanted` from `given` and from values that are not made here.
+  Part partFor(const std::vector<ValueId>& wanted, const std::vector<ValueId>& given) const {
+    Part part{{}, wanted};
+    std::set<ValueId> needed(wanted.begin(), wanted.end());
+    for (ValueId value : given) needed.erase(value);
+    for (auto id = exprs_.rbegin(); id != exprs_.rend(); ++id) {
+      const Expression& expr = fusion_.expr(*id);
+      const ValueId result = expr.outputs[0];
+      if (!needed.contains(result)) continue;
+      part.exprs.push_back(*id);
+      for (ValueId input : expr.inputs) {
+        if (std::find(given.begin(), given.end(), input) == given.end()) needed.insert(input);
+      }
+    }
+    std::reverse(part.exprs.begin(), part.exprs.end());
+    return part;
+  }
+
+  // The last values per row that depend on reductions of rows and on which `operands` depend.
+  std::vector<ValueId> sharedRowValues(const std::vector<ValueId>& operands) {
+    const std::set<ValueId> of_rows = dependents(reductions_);
+    std::set<ValueId> needed(operands.begin(), operands.end());
+    std::vector<ValueId> found;
+    for (auto id = exprs_.rbegin(); id != exprs_.rend(); ++id) {
+      const Expression& expr = fusion_.expr(*id);
+      const ValueId result = expr.outputs[0];
+      if (!needed.contains(result) || !of_rows.contains(result)) continue;
+      if (isPerRow(result)) {
+        found.push_back(result);
+      } else {
+        needed.insert(expr.inputs.begin(), expr.inputs.end());
+      }
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+
+  bool isPerRow(ValueId value) {
+    const auto reduced = static_cast<size_t>(std::count(reduced_.begin(), reduced_.end(), 1));
+    return axes_.classesOf(value).size() == axes_.count() - reduced && !touchesReduced(value);
+  }
+
   std::string checkTwice() {
     for (ValueId value : axes_.values()) {
       const std::span<const KernelAxis> classes = axes_.classesOf(value);
@@ -139,6 +201,7 @@ class KernelQuestion {
   // Returns a or b: the one whose reductions are not column reductions. Returns nullptr if neither
   // consists of column reductions. If both do, the rows lie along the last axis.
   const Reductions* chooseRows(const Reductions& a, const Reductions& b) {
+    if (a.first.empty() || b.first.empty()) return nullptr;
     if (a.first.size() + b.first.size() != axes_.count()) return nullptr;
     std::vector<KernelAxis> both = a.first;
     both.insert(both.end(), b.first.begin(), b.first.end());

@@ -95,7 +95,15 @@ std::string KernelRules::violation(const std::vector<ExprId>& exprs,
     if (!why.empty()) return why;
     question.joinAxes(id, axisMap(id));
   }
-  return question.answer(stored);
+  std::string why = question.answer(stored);
+  if (!why.empty() || question.columns().empty()) return why;
+  for (const KernelQuestion::Part& part : question.parts(stored)) {
+    KernelQuestion one(fusion_, part.exprs);
+    for (ExprId id : part.exprs) one.joinAxes(id, axisMap(id));
+    why = one.answer(part.stored);
+    if (!why.empty()) return "without its column reductions, " + why;
+  }
+  return {};
 }
 
 std::vector<ExprId> KernelRules::columns(const std::vector<ExprId>& exprs) {

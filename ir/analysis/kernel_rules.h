@@ -21,7 +21,9 @@ namespace heddle {
 //  3. The operand of each reduction has all axes of the space. All reductions reduce the same axes,
 //     with one exception. *Column reductions* reduce exactly the other axes. No value that depends
 //     on them has an axis that they reduce. The kernel only stores such values. No tensor of a
-//     kernel with column reductions is sharded. In the other rules, "reduction" excludes them.
+//     kernel with column reductions is sharded, and the parts into which code generation divides
+//     such a kernel (KernelQuestion::parts()) must satisfy the rules too. In the other rules,
+//     "reduction" excludes column reductions.
 //  4. A kernel may need several passes over its rows. (A row consists of the elements along the
 //     reduced axes.) The level of a value is the largest number of reductions on a path that ends
 //     with the value. A pass computes the reductions whose operands have the same level. A kernel

@@ -56,4 +56,12 @@ std::string describeReuse(const Fusion& fusion, const Attention& attention) {
          "scale and mask on the same ranks";
 }
 
+TensorView logSumsFor(TensorView o) {
+  o.dtype = DType::F32;
+  o.domain.pop_back();
+  o.layout = {};
+  if (o.sharding) o.sharding->axes.resize(o.rank());
+  return o;
+}
+
 }  // namespace heddle

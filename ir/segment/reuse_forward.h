@@ -22,4 +22,8 @@ void reuseForwards(SegmentedFusion& segmented);
 // dumpText().
 std::string describeReuse(const Fusion& fusion, const Attention& attention);
 
+// Returns the tensor for the log-sum-exps of a forward with the result `o`: f32, with the axes of o
+// except the width.
+TensorView logSumsFor(TensorView o);
+
 }  // namespace heddle

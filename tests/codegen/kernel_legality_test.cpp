@@ -21,11 +21,28 @@ bool contains(const std::string& text, const std::string& part) {
 
 TEST(KernelLegality, DifferentReducedAxesNeedTwoKernels) {
   FusionBuilder b;
-  ValueId x = b.line(2).input("x", DType::F32, sizes("ab"));
+  ValueId x = b.line(2).input("x", DType::F32, sizes("abc"));
   b.output(b.line(4).name("s").reduce("sum", x, {0}));
   b.output(b.line(5).name("m").reduce("max", x, {1}));
   std::string why = whyNotOneKernel(std::move(b).build());
   EXPECT_EQ(why, "sum of %s at line 4 and max of %m at line 5 reduce different axes");
+}
+
+TEST(KernelLegality, RowsAndColumnsCanBeOneKernel) {
+  FusionBuilder b;
+  ValueId x = b.input("x", DType::F32, sizes("abc"));
+  b.output(b.reduce("sum", x, {0}));
+  b.output(b.pointwise("sub", {x, b.reduce("max", x, {1, 2}, true)}));
+  EXPECT_EQ(whyNotOneKernel(std::move(b).build()), "");
+}
+
+// A value that depends on sums of columns cannot be combined with the rows in the same pass.
+TEST(KernelLegality, RowsCannotReadColumnsInTheSameKernel) {
+  FusionBuilder b;
+  ValueId x = b.input("x", DType::F32, sizes("ab"));
+  ValueId centered = b.pointwise("sub", {x, b.name("s").reduce("sum", x, {0}, true)});
+  b.output(b.pointwise("sub", {centered, b.name("m").reduce("max", x, {1}, true)}));
+  EXPECT_TRUE(contains(whyNotOneKernel(std::move(b).build()), "reduce different axes"));
 }
 
 // Returns the fusion that subtracts the largest element of each row `count` times.
