@@ -32,6 +32,7 @@ set(heddle_public_headers
   ir/base/id.h
   ir/base/pass_driver.h
   ir/base/size.h
+  ir/base/size_guard.h
   ir/composite/composite.h
   ir/graph/builder.h
   ir/graph/fusion.h

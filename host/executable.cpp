@@ -122,9 +122,10 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
       states(device) {
   joinMonitor(context);
   try {
-    if (verifies) verify(p, {ranks, std::nullopt});
+    if (verifies) verify(p, {ranks, options.verified_sizes});
     program = concretized(std::move(p), ranks);
     inlined = inlineCalls(program);
+    plans = PlanCache(SizeInputs(inlined));
     communicates = communicatesAnywhere(inlined);
     // This must precede checkAgreement(), so that errors on all ranks can name instructions.
     if (monitor != nullptr) nameInstructions();

@@ -47,6 +47,9 @@ struct ExecutableOptions {
   PassOptions passes;  // unused, because compile() has already run the passes
   // false: the Executable skips verification and race checks. For tests of programs with races.
   bool verify = true;
+  // Sizes for which the constructor verifies the program (host/verify/verify.h). nullopt: it
+  // chooses some.
+  std::optional<SizeBindings> verified_sizes = {};
   // The stream of runs whose RunOptions::stream is nullptr. Several Executables may share it; their
   // runs then execute one after another. nullptr: the Executable creates a stream.
   std::shared_ptr<SharedStream> stream;

@@ -4,74 +4,24 @@
 #include <boost/container_hash/hash.hpp>
 #include <list>
 #include <mutex>
-#include <numeric>
 #include <unordered_set>
 
 #include "host/compile.h"
 #include "host/compile_again.h"
 #include "host/device/attention.h"
 #include "host/job/communicators.h"
+#include "host/layout_class.h"
 #include "host/plan/bind_inputs.h"
+#include "host/plan/size_inputs.h"
 #include "host/run/run_order.h"
 #include "host/run/run_state.h"
 #include "host/tensor.h"
 #include "ir/base/error.h"
 #include "ir/graph/remove_dead.h"
+#include "ir/graph/size_scalars.h"
 
 namespace heddle::host {
 namespace {
-
-// The layouts of the inputs for which a program is compiled: memory order and contiguity, without
-// sizes. nullopt means that the executor sets no layout: the input is a scalar, the fusion gives
-// its layout, or the job has several ranks.
-using LayoutClass = std::vector<std::optional<Layout::Observed>>;
-
-Layout::Observed observe(const TensorDesc& desc) {
-  Layout::Observed observed;
-  const std::vector<int64_t>& alloc = desc.alloc.empty() ? desc.sizes : desc.alloc;
-  observed.order = rowMajor(desc.rank());
-  observed.contiguous.assign(desc.rank(), true);
-  const bool is_given = desc.strides.size() == desc.rank() && alloc.size() == desc.rank();
-  if (!is_given || desc.numel() == 0) return observed;
-  std::stable_sort(observed.order.begin(), observed.order.end(), [&](int64_t a, int64_t b) {
-    return desc.strides[static_cast<size_t>(a)] > desc.strides[static_cast<size_t>(b)];
-  });
-  int64_t span = 1;
-  for (size_t i = observed.order.size(); i-- > 0;) {
-    const auto axis = static_cast<size_t>(observed.order[i]);
-    if (desc.sizes[axis] == 1) continue;
-    observed.contiguous[axis] = desc.strides[axis] == span;
-    span = desc.strides[axis] * alloc[axis];
-  }
-  return observed;
-}
-
-// Returns the layout class of the inputs. In a job of several ranks, the class contains no layouts,
-// and the kernels accept any strides. The reason: the ranks must agree on the program, but each
-// rank knows only its own layouts.
-LayoutClass classOf(const Fusion& fusion, const std::vector<Argument>& inputs, bool one_rank) {
-  LayoutClass result(fusion.inputs().size());
-  for (size_t i = 0; one_rank && i < std::min(inputs.size(), result.size()); ++i) {
-    const Value& value = fusion.value(fusion.inputs()[i]);
-    const auto* tensor = std::get_if<Tensor>(&inputs[i]);
-    if (value.is_scalar || tensor == nullptr || value.tensor.layout.observed) continue;
-    if (tensor->desc.rank() == value.tensor.rank()) result[i] = observe(tensor->desc);
-  }
-  return result;
-}
-
-Fusion withLayouts(Fusion fusion, const LayoutClass& layouts) {
-  for (size_t i = 0; i < layouts.size(); ++i) {
-    if (layouts[i]) fusion.layout(fusion.inputs()[i]).observed = layouts[i];
-  }
-  return fusion;
-}
-
-// Returns whether two descriptors have equal sizes and strides. They then also have equal layout
-// classes.
-bool sameMemory(const TensorDesc& a, const TensorDesc& b) {
-  return a.strides == b.strides && a.sizes == b.sizes && a.alloc == b.alloc && a.global == b.global;
-}
 
 bool isSplit(const TensorView& tensor) {
   for (size_t axis = 0; tensor.sharding && axis < tensor.rank(); ++axis) {
@@ -108,17 +58,19 @@ struct FusionExecutor::Impl {
     std::optional<Program> program;
     std::shared_ptr<Executable> executable;
   };
-  // The descriptors of the inputs of an earlier run. A run with equal descriptors uses the same
-  // entry and evaluates no sizes.
+  // The inputs of an earlier run: their descriptors (nullopt: a scalar), and the values of those
+  // that decide sizes. A run with equal inputs uses the same entry and evaluates no sizes.
+  // Alignments and host memory decide only plans, so each Executable compares them (PlanCache).
   struct CachedInputs {
-    std::vector<TensorDesc> inputs;
+    std::vector<std::optional<TensorDesc>> inputs;
+    std::vector<int64_t> scalars;
     SizeBindings sizes;  // empty if depends_on_sizes is false
     std::list<Entry>::iterator entry;
   };
   static constexpr size_t kMostCachedInputs = 128;
 
   Impl(Fusion f, const Context& c, const CompileOptions& o)
-      : fusion(std::move(f)), context(c), options(o) {
+      : fusion(std::move(f)), context(c), options(o), size_inputs(fusion) {
     constexpr const char* kWhy = "a FusionExecutor needs a device";
     if (context.device == nullptr && context.world != nullptr) context.world->fail(kWhy);
     HEDDLE_USER_CHECK(context.device != nullptr, "{}", kWhy);
@@ -135,17 +87,18 @@ struct FusionExecutor::Impl {
     shared.passes = options.passes;
   }
 
-  static bool areEqual(const CachedInputs& cached, const std::vector<Argument>& inputs) {
+  bool areEqual(const CachedInputs& cached, const std::vector<Argument>& inputs) const {
     if (cached.inputs.size() != inputs.size()) return false;
     for (size_t i = 0; i < inputs.size(); ++i) {
       const auto* tensor = std::get_if<Tensor>(&inputs[i]);
-      if (tensor != nullptr && !sameMemory(tensor->desc, cached.inputs[i])) return false;
+      if ((tensor != nullptr) != cached.inputs[i].has_value()) return false;
+      if (tensor != nullptr && !(tensor->desc == *cached.inputs[i])) return false;
     }
-    return true;
+    return size_inputs.haveValues(cached.scalars, inputs);
   }
 
-  static std::vector<TensorDesc> descsOf(const std::vector<Argument>& inputs) {
-    std::vector<TensorDesc> descs(inputs.size());
+  static std::vector<std::optional<TensorDesc>> descsOf(const std::vector<Argument>& inputs) {
+    std::vector<std::optional<TensorDesc>> descs(inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) {
       const auto* tensor = std::get_if<Tensor>(&inputs[i]);
       if (tensor != nullptr) descs[i] = tensor->desc;
@@ -155,25 +108,29 @@ struct FusionExecutor::Impl {
 
   std::shared_ptr<Executable> executableFor(const std::vector<Argument>& inputs) {
     std::lock_guard lock(mutex);
+    joinMonitor();
+    try {
+      findOrAdd(inputs);
+    } catch (const std::exception& e) {
+      failJob(e.what());
+      throw;
+    }
+    entries.splice(entries.begin(), entries, cached_inputs.front().entry);
+    return entries.front().executable;
+  }
+
+  // Moves the cached inputs that equal these to the front, or adds them.
+  void findOrAdd(const std::vector<Argument>& inputs) {
     const auto found =
         std::find_if(cached_inputs.begin(), cached_inputs.end(),
                      [&](const CachedInputs& each) { return areEqual(each, inputs); });
     if (found != cached_inputs.end()) {
-      cached_inputs.splice(cached_inputs.begin(), cached_inputs, found);
-    } else {
-      joinMonitor();
-      CachedInputs added{descsOf(inputs), {}, {}};
-      try {
-        added.entry = depends_on_sizes ? entryForSizes(inputs, added.sizes) : entryForClass(inputs);
-      } catch (const std::exception& e) {
-        failJob(e.what());
-        throw;
-      }
-      if (cached_inputs.size() == kMostCachedInputs) cached_inputs.pop_back();
-      cached_inputs.push_front(std::move(added));
+      return cached_inputs.splice(cached_inputs.begin(), cached_inputs, found);
     }
-    entries.splice(entries.begin(), entries, cached_inputs.front().entry);
-    return entries.front().executable;
+    CachedInputs added{descsOf(inputs), size_inputs.values(inputs), {}, {}};
+    added.entry = depends_on_sizes ? entryForSizes(inputs, added.sizes) : entryForClass(inputs);
+    if (cached_inputs.size() == kMostCachedInputs) cached_inputs.pop_back();
+    cached_inputs.push_front(std::move(added));
   }
 
   // Creates the communicators that all programs share, and joins the job monitor.
@@ -185,7 +142,7 @@ struct FusionExecutor::Impl {
 
   // Reports that this rank has failed, so that the other ranks stop waiting for it.
   void failJob(const char* reason) const noexcept {
-    if (ranks == 1) return;
+    if (monitor == nullptr) return;
     monitor->fail(reason);
     context.world->interrupt(reason);
   }
@@ -193,14 +150,19 @@ struct FusionExecutor::Impl {
   // Finds or adds the entry of the inputs' layout class. Used if depends_on_sizes is false.
   std::list<Entry>::iterator entryForClass(const std::vector<Argument>& inputs) {
     LayoutClass layouts = classOf(fusion, inputs, ranks == 1);
-    const SizeBindings sizes = attentions.empty() ? SizeBindings{} : sizesIfValid(inputs);
+    // Trial sizes seldom fit the scalars of a fusion, so the sizes of the run serve to verify it.
+    const bool has_scalars = size_inputs.size() > 0;
+    const SizeBindings sizes = has_scalars          ? sizesOf(inputs)
+                               : attentions.empty() ? SizeBindings{}
+                                                    : sizesIfValid(inputs);
     AttentionSizes attention_sizes = attentionSizesFor(sizes);
     const auto found = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
       return entry.layouts == layouts && entry.attention_sizes == attention_sizes;
     });
     if (found != entries.end()) return found;
     Program program = lowered(withLayouts(fusion, layouts), sizes);
-    return add({std::move(layouts), std::move(attention_sizes), {}, {}}, std::move(program));
+    return add({std::move(layouts), std::move(attention_sizes), {}, {}}, std::move(program),
+               has_scalars ? std::optional(sizes) : std::nullopt);
   }
 
   // Lowers the fusion for the sizes of the inputs, then finds or adds the entry of the result. Used
@@ -246,9 +208,13 @@ struct FusionExecutor::Impl {
     monitor->activity().endRun(number);
   }
 
-  std::list<Entry>::iterator add(Entry entry, Program program) {
+  std::list<Entry>::iterator add(Entry entry, Program program,
+                                 std::optional<SizeBindings> verified_sizes = {}) {
     if (entries.size() == kMostPrograms) dropOldest();
-    entry.executable = std::make_shared<Executable>(std::move(program), context, shared);
+    ExecutableOptions executable_options = shared;
+    executable_options.verified_sizes = std::move(verified_sizes);
+    entry.executable =
+        std::make_shared<Executable>(std::move(program), context, executable_options);
     entries.push_front(std::move(entry));
     return entries.begin();
   }
@@ -282,7 +248,9 @@ struct FusionExecutor::Impl {
           "input {} is sharded: its descriptor must give the unsharded sizes (global)", i);
       global[i] = is_unsharded ? tensor->desc.sizes : tensor->desc.global;
     }
-    return bindSizes(fusion, global);
+    SizeBindings scalars;
+    size_inputs.bind(inputs, scalars);
+    return bindSizes(fusion, global, scalars);
   }
 
   // Returns the sizes of the inputs, or no sizes if the inputs do not fit the fusion.
@@ -307,9 +275,10 @@ struct FusionExecutor::Impl {
   }
 
   std::vector<TensorDesc> inputDescs(const SizeBindings& given) const {
-    SizeBindings sizes(fusion.size_defaults.begin(), fusion.size_defaults.end());
+    SizeBindings sizes = defaultSizes(fusion);
     std::vector<std::string> symbols;
     std::unordered_set<std::string> known;
+    for (const std::string& symbol : size_inputs.symbols()) known.insert(symbol);
     for (ValueId id : fusion.inputs()) {
       for (const IterDomain& axis : fusion.tensor(id).domain) {
         axis.extent.collectSymbols(symbols, known);
@@ -348,6 +317,7 @@ struct FusionExecutor::Impl {
   Fusion fusion;
   Context context;
   CompileOptions options;
+  SizeInputs size_inputs;
   int64_t ranks = 1;
   bool depends_on_sizes = false;      // true: different sizes may need a different program
   Fusion live_fusion;                 // the fusion without dead values

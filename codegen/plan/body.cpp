@@ -196,7 +196,7 @@ class BodyWriter {
       }
       place.local = axis.together;
       place.reversed = axis.reversed;
-      place.shift = axis.low;
+      place.shift = axis.low.constant();  // planKernel() requires numbers
       place.checked = axis.mayMiss();
       node.places.push_back(place);
     }

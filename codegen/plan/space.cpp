@@ -65,13 +65,14 @@ class Extents {
   int64_t paddedSize(const Expression& expr, const IndexedAxis& axis, size_t i,
                      const TensorDesc& desc) const {
     int64_t size = desc.sizes[i];
-    const bool fits = !__builtin_add_overflow(size, axis.low, &size) &&
-                      !__builtin_add_overflow(size, axis.high, &size) && size >= 0;
+    const int64_t low = axis.low.constant(), high = axis.high.constant();
+    const bool fits = !__builtin_add_overflow(size, low, &size) &&
+                      !__builtin_add_overflow(size, high, &size) && size >= 0;
     HEDDLE_USER_CHECK(fits,
                       "{} of %{}: axis {} of %{} has {} elements, and adding {} and {} gives no "
                       "valid size",
                       expr.op->name, segment_.value(expr.outputs[0]).name, i,
-                      segment_.value(expr.inputs[0]).name, desc.sizes[i], axis.low, axis.high);
+                      segment_.value(expr.inputs[0]).name, desc.sizes[i], low, high);
     return size;
   }
 

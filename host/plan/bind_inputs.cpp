@@ -1,8 +1,8 @@
 #include "host/plan/bind_inputs.h"
 
 #include <algorithm>
-#include <map>
 
+#include "host/plan/size_inputs.h"
 #include "host/unroll/scope.h"
 #include "ir/base/error.h"
 #include "ir/base/size_solve.h"
@@ -10,16 +10,12 @@
 namespace heddle::host {
 namespace {
 
-// Maps each symbol to the axis that gave its value. Error messages name this axis if a different
-// input gives the symbol a different value.
-using Sources = std::map<std::string, std::string>;
-
 std::string axisOf(const Slot& slot, size_t axis) {
   return fmt::format("axis {} of %{}", axis, slot.name);
 }
 
 void bindSymbols(const Slot& slot, const std::vector<int64_t>& global, SizeBindings& sizes,
-                 Sources& sources) {
+                 SizeSources& sources) {
   for (size_t axis = 0; axis < global.size(); ++axis) {
     const Size& extent = slot.tensor.domain[axis].extent;
     if (extent.kind() != Size::Kind::Symbol) continue;
@@ -184,16 +180,9 @@ void checkObserved(const Slot& slot, const TensorDesc& desc) {
 
 }  // namespace
 
-void completeSizes(const Program& program, SizeBindings& sizes) {
+void completeSizes(const Program& program, SizeBindings& sizes, const SizeSources& sources) {
   for (const auto& [symbol, value] : program.size_defaults) sizes.emplace(symbol, value);
-  for (const SizeGuard& guard : program.guards) {
-    const int64_t a = guard.a.evaluate(lookupIn(sizes));
-    const int64_t b = guard.b.evaluate(lookupIn(sizes));
-    HEDDLE_USER_CHECK(a == b || !guard.b.isConstant(), "{}: {} is {}, expected {}", guard.source,
-                      guard.a.str(), a, b);
-    HEDDLE_USER_CHECK(a == b, "{} = {} differs from {} = {}: {}", guard.a.str(), a, guard.b.str(),
-                      b, guard.source);
-  }
+  checkGuards(program.guards, sizes, sources);
 }
 
 UnrollRequest bindInputs(const Program& program, const std::vector<Argument>& inputs, int64_t rank,
@@ -204,7 +193,10 @@ UnrollRequest bindInputs(const Program& program, const std::vector<Argument>& in
   request.rank = rank;
   request.ranks = ranks;
   request.inputs.resize(program.inputs.size());
-  Sources sources;
+  SizeSources sources;
+  const SizeInputs scalars(program);
+  scalars.bind(inputs, request.sizes);
+  scalars.addSources(sources);
   const auto slotOf = [&](size_t i) -> const Slot& { return program.slots.at(program.inputs[i]); };
   for (size_t i = 0; i < inputs.size(); ++i) {
     checkKind(slotOf(i), i, inputs[i]);
@@ -215,7 +207,7 @@ UnrollRequest bindInputs(const Program& program, const std::vector<Argument>& in
   }
   solveSymbols(program, request);
   const SizeBindings given = request.sizes;
-  completeSizes(program, request.sizes);
+  completeSizes(program, request.sizes, sources);
   const Scope scope(program.meshes, request.sizes, rank, ranks);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (slotOf(i).is_scalar) continue;

@@ -24,13 +24,14 @@ namespace heddle::host {
 // - A tensor with elements has no data.
 // - The descriptor of a sharded input has no `global`, or is not the block of this rank.
 // - The strides do not have the memory order for which the program was compiled.
-// - A guard of the program fails, that is, two sizes differ that must be equal.
+// - A guard of the program fails, for example because two sizes differ that must be equal.
+// - The value of an input that decides a size is not valid (SizeInputs::value()).
 UnrollRequest bindInputs(const Program& program, const std::vector<Argument>& inputs, int64_t rank,
                          int64_t ranks);
 
 // Adds the defaults of the program to `sizes` for symbols without a value. Then checks the guards
-// of the program, and throws UserError if one fails.
-void completeSizes(const Program& program, SizeBindings& sizes);
+// of the program (checkGuards()), and throws UserError if one fails.
+void completeSizes(const Program& program, SizeBindings& sizes, const SizeSources& sources = {});
 
 // Returns a copy of the program in which every mesh has its size in a job of `ranks` ranks. This
 // includes the meshes of callees.

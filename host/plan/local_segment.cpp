@@ -1,5 +1,7 @@
 #include "host/plan/local_segment.h"
 
+#include <algorithm>
+
 #include "ir/analysis/shardable_axes.h"
 #include "ir/base/error.h"
 #include "ir/graph/builder.h"
@@ -75,7 +77,8 @@ class Localiser {
     const TensorView& out = segment_.tensor(expr.outputs[0]);
     std::vector<Size> local;
     for (size_t axis = 0; axis < sizes.size(); ++axis) {
-      const bool is_block = attr != "starts" && out.sharding && out.sharding->isSharded(axis);
+      const bool is_block =
+          (attr == "sizes" || attr == "stops") && out.sharding && out.sharding->isSharded(axis);
       local.emplace_back(is_block ? blockOfAxis(out, axis).valid : sizes[axis].evaluate(lookup_));
     }
     return local;
@@ -177,6 +180,32 @@ class Localiser {
 };
 
 }  // namespace
+
+std::optional<Fusion> withPadWidths(const Fusion& segment, const std::vector<TensorDesc>& inputs,
+                                    const std::vector<TensorDesc>& outputs,
+                                    const SizeBindings& sizes) {
+  std::optional<Fusion> result;
+  SizeBindings bound;
+  for (ExprId id : segment.exprs().ids()) {
+    if (segment.expr(id).op->name != "pad") continue;
+    for (std::string_view attr : {"lows", "highs"}) {
+      const auto& widths = segment.expr(id).attr<std::vector<Size>>(attr);
+      if (std::all_of(widths.begin(), widths.end(), [](const Size& w) { return w.isConstant(); })) {
+        continue;
+      }
+      if (!result) {
+        result = segment;
+        bound = symbolsOf(segment, inputs, outputs, sizes);
+      }
+      std::vector<Size> numbers;
+      for (const Size& width : widths) numbers.emplace_back(width.evaluate(lookupIn(bound)));
+      for (auto& [name, value] : result->mutableExpr(id).attrs) {
+        if (name == attr) value = numbers;
+      }
+    }
+  }
+  return result;
+}
 
 Fusion localSegment(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                     const std::vector<TensorDesc>& outputs, const SizeBindings& sizes,

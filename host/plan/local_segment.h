@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "ir/graph/fusion.h"
 #include "ir/types/tensor.h"
 
@@ -13,5 +15,12 @@ namespace heddle::host {
 Fusion localSegment(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                     const std::vector<TensorDesc>& outputs, const SizeBindings& sizes,
                     int64_t rank);
+
+// Returns a copy of the segment in which the widths of every pad are numbers, as planKernel()
+// (codegen/emit/plan_kernel.h) requires. Returns nullopt if they are already numbers. The
+// parameters are those of localSegment().
+std::optional<Fusion> withPadWidths(const Fusion& segment, const std::vector<TensorDesc>& inputs,
+                                    const std::vector<TensorDesc>& outputs,
+                                    const SizeBindings& sizes);
 
 }  // namespace heddle::host

@@ -15,17 +15,6 @@ void addToHash(size_t& hash, const TensorDesc& desc) {
   }
 }
 
-size_t hashOf(const std::vector<Argument>& inputs, const std::vector<Tensor>& preallocated) {
-  size_t hash = inputs.size();
-  for (const Argument& input : inputs) {
-    if (const auto* tensor = std::get_if<Tensor>(&input)) addToHash(hash, tensor->desc);
-  }
-  for (const Tensor& tensor : preallocated) {
-    if (tensor.data != nullptr) addToHash(hash, tensor.desc);
-  }
-  return hash;
-}
-
 // Returns the descriptor of preallocated output `output` without empty lists.
 TensorDesc completeDesc(TensorDesc desc, size_t output) {
   if (desc.global.empty()) desc.global = desc.sizes;
@@ -60,8 +49,23 @@ bool PlanCache::matches(const Given& given, const Tensor* tensor) {
          tensor->in_host_memory == given.in_host_memory && alignmentOf(*tensor) == given.alignment;
 }
 
+size_t PlanCache::hashOf(const std::vector<Argument>& inputs,
+                         const std::vector<Tensor>& preallocated) const {
+  size_t hash = inputs.size();
+  for (const Argument& input : inputs) {
+    if (const auto* tensor = std::get_if<Tensor>(&input)) addToHash(hash, tensor->desc);
+  }
+  for (const Tensor& tensor : preallocated) {
+    if (tensor.data != nullptr) addToHash(hash, tensor.desc);
+  }
+  for (size_t i = 0; i < scalars_.size(); ++i) {
+    boost::hash_combine(hash, scalars_.value(i, inputs));
+  }
+  return hash;
+}
+
 bool PlanCache::matches(const Entry& entry, const std::vector<Argument>& inputs,
-                        const std::vector<Tensor>& preallocated) {
+                        const std::vector<Tensor>& preallocated) const {
   if (entry.inputs.size() != inputs.size()) return false;
   if (entry.preallocated.size() != preallocated.size()) return false;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -70,7 +74,7 @@ bool PlanCache::matches(const Entry& entry, const std::vector<Argument>& inputs,
   for (size_t i = 0; i < preallocated.size(); ++i) {
     if (!matches(entry.preallocated[i], givenTensor(preallocated[i]))) return false;
   }
-  return true;
+  return scalars_.haveValues(entry.scalars, inputs);
 }
 
 std::shared_ptr<const Plan> PlanCache::find(const std::vector<Argument>& inputs,
@@ -100,6 +104,7 @@ void PlanCache::add(const std::vector<Argument>& inputs, const std::vector<Tenso
   for (const Tensor& tensor : preallocated) {
     entry.preallocated.push_back(given(givenTensor(tensor)));
   }
+  entry.scalars = scalars_.values(inputs);
   entry.plan = std::move(plan);
   if (entries_.size() == kMost) entries_.pop_back();
   entries_.insert(entries_.begin(), std::move(entry));

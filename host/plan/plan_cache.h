@@ -7,15 +7,20 @@
 
 #include "host/device/device_tensor.h"
 #include "host/plan/plan.h"
+#include "host/plan/size_inputs.h"
 
 namespace heddle::host {
 
 // Caches up to kMost plans (host/plan/plan.h). The key consists of the descriptors and the
-// alignments of the inputs and of preallocated outputs, and of one flag per input: whether the
-// input is in host memory. A full cache drops the least recently used plan. Not thread-safe.
+// alignments of the inputs and of preallocated outputs, of one flag per input: whether the input is
+// in host memory, and of the values of the inputs that decide sizes. A full cache drops the least
+// recently used plan. Not thread-safe.
 class PlanCache {
  public:
   static constexpr size_t kMost = 128;
+
+  PlanCache() = default;
+  explicit PlanCache(SizeInputs scalars) : scalars_(std::move(scalars)) {}
 
   // Returns the plan for these arguments, or nullptr if there is none. Allocates no memory.
   std::shared_ptr<const Plan> find(const std::vector<Argument>& inputs,
@@ -34,12 +39,15 @@ class PlanCache {
     size_t hash;
     std::vector<Given> inputs;
     std::vector<Given> preallocated;
+    std::vector<int64_t> scalars;  // of the inputs that decide sizes
     std::shared_ptr<const Plan> plan;
   };
   static bool matches(const Given& given, const Tensor* tensor);
-  static bool matches(const Entry& entry, const std::vector<Argument>& inputs,
-                      const std::vector<Tensor>& preallocated);
+  size_t hashOf(const std::vector<Argument>& inputs, const std::vector<Tensor>& preallocated) const;
+  bool matches(const Entry& entry, const std::vector<Argument>& inputs,
+               const std::vector<Tensor>& preallocated) const;
 
+  SizeInputs scalars_;
   std::vector<Entry> entries_;  // most recently used first
 };
 

@@ -107,8 +107,11 @@ PlanBuilder::PlannedKernel& PlanBuilder::planned(const Launch& launch) {
   kernels_.push_back(
       {launch.segment, std::move(inputs), std::move(outputs), std::move(alignments), {}});
   PlannedKernel& kernel = kernels_.back();
-  kernel.kernel = codegen::planKernel(*kernel.segment, kernel.inputs, kernel.outputs,
-                                      target_.device.compiler()->target(), kernel.alignments);
+  const std::optional<Fusion> numbers =
+      withPadWidths(*kernel.segment, kernel.inputs, kernel.outputs, sizes_);
+  kernel.kernel =
+      codegen::planKernel(numbers ? *numbers : *kernel.segment, kernel.inputs, kernel.outputs,
+                          target_.device.compiler()->target(), kernel.alignments);
   addStages(kernel);
   return kernel;
 }

@@ -5,6 +5,7 @@
 #include "host/program/visit.h"
 #include "ir/base/error.h"
 #include "ir/base/unique_names.h"
+#include "ir/graph/size_scalars.h"
 
 namespace heddle::host {
 namespace {
@@ -101,7 +102,8 @@ class Inliner {
     bindMeshes(callee);
     bindSlots(callee, call);
     for (const SizeGuard& guard : callee.guards) {
-      out_.guards.push_back({substituted(guard.a), substituted(guard.b), guard.source});
+      out_.guards.push_back(
+          {substituted(guard.a), substituted(guard.b), guard.source, guard.at_most});
     }
     const auto tensors = [&](const std::vector<SlotId>& inner, const std::vector<SlotId>& outer,
                              bool enter) {
@@ -172,11 +174,30 @@ class Inliner {
       check.a = substituted(check.a);
       if (!(check.a == check.b)) out_.guards.push_back(std::move(check));
     }
+    bindScalars(callee, call);
     forEachInstruction(callee.body, [&](const Instruction& x, InstructionIndex) {
       forEachFieldOfKind<FieldKind::LoopIndex>(x.op, [&](const std::string& name, FieldRole) {
         symbols_.insert_or_assign(name, Size::symbol(index_names_.fresh(name)));
       });
     });
+  }
+
+  // Maps the scalars that decide sizes of the callee. Their values must be known before the run, so
+  // the call must pass inputs of the caller.
+  void bindScalars(const Program& callee, const Call& call) {
+    const std::set<std::string> used = scalarSymbolsOf(callee);
+    for (size_t i = 0; i < call.inputs.size(); ++i) {
+      const std::string& inner = callee.slots.at(callee.inputs[i]).name;
+      const std::string& outer = out_.slots.at(call.inputs[i]).name;
+      if (!used.contains(scalarSymbol(inner))) continue;
+      const bool is_input =
+          std::find(out_.inputs.begin(), out_.inputs.end(), call.inputs[i]) != out_.inputs.end();
+      HEDDLE_USER_CHECK(is_input,
+                        "%{} decides sizes of program {}, so a call must pass an input for it, got "
+                        "%{}",
+                        inner, callee.name, outer);
+      symbols_.insert_or_assign(scalarSymbol(inner), Size::symbol(scalarSymbol(outer)));
+    }
   }
 
   void bindMeshes(const Program& callee) {
@@ -247,7 +268,12 @@ class Inliner {
   IdVector<KernelId, KernelId> appendKernels(const Program& callee) {
     IdVector<KernelId, KernelId> renamed;
     for (const Kernel& kernel : callee.kernels) {
-      renamed.push_back(out_.kernels.push_back({kernel_names_.fresh(kernel.name), kernel.segment}));
+      Fusion segment = kernel.segment;
+      substituteScalars(segment, [this](const std::string& symbol) -> std::optional<Size> {
+        return isScalarSymbol(symbol) ? std::optional(symbols_.at(symbol)) : std::nullopt;
+      });
+      renamed.push_back(
+          out_.kernels.push_back({kernel_names_.fresh(kernel.name), std::move(segment)}));
     }
     return renamed;
   }

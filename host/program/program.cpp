@@ -4,6 +4,7 @@
 #include <map>
 
 #include "host/program/visit.h"
+#include "ir/graph/size_scalars.h"
 
 namespace heddle::host {
 namespace {
@@ -141,6 +142,24 @@ std::optional<TokenId> postedToken(const Op& op) {
     if (role.defines) token = id;
   });
   return token;
+}
+
+std::set<std::string> scalarSymbolsOf(const Program& program) {
+  std::set<std::string> symbols;
+  const auto add = [&](const Size& size) { addScalarSymbols(size, symbols); };
+  for (const Slot& slot : program.slots) {
+    for (const IterDomain& axis : slot.tensor.domain) add(axis.extent);
+    for (const Size& size : slot.alloc) add(size);
+  }
+  for (const SizeGuard& guard : program.guards) {
+    add(guard.a);
+    add(guard.b);
+  }
+  for (const Kernel& kernel : program.kernels) heddle::forEachSize(kernel.segment, add);
+  forEachInstruction(program.body, [&](const Instruction& x, InstructionIndex) {
+    for (const Size& size : sizesOf(x.op)) add(size);
+  });
+  return symbols;
 }
 
 std::vector<Size> sizesOf(const Op& op) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -73,6 +74,10 @@ struct Program {
   // library calls.
   IdVector<StreamId, bool> communicationStreams() const;
 };
+
+// Returns the symbols of inputs, such as `%n` (ir/base/size.h), that sizes of the program contain:
+// sizes of slots, instructions, guards and kernels. Does not visit callees.
+std::set<std::string> scalarSymbolsOf(const Program& program);
 
 // Returns whether two programs are equal. Ignores three differences, which are lost when a program
 // is printed and parsed: the ids of tokens and events, the positions of the inputs among the slots,

@@ -115,14 +115,15 @@ class SectionParser {
     std::set<std::string> seen;
     do {
       const Token at = in_.peek();
-      const std::string symbol = in_.expectName(TokenKind::Word, "a size symbol");
+      const std::string symbol = parseDefaultSymbol(in_);
       if (!seen.insert(symbol).second) {
         in_.failAt(at, fmt::format("size {} has two defaults", symbol));
       }
       in_.expectSymbol("=");
       const Token value_at = in_.peek();
       const int64_t value = in_.expectInt("the default size");
-      if (value < 0) in_.failAt(value_at, fmt::format("the size {} is negative", value));
+      if (value < 0 && !isScalarSymbol(symbol))
+        in_.failAt(value_at, fmt::format("the size {} is negative", value));
       if (program_.size_defaults.size() >= kMaxDefaults) {
         in_.failAt(at,
                    fmt::format("the default of size {} is number {}, and at most {} are allowed",
@@ -136,7 +137,8 @@ class SectionParser {
     in_.next();
     SizeGuard guard;
     guard.a = parseSize(in_);
-    in_.expectSymbol("==");
+    guard.at_most = in_.acceptSymbol("<=");
+    if (!guard.at_most && !in_.acceptSymbol("==")) in_.fail("'==' or '<='");
     guard.b = parseSize(in_);
     guard.source = in_.expectName(TokenKind::String, "where the sizes come from, as a string");
     program_.guards.push_back(std::move(guard));

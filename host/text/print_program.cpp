@@ -180,8 +180,8 @@ class SectionPrinter {
     }
     head();
     for (const SizeGuard& guard : program_.guards) {
-      out_ += fmt::format("  guard {} == {} {}\n", guard.a.str(), guard.b.str(),
-                          heddle::quoted(guard.source));
+      out_ += fmt::format("  guard {} {} {} {}\n", guard.a.str(),
+                          guard.at_most ? "<=" : "==", guard.b.str(), heddle::quoted(guard.source));
     }
     declarations();
     body();

@@ -108,22 +108,7 @@ TensorDesc Scope::describe(const Slot& slot) const {
   return desc;
 }
 
-void Scope::check(const std::vector<SizeGuard>& guards) const {
-  for (const SizeGuard& guard : guards) {
-    const auto valueOf = [&](const Size& size) {
-      try {
-        return evaluate(size);
-      } catch (const UserError& error) {
-        userError("{}: {}", guard.source, error.what());
-      }
-    };
-    const int64_t a = valueOf(guard.a), b = valueOf(guard.b);
-    HEDDLE_USER_CHECK(a == b || !guard.b.isConstant(), "{}: {} is {}, expected {}", guard.source,
-                      guard.a.str(), a, b);
-    HEDDLE_USER_CHECK(a == b, "{}: {} = {} and {} = {} must be equal", guard.source, guard.a.str(),
-                      a, guard.b.str(), b);
-  }
-}
+void Scope::check(const std::vector<SizeGuard>& guards) const { checkGuards(guards, values_); }
 
 TensorDesc describe(const Slot& slot, const Meshes& meshes, const SizeBindings& sizes, int64_t rank,
                     int64_t ranks) {

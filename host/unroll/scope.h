@@ -35,8 +35,7 @@ class Scope {
   std::vector<int64_t> evaluate(const std::vector<Size>& sizes) const;
   // Returns the same as describe() of host/unroll/unroll.h.
   TensorDesc describe(const Slot& slot) const;
-  // Checks that the two sizes of each guard are equal. Throws UserError that names the source of
-  // the first guard whose sizes differ.
+  // Checks the guards (checkGuards() of ir/base/size_guard.h).
   void check(const std::vector<SizeGuard>& guards) const;
 
  private:

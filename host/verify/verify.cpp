@@ -27,6 +27,9 @@ constexpr size_t kMaxJobs = 3;
 
 // Values for symbols without a default. They are tried in this order until all views exist.
 constexpr int64_t kTrialSizes[] = {4, 8, 64, 12, 2, 1};
+// Values for scalars that decide sizes, for each of the values above. kAsSizes: the same value.
+constexpr int64_t kAsSizes = -1;
+constexpr int64_t kTrialScalars[] = {kAsSizes, 1, 0};
 
 std::vector<std::string> freeSymbols(const Program& program) {
   std::vector<std::string> found;
@@ -39,6 +42,9 @@ std::vector<std::string> freeSymbols(const Program& program) {
   for (const SizeGuard& guard : program.guards) {
     guard.a.collectSymbols(found, seen);
     guard.b.collectSymbols(found, seen);
+  }
+  for (const std::string& symbol : scalarSymbolsOf(program)) {
+    if (seen.insert(symbol).second) found.push_back(symbol);
   }
   std::unordered_set<std::string> defaults;
   for (const auto& [symbol, value] : program.size_defaults) defaults.insert(symbol);
@@ -61,16 +67,26 @@ void solveGuards(const Program& program, SizeBindings& sizes, std::set<std::stri
     }
   };
   for (const SizeGuard& guard : program.guards) {
+    if (guard.at_most) continue;
     solve(guard.a, guard.b);
     solve(guard.b, guard.a);
   }
 }
 
-SizeBindings trialSizes(const Program& program, int64_t value) {
+SizeBindings trialSizes(const Program& program, int64_t value, int64_t scalar) {
   SizeBindings sizes;
   for (const auto& [symbol, size] : program.size_defaults) sizes[symbol] = size;
   const std::vector<std::string> free = freeSymbols(program);
-  for (const std::string& symbol : free) sizes[symbol] = value;
+  for (const std::string& symbol : free) {
+    sizes[symbol] = isScalarSymbol(symbol) && scalar != kAsSizes ? scalar : value;
+  }
+  for (SlotId id : program.inputs) {
+    const Slot& slot = program.slots[id];
+    const auto scalar_size = sizes.find(scalarSymbol(slot.name));
+    if (scalar_size != sizes.end() && slot.default_value) {
+      scalar_size->second = toInt(*slot.default_value);
+    }
+  }
   solveGuards(program, sizes, {free.begin(), free.end()});
   return sizes;
 }
@@ -171,8 +187,13 @@ bool tryJobs(const Program& program, const std::vector<int64_t>& jobs, BuffersAr
   const bool one_trial = freeSymbols(program).empty();
   std::vector<int64_t> trials(std::begin(kTrialSizes), std::end(kTrialSizes));
   if (jobs.size() == 1) trials.insert(trials.end(), {jobs[0], 8 * jobs[0]});
+  const bool has_scalars = !scalarSymbolsOf(program).empty();
   for (int64_t value : trials) {
-    if (checkJobs(program, trialSizes(program, value), jobs, freed, why)) return true;
+    for (int64_t scalar : kTrialScalars) {
+      const SizeBindings sizes = trialSizes(program, value, scalar);
+      if (checkJobs(program, sizes, jobs, freed, why)) return true;
+      if (one_trial || !has_scalars) break;
+    }
     if (one_trial) break;
   }
   return false;

@@ -8,6 +8,7 @@
 #include "ir/analysis/kernel_rules.h"
 #include "ir/base/error.h"
 #include "ir/base/lexer.h"
+#include "ir/graph/size_scalars.h"
 
 namespace heddle::host {
 namespace {
@@ -19,6 +20,7 @@ class StructureVerifier {
   void run() {
     signature();
     collectSymbols();
+    scalars();
     collectPosts();
     list(program_.body, 0);
     for (const Program& callee : program_.callees) verifyStructure(callee);
@@ -125,6 +127,32 @@ class StructureVerifier {
         symbols_.insert(found.begin(), found.end());
       }
     }
+  }
+
+  // Checks the inputs that decide sizes. Their values are read at the start of a run, so no
+  // instruction may change them.
+  void scalars() {
+    const std::set<std::string> used = scalarSymbolsOf(program_);
+    std::set<SlotId> fixed;
+    for (SlotId id : program_.inputs) {
+      const Slot& slot = program_.slots[id];
+      const std::string symbol = scalarSymbol(slot.name);
+      if (!used.contains(symbol) || !mayDecideSizes(slot.tensor)) continue;
+      fixed.insert(id);
+      symbols_.insert(symbol);
+    }
+    for (const std::string& symbol : used) {
+      HEDDLE_USER_CHECK(symbols_.contains(symbol),
+                        "a size contains {}, but program {} has no integer input {} without axes",
+                        symbol, program_.name, symbol);
+    }
+    forEachInstruction(program_.body, [&](const Instruction& x, InstructionIndex index) {
+      forEachSlot(x.op, [&](SlotId id, FieldRole role) {
+        HEDDLE_USER_CHECK(!(role.defines || role.writes) || !fixed.contains(id),
+                          "instruction {} ({}) changes the input %{}, which decides sizes", index,
+                          mnemonic(x.op), program_.slots[id].name);
+      });
+    });
   }
 
   void collectPosts() {

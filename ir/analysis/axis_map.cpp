@@ -139,10 +139,10 @@ AxisMap indexMap(const Fusion& fusion, const Expression& expr, const TensorView&
     return map;
   }
   if (expr.op->name == "pad") {
-    const auto& lows = expr.attr<std::vector<int64_t>>("lows");
-    const auto& highs = expr.attr<std::vector<int64_t>>("highs");
+    const auto& lows = expr.attr<std::vector<Size>>("lows");
+    const auto& highs = expr.attr<std::vector<Size>>("highs");
     for (size_t i = 0; i < in.rank(); ++i) {
-      if (lows[i] != 0 || highs[i] != 0) places[i] = AxisMap::kNone;
+      if (!lows[i].isConstant(0) || !highs[i].isConstant(0)) places[i] = AxisMap::kNone;
     }
     return map;
   }

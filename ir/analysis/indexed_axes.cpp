@@ -21,8 +21,8 @@ std::vector<IndexedAxis> indexedAxesOf(const Fusion& fusion, const Expression& e
     }
   }
   if (expr.op->name == "pad") {
-    const auto& lows = expr.attr<std::vector<int64_t>>("lows");
-    const auto& highs = expr.attr<std::vector<int64_t>>("highs");
+    const auto& lows = expr.attr<std::vector<Size>>("lows");
+    const auto& highs = expr.attr<std::vector<Size>>("highs");
     for (size_t i = 0; i < axes.size(); ++i) {
       axes[i].low = lows[i];
       axes[i].high = highs[i];

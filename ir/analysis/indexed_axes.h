@@ -19,10 +19,13 @@ struct IndexedAxis {
   // (ir/analysis/shardable_axes.h) is true for the expression.
   bool together = false;
   bool reversed = false;  // flip: the operand's index is extent - 1 - the output's index
-  int64_t low = 0;        // pad: the operand's index is the output's index - low
-  int64_t high = 0;       // pad: output elements after the last element of the operand
+  Size low;               // pad: the operand's index is the output's index - low
+  Size high;              // pad: output elements after the last element of the operand
   // Returns whether the computed index may be outside of the operand.
-  bool mayMiss() const { return output_axis == kByValue || low > 0 || high > 0; }
+  bool mayMiss() const { return output_axis == kByValue || mayAdd(low) || mayAdd(high); }
+
+ private:
+  static bool mayAdd(const Size& n) { return !n.isConstant() || n.constant() > 0; }
 };
 
 // Returns one entry per logical axis of operand 0. The expression must be an Index op.

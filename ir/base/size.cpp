@@ -20,6 +20,8 @@ struct Size::Node {
   int64_t operators = 0;  // number of operators in the text; at most kMostOperators
   int32_t depth = 0;
   bool has_difference = false;
+  bool has_scalar = false;
+  bool has_given = false;
 };
 
 namespace {
@@ -96,6 +98,8 @@ std::optional<int64_t> apply(Size::Kind kind, int64_t a, int64_t b) {
       return std::min(a, b);
     case Size::Kind::Max:
       return std::max(a, b);
+    case Size::Kind::Given:
+      return a == -1 ? b : a;
     case Size::Kind::Constant:
     case Size::Kind::Symbol:
       break;
@@ -107,6 +111,9 @@ std::optional<int64_t> apply(Size::Kind kind, int64_t a, int64_t b) {
 // no rule applies.
 std::optional<Size> simplify(Size::Kind kind, const Size& a, const Size& b) {
   using K = Size::Kind;
+  if (kind == K::Given) {
+    return a.isConstant() && !a.isConstant(-1) ? std::optional(a) : std::nullopt;
+  }
   if (a.isConstant() && b.isConstant()) {
     if (std::optional<int64_t> value = apply(kind, a.constant(), b.constant())) return Size(*value);
     return std::nullopt;  // evaluate() reports the error later
@@ -119,6 +126,8 @@ std::optional<Size> simplify(Size::Kind kind, const Size& a, const Size& b) {
     case K::Sub:
       if (b.isConstant(0)) return a;
       if (a == b) return Size(0);
+      if (a.kind() == K::Add && a.lhs() == b) return a.rhs();
+      if (a.kind() == K::Add && a.rhs() == b) return a.lhs();
       break;
     case K::Mul:
       if (a.isConstant(1)) return b;
@@ -136,6 +145,7 @@ std::optional<Size> simplify(Size::Kind kind, const Size& a, const Size& b) {
     case K::Max:
       if (a == b) return a;
       break;
+    case K::Given:
     case K::Constant:
     case K::Symbol:
       break;
@@ -157,6 +167,7 @@ int precedence(Size::Kind kind) {
     case Size::Kind::CeilDiv:
     case Size::Kind::Min:
     case Size::Kind::Max:
+    case Size::Kind::Given:
       return 3;
   }
   HEDDLE_CHECK(false, "size kind {} is not in the enum", static_cast<int>(kind));
@@ -180,6 +191,8 @@ const char* spelling(Size::Kind kind) {
       return "min";
     case Size::Kind::Max:
       return "max";
+    case Size::Kind::Given:
+      return "given";
     case Size::Kind::Constant:
     case Size::Kind::Symbol:
       break;
@@ -233,6 +246,7 @@ Size Size::symbol(std::string name) {
   Node node;
   node.kind = Kind::Symbol;
   node.hash = mixed(static_cast<size_t>(Kind::Symbol), std::hash<std::string>()(name));
+  node.has_scalar = isScalarSymbol(name);
   node.symbol = std::move(name);
   return Size(std::make_shared<const Node>(std::move(node)));
 }
@@ -258,6 +272,8 @@ Size Size::binary(Kind kind, const Size& a, const Size& b) {
   node.operators = fits ? left.operators + right.operators + 1 : kMostOperators;
   node.depth = std::max(left.depth, right.depth) + 1;
   node.has_difference = kind == Kind::Sub || left.has_difference || right.has_difference;
+  node.has_scalar = left.has_scalar || right.has_scalar;
+  node.has_given = kind == Kind::Given || left.has_given || right.has_given;
   HEDDLE_USER_CHECK(node.depth <= kMostDepth, "a size has operators that nest more than {} deep",
                     kMostDepth);
   return Size(std::make_shared<const Node>(std::move(node)));
@@ -281,6 +297,8 @@ const Size& Size::lhs() const { return node_->lhs; }
 const Size& Size::rhs() const { return node_->rhs; }
 
 bool Size::hasDifference() const { return node_->has_difference; }
+bool Size::hasScalar() const { return node_->has_scalar; }
+bool Size::hasGiven() const { return node_->has_given; }
 
 bool Size::operator==(const Size& other) const {
   if (node_ == other.node_) return true;
@@ -313,6 +331,7 @@ int64_t Size::evaluate(const Lookup& lookup) const {
       if (const auto found = values.find(&node); found != values.end()) return found->second;
     }
     const int64_t a = self(self, node.lhs);
+    if (node.kind == Kind::Given && a != -1) return a;
     const int64_t b = self(self, node.rhs);
     std::optional<int64_t> value = apply(node.kind, a, b);
     HEDDLE_USER_CHECK(value.has_value(), "size '{}' {} (operands {} and {})", size.str(),
@@ -367,19 +386,6 @@ std::string Size::str() const {
   std::string out;
   print(*this, out);
   return out;
-}
-
-Size::Lookup lookupIn(const SizeBindings& bindings) {
-  return [&bindings](const std::string& name) -> std::optional<int64_t> {
-    auto found = bindings.find(name);
-    return found == bindings.end() ? std::nullopt : std::optional(found->second);
-  };
-}
-
-Size product(const std::vector<Size>& sizes) {
-  Size result(1);
-  for (const Size& size : sizes) result = result * size;
-  return result;
 }
 
 }  // namespace heddle

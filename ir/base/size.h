@@ -22,6 +22,9 @@ namespace heddle {
 //  - `@m.x.index`: the coordinate of this rank on axis x of mesh @m
 //  - the indices of the loops around an instruction
 //
+// A symbol that starts with `%` is the value of an integer input without axes: `%n`. Its name is
+// scalarSymbol() of the name of the input. It never equals a size with the same name, such as `n`.
+//
 // Values:   immutable; copies share one tree. Several threads may use a Size.
 // Equality: two sizes are equal if their simplified expressions have the same structure. Every new
 //           size is simplified: constants are folded, and neutral elements (t + 0, t * 1) are
@@ -33,7 +36,12 @@ namespace heddle {
 // Errors:   evaluate() throws UserError with the expression if int64 overflows.
 class Size {
  public:
-  enum class Kind : uint8_t { Constant, Symbol, Add, Sub, Mul, FloorDiv, CeilDiv, Mod, Min, Max };
+  // clang-format off
+  enum class Kind : uint8_t {
+    Constant, Symbol, Add, Sub, Mul, FloorDiv, CeilDiv, Mod, Min, Max,
+    Given  // given(a, b) is b if a is -1, and otherwise a
+  };
+  // clang-format on
 
   Size() : Size(0) {}
   Size(int64_t value);  // NOLINT: implicit, so that callers can write an extent as a number
@@ -70,6 +78,9 @@ class Size {
 
   // Returns whether the expression contains a subtraction or a negative constant.
   bool hasDifference() const;
+  // Returns whether the expression contains the value of an input, such as `%n`.
+  bool hasScalar() const;
+  bool hasGiven() const;  // whether it contains given()
 
   // Returns infix text that parses back to an equal Size: `t`, `2*h`, `ceildiv(t, 4)`,
   // `(t + 1) % 2`. A size of more than kMostPrinted operators has a short text that does not parse
@@ -95,11 +106,19 @@ class Size {
   static Size mod(const Size& a, const Size& b) { return binary(Kind::Mod, a, b); }
   static Size min(const Size& a, const Size& b) { return binary(Kind::Min, a, b); }
   static Size max(const Size& a, const Size& b) { return binary(Kind::Max, a, b); }
+  // Stands for a size that the user may leave open by the value -1. `b` is evaluated only if `a` is
+  // -1. given(-1, b) is not simplified, so that it still says that the user left the size open.
+  static Size given(const Size& a, const Size& b) { return binary(Kind::Given, a, b); }
 };
 
 inline Size operator+(const Size& a, const Size& b) { return Size::add(a, b); }
 inline Size operator-(const Size& a, const Size& b) { return Size::sub(a, b); }
 inline Size operator*(const Size& a, const Size& b) { return Size::mul(a, b); }
+
+// Returns the symbol for the value of the input with this name: `%n`, or `%"0.n"` if the name is
+// not a word.
+std::string scalarSymbol(std::string_view input);
+inline bool isScalarSymbol(std::string_view symbol) { return symbol.starts_with('%'); }
 
 // Values of symbols. The map is ordered, so that all ranks iterate in the same order.
 using SizeBindings = std::map<std::string, int64_t>;

@@ -7,9 +7,10 @@
 namespace heddle {
 namespace {
 
-// Returns whether the job defines the symbol. The values of all other symbols follow from inputs.
+// Returns whether the job or the value of an input defines the symbol. The values of all other
+// symbols follow from the sizes of inputs.
 bool isGiven(const std::string& symbol) {
-  return symbol == "rank" || symbol == "ranks" || symbol.starts_with("@");
+  return symbol == "rank" || symbol == "ranks" || symbol.starts_with("@") || isScalarSymbol(symbol);
 }
 
 // Returns the symbols of the size that have no value, each once.

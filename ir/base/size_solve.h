@@ -17,6 +17,7 @@ namespace heddle {
 //  - It is a factor of a product of two factors, and the other factor is 0 or negative.
 //  - The value would be negative or not an integer.
 //  - It is `rank`, `ranks` or a symbol of a mesh (`@m.x`). The job defines these symbols.
+//  - It is the value of an input (`%n`).
 void solveSizes(const std::vector<std::pair<Size, int64_t>>& extents, SizeBindings& known);
 
 }  // namespace heddle

@@ -97,7 +97,7 @@ ValueId stack(FusionBuilder& b, const std::vector<ValueId>& values, int64_t axis
 std::vector<ValueId> chunk(FusionBuilder& b, ValueId x, int64_t chunks, int64_t axis = 0);
 // Tensor.repeat. `repeats` may be longer than the rank of `x`; the additional leading entries
 // create new leading axes.
-ValueId repeat(FusionBuilder& b, ValueId x, const std::vector<int64_t>& repeats);
+ValueId repeat(FusionBuilder& b, ValueId x, const std::vector<Size>& repeats);
 
 // --- new tensors and indexing (ir/composite/creation_and_indexing.cpp) ---------------------------
 

@@ -15,7 +15,7 @@ constexpr AttrSpec kSliceAxis[] = {{"axis", AttrType::Int},
 constexpr AttrSpec kSelect[] = {{"axis", AttrType::Int}, {"index", AttrType::Int}};
 constexpr AttrSpec kJoin[] = {{"axis", AttrType::Int, false}};
 constexpr AttrSpec kChunk[] = {{"chunks", AttrType::Int}, {"axis", AttrType::Int, false}};
-constexpr AttrSpec kRepeat[] = {{"repeats", AttrType::Ints}};
+constexpr AttrSpec kRepeat[] = {{"repeats", AttrType::Sizes}};
 
 Operands transposeRow(B b, V v, A a) {
   const Axes axes = need<Axes>(a, "axes");
@@ -81,7 +81,9 @@ const CompositeDef kShapes[] = {
      "the tensor repeated `repeats` times along each axis; additional entries give new axes in "
      "front",
      1, 0, kRepeat,
-     [](B b, V v, A a) { return Operands{repeat(b, v[0], need<Axes>(a, "repeats"))}; }},
+     [](B b, V v, A a) {
+       return Operands{repeat(b, v[0], need<std::vector<Size>>(a, "repeats"))};
+     }},
 };
 
 }  // namespace

@@ -29,13 +29,13 @@ Term indexed(Term value, int64_t axis, const Size& offset, const Size& total) {
   const auto at = static_cast<size_t>(axis);
   const Size after = total - offset - value.extent(at);
   if (offset.isConstant() && after.isConstant()) {
-    std::vector<int64_t> lows(value.rank(), 0);
-    std::vector<int64_t> highs(value.rank(), 0);
-    lows[at] = offset.constant();
-    highs[at] = after.constant();
+    std::vector<Size> lows(value.rank(), 0);
+    std::vector<Size> highs(value.rank(), 0);
+    lows[at] = offset;
+    highs[at] = after;
     return {&b, b.pad(value.id, lows, highs, b.constant(false))};
   }
-  // pad accepts only numbers, so symbolic sizes need computed indices.
+  // A kernel contains the widths of a pad as numbers, so symbolic sizes use computed indices.
   const Term first = composite::sizeScalar(b, offset);
   const Term places = Term{&b, b.iota({total}, 0)} - first;
   return {&b, b.take(value.id, places.id, axis)};
@@ -221,7 +221,7 @@ std::vector<ValueId> chunk(FusionBuilder& b, ValueId x, int64_t chunks, int64_t 
   return pieces;
 }
 
-ValueId repeat(FusionBuilder& b, ValueId x, const std::vector<int64_t>& repeats) {
+ValueId repeat(FusionBuilder& b, ValueId x, const std::vector<Size>& repeats) {
   Result result(b);
   const size_t rank = b.tensorOf("repeat", x).rank();
   HEDDLE_USER_CHECK(repeats.size() >= rank, "{}: {} has {} axes, got {} repeats", b.where("repeat"),
@@ -231,14 +231,17 @@ ValueId repeat(FusionBuilder& b, ValueId x, const std::vector<int64_t>& repeats)
   std::vector<Size> expanded;
   std::vector<Size> sizes;
   for (size_t i = 0; i < repeats.size(); ++i) {
-    HEDDLE_USER_CHECK(repeats[i] >= 0, "{}: axis {} is repeated {} times", b.where("repeat"), i,
-                      repeats[i]);
-    if (repeats[i] != 1) {
+    const Size& times = repeats[i];
+    HEDDLE_USER_CHECK(!times.isConstant() || times.constant() >= 0,
+                      "{}: axis {} is repeated {} times", b.where("repeat"), i, times.str());
+    b.guardAtMost(Size(0), times,
+                  fmt::format("the repeats of axis {} in {}", i, b.where("repeat")));
+    if (!times.isConstant(1)) {
       added.push_back(static_cast<int64_t>(expanded.size()));
-      expanded.emplace_back(repeats[i]);
+      expanded.push_back(times.hasScalar() ? Size::given(times, Size(1)) : times);
     }
     expanded.push_back(wide.extent(i));
-    sizes.push_back(Size(repeats[i]) * wide.extent(i));
+    sizes.push_back((times.hasScalar() ? expanded[expanded.size() - 2] : times) * wide.extent(i));
   }
   if (added.empty()) return result(wide.id == x ? b.set(x) : wide.id);
   const Term stretched{&b, b.expand(composite::broadcast(wide, added).id, expanded)};

@@ -150,7 +150,8 @@ ValueId FusionBuilder::scalarInput(std::string input_name, DType dtype,
 }
 
 void FusionBuilder::sizeDefault(const std::string& symbol, int64_t value) {
-  HEDDLE_USER_CHECK(value >= 0, "size {} has the negative default {}", symbol, value);
+  HEDDLE_USER_CHECK(value >= 0 || isScalarSymbol(symbol), "size {} has the negative default {}",
+                    symbol, value);
   constexpr size_t kMostDefaults = 10'000;
   HEDDLE_USER_CHECK(fusion_.size_defaults.size() < kMostDefaults,
                     "the default of size {} is number {}, and at most {} are allowed", symbol,

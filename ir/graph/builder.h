@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,6 +41,13 @@ class FusionBuilder {
   ValueId input(std::string name, TensorView tensor);
   ValueId scalarInput(std::string name, DType dtype, std::optional<Scalar> default_value = {});
   void sizeDefault(const std::string& symbol, int64_t value);
+  // Returns the value of a scalar as a size, for the sizes of ops: sizeFrom(n) + 1. The scalar is
+  // an integer input, or computed from integer inputs and sizes. A tensor without axes may be an
+  // input too; its value must then be in host memory in every run. Throws UserError for other
+  // values.
+  Size sizeFrom(ValueId scalar) const;
+  // Requires that a scalar input equals a size in every run.
+  void requireEqual(ValueId scalar, Size size);
 
   FusionBuilder& name(std::string value_name);  // sets the name of the result of the next op
   FusionBuilder& line(int source_line);         // sets the line of all later values and errors
@@ -100,7 +108,7 @@ class FusionBuilder {
   // Adds lows[i] elements before and highs[i] elements after the elements of each axis i. The new
   // elements have the value of the scalar `fill`, or 0 if `fill` is kNoValue. A negative number
   // removes elements instead.
-  ValueId pad(ValueId value, std::vector<int64_t> lows, std::vector<int64_t> highs,
+  ValueId pad(ValueId value, std::vector<Size> lows, std::vector<Size> highs,
               ValueId fill = kNoValue);
   // Selects elements along `axis`. In the result, the axes of `index` replace `axis`:
   // out[i, j.., k] = value[i, index[j..], k].
@@ -191,6 +199,8 @@ class FusionBuilder {
   // numbers and differ, the function throws UserError. If an extent is symbolic, the function adds
   // a guard (SizeGuard), which compares the extents in every run.
   void agree(std::string_view op_name, ValueId a, size_t a_axis, ValueId b, size_t b_axis);
+  // Adds the guard a <= b (SizeGuard) if one of the sizes contains the value of a scalar.
+  void guardAtMost(const Size& a, const Size& b, std::string source);
 
   const Fusion& fusion() const { return fusion_; }
   Fusion& mutableFusion() { return fusion_; }  // for meshes, guards, shardings, layouts
@@ -200,6 +210,10 @@ class FusionBuilder {
   using Attrs = std::vector<std::pair<std::string, Attr>>;
 
   std::string takeName(bool scalar);
+  Size scalarStep(ValueId id, const std::map<ValueId, Size>& sizes) const;
+  // Adds guards: no size is negative, and the bytes of the tensor fit in 64 bits.
+  void guardSizes(std::string_view op_name, const std::vector<Size>& sizes, DType dtype);
+  void resolveOpenSize(std::vector<Size>& sizes, const Size& elements);
   // Returns the dtype of the result. Throws UserError for invalid operands or options of a matrix
   // product.
   DType checkProduct(std::string_view op_name, const std::vector<ValueId>& operands,

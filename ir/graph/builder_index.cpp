@@ -27,6 +27,7 @@ ValueId FusionBuilder::full(ValueId scalar, std::vector<Size> sizes, DType dtype
   HEDDLE_USER_CHECK(fusion_.value(scalar).is_scalar, "{}: {} is a tensor, expected a scalar",
                     where("full"), typeOf(scalar));
   checkSizes("full", sizes);
+  guardSizes("full", sizes, dtype);
   std::vector<IterDomain> domain = domainOf(sizes);
   return append(op("full"), {scalar}, {{"sizes", std::move(sizes)}, {"dtype", dtype}},
                 indexedResult(dtype, std::move(domain)));
@@ -34,6 +35,7 @@ ValueId FusionBuilder::full(ValueId scalar, std::vector<Size> sizes, DType dtype
 
 ValueId FusionBuilder::iota(std::vector<Size> sizes, int64_t axis) {
   checkSizes("iota", sizes);
+  guardSizes("iota", sizes, DType::I64);
   axis = normalizeAxis("iota", axis, sizes.size());
   std::vector<IterDomain> domain = domainOf(sizes);
   return append(op("iota"), {}, {{"sizes", std::move(sizes)}, {"axis", axis}},
@@ -66,7 +68,7 @@ ValueId FusionBuilder::flip(ValueId value, std::vector<int64_t> axes) {
                 indexedResult(tensor.dtype, tensor.domain));
 }
 
-ValueId FusionBuilder::pad(ValueId value, std::vector<int64_t> lows, std::vector<int64_t> highs,
+ValueId FusionBuilder::pad(ValueId value, std::vector<Size> lows, std::vector<Size> highs,
                            ValueId fill) {
   const TensorView tensor = tensorOf("pad", value);
   if (fill == kNoValue) {
@@ -82,14 +84,16 @@ ValueId FusionBuilder::pad(ValueId value, std::vector<int64_t> lows, std::vector
   std::vector<IterDomain> domain;
   for (size_t i = 0; i < lows.size(); ++i) {
     const IterDomain& from = tensor.domain[i];
-    if (lows[i] == 0 && highs[i] == 0) {
+    if (lows[i].isConstant(0) && highs[i].isConstant(0)) {
       domain.push_back(from);
       continue;
     }
-    Size extent = from.extent + Size(lows[i]) + Size(highs[i]);
+    Size extent = from.extent + lows[i] + highs[i];
     HEDDLE_USER_CHECK(!extent.isConstant() || extent.constant() >= 0,
                       "{}: axis {} of {} cannot be cut by {} and {}", where("pad"), i,
-                      typeOf(value), -lows[i], -highs[i]);
+                      typeOf(value), (Size(0) - lows[i]).str(), (Size(0) - highs[i]).str());
+    guardAtMost(Size(0), extent,
+                fmt::format("axis {} of {} after {}", i, typeOf(value), where("pad")));
     domain.push_back({std::move(extent), IterKind::Iteration});
   }
   return append(op("pad"), {value, fill}, {{"lows", std::move(lows)}, {"highs", std::move(highs)}},

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "ir/base/error.h"
-#include "ir/base/size_quotient.h"
 #include "ir/graph/builder.h"
 #include "ir/graph/promote_operands.h"
 
@@ -230,7 +229,7 @@ ValueId FusionBuilder::applyStructural(const OpDef& def, const std::vector<Value
         HEDDLE_USER_CHECK(mode == nullptr || std::get<std::string>(*mode) == "constant",
                           "{}: found mode={}, expected constant", where("pad"),
                           std::get<std::string>(*mode));
-        return pad(operands[0], ints("lows"), ints("highs"), operands[1]);
+        return pad(operands[0], sizes("lows"), sizes("highs"), operands[1]);
       }
       if (def.name == "take") return take(operands[0], operands[1], integer("axis"));
       return takeAlongAxis(operands[0], operands[1], integer("axis"));
@@ -289,19 +288,9 @@ ValueId FusionBuilder::broadcast(ValueId value, std::vector<int64_t> output_axes
 
 ValueId FusionBuilder::reshape(ValueId value, std::vector<Size> sizes, bool gather_uneven) {
   const TensorView tensor = tensorOf("reshape", value);
-  const auto open = std::find(sizes.begin(), sizes.end(), Size(-1));
-  if (open != sizes.end()) {
-    *open = Size(1);
-    HEDDLE_USER_CHECK(std::find(sizes.begin(), sizes.end(), Size(-1)) == sizes.end(),
-                      "{}: more than one size is -1", where("reshape"));
-    checkSizes("reshape", sizes);
-    const Size others = product(sizes);
-    HEDDLE_USER_CHECK(!others.isConstant(0), "{}: -1 beside a size of 0 could be any size",
-                      where("reshape"));
-    *open = quotient(product(tensor.sizes()), others);
-  }
-  checkSizes("reshape", sizes);
   const Size before = product(tensor.sizes());
+  resolveOpenSize(sizes, before);
+  checkSizes("reshape", sizes);
   const Size after = product(sizes);
   HEDDLE_USER_CHECK(!before.isConstant() || !after.isConstant() || before == after,
                     "{}: {} has {} elements, the new shape has {}", where("reshape"), typeOf(value),
@@ -350,6 +339,15 @@ ValueId FusionBuilder::slice(ValueId value, std::vector<Size> starts, std::vecto
     if (starts[i].isConstant(0) && stops[i] == from.extent && step == 1) {
       domain.push_back(from);
       continue;
+    }
+    if (starts[i].hasScalar() || stops[i].hasScalar()) {
+      const auto bound = [&](std::string_view which) {
+        return fmt::format("the {} of axis {} of {} in {}", which, i, typeOf(value),
+                           where("slice"));
+      };
+      guardAtMost(Size(0), starts[i], bound("start"));
+      guardAtMost(starts[i], stops[i], bound("range"));
+      guardAtMost(stops[i], from.extent, bound("stop"));
     }
     const bool known = starts[i].isConstant() && stops[i].isConstant();
     HEDDLE_USER_CHECK(

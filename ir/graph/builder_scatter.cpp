@@ -43,16 +43,16 @@ ValueId FusionBuilder::cutToIndex(std::string_view op_name, ValueId value, Value
 // comes after the elements.
 ValueId FusionBuilder::grownTo(ValueId value, ValueId model, int64_t but_axis, Scalar fill) {
   const std::vector<Size> sizes = fusion_.tensor(value).sizes();
-  std::vector<int64_t> highs(sizes.size(), 0);
+  std::vector<Size> highs(sizes.size(), 0);
   bool grows = false;
   for (size_t i = 0; i < sizes.size(); ++i) {
     const Size& wanted = fusion_.tensor(model).domain[i].extent;
     if (static_cast<int64_t>(i) == but_axis || !areNumbers(sizes[i], wanted)) continue;
     highs[i] = wanted.constant() - sizes[i].constant();
-    grows = grows || highs[i] > 0;
+    grows = grows || highs[i].constant() > 0;
   }
   if (!grows) return value;
-  return pad(value, std::vector<int64_t>(sizes.size(), 0), highs, constant(fill));
+  return pad(value, std::vector<Size>(sizes.size(), 0), highs, constant(fill));
 }
 
 ValueId FusionBuilder::takeAlongAxis(ValueId value, ValueId index, int64_t axis) {

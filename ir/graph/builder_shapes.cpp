@@ -34,7 +34,16 @@ ValueId FusionBuilder::expand(ValueId value, std::vector<Size> sizes) {
   const size_t added = sizes.size() - rank;
   for (size_t i = 0; i < rank; ++i) {
     Size& size = sizes[added + i];
-    if (size.isConstant(-1)) size = fusion_.tensor(value).domain[i].extent;
+    const Size& extent = fusion_.tensor(value).domain[i].extent;
+    if (size.isConstant(-1)) size = extent;
+    if (!size.hasScalar() || size.hasGiven() || size == extent) continue;
+    guardAtMost(Size(-1), size, fmt::format("size {} of {}", added + i, where("expand")));
+    size = Size::given(size, extent);
+  }
+  const auto first = sizes.begin();
+  guardSizes("expand", {first, first + static_cast<int64_t>(added)}, fusion_.tensor(value).dtype);
+  for (size_t i = 0; i < added; ++i) {
+    if (sizes[i].hasScalar()) sizes[i] = Size::given(sizes[i], Size(1));
   }
   checkSizes("expand", sizes);
   if (added > 0) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ir/base/id.h"
+#include "ir/base/size_guard.h"
 #include "ir/ops/op.h"
 #include "ir/types/mesh.h"
 #include "ir/types/tensor.h"
@@ -30,6 +31,8 @@ struct Value {
   ExprId definition = kNoExpr;          // the expression that computes it; kNoExpr: an input
   bool user_sharding = false;           // true: the user wrote the sharding; passes keep it
   int line = 0;                         // line in the source text; 0: built in C++
+  // Only of a scalar input: the size that its value must equal in every run.
+  std::optional<Size> equals = {};
   bool operator==(const Value&) const = default;
 };
 
@@ -52,15 +55,6 @@ struct Expression {
   const T& attr(std::string_view name) const;
   // Returns the attribute "axis", which is never negative. Throws InternalError if it is absent.
   size_t axis() const { return static_cast<size_t>(attr<int64_t>("axis")); }
-};
-
-// A condition that every run checks: two sizes must be equal. `source` names the tensors from which
-// the sizes come.
-struct SizeGuard {
-  Size a;
-  Size b;
-  std::string source;  // "axis 0 of %x and axis 0 of %y, operands of add at line 7"
-  bool operator==(const SizeGuard&) const = default;
 };
 
 // A dataflow graph of tensor ops: a list of expressions in SSA form and in execution order.
@@ -104,6 +98,7 @@ class Fusion {
   void appendInput(ValueId id) { inputs_.push_back(id); }
   void appendOutput(ValueId id) { outputs_.push_back(id); }
   Value& mutableValue(ValueId id) { return values_.at(id); }
+  Expression& mutableExpr(ExprId id) { return exprs_.at(id); }
 
   // --- annotations -------------------------------------------------------------------------
   // Annotations are named, typed facts about the fusion. Copies of the fusion keep them. A pass
@@ -155,11 +150,9 @@ bool sameGraph(const Fusion& a, const Fusion& b);
 //  - The size of an input differs from the extent that the fusion declares, or the extent has no
 //    value.
 //  - A guard fails.
-SizeBindings bindSizes(const Fusion& fusion, const std::vector<std::vector<int64_t>>& inputs);
-
-// Checks the guards of the fusion with these sizes. If a guard fails, the function throws
-// UserError, which names the tensors (SizeGuard::source).
-void checkGuards(const Fusion& fusion, const SizeBindings& bindings);
+// `scalars` has the values of the scalars that sizes contain, such as `%n`.
+SizeBindings bindSizes(const Fusion& fusion, const std::vector<std::vector<int64_t>>& inputs,
+                       const SizeBindings& scalars = {});
 
 // --- implementation of templates ---------------------------------------------------------------
 

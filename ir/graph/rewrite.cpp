@@ -36,6 +36,7 @@ ValueId FusionRewriter::input(ValueId old) {
   ValueId now = value.is_scalar
                     ? builder_.scalarInput(value.name, value.tensor.dtype, value.default_value)
                     : builder_.input(value.name, value.tensor);
+  builder_.mutableFusion().mutableValue(now).equals = value.equals;
   adopt(now, old);
   return now;
 }

@@ -8,6 +8,7 @@
 #include "ir/base/error.h"
 #include "ir/graph/builder.h"
 #include "ir/graph/print_values.h"
+#include "ir/graph/size_scalars.h"
 
 namespace heddle {
 namespace {
@@ -329,7 +330,12 @@ void checkSizes(const Fusion& fusion, const SizeBindings& sizes) {
 }
 
 void checkSizeSymbols(const Fusion& fusion) {
-  const auto check = [](const std::string& where, const Size& size) {
+  std::set<std::string> scalars;  // the symbols that sizes may contain
+  for (ValueId id : fusion.inputs()) {
+    const Value& value = fusion.value(id);
+    if (mayDecideSizes(value.tensor)) scalars.insert(scalarSymbol(value.name));
+  }
+  const auto check = [&](const std::string& where, const Size& size) {
     if (size.isConstant()) return;
     std::vector<std::string> symbols;
     size.collectSymbols(symbols);
@@ -337,6 +343,10 @@ void checkSizeSymbols(const Fusion& fusion) {
       HEDDLE_USER_CHECK(symbol != "rank" && symbol != "ranks" && symbol[0] != '@',
                         "{}: '{}' has a value in host programs only; a size of a fusion is made "
                         "of numbers and of extents of its inputs, by other names",
+                        where, symbol);
+      HEDDLE_USER_CHECK(!isScalarSymbol(symbol) || scalars.contains(symbol),
+                        "{}: {} is no integer input without axes, and no value computed from such "
+                        "inputs and sizes",
                         where, symbol);
     }
   };

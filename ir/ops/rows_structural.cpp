@@ -19,7 +19,7 @@ constexpr AttrSpec kProduct[] = {{"dtype", AttrType::DType, false},
 constexpr AttrSpec kFull[] = {{"sizes", AttrType::Sizes}, {"dtype", AttrType::DType}};
 constexpr AttrSpec kIota[] = {{"sizes", AttrType::Sizes}, {"axis", AttrType::Int}};
 constexpr AttrSpec kPad[] = {
-    {"lows", AttrType::Ints}, {"highs", AttrType::Ints}, {"mode", AttrType::Name, false}};
+    {"lows", AttrType::Sizes}, {"highs", AttrType::Sizes}, {"mode", AttrType::Name, false}};
 constexpr Scalar kNoFill[] = {int64_t{0}};
 constexpr AttrSpec kScatter[] = {{"axis", AttrType::Int}, {"stretch", AttrType::Bool, false}};
 constexpr AttrSpec kArgsort[] = {{"axis", AttrType::Int, false},

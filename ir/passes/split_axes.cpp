@@ -197,6 +197,8 @@ class AxisClasses {
     const TensorView& tensor = value.tensor;
     const Layout& layout = tensor.layout;
     bool stays = tensor.sharding || layout.stride_order || layout.allocation_order;
+    // In a reshape, the builder would take the value of a scalar for an extent that may be -1.
+    for (const IterDomain& axis : tensor.domain) stays = stays || axis.extent.hasScalar();
     // A reshape would turn a broadcast axis into an ordinary axis.
     const bool is_reshaped = !isComputedByKernel(id) || isNeededWhole(id);
     stays = stays || (hasBroadcastAxis(tensor) && is_reshaped);

@@ -76,9 +76,11 @@ HostTensor flip(const Expression& expr, const HostTensor& value, HostTensor out)
   });
 }
 
-HostTensor pad(const Expression& expr, const HostTensor& value, const HostTensor& fill,
-               HostTensor out) {
-  const auto& lows = expr.attr<std::vector<int64_t>>("lows");
+HostTensor pad(const ReferenceContext& context, const Expression& expr, const HostTensor& value,
+               const HostTensor& fill, HostTensor out) {
+  std::vector<int64_t> lows;
+  for (const Size& low : expr.attr<std::vector<Size>>("lows"))
+    lows.push_back(context.evaluate(low));
   const Scalar otherwise = roundTo(value.dtype, fill.at(0));
   return readAt(value, otherwise, std::move(out), [&](std::vector<int64_t> at) {
     for (size_t i = 0; i < at.size(); ++i) at[i] -= lows[i];
@@ -207,7 +209,7 @@ HostTensor evaluateIndexed(const ReferenceContext& context, const Expression& ex
       return iota(expr, std::move(out));
     case OpKind::Index:
       if (expr.op->name == "flip") return flip(expr, values[0], std::move(out));
-      if (expr.op->name == "pad") return pad(expr, values[0], values[1], std::move(out));
+      if (expr.op->name == "pad") return pad(context, expr, values[0], values[1], std::move(out));
       if (expr.op->name == "take") return take(expr, values[0], values[1], std::move(out));
       return takeAlongAxis(expr, values[0], values[1], std::move(out));
     case OpKind::Scan: {

@@ -1,6 +1,9 @@
 #include "ir/reference/reference.h"
 
+#include <set>
+
 #include "ir/base/error.h"
+#include "ir/graph/size_scalars.h"
 #include "ir/reference/dense.h"
 #include "ir/reference/elements.h"
 
@@ -49,9 +52,22 @@ IdVector<ValueId, ExprId> lastUses(const Fusion& fusion) {
   return last;
 }
 
+SizeBindings withScalars(const Fusion& fusion, const ReferenceInputs& inputs, SizeBindings sizes) {
+  const std::set<std::string> symbols = scalarSymbols(fusion);
+  for (ValueId id : fusion.inputs()) {
+    const Value& value = fusion.value(id);
+    const std::string symbol = scalarSymbol(value.name);
+    if (!symbols.contains(symbol)) continue;
+    const HostTensor element = inputValue({fusion, inputs, sizes}, id);
+    sizes[symbol] = toInt(element.at(0));
+  }
+  return sizes;
+}
+
 std::vector<HostTensor> evaluateReference(const Fusion& fusion, const ReferenceInputs& inputs,
-                                          const SizeBindings& sizes) {
-  checkGuards(fusion, sizes);
+                                          const SizeBindings& given) {
+  const SizeBindings sizes = withScalars(fusion, inputs, given);
+  checkGuards(fusion.guards, sizes);
   const IdVector<ValueId, HostTensor> values = evaluateAll({fusion, inputs, sizes}, false);
   std::vector<HostTensor> outputs;
   for (ValueId id : fusion.outputs()) outputs.push_back(values[id]);
@@ -59,7 +75,8 @@ std::vector<HostTensor> evaluateReference(const Fusion& fusion, const ReferenceI
 }
 
 std::map<ValueId, Scalar> evaluateScalars(const Fusion& fusion, const ReferenceInputs& inputs,
-                                          const SizeBindings& sizes) {
+                                          const SizeBindings& given) {
+  const SizeBindings sizes = withScalars(fusion, inputs, given);
   const IdVector<ValueId, HostTensor> values = evaluateAll({fusion, inputs, sizes}, true);
   std::map<ValueId, Scalar> scalars;
   for (ValueId id : values.ids()) {

@@ -25,6 +25,10 @@ struct ReferenceInputs {
   std::optional<uint64_t> random_seed = {};
 };
 
+// Returns the sizes, and the values of the inputs that decide sizes (ir/graph/size_scalars.h). The
+// functions below add these values themselves.
+SizeBindings withScalars(const Fusion& fusion, const ReferenceInputs& inputs, SizeBindings sizes);
+
 // Returns all outputs in order. A scalar output is a 0-d tensor. The evaluation frees each value
 // after its last use. Throws UserError if a guard of the fusion fails, or if an input is missing or
 // has another type or size than declared.

@@ -181,9 +181,10 @@ void checkWanted(const ReferenceContext& context, const WantedElements& wanted) 
 }  // namespace
 
 std::vector<HostTensor> evaluateReferenceAt(const Fusion& fusion, const ReferenceInputs& inputs,
-                                            const SizeBindings& sizes, const WantedElements& wanted,
+                                            const SizeBindings& given, const WantedElements& wanted,
                                             const RoundingNoise* noise) {
-  checkGuards(fusion, sizes);
+  const SizeBindings sizes = withScalars(fusion, inputs, given);
+  checkGuards(fusion.guards, sizes);
   const ReferenceContext context{fusion, inputs, sizes};
   checkWanted(context, wanted);
   const Demand demand(context, wanted);

@@ -84,6 +84,7 @@ class FusionParser {
     if (!values_.emplace(name, id).second) {
       in_.failAt(at, fmt::format("%{} is defined twice", name));
     }
+    scalars_.emplace(scalarSymbol(name), id);
   }
 
   ValueId valueRef() {
@@ -94,6 +95,19 @@ class FusionParser {
       in_.failAt(at, fmt::format("found {}, expected a value defined above", describe(at)));
     }
     return found->second;
+  }
+
+  // Replaces the symbols of scalars in a size, such as `%n`, by the sizes that they mean. A kernel
+  // of a host program may contain symbols of inputs of the program; these stay.
+  Size resolved(const Token& at, const Size& size) {
+    if (!size.hasScalar()) return size;
+    return guarded(at.line, [&] {
+      return size.substitute([&](const std::string& symbol) -> std::optional<Size> {
+        const auto found = scalars_.find(symbol);
+        return found == scalars_.end() ? std::nullopt
+                                       : std::optional(builder_.sizeFrom(found->second));
+      });
+    });
   }
 
   // --- header --------------------------------------------------------------------------------
@@ -123,23 +137,30 @@ class FusionParser {
   }
 
   void scalarInput(const Token& at, const std::string& name, DType dtype) {
+    std::optional<Size> equals;
     std::optional<Scalar> value;
+    if (in_.acceptSymbol("==")) equals = parseSize(in_);
     if (in_.acceptSymbol("=")) value = parseDefault(in_, dtype);
-    define(at, name, guarded(at.line, [&] { return builder_.scalarInput(name, dtype, value); }));
+    define(at, name, guarded(at.line, [&] {
+             const ValueId id = builder_.scalarInput(name, dtype, value);
+             if (equals) builder_.requireEqual(id, *equals);
+             return id;
+           }));
   }
 
   void defaults() {
     std::set<std::string> seen;
     do {
       Token at = in_.peek();
-      std::string symbol = in_.expectName(TokenKind::Word, "a size symbol");
+      std::string symbol = parseDefaultSymbol(in_);
       if (!seen.insert(symbol).second) {
         in_.failAt(at, fmt::format("size {} has two defaults", symbol));
       }
       in_.expectSymbol("=");
       Token value_at = in_.peek();
       int64_t value = in_.expectInt("the default size");
-      if (value < 0) in_.failAt(value_at, fmt::format("the size {} is negative", value));
+      if (value < 0 && !isScalarSymbol(symbol))
+        in_.failAt(value_at, fmt::format("the size {} is negative", value));
       guarded(at.line, [&] { builder_.sizeDefault(symbol, value); });
     } while (in_.acceptSymbol(","));
   }
@@ -163,6 +184,11 @@ class FusionParser {
     }
     target.type_at = in_.peek(1);
     if (in_.acceptSymbol(":")) target.type = parseType(in_, meshes_);
+    if (target.type) {
+      for (IterDomain& axis : target.type->tensor.domain) {
+        axis.extent = resolved(target.type_at, axis.extent);
+      }
+    }
     return target;
   }
 
@@ -237,6 +263,9 @@ class FusionParser {
       if (name == at.text) in_.failAt(at, fmt::format("{} is given twice", at.text));
     }
     attrs.emplace_back(at.text, parseAttr(in_, spec->type));
+    if (auto* sizes = std::get_if<std::vector<Size>>(&attrs.back().second)) {
+      for (Size& size : *sizes) size = resolved(at, size);
+    }
   }
 
   ValueId operand() {
@@ -327,6 +356,7 @@ class FusionParser {
   const Meshes& meshes_;
   FusionBuilder builder_;
   std::unordered_map<std::string, ValueId> values_;
+  std::unordered_map<std::string, ValueId> scalars_;  // the same values by the symbols of sizes
   UniqueNames reserved_{1};
 };
 

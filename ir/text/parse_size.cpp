@@ -16,7 +16,8 @@ struct Function {
 constexpr Function kFunctions[] = {{"ceildiv", &Size::ceilDiv},
                                    {"floordiv", &Size::floorDiv},
                                    {"min", &Size::min},
-                                   {"max", &Size::max}};
+                                   {"max", &Size::max},
+                                   {"given", &Size::given}};
 
 class SizeParser {
  public:
@@ -55,10 +56,11 @@ class SizeParser {
     }
   }
 
+  // Returns false after a value, because its text may have quotes.
   bool adjacent() const {
     const Token& left = in_.tokens()[in_.position() - 1];
     const Token& right = in_.peek();
-    return left.line == right.line &&
+    return left.kind != TokenKind::Value && left.line == right.line &&
            left.column + static_cast<int>(left.text.size()) == right.column;
   }
 
@@ -80,13 +82,15 @@ class SizeParser {
       return inner;
     }
     if (in_.at(TokenKind::Mesh)) return meshSymbol();
+    if (in_.at(TokenKind::Value)) return Size::symbol(scalarSymbol(in_.next().text));
     if (!in_.at(TokenKind::Word)) in_.fail("a size");
     Token word = in_.next();
     if (!in_.atSymbol("(")) return Size::symbol(word.text);
     for (const Function& function : kFunctions) {
       if (function.name == word.text) return call(word, function.combine);
     }
-    in_.failAt(word, fmt::format("found '{}', expected ceildiv, floordiv, min or max", word.text));
+    in_.failAt(word,
+               fmt::format("found '{}', expected ceildiv, floordiv, min, max or given", word.text));
   }
 
   Size call(const Token& at, Combine operation) {
@@ -145,6 +149,11 @@ Size parseSize(TokenStream& in) { return SizeParser(in).sum(); }
 
 std::vector<Size> parseSizes(TokenStream& in) {
   return parseList<Size>(in, [&] { return parseSize(in); });
+}
+
+std::string parseDefaultSymbol(TokenStream& in) {
+  if (in.at(TokenKind::Value)) return scalarSymbol(in.next().text);
+  return in.expectName(TokenKind::Word, "a size symbol");
 }
 
 std::vector<int64_t> parseInts(TokenStream& in) {

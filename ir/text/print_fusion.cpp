@@ -43,6 +43,7 @@ std::string printInput(const Fusion& fusion, ValueId id) {
            printSuffix(value.tensor, value.user_sharding, fusion.meshes);
   }
   out += name(value.tensor.dtype);
+  if (value.equals) out += " == " + value.equals->str();
   if (value.default_value) out += " = " + printScalar(*value.default_value);
   return out;
 }

@@ -18,12 +18,15 @@ namespace heddle {
 void parseVersion(TokenStream& in);
 
 // Parses an infix expression of integers and symbols, with + - * / %, unary minus, ceildiv(a, b),
-// floordiv(a, b), min(a, b), max(a, b) and parentheses. `/` is floor division. A symbol is a word,
-// `@m.x` or `@m.x.index`.
+// floordiv(a, b), min(a, b), max(a, b), given(a, b) and parentheses. `/` is floor division. A
+// symbol is a word, `@m.x`, `@m.x.index`, or `%n` for the value of an input.
 Size parseSize(TokenStream& in);
 std::vector<Size> parseSizes(TokenStream& in);    // `[t, 2*h]`
 std::vector<int64_t> parseInts(TokenStream& in);  // `[0, -1]`
 std::vector<bool> parseBools(TokenStream& in);    // `[true, false]`
+
+// Parses the symbol of a default size: a word, or `%n` for the value of an input.
+std::string parseDefaultSymbol(TokenStream& in);
 
 // atScalar() returns whether the next tokens are a scalar: 1.0, -3, true, inf, -inf or nan.
 // parseScalar() parses a scalar.

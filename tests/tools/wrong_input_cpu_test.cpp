@@ -86,6 +86,21 @@ TEST_F(CliWrongInput, DisagreeingShapesAreBothNamed) {
   expectError("run " + run + " --device cpu --set u=5", "t = 4 and u = 5 must be equal");
 }
 
+TEST_F(CliWrongInput, SetNamesASizeOrAScalar) {
+  const std::string file = write("both.fusion",
+                                 "heddle 1\nfusion f(%x: f32[n], %n: i64 = 2) with n = 4 {\n"
+                                 "  %y = slice(%x, starts=[0], stops=[%n])\n  return %y\n}\n");
+  expectError(
+      "run " + file + " --device cpu --set n=3",
+      "--set n=3: the file has a size n and an input %n; write --set size.n=N for the size, "
+      "--set %n=N for the input");
+  expectError("run " + file + " --device cpu --set %n=5",
+              "the stop of axis 0 of %x: f32[n] in slice at line 3: %n = 5 must be at most n = 4");
+  expectError("run " + file + " --device cpu --set size.n=1",
+              "the stop of axis 0 of %x: f32[n] in slice at line 3: %n = 2 must be at most n = 1");
+  expectError("run " + file + " --device cpu --set %n=2.5", "'2.5' is not a value of type i64");
+}
+
 // No output has the size that overflows, because the kernel does not store the padded tensor.
 TEST_F(CliWrongInput, SizeThatOverflowsInsideAKernelIsReported) {
   const std::string file = write("inside.fusion",

@@ -9,6 +9,7 @@
 #include "host/executable.h"
 #include "host/passes/chunk/chunk_collectives.h"
 #include "host/plan/bind_inputs.h"
+#include "host/plan/local_segment.h"
 #include "host/program/visit.h"
 #include "host/tensor.h"
 #include "host/text/program_text.h"
@@ -97,16 +98,18 @@ void dumpKernels(const host::Program& program, const SizeBindings& sizes, int ra
     const std::vector<TensorDesc> in = descsOf(step.inputs);
     const std::vector<TensorDesc> out = descsOf(step.outputs);
     const std::vector<int32_t> alignments = alignmentsOf(step);
+    const std::optional<Fusion> numbers = host::withPadWidths(kernel.segment, in, out, sizes);
+    const Fusion& segment = numbers ? *numbers : kernel.segment;
     const std::string label = fmt::format("{} rank {}", kernel.name, rank);
     if (wants(options, "schedule")) {
-      pieces.push_back(
-          {fmt::format("03_schedule_{}_rank{}.txt", kernel.name, rank), "schedule " + label,
-           codegen::describeSchedule(kernel.segment, in, out, target, alignments) + "\n"});
+      pieces.push_back({fmt::format("03_schedule_{}_rank{}.txt", kernel.name, rank),
+                        "schedule " + label,
+                        codegen::describeSchedule(segment, in, out, target, alignments) + "\n"});
     }
     if (wants(options, "kernel")) {
-      pieces.push_back(
-          {fmt::format("04_kernel_{}_rank{}.{}", kernel.name, rank, suffix), "kernel " + label,
-           codegen::planKernel(kernel.segment, in, out, target, alignments).source.text});
+      pieces.push_back({fmt::format("04_kernel_{}_rank{}.{}", kernel.name, rank, suffix),
+                        "kernel " + label,
+                        codegen::planKernel(segment, in, out, target, alignments).source.text});
     }
   }
 }

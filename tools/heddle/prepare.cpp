@@ -48,6 +48,7 @@ void bindInputs(Prepared& prepared, const Options& options) {
     prepared.inputs = makeInputs(prepared.source, options);
     prepared.source = withSizes(std::move(prepared.source), prepared.inputs.sizes);
     if (const auto* fusion = std::get_if<Fusion>(&prepared.source)) {
+      checkGuards(fusion->guards, prepared.inputs.sizes);
       checkSizes(*fusion, prepared.inputs.sizes);
     }
   });
@@ -75,6 +76,12 @@ std::vector<host::Argument> placeInputs(const Rank& rank, const host::Program& p
     }
     const TensorDesc& desc = descs[i];
     const HostTensor& whole = inputs.tensors[i];
+    if (inputs.sizes.contains(scalarSymbol(slot.name))) {  // the value decides sizes
+      host::Tensor value{whole.data.get(), desc, whole.data};
+      value.in_host_memory = true;
+      arguments.emplace_back(std::move(value));
+      continue;
+    }
     HEDDLE_USER_CHECK(!whole.data || whole.sizes == desc.global || whole.sizes == desc.sizes,
                       "--input %{}: the file has sizes {}, expected {}", slot.name,
                       str(whole.sizes), str(desc.global));

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "host/lower/lower.h"
+#include "host/plan/size_inputs.h"
 #include "host/program/visit.h"
 #include "host/text/program_text.h"
 #include "ir/base/edit_distance.h"
@@ -76,7 +77,7 @@ void bindFromFile(const std::string& option, const InputSpec& input, const HostT
                     str(tensor.sizes), input.tensor.rank());
   for (size_t i = 0; i < tensor.sizes.size(); ++i) {
     const Size& extent = input.tensor.domain[i].extent;
-    if (extent.kind() != Size::Kind::Symbol) continue;
+    if (extent.kind() != Size::Kind::Symbol || extent.hasScalar()) continue;
     const std::string& symbol = extent.symbolName();
     for (const std::string& text : options.set) {
       const auto [set_name, value] = splitPair("--set", text);
@@ -172,38 +173,90 @@ std::vector<InputSpec> inputsOf(const Source& source) {
   return inputs;
 }
 
+namespace {
+
+// The meaning of the name in a --set.
+struct SetTarget {
+  const InputSpec* scalar = nullptr;  // an input; nullptr: a size
+  std::string size;
+};
+
+bool takesSet(const InputSpec& input, const std::set<std::string>& deciding) {
+  return input.is_scalar || deciding.contains(scalarSymbol(input.name));
+}
+
+// Finds the size or the scalar input that `name` sets. `%n` is always an input, and `size.n` is
+// always a size. Throws UserError if `n` may be both.
+SetTarget targetOf(const std::string& option, const std::string& name,
+                   const std::vector<InputSpec>& inputs, const std::set<std::string>& deciding,
+                   const std::set<std::string>& symbols) {
+  constexpr std::string_view kSize = "size.";
+  const bool is_input = name[0] == '%';
+  const std::string bare = is_input ? name.substr(1) : name;
+  const auto found = std::find_if(inputs.begin(), inputs.end(), [&](const InputSpec& input) {
+    return input.name == bare && takesSet(input, deciding);
+  });
+  const bool is_known = !is_input && symbols.contains(name);
+  if (found != inputs.end()) {
+    HEDDLE_USER_CHECK(!is_known,
+                      "{}: the file has a size {} and an input %{}; write --set size.{}=N for the "
+                      "size, --set %{}=N for the input",
+                      option, name, name, name, name);
+    return {&*found, {}};
+  }
+  if (is_known) return {nullptr, name};
+  if (name.starts_with(kSize) && symbols.contains(name.substr(kSize.size()))) {
+    return {nullptr, name.substr(kSize.size())};
+  }
+  std::vector<std::string_view> names(symbols.begin(), symbols.end());
+  for (const InputSpec& input : inputs) {
+    if (takesSet(input, deciding)) names.push_back(input.name);
+  }
+  userError("{}: the file has no size or scalar input '{}'{}", option, bare,
+            suggestionFor(bare, names));
+}
+
+}  // namespace
+
 Settings settingsOf(const Source& source, const Options& options) {
   Settings settings;
   for (const auto& [symbol, value] : defaultsOf(source)) settings.sizes[symbol] = value;
   const std::vector<InputSpec> inputs = inputsOf(source);
-  const std::vector<std::string> symbols = symbolsOf(inputs);
+  const std::set<std::string> deciding = sizeInputsOf(source);
+  const std::vector<std::string> of_inputs = symbolsOf(inputs);
+  std::set<std::string> symbols(of_inputs.begin(), of_inputs.end());
+  for (const auto& [symbol, size] : settings.sizes) symbols.insert(symbol);
+  for (const InputSpec& input : inputs) {
+    if (!input.default_value || !deciding.contains(scalarSymbol(input.name))) continue;
+    settings.sizes.emplace(scalarSymbol(input.name), toInt(*input.default_value));
+  }
   std::set<std::string> seen;
   for (const std::string& text : options.set) {
+    const std::string option = "--set " + text;
     const auto [name, value] = splitPair("--set", text);
-    HEDDLE_USER_CHECK(seen.insert(name).second, "--set {}: '{}' is set twice", text, name);
-    auto scalar = std::find_if(
-        inputs.begin(), inputs.end(),
-        [&, &wanted = name](const InputSpec& i) { return i.is_scalar && i.name == wanted; });
-    if (scalar != inputs.end()) {
-      settings.scalars[name] = parseScalar("--set " + text, value, scalar->tensor.dtype);
+    const SetTarget target =
+        targetOf(option, text[0] == '%' ? "%" + name : name, inputs, deciding, symbols);
+    const std::string set =
+        target.scalar != nullptr ? scalarSymbol(target.scalar->name) : target.size;
+    HEDDLE_USER_CHECK(seen.insert(set).second, "{}: '{}' is set twice", option, name);
+    if (target.scalar != nullptr) {
+      const Scalar scalar = parseScalar(option, value, target.scalar->tensor.dtype);
+      settings.scalars[target.scalar->name] = scalar;
+      if (deciding.contains(set)) settings.sizes[set] = toInt(scalar);
       continue;
     }
-    const bool known = settings.sizes.contains(name) ||
-                       std::find(symbols.begin(), symbols.end(), name) != symbols.end();
-    if (!known) {
-      std::vector<std::string_view> names(symbols.begin(), symbols.end());
-      for (const auto& [symbol, size] : settings.sizes) names.push_back(symbol);
-      for (const InputSpec& input : inputs) {
-        if (input.is_scalar) names.push_back(input.name);
-      }
-      userError("--set {}: the file has no size or scalar input '{}'{}", text, name,
-                suggestionFor(name, names));
-    }
-    const int64_t size = std::get<int64_t>(parseScalar("--set " + text, value, DType::I64));
-    HEDDLE_USER_CHECK(size >= 0, "--set {}: a size cannot be negative", text);
-    settings.sizes[name] = size;
+    const int64_t size = std::get<int64_t>(parseScalar(option, value, DType::I64));
+    HEDDLE_USER_CHECK(size >= 0, "{}: a size cannot be negative", option);
+    settings.sizes[target.size] = size;
   }
   return settings;
+}
+
+std::set<std::string> sizeInputsOf(const Source& source) {
+  const auto* fusion = std::get_if<Fusion>(&source);
+  return (fusion != nullptr ? host::SizeInputs(*fusion)
+                            : host::SizeInputs(host::inlineCalls(std::get<host::Program>(source))))
+      .symbols();
 }
 
 Source withSizes(Source source, const SizeBindings& sizes) {
@@ -215,7 +268,7 @@ Source withSizes(Source source, const SizeBindings& sizes) {
   for (const auto& [symbol, size] : sizes) {
     if (const auto known = positions.find(symbol); known != positions.end()) {
       defaults[known->second].second = size;
-    } else if (fusion != nullptr) {
+    } else if (fusion != nullptr || isScalarSymbol(symbol)) {
       defaults.emplace_back(symbol, size);
     }
   }
@@ -267,10 +320,29 @@ void checkFileSizes(const std::vector<InputSpec>& inputs,
 
 }  // namespace
 
+namespace {
+
+// Returns the value of a tensor without axes that decides sizes. Random numbers would seldom fit.
+HostTensor sizeTensor(const InputSpec& spec, const Settings& settings, const HostTensor* file) {
+  const auto given = settings.scalars.find(spec.name);
+  HEDDLE_USER_CHECK(given == settings.scalars.end() || file == nullptr,
+                    "input %{} is given by --set and by --input", spec.name);
+  if (file != nullptr) return *file;
+  HEDDLE_USER_CHECK(given != settings.scalars.end(),
+                    "input %{} decides sizes; give it with --set {}=VALUE or --input {}=FILE",
+                    spec.name, spec.name, spec.name);
+  HostTensor tensor(spec.tensor.dtype, {});
+  tensor.set(0, given->second);
+  return tensor;
+}
+
+}  // namespace
+
 Inputs makeInputs(const Source& source, const Options& options) {
   const std::vector<InputSpec> specs = inputsOf(source);
   Settings settings = settingsOf(source, options);
   std::map<std::string, HostTensor> files = readFiles(specs, options, settings.sizes);
+  const std::set<std::string> deciding = sizeInputsOf(source);
   requireSizes(source, settings.sizes);
   checkFileSizes(specs, files, settings.sizes, options);
   Inputs inputs;
@@ -287,7 +359,14 @@ Inputs makeInputs(const Source& source, const Options& options) {
       inputs.scalars.back() = given != settings.scalars.end() ? given->second : *spec.default_value;
       continue;
     }
-    if (auto file = files.find(spec.name); file != files.end()) {
+    const auto file = files.find(spec.name);
+    if (deciding.contains(scalarSymbol(spec.name))) {
+      inputs.tensors.back() =
+          sizeTensor(spec, settings, file == files.end() ? nullptr : &file->second);
+      inputs.sizes[scalarSymbol(spec.name)] = toInt(inputs.tensors.back().at(0));
+      continue;
+    }
+    if (file != files.end()) {
       inputs.tensors.back() = file->second;
       continue;
     }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -60,10 +61,14 @@ std::vector<InputSpec> inputsOf(const Source& source);
 
 // The values of --set, divided into sizes and scalars.
 struct Settings {
-  SizeBindings sizes;                     // includes the file's defaults for sizes that are not set
+  // Includes the file's defaults for sizes that are not set, and the inputs that decide sizes.
+  SizeBindings sizes;
   std::map<std::string, Scalar> scalars;  // by input name
 };
 Settings settingsOf(const Source& source, const Options& options);
+
+// Returns the symbols of the inputs that decide sizes (host/plan/size_inputs.h).
+std::set<std::string> sizeInputsOf(const Source& source);
 
 // Returns the source with `sizes` as the defaults of its sizes. A run uses the defaults for sizes
 // that its inputs do not determine, such as factors of an extent. Lowering uses the defaults too.

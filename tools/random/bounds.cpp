@@ -169,8 +169,9 @@ Bounded evaluateBounded(const ReferenceContext& context, const Expression& expr,
 }
 
 std::vector<Bounded> evaluateBounded(const Fusion& fusion, const ReferenceInputs& inputs,
-                                     const SizeBindings& sizes) {
-  checkGuards(fusion, sizes);
+                                     const SizeBindings& given) {
+  const SizeBindings sizes = withScalars(fusion, inputs, given);
+  checkGuards(fusion.guards, sizes);
   const ReferenceContext context{fusion, inputs, sizes};
   IdVector<ValueId, Bounded> values(fusion.values().size());
   for (ValueId id : fusion.inputs()) {

@@ -147,7 +147,7 @@ class Generator {
       OpMaker maker(trial, choices_,
                     {sizes_, extents_, values_, options_.without, options_.gelu_products});
       if (!maker.make()) return;
-      checkGuards(trial.fusion(), sizes_);
+      checkGuards(trial.fusion().guards, sizes_);
       if (!evaluateFrom(trial.fusion(), before)) {
         values_.resize(builder_.fusion().values().size());
         return;

@@ -39,8 +39,8 @@ bool OpMaker::indexed(const OpDef& op) {
 bool OpMaker::pad() {
   const ValueId x = tensor(true);
   const std::vector<Size> sizes = b_.fusion().tensor(x).sizes();
-  std::vector<int64_t> lows(sizes.size(), 0);
-  std::vector<int64_t> highs(sizes.size(), 0);
+  std::vector<Size> lows(sizes.size(), 0);
+  std::vector<Size> highs(sizes.size(), 0);
   for (size_t axis = 0; axis < sizes.size(); ++axis) {
     if (choices_.oneIn(2)) continue;
     const int64_t cut = std::min<int64_t>(2, number(sizes[axis]) / 2);

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "ir/base/error.h"
+#include "ir/graph/size_scalars.h"
 #include "ir/types/mesh_relations.h"
 
 namespace heddle {
@@ -81,7 +82,7 @@ std::vector<std::vector<MeshAxis>> subsets(const Sharding& state) {
 }  // namespace
 
 ReshardPaths::ReshardPaths(const Fusion& fusion) : fusion_(fusion) {
-  for (const auto& [symbol, value] : fusion.size_defaults) sizes_[symbol] = value;
+  sizes_ = defaultSizes(fusion);
   for (const Value& value : fusion.values()) {
     HEDDLE_USER_CHECK(!value.tensor.sharding || !value.tensor.sharding->stream,
                       "%{} has a stream split, which no step adds; was noteStreamSplits skipped?",

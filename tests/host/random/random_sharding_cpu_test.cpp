@@ -299,8 +299,8 @@ class Generator {
     if (rank == 0) return;
     const auto axis = static_cast<int64_t>(below(rank));
     if (chance(2)) return push(b_.flip(x.id, {axis}), x.exact);
-    std::vector<int64_t> lows(static_cast<size_t>(rank), 0);
-    std::vector<int64_t> highs = lows;
+    std::vector<Size> lows(static_cast<size_t>(rank), 0);
+    std::vector<Size> highs = lows;
     lows[static_cast<size_t>(axis)] = below(3);
     highs[static_cast<size_t>(axis)] = below(2);
     push(b_.pad(x.id, lows, highs), x.exact);

@@ -71,11 +71,11 @@ TEST(Builder, FailedGuardsNameBothTensors) {
   b.output(b.pointwise("add", {x, y}));
   const Fusion fusion = std::move(b).build();
   EXPECT_NO_THROW(bindSizes(fusion, {{3}, {3}}));
-  EXPECT_EQ(messageOf([&] {
-              bindSizes(fusion, {{3}, {4}});
-            }),
-            "sizes disagree: t = 3 and h = 4 (axis 0 of %x: f32[t] and of %y: f32[h], operands of "
-            "add)");
+  EXPECT_EQ(
+      messageOf([&] {
+        bindSizes(fusion, {{3}, {4}});
+      }),
+      "axis 0 of %x: f32[t] and of %y: f32[h], operands of add: t = 3 and h = 4 must be equal");
 }
 
 // A symbol that occurs only in sums and products of sizes is solved when the other symbols are

@@ -180,8 +180,7 @@ TEST(VerifyFusion, StaleAnnotationsAreReported) {
 }
 
 // Returns the message of checkSizes() for the value y = pad(x: f32[n, 4]).
-std::string sizeError(std::vector<int64_t> lows, std::vector<int64_t> highs,
-                      const SizeBindings& sizes) {
+std::string sizeError(std::vector<Size> lows, std::vector<Size> highs, const SizeBindings& sizes) {
   FusionBuilder b("f");
   const ValueId x = b.input("x", DType::F32, {Size::symbol("n"), Size(4)});
   b.line(7);

@@ -80,7 +80,7 @@ TEST(ParseErrors, WrongInputsAreReported) {
   EXPECT_EQ(inputError("%a: f32[t], %a: f64"), "f:3:22: %a is defined twice");
   EXPECT_EQ(inputError("%a: f32[-1]"), "f:3:18: the extent -1 is negative");
   EXPECT_EQ(inputError("%a: f32[mid(t, 2)]"),
-            "f:3:18: found 'mid', expected ceildiv, floordiv, min or max");
+            "f:3:18: found 'mid', expected ceildiv, floordiv, min, max or given");
   EXPECT_EQ(inputError("%a: f32[broadcast(2)]"),
             "f:3:28: the extent of a broadcast axis must be 1");
   EXPECT_EQ(inputError("%a: f32[4 / 0]"),

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "host/device/device_tensor.h"
+#include "host/program/program.h"
+#include "ir/base/size_guard.h"
+
+namespace heddle::host {
+
+// The inputs of a fusion or a program whose values decide sizes: integer scalars, and integer
+// tensors without axes in host memory. A plan is valid for one value of each of these inputs, so
+// every cache of plans compares the values. This class is the only place that reads them.
+class SizeInputs {
+ public:
+  SizeInputs() = default;  // no input decides a size
+  explicit SizeInputs(const Fusion& fusion);
+  explicit SizeInputs(const Program& program);
+
+  size_t size() const { return inputs_.size(); }
+  // Returns the value of input `i` of this list. A missing argument has its default value. If the
+  // argument is a tensor instead of a scalar, or a scalar instead of a tensor, the result is 0, and
+  // bindInputs() reports the error. Throws UserError if there is no value, if it is a float, if it
+  // is outside of the range of the input's type, or if the tensor is in device memory.
+  int64_t value(size_t i, const std::vector<Argument>& arguments) const;
+  // Returns whether the inputs have these values.
+  bool haveValues(const std::vector<int64_t>& values, const std::vector<Argument>& arguments) const;
+  std::vector<int64_t> values(const std::vector<Argument>& arguments) const;
+  // Sets the symbols of the inputs to their values.
+  void bind(const std::vector<Argument>& arguments, SizeBindings& sizes) const;
+  void addSources(SizeSources& sources) const;
+  // Returns the symbols of the inputs.
+  std::set<std::string> symbols() const;
+
+ private:
+  struct Input {
+    size_t position;  // among the arguments
+    std::string name;
+    DType dtype;
+    bool is_scalar;
+    std::optional<Scalar> default_value;
+  };
+  std::vector<Input> inputs_;
+};
+
+}  // namespace heddle::host

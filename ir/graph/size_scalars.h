@@ -1,0 +1,35 @@
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+
+#include "ir/graph/fusion.h"
+
+namespace heddle {
+
+// The values of integer inputs that decide sizes. In a size, the input %n is the symbol `%n`
+// (ir/base/size.h).
+
+// Calls `visit` for each size of the fusion: extents, attributes, guards and Value::equals.
+void forEachSize(const Fusion& fusion, const std::function<void(const Size&)>& visit);
+
+// Adds the symbols of inputs that the size contains.
+void addScalarSymbols(const Size& size, std::set<std::string>& symbols);
+
+// Returns the symbols of inputs that the sizes of the fusion contain.
+std::set<std::string> scalarSymbols(const Fusion& fusion);
+
+// Replaces symbols in the extents, attributes and guards of the fusion. `replace` returns the new
+// size of a symbol, or nullopt to keep the symbol. Sizes without symbols of inputs do not change.
+void substituteScalars(Fusion& fusion,
+                       const std::function<std::optional<Size>(const std::string&)>& replace);
+
+// Returns whether an input may decide sizes: it has an integer type and no axes.
+bool mayDecideSizes(const TensorView& tensor);
+
+// Returns the default sizes of the fusion (Fusion::size_defaults), and the defaults of the scalars
+// that decide sizes.
+SizeBindings defaultSizes(const Fusion& fusion);
+
+}  // namespace heddle
