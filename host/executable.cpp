@@ -14,6 +14,7 @@
 #include "host/plan/plan_cache.h"
 #include "host/program/teams.h"
 #include "host/program/visit.h"
+#include "host/run/bind_run.h"
 #include "host/run/evaluator.h"
 #include "host/run/issue.h"
 #include "host/run/match_collectives_across_ranks.h"
@@ -52,9 +53,6 @@ struct Executable::Impl {
                     const std::vector<Argument>& inputs, const RunOptions& run_options);
   void waitForLatest(Stream stream);
   void leaveFailed(RunState& state, Stream stream);
-  void bindRun(const Plan& plan, RunState& state, const std::vector<Argument>& inputs,
-               const RunOptions& run_options) const;
-  void checkOverlap(const Plan& plan, const RunState& state) const;
   void joinMonitor(const Context& context);
   void makeRunner(const std::shared_ptr<SharedStream>& stream, int64_t number);
   void nameInstructions();
@@ -272,7 +270,7 @@ Outputs Executable::Impl::issueWith(RunState& state, const std::shared_ptr<const
   state.completion = std::make_shared<Completion>(resources);
   state.completion->plan = plan;
   state.prepare(plan, stream);
-  bindRun(*plan, state, inputs, run_options);
+  bindRun(*plan, inputs, run_options.preallocated, state);
   state.fault = faultOfRun(*plan);
   state.profile = run_options.profile;
   state.completion->observer = RunObserver(resources->job.status(), state.profile);
@@ -318,61 +316,6 @@ void Executable::Impl::leaveFailed(RunState& state, Stream stream) {
     state.completion->errors.report(std::current_exception(), -1);
   }
   states.watch(state.completion);
-}
-
-void Executable::Impl::bindRun(const Plan& plan, RunState& state,
-                               const std::vector<Argument>& inputs,
-                               const RunOptions& run_options) const {
-  for (const Plan::BufferInput& input : plan.buffer_inputs) {
-    const Tensor& tensor = std::get<Tensor>(inputs[static_cast<size_t>(input.input)]);
-    const Buffer& buffer = plan.buffers[bufferOf(input.pointer)];
-    HEDDLE_USER_CHECK(tensor.data != nullptr || buffer.bytes == 0, "input {} (%{}) has no data",
-                      input.input, buffer.name);
-    state.pointers[input.pointer] = static_cast<std::byte*>(tensor.data);
-  }
-  for (const Plan::ValueInput& input : plan.value_inputs) {
-    const Tensor& tensor = std::get<Tensor>(inputs[static_cast<size_t>(input.input)]);
-    HEDDLE_USER_CHECK(tensor.data != nullptr, "input {} has no data", input.input);
-    state.registers[input.out] = loadElement(tensor.data, input.dtype, 0);
-  }
-  for (const Plan::ScalarInput& input : plan.scalar_inputs) {
-    const auto position = static_cast<size_t>(input.input);
-    const Scalar& value =
-        position < inputs.size() ? std::get<Scalar>(inputs[position]) : input.default_value;
-    state.registers[input.out] = roundTo(input.dtype, value);
-  }
-  for (const Plan::Preallocated& output : plan.preallocated) {
-    const Tensor& tensor = run_options.preallocated[static_cast<size_t>(output.output)];
-    state.pointers[output.pointer] = static_cast<std::byte*>(tensor.data);
-  }
-  checkOverlap(plan, state);
-}
-
-// Rejects preallocated outputs that overlap inputs or each other. Otherwise the program could write
-// an output before it has read an input in the same memory.
-void Executable::Impl::checkOverlap(const Plan& plan, const RunState& state) const {
-  for (const Plan::Preallocated& output : plan.preallocated) {
-    const BufferId id = bufferOf(output.pointer);
-    if (!plan.buffers.has(id)) continue;  // the output is copied after all inputs were read
-    const std::byte* begin = state.pointers[output.pointer];
-    const std::byte* end = begin + plan.buffers[id].bytes;
-    for (const Plan::Preallocated& earlier : plan.preallocated) {
-      if (&earlier == &output) break;
-      if (!plan.buffers.has(bufferOf(earlier.pointer))) continue;
-      const Buffer& buffer = plan.buffers[bufferOf(earlier.pointer)];
-      const std::byte* other = state.pointers[earlier.pointer];
-      HEDDLE_USER_CHECK(end <= other || other + buffer.bytes <= begin,
-                        "preallocated output {} overlaps the memory of preallocated output {}",
-                        output.output, earlier.output);
-    }
-    for (const Plan::BufferInput& input : plan.buffer_inputs) {
-      const Buffer& buffer = plan.buffers[bufferOf(input.pointer)];
-      const std::byte* other = state.pointers[input.pointer];
-      HEDDLE_USER_CHECK(end <= other || other + buffer.bytes <= begin,
-                        "preallocated output {} overlaps the memory of input {} (%{})",
-                        output.output, input.input, buffer.name);
-    }
-  }
 }
 
 Executable::Executable(Program program, const Context& context, const ExecutableOptions& options)

@@ -63,8 +63,8 @@ struct FusionExecutor::Impl {
   // Alignments and host memory decide only plans, so each Executable compares them (PlanCache).
   struct CachedInputs {
     std::vector<std::optional<TensorDesc>> inputs;
-    std::vector<int64_t> scalars;
-    SizeBindings sizes;  // empty if depends_on_sizes is false
+    std::vector<LateRange> scalars;  // all values of a late input (host/unroll/late_scalars.h)
+    SizeBindings sizes;              // empty if depends_on_sizes is false
     std::list<Entry>::iterator entry;
   };
   static constexpr size_t kMostCachedInputs = 128;
@@ -94,7 +94,7 @@ struct FusionExecutor::Impl {
       if ((tensor != nullptr) != cached.inputs[i].has_value()) return false;
       if (tensor != nullptr && !(tensor->desc == *cached.inputs[i])) return false;
     }
-    return size_inputs.haveValues(cached.scalars, inputs);
+    return size_inputs.areWithin(cached.scalars, inputs);
   }
 
   static std::vector<std::optional<TensorDesc>> descsOf(const std::vector<Argument>& inputs) {
@@ -127,8 +127,11 @@ struct FusionExecutor::Impl {
     if (found != cached_inputs.end()) {
       return cached_inputs.splice(cached_inputs.begin(), cached_inputs, found);
     }
-    CachedInputs added{descsOf(inputs), size_inputs.values(inputs), {}, {}};
+    CachedInputs added{descsOf(inputs), size_inputs.ranges(inputs, {}), {}, {}};
     added.entry = depends_on_sizes ? entryForSizes(inputs, added.sizes) : entryForClass(inputs);
+    if (size_inputs.size() > 0) {
+      size_inputs.widenLate(SizeInputs(added.entry->executable->program()), added.scalars);
+    }
     if (cached_inputs.size() == kMostCachedInputs) cached_inputs.pop_back();
     cached_inputs.push_front(std::move(added));
   }

@@ -194,6 +194,7 @@ UnrollRequest bindInputs(const Program& program, const std::vector<Argument>& in
   request.ranks = ranks;
   request.inputs.resize(program.inputs.size());
   SizeSources sources;
+  request.late = lateInputsOf(program);
   const SizeInputs scalars(program);
   scalars.bind(inputs, request.sizes);
   scalars.addSources(sources);

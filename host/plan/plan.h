@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <memory>
 #include <string>
 #include <variant>
@@ -26,7 +27,8 @@ class PreparedAttention;  // host/device/attention.h
 // scalar value of the run.
 
 // Index in RunState::pointers. That list contains, in this order, the buffers of the unrolled
-// program, one workspace per stream, and one entry per output for a preallocated tensor.
+// program, one workspace per stream, one entry per output for a preallocated tensor, and the
+// addresses with late offsets (Plan::LatePointer).
 using PointerIndex = Id<struct PointerTag>;
 // pointerTo() and bufferOf() convert between a buffer and its pointer. Both have the same number.
 constexpr PointerIndex pointerTo(BufferId buffer) { return PointerIndex(buffer.number()); }
@@ -233,6 +235,12 @@ struct Plan {
     PointerIndex pointer;
     int32_t input;  // position of the argument
   };
+  // An address that depends on late inputs (host/unroll/late_scalars.h). A run computes it when it
+  // binds the inputs.
+  struct LatePointer {
+    PointerIndex base;  // the pointer of an input
+    std::vector<View::LateTerm> terms;
+  };
   struct ScalarInput {
     RegisterId out;  // register that receives the value
     int32_t input;
@@ -297,6 +305,8 @@ struct Plan {
   std::vector<ScalarInput> scalar_inputs;
   std::vector<ValueInput> value_inputs;
   std::vector<Preallocated> preallocated;
+  std::vector<LatePointer> late_pointers;
+  std::map<int32_t, LateRange> late;  // Unrolled::late
   std::vector<Output> outputs;
   size_t registers = 0;                            // number of registers
   size_t events = 0;                               // number of device events
@@ -315,7 +325,10 @@ struct Plan {
     return PointerIndex(buffers.size() + streams + output);
   }
   // Returns the length of RunState::pointers.
-  size_t pointers() const { return buffers.size() + streams + outputs.size(); }
+  size_t pointers() const { return latePointer(late_pointers.size()).index(); }
+  PointerIndex latePointer(size_t i) const {
+    return PointerIndex(buffers.size() + streams + outputs.size() + i);
+  }
 };
 
 // The resources to which makePlan() binds an unrolled program. The device and the communicators

@@ -23,6 +23,7 @@ std::shared_ptr<const Plan> PlanBuilder::build() {
   plan_->streams = program_.streams();
   plan_->communication_streams = program_.communicationStreams();
   plan_->registers = unrolled_.registers;
+  plan_->late = unrolled_.late;
   plan_->workspace_bytes.assign(plan_->streams, 0);
   streams_used_.assign(plan_->streams, false);
   for (const auto& [symbol, size] : sizes_) {
@@ -61,8 +62,31 @@ Step& PlanBuilder::emit(Step step) {
   return plan_->steps.emplace_back(std::move(step));
 }
 
-Place PlanBuilder::placeOf(const View& view) const {
-  return {pointerTo(view.buffer), view.byte_offset};
+Place PlanBuilder::placeOf(const View& view) {
+  if (view.late.empty()) return {pointerTo(view.buffer), view.byte_offset};
+  return {latePointer(view), view.byte_offset};
+}
+
+// Returns the pointer with the late offsets of the view. Its index counts the outputs of the
+// program, because Plan::outputs may still be empty.
+PointerIndex PlanBuilder::latePointer(const View& view) {
+  const PointerIndex base = pointerTo(view.buffer);
+  HEDDLE_CHECK(unrolled_.buffers[view.buffer].origin == Buffer::Origin::Input,
+               "a late offset in {}, which is no input", unrolled_.buffers[view.buffer].name);
+  std::vector<Plan::LatePointer>& all = plan_->late_pointers;
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Plan::LatePointer& each) {
+    return each.base == base && each.terms == view.late;
+  });
+  const PointerIndex pointer(unrolled_.buffers.size() + plan_->streams + program_.outputs.size() +
+                             static_cast<size_t>(found - all.begin()));
+  if (found != all.end()) return pointer;
+  all.push_back({base, view.late});
+  int32_t alignment = alignmentAt({base, 0});
+  for (const View::LateTerm& term : view.late) {
+    alignment = std::min(alignment, codegen::alignmentOf(static_cast<uint64_t>(term.bytes)));
+  }
+  alignments_[pointer] = alignment;
+  return pointer;
 }
 
 void PlanBuilder::setAlignment(PointerIndex pointer, const std::vector<int32_t>& alignments,
@@ -77,7 +101,7 @@ int32_t PlanBuilder::alignmentAt(const Place& place) const {
   return std::min(alignment, codegen::alignmentOf(static_cast<uint64_t>(place.offset)));
 }
 
-Plan::Operand PlanBuilder::operandOf(const UnrolledStep& step, size_t input) const {
+Plan::Operand PlanBuilder::operandOf(const UnrolledStep& step, size_t input) {
   const View& view = step.inputs.at(input);
   return {placeOf(view), view.desc, step.scalar_inputs.at(input)};
 }
@@ -126,6 +150,7 @@ void PlanBuilder::bindBuffers() {
 // that the output is a complete allocation of the program, and has the layout of the tensor.
 bool PlanBuilder::landsInPlace(const Plan::Output& output, const TensorDesc& given) const {
   const BufferId id = bufferOf(output.place.pointer);
+  if (!unrolled_.buffers.has(id)) return false;  // a view of an input with a late offset
   const Buffer& buffer = unrolled_.buffers.at(id);
   return buffer.origin == Buffer::Origin::Allocated && output.place.offset == 0 &&
          output.desc.strides == given.strides && output.desc.alloc == given.alloc &&
@@ -283,7 +308,13 @@ void PlanBuilder::finishJumps() {
 std::shared_ptr<const Plan> makePlan(const Program& program, const Unrolled& unrolled,
                                      const SizeBindings& sizes, const GivenTensors& given,
                                      const PlanTarget& target) {
-  return PlanBuilder(program, unrolled, sizes, given, target).build();
+  if (unrolled.late.empty()) return PlanBuilder(program, unrolled, sizes, given, target).build();
+  // The plan depends on no value of a late input. Ranks compare the sizes of their plans.
+  SizeBindings fixed = sizes;
+  for (const auto& [input, range] : unrolled.late) {
+    fixed.erase(scalarSymbol(program.slots.at(program.inputs.at(static_cast<size_t>(input))).name));
+  }
+  return PlanBuilder(program, unrolled, fixed, given, target).build();
 }
 
 }  // namespace heddle::host

@@ -88,10 +88,11 @@ class PlanBuilder {
   Step& emit(Step step);
   DeviceEventId newEvent() { return DeviceEventId(plan_->events++); }
   const Slot& slot(SlotId id) const { return program_.slots.at(id); }
-  Place placeOf(const View& view) const;
+  Place placeOf(const View& view);
+  PointerIndex latePointer(const View& view);
   void setAlignment(PointerIndex pointer, const std::vector<int32_t>& alignments, size_t i);
   int32_t alignmentAt(const Place& place) const;
-  Plan::Operand operandOf(const UnrolledStep& step, size_t input) const;
+  Plan::Operand operandOf(const UnrolledStep& step, size_t input);
 
   // plan_steps.cpp: all instructions that the files below do not handle. Exception: emit() of a
   // LaunchKernel is in plan_launch.cpp.

@@ -59,6 +59,7 @@ size_t PlanCache::hashOf(const std::vector<Argument>& inputs,
     if (tensor.data != nullptr) addToHash(hash, tensor.desc);
   }
   for (size_t i = 0; i < scalars_.size(); ++i) {
+    if (scalars_.isLate(i)) continue;
     boost::hash_combine(hash, scalars_.value(i, inputs));
   }
   return hash;
@@ -74,7 +75,7 @@ bool PlanCache::matches(const Entry& entry, const std::vector<Argument>& inputs,
   for (size_t i = 0; i < preallocated.size(); ++i) {
     if (!matches(entry.preallocated[i], givenTensor(preallocated[i]))) return false;
   }
-  return scalars_.haveValues(entry.scalars, inputs);
+  return scalars_.areWithin(entry.scalars, inputs);
 }
 
 std::shared_ptr<const Plan> PlanCache::find(const std::vector<Argument>& inputs,
@@ -104,7 +105,7 @@ void PlanCache::add(const std::vector<Argument>& inputs, const std::vector<Tenso
   for (const Tensor& tensor : preallocated) {
     entry.preallocated.push_back(given(givenTensor(tensor)));
   }
-  entry.scalars = scalars_.values(inputs);
+  entry.scalars = scalars_.ranges(inputs, plan->late);
   entry.plan = std::move(plan);
   if (entries_.size() == kMost) entries_.pop_back();
   entries_.insert(entries_.begin(), std::move(entry));

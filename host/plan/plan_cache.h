@@ -13,8 +13,9 @@ namespace heddle::host {
 
 // Caches up to kMost plans (host/plan/plan.h). The key consists of the descriptors and the
 // alignments of the inputs and of preallocated outputs, of one flag per input: whether the input is
-// in host memory, and of the values of the inputs that decide sizes. A full cache drops the least
-// recently used plan. Not thread-safe.
+// in host memory, and of the values of the inputs that decide sizes. For late inputs
+// (host/unroll/late_scalars.h), a plan is found for all values in a range. A full cache drops the
+// least recently used plan. Not thread-safe.
 class PlanCache {
  public:
   static constexpr size_t kMost = 128;
@@ -39,7 +40,7 @@ class PlanCache {
     size_t hash;
     std::vector<Given> inputs;
     std::vector<Given> preallocated;
-    std::vector<int64_t> scalars;  // of the inputs that decide sizes
+    std::vector<LateRange> scalars;  // of the inputs that decide sizes
     std::shared_ptr<const Plan> plan;
   };
   static bool matches(const Given& given, const Tensor* tensor);

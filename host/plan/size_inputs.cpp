@@ -17,10 +17,12 @@ SizeInputs::SizeInputs(const Fusion& fusion) {
 
 SizeInputs::SizeInputs(const Program& program) {
   const std::set<std::string> symbols = scalarSymbolsOf(program);
+  const LateInputs late = lateInputsOf(program);
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const Slot& slot = program.slots.at(program.inputs[i]);
     if (!symbols.contains(scalarSymbol(slot.name))) continue;
-    inputs_.push_back({i, slot.name, slot.tensor.dtype, slot.is_scalar, slot.default_value});
+    inputs_.push_back({i, slot.name, slot.tensor.dtype, slot.is_scalar, slot.default_value,
+                       late.contains(scalarSymbol(slot.name))});
   }
 }
 
@@ -51,19 +53,33 @@ int64_t SizeInputs::value(size_t i, const std::vector<Argument>& arguments) cons
   return *value;
 }
 
-bool SizeInputs::haveValues(const std::vector<int64_t>& values,
-                            const std::vector<Argument>& arguments) const {
-  if (values.size() != inputs_.size()) return false;
+std::vector<LateRange> SizeInputs::ranges(const std::vector<Argument>& arguments,
+                                          const std::map<int32_t, LateRange>& late) const {
+  std::vector<LateRange> ranges;
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    if (value(i, arguments) != values[i]) return false;
+    const auto found = late.find(static_cast<int32_t>(inputs_[i].position));
+    const int64_t now = value(i, arguments);
+    ranges.push_back(found == late.end() ? LateRange{now, now} : found->second);
+  }
+  return ranges;
+}
+
+bool SizeInputs::areWithin(const std::vector<LateRange>& ranges,
+                           const std::vector<Argument>& arguments) const {
+  if (ranges.size() != inputs_.size()) return false;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const int64_t now = value(i, arguments);
+    if (now < ranges[i].least || now > ranges[i].most) return false;
   }
   return true;
 }
 
-std::vector<int64_t> SizeInputs::values(const std::vector<Argument>& arguments) const {
-  std::vector<int64_t> values;
-  for (size_t i = 0; i < inputs_.size(); ++i) values.push_back(value(i, arguments));
-  return values;
+void SizeInputs::widenLate(const SizeInputs& program, std::vector<LateRange>& ranges) const {
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    for (const Input& input : program.inputs_) {
+      if (input.position == inputs_[i].position && input.is_late) ranges[i] = LateRange{};
+    }
+  }
 }
 
 void SizeInputs::bind(const std::vector<Argument>& arguments, SizeBindings& sizes) const {

@@ -6,13 +6,16 @@
 
 #include "host/device/device_tensor.h"
 #include "host/program/program.h"
+#include "host/unroll/late_scalars.h"
 #include "ir/base/size_guard.h"
 
 namespace heddle::host {
 
 // The inputs of a fusion or a program whose values decide sizes: integer scalars, and integer
 // tensors without axes in host memory. A plan is valid for one value of each of these inputs, so
-// every cache of plans compares the values. This class is the only place that reads them.
+// every cache of plans compares the values. Exception: for a late input of a program
+// (host/unroll/late_scalars.h), a plan is valid for a range of values. This class is the only place
+// that reads the values.
 class SizeInputs {
  public:
   SizeInputs() = default;  // no input decides a size
@@ -25,9 +28,16 @@ class SizeInputs {
   // bindInputs() reports the error. Throws UserError if there is no value, if it is a float, if it
   // is outside of the range of the input's type, or if the tensor is in device memory.
   int64_t value(size_t i, const std::vector<Argument>& arguments) const;
-  // Returns whether the inputs have these values.
-  bool haveValues(const std::vector<int64_t>& values, const std::vector<Argument>& arguments) const;
-  std::vector<int64_t> values(const std::vector<Argument>& arguments) const;
+  bool isLate(size_t i) const { return inputs_[i].is_late; }
+  // Returns the values for which a plan is valid that was made for these arguments. `late` has the
+  // ranges of the late inputs (Plan::late).
+  std::vector<LateRange> ranges(const std::vector<Argument>& arguments,
+                                const std::map<int32_t, LateRange>& late) const;
+  // Returns whether the values are within these ranges.
+  bool areWithin(const std::vector<LateRange>& ranges,
+                 const std::vector<Argument>& arguments) const;
+  // Sets the range of every input that is late in `program` to all values.
+  void widenLate(const SizeInputs& program, std::vector<LateRange>& ranges) const;
   // Sets the symbols of the inputs to their values.
   void bind(const std::vector<Argument>& arguments, SizeBindings& sizes) const;
   void addSources(SizeSources& sources) const;
@@ -41,6 +51,7 @@ class SizeInputs {
     DType dtype;
     bool is_scalar;
     std::optional<Scalar> default_value;
+    bool is_late = false;
   };
   std::vector<Input> inputs_;
 };

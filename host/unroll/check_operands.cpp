@@ -104,6 +104,7 @@ bool areInDifferentColumns(const View& a, const View& b, int64_t row) {
 // Returns whether the views certainly have no byte in common.
 bool areApart(const View& a, const View& b) {
   if (a.buffer != b.buffer || a.desc.numel() == 0 || b.desc.numel() == 0) return true;
+  if (!a.late.empty() || !b.late.empty()) return false;
   if (a.byte_offset + a.desc.allocBytes() <= b.byte_offset ||
       b.byte_offset + b.desc.allocBytes() <= a.byte_offset) {
     return true;

@@ -108,6 +108,40 @@ TensorDesc Scope::describe(const Slot& slot) const {
   return desc;
 }
 
+void Scope::trackLate(const LateInputs& late, std::map<int32_t, LateRange>& ranges) {
+  late_ = late;
+  ranges_ = &ranges;
+  for (const auto& [symbol, input] : late) ranges.emplace(input, LateRange{});
+}
+
+std::vector<View::LateTerm> Scope::lateTermsOf(const Size& size) const {
+  std::vector<View::LateTerm> terms;
+  if (!size.hasScalar()) return terms;
+  for (const auto& [symbol, input] : late_) {
+    const std::optional<int64_t> growth = growthOf(size, symbol, values_);
+    HEDDLE_CHECK(growth.has_value(), "the late input {} is not linear in {}", symbol, size.str());
+    if (*growth != 0) terms.push_back({input, *growth});
+  }
+  return terms;
+}
+
+int64_t Scope::lateValue(int32_t input) const {
+  for (const auto& [symbol, position] : late_) {
+    if (position == input) return values_.at(symbol);
+  }
+  HEDDLE_CHECK(false, "input {} is not late", input);
+}
+
+void Scope::restrictLate(const Size& size) const {
+  if (late_.empty() || !size.hasScalar()) return;
+  for (const auto& [symbol, input] : late_) {
+    const std::optional<int64_t> growth = growthOf(size, symbol, values_);
+    if (growth && *growth != 0) {
+      ranges_->at(input).restrict(evaluate(size), *growth, values_.at(symbol));
+    }
+  }
+}
+
 void Scope::check(const std::vector<SizeGuard>& guards) const { checkGuards(guards, values_); }
 
 TensorDesc describe(const Slot& slot, const Meshes& meshes, const SizeBindings& sizes, int64_t rank,

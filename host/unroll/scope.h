@@ -35,6 +35,14 @@ class Scope {
   std::vector<int64_t> evaluate(const std::vector<Size>& sizes) const;
   // Returns the same as describe() of host/unroll/unroll.h.
   TensorDesc describe(const Slot& slot) const;
+  // Records in `ranges` for which values of the late inputs the program may run. restrictLate()
+  // requires that the size, which is not negative now, stays 0 or more.
+  void trackLate(const LateInputs& late, std::map<int32_t, LateRange>& ranges);
+  void restrictLate(const Size& size) const;
+  // Returns, for each late input, how much the size grows with its value.
+  std::vector<View::LateTerm> lateTermsOf(const Size& size) const;
+  int64_t lateValue(int32_t input) const;  // the value in values()
+
   // Checks the guards (checkGuards() of ir/base/size_guard.h).
   void check(const std::vector<SizeGuard>& guards) const;
 
@@ -43,6 +51,8 @@ class Scope {
   int64_t rank_;
   int64_t ranks_;
   SizeBindings values_;
+  LateInputs late_;
+  std::map<int32_t, LateRange>* ranges_ = nullptr;  // of the late inputs
 };
 
 }  // namespace heddle::host

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "host/program/program.h"
+#include "host/unroll/late_scalars.h"
 
 namespace heddle::host {
 
@@ -33,9 +35,16 @@ struct Buffer {
 
 // The memory that a tensor slot names at one point of the program.
 struct View {
+  // A run adds `bytes` times the value of a late input (host/unroll/late_scalars.h) to the address.
+  struct LateTerm {
+    int32_t input;  // index into Program::inputs
+    int64_t bytes;
+    bool operator==(const LateTerm&) const = default;
+  };
   BufferId buffer;
   int64_t byte_offset = 0;
   TensorDesc desc;
+  std::vector<LateTerm> late = {};
 };
 
 // An access of one step to one buffer.
@@ -84,6 +93,8 @@ struct Unrolled {
   std::vector<RegisterId> scalar_outputs;   // per program output: invalid for a tensor
   std::vector<RegisterId> input_registers;  // per program input: invalid for a tensor
   size_t registers = 0;                     // scalar registers
+  // The late inputs, and their values for which these steps are valid.
+  std::map<int32_t, LateRange> late;
   int64_t rank = 0;
 };
 
@@ -95,7 +106,8 @@ struct UnrollRequest {
   // but in the memory order that the type of the input declares (Layout::observed).
   std::vector<TensorDesc> inputs;
   int64_t rank = 0;
-  int64_t ranks = 1;  // number of ranks of the job
+  int64_t ranks = 1;     // number of ranks of the job
+  LateInputs late = {};  // the late inputs; `sizes` contains a value of each
 };
 
 // Unrolls the program. Throws UserError that names the instruction and the slot if a view does not

@@ -62,8 +62,13 @@ void Unroller::instruction(const Instruction& x, InstructionIndex index) {
                        : access.write ? step.outputs[written++]
                                       : step.inputs[read++];
     if (!view.buffer.valid()) continue;  // this rank does not access the slot
-    step.accesses.push_back(
-        {view.buffer, view.byte_offset, view.byte_offset + view.desc.allocBytes(), access.write});
+    UnrolledAccess bytes{view.buffer, view.byte_offset, view.byte_offset + view.desc.allocBytes(),
+                         access.write};
+    if (!view.late.empty()) {  // may be anywhere in the buffer
+      bytes.begin = 0;
+      bytes.end = unrolled_.buffers[view.buffer].bytes;
+    }
+    step.accesses.push_back(bytes);
   }
   unrolled_.steps.push_back(std::move(step));
 }

@@ -29,6 +29,8 @@ Unroller::Unroller(const Program& program, const UnrollRequest& request)
 Unrolled Unroller::run() {
   unrolled_.rank = request_.rank;
   scope_.check(program_.guards);
+  scope_.trackLate(request_.late, unrolled_.late);
+  for (const SizeGuard& guard : program_.guards) scope_.restrictLate(guard.b - guard.a);
   checkSteps();
   inputs();
   frames_.push_back({Frame::Kind::Body, &program_.body});

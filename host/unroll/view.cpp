@@ -123,8 +123,10 @@ class ViewMaker {
                       "a slice of %{} needs {} steps or none", in_slot_.name, in_.desc.rank());
     TensorDesc desc = in_.desc;
     int64_t begin = 0;
+    std::vector<View::LateTerm> late = in_.late;
     for (size_t i = 0; i < desc.rank(); ++i) {
       const int64_t start = scope_.evaluate(x.starts[i]), stop = scope_.evaluate(x.stops[i]);
+      addLate(x.starts[i], x.stops[i], i, late);
       // If a slice contains a complete sharded axis, the result contains this rank's complete
       // block.
       const int64_t step = x.steps.empty() ? 1 : x.steps[i];
@@ -142,7 +144,10 @@ class ViewMaker {
       if (count > 1) desc.strides[i] *= step;
       desc.sizes[i] = desc.alloc[i] = count;
     }
-    return place(desc, begin);
+    View view = place(desc, begin);
+    view.byte_offset -= lateBytes(late) - lateBytes(in_.late);
+    view.late = std::move(late);
+    return view;
   }
 
   View operator()(const Alias::Index& x) const {
@@ -189,6 +194,28 @@ class ViewMaker {
   }
 
  private:
+  // Adds the terms of the start of a slice along axis i, and restricts the late inputs to values
+  // for which the slice is within the axis. View::byte_offset also contains the present values of
+  // these inputs; the caller subtracts them.
+  void addLate(const Size& start, const Size& stop, size_t i,
+               std::vector<View::LateTerm>& late) const {
+    std::vector<View::LateTerm> terms = scope_.lateTermsOf(start);
+    if (terms.empty()) return;
+    scope_.restrictLate(start);
+    scope_.restrictLate(Size(in_.desc.sizes[i]) - stop);
+    for (View::LateTerm& term : terms) {
+      term.bytes *= in_.desc.strides[i] * heddle::sizeOf(in_.desc.dtype);
+      late.push_back(term);
+    }
+  }
+
+  // Returns the bytes that the terms add with the present values of the late inputs.
+  int64_t lateBytes(const std::vector<View::LateTerm>& late) const {
+    int64_t bytes = 0;
+    for (const View::LateTerm& term : late) bytes += term.bytes * scope_.lateValue(term.input);
+    return bytes;
+  }
+
   // Returns the view that begins at element `begin` of the operand. Throws UserError if the sizes
   // of `desc` are not those that the type of the result states.
   View place(TensorDesc desc, int64_t begin) const {
@@ -196,7 +223,8 @@ class ViewMaker {
                       out_.name, str(want_.sizes), in_slot_.name, str(desc.sizes));
     desc.global = want_.global;
     desc.offset = want_.offset;
-    return {in_.buffer, in_.byte_offset + begin * heddle::sizeOf(desc.dtype), std::move(desc)};
+    return {in_.buffer, in_.byte_offset + begin * heddle::sizeOf(desc.dtype), std::move(desc),
+            in_.late};
   }
 
   const Slot& out_;

@@ -115,10 +115,12 @@ class CatMatch {
 
   // The extent after the piece follows from the extent of the result.
   bool isPadded(const Expression& pad, const Size& start) const {
-    const auto& lows = pad.attr<std::vector<int64_t>>("lows");
-    const auto& highs = pad.attr<std::vector<int64_t>>("highs");
+    const auto& lows = pad.attr<std::vector<Size>>("lows");
+    const auto& highs = pad.attr<std::vector<Size>>("highs");
     for (size_t i = 0; i < lows.size(); ++i) {
-      if (i == cat_.axis ? !start.isConstant(lows[i]) : lows[i] != 0 || highs[i] != 0) return false;
+      const bool fits =
+          i == cat_.axis ? start == lows[i] : lows[i].isConstant(0) && highs[i].isConstant(0);
+      if (!fits) return false;
     }
     return true;
   }

@@ -1,0 +1,87 @@
+#include "host/run/bind_run.h"
+
+#include "ir/base/error.h"
+
+namespace heddle::host {
+namespace {
+
+// Returns the value of a late input, which may be missing if it has a default.
+int64_t lateValue(const Plan& plan, const std::vector<Argument>& inputs, int32_t input) {
+  if (static_cast<size_t>(input) < inputs.size()) {
+    return toInt(std::get<Scalar>(inputs[static_cast<size_t>(input)]));
+  }
+  for (const Plan::ScalarInput& scalar : plan.scalar_inputs) {
+    if (scalar.input == input) return toInt(scalar.default_value);
+  }
+  HEDDLE_CHECK(false, "input {} has no value", input);
+}
+
+// Computes the addresses that depend on late inputs.
+void bindLate(const Plan& plan, const std::vector<Argument>& inputs, RunState& state) {
+  for (size_t i = 0; i < plan.late_pointers.size(); ++i) {
+    std::byte* address = state.pointers[plan.late_pointers[i].base];
+    for (const View::LateTerm& term : plan.late_pointers[i].terms) {
+      if (address != nullptr) address += term.bytes * lateValue(plan, inputs, term.input);
+    }
+    state.pointers[plan.latePointer(i)] = address;
+  }
+}
+
+// Rejects preallocated outputs that overlap inputs or each other. Otherwise the program could write
+// an output before it has read an input in the same memory.
+void checkOverlap(const Plan& plan, const RunState& state) {
+  for (const Plan::Preallocated& output : plan.preallocated) {
+    const BufferId id = bufferOf(output.pointer);
+    if (!plan.buffers.has(id)) continue;  // the output is copied after all inputs were read
+    const std::byte* begin = state.pointers[output.pointer];
+    const std::byte* end = begin + plan.buffers[id].bytes;
+    for (const Plan::Preallocated& earlier : plan.preallocated) {
+      if (&earlier == &output) break;
+      if (!plan.buffers.has(bufferOf(earlier.pointer))) continue;
+      const Buffer& buffer = plan.buffers[bufferOf(earlier.pointer)];
+      const std::byte* other = state.pointers[earlier.pointer];
+      HEDDLE_USER_CHECK(end <= other || other + buffer.bytes <= begin,
+                        "preallocated output {} overlaps the memory of preallocated output {}",
+                        output.output, earlier.output);
+    }
+    for (const Plan::BufferInput& input : plan.buffer_inputs) {
+      const Buffer& buffer = plan.buffers[bufferOf(input.pointer)];
+      const std::byte* other = state.pointers[input.pointer];
+      HEDDLE_USER_CHECK(end <= other || other + buffer.bytes <= begin,
+                        "preallocated output {} overlaps the memory of input {} (%{})",
+                        output.output, input.input, buffer.name);
+    }
+  }
+}
+
+}  // namespace
+
+void bindRun(const Plan& plan, const std::vector<Argument>& inputs,
+             const std::vector<Tensor>& preallocated, RunState& state) {
+  for (const Plan::BufferInput& input : plan.buffer_inputs) {
+    const Tensor& tensor = std::get<Tensor>(inputs[static_cast<size_t>(input.input)]);
+    const Buffer& buffer = plan.buffers[bufferOf(input.pointer)];
+    HEDDLE_USER_CHECK(tensor.data != nullptr || buffer.bytes == 0, "input {} (%{}) has no data",
+                      input.input, buffer.name);
+    state.pointers[input.pointer] = static_cast<std::byte*>(tensor.data);
+  }
+  for (const Plan::ValueInput& input : plan.value_inputs) {
+    const Tensor& tensor = std::get<Tensor>(inputs[static_cast<size_t>(input.input)]);
+    HEDDLE_USER_CHECK(tensor.data != nullptr, "input {} has no data", input.input);
+    state.registers[input.out] = loadElement(tensor.data, input.dtype, 0);
+  }
+  for (const Plan::ScalarInput& input : plan.scalar_inputs) {
+    const auto position = static_cast<size_t>(input.input);
+    const Scalar& value =
+        position < inputs.size() ? std::get<Scalar>(inputs[position]) : input.default_value;
+    state.registers[input.out] = roundTo(input.dtype, value);
+  }
+  for (const Plan::Preallocated& output : plan.preallocated) {
+    const Tensor& tensor = preallocated[static_cast<size_t>(output.output)];
+    state.pointers[output.pointer] = static_cast<std::byte*>(tensor.data);
+  }
+  bindLate(plan, inputs, state);
+  checkOverlap(plan, state);
+}
+
+}  // namespace heddle::host

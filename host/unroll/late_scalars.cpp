@@ -1,0 +1,183 @@
+#include "host/unroll/late_scalars.h"
+
+#include <algorithm>
+#include <set>
+
+#include "host/program/visit.h"
+#include "ir/graph/size_scalars.h"
+
+namespace heddle::host {
+namespace {
+
+std::set<std::string> scalarsIn(const Size& size) {
+  std::set<std::string> symbols;
+  addScalarSymbols(size, symbols);
+  return symbols;
+}
+
+// Returns whether the symbol occurs in the size only as a term, or as a factor of a term.
+bool isLinear(const Size& size, const std::string& symbol) {
+  if (!scalarsIn(size).contains(symbol)) return true;
+  const bool left = size.kind() != Size::Kind::Symbol && scalarsIn(size.lhs()).contains(symbol);
+  const bool right = size.kind() != Size::Kind::Symbol && scalarsIn(size.rhs()).contains(symbol);
+  switch (size.kind()) {
+    case Size::Kind::Symbol:
+      return true;
+    case Size::Kind::Add:
+    case Size::Kind::Sub:
+      return isLinear(size.lhs(), symbol) && isLinear(size.rhs(), symbol);
+    case Size::Kind::Mul:
+      return left != right && isLinear(left ? size.lhs() : size.rhs(), symbol);
+    default:
+      return false;
+  }
+}
+
+// Finds the scalars that must be known when a plan is made.
+class EarlyScalars {
+ public:
+  explicit EarlyScalars(const Program& program) : program_(program) {
+    for (const Slot& slot : program.slots) {
+      for (const IterDomain& axis : slot.tensor.domain) add(axis.extent);
+      for (const Size& size : slot.alloc) add(size);
+    }
+    for (const Kernel& kernel : program.kernels) {
+      heddle::forEachSize(kernel.segment, [&](const Size& size) { add(size); });
+    }
+    for (const SizeGuard& guard : program.guards) {
+      guard.at_most ? addUnlessLinear(guard.b - guard.a) : add(guard.b - guard.a);
+    }
+    findViews();
+    forEachInstruction(program.body, [&](const Instruction& x, InstructionIndex) { visit(x.op); });
+    separate();
+  }
+
+  bool has(const std::string& symbol) const { return early_.contains(symbol); }
+
+ private:
+  void add(const Size& size) { addScalarSymbols(size, early_); }
+
+  void addUnlessLinear(const Size& size) {
+    const std::set<std::string> found = scalarsIn(size);
+    for (const std::string& symbol : found) {
+      if (!isLinear(size, symbol)) early_.insert(symbol);
+    }
+    if (found.size() > 1) together_.push_back(found);
+  }
+
+  // The range of a late scalar must not depend on another late one.
+  void separate() {
+    for (const std::set<std::string>& symbols : together_) {
+      const auto is_late = [&](const std::string& symbol) { return !early_.contains(symbol); };
+      if (std::count_if(symbols.begin(), symbols.end(), is_late) < 2) continue;
+      early_.insert(symbols.begin(), symbols.end());
+    }
+  }
+
+  // Finds the slots that may name memory of the program. Only inputs and views of inputs are left.
+  void findOwnMemory() {
+    size_t before = 0;
+    do {
+      before = own_.size();
+      forEachInstruction(program_.body, [&](const Instruction& x, InstructionIndex) {
+        const auto* alias = std::get_if<Alias>(&x.op);
+        forEachSlot(x.op, [&](SlotId id, FieldRole role) {
+          if (role.defines && (alias == nullptr || own_.contains(alias->in))) own_.insert(id);
+        });
+      });
+    } while (own_.size() != before);
+  }
+
+  // Finds the slots that are views of inputs, and the scalars that decide where they begin.
+  void findViews() {
+    findOwnMemory();
+    for (SlotId id : program_.inputs) {
+      if (!own_.contains(id)) scalars_of_.emplace(id, std::set<std::string>{});
+    }
+    forEachInstruction(program_.body, [&](const Instruction& x, InstructionIndex) {
+      const auto* alias = std::get_if<Alias>(&x.op);
+      if (alias == nullptr) return;
+      const auto in = scalars_of_.find(alias->in);
+      const auto* slice = std::get_if<Alias::Slice>(&alias->view);
+      std::set<std::string> scalars =
+          in == scalars_of_.end() ? std::set<std::string>{} : in->second;
+      for (size_t i = 0; slice != nullptr && i < slice->starts.size(); ++i) {
+        addUnlessLinear(slice->starts[i]);
+        add(slice->stops[i] - slice->starts[i]);
+        addScalarSymbols(slice->starts[i], scalars);
+      }
+      if (slice == nullptr) {
+        for (const Size& size : sizesOf(x.op)) add(size);
+      }
+      const bool is_view = in != scalars_of_.end() && !own_.contains(alias->out);
+      if (!is_view) early_.insert(scalars.begin(), scalars.end());
+      if (is_view) scalars_of_[alias->out].merge(scalars);
+    });
+  }
+
+  void visit(const Op& op) {
+    if (std::holds_alternative<Alias>(op)) return;
+    for (const Size& size : sizesOf(op)) add(size);
+    const bool copies = std::holds_alternative<Copy>(op);
+    const bool launches = std::holds_alternative<LaunchKernel>(op);
+    forEachSlot(op, [&](SlotId id, FieldRole role) {
+      const auto view = scalars_of_.find(id);
+      if (view == scalars_of_.end() || copies || (launches && !role.writes)) return;
+      early_.insert(view->second.begin(), view->second.end());
+    });
+  }
+
+  const Program& program_;
+  std::set<std::string> early_;
+  std::set<SlotId> own_;
+  std::vector<std::set<std::string>> together_;         // scalars in one guard or bound
+  std::map<SlotId, std::set<std::string>> scalars_of_;  // of views of inputs
+};
+
+}  // namespace
+
+LateInputs lateInputsOf(const Program& program) {
+  LateInputs late;
+  const std::set<std::string> used = scalarSymbolsOf(program);
+  if (used.empty()) return late;
+  const EarlyScalars early(program);
+  for (size_t i = 0; i < program.inputs.size(); ++i) {
+    const Slot& slot = program.slots.at(program.inputs[i]);
+    const std::string symbol = scalarSymbol(slot.name);
+    if (!slot.is_scalar || !used.contains(symbol) || early.has(symbol)) continue;
+    late.emplace(symbol, static_cast<int32_t>(i));
+  }
+  return late;
+}
+
+std::optional<int64_t> growthOf(const Size& size, const std::string& symbol,
+                                const SizeBindings& sizes) {
+  if (!scalarsIn(size).contains(symbol)) return 0;
+  if (!isLinear(size, symbol)) return std::nullopt;
+  if (size.kind() == Size::Kind::Symbol) return 1;
+  int64_t result = 0;
+  if (size.kind() == Size::Kind::Mul) {
+    const bool left = scalarsIn(size.lhs()).contains(symbol);
+    const auto growth = growthOf(left ? size.lhs() : size.rhs(), symbol, sizes);
+    const int64_t factor = (left ? size.rhs() : size.lhs()).evaluate(lookupIn(sizes));
+    if (!growth || __builtin_mul_overflow(*growth, factor, &result)) return std::nullopt;
+    return result;
+  }
+  const auto a = growthOf(size.lhs(), symbol, sizes), b = growthOf(size.rhs(), symbol, sizes);
+  const bool fits = a && b &&
+                    (size.kind() == Size::Kind::Add ? !__builtin_add_overflow(*a, *b, &result)
+                                                    : !__builtin_sub_overflow(*a, *b, &result));
+  return fits ? std::optional(result) : std::nullopt;
+}
+
+void LateRange::restrict(int64_t value, int64_t growth, int64_t at) {
+  if (growth == 0) return;
+  // The largest distance from `at` that keeps the value at 0 or more.
+  const int64_t steps =
+      growth == std::numeric_limits<int64_t>::min() ? 0 : value / std::abs(growth);
+  int64_t bound = 0;
+  if (growth > 0 && !__builtin_sub_overflow(at, steps, &bound)) least = std::max(least, bound);
+  if (growth < 0 && !__builtin_add_overflow(at, steps, &bound)) most = std::min(most, bound);
+}
+
+}  // namespace heddle::host

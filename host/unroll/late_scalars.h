@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "host/program/program.h"
+
+namespace heddle::host {
+
+// A scalar input is *late* if it decides only where slices of inputs begin, and no size. A run adds
+// its value to addresses, so runs with different values share a plan. For example, each step of a
+// loop reads another row of a cache.
+
+// The late inputs of a program: their symbols (ir/base/size.h), and their positions among the
+// inputs.
+using LateInputs = std::map<std::string, int32_t>;
+
+// Returns the late inputs of a program without calls. An integer scalar %n is late if all of these
+// conditions hold:
+// - It occurs only in bounds of slices and in guards with <=. There it is a term, such as 2*%n, and
+//   there is no other late scalar.
+// - The number of elements of each slice does not depend on it.
+// - Each slice is of an input, or of a view of an input.
+// - Only kernels, copies and views read the slice. Only copies write it. The program may return it.
+LateInputs lateInputsOf(const Program& program);
+
+// Returns how much the size grows if the symbol grows by 1, or nullopt if this is not constant.
+// `sizes` contains the values of all other symbols.
+std::optional<int64_t> growthOf(const Size& size, const std::string& symbol,
+                                const SizeBindings& sizes);
+
+// The values of a late input for which a plan is valid.
+struct LateRange {
+  int64_t least = std::numeric_limits<int64_t>::min();
+  int64_t most = std::numeric_limits<int64_t>::max();
+  // Restricts the range to numbers x with value + growth * (x - at) >= 0. Requires value >= 0.
+  void restrict(int64_t value, int64_t growth, int64_t at);
+};
+
+}  // namespace heddle::host

@@ -1,0 +1,174 @@
+// Tests scalars that decide only where a slice begins. All steps of a loop over
+// a cache then share a plan.
+#include <gtest/gtest.h>
+
+#include "host/compile.h"
+#include "host/device/cpu/cpu_device.h"
+#include "host/fusion_executor.h"
+#include "ir/text/fusion_text.h"
+#include "tests/host/executable_common.h"
+#include "tests/host/on_ranks.h"
+
+namespace heddle::host::late_scalars_cpu_test {
+namespace {
+
+using testing::deviceFloats;
+using testing::floatsOf;
+using testing::programOf;
+using testing::ramp;
+using testing::userErrorOf;
+
+Scalar integer(int64_t value) { return value; }
+
+// %i is also an operand of a kernel, and %row is returned as a view of the
+// cache.
+constexpr const char* kRow =
+    "fusion f(%cache: f32[t, 3], %i: i64) {\n"
+    "  %row = slice(%cache, starts=[%i, 0], stops=[%i + 1, 3])\n"
+    "  %y = mul(%row, %i)\n  return %y, %row\n}\n";
+
+Fusion fusionOf(const std::string& text) { return parseFusion("heddle 1\n" + text); }
+
+TEST(LateScalars, StepsOverACacheShareAPlan) {
+  for (const std::optional<uint64_t> seed :
+       {std::optional<uint64_t>(), std::optional<uint64_t>(3)}) {
+    const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = seed});
+    FusionExecutor executor(fusionOf(kRow), {device.get()});
+    const Tensor cache = deviceFloats(*device, ramp(24, 0, 1), {8, 3});
+    for (int64_t i = 3; i < 11; ++i) {
+      const int64_t at = i % 8;
+      const Outputs outputs = executor.run({cache, integer(at)});
+      outputs.wait();
+      const auto first = static_cast<float>(3 * at), factor = static_cast<float>(at);
+      EXPECT_EQ(floatsOf(*device, outputs[0]), ramp(3, first * factor, factor));
+      EXPECT_EQ(floatsOf(*device, outputs[1]), ramp(3, first, 1));
+    }
+    EXPECT_EQ(executor.stats().plans, 1);
+    for (const int64_t wrong : {-1, 8, 1 << 20}) {
+      EXPECT_NE(userErrorOf([&] {
+                  executor.run({cache, integer(wrong)});
+                }).find(fmt::format("%i = {} is", wrong)),
+                std::string::npos);
+    }
+    const Tensor longer = deviceFloats(*device, ramp(30, 0, 1), {10, 3});
+    EXPECT_EQ(floatsOf(*device, executor.run({longer, integer(9)})[1]), ramp(3, 27, 1));
+    EXPECT_EQ(executor.stats().plans, 2);
+    EXPECT_EQ(executor.stats().programs, 1);
+  }
+}
+
+// The extent of %head depends on %i, so each value needs a plan.
+TEST(LateScalars, SizesNeedPlans) {
+  const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+  FusionExecutor executor(fusionOf("fusion f(%x: f32[t], %i: i64) {\n"
+                                   "  %a = slice(%x, starts=[%i], stops=[%i + 2])\n"
+                                   "  %head = slice(%x, starts=[0], stops=[%i])\n"
+                                   "  return %a, %head\n}\n"),
+                          {device.get()});
+  const Tensor x = deviceFloats(*device, ramp(8, 0, 1), {8});
+  for (const int64_t i : {1, 2, 1}) {
+    const Outputs outputs = executor.run({x, integer(i)});
+    EXPECT_EQ(floatsOf(*device, outputs[0]), ramp(2, static_cast<float>(i), 1));
+    EXPECT_EQ(floatsOf(*device, outputs[1]), ramp(static_cast<size_t>(i), 0, 1));
+  }
+  EXPECT_EQ(executor.stats().plans, 2);
+}
+
+// A window over %x. Its length needs a plan, and its place does not.
+TEST(LateScalars, WindowOfOneLengthNeedsOnePlan) {
+  const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+  FusionExecutor executor(fusionOf("fusion f(%x: f32[t], %i: i64, %length: i64) {\n"
+                                   "  %a = slice(%x, starts=[%i], stops=[%i + %length])\n"
+                                   "  %y = neg(%a)\n  return %y\n}\n"),
+                          {device.get()});
+  const Tensor x = deviceFloats(*device, ramp(9, 0, 1), {9});
+  for (const auto& [i, length] : {std::pair{1, 2}, {7, 2}, {0, 5}, {4, 5}, {3, 2}}) {
+    const Outputs outputs = executor.run({x, integer(i), integer(length)});
+    outputs.wait();
+    EXPECT_EQ(floatsOf(*device, outputs[0]),
+              ramp(static_cast<size_t>(length), -static_cast<float>(i), -1));
+  }
+  EXPECT_EQ(executor.stats().plans, 2);
+  EXPECT_NE(userErrorOf([&] { executor.run({x, integer(5), integer(5)}); }), "");
+}
+
+// The start is a multiple of %i, and a view of the slice is permuted and sliced
+// again.
+TEST(LateScalars, OffsetsOfNestedSlicesAdd) {
+  const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+  FusionExecutor executor(fusionOf("fusion f(%x: f32[t, u], %i: i64, %j: i64) {\n"
+                                   "  %a = slice(%x, starts=[2*%i, 0], stops=[2*%i + 2, u])\n"
+                                   "  %b = permute(%a, axes=[1, 0])\n"
+                                   "  %c = slice(%b, starts=[u - %j, 0], stops=[u - %j + 1, 2])\n"
+                                   "  %y = neg(%c)\n  return %y\n}\n"),
+                          {device.get()});
+  const Tensor x = deviceFloats(*device, ramp(24, 0, 1), {6, 4});
+  for (const auto& [i, j] : {std::pair{0, 1}, {2, 4}, {1, 3}, {2, 1}}) {
+    const float first = static_cast<float>(8 * i + 4 - j);
+    const Outputs outputs = executor.run({x, integer(i), integer(j)});
+    outputs.wait();
+    EXPECT_EQ(floatsOf(*device, outputs[0]), (std::vector<float>{-first, -first - 4}));
+  }
+  EXPECT_EQ(executor.stats().plans, 1);
+  EXPECT_NE(userErrorOf([&] { executor.run({x, integer(3), integer(1)}); }), "");
+  EXPECT_NE(userErrorOf([&] { executor.run({x, integer(0), integer(5)}); }), "");
+}
+
+// The program has no guard. The slice itself limits %i.
+TEST(LateScalars, HostProgramWritesOneRowPerStep) {
+  const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+  Executable executable(programOf(
+                            R"(program p(%cache: f32[t, 2], %new: f32[1, 2], %i: i64) -> (%cache) {
+  slot %row: f32[1, 2]
+  %row = alias %cache slice starts=[%i, 0] stops=[%i + 1, 2]
+  copy %new -> %row stream=0
+}
+)"),
+                        {device.get()});
+  const Tensor cache = deviceFloats(*device, ramp(8, 0, 0), {4, 2});
+  for (int64_t i = 0; i < 4; ++i) {
+    const auto value = static_cast<float>(i);
+    executable.run({cache, deviceFloats(*device, {value, value}, {1, 2}), integer(i)}).wait();
+  }
+  EXPECT_EQ(floatsOf(*device, cache), (std::vector<float>{0, 0, 1, 1, 2, 2, 3, 3}));
+  EXPECT_EQ(executable.stats().plans, 1);
+  const Tensor row = deviceFloats(*device, {7, 7}, {1, 2});
+  EXPECT_NE(userErrorOf([&] {
+              executable.run({cache, row, integer(4)});
+            }).find("slice 4 .. 5"),
+            std::string::npos);
+}
+
+TEST(LateScalars, RanksShareAPlanForAllSteps) {
+  const Fusion fusion = fusionOf(
+      "mesh @m = [x=ranks]\n"
+      "fusion f(%cache: f32[t, 3] shard(@m), %w: f32[n] shard(@m, 0: x), %i: "
+      "i64) {\n"
+      "  %row = slice(%cache, starts=[%i, 0], stops=[%i + 1, 3])\n"
+      "  %s = sum(%w)\n  %y = add(%row, %s)\n  return %y shard(@m)\n}\n");
+  const auto errors = testing::onRanks(2, [&](comm::World& world) {
+    const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+    int lowered = 0;
+    CompileOptions options;
+    options.passes.timing = [&](std::string_view pass, double) {
+      lowered += pass == "propagateSharding" ? 1 : 0;
+    };
+    FusionExecutor executor(fusion, {device.get(), &world}, options);
+    const Tensor cache = deviceFloats(*device, ramp(12, 0, 1), {4, 3});
+    Tensor w = deviceFloats(*device, {1, 2}, {2});
+    w.desc.global = {4};
+    w.desc.offset = {2 * world.rank()};
+    for (const int64_t i : {2, 0, 3, 1}) {
+      const Outputs outputs = executor.run({cache, w, integer(i)});
+      outputs.wait();
+      EXPECT_EQ(floatsOf(*device, outputs[0]), ramp(3, static_cast<float>(3 * i + 6), 1));
+    }
+    EXPECT_EQ(executor.stats().plans, 1);
+    EXPECT_EQ(lowered, 1);
+    world.barrier();
+  });
+  for (const std::string& error : errors) EXPECT_EQ(error, "");
+}
+
+}  // namespace
+}  // namespace heddle::host::late_scalars_cpu_test
