@@ -15,8 +15,10 @@ std::set<std::string> scalarsIn(const Size& size) {
   return symbols;
 }
 
-// Returns whether the symbol occurs in the size only as a term, or as a factor of a term.
-bool isLinear(const Size& size, const std::string& symbol) {
+// Returns whether the symbol occurs in the size only as a term, or as a factor of a term. Returns
+// false for a size with more than `visits` parts, because shared parts are visited again.
+bool isLinear(const Size& size, const std::string& symbol, int& visits) {
+  if (--visits < 0) return false;
   if (!scalarsIn(size).contains(symbol)) return true;
   const bool left = size.kind() != Size::Kind::Symbol && scalarsIn(size.lhs()).contains(symbol);
   const bool right = size.kind() != Size::Kind::Symbol && scalarsIn(size.rhs()).contains(symbol);
@@ -25,12 +27,17 @@ bool isLinear(const Size& size, const std::string& symbol) {
       return true;
     case Size::Kind::Add:
     case Size::Kind::Sub:
-      return isLinear(size.lhs(), symbol) && isLinear(size.rhs(), symbol);
+      return isLinear(size.lhs(), symbol, visits) && isLinear(size.rhs(), symbol, visits);
     case Size::Kind::Mul:
-      return left != right && isLinear(left ? size.lhs() : size.rhs(), symbol);
+      return left != right && isLinear(left ? size.lhs() : size.rhs(), symbol, visits);
     default:
       return false;
   }
+}
+
+bool isLinear(const Size& size, const std::string& symbol) {
+  int visits = 1000;
+  return isLinear(size, symbol, visits);
 }
 
 // Finds the scalars that must be known when a plan is made.

@@ -2,7 +2,9 @@
 // follow from the definitions of the ops in NumPy.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <numeric>
+#include <thread>
 
 #include "host/device/cpu/cpu_device.h"
 #include "host/device/null/null_device.h"
@@ -255,6 +257,47 @@ TEST(SizeInputs, RanksUseScalarsInSizes) {
     world.barrier();
   });
   for (const std::string& error : errors) EXPECT_EQ(error, "");
+}
+
+// The ranks need one program and one order of collectives, so their scalars must be equal.
+TEST(SizeInputs, DifferentValuesOnRanksAreReported) {
+  const Fusion fusion = fusionOf(
+      "mesh @m = [x=ranks]\n"
+      "fusion f(%x: f32[t] shard(@m, 0: x), %n: i64) {\n"
+      "  %c = full(1.0, sizes=[%n], dtype=f32)\n  %a = sum(%c)\n  %b = sum(%x)\n"
+      "  %y = add(%a, %b)\n  return %y shard(@m)\n}\n");
+  const auto errors = onRanks(2, [&](comm::World& world) {
+    const auto device = cpu();
+    FusionExecutor executor(fusion, {device.get(), &world});
+    Tensor x = deviceFloats(*device, {1, 2}, {2});
+    x.desc.global = {4};
+    x.desc.offset = {2 * world.rank()};
+    const Outputs same = executor.run({x, integer(3)});
+    same.wait();
+    EXPECT_EQ(floatsOf(*device, same[0]), std::vector<float>{9});
+    executor.run({x, integer(3 + world.rank())});
+    // The collectives of both ranks fit, so the job monitor may notice the difference later.
+    while (world.fault().empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    world.barrier();
+  });
+  for (const std::string& error : errors) {
+    EXPECT_NE(error.find("in run 2"), std::string::npos) << error;
+  }
+}
+
+TEST(SizeInputs, DescriptorsOfInputsUseTheValues) {
+  const auto device = cpu();
+  FusionExecutor executor(fusionOf("fusion f(%x: f32[2*%n, h], %n: i64 = 3) with h = 5 {\n"
+                                   "  %y = neg(%x)\n  return %y\n}\n"),
+                          {device.get()});
+  EXPECT_EQ(executor.inputDescs()[0].sizes, (std::vector<int64_t>{6, 5}));
+  EXPECT_EQ(executor.inputDescs({{"%n", 4}})[0].sizes, (std::vector<int64_t>{8, 5}));
+  const Tensor x = deviceFloats(*device, ramp(8, 0, 1), {4, 2});
+  EXPECT_EQ(sizesOf(executor.run({x, integer(2)})[0]), (std::vector<int64_t>{4, 2}));
+  EXPECT_EQ(userErrorOf([&] {
+              executor.run({x, integer(3)});
+            }),
+            "axis 0 of input %x must be 6 (2*%n), got 4");
 }
 
 }  // namespace
