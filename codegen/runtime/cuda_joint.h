@@ -14,15 +14,14 @@ struct Exponentials {
   float sum = 0;
 };
 
-// Adds the values pairwise, so that few additions wait for each other. N is a power of two.
+// Adds N values pairwise, so that few additions wait for each other. N is a power of two.
 template <int N>
-__device__ inline float sumOf(float (&values)[N]) {
-#pragma unroll
-  for (int half = N / 2; half > 0; half /= 2) {
-#pragma unroll
-    for (int i = 0; i < half; ++i) values[i] += values[i + half];
+__device__ inline float sumOf(const float* values) {
+  if constexpr (N == 1) {
+    return values[0];
+  } else {
+    return sumOf<N / 2>(values) + sumOf<N / 2>(values + N / 2);
   }
-  return values[0];
 }
 
 // Returns the number that addSome() subtracts from elements. If the maximum is -infinity, all
@@ -47,7 +46,7 @@ __device__ inline void addSome(Exponentials& into, const float (&values)[N], int
   const float base = baseOf(next);
 #pragma unroll
   for (int i = 0; i < N; ++i) elements[i] = exp(elements[i] - base);
-  into.sum += sumOf(elements);
+  into.sum += sumOf<N>(elements);
 }
 
 // Returns the sum of `from` with the maximum `to`.
