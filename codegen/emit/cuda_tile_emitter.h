@@ -64,8 +64,8 @@ class CudaTileEmitter {
                           layout_.vector - 1, layout_.vector));
   }
 
-  // Blocks with columns run for a long time. A processor of the GPU must have registers for as many
-  // of them as the grid counts on.
+  // The grid of a program with columns assumes that kColumnThreads threads run on each processor of
+  // the GPU at once. The bound makes the compiler use few enough registers.
   std::string launchBounds() const {
     const int32_t block = layout_.rows * layout_.threads;
     if (program_.columns.empty()) return std::to_string(block);

@@ -189,6 +189,9 @@ class Planner {
     Decision d;
     const Analysis column_analysis = columnAnalysis(segment_, analysis_, columns);
     d.first.space = coalesce(segment_, column_analysis, inputs_, outputs_);
+    for (SpaceTensor& tensor : d.first.space.tensors) {
+      tensor.alignment = operandAlignment(tensor.operand);
+    }
     const Space space = d.first.space;
     const bool one_axis = rows.extents.size() == static_cast<size_t>(rows.kept) + 1;
     if (!one_axis || space.kept != 1 || space.extents[0] != rows.extents.back()) return false;

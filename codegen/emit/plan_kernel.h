@@ -15,11 +15,11 @@ namespace heddle::codegen {
 // - A segment is the part of a fusion that becomes one kernel. `inputs` and `outputs` have one
 //   descriptor per operand, in the order of the segment's inputs() and outputs(). A scalar input
 //   also has a descriptor, which is ignored.
-// - An output may have the same memory as an input, if the segment updates this input in place.
+// - An output may have the same memory as an input, if both have all axes of the iteration space
+//   and the segment updates this input in place. Any other overlap gives wrong results.
 // - `alignments` has one entry per operand, in the order inputs, outputs: the alignment of its
-// first
-//   element in bytes (alignmentOf()). An empty list means kFullAlignment for all operands. A CUDA
-//   kernel must not be launched with an operand of smaller alignment.
+//   first element in bytes (alignmentOf()). An empty list means kFullAlignment for all operands. A
+//   CUDA kernel must not be launched with an operand of smaller alignment.
 // - The source depends only on the segment and the chosen schedule, not on exact sizes. A run with
 //   new sizes therefore often needs no compilation.
 // - Throws UserError if no schedule fits the segment. Thread-safe.

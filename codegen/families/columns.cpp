@@ -46,7 +46,12 @@ class ColumnDivider {
       passes.temporaries.push_back(descOf(id));
     }
     passes.segments.push_back(partFor(columnOutputs(), {}));
-    if (!rowOutputs().empty()) passes.segments.push_back(partFor(rowOutputs(), {}));
+    std::vector<ValueId> outputs = rowOutputs();
+    std::erase_if(outputs, [this](ValueId id) { return temporaries_.contains(id); });
+    if (!outputs.empty()) passes.segments.push_back(partFor(outputs, {}));
+    for (ValueId id : rowOutputs()) {
+      if (temporaries_.contains(id)) passes.segments.push_back(copyOf(id));
+    }
     return passes;
   }
 
@@ -161,6 +166,17 @@ class ColumnDivider {
     }
     pass.segment = std::move(rewriter).finishPart();
     for (ValueId id : part.inputs) pass.inputs.push_back(operandOf(id));
+    return pass;
+  }
+
+  // Writes a segment that copies a temporary to the output.
+  PassSegment copyOf(ValueId output) const {
+    FusionRewriter rewriter(segment_, segment_.name, {output});
+    rewriter.input(output);
+    rewriter.builder().output(rewriter.set(rewriter.at(output), segment_.value(output).name, 0));
+    PassSegment pass{std::move(rewriter).finishPart(), {}, {}};
+    pass.inputs.push_back(operandOf(output));
+    pass.outputs.push_back({positionOf(output), -1});
     return pass;
   }
 

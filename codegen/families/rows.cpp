@@ -39,6 +39,7 @@ constexpr int64_t kMostKept = 16384;
 constexpr int64_t kMostArrayBytes = 256 << 10;
 constexpr int64_t kFewCpuRows = 64;
 constexpr int64_t kShortWork = 1 << 18;
+constexpr int64_t kShortestCpuColumns = 16;
 
 // Returns whether the elements of a row are neighbours in every tensor that changes along the row.
 bool isContiguousAlongRow(const Space& space) {
@@ -149,8 +150,8 @@ std::vector<RowCandidate> cudaCandidates(const Space& space, const RowDemand& de
   if (vector == 1 && vectors <= std::min(kFewElements, most)) threads = 1;
   const auto warps =
       static_cast<uint64_t>(kSharedBytes / (8 * std::max<int64_t>(demand.accumulators, 1)));
-  const int64_t most_threads =
-      std::min(kMostThreads, 32 * static_cast<int64_t>(std::bit_floor(warps)));
+  const int64_t most_threads = std::min(hasColumns(space) ? int64_t{kColumnThreads} : kMostThreads,
+                                        32 * static_cast<int64_t>(std::bit_floor(warps)));
   threads = std::min(threads, most_threads);
   int64_t registers = std::max<int64_t>(ceilDiv(vectors, threads), 1);  // a row may be empty
   if (registers > most) {
@@ -167,9 +168,13 @@ std::vector<RowCandidate> cudaCandidates(const Space& space, const RowDemand& de
   layout.full = layout.exact && !candidate.looped && vectors == threads * registers;
   if (candidate.looped && (hasColumns(space) || space.keptCount() < kFewRows)) return {};
   if (hasColumns(space)) {
+    // Few blocks leave multiprocessors idle. Separate launches divide the columns among all.
+    const int64_t groups = ceilDiv(space.keptCount(), layout.rows);
+    const bool is_large = space.keptCount() * space.reducedCount() > kShortWork;
+    if (groups < kFewRows && is_large) return {};
     constexpr int64_t kProcessors = 132;
     const int64_t most = kProcessors * (kColumnThreads / (layout.rows * layout.threads));
-    layout.blocks = std::clamp<int64_t>(ceilDiv(space.keptCount(), layout.rows), 1, most);
+    layout.blocks = std::clamp<int64_t>(groups, 1, most);
   }
   return {candidate};
 }
@@ -182,8 +187,9 @@ int64_t cpuChunk(const Space& space) {
 
 std::vector<RowCandidate> cpuCandidates(const Space& space, const RowDemand& demand) {
   const int64_t rows = space.keptCount();
-  if (!hasColumns(space) && rows < kFewCpuRows && rows * space.reducedCount() > kShortWork)
-    return {};
+  // The columns of short rows are faster without the rows.
+  if (hasColumns(space) && space.reducedCount() < kShortestCpuColumns) return {};
+  if (rows < kFewCpuRows && rows * space.reducedCount() > kShortWork) return {};
   RowCandidate candidate;
   candidate.layout.vector = 16;
   const int64_t chunk = cpuChunk(space);

@@ -79,6 +79,10 @@ class KernelQuestion {
     for (ExprId id : columns_) operands.push_back(fusion_.expr(id).inputs[0]);
     const std::vector<ValueId> shared = sharedRowValues(operands);
     operands.insert(operands.end(), of_rows.begin(), of_rows.end());
+    // A shared value that is stored is copied from the temporary.
+    std::erase_if(of_rows, [&](ValueId value) {
+      return std::find(shared.begin(), shared.end(), value) != shared.end();
+    });
     return {partFor(operands, {}), partFor(shared, {}), partFor(of_columns, shared),
             partFor(of_rows, shared)};
   }

@@ -71,6 +71,29 @@ TEST(ColumnsSimt, OtherLayoutsAreRight) {
   expectRight(cases, kRoundings);
 }
 
+// The widest rows that a block keeps, and wider ones.
+TEST(ColumnsSimt, LongRowsAreRight) {
+  Cases cases;
+  for (const int64_t h : {8196, 12288, 16388}) {
+    cases.add(backward("f32"), {{{3, h}}, {{3, h}}, {{h}}}, {{"t", 3}, {"h", h}});
+  }
+  expectRight(cases, kRoundings);
+}
+
+// A sum along rows is an output, and the columns need it too. The rows are not neighbours in
+// memory, so several launches compute the outputs.
+TEST(ColumnsSimt, SharedSumsOfRowsCanBeOutputs) {
+  Cases cases;
+  for (const std::vector<int64_t>& strides :
+       {std::vector<int64_t>{64, 1}, std::vector<int64_t>{1, 133}}) {
+    cases.add(
+        "%g: f32[t, h]) { %r = sum(%g, axes=[1], keepdim=true) %d = sub(%g, %r) %c = sum(%d, "
+        "axes=[0]) %q = mul(%g, %g) return %r, %c, %q",
+        {{{133, 64}, strides}}, {{"t", 133}, {"h", 64}});
+  }
+  expectRight(cases, kRoundings);
+}
+
 TEST(ColumnsSimt, EmptyRowsAndColumnsAreRight) {
   Cases cases;
   cases.add(kStatistics, {{{0, 5}}, {{5}}}, {{"t", 0}, {"h", 5}});
