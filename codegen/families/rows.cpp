@@ -135,7 +135,9 @@ std::vector<RowCandidate> cudaCandidates(const Space& space, const RowDemand& de
   // Few threads per row waste less time in the exchange of parts. A warp per row is better if there
   // are not enough rows for all threads of the GPU.
   const int64_t least = space.keptCount() * kFewestThreads >= kManyThreads ? kFewestThreads : 32;
-  auto threadsFor = [vectors, least](int64_t registers) {
+  // Each row of threads stores its own sums of columns. Blocks with one row have the fewest.
+  const int64_t shortest = hasColumns(space) ? kShortestBlock : least;
+  auto threadsFor = [vectors, least = shortest](int64_t registers) {
     const auto threads = static_cast<int64_t>(
         std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(ceilDiv(vectors, registers), 1))));
     const auto all = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(vectors)));
@@ -168,10 +170,12 @@ std::vector<RowCandidate> cudaCandidates(const Space& space, const RowDemand& de
   layout.full = layout.exact && !candidate.looped && vectors == threads * registers;
   if (candidate.looped && (hasColumns(space) || space.keptCount() < kFewRows)) return {};
   if (hasColumns(space)) {
-    // Few blocks leave multiprocessors idle. Separate launches divide the columns among all.
+    // Few blocks leave multiprocessors idle, and blocks with many rows store many sums of short
+    // columns. Separate launches divide the columns among all multiprocessors.
+    constexpr int32_t kMostRows = 2;
     const int64_t groups = ceilDiv(space.keptCount(), layout.rows);
     const bool is_large = space.keptCount() * space.reducedCount() > kShortWork;
-    if (groups < kFewRows && is_large) return {};
+    if (is_large && (groups < kFewRows || layout.rows > kMostRows)) return {};
     constexpr int64_t kProcessors = 132;
     const int64_t most = kProcessors * (kColumnThreads / (layout.rows * layout.threads));
     layout.blocks = std::clamp<int64_t>(groups, 1, most);

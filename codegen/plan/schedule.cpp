@@ -141,7 +141,13 @@ void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split) {
     s.reduce_threads = wide ? 256 : 32;
     while (s.reduce_threads > 1 && s.reduce_threads / 2 >= reduced) s.reduce_threads /= 2;
   } else {
-    const int64_t columns = columnsFor(kept);
+    int64_t columns = columnsFor(kept);
+    // A launch that may not divide the reduced range has more blocks if each has fewer columns.
+    constexpr int64_t kFewestColumns = 8;
+    while (!may_split && columns > kFewestColumns && kept / columns < kProcessors &&
+           reduced >= 2 * s.block / columns) {
+      columns /= 2;
+    }
     s.reduce_threads = static_cast<int32_t>(s.block / columns);
     if (reduced < s.reduce_threads) {
       s.reduce_threads = static_cast<int32_t>(floorPowerOfTwo(std::max<int64_t>(reduced, 1)));
