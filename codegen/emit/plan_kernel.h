@@ -16,7 +16,8 @@ namespace heddle::codegen {
 //   descriptor per operand, in the order of the segment's inputs() and outputs(). A scalar input
 //   also has a descriptor, which is ignored.
 // - An output may have the same memory as an input, if both have all axes of the iteration space
-//   and the segment updates this input in place. Any other overlap gives wrong results.
+//   and the segment updates this input in place. Any other overlap can give wrong results. Nothing
+//   checks this.
 // - `alignments` has one entry per operand, in the order inputs, outputs: the alignment of its
 //   first element in bytes (alignmentOf()). An empty list means kFullAlignment for all operands. A
 //   CUDA kernel must not be launched with an operand of smaller alignment.

@@ -1,0 +1,106 @@
+#include "codegen/families/segment_parts.h"
+
+#include <algorithm>
+
+namespace heddle::codegen {
+
+SegmentParts::SegmentParts(const Fusion& segment, const Analysis& analysis, AxisExtents extents)
+    : segment_(segment), analysis_(analysis), extents_(std::move(extents)) {}
+
+SegmentParts::Needed SegmentParts::neededFor(const std::vector<ValueId>& wanted) const {
+  IdVector<ValueId, bool> flags(segment_.values().size(), false);
+  for (ValueId id : wanted) flags[id] = true;
+  Needed needed;
+  for (ExprId id : segment_.exprs().ids().reversed()) {
+    const Expression& expr = segment_.expr(id);
+    if (!flags[expr.outputs[0]] || isKept(expr.outputs[0])) continue;
+    needed.exprs.push_back(id);
+    for (ValueId input : expr.inputs) flags[input] = true;
+  }
+  std::reverse(needed.exprs.begin(), needed.exprs.end());
+  for (ValueId id : segment_.inputs()) {
+    if (flags[id]) needed.inputs.push_back(id);
+  }
+  for (const auto& [id, temporary] : kept_) {
+    if (flags[id]) needed.inputs.push_back(id);
+  }
+  return needed;
+}
+
+PassSegment SegmentParts::part(const std::vector<ValueId>& outputs,
+                               const std::vector<ValueId>& extra) {
+  std::vector<ValueId> wanted = outputs;
+  wanted.insert(wanted.end(), extra.begin(), extra.end());
+  const Needed needed = neededFor(wanted);
+  FusionRewriter rewriter = rewriterFor(needed);
+  // An output of a part must be no input of it and no other output: a copy is the output.
+  const auto copyOf = [&](ValueId id) {
+    const ValueId copy = rewriter.set(rewriter.at(id), segment_.value(id).name, 0);
+    rewriter.fusion().mutableValue(copy).tensor.sharding = segment_.tensor(id).sharding;
+    return copy;
+  };
+  PassSegment pass;
+  for (ValueId id : outputs) {
+    rewriter.builder().output(isKept(id) ? copyOf(id) : rewriter.at(id));
+    pass.outputs.push_back(outputOperand(id));
+  }
+  const auto contains = [](const std::vector<ValueId>& list, ValueId id) {
+    return std::find(list.begin(), list.end(), id) != list.end();
+  };
+  for (size_t i = 0; i < extra.size(); ++i) {
+    const ValueId id = extra[i];
+    const bool earlier = std::find(extra.begin(), extra.begin() + static_cast<ptrdiff_t>(i), id) !=
+                         extra.begin() + static_cast<ptrdiff_t>(i);
+    const bool copied = earlier || contains(needed.inputs, id) || contains(outputs, id);
+    rewriter.builder().output(copied ? copyOf(id) : rewriter.at(id));
+    pass.outputs.push_back({-1, static_cast<int>(temporaries_.size())});
+    stored_[id] = static_cast<int>(temporaries_.size());
+    temporaries_.push_back(descOf(id));
+  }
+  pass.segment = std::move(rewriter).finishPart();
+  for (ValueId id : needed.inputs) pass.inputs.push_back(inputOperand(id));
+  return pass;
+}
+
+void SegmentParts::keep() { kept_.merge(stored_); }
+
+FusionRewriter SegmentParts::rewriterFor(const Needed& needed) const {
+  std::vector<ValueId> all = needed.inputs;
+  for (ExprId id : needed.exprs) {
+    const Expression& expr = segment_.expr(id);
+    all.insert(all.end(), expr.inputs.begin(), expr.inputs.end());
+    all.insert(all.end(), expr.outputs.begin(), expr.outputs.end());
+  }
+  FusionRewriter rewriter(segment_, segment_.name, all);
+  for (ValueId id : needed.inputs) rewriter.input(id);
+  for (ExprId id : needed.exprs) rewriter.copy(id);
+  return rewriter;
+}
+
+PassSegment::Operand SegmentParts::inputOperand(ValueId id) const {
+  const auto found = kept_.find(id);
+  if (found != kept_.end()) return {-1, found->second};
+  const std::vector<ValueId>& inputs = segment_.inputs();
+  return {static_cast<int>(std::find(inputs.begin(), inputs.end(), id) - inputs.begin()), -1};
+}
+
+PassSegment::Operand SegmentParts::outputOperand(ValueId id) const {
+  const std::vector<ValueId>& all = segment_.outputs();
+  const auto position = std::find(all.begin(), all.end(), id) - all.begin();
+  return {static_cast<int>(segment_.inputs().size()) + static_cast<int>(position), -1};
+}
+
+TensorDesc SegmentParts::descOf(ValueId id) const {
+  std::vector<int64_t> sizes;
+  std::vector<int64_t> offsets;
+  for (int axis : analysis_.axes[id]) {
+    const auto a = static_cast<size_t>(axis);
+    sizes.push_back(axis < 0 ? 1 : extents_.extents[a]);
+    offsets.push_back(axis < 0 ? 0 : extents_.offsets[a]);
+  }
+  TensorDesc desc = denseDesc(segment_.tensor(id).dtype, std::move(sizes));
+  desc.offset = std::move(offsets);
+  return desc;
+}
+
+}  // namespace heddle::codegen
