@@ -1,0 +1,51 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "host/fusion_executor.h"
+#include "ir/text/fusion_text.h"
+#include "tests/host/executable_common.h"
+
+namespace heddle::host::late_scalars {
+
+using testing::deviceFloats;
+using testing::floatsOf;
+using testing::ramp;
+using testing::userErrorOf;
+
+inline Scalar integer(int64_t value) { return value; }
+
+// %i is also an operand of a kernel, and %row is returned as a view of the cache.
+inline constexpr const char* kRow =
+    "fusion f(%cache: f32[t, 3], %i: i64) {\n"
+    "  %row = slice(%cache, starts=[%i, 0], stops=[%i + 1, 3])\n"
+    "  %y = mul(%row, %i)\n  return %y, %row\n}\n";
+
+inline Fusion fusionOf(const std::string& text) { return parseFusion("heddle 1\n" + text); }
+
+// Steps over the rows of a cache. All steps share a plan, and wrong steps are errors.
+inline void expectStepsShareAPlan(Device& device) {
+  FusionExecutor executor(fusionOf(kRow), {&device});
+  const Tensor cache = deviceFloats(device, ramp(24, 0, 1), {8, 3});
+  for (int64_t i = 3; i < 11; ++i) {
+    const int64_t at = i % 8;
+    const Outputs outputs = executor.run({cache, integer(at)});
+    outputs.wait();
+    const auto first = static_cast<float>(3 * at), factor = static_cast<float>(at);
+    EXPECT_EQ(floatsOf(device, outputs[0]), ramp(3, first * factor, factor));
+    EXPECT_EQ(floatsOf(device, outputs[1]), ramp(3, first, 1));
+  }
+  EXPECT_EQ(executor.stats().plans, 1);
+  for (const int64_t wrong : {-1, 8, 1 << 20}) {
+    EXPECT_NE(userErrorOf([&] {
+                executor.run({cache, integer(wrong)});
+              }).find(fmt::format("%i = {} is", wrong)),
+              std::string::npos);
+  }
+  const Tensor longer = deviceFloats(device, ramp(30, 0, 1), {10, 3});
+  EXPECT_EQ(floatsOf(device, executor.run({longer, integer(9)})[1]), ramp(3, 27, 1));
+  EXPECT_EQ(executor.stats().plans, 2);
+  EXPECT_EQ(executor.stats().programs, 1);
+}
+
+}  // namespace heddle::host::late_scalars

@@ -1,0 +1,12 @@
+#include "tests/host/gpu_device.h"
+#include "tests/host/run/late_scalars.h"
+
+namespace heddle::host::late_scalars_gpu_test {
+namespace {
+
+using LateScalarsGpu = GpuDeviceFixture;
+
+TEST_F(LateScalarsGpu, StepsOverACacheShareAPlan) { late_scalars::expectStepsShareAPlan(*device_); }
+
+}  // namespace
+}  // namespace heddle::host::late_scalars_gpu_test
