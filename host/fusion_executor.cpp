@@ -16,6 +16,7 @@
 #include "host/run/run_order.h"
 #include "host/run/run_state.h"
 #include "host/tensor.h"
+#include "ir/analysis/concretize_sizes.h"
 #include "ir/base/error.h"
 #include "ir/graph/remove_dead.h"
 #include "ir/graph/size_scalars.h"
@@ -49,10 +50,26 @@ struct FusionExecutor::Impl {
   // device has no library for attention.
   using AttentionSizes = std::vector<int64_t>;
 
+  struct Attentions {
+    Fusion live;                   // the fusion without dead values
+    std::vector<Attention> found;  // in `live`; empty if the device has no library for attention
+  };
+
+  // Dead values are removed before the search for attentions, as in the lowering. The reason: the
+  // search rejects an attention if a value outside of it reads an intermediate value of it. A dead
+  // reader must not have this effect.
+  Attentions findAttentions(const Fusion& concrete) const {
+    if (context.device->kind() != DeviceKind::Cuda) return {};
+    Attentions result{removeDead(concrete), {}};
+    result.found = attentionsOf(result.live);
+    return result;
+  }
+
   struct Entry {
-    // If depends_on_sizes is false, these two members are the key of the entry.
+    // If depends_on_sizes is false, these three members are the key of the entry.
     LayoutClass layouts;
     AttentionSizes attention_sizes;
+    SizeDecisions decisions;
     // If depends_on_sizes is true, the key is the lowered program without default sizes
     // (withoutSizes()).
     std::optional<Program> program;
@@ -76,13 +93,7 @@ struct FusionExecutor::Impl {
     HEDDLE_USER_CHECK(context.device != nullptr, "{}", kWhy);
     ranks = context.world == nullptr ? 1 : context.world->size();
     depends_on_sizes = ranks > 1 && !fusion.meshes.empty();
-    // Dead values are removed before the search for attentions, as in the lowering. The reason: the
-    // search rejects an attention if a value outside of it reads an intermediate value of it. A
-    // dead reader must not have this effect.
-    if (context.device->kind() == DeviceKind::Cuda) {
-      live_fusion = removeDead(fusion);
-      attentions = attentionsOf(live_fusion);
-    }
+    if (fusion.symbolic_sizes.empty()) attentions = findAttentions(fusion);
     shared.stream = std::make_shared<SharedStream>(*context.device);
     shared.passes = options.passes;
   }
@@ -154,18 +165,23 @@ struct FusionExecutor::Impl {
   std::list<Entry>::iterator entryForClass(const std::vector<Argument>& inputs) {
     LayoutClass layouts = classOf(fusion, inputs, ranks == 1);
     // Trial sizes seldom fit the scalars of a fusion, so the sizes of the run serve to verify it.
-    const bool has_scalars = size_inputs.size() > 0;
-    const SizeBindings sizes = has_scalars          ? sizesOf(inputs)
-                               : attentions.empty() ? SizeBindings{}
-                                                    : sizesIfValid(inputs);
+    const bool is_symbolic = !fusion.symbolic_sizes.empty();
+    const bool verify_sizes = size_inputs.size() > 0 || is_symbolic;
+    const SizeBindings sizes = verify_sizes               ? sizesOf(inputs)
+                               : attentions.found.empty() ? SizeBindings{}
+                                                          : sizesIfValid(inputs);
+    SizeDecisions decisions = decideSizes(fusion, sizes);
+    const Fusion concrete = concretizeSizes(fusion, decisions);
+    if (is_symbolic) attentions = findAttentions(concrete);
     AttentionSizes attention_sizes = attentionSizesFor(sizes);
     const auto found = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
-      return entry.layouts == layouts && entry.attention_sizes == attention_sizes;
+      return entry.layouts == layouts && entry.attention_sizes == attention_sizes &&
+             entry.decisions == decisions;
     });
     if (found != entries.end()) return found;
-    Program program = lowered(withLayouts(fusion, layouts), sizes);
-    return add({std::move(layouts), std::move(attention_sizes), {}, {}}, std::move(program),
-               has_scalars ? std::optional(sizes) : std::nullopt);
+    Program program = lowered(withLayouts(concrete, layouts), sizes);
+    return add({std::move(layouts), std::move(attention_sizes), std::move(decisions), {}, {}},
+               std::move(program), verify_sizes ? std::optional(sizes) : std::nullopt);
   }
 
   // Lowers the fusion for the sizes of the inputs, then finds or adds the entry of the result. Used
@@ -185,7 +201,7 @@ struct FusionExecutor::Impl {
     });
     if (found != entries.end()) return found;
     const int64_t creation = entries.empty() ? 0 : beginCreation(sizes);
-    const auto added = add({{}, {}, std::move(decided), {}}, std::move(program));
+    const auto added = add({{}, {}, {}, std::move(decided), {}}, std::move(program));
     if (creation != 0) endCreation(creation);
     return added;
   }
@@ -272,7 +288,9 @@ struct FusionExecutor::Impl {
     try {
       return sizesOf(inputs);
     } catch (const UserError&) {
-      bindInputs(compile(fusion, ranks, options), inputs, context.world->rank(), ranks);
+      if (fusion.symbolic_sizes.empty()) {
+        bindInputs(compile(fusion, ranks, options), inputs, context.world->rank(), ranks);
+      }
       throw;
     }
   }
@@ -292,8 +310,9 @@ struct FusionExecutor::Impl {
                         symbol);
       sizes[symbol] = size;
     }
+    const bool needs_sizes = depends_on_sizes || !fusion.symbolic_sizes.empty();
     const Program program =
-        compile(depends_on_sizes ? withSizes(fusion, sizes) : fusion, ranks, options);
+        compile(needs_sizes ? withSizes(fusion, sizes) : fusion, ranks, options);
     const int64_t rank = context.world == nullptr ? 0 : context.world->rank();
     return host::inputDescs(program, sizes, rank, ranks);
   }
@@ -301,16 +320,17 @@ struct FusionExecutor::Impl {
   AttentionSizes attentionSizesFor(const SizeBindings& sizes) const {
     AttentionSizes attention_sizes;
     if (sizes.empty()) return attention_sizes;
-    for (const Attention& attention : attentions) {
-      const std::vector<int64_t> deciding = decidingSizes(live_fusion, attention, sizes);
+    for (const Attention& attention : attentions.found) {
+      const std::vector<int64_t> deciding = decidingSizes(attentions.live, attention, sizes);
       attention_sizes.insert(attention_sizes.end(), deciding.begin(), deciding.end());
     }
     return attention_sizes;
   }
 
   Program lowered(const Fusion& ready, const SizeBindings& sizes) const {
-    const SegmentOptions library =
-        attentions.empty() ? SegmentOptions{} : attentionOptions(context.device->kind(), sizes);
+    const SegmentOptions library = attentions.found.empty() && fusion.symbolic_sizes.empty()
+                                       ? SegmentOptions{}
+                                       : attentionOptions(context.device->kind(), sizes);
     // The Executable of a new program verifies the program, so compileAgain() need not.
     const bool again = depends_on_sizes && !entries.empty();
     return again ? compileAgain(ready, ranks, options, library)
@@ -322,9 +342,8 @@ struct FusionExecutor::Impl {
   CompileOptions options;
   SizeInputs size_inputs;
   int64_t ranks = 1;
-  bool depends_on_sizes = false;      // true: different sizes may need a different program
-  Fusion live_fusion;                 // the fusion without dead values
-  std::vector<Attention> attentions;  // attentions of live_fusion; empty: no library for attention
+  bool depends_on_sizes = false;  // true: different sizes may need a different program
+  Attentions attentions;          // if the fusion has symbolic sizes: those of the latest decisions
   comm::JobMonitor* monitor = nullptr;
   ExecutableOptions shared;  // options of all Executables
   mutable std::mutex mutex;

@@ -57,6 +57,11 @@ class SectionParser {
     }
     in_.expectSymbol("{");
     program_.kernels.push_back({name, parseFusionBody(in_, program_.meshes)});
+    if (!program_.kernels.back().segment.symbolic_sizes.empty()) {
+      in_.failAt(
+          at,
+          fmt::format("kernel @{} has a size with '?': sizes of a host program are decided", name));
+    }
     in_.expectSymbol("}");
   }
 
@@ -66,7 +71,13 @@ class SectionParser {
     if (!names_.insert(name).second) in_.failAt(at, fmt::format("%{} is declared twice", name));
     in_.expectSymbol(":");
     const bool list = in_.acceptWord("list");
+    const Token type_at = in_.peek();
     ParsedType type = parseType(in_, program_.meshes);
+    for (const IterDomain& axis : type.tensor.domain) {
+      if (axis.kind == IterKind::Symbolic) {
+        in_.failAt(type_at, "sizes of a host program have no '?'");
+      }
+    }
     Slot slot{name, list || type.is_scalar, std::move(type.tensor), {}, {}};
     if (list && !slot.isList()) in_.fail("the size of a list, as in list i64[ranks]");
     if (in_.atWord("alloc") && in_.atSymbol("=", 1)) alloc(slot);

@@ -113,6 +113,7 @@ MeshId FusionBuilder::mesh(DeviceMesh mesh) {
 
 ValueId FusionBuilder::addInput(Value value) {
   value.line = line_;
+  markSymbolicAxes(value);
   names_.insert(value.name);
   const ValueId id = fusion_.appendValue(std::move(value));
   fusion_.appendInput(id);
@@ -164,6 +165,7 @@ ValueId FusionBuilder::append(const OpDef& op, std::vector<ValueId> inputs, Attr
                               Value result) {
   result.name = takeName(result.is_scalar);
   result.line = line_;
+  markSymbolicAxes(result);
   names_.insert(result.name);
   const ValueId id = fusion_.appendValue(std::move(result));
   fusion_.appendExpr({&op, std::move(inputs), {id}, std::move(attrs), line_});
@@ -223,9 +225,14 @@ IterDomain FusionBuilder::broadcastAxis(std::string_view op_name,
                                         const std::vector<ValueId>& tensors, size_t axis) {
   const IterDomain* chosen = nullptr;
   ValueId source = kNoValue;
+  std::vector<Size> symbolic;  // extents that may be 1
   for (ValueId id : tensors) {
     const IterDomain& mine = fusion_.tensor(id).domain[axis];
     if (mine.extent.isConstant(1)) continue;
+    if (mine.kind == IterKind::Symbolic) {
+      symbolic.push_back(mine.extent);
+      continue;
+    }
     if (chosen == nullptr) {
       chosen = &mine;
       source = id;
@@ -240,6 +247,7 @@ IterDomain FusionBuilder::broadcastAxis(std::string_view op_name,
     fusion_.guards.push_back({chosen->extent, mine.extent, both});
   }
   if (chosen != nullptr) return {chosen->extent, IterKind::Iteration};
+  if (!symbolic.empty()) return symbolicAxis(symbolic);
   const bool all_broadcast = std::all_of(tensors.begin(), tensors.end(), [&](ValueId id) {
     return fusion_.tensor(id).domain[axis].kind == IterKind::Broadcast;
   });
@@ -305,6 +313,9 @@ void FusionBuilder::shard(ValueId id, Sharding sharding) {
                       "{}: axis {} is reduced to one element and cannot be sharded", target, i);
     HEDDLE_USER_CHECK(sharding.axes[i].empty() || tensor.domain[i].kind != IterKind::Broadcast,
                       "{}: axis {} is a broadcast axis and cannot be sharded", target, i);
+    HEDDLE_USER_CHECK(sharding.axes[i].empty() || tensor.domain[i].kind != IterKind::Symbolic,
+                      "{}: axis {} may have the size 1 (a size with '?') and cannot be sharded",
+                      target, i);
   }
   for (const Sharding::Partial& partial : sharding.partial) {
     use(partial.axis);

@@ -57,6 +57,10 @@ class FusionBuilder {
   // would get the name.
   std::string takePendingName() { return std::exchange(pending_name_, ""); }
   void rename(ValueId value, std::string value_name);
+  // Declares that a size may be 1 in a run, in which case its axes broadcast, as in NumPy. `symbol`
+  // is the symbol of a size, such as `n`, or scalarSymbol() of a scalar input. Throws UserError if
+  // the fusion already has an op, or if an axis of this extent is sharded.
+  void symbolicSize(const std::string& symbol);
   // Reserves a name: the builder never uses it as a default name.
   void keepFree(std::string value_name) { kept_.insert(std::move(value_name)); }
 
@@ -225,6 +229,11 @@ class FusionBuilder {
   ValueId withoutAxis(ValueId value, size_t axis);
   IterDomain batchAxis(ValueId a, ValueId b, size_t from_right);
   ValueId addInput(Value value);
+  // Returns whether axes with this extent are symbolic.
+  bool isSymbolic(const Size& extent) const;
+  void markSymbolicAxes(Value& value) const;
+  // Returns the axis to which symbolic axes with these extents are broadcast.
+  static IterDomain symbolicAxis(const std::vector<Size>& extents);
   ValueId append(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs, Value result);
   ValueId scatterBy(std::string_view op_name, ValueId value, ValueId index, ValueId source,
                     int64_t axis, bool stretch);

@@ -102,9 +102,12 @@ IterDomain FusionBuilder::batchAxis(ValueId a, ValueId b, size_t from_right) {
   if (from_right >= b_rank) return of_a;
   const IterDomain& of_b = fusion_.tensor(b).domain[b_rank - 1 - from_right];
   if (of_a.extent.isConstant(1)) return of_b;
-  if (!of_b.extent.isConstant(1)) {
-    agree("matmul", a, a_rank - 1 - from_right, b, b_rank - 1 - from_right);
-  }
+  if (of_b.extent.isConstant(1)) return of_a;
+  const bool a_is_symbolic = of_a.kind == IterKind::Symbolic;
+  const bool b_is_symbolic = of_b.kind == IterKind::Symbolic;
+  if (a_is_symbolic && b_is_symbolic) return symbolicAxis({of_a.extent, of_b.extent});
+  if (a_is_symbolic || b_is_symbolic) return a_is_symbolic ? of_b : of_a;
+  agree("matmul", a, a_rank - 1 - from_right, b, b_rank - 1 - from_right);
   return of_a;
 }
 
@@ -141,6 +144,7 @@ ValueId FusionBuilder::linearBias(ValueId w, ValueId bias) {
   const Size n = fusion_.tensor(w).domain[0].extent;
   const bool one = tensor.rank() == 0 || tensor.domain[0].extent.isConstant(1);
   if (one && !(tensor.rank() == 1 && n.isConstant(1))) return expand(bias, {n});
+  if (tensor.domain[0].kind == IterKind::Symbolic) return expand(bias, {n});
   agree("linear", w, 0, bias, 0);
   return bias;
 }

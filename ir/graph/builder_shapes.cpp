@@ -60,6 +60,10 @@ ValueId FusionBuilder::expand(ValueId value, std::vector<Size> sizes) {
       domain.push_back({sizes[i], stays ? from.kind : IterKind::Iteration});
       continue;
     }
+    if (from.kind == IterKind::Symbolic) {
+      domain.push_back({sizes[i], IterKind::Iteration});
+      continue;
+    }
     HEDDLE_USER_CHECK(
         !from.extent.isConstant() || !sizes[i].isConstant() || from.extent == sizes[i],
         "{}: axis {} of {} is not 1 and cannot become {}", where("expand"), i, typeOf(value),

@@ -127,8 +127,8 @@ bool sameGraph(const Fusion& a, const Fusion& b) {
            sameIds(a, x.outputs, b, y.outputs);
   };
   return a.name == b.name && a.meshes == b.meshes && a.size_defaults == b.size_defaults &&
-         a.values().size() == b.values().size() && sameIds(a, a.inputs(), b, b.inputs()) &&
-         sameIds(a, a.outputs(), b, b.outputs()) &&
+         a.symbolic_sizes == b.symbolic_sizes && a.values().size() == b.values().size() &&
+         sameIds(a, a.inputs(), b, b.inputs()) && sameIds(a, a.outputs(), b, b.outputs()) &&
          std::equal(a.exprs().begin(), a.exprs().end(), b.exprs().begin(), b.exprs().end(),
                     sameExpr);
 }

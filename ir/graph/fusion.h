@@ -69,6 +69,10 @@ class Fusion {
   Meshes meshes;
   std::vector<std::pair<std::string, int64_t>> size_defaults;  // values of symbols: `with t = 4096`
   std::vector<SizeGuard> guards;
+  // The symbols of sizes that may be 1 in a run, such as n in `f32[n?]`, in the order of their
+  // declaration. An axis with such an extent is symbolic (IterKind::Symbolic): it broadcasts in a
+  // run in which its extent is 1. Empty after concretizeSizes() (ir/analysis/concretize_sizes.h).
+  std::vector<std::string> symbolic_sizes;
 
   const IdVector<ValueId, Value>& values() const { return values_; }
   const IdVector<ExprId, Expression>& exprs() const { return exprs_; }
@@ -136,8 +140,9 @@ class Fusion {
 };
 
 // Returns whether two fusions are the same graph.
-//  - Compared: names, ops, attributes (NaN equals NaN), types, shardings, layouts, meshes, defaults
-//    and the order of expressions.
+//  - Compared: names, ops, attributes (NaN equals NaN), types, shardings, layouts, meshes,
+//  defaults,
+//    symbolic sizes and the order of expressions.
 //  - Ignored: ids, source lines, annotations and guards.
 bool sameGraph(const Fusion& a, const Fusion& b);
 

@@ -52,6 +52,9 @@ std::string printShape(const TensorView& tensor) {
          join(tensor.domain,
               [](const IterDomain& axis) {
                 std::string extent = axis.extent.str();
+                if (axis.kind == IterKind::Symbolic && axis.extent.kind() == Size::Kind::Symbol) {
+                  return extent + "?";
+                }
                 return axis.kind == IterKind::Broadcast ? "broadcast(" + extent + ")" : extent;
               }) +
          "]";

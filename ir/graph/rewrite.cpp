@@ -18,6 +18,7 @@ FusionRewriter::FusionRewriter(const Fusion& from, std::string name,
                                const std::vector<ValueId>& part)
     : from_(from), builder_(std::move(name)) {
   builder_.mutableFusion().meshes = from.meshes;
+  builder_.mutableFusion().symbolic_sizes = from.symbolic_sizes;
   for (ValueId id : part) keepName(from.value(id));
 }
 

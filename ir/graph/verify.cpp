@@ -218,6 +218,7 @@ class Verifier {
   void replay(ExprId i) const {
     const Expression& old = expr(i);
     FusionBuilder builder("verify");
+    builder.mutableFusion().symbolic_sizes = fusion_.symbolic_sizes;
     std::vector<ValueId> operands;
     for (size_t k = 0; k < old.inputs.size(); ++k) {
       const Value& operand = fusion_.value(old.inputs[k]);

@@ -2,7 +2,10 @@
 
 #include <utility>
 
+#include "ir/analysis/concretize_sizes.h"
+#include "ir/base/error.h"
 #include "ir/graph/remove_dead.h"
+#include "ir/graph/size_scalars.h"
 #include "ir/graph/verify.h"
 #include "ir/passes/concretize_meshes.h"
 #include "ir/passes/drop_shardings.h"
@@ -28,6 +31,9 @@ struct Pass {
   Fusion (*run)(const Fusion&, int64_t job_size);
 };
 
+Fusion sizes(const Fusion& fusion, int64_t) {
+  return concretizeSizes(fusion, defaultSizes(fusion));
+}
 Fusion meshes(const Fusion& fusion, int64_t job_size) { return concretizeMeshes(fusion, job_size); }
 Fusion streams(const Fusion& fusion, int64_t) { return noteStreamSplits(fusion); }
 Fusion dead(const Fusion& fusion, int64_t) { return removeDead(fusion); }
@@ -47,7 +53,9 @@ Fusion views(const Fusion& fusion, int64_t) { return materializeViews(fusion); }
 // The comment at each pass states why the pass is at this position. The result of every pass
 // satisfies verify().
 constexpr Pass kPasses[] = {
-    // First, because all passes below compare meshes and count their devices.
+    // First, because no other pass accepts symbolic axes.
+    {"concretizeSizes", sizes},
+    // Next, because all passes below compare meshes and count their devices.
     {"concretizeMeshes", meshes},
     // Before shardings are chosen, because expressions that no output needs must not influence
     // them.
@@ -109,6 +117,9 @@ Fusion runPasses(const Fusion& fusion, int64_t job_size, const PassOptions& opti
     const auto run = [&](const Fusion& input) { return pass.run(input, job_size); };
     result = driver.run(pass.name, std::move(result), run, verify);
   }
+  HEDDLE_USER_CHECK(result.symbolic_sizes.empty(),
+                    "size {}? was not decided: do not skip the pass concretizeSizes",
+                    result.symbolic_sizes[0]);
   if (options.verify) verify(result);
   return result;
 }

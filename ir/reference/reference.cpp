@@ -4,6 +4,7 @@
 
 #include "ir/base/error.h"
 #include "ir/graph/size_scalars.h"
+#include "ir/reference/concrete.h"
 #include "ir/reference/dense.h"
 #include "ir/reference/elements.h"
 
@@ -67,6 +68,10 @@ SizeBindings withScalars(const Fusion& fusion, const ReferenceInputs& inputs, Si
 std::vector<HostTensor> evaluateReference(const Fusion& fusion, const ReferenceInputs& inputs,
                                           const SizeBindings& given) {
   const SizeBindings sizes = withScalars(fusion, inputs, given);
+  if (!fusion.symbolic_sizes.empty()) {
+    const ConcreteFusion concrete = concreteFor(fusion, inputs, sizes);
+    return evaluateReference(concrete.fusion, concrete.inputs, sizes);
+  }
   checkGuards(fusion.guards, sizes);
   const IdVector<ValueId, HostTensor> values = evaluateAll({fusion, inputs, sizes}, false);
   std::vector<HostTensor> outputs;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/base/error.h"
+#include "ir/reference/concrete.h"
 #include "ir/reference/dense.h"
 #include "ir/reference/elements.h"
 #include "ir/reference/indexed.h"
@@ -184,6 +185,10 @@ std::vector<HostTensor> evaluateReferenceAt(const Fusion& fusion, const Referenc
                                             const SizeBindings& given, const WantedElements& wanted,
                                             const RoundingNoise* noise) {
   const SizeBindings sizes = withScalars(fusion, inputs, given);
+  if (!fusion.symbolic_sizes.empty()) {
+    const ConcreteFusion concrete = concreteFor(fusion, inputs, sizes);
+    return evaluateReferenceAt(concrete.fusion, concrete.inputs, sizes, wanted, noise);
+  }
   checkGuards(fusion.guards, sizes);
   const ReferenceContext context{fusion, inputs, sizes};
   checkWanted(context, wanted);
@@ -200,6 +205,9 @@ std::vector<HostTensor> evaluateReferenceAt(const Fusion& fusion, const Referenc
 
 ReferenceCost referenceCostAt(const Fusion& fusion, const SizeBindings& sizes,
                               const WantedElements& wanted) {
+  if (!fusion.symbolic_sizes.empty()) {
+    return referenceCostAt(concretizeSizes(fusion, sizes), sizes, wanted);
+  }
   const ReferenceInputs none;
   const ReferenceContext context{fusion, none, sizes};
   checkWanted(context, wanted);

@@ -129,6 +129,10 @@ class FusionParser {
     ParsedType type = parseType(in_, meshes_);
     builder_.line(at.line);
     if (type.is_scalar) return scalarInput(at, name, type.tensor.dtype);
+    for (IterDomain& axis : type.tensor.domain) {
+      if (axis.kind != IterKind::Symbolic) continue;
+      guarded(at.line, [&] { builder_.symbolicSize(axis.extent.symbolName()); });
+    }
     TensorView bare = type.tensor;
     bare.sharding.reset();
     ValueId id = guarded(at.line, [&] { return builder_.input(name, bare); });
@@ -139,6 +143,9 @@ class FusionParser {
   void scalarInput(const Token& at, const std::string& name, DType dtype) {
     std::optional<Size> equals;
     std::optional<Scalar> value;
+    if (in_.acceptSymbol("?")) {
+      guarded(at.line, [&] { builder_.symbolicSize(scalarSymbol(name)); });
+    }
     if (in_.acceptSymbol("==")) equals = parseSize(in_);
     if (in_.acceptSymbol("=")) value = parseDefault(in_, dtype);
     define(at, name, guarded(at.line, [&] {

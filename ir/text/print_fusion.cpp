@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "ir/graph/print_list.h"
 #include "ir/graph/print_values.h"
 #include "ir/text/fusion_text.h"
@@ -43,6 +45,10 @@ std::string printInput(const Fusion& fusion, ValueId id) {
            printSuffix(value.tensor, value.user_sharding, fusion.meshes);
   }
   out += name(value.tensor.dtype);
+  const std::vector<std::string>& symbolic = fusion.symbolic_sizes;
+  if (std::find(symbolic.begin(), symbolic.end(), scalarSymbol(value.name)) != symbolic.end()) {
+    out += "?";
+  }
   if (value.equals) out += " == " + value.equals->str();
   if (value.default_value) out += " = " + printScalar(*value.default_value);
   return out;

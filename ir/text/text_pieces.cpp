@@ -114,7 +114,11 @@ IterDomain parseExtent(TokenStream& in) {
   if (extent.isConstant() && extent.constant() < 0) {
     in.failAt(at, fmt::format("the extent {} is negative", extent.constant()));
   }
-  return {extent, IterKind::Iteration};
+  if (!in.atSymbol("?")) return {extent, IterKind::Iteration};
+  if (extent.kind() != Size::Kind::Symbol)
+    in.failAt(at, "only a size symbol can have a '?', as n?");
+  in.next();
+  return {extent, IterKind::Symbolic};
 }
 
 std::vector<IterDomain> parseDomain(TokenStream& in) {

@@ -13,6 +13,9 @@ namespace heddle {
 enum class IterKind : uint8_t {
   Iteration,  // an ordinary axis
   Broadcast,  // extent 1; stretches to any extent; layouts and shardings ignore the axis
+  // An axis whose extent may be 1 in a run, in which case it broadcasts (Fusion::symbolic_sizes).
+  // It occurs only before concretizeSizes() (ir/analysis/concretize_sizes.h).
+  Symbolic,
   // An axis that an expression reduces. It occurs in the iteration space of the expression
   // (ir/analysis/axis_map.h), never in a tensor.
   Reduction,

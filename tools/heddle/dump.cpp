@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "codegen/emit/plan_kernel.h"
 #include "codegen/kernel.h"
@@ -15,8 +16,10 @@
 #include "host/text/program_text.h"
 #include "host/unroll/unroll.h"
 #include "host/verify/verify.h"
+#include "ir/analysis/concretize_sizes.h"
 #include "ir/base/error.h"
 #include "ir/base/pass_driver.h"
+#include "ir/graph/size_scalars.h"
 #include "ir/graph/verify.h"
 #include "ir/segment/segment.h"
 #include "ir/system/files.h"
@@ -121,6 +124,21 @@ SegmentedFusion segmentsOf(const Fusion& fusion, int ranks, const Options& optio
                    [&] { return segment(ready, libraryOptions(fusion, options)); });
 }
 
+// Returns the decisions about sizes with a '?', and the fusion after these decisions.
+std::string concretizedIn(const Options& options, const Fusion& fusion) {
+  const SizeDecisions decisions = decideSizes(fusion, defaultSizes(fusion));
+  const std::string text = print(concretizeSizes(fusion, decisions));
+  if (options.format == "json") {
+    nlohmann::ordered_json json = {{"stage", "concretized"}, {"decisions", decisions.str()}};
+    json["text"] = text;
+    return json.dump(2) + "\n";
+  }
+  std::string notes = decisions.decisions.empty() ? "# no size has a '?'\n" : "";
+  std::istringstream lines(decisions.str());
+  for (std::string line; std::getline(lines, line);) notes += "# " + line + "\n";
+  return notes + text;
+}
+
 void dumpFusion(const Fusion& fusion, int ranks, const Options& options,
                 const host::PassOptions& passes, std::vector<Piece>& pieces) {
   const std::string suffix = options.format == "text" ? "txt" : options.format;
@@ -128,6 +146,10 @@ void dumpFusion(const Fusion& fusion, int ranks, const Options& options,
     const std::string text = print(fusion);
     pieces.push_back({"01_fusion." + suffix, "fusion",
                       options.format == "json" ? textAsJson("fusion", text) : text});
+  }
+  const bool has_decisions = !fusion.symbolic_sizes.empty();
+  if (options.stage == "concretized" || (has_decisions && wants(options, "concretized"))) {
+    pieces.push_back({"01_concretized." + suffix, "concretized", concretizedIn(options, fusion)});
   }
   if (wants(options, "segments")) {
     pieces.push_back({"02_segments." + suffix, "segments",

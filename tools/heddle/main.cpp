@@ -147,7 +147,8 @@ void addDump(CLI::App& app, Options& o) {
   addFile(*dump, o);
   addPassChecks(*dump, o);
   dump->add_option("--stage", o.stage, "which stage")
-      ->check(CLI::IsMember({"fusion", "segments", "schedule", "kernel", "host", "all"}));
+      ->check(CLI::IsMember(
+          {"fusion", "concretized", "segments", "schedule", "kernel", "host", "all"}));
   dump->add_option("--format", o.format, "text, dot (segments only) or json")
       ->check(CLI::IsMember({"text", "dot", "json"}));
   dump->add_option("--device", o.device, "target of the kernels: cpu or cuda (default cpu)")

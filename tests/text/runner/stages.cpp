@@ -171,7 +171,8 @@ std::string describeFacts(const Fusion& fusion, const Fusion& input) {
   }
   for (const SizeGuard& guard : fusion.guards) {
     if (std::find(input.guards.begin(), input.guards.end(), guard) != input.guards.end()) continue;
-    text += fmt::format("# guard {} == {}: {}\n", guard.a.str(), guard.b.str(), guard.source);
+    text += fmt::format("# guard {} {} {}: {}\n", guard.a.str(),
+                        guard.at_most ? "<=" : "==", guard.b.str(), guard.source);
   }
   const auto splits = fusion.annotation<StreamSplits>(kStreamSplits);
   for (const StreamRequest& request : splits.value_or(StreamSplits())) {

@@ -59,6 +59,13 @@ inline constexpr Case kCases[] = {
      [](Choices& choices, int64_t, int64_t) {
        return std::pair(choices.between(0, 2), choices.between(1, 2));
      }},
+    {"  %r = reshape(%x, sizes=[%n, -1])\n  %c = full(2.0, sizes=[%m, 1], dtype=f32)\n"
+     "  %y = add(%r, %c)\n  %w = sum(%y, axes=[0])\n  return %y, %w",
+     [](Choices& choices, int64_t t, int64_t h) {
+       const int64_t n = t * h == 0 ? choices.between(1, 2) : choices.divisor(t * h);
+       const int64_t m = n == 1 ? choices.between(0, 3) : choices.between(0, 1) == 0 ? 1 : n;
+       return std::pair(n, m);
+     }},
 };
 
 inline void expectEqual(const HostTensor& got, const HostTensor& expected,
@@ -73,7 +80,7 @@ class Sequence {
  public:
   Sequence(const Case& one, Device& device, uint64_t seed)
       : case_(one),
-        fusion_(parseFusion("heddle 1\nfusion f(%x: f32[t, h], %n: i64, %m: i64) {\n" +
+        fusion_(parseFusion("heddle 1\nfusion f(%x: f32[t, h], %n: i64?, %m: i64?) {\n" +
                             std::string(one.statements) + "\n}\n")),
         device_(device),
         choices_(seed),

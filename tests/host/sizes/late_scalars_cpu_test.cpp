@@ -5,7 +5,7 @@
 #include "host/compile.h"
 #include "host/device/cpu/cpu_device.h"
 #include "tests/host/on_ranks.h"
-#include "tests/host/run/late_scalars.h"
+#include "tests/host/sizes/late_scalars.h"
 
 namespace heddle::host::late_scalars_cpu_test {
 namespace {

@@ -1,5 +1,5 @@
 #include "host/device/cpu/cpu_device.h"
-#include "tests/host/random/random_sizes.h"
+#include "tests/host/sizes/random_sizes.h"
 #include "tests/sanitized.h"
 
 namespace heddle::host::random_sizes_cpu_test {

@@ -1,5 +1,5 @@
 #include "tests/host/gpu_device.h"
-#include "tests/host/run/late_scalars.h"
+#include "tests/host/sizes/late_scalars.h"
 
 namespace heddle::host::late_scalars_gpu_test {
 namespace {

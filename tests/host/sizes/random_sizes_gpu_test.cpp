@@ -1,5 +1,5 @@
 #include "tests/host/gpu_device.h"
-#include "tests/host/random/random_sizes.h"
+#include "tests/host/sizes/random_sizes.h"
 
 namespace heddle::host::random_sizes_gpu_test {
 namespace {

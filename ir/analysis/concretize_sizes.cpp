@@ -1,0 +1,149 @@
+#include "ir/analysis/concretize_sizes.h"
+
+#include <algorithm>
+#include <set>
+
+#include "ir/base/error.h"
+#include "ir/graph/rewrite.h"
+#include "ir/graph/size_scalars.h"
+
+namespace heddle {
+namespace {
+
+class SizeConcretizer {
+ public:
+  SizeConcretizer(const Fusion& fusion, const SizeDecisions& decisions)
+      : fusion_(fusion), rewriter_(fusion) {
+    rewriter_.fusion().symbolic_sizes.clear();
+    for (const SizeDecisions::Decision& decision : decisions.decisions) {
+      if (decision.is_one) ones_.insert(decision.symbol);
+    }
+  }
+
+  // The builder chooses the extents and the kinds of axes again, and adds the guards of all ops.
+  Fusion run() && {
+    for (ValueId id : fusion_.inputs()) input(id);
+    for (ExprId id : fusion_.exprs().ids()) expression(id);
+    std::vector<SizeGuard> guards = rewriter_.fusion().guards;
+    Fusion result = std::move(rewriter_).finish();
+    for (const SizeGuard& guard : fusion_.guards) {
+      addGuard(guards, {decided(guard.a), decided(guard.b), guard.source, guard.at_most});
+    }
+    for (const std::string& symbol : ones_) {
+      if (!isScalarSymbol(symbol)) continue;
+      addGuard(guards, {Size::symbol(symbol), Size(1), "the value for which axes broadcast"});
+    }
+    result.guards = std::move(guards);
+    return result;
+  }
+
+ private:
+  Size decided(const Size& size) const {
+    if (size.isConstant()) return size;
+    return size.substitute([&](const std::string& symbol) {
+      return ones_.contains(symbol) ? std::optional(Size(1)) : std::nullopt;
+    });
+  }
+
+  static void addGuard(std::vector<SizeGuard>& guards, SizeGuard guard) {
+    const bool are_numbers = guard.a.isConstant() && guard.b.isConstant();
+    if (are_numbers && guard.at_most && guard.a.constant() <= guard.b.constant()) return;
+    if (guard.a == guard.b) return;
+    const bool is_known = std::any_of(guards.begin(), guards.end(), [&](const SizeGuard& each) {
+      return each.a == guard.a && each.b == guard.b && each.at_most == guard.at_most;
+    });
+    if (!is_known) guards.push_back(std::move(guard));
+  }
+
+  void input(ValueId id) {
+    const Value& old = fusion_.value(id);
+    FusionBuilder& builder = rewriter_.builder();
+    builder.line(old.line);
+    ValueId now = kNoValue;
+    if (old.is_scalar) {
+      now = builder.scalarInput(old.name, old.tensor.dtype, old.default_value);
+      if (old.equals) rewriter_.fusion().mutableValue(now).equals = decided(*old.equals);
+    } else {
+      TensorView tensor = old.tensor;
+      for (IterDomain& axis : tensor.domain) {
+        axis.extent = decided(axis.extent);
+        if (axis.kind == IterKind::Symbolic) axis.kind = IterKind::Iteration;
+      }
+      tensor.sharding.reset();
+      now = builder.input(old.name, std::move(tensor));
+    }
+    keepProperties(now, id);
+  }
+
+  void expression(ExprId id) {
+    const Expression& expr = fusion_.expr(id);
+    std::vector<ValueId> operands;
+    for (ValueId input : expr.inputs) operands.push_back(rewriter_.at(input));
+    auto attrs = expr.attrs;
+    for (auto& [name, attr] : attrs) {
+      auto* sizes = std::get_if<std::vector<Size>>(&attr);
+      for (size_t i = 0; sizes != nullptr && i < sizes->size(); ++i) {
+        (*sizes)[i] = decided((*sizes)[i]);
+      }
+    }
+    const ValueId result = expr.outputs[0];
+    rewriter_.builder().name(fusion_.value(result).name).line(expr.line);
+    keepProperties(rewriter_.builder().apply(expr.op->name, std::move(operands), attrs), result);
+  }
+
+  // Everything except the domain is a property of the old value.
+  void keepProperties(ValueId now, ValueId old) {
+    const Value& from = fusion_.value(old);
+    Value& to = rewriter_.fusion().mutableValue(now);
+    HEDDLE_CHECK(to.tensor.rank() == from.tensor.rank() && to.tensor.dtype == from.tensor.dtype,
+                 "%{} changed its type while its sizes were decided", from.name);
+    to.tensor.layout = from.tensor.layout;
+    to.tensor.sharding = from.tensor.sharding;
+    to.user_sharding = from.user_sharding;
+    to.line = from.line;
+    rewriter_.stand(old, now);
+  }
+
+  const Fusion& fusion_;
+  FusionRewriter rewriter_;
+  std::set<std::string> ones_;
+};
+
+}  // namespace
+
+std::string SizeDecisions::str() const {
+  std::string text;
+  for (const Decision& decision : decisions) {
+    text += decision.symbol + (decision.is_one ? " = 1: broadcast\n" : ": iteration\n");
+  }
+  return text;
+}
+
+SizeDecisions decideSizes(const Fusion& fusion, const SizeBindings& sizes) {
+  SizeDecisions result;
+  const std::set<std::string> scalars = scalarSymbols(fusion);
+  for (const std::string& symbol : fusion.symbolic_sizes) {
+    const auto found = sizes.find(symbol);
+    if (found == sizes.end() && isScalarSymbol(symbol) && !scalars.contains(symbol)) {
+      result.decisions.push_back({symbol, false});  // no size contains this scalar
+      continue;
+    }
+    HEDDLE_USER_CHECK(found != sizes.end(),
+                      "fusion {}: size {}? has no value, which decides whether its axes broadcast: "
+                      "give it a default size",
+                      fusion.name, symbol);
+    result.decisions.push_back({symbol, found->second == 1});
+  }
+  return result;
+}
+
+Fusion concretizeSizes(const Fusion& fusion, const SizeDecisions& decisions) {
+  if (fusion.symbolic_sizes.empty()) return fusion;
+  return SizeConcretizer(fusion, decisions).run();
+}
+
+Fusion concretizeSizes(const Fusion& fusion, const SizeBindings& sizes) {
+  return concretizeSizes(fusion, decideSizes(fusion, sizes));
+}
+
+}  // namespace heddle

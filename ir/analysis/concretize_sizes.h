@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/graph/fusion.h"
+
+namespace heddle {
+
+// The decisions about the symbolic sizes of a fusion (Fusion::symbolic_sizes): whether each size is
+// 1, so that its axes broadcast, or not, so that they iterate. A fusion needs one host program per
+// record, and the record contains no other numbers, so programs stay valid for many sizes.
+struct SizeDecisions {
+  struct Decision {
+    std::string symbol;
+    bool is_one = false;
+    bool operator==(const Decision&) const = default;
+  };
+  std::vector<Decision> decisions;  // in the order of Fusion::symbolic_sizes
+  bool operator==(const SizeDecisions&) const = default;
+  // Returns one line per decision, such as "n = 1: broadcast\n" or "m: iteration\n".
+  std::string str() const;
+};
+
+// Returns the decisions for the sizes of a run. `sizes` includes the values of scalars in sizes, as
+// `%n`. Throws UserError if a symbolic size has no value.
+SizeDecisions decideSizes(const Fusion& fusion, const SizeBindings& sizes);
+
+// Returns the fusion without symbolic axes.
+//  - A size that is 1 becomes the constant 1. The builder then broadcasts its axes.
+//  - All other sizes stay symbols. The builder adds guards: such a size must equal the size to
+//    which the other operands of an op are broadcast.
+//  - Annotations are remapped or dropped (Fusion::inheritAnnotations()).
+//  - If a scalar %n decided that a size is 1, a guard requires %n == 1 in every run.
+// Throws UserError if an op does not accept the decisions.
+Fusion concretizeSizes(const Fusion& fusion, const SizeDecisions& decisions);
+
+// Does the same with the decisions for `sizes`. Returns the same fusion if it has no symbolic size.
+Fusion concretizeSizes(const Fusion& fusion, const SizeBindings& sizes);
+
+}  // namespace heddle

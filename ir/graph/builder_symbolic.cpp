@@ -1,0 +1,48 @@
+// FusionBuilder: sizes that may be 1 in a run.
+#include <algorithm>
+
+#include "ir/base/error.h"
+#include "ir/graph/builder.h"
+
+namespace heddle {
+
+void FusionBuilder::symbolicSize(const std::string& symbol) {
+  HEDDLE_USER_CHECK(fusion_.exprs().empty(),
+                    "size {}? must be declared before the first op of fusion {}", symbol,
+                    fusion_.name);
+  std::vector<std::string>& all = fusion_.symbolic_sizes;
+  if (std::find(all.begin(), all.end(), symbol) != all.end()) return;
+  all.push_back(symbol);
+  for (ValueId id : fusion_.inputs()) markSymbolicAxes(fusion_.mutableValue(id));
+}
+
+bool FusionBuilder::isSymbolic(const Size& extent) const {
+  const Size& size = extent.kind() == Size::Kind::Given ? extent.lhs() : extent;
+  const std::vector<std::string>& all = fusion_.symbolic_sizes;
+  return size.kind() == Size::Kind::Symbol &&
+         std::find(all.begin(), all.end(), size.symbolName()) != all.end();
+}
+
+void FusionBuilder::markSymbolicAxes(Value& value) const {
+  for (size_t i = 0; i < value.tensor.rank() && !fusion_.symbolic_sizes.empty(); ++i) {
+    IterDomain& axis = value.tensor.domain[i];
+    if (axis.kind != IterKind::Iteration || !isSymbolic(axis.extent)) continue;
+    HEDDLE_USER_CHECK(!value.tensor.sharding || !value.tensor.sharding->isSharded(i),
+                      "axis {} of %{} is sharded and has the size {}?, which may be 1: shard "
+                      "another axis, or remove the '?'",
+                      i, value.name, axis.extent.str());
+    axis.kind = IterKind::Symbolic;
+  }
+}
+
+// The extents of the operands are 1 or equal, and may be 0.
+IterDomain FusionBuilder::symbolicAxis(const std::vector<Size>& extents) {
+  Size result = extents[0];
+  for (const Size& extent : extents) {
+    if (extent == result) continue;
+    result = Size::max(result, extent) * Size::min(Size(1), Size::min(result, extent));
+  }
+  return {std::move(result), IterKind::Symbolic};
+}
+
+}  // namespace heddle

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "ir/analysis/concretize_sizes.h"
+#include "ir/reference/reference.h"
+
+namespace heddle {
+
+// A fusion without symbolic sizes, and its inputs.
+struct ConcreteFusion {
+  Fusion fusion;
+  ReferenceInputs inputs;
+};
+
+// Decides the symbolic sizes of a fusion for these sizes. Both fusions have the same inputs, but
+// their ids can differ.
+inline ConcreteFusion concreteFor(const Fusion& fusion, const ReferenceInputs& inputs,
+                                  const SizeBindings& sizes) {
+  ConcreteFusion result{concretizeSizes(fusion, sizes), {{}, {}, inputs.random_seed}};
+  for (size_t i = 0; i < fusion.inputs().size(); ++i) {
+    const ValueId from = fusion.inputs()[i];
+    const ValueId to = result.fusion.inputs()[i];
+    const auto tensor = inputs.tensors.find(from);
+    if (tensor != inputs.tensors.end()) result.inputs.tensors.emplace(to, tensor->second);
+    const auto scalar = inputs.scalars.find(from);
+    if (scalar != inputs.scalars.end()) result.inputs.scalars.emplace(to, scalar->second);
+  }
+  return result;
+}
+
+}  // namespace heddle
