@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "ir/graph/builder.h"
@@ -86,8 +87,9 @@ ValueId flatten(FusionBuilder& b, ValueId x, int64_t start = 0, int64_t end = -1
 // axis. `step` must be positive.
 ValueId sliceAxis(FusionBuilder& b, ValueId x, int64_t axis, std::optional<Size> start = {},
                   std::optional<Size> stop = {}, int64_t step = 1);
-// torch.select: selects element `index` of an axis and removes the axis.
-ValueId select(FusionBuilder& b, ValueId x, int64_t axis, int64_t index);
+// torch.select: selects element `index` of an axis and removes the axis. A negative number counts
+// from the end. An index that is an expression must be 0 or more in every run.
+ValueId select(FusionBuilder& b, ValueId x, int64_t axis, const Size& index);
 // torch.cat (with PyTorch's type promotion) and torch.stack.
 ValueId cat(FusionBuilder& b, const std::vector<ValueId>& values, int64_t axis = 0);
 ValueId stack(FusionBuilder& b, const std::vector<ValueId>& values, int64_t axis = 0);
@@ -107,14 +109,17 @@ ValueId ones(FusionBuilder& b, std::vector<Size> sizes, DType dtype = DType::F32
 // torch.arange: the numbers start, start + step, ... before stop. The default dtype is i64 if
 // start, stop and step are integers, otherwise f32. The numbers are computed in i64 if these three
 // are integers or if the dtype is not a float type, otherwise in f64.
-ValueId arange(FusionBuilder& b, Scalar start, Scalar stop, Scalar step = int64_t{1},
-               std::optional<DType> dtype = {});
+// Integers may be expressions of sizes and scalars. The number of elements is then 0 if `step` does
+// not lead from start to stop (PyTorch raises an error); a step must be a number.
+using ArangeBound = std::variant<Size, double>;
+ValueId arange(FusionBuilder& b, const ArangeBound& start, const ArangeBound& stop,
+               const ArangeBound& step = Size(1), std::optional<DType> dtype = {});
 // torch.eye. One size gives a square matrix.
 ValueId eye(FusionBuilder& b, const std::vector<Size>& sizes, DType dtype = DType::F32);
 // torch.tril and torch.triu: set the elements above (tril) or below (triu) a diagonal of the last
-// two axes to zero.
-ValueId tril(FusionBuilder& b, ValueId x, int64_t diagonal = 0);
-ValueId triu(FusionBuilder& b, ValueId x, int64_t diagonal = 0);
+// two axes to zero. The diagonal may be an expression of sizes and scalars.
+ValueId tril(FusionBuilder& b, ValueId x, const Size& diagonal = 0);
+ValueId triu(FusionBuilder& b, ValueId x, const Size& diagonal = 0);
 // torch.nn.functional.one_hot: the result is i64 and has a new last axis of num_classes elements. A
 // class out of range gives only zeros (PyTorch raises an error).
 ValueId oneHot(FusionBuilder& b, ValueId x, int64_t num_classes);
@@ -136,8 +141,11 @@ struct Sorted {
 };
 // torch.sort. The sort is always stable, and NaN counts as greater than every number.
 Sorted sort(FusionBuilder& b, ValueId x, int64_t axis = -1, bool descending = false);
-// torch.topk. The result is sorted, and equal values are in the order of their indices.
-Sorted topk(FusionBuilder& b, ValueId x, int64_t k, int64_t axis = -1, bool largest = true);
+// torch.topk. The result is sorted, and equal values are in the order of their indices. If k is an
+// expression of sizes and scalars, every run checks that k is at most `most`, if given, and at most
+// the extent of the axis. A small `most` saves time and memory: heddle sorts that many indices.
+Sorted topk(FusionBuilder& b, ValueId x, const Size& k, int64_t axis = -1, bool largest = true,
+            std::optional<int64_t> most = {});
 
 // --- random (ir/composite/random.cpp) ------------------------------------------------------------
 // The random bits come from the ops philox32 and philox64, whose `index` is the row-major index of
@@ -184,6 +192,10 @@ struct Dropout {
 // torch.nn.functional.dropout in training: mask = (w * 2^-32 < 1 - p) and y = x * mask / (1 - p).
 // y is 0 for p = 1.
 Dropout dropout(FusionBuilder& b, ValueId x, Philox philox, double p = 0.5);
+// The same with a probability that a run gives: a scalar of a float type. A probability below 0 or
+// NaN counts as 0, and one above 1 counts as 1. Runs with other probabilities share plan and
+// kernel.
+Dropout dropout(FusionBuilder& b, ValueId x, Philox philox, ValueId p);
 
 // --- activations (ir/composite/activations.cpp) --------------------------------------------------
 
@@ -210,6 +222,8 @@ struct SwigluGrads {
 SwigluGrads swigluBackward(FusionBuilder& b, ValueId dy, ValueId gate, ValueId up);
 // Returns the gradient of dropout: dy * mask / (1 - p), or 0 for p = 1.
 ValueId dropoutBackward(FusionBuilder& b, ValueId dy, ValueId mask, double p = 0.5);
+// The same with a probability that a run gives.
+ValueId dropoutBackward(FusionBuilder& b, ValueId dy, ValueId mask, ValueId p);
 
 // --- softmax and normalizations (ir/composite/norms.cpp, ir/composite/norms_backward.cpp) --------
 // Weight and bias are optional (kNoValue: none). They have the dtype of `x`. If `x` has a half

@@ -1,4 +1,6 @@
 // New tensors whose elements follow from their index, and ops that read elements at indices.
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "ir/base/error.h"
@@ -20,13 +22,13 @@ Term diagonalOf(FusionBuilder& b, const std::vector<Size>& sizes) {
 }
 
 ValueId triangle(FusionBuilder& b, const char* op_name, const char* keeps, ValueId x,
-                 int64_t diagonal) {
+                 const Size& diagonal) {
   Result result(b);
   const std::vector<Size> sizes = b.tensorOf(op_name, x).sizes();
   HEDDLE_USER_CHECK(sizes.size() >= 2, "{}: {} needs two axes or more", b.where(op_name),
                     b.typeOf(x));
   const Term kept =
-      composite::call(keeps, {diagonalOf(b, sizes), composite::constant(b, diagonal)});
+      composite::call(keeps, {diagonalOf(b, sizes), composite::scalarOf(b, diagonal)});
   return result(composite::where(kept, {&b, x}, composite::constant(b, false)));
 }
 
@@ -58,6 +60,40 @@ int64_t arangeCount(FusionBuilder& b, const Scalar& start, const Scalar& stop, c
   return static_cast<int64_t>(count);
 }
 
+// Returns the numbers start, start + step, ... before stop for integers that a run gives.
+ValueId arangeOfRun(FusionBuilder& b, const Size& start, const Size& stop, const Size& step,
+                    DType dtype) {
+  Result result(b);
+  HEDDLE_USER_CHECK(step.isConstant() && step.constant() != 0,
+                    "{}: the step is {}, expected a number other than 0", b.where("arange"),
+                    step.str());
+  const bool rises = step.constant() > 0;
+  const Size distance = rises ? stop - start : start - stop;
+  const Size by = rises ? step : Size(0) - step;
+  Term value{&b, b.iota({Size::max(Size(0), Size::ceilDiv(distance, by))}, 0)};
+  if (!step.isConstant(1)) value = value * composite::constant(b, step.constant());
+  if (!start.isConstant(0)) value = value + composite::scalarOf(b, start);
+  return result(value, dtype);
+}
+
+// Returns a bound of arange as a number. All bounds must be numbers if one has a float type.
+Scalar numberOf(FusionBuilder& b, const ArangeBound& bound) {
+  if (const double* real = std::get_if<double>(&bound)) return *real;
+  const Size& size = std::get<Size>(bound);
+  HEDDLE_USER_CHECK(size.isConstant(),
+                    "{}: the bound {} is no number, and another bound has a float type",
+                    b.where("arange"), size.str());
+  return size.constant();
+}
+
+// Adds guards: every run checks that 0 <= k, that k is at most the extent, and that k <= most.
+void guardCount(FusionBuilder& b, const Size& k, const Size& extent, std::optional<int64_t> most,
+                const std::string& where) {
+  b.guardAtMost(Size(0), k, fmt::format("k of {}", where));
+  b.guardAtMost(k, extent, fmt::format("k and the extent of the axis of {}", where));
+  if (most) b.guardAtMost(k, Size(*most), fmt::format("k and its bound `most` of {}", where));
+}
+
 }  // namespace
 
 ValueId zeros(FusionBuilder& b, std::vector<Size> sizes, DType dtype) {
@@ -68,9 +104,17 @@ ValueId ones(FusionBuilder& b, std::vector<Size> sizes, DType dtype) {
   return filled(b, "ones", int64_t{1}, std::move(sizes), dtype);
 }
 
-ValueId arange(FusionBuilder& b, Scalar start, Scalar stop, Scalar step,
-               std::optional<DType> dtype) {
+ValueId arange(FusionBuilder& b, const ArangeBound& first, const ArangeBound& last,
+               const ArangeBound& by, std::optional<DType> dtype) {
+  const std::array<const Size*, 3> sizes{std::get_if<Size>(&first), std::get_if<Size>(&last),
+                                         std::get_if<Size>(&by)};
+  const bool are_sizes = std::find(sizes.begin(), sizes.end(), nullptr) == sizes.end();
+  if (are_sizes && !std::all_of(sizes.begin(), sizes.end(),
+                                [](const Size* size) { return size->isConstant(); })) {
+    return arangeOfRun(b, *sizes[0], *sizes[1], *sizes[2], dtype.value_or(DType::I64));
+  }
   Result result(b);
+  const Scalar start = numberOf(b, first), stop = numberOf(b, last), step = numberOf(b, by);
   const bool integers = isInteger(start) && isInteger(stop) && isInteger(step);
   const int64_t n = arangeCount(b, start, stop, step);
   // As in PyTorch, the number of elements follows from the unconverted arguments. If the numbers
@@ -96,11 +140,11 @@ ValueId eye(FusionBuilder& b, const std::vector<Size>& sizes, DType dtype) {
   return result(hit, dtype);
 }
 
-ValueId tril(FusionBuilder& b, ValueId x, int64_t diagonal) {
+ValueId tril(FusionBuilder& b, ValueId x, const Size& diagonal) {
   return triangle(b, "tril", "le", x, diagonal);
 }
 
-ValueId triu(FusionBuilder& b, ValueId x, int64_t diagonal) {
+ValueId triu(FusionBuilder& b, ValueId x, const Size& diagonal) {
   return triangle(b, "triu", "ge", x, diagonal);
 }
 
@@ -176,10 +220,34 @@ Sorted sort(FusionBuilder& b, ValueId x, int64_t axis, bool descending) {
   return {result(along.empty() ? b.set(x) : b.takeAlongAxis(x, order, along[0])), order};
 }
 
-Sorted topk(FusionBuilder& b, ValueId x, int64_t k, int64_t axis, bool largest) {
+namespace {
+
+// topk() for a k that a run gives.
+Sorted topkOfRun(FusionBuilder& b, ValueId x, const Size& k, int64_t axis, bool largest,
+                 std::optional<int64_t> most) {
+  Result result(b);
+  std::vector<Size> stops = b.tensorOf("topk", x).sizes();
+  const int64_t along = b.normalizeAxis("topk", axis, stops.size());
+  const auto at = static_cast<size_t>(along);
+  guardCount(b, k, stops[at], most, b.where("topk"));
+  const ValueId order = b.argsort(x, along, largest, most);
+  stops[at] = k;
+  const ValueId first = b.slice(order, std::vector<Size>(stops.size(), Size(0)), stops);
+  return {result(b.takeAlongAxis(x, first, along)), first};
+}
+
+}  // namespace
+
+Sorted topk(FusionBuilder& b, ValueId x, const Size& count, int64_t axis, bool largest,
+            std::optional<int64_t> most) {
+  composite::refuseFloat8(b, "topk", x);
+  HEDDLE_USER_CHECK(!most || *most >= 0, "{}: most={}, expected 0 or more", b.where("topk"), *most);
+  if (!count.isConstant()) return topkOfRun(b, x, count, axis, largest, most);
+  const int64_t k = count.constant();
+  HEDDLE_USER_CHECK(!most || k <= *most, "{}: k={} is more than most={}", b.where("topk"), k,
+                    *most);
   Result result(b);
   const std::vector<Size> sizes = b.tensorOf("topk", x).sizes();
-  composite::refuseFloat8(b, "topk", x);
   if (b.normalizeAxes("topk", {axis}, sizes.size()).empty()) {
     HEDDLE_USER_CHECK(k == 1, "{}: {} has one element, got k={}", b.where("topk"), b.typeOf(x), k);
     return {result(b.set(x)), b.argsort(x)};

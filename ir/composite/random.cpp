@@ -109,6 +109,26 @@ Term below(Term drawn, double p) {
   return composite::call("lt", {drawn, integer(*drawn.b, threshold)});
 }
 
+// Returns 1 - p for a probability that a run gives, limited to 0 to 1. NaN counts as p = 0.
+Term keptPart(FusionBuilder& b, const char* op_name, ValueId p) {
+  const Value& value = b.fusion().value(p);
+  HEDDLE_USER_CHECK(value.tensor.rank() == 0 && isFloat(value.tensor.dtype),
+                    "{}: p is {}, expected a scalar of a float type", b.where(op_name),
+                    b.typeOf(p));
+  const Term chance = composite::cast({&b, p}, DType::F64);
+  const Term zero = composite::constant(b, 0.0);
+  const Term positive = composite::where(composite::call("gt", {chance, zero}), chance, zero);
+  return 1.0 - composite::call("minimum", {positive, composite::constant(b, 1.0)});
+}
+
+// Returns 1 / kept, or 0 if kept is 0.
+Term inverseOf(Term kept) {
+  FusionBuilder& b = *kept.b;
+  const Term zero = composite::constant(b, 0.0);
+  return composite::where(composite::call("gt", {kept, zero}), composite::constant(b, 1.0) / kept,
+                          zero);
+}
+
 // Returns bits mod range. `bits` counts as an unsigned number of 64 bits.
 Term unsignedRemainder(Term bits, int64_t range) {
   FusionBuilder& b = *bits.b;
@@ -195,6 +215,28 @@ ValueId randint(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox,
           ? composite::call("remainder", {draw32(b, "randint", sizes, philox), integer(b, range)})
           : unsignedRemainder(draw64(b, "randint", sizes, philox), range);
   return result(drawn + integer(b, low));
+}
+
+Dropout dropout(FusionBuilder& b, ValueId x, Philox philox, ValueId p) {
+  Result result(b);
+  const Term value = composite::floatOperand(b, "dropout", x);
+  const Term kept = keptPart(b, "dropout", p);
+  const Term threshold =
+      composite::cast(composite::call("ceil", kept * std::ldexp(1.0, 32)), DType::I64);
+  const Term drawn = draw32(b, "dropout", value.tensor().sizes(), philox);
+  const Term mask = composite::call("lt", {drawn, threshold});
+  return {result(composite::widen(value) * mask * inverseOf(kept), value.dtype()), mask.id};
+}
+
+ValueId dropoutBackward(FusionBuilder& b, ValueId dy, ValueId mask, ValueId p) {
+  Result result(b);
+  const Term grad = composite::floatOperand(b, "dropout_backward", dy);
+  const Term kept{&b, mask};
+  HEDDLE_USER_CHECK(b.tensorOf("dropout_backward", mask).dtype == DType::Bool,
+                    "{}: the mask {} must be bool", b.where("dropout_backward"), b.typeOf(mask));
+  composite::sameShape(b, "dropout_backward", grad, kept);
+  const Term scale = inverseOf(keptPart(b, "dropout_backward", p));
+  return result(composite::widen(grad) * kept * scale, grad.dtype());
 }
 
 Dropout dropout(FusionBuilder& b, ValueId x, Philox philox, double p) {

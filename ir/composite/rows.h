@@ -45,6 +45,15 @@ T need(A attrs, std::string_view name) {
   return *value;
 }
 
+// Return the value of an attribute of type AttrType::Size.
+inline std::optional<Size> maybeSize(A attrs, std::string_view name) {
+  const auto sizes = maybe<std::vector<Size>>(attrs, name);
+  return sizes ? std::optional(sizes->at(0)) : std::nullopt;
+}
+inline Size needSize(A attrs, std::string_view name) {
+  return need<std::vector<Size>>(attrs, name).at(0);
+}
+
 inline ValueId at(V operands, size_t i) { return i < operands.size() ? operands[i] : kNoValue; }
 
 inline GeluKind geluKind(std::string_view op_name, A attrs) {

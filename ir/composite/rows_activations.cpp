@@ -12,6 +12,14 @@ Operands swigluBackwardRow(B b, V v, A) {
   return {r.gate, r.up};
 }
 
+Operands dropoutBackwardRow(B b, V v, A a) {
+  const std::optional<double> p = maybe<double>(a, "p");
+  if (v.size() == 2) return {dropoutBackward(b, v[0], v[1], p.value_or(0.5))};
+  HEDDLE_USER_CHECK(!p, "{}: both p={} and {} give the probability; omit one",
+                    b.where("dropout_backward"), *p, b.typeOf(v[2]));
+  return {dropoutBackward(b, v[0], v[1], v[2])};
+}
+
 const CompositeDef kActivations[] = {
     {"swiglu",
      "silu(gate) * up",
@@ -47,8 +55,8 @@ const CompositeDef kActivations[] = {
      0,
      {},
      swigluBackwardRow},
-    {"dropout_backward", "gradient of dropout: (dy, mask)", 2, 0, kDropoutBackward,
-     [](B b, V v, A a) { return Operands{dropoutBackward(b, v[0], v[1], get(a, "p", 0.5))}; }},
+    {"dropout_backward", "gradient of dropout: (dy, mask[, p])", 2, 1, kDropoutBackward,
+     dropoutBackwardRow},
 };
 
 }  // namespace

@@ -4,34 +4,35 @@ namespace heddle::composite_rows {
 namespace {
 
 constexpr AttrSpec kNew[] = {{"sizes", AttrType::Sizes}, {"dtype", AttrType::DType, false}};
-constexpr AttrSpec kArange[] = {{"start", AttrType::Scalar, false},
-                                {"stop", AttrType::Scalar},
-                                {"step", AttrType::Scalar, false},
+constexpr AttrSpec kArange[] = {{"start", AttrType::Number, false},
+                                {"stop", AttrType::Number},
+                                {"step", AttrType::Number, false},
                                 {"dtype", AttrType::DType, false}};
-constexpr AttrSpec kDiagonal[] = {{"diagonal", AttrType::Int, false}};
+constexpr AttrSpec kDiagonal[] = {{"diagonal", AttrType::Size, false}};
 constexpr AttrSpec kOneHot[] = {{"num_classes", AttrType::Int}};
 constexpr AttrSpec kIndexAxis[] = {{"axis", AttrType::Int}};
 constexpr AttrSpec kSort[] = {{"axis", AttrType::Int, false},
                               {"descending", AttrType::Bool, false}};
-constexpr AttrSpec kTopk[] = {
-    {"k", AttrType::Int}, {"axis", AttrType::Int, false}, {"largest", AttrType::Bool, false}};
+constexpr AttrSpec kTopk[] = {{"k", AttrType::Size},
+                              {"axis", AttrType::Int, false},
+                              {"largest", AttrType::Bool, false},
+                              {"most", AttrType::Int, false}};
 
 std::vector<Size> sizes(A a) { return need<std::vector<Size>>(a, "sizes"); }
 DType dtype(A a) { return get(a, "dtype", DType::F32); }
 
-Scalar number(A a, std::string_view name, Scalar otherwise) {
+ArangeBound number(A a, std::string_view name, Size otherwise) {
   for (const auto& [key, value] : a) {
     if (key != name) continue;
-    if (const bool* truth = std::get_if<bool>(&value)) return static_cast<int64_t>(*truth);
-    if (const int64_t* integer = std::get_if<int64_t>(&value)) return *integer;
-    return std::get<double>(value);
+    if (const double* real = std::get_if<double>(&value)) return *real;
+    return std::get<std::vector<Size>>(value).at(0);
   }
   return otherwise;
 }
 
 Operands arangeRow(B b, V, A a) {
-  return {arange(b, number(a, "start", int64_t{0}), number(a, "stop", int64_t{0}),
-                 number(a, "step", int64_t{1}), maybe<DType>(a, "dtype"))};
+  return {arange(b, number(a, "start", Size(0)), number(a, "stop", Size(0)),
+                 number(a, "step", Size(1)), maybe<DType>(a, "dtype"))};
 }
 
 Operands sortRow(B b, V v, A a) {
@@ -40,8 +41,8 @@ Operands sortRow(B b, V v, A a) {
 }
 
 Operands topkRow(B b, V v, A a) {
-  const Sorted r =
-      topk(b, v[0], need<int64_t>(a, "k"), get<int64_t>(a, "axis", -1), get(a, "largest", true));
+  const Sorted r = topk(b, v[0], needSize(a, "k"), get<int64_t>(a, "axis", -1),
+                        get(a, "largest", true), maybe<int64_t>(a, "most"));
   return {r.values, r.indices};
 }
 
@@ -52,14 +53,19 @@ const CompositeDef kPlaces[] = {
      [](B b, V, A a) { return Operands{ones(b, sizes(a), dtype(a))}; }},
     {"arange",
      "start (0), start + step (1), ... before stop. The default type is i64 if all three are "
-     "integers, else f32. Computes in i64 or f64",
+     "integers, else f32. Computes in i64 or f64. Bounds may contain scalars, as in stop=%n; the "
+     "number of elements is then 0 if step does not lead from start to stop",
      0, 0, kArange, arangeRow},
     {"eye", "ones on the diagonal, zeros elsewhere (f32); one size gives a square, two a matrix", 0,
      0, kNew, [](B b, V, A a) { return Operands{eye(b, sizes(a), dtype(a))}; }},
     {"tril", "zeros above a diagonal (0) of the last two axes", 1, 0, kDiagonal,
-     [](B b, V v, A a) { return Operands{tril(b, v[0], get<int64_t>(a, "diagonal", 0))}; }},
+     [](B b, V v, A a) {
+       return Operands{tril(b, v[0], maybeSize(a, "diagonal").value_or(Size(0)))};
+     }},
     {"triu", "zeros below a diagonal (0) of the last two axes", 1, 0, kDiagonal,
-     [](B b, V v, A a) { return Operands{triu(b, v[0], get<int64_t>(a, "diagonal", 0))}; }},
+     [](B b, V v, A a) {
+       return Operands{triu(b, v[0], maybeSize(a, "diagonal").value_or(Size(0)))};
+     }},
     {"one_hot",
      "a new last axis with 1 at the class, else 0 (i64). A class out of range gives only zeros; "
      "PyTorch raises an error. num_classes is required, because shapes never depend on values",
@@ -88,7 +94,8 @@ const CompositeDef kPlaces[] = {
      1, 0, kSort, sortRow},
     {"topk",
      "the k largest (or smallest) values along an axis (-1) and their indices: two results. "
-     "Sorted; equal values are in the order of their indices",
+     "Sorted; equal values are in the order of their indices. If k contains a scalar, `most` is an "
+     "upper bound of k, which every run checks: only so many indices are sorted and stored",
      1, 0, kTopk, topkRow},
 };
 

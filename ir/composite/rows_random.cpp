@@ -62,7 +62,12 @@ Operands randintRow(B b, V v, A a) {
 }
 
 Operands dropoutRow(B b, V v, A a) {
-  const Dropout r = dropout(b, v[0], {v[1], v[2]}, get(a, "p", 0.5));
+  const std::optional<double> p = maybe<double>(a, "p");
+  HEDDLE_USER_CHECK(!p || v.size() == 3, "{}: both p={} and {} give the probability; omit one",
+                    b.where("dropout"), *p, b.typeOf(v[3]));
+  const Philox philox{v[1], v[2]};
+  const Dropout r =
+      v.size() == 4 ? dropout(b, v[0], philox, v[3]) : dropout(b, v[0], philox, p.value_or(0.5));
   return {r.y, r.mask};
 }
 
@@ -93,8 +98,11 @@ const CompositeDef kRandoms[] = {
      "seed, offset)",
      2, 1, kRandint, randintRow},
     {"dropout",
-     "y and mask, two results: (x, seed, offset). Drops elements with probability p (0.5)", 3, 0,
-     kDropout, dropoutRow},
+     "y and mask, two results: (x, seed, offset[, p]). Drops elements with probability p (0.5), an "
+     "attribute or a scalar operand. A scalar p counts as 0 if it is below 0 or NaN, and as 1 if "
+     "it "
+     "is above 1",
+     3, 1, kDropout, dropoutRow},
 };
 
 }  // namespace

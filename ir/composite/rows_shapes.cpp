@@ -9,10 +9,10 @@ constexpr AttrSpec kTwoAxes[] = {{"axes", AttrType::Ints}};
 constexpr AttrSpec kFlatten[] = {{"start_axis", AttrType::Int, false},
                                  {"end_axis", AttrType::Int, false}};
 constexpr AttrSpec kSliceAxis[] = {{"axis", AttrType::Int},
-                                   {"start", AttrType::Int, false},
-                                   {"stop", AttrType::Int, false},
+                                   {"start", AttrType::Size, false},
+                                   {"stop", AttrType::Size, false},
                                    {"step", AttrType::Int, false}};
-constexpr AttrSpec kSelect[] = {{"axis", AttrType::Int}, {"index", AttrType::Int}};
+constexpr AttrSpec kSelect[] = {{"axis", AttrType::Int}, {"index", AttrType::Size}};
 constexpr AttrSpec kJoin[] = {{"axis", AttrType::Int, false}};
 constexpr AttrSpec kChunk[] = {{"chunks", AttrType::Int}, {"axis", AttrType::Int, false}};
 constexpr AttrSpec kRepeat[] = {{"repeats", AttrType::Sizes}};
@@ -29,11 +29,6 @@ Operands squeezeRow(B b, V v, A a) {
   const std::optional<Axes> given = maybe<Axes>(a, "axes");
   if (given && given->empty()) return {b.set(v[0])};
   return {squeeze(b, v[0], given.value_or(Axes{}))};
-}
-
-std::optional<Size> bound(A a, std::string_view name) {
-  const std::optional<int64_t> value = maybe<int64_t>(a, name);
-  return value ? std::optional(Size(*value)) : std::nullopt;
 }
 
 const CompositeDef kShapes[] = {
@@ -54,14 +49,21 @@ const CompositeDef kShapes[] = {
        return Operands{
            flatten(b, v[0], get<int64_t>(a, "start_axis", 0), get<int64_t>(a, "end_axis", -1))};
      }},
-    {"slice_axis", "start:stop:step of one axis, as in a Python slice", 1, 0, kSliceAxis,
+    {"slice_axis",
+     "start:stop:step of one axis, as in a Python slice. Only a number may be negative; a bound "
+     "that contains a scalar and is negative in a run counts as 0",
+     1, 0, kSliceAxis,
      [](B b, V v, A a) {
-       return Operands{sliceAxis(b, v[0], need<int64_t>(a, "axis"), bound(a, "start"),
-                                 bound(a, "stop"), get<int64_t>(a, "step", 1))};
+       return Operands{sliceAxis(b, v[0], need<int64_t>(a, "axis"), maybeSize(a, "start"),
+                                 maybeSize(a, "stop"), get<int64_t>(a, "step", 1))};
      }},
-    {"select", "element `index` of an axis; removes the axis", 1, 0, kSelect,
+    {"select",
+     "element `index` of an axis; removes the axis. A negative number counts from the end; an "
+     "index "
+     "that contains a scalar, as in index=%i, must be 0 or more in every run",
+     1, 0, kSelect,
      [](B b, V v, A a) {
-       return Operands{select(b, v[0], need<int64_t>(a, "axis"), need<int64_t>(a, "index"))};
+       return Operands{select(b, v[0], need<int64_t>(a, "axis"), needSize(a, "index"))};
      }},
     {"cat",
      "joins tensors along an axis (0), in their common type. They must have axes and equal ranks "

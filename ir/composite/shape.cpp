@@ -139,19 +139,19 @@ ValueId sliceAxis(FusionBuilder& b, ValueId x, int64_t axis, std::optional<Size>
   return result(b.slice(x, starts, stops, steps));
 }
 
-ValueId select(FusionBuilder& b, ValueId x, int64_t axis, int64_t index) {
+ValueId select(FusionBuilder& b, ValueId x, int64_t axis, const Size& index) {
   Result result(b);
   const std::vector<Size> sizes = b.tensorOf("select", x).sizes();
   const auto along = static_cast<size_t>(b.normalizeAxis("select", axis, sizes.size()));
   const Size extent = sizes[along];
-  const bool known = extent.isConstant();
-  HEDDLE_USER_CHECK(!known || (index >= -extent.constant() && index < extent.constant()),
-                    "{}: axis {} of {} has no element {}", b.where("select"), along, b.typeOf(x),
-                    index);
+  const bool known = extent.isConstant() && index.isConstant();
+  HEDDLE_USER_CHECK(
+      !known || (index.constant() >= -extent.constant() && index.constant() < extent.constant()),
+      "{}: axis {} of {} has no element {}", b.where("select"), along, b.typeOf(x), index.str());
   std::vector<Size> starts(sizes.size(), Size(0));
   std::vector<Size> stops = sizes;
   Size& first = starts[along];
-  first = index < 0 ? extent + Size(index) : Size(index);
+  first = index.isConstant() && index.constant() < 0 ? extent + index : index;
   stops[along] = first + Size(1);
   const ValueId one = b.slice(x, starts, stops);
   return result(b.reshape(one, composite::without(sizes, along)));

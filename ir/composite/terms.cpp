@@ -61,6 +61,51 @@ Term sizeScalar(FusionBuilder& b, const Size& size) {
   return {&b, b.sizeOf(b.iota({size}, 0), 0)};
 }
 
+namespace {
+
+Term symbolScalar(FusionBuilder& b, const std::string& symbol) {
+  for (ValueId id : b.fusion().inputs()) {
+    const Value& value = b.fusion().value(id);
+    if (value.tensor.rank() == 0 && scalarSymbol(value.name) == symbol) {
+      return cast({&b, id}, DType::I64);
+    }
+  }
+  return sizeScalar(b, Size::symbol(symbol));
+}
+
+}  // namespace
+
+Term scalarOf(FusionBuilder& b, const Size& size) {
+  if (size.isConstant()) return constant(b, size.constant());
+  if (size.kind() == Size::Kind::Symbol) return symbolScalar(b, size.symbolName());
+  const Term left = scalarOf(b, size.lhs());
+  const Term right = scalarOf(b, size.rhs());
+  switch (size.kind()) {
+    case Size::Kind::Add:
+      return left + right;
+    case Size::Kind::Sub:
+      return left - right;
+    case Size::Kind::Mul:
+      return left * right;
+    case Size::Kind::FloorDiv:
+      return call("div_floor", {left, right});
+    case Size::Kind::CeilDiv:
+      return call("neg", call("div_floor", {call("neg", left), right}));
+    case Size::Kind::Mod:
+      return call("remainder", {left, right});
+    case Size::Kind::Min:
+      return call("minimum", {left, right});
+    case Size::Kind::Max:
+      return call("maximum", {left, right});
+    case Size::Kind::Given:
+      return where(call("eq", {left, constant(b, int64_t{-1})}), right, left);
+    case Size::Kind::Constant:
+    case Size::Kind::Symbol:
+      break;  // handled above
+  }
+  HEDDLE_CHECK(false, "kind {} of a size", static_cast<int>(size.kind()));
+}
+
 Term positions(FusionBuilder& b, const std::vector<Size>& sizes, int64_t axis) {
   const Term line{&b, b.iota({sizes[static_cast<size_t>(axis)]}, 0)};
   Axes others;

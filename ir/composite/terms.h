@@ -52,8 +52,12 @@ Term broadcast(Term a, const Axes& output_axes);
 Term count(Term a, const Axes& axes);
 Term mean(Term a, const Axes& axes, bool keepdim = true);
 
-// Returns a size as an i64 scalar.
+// Returns a size, which is 0 or more in every run, as an i64 scalar.
 Term sizeScalar(FusionBuilder& b, const Size& size);
+
+// Returns an expression of sizes and scalars, which may be negative, as an i64 scalar. If all its
+// symbols are scalars, their values decide no size, so runs with other values share a plan.
+Term scalarOf(FusionBuilder& b, const Size& size);
 
 // Returns an i64 tensor. Along `axis`, its elements are 0, 1, 2, ...: the indices of the elements
 // of a tensor with these `sizes`. All other axes of the result are broadcast axes.

@@ -30,7 +30,11 @@ bool hasType(const Attr& attr, AttrType type) {
     case AttrType::Ints:
       return std::holds_alternative<std::vector<int64_t>>(attr);
     case AttrType::Sizes:
+    case AttrType::Size:
       return std::holds_alternative<std::vector<Size>>(attr);
+    case AttrType::Number:
+      return std::holds_alternative<std::vector<Size>>(attr) ||
+             std::holds_alternative<double>(attr);
     case AttrType::Scalar:
       return std::holds_alternative<bool>(attr) || std::holds_alternative<int64_t>(attr) ||
              std::holds_alternative<double>(attr);
@@ -54,6 +58,10 @@ std::string_view describe(AttrType type) {
       return "a list of integers";
     case AttrType::Sizes:
       return "a list of sizes";
+    case AttrType::Size:
+      return "a size";
+    case AttrType::Number:
+      return "a number or a size";
     case AttrType::Scalar:
       return "a literal";
   }

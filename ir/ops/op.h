@@ -49,7 +49,9 @@ enum class DTypeRule : uint8_t {
 // A typed attribute value. Lists of sizes may contain symbols.
 using Attr = std::variant<bool, int64_t, double, std::string, DType, std::vector<int64_t>,
                           std::vector<Size>>;
-enum class AttrType : uint8_t { Bool, Int, Float, Name, DType, Ints, Sizes, Scalar };
+// Only composite ops (ir/composite/table.h) have the types Size and Number. Such an attribute is a
+// list of one size; an attribute of type Number may also be a literal with a float type.
+enum class AttrType : uint8_t { Bool, Int, Float, Name, DType, Ints, Sizes, Scalar, Size, Number };
 
 struct AttrSpec {
   std::string_view name;

@@ -67,6 +67,10 @@ std::string_view typeName(AttrType type) {
       return "[ints]";
     case AttrType::Sizes:
       return "[sizes]";
+    case AttrType::Size:
+      return "size";
+    case AttrType::Number:
+      return "number or size";
     case AttrType::Scalar:
       return "literal";
   }
@@ -171,7 +175,7 @@ of the result. A list of names in parentheses gives the operands in order.
   list, `any` and `all` test each element by itself.
 - An op along an axis treats a tensor without axes as a line of one element, whose axis is 0 or -1.
   `size`, `select`, `slice_axis`, `chunk`, `cat` and `glu` refuse it, as PyTorch does.
-- Shapes never depend on values.
+- Shapes never depend on the elements of tensors, only on sizes and integer scalars.
 
 **Numbers**
 

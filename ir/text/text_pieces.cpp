@@ -132,6 +132,13 @@ std::vector<IterDomain> parseDomain(TokenStream& in) {
   return domain;
 }
 
+// Returns whether a literal with a float type comes next: 0.5, -2.0, inf or nan.
+bool atFloat(const TokenStream& in) {
+  const size_t number = in.atSymbol("-") ? 1 : 0;
+  return in.peek(number).kind == TokenKind::Float || in.atWord("inf", number) ||
+         in.atWord("nan", number);
+}
+
 Attr toAttr(const Scalar& scalar) {
   return std::visit([](auto value) -> Attr { return value; }, scalar);
 }
@@ -210,6 +217,11 @@ Attr parseAttr(TokenStream& in, AttrType type) {
       return parseInts(in);
     case AttrType::Sizes:
       return parseSizes(in);
+    case AttrType::Size:
+      return std::vector<Size>{parseSize(in)};
+    case AttrType::Number:
+      if (atFloat(in)) return toDouble(parseScalar(in));
+      return std::vector<Size>{parseSize(in)};
     case AttrType::Scalar:
       return toAttr(parseScalar(in));
   }
