@@ -7,7 +7,7 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
-#include <cstdlib>
+#include <string>
 #include <vector>
 
 #include "bench/cuda_timing.h"
@@ -94,13 +94,14 @@ void run(Case what, int rounds) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string why;
-  if (host::cudaDeviceCount(why) == 0) {
-    fmt::print(stderr, "{}\n", why);
-    return 0;
-  }
-  const int rounds = argc > 1 ? std::atoi(argv[1]) : 20;
-  run(causalAttention(false), rounds);
-  run(causalAttention(true), rounds);
-  return 0;
+  return heddle::bench::runGuarded([&] {
+    const int rounds = heddle::bench::roundsOf(argc, argv, 20);
+    std::string why;
+    if (host::cudaDeviceCount(why) == 0) {
+      fmt::print(stderr, "{}\n", why);
+      return;
+    }
+    run(causalAttention(false), rounds);
+    run(causalAttention(true), rounds);
+  });
 }

@@ -5,7 +5,6 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -117,5 +116,5 @@ void run(int runs) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return heddle::bench::runGuarded([&] { run(argc > 1 ? std::atoi(argv[1]) : 50); });
+  return heddle::bench::runGuarded([&] { run(heddle::bench::roundsOf(argc, argv, 50)); });
 }

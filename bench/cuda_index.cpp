@@ -6,7 +6,6 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -110,5 +109,5 @@ int main(int argc, char** argv) {
     return 0;
   }
   return heddle::bench::runGuarded(
-      [&] { run(argc > 1 ? std::atoi(argv[1]) : 20, argc > 2 ? argv[2] : ""); });
+      [&] { run(heddle::bench::roundsOf(argc, argv, 20), argc > 2 ? argv[2] : ""); });
 }

@@ -7,7 +7,6 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -156,5 +155,5 @@ void run(int rounds) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return heddle::bench::runGuarded([&] { run(argc > 1 ? std::atoi(argv[1]) : 30); });
+  return heddle::bench::runGuarded([&] { run(heddle::bench::roundsOf(argc, argv, 30)); });
 }

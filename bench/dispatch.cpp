@@ -1,77 +1,26 @@
-// Times the host work of one instruction in a repeated run. The program has many instructions, and
-// the device does nothing. Prints one JSON object per line.
+// Times the host work of a repeated run, of each of its instructions, and of a new plan. The device
+// launches nothing. Prints one JSON object per line.
 //
 //   bench_dispatch [RUNS]
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <vector>
 
+#include "bench/dry_device.h"
 #include "bench/timing.h"
-#include "host/device/cpu/cpu_device.h"
 #include "host/device/null/null_device.h"
 #include "host/executable.h"
+#include "host/fusion_executor.h"
 #include "host/text/program_text.h"
+#include "ir/text/fusion_text.h"
+#include "tests/host/count_heap.h"
 
 namespace {
 
 using namespace heddle;
+using bench::DryDevice;
 
 constexpr int kInstructions = 1000;
-
-// A device that plans and loads the kernels of the CPU device but launches none. The measured time
-// includes the cost of filling argument blocks, but not the cost of kernels.
-class DryDevice : public host::Device {
- public:
-  host::DeviceKind kind() const override { return host::DeviceKind::Cpu; }
-  std::string description() const override { return "dry"; }
-  host::Allocator& allocator() override { return null_->allocator(); }
-  host::Stream createStream() override { return null_->createStream(); }
-  void destroyStream(host::Stream stream) noexcept override { null_->destroyStream(stream); }
-  host::Event createEvent() override { return null_->createEvent(); }
-  void destroyEvent(host::Event event) noexcept override { null_->destroyEvent(event); }
-  void recordEvent(host::Event e, host::Stream s) override { null_->recordEvent(e, s); }
-  void waitEvent(host::Stream s, host::Event e) override { null_->waitEvent(s, e); }
-  bool eventDone(host::Event event) override { return null_->eventDone(event); }
-  void synchronize(host::Event event) override { null_->synchronize(event); }
-  const codegen::KernelCompiler* compiler() const override { return cpu_->compiler(); }
-  host::KernelHandle load(const codegen::KernelImage& image, const std::string& entry) override {
-    return cpu_->load(image, entry);
-  }
-  void launch(host::KernelHandle kernel, const codegen::LaunchStage& stage, const std::byte* args,
-              host::Stream stream, const host::Issue& issue) override {
-    null_->launch(kernel, stage, args, stream, issue);
-  }
-  std::shared_ptr<const host::PreparedMatmul> prepareMatmul(
-      const host::MatmulSpec& spec, const host::AlgorithmChoices& choices) override {
-    return null_->prepareMatmul(spec, choices);
-  }
-  int64_t libraryWorkspace(const host::LibraryCall& call) const override {
-    return null_->libraryWorkspace(call);
-  }
-  void library(const host::LibraryCall& call, host::Stream stream,
-               const host::Issue& issue) override {
-    null_->library(call, stream, issue);
-  }
-  void communicate(comm::Communicator& c, std::span<const comm::Operation> group, host::Stream s,
-                   const host::Issue& i) override {
-    null_->communicate(c, group, s, i);
-  }
-  void copy(void* dst, const void* src, int64_t bytes, host::Stream s,
-            const host::Issue& i) override {
-    null_->copy(dst, src, bytes, s, i);
-  }
-  void fill(void* dst, int byte, int64_t bytes, host::Stream s, const host::Issue& i) override {
-    null_->fill(dst, byte, bytes, s, i);
-  }
-  void hostTask(std::function<void()> task, host::Stream s, const host::Issue& i) override {
-    null_->hostTask(std::move(task), s, i);
-  }
-
- private:
-  std::unique_ptr<host::Device> null_ = host::makeNullDevice();
-  std::unique_ptr<host::Device> cpu_ = host::makeCpuDevice({.threads = 1, .adversarial_seed = {}});
-};
 
 std::string programText(const std::string& body) {
   return fmt::format(R"(heddle 1
@@ -109,11 +58,80 @@ void report(const std::string& name, double nanoseconds) {
   fmt::print("{{\"name\": \"dispatch {}\", \"ns_per_instruction\": {:.1f}}}\n", name, nanoseconds);
 }
 
+// Returns a fusion of `inputs` tensors and `kernels` kernels. A flip reads other elements than it
+// writes, so each flip begins a kernel.
+Fusion chainOf(int kernels, int inputs) {
+  std::string text = "heddle 1\nfusion chain(";
+  for (int i = 0; i < inputs; ++i) text += fmt::format("{}%x{}: f32[n, m]", i == 0 ? "" : ", ", i);
+  text += ") with n = 16, m = 16 {\n";
+  std::string last = "x0";
+  for (int i = 1; i < inputs; ++i) {
+    text += fmt::format("  %s{} = add(%{}, %x{})\n", i, last, i);
+    last = fmt::format("s{}", i);
+  }
+  for (int i = 0; i < kernels; ++i) {
+    text += fmt::format("  %e{} = exp(%{})\n", i, last);
+    last = fmt::format("e{}", i);
+    if (i + 1 == kernels) break;
+    text += fmt::format("  %f{} = flip(%{}, axes=[{}])\n", i, last, i % 2);
+    last = fmt::format("f{}", i);
+  }
+  return parseFusion(text + "  return %" + last + "\n}\n");
+}
+
+std::vector<host::Argument> tensorsOf(int count, int64_t n) {
+  alignas(64) static std::byte memory[16 * 16 * sizeof(float)];  // no kernel reads it
+  return std::vector<host::Argument>(static_cast<size_t>(count),
+                                     host::Tensor{memory, denseDesc(DType::F32, {n, 16}), nullptr});
+}
+
+// Reports the time and the heap allocations of one repeated run.
+template <class Run>
+void reportRun(const std::string& name, int kernels, int inputs, int rounds, const Run& run) {
+  constexpr int kRuns = 1000;  // per round
+  const double ns = bench::medianOf(rounds, bench::kWarm,
+                                    [&] {
+                                      return bench::hostNs([&] {
+                                        for (int i = 0; i < kRuns; ++i) run();
+                                      });
+                                    }) /
+                    kRuns;
+  const int64_t before = host::testing::heapAllocations();
+  for (int i = 0; i < kRuns; ++i) run();
+  const double allocations = static_cast<double>(host::testing::heapAllocations() - before) / kRuns;
+  fmt::print(
+      "{{\"name\": \"run {}, {} kernels, {} inputs\", \"ns_per_run\": {:.0f}, "
+      "\"allocations_per_run\": {:.2f}}}\n",
+      name, kernels, inputs, ns, allocations);
+}
+
+void measureRuns(host::Device& device, int kernels, int inputs, int rounds) {
+  const Fusion fusion = chainOf(kernels, inputs);
+  const std::vector<host::Argument> arguments = tensorsOf(inputs, 16);
+  host::Executable executable(host::compile(fusion, 1), {&device});
+  reportRun("executable", kernels, inputs, rounds, [&] { executable.run(arguments); });
+  host::FusionExecutor executor(fusion, {&device});
+  reportRun("fusion executor", kernels, inputs, rounds, [&] { executor.run(arguments); });
+}
+
+// Reports the time of the first run with new sizes. Its kernels are loaded already.
+void measureNewPlans(host::Device& device, const std::string& name, int rounds) {
+  constexpr int kKernels = 40;
+  host::FusionExecutor executor(chainOf(kKernels, 1), {&device});
+  int64_t n = 1024;
+  const double ns = bench::medianOf(rounds, bench::kWarm, [&] {
+    const std::vector<host::Argument> arguments = tensorsOf(1, n += 16);
+    return bench::hostNs([&] { executor.run(arguments); });
+  });
+  fmt::print("{{\"name\": \"new plan, {} kernels, {}\", \"us_per_plan\": {:.1f}}}\n", kKernels,
+             name, ns / 1000);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   return heddle::bench::runGuarded([&] {
-    const int runs = argc > 1 ? std::atoi(argv[1]) : 200;
+    const int runs = heddle::bench::roundsOf(argc, argv, 200);
     const std::string launch = "    launch @add(%x, %y) -> (%z) stream=0";
     const std::string matmul = "    call_library matmul(%x, %y) -> (%z) stream=0";
     const std::string memory = "    %t = allocate stream=0\n    free %t stream=0";
@@ -123,5 +141,10 @@ int main(int argc, char** argv) {
     report("launch, null device", measure(*null, launch, 1, runs));
     report("matmul, null device", measure(*null, matmul, 1, runs));
     report("allocate and free, null device", measure(*null, memory, 2, runs));
+    for (int kernels : {1, 10, 100}) {
+      for (int inputs : {1, 8}) measureRuns(dry, kernels, inputs, runs);
+    }
+    measureNewPlans(*null, "null device", runs);
+    measureNewPlans(dry, "dry device", runs);
   });
 }

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 // Helpers of the benchmarks, which report the median of several rounds. The first rounds do not
@@ -13,6 +16,20 @@
 namespace heddle::bench {
 
 constexpr int kWarm = 3;
+
+// Returns the number of rounds that the first argument of a benchmark gives, or `usual` if there is
+// no argument. Throws an exception if the argument is not a whole number of at least 1.
+inline int roundsOf(int argc, char** argv, int usual) {
+  if (argc < 2) return usual;
+  const std::string text = argv[1];
+  int rounds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rounds);
+  if (error != std::errc() || end != text.data() + text.size() || rounds < 1) {
+    throw std::runtime_error(
+        fmt::format("the number of rounds must be a whole number of at least 1, got '{}'", text));
+  }
+  return rounds;
+}
 
 inline double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
