@@ -18,6 +18,7 @@ set(heddle_public_headers
   host/job/inject_fault.h
   host/job/worlds.h
   host/outputs.h
+  host/prepared_run.h
   host/program/fields.h
   host/program/ids.h
   host/program/instructions.h

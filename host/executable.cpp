@@ -1,26 +1,18 @@
 #include "host/executable.h"
 
-#include <atomic>
 #include <boost/container_hash/hash.hpp>
 #include <chrono>
 #include <cstdio>
 #include <exception>
 #include <mutex>
 
-#include "host/job/communicators.h"
+#include "host/executable_impl.h"
 #include "host/job/worlds.h"
 #include "host/plan/bind_inputs.h"
-#include "host/plan/kernel_store.h"
-#include "host/plan/plan_cache.h"
 #include "host/program/teams.h"
 #include "host/program/visit.h"
 #include "host/run/bind_run.h"
-#include "host/run/evaluator.h"
 #include "host/run/issue.h"
-#include "host/run/match_collectives_across_ranks.h"
-#include "host/run/run_order.h"
-#include "host/run/run_result.h"
-#include "host/run/run_state.h"
 #include "host/text/program_text.h"
 #include "host/verify/verify.h"
 #include "ir/base/error.h"
@@ -38,61 +30,6 @@ void reportReference(const Device& device) {
 }
 
 }  // namespace
-
-struct Executable::Impl {
-  Impl(Program p, const Context& context, const ExecutableOptions& o);
-  ~Impl();
-  Outputs run(const std::vector<Argument>& inputs, const RunOptions& run_options);
-
-  void makeCommunicators();
-  std::shared_ptr<const Plan> planFor(const std::vector<Argument>& inputs,
-                                      const RunOptions& run_options, Stream stream);
-  Outputs issue(const std::shared_ptr<const Plan>& plan, Stream stream,
-                const std::vector<Argument>& inputs, const RunOptions& run_options);
-  Outputs issueWith(RunState& state, const std::shared_ptr<const Plan>& plan, Stream stream,
-                    const std::vector<Argument>& inputs, const RunOptions& run_options);
-  void waitForLatest(Stream stream);
-  void leaveFailed(RunState& state, Stream stream);
-  void joinMonitor(const Context& context);
-  void makeRunner(const std::shared_ptr<SharedStream>& stream, int64_t number);
-  void nameInstructions();
-  // Reports that this rank has failed, so that the other ranks stop waiting for it.
-  void failJob(const char* reason) const noexcept;
-  const InjectedFault* faultOfRun(const Plan& plan);
-
-  Program program;  // every mesh in it has its size in this job
-  Program inlined;  // the executed program: inlineCalls(program)
-  Device& device;
-  comm::World* world;
-  int64_t rank = 0;
-  int64_t ranks = 1;
-  int exceptions = std::uncaught_exceptions();
-  bool verifies;
-  std::optional<InjectedFault> inject;  // nullopt: no fault on this rank
-  std::atomic<bool> injected{false};
-  comm::JobMonitor* monitor = nullptr;
-  bool on_shared_monitor = false;  // true: `monitor` is the monitor of the World
-  uint64_t hash = 0;               // identifies the program on the job monitor
-  // true: the program communicates on some rank. All ranks then count its runs, even a rank that
-  // itself posts no communication.
-  bool communicates = false;
-  std::shared_ptr<RunOrder> order;
-  std::vector<std::unique_ptr<comm::World>> own_worlds;
-  std::shared_ptr<Communicators> communicators;
-  KernelStore kernels;
-  std::unique_ptr<AlgorithmAgreement> matmuls;
-  std::unique_ptr<CrossRankMatcher> posts;
-  std::shared_ptr<RunResources> resources;
-  std::unique_ptr<HostIrEvaluator> evaluator;
-
-  std::mutex planning;
-  PlanCache plans;
-  RunStatePool states;
-
-  std::atomic<int64_t> plan_count{0};
-  std::atomic<int64_t> run_count{0};
-  std::atomic<int64_t> peak_bytes{0};
-};
 
 namespace {
 
@@ -116,14 +53,15 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
       inject(options.inject && options.inject->rank == rank ? options.inject : std::nullopt),
       communicators(options.communicators && ranks > 1 ? options.communicators
                                                        : std::make_shared<Communicators>()),
-      kernels(device, context.images),
+      kernels(options.kernels ? options.kernels
+                              : std::make_shared<KernelStore>(device, context.images)),
       states(device) {
   joinMonitor(context);
   try {
     if (verifies) verify(p, {ranks, options.verified_sizes});
     program = concretized(std::move(p), ranks);
     inlined = inlineCalls(program);
-    plans = PlanCache(SizeInputs(inlined));
+    plans = RunCache<std::shared_ptr<const Plan>>(SizeInputs(inlined));
     communicates = communicatesAnywhere(inlined);
     // This must precede checkAgreement(), so that errors on all ranks can name instructions.
     if (monitor != nullptr) nameInstructions();
@@ -157,7 +95,7 @@ void Executable::Impl::makeRunner(const std::shared_ptr<SharedStream>& stream, i
   matmuls = std::make_unique<AlgorithmAgreement>(
       world, communicates && hasMatmuls(inlined) && device.choosesAlgorithms());
   posts = std::make_unique<CrossRankMatcher>(world, communicates);
-  evaluator = std::make_unique<HostIrEvaluator>(inlined, device, *communicators, kernels, *matmuls,
+  evaluator = std::make_unique<HostIrEvaluator>(inlined, device, *communicators, *kernels, *matmuls,
                                                 rank, ranks);
 }
 
@@ -198,35 +136,58 @@ Executable::Impl::~Impl() {
   }
 }
 
+std::shared_ptr<const Plan> Executable::Impl::cachedPlan(const std::vector<Argument>& inputs,
+                                                         const RunOptions& run_options) {
+  std::lock_guard lock(plans_mutex);
+  const std::shared_ptr<const Plan>* plan = plans.find(inputs, run_options.preallocated);
+  return plan == nullptr ? nullptr : *plan;
+}
+
 std::shared_ptr<const Plan> Executable::Impl::planFor(const std::vector<Argument>& inputs,
-                                                      const RunOptions& run_options,
-                                                      Stream stream) {
+                                                      const RunOptions& run_options) {
+  std::shared_ptr<const Plan> plan = cachedPlan(inputs, run_options);
+  if (plan) return plan;
   std::lock_guard lock(planning);
-  std::shared_ptr<const Plan> plan = plans.find(inputs, run_options.preallocated);
+  plan = cachedPlan(inputs, run_options);  // another thread may have created it meanwhile
   if (plan) return plan;
   HEDDLE_USER_CHECK(run_options.preallocated.size() <= inlined.outputs.size(),
                     "{} preallocated tensors for {} outputs", run_options.preallocated.size(),
                     inlined.outputs.size());
   resources->job.begin(comm::Activity::Compiling);
   const comm::World::Task task(world, comm::RankTask::PreparingRun);
-  plan = evaluator->prepare(inputs, run_options.preallocated, verifies, stream);
+  plan = evaluator->prepare(inputs, run_options.preallocated, verifies, run_options.stream);
   resources->job.end(comm::Activity::Compiling);
   if (!plan->references.empty()) reportReference(device);
-  plans.add(inputs, run_options.preallocated, plan);
+  std::lock_guard cache_lock(plans_mutex);
+  plans.add(inputs, run_options.preallocated, plan->late, plan);
   ++plan_count;
   return plan;
 }
 
-Outputs Executable::Impl::run(const std::vector<Argument>& inputs, const RunOptions& run_options) {
-  states.rethrowErrors();
+Outputs Executable::Impl::run(const std::vector<Argument>& inputs, const RunOptions& run_options,
+                              const std::shared_ptr<const Plan>& plan,
+                              std::shared_ptr<const Plan>* found) {
   try {
     std::unique_lock<std::mutex> order_lock;
     if (communicates) order_lock = std::unique_lock(order->running);
-    const std::shared_ptr<const Plan> plan = planFor(inputs, run_options, run_options.stream);
-    if (run_options.stream != nullptr) return issue(plan, run_options.stream, inputs, run_options);
+    if (!plan) *found = planFor(inputs, run_options);
+    const std::shared_ptr<const Plan>& used = plan ? plan : *found;
+    if (run_options.stream != nullptr) return issue(used, run_options.stream, inputs, run_options);
     SharedStream& shared = resources->stream();
     std::lock_guard lock(shared.issuing);
-    return issue(plan, shared.get(), inputs, run_options);
+    return issue(used, shared.get(), inputs, run_options);
+  } catch (const std::exception& e) {
+    failJob(e.what());
+    throw;
+  }
+}
+
+std::shared_ptr<const Plan> Executable::Impl::prepare(const std::vector<Argument>& inputs,
+                                                      const RunOptions& run_options) {
+  try {
+    std::unique_lock<std::mutex> order_lock;
+    if (communicates) order_lock = std::unique_lock(order->running);
+    return planFor(inputs, run_options);
   } catch (const std::exception& e) {
     failJob(e.what());
     throw;
@@ -249,7 +210,7 @@ Outputs Executable::Impl::issue(const std::shared_ptr<const Plan>& plan, Stream 
                                 const std::vector<Argument>& inputs,
                                 const RunOptions& run_options) {
   if (plan->communicates) waitForLatest(stream);
-  RunState& state = states.take(stream);
+  RunState& state = states.take(resources, plan, stream);
   try {
     Outputs outputs = issueWith(state, plan, stream, inputs, run_options);
     if (plan->communicates) {
@@ -259,6 +220,7 @@ Outputs Executable::Impl::issue(const std::shared_ptr<const Plan>& plan, Stream 
     states.giveBack(state);
     return outputs;
   } catch (...) {
+    leaveFailed(state, stream);
     states.giveBack(state);
     throw;
   }
@@ -267,8 +229,6 @@ Outputs Executable::Impl::issue(const std::shared_ptr<const Plan>& plan, Stream 
 Outputs Executable::Impl::issueWith(RunState& state, const std::shared_ptr<const Plan>& plan,
                                     Stream stream, const std::vector<Argument>& inputs,
                                     const RunOptions& run_options) {
-  state.completion = std::make_shared<Completion>(resources);
-  state.completion->plan = plan;
   state.prepare(plan, stream);
   bindRun(*plan, inputs, run_options.preallocated, state);
   state.fault = faultOfRun(*plan);
@@ -279,18 +239,11 @@ Outputs Executable::Impl::issueWith(RunState& state, const std::shared_ptr<const
                                                   plan->communicates ? order->chain : 0);
   Allocator& allocator =
       run_options.allocator != nullptr ? *run_options.allocator : device.allocator();
-  auto result = std::make_shared<RunResult>();
-  try {
-    posts->agree(*plan, *resources);
-    evaluator->execute(*plan, state, allocator);
-    result->completion = state.completion;
-    result->values = takeOutputs(*plan, state, allocator, inputs, run_options.preallocated);
-    device.recordEvent(state.completion->event, stream);
-  } catch (...) {
-    leaveFailed(state, stream);
-    throw;
-  }
-  states.watch(state.completion);
+  posts->agree(*plan, *resources);
+  evaluator->execute(*plan, state, allocator);
+  std::shared_ptr<RunResult> result =
+      state.record->finish(state, allocator, inputs, run_options.preallocated);
+  device.recordEvent(state.completion->event, stream);
   ++run_count;
   int64_t peak = peak_bytes.load();
   while (peak < state.peak_bytes && !peak_bytes.compare_exchange_weak(peak, state.peak_bytes)) {
@@ -315,7 +268,14 @@ void Executable::Impl::leaveFailed(RunState& state, Stream stream) {
   } catch (const std::exception&) {
     state.completion->errors.report(std::current_exception(), -1);
   }
-  states.watch(state.completion);
+}
+
+void addCounts(const KernelStore& kernels, Executable::Stats& stats) {
+  const KernelStore::Counts counts = kernels.counts();
+  stats.kernel_texts += counts.texts;
+  stats.kernels_reused += counts.reused;
+  stats.kernels_compiled += counts.compiled;
+  stats.kernels_loaded += counts.loaded;
 }
 
 Executable::Executable(Program program, const Context& context, const ExecutableOptions& options)
@@ -326,7 +286,8 @@ Executable::Executable(Executable&&) noexcept = default;
 const Program& Executable::program() const { return impl_->program; }
 
 Outputs Executable::run(const std::vector<Argument>& inputs, const RunOptions& options) {
-  return impl_->run(inputs, options);
+  std::shared_ptr<const Plan> plan;
+  return impl_->run(inputs, options, nullptr, &plan);
 }
 
 Executable::Stats Executable::stats() const {
@@ -335,6 +296,7 @@ Executable::Stats Executable::stats() const {
   stats.runs = impl_->run_count.load();
   stats.peak_bytes = impl_->peak_bytes.load();
   stats.held_bytes = impl_->resources->held_bytes.load();
+  addCounts(*impl_->kernels, stats);
   stats.communicators = impl_->communicators->made();
   stats.communicator_seconds = impl_->communicators->seconds();
   return stats;

@@ -40,8 +40,10 @@ struct RunOptions {
   RunProfile* profile = nullptr;
 };
 
-class SharedStream;   // host/run/run_state.h
+class SharedStream;   // host/run/completion.h
 class Communicators;  // host/job/communicators.h
+class KernelStore;    // host/plan/kernel_store.h
+class PreparedRun;    // host/prepared_run.h
 
 struct ExecutableOptions {
   PassOptions passes;  // unused, because compile() has already run the passes
@@ -57,6 +59,9 @@ struct ExecutableOptions {
   // monitor. Each Executable adds the missing communicators that its program needs. nullptr: the
   // Executable creates its own communicators.
   std::shared_ptr<Communicators> communicators;
+  // Kernels that several Executables share. These Executables must use one device. nullptr: the
+  // Executable creates its own store.
+  std::shared_ptr<KernelStore> kernels;
   // A deliberate fault, for tests. It acts only on the rank that it names.
   std::optional<InjectedFault> inject;
 };
@@ -71,9 +76,11 @@ struct ExecutableOptions {
 //           same job monitor; by default they do. Runs with different monitors (Context::monitor)
 //           are not ordered, so ranks could wait for each other forever.
 // Caching:  plans (host/plan/plan.h) are cached by sizes and strides. A run with the sizes and
-//           strides of an earlier run compiles nothing, creates no event and allocates no heap
-//           memory per instruction. Exceptions: the instructions Check and Print allocate, and so
-//           does the reference evaluator, which runs kernels if there is no C++ compiler.
+//           strides of an earlier run compiles nothing and creates no event. It allocates no heap
+//           memory once the Outputs of earlier runs, and the Tensors taken from them, are
+//           destroyed. Exceptions: the instructions Check and Print allocate, and so does the
+//           reference evaluator, which runs kernels if there is no C++ compiler. A device may
+//           allocate too, for example if the queue of a stream grows.
 // NCCL:     the first run with new sizes waits until every rank has begun it. The ranks then
 //           compare the communication operations that they will enqueue
 //           (host/run/match_collectives_across_ranks.h).
@@ -98,6 +105,12 @@ class Executable {
   //         of several ranks, the failure of a run fails the job on all ranks (see Context).
   Outputs run(const std::vector<Argument>& inputs, const RunOptions& options = {});
 
+  // Prepares runs with the shapes of these arguments (host/prepared_run.h). A prepared run does not
+  // compare its arguments with those of earlier runs, which takes most of the host time of a run
+  // with hundreds of inputs. Uses the stream, the allocator and the preallocated tensors of
+  // `options` in every run. Throws the errors of run(). Starts no run.
+  PreparedRun prepareRun(const std::vector<Argument>& inputs, const RunOptions& options = {});
+
   struct Stats {
     int64_t programs = 1;  // number of programs that exist now; an Executable has one
     int64_t plans = 0;     // number of plans created so far
@@ -106,14 +119,21 @@ class Executable {
     // assumes that memory is allocated and freed in the order of the instructions. The order on the
     // device can differ, because streams run concurrently.
     int64_t peak_bytes = 0;
-    int64_t held_bytes = 0;           // bytes that runs have allocated and not freed
-    int64_t communicators = 0;        // number of communicators of this rank
+    int64_t held_bytes = 0;  // bytes that runs have allocated and not freed
+    // Each new plan asks for its kernels. These counts say how it got them.
+    int64_t kernel_texts = 0;      // number of kernel texts that were generated
+    int64_t kernels_reused = 0;    // number of kernels that were found without generating a text
+    int64_t kernels_compiled = 0;  // number of texts that were compiled
+    int64_t kernels_loaded = 0;    // number of images that were found on disk or in the image cache
+    int64_t communicators = 0;     // number of communicators of this rank
     double communicator_seconds = 0;  // time spent on creating communicators, in seconds
   };
   Stats stats() const;
 
  private:
-  struct Impl;
+  friend class FusionExecutor;
+  friend class PreparedRun;
+  struct Impl;  // host/executable_impl.h
   std::unique_ptr<Impl> impl_;
 };
 

@@ -13,6 +13,7 @@
 #include "host/layout_class.h"
 #include "host/plan/bind_inputs.h"
 #include "host/plan/size_inputs.h"
+#include "host/prepared_run_impl.h"
 #include "host/run/run_order.h"
 #include "host/run/run_state.h"
 #include "host/tensor.h"
@@ -75,16 +76,22 @@ struct FusionExecutor::Impl {
     std::optional<Program> program;
     std::shared_ptr<Executable> executable;
   };
-  // The inputs of an earlier run: their descriptors (nullopt: a scalar), and the values of those
-  // that decide sizes. A run with equal inputs uses the same entry and evaluates no sizes.
-  // Alignments and host memory decide only plans, so each Executable compares them (PlanCache).
-  struct CachedInputs {
-    std::vector<std::optional<TensorDesc>> inputs;
-    std::vector<LateRange> scalars;  // all values of a late input (host/unroll/late_scalars.h)
-    SizeBindings sizes;              // empty if depends_on_sizes is false
+  // What a run uses. `plan` is nullptr if no earlier run had equal tensors and sizes.
+  struct Target {
+    std::shared_ptr<Executable> executable;
+    std::shared_ptr<const Plan> plan;
+  };
+  // What an earlier run used. A run with equal tensors and sizes uses it without another look-up.
+  struct Known {
+    std::list<Entry>::iterator entry;
+    std::shared_ptr<const Target> target;
+  };
+  // The entry for the sizes of an earlier run. Used if depends_on_sizes is true.
+  struct KnownSizes {
+    SizeBindings sizes;
     std::list<Entry>::iterator entry;
   };
-  static constexpr size_t kMostCachedInputs = 128;
+  static constexpr size_t kMostKnownSizes = 128;
 
   Impl(Fusion f, const Context& c, const CompileOptions& o)
       : fusion(std::move(f)), context(c), options(o), size_inputs(fusion) {
@@ -94,57 +101,49 @@ struct FusionExecutor::Impl {
     ranks = context.world == nullptr ? 1 : context.world->size();
     depends_on_sizes = ranks > 1 && !fusion.meshes.empty();
     if (fusion.symbolic_sizes.empty()) attentions = findAttentions(fusion);
+    known = RunCache<Known>(size_inputs);
     shared.stream = std::make_shared<SharedStream>(*context.device);
+    shared.kernels = std::make_shared<KernelStore>(*context.device, context.images);
     shared.passes = options.passes;
   }
 
-  bool areEqual(const CachedInputs& cached, const std::vector<Argument>& inputs) const {
-    if (cached.inputs.size() != inputs.size()) return false;
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      const auto* tensor = std::get_if<Tensor>(&inputs[i]);
-      if ((tensor != nullptr) != cached.inputs[i].has_value()) return false;
-      if (tensor != nullptr && !(tensor->desc == *cached.inputs[i])) return false;
-    }
-    return size_inputs.areWithin(cached.scalars, inputs);
+  Outputs run(const std::vector<Argument>& inputs, const RunOptions& run_options) {
+    const std::shared_ptr<const Target> target = targetOf(inputs, run_options);
+    Executable::Impl& executable = *target->executable->impl_;
+    if (target->plan) return executable.run(inputs, run_options, target->plan);
+    std::shared_ptr<const Plan> plan;
+    Outputs outputs = executable.run(inputs, run_options, nullptr, &plan);
+    remember(inputs, run_options, {target->executable, std::move(plan)});
+    return outputs;
   }
 
-  static std::vector<std::optional<TensorDesc>> descsOf(const std::vector<Argument>& inputs) {
-    std::vector<std::optional<TensorDesc>> descs(inputs.size());
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      const auto* tensor = std::get_if<Tensor>(&inputs[i]);
-      if (tensor != nullptr) descs[i] = tensor->desc;
-    }
-    return descs;
-  }
-
-  std::shared_ptr<Executable> executableFor(const std::vector<Argument>& inputs) {
+  std::shared_ptr<const Target> targetOf(const std::vector<Argument>& inputs,
+                                         const RunOptions& run_options) {
     std::lock_guard lock(mutex);
     joinMonitor();
     try {
-      findOrAdd(inputs);
+      const Known* found = known.find(inputs, run_options.preallocated);
+      if (found != nullptr) {
+        entries.splice(entries.begin(), entries, found->entry);
+        return found->target;
+      }
+      const auto entry = depends_on_sizes ? entryForSizes(inputs) : entryForClass(inputs);
+      entries.splice(entries.begin(), entries, entry);
+      return std::make_shared<const Target>(Target{entry->executable, nullptr});
     } catch (const std::exception& e) {
       failJob(e.what());
       throw;
     }
-    entries.splice(entries.begin(), entries, cached_inputs.front().entry);
-    return entries.front().executable;
   }
 
-  // Moves the cached inputs that equal these to the front, or adds them.
-  void findOrAdd(const std::vector<Argument>& inputs) {
-    const auto found =
-        std::find_if(cached_inputs.begin(), cached_inputs.end(),
-                     [&](const CachedInputs& each) { return areEqual(each, inputs); });
-    if (found != cached_inputs.end()) {
-      return cached_inputs.splice(cached_inputs.begin(), cached_inputs, found);
-    }
-    CachedInputs added{descsOf(inputs), size_inputs.ranges(inputs, {}), {}, {}};
-    added.entry = depends_on_sizes ? entryForSizes(inputs, added.sizes) : entryForClass(inputs);
-    if (size_inputs.size() > 0) {
-      size_inputs.widenLate(SizeInputs(added.entry->executable->program()), added.scalars);
-    }
-    if (cached_inputs.size() == kMostCachedInputs) cached_inputs.pop_back();
-    cached_inputs.push_front(std::move(added));
+  void remember(const std::vector<Argument>& inputs, const RunOptions& run_options, Target target) {
+    std::lock_guard lock(mutex);
+    const auto entry = std::find_if(entries.begin(), entries.end(), [&](const Entry& each) {
+      return each.executable == target.executable;
+    });
+    if (entry == entries.end()) return;  // another thread has dropped the program meanwhile
+    const auto used = std::make_shared<const Target>(std::move(target));
+    known.add(inputs, run_options.preallocated, used->plan->late, {entry, used});
   }
 
   // Creates the communicators that all programs share, and joins the job monitor.
@@ -187,12 +186,21 @@ struct FusionExecutor::Impl {
   // Lowers the fusion for the sizes of the inputs, then finds or adds the entry of the result. Used
   // if depends_on_sizes is true. The result depends only on the sizes, not on the contents of the
   // cache, so all ranks get the same result.
-  std::list<Entry>::iterator entryForSizes(const std::vector<Argument>& inputs,
-                                           SizeBindings& sizes) {
-    sizes = requiredSizes(inputs);
-    const auto same = std::find_if(cached_inputs.begin(), cached_inputs.end(),
-                                   [&](const CachedInputs& each) { return each.sizes == sizes; });
-    if (same != cached_inputs.end()) return same->entry;
+  std::list<Entry>::iterator entryForSizes(const std::vector<Argument>& inputs) {
+    SizeBindings sizes = requiredSizes(inputs);
+    const auto same = std::find_if(known_sizes.begin(), known_sizes.end(),
+                                   [&](const KnownSizes& each) { return each.sizes == sizes; });
+    if (same != known_sizes.end()) {
+      known_sizes.splice(known_sizes.begin(), known_sizes, same);
+      return same->entry;
+    }
+    const auto entry = lowerForSizes(sizes);
+    if (known_sizes.size() == kMostKnownSizes) known_sizes.pop_back();
+    known_sizes.push_front({std::move(sizes), entry});
+    return entry;
+  }
+
+  std::list<Entry>::iterator lowerForSizes(const SizeBindings& sizes) {
     Program program = lowered(withSizes(fusion, sizes), sizes);
     Program decided = withoutSizes(program);
     const auto found = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
@@ -240,7 +248,8 @@ struct FusionExecutor::Impl {
 
   void dropOldest() {
     const auto oldest = std::prev(entries.end());
-    std::erase_if(cached_inputs, [&](const CachedInputs& each) { return each.entry == oldest; });
+    known.eraseIf([&](const Known& each) { return each.entry == oldest; });
+    std::erase_if(known_sizes, [&](const KnownSizes& each) { return each.entry == oldest; });
     addStats(oldest->executable->stats(), dropped_stats);
     entries.pop_back();
   }
@@ -348,10 +357,11 @@ struct FusionExecutor::Impl {
   ExecutableOptions shared;  // options of all Executables
   mutable std::mutex mutex;
   std::list<Entry> entries;  // most recently used first
-  // Most recently used first. The lists of two ranks may differ, because a rank that does not find
-  // its inputs here needs no other rank: it lowers the fusion again.
-  std::list<CachedInputs> cached_inputs;
-  Executable::Stats dropped_stats;  // sum over the programs that were dropped from the cache
+  // The contents of these two caches may differ between ranks. A rank that does not find its inputs
+  // here needs no other rank: it lowers the fusion again.
+  RunCache<Known> known;
+  std::list<KnownSizes> known_sizes;  // most recently used first
+  Executable::Stats dropped_stats;    // sum over the programs that were dropped from the cache
 };
 
 FusionExecutor::FusionExecutor(Fusion fusion, const Context& context, const CompileOptions& options)
@@ -360,7 +370,16 @@ FusionExecutor::~FusionExecutor() = default;
 FusionExecutor::FusionExecutor(FusionExecutor&&) noexcept = default;
 
 Outputs FusionExecutor::run(const std::vector<Argument>& inputs, const RunOptions& options) {
-  return impl_->executableFor(inputs)->run(inputs, options);
+  return impl_->run(inputs, options);
+}
+
+PreparedRun FusionExecutor::prepareRun(const std::vector<Argument>& inputs,
+                                       const RunOptions& options) {
+  const std::shared_ptr<const Impl::Target> target = impl_->targetOf(inputs, options);
+  Executable::Impl& executable = *target->executable->impl_;
+  return PreparedRun(std::make_unique<PreparedRun::Impl>(
+      executable, target->executable,
+      target->plan ? target->plan : executable.prepare(inputs, options), inputs, options));
 }
 
 std::vector<TensorDesc> FusionExecutor::inputDescs(const SizeBindings& sizes) const {
@@ -374,6 +393,7 @@ Executable::Stats FusionExecutor::stats() const {
     Impl::addStats(entry.executable->stats(), sum);
   }
   sum.programs = static_cast<int64_t>(impl_->entries.size());
+  addCounts(*impl_->shared.kernels, sum);
   if (impl_->shared.communicators) {
     sum.communicators = impl_->shared.communicators->made();
     sum.communicator_seconds = impl_->shared.communicators->seconds();

@@ -34,8 +34,10 @@ namespace heddle::host {
 // Cache:         holds up to kMostPrograms programs. When it is full, the least recently used
 //                program is dropped. All ranks drop the same program, because they begin runs in
 //                the same order.
-// Shared:        all programs share the communicators and the job monitor. Runs without
-//                RunOptions::stream share one stream.
+// Shared:        all programs share the communicators, the job monitor and the kernels. A kernel
+// that
+//                two programs or plans need is compiled once. Runs without RunOptions::stream share
+//                one stream.
 class FusionExecutor {
  public:
   static constexpr size_t kMostPrograms = 64;
@@ -46,6 +48,11 @@ class FusionExecutor {
 
   // Starts a run. The rules of Executable::run() for threads, order, memory and errors apply.
   Outputs run(const std::vector<Argument>& inputs, const RunOptions& options = {});
+
+  // Prepares runs as Executable::prepareRun() does, and creates a program if none fits. The
+  // prepared run keeps its program, even if the cache drops the program. In a job of several ranks,
+  // all ranks must prepare the same runs in the same order.
+  PreparedRun prepareRun(const std::vector<Argument>& inputs, const RunOptions& options = {});
 
   // Returns the sums over all programs that this object has created. Exceptions: `programs` is the
   // number of cached programs, and `peak_bytes` is the maximum over the programs.

@@ -1,6 +1,6 @@
 #include "host/outputs.h"
 
-#include "host/run/run_result.h"
+#include "host/run/run_record.h"
 #include "ir/base/error.h"
 
 namespace heddle::host {

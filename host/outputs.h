@@ -8,7 +8,7 @@
 
 namespace heddle::host {
 
-struct RunResult;  // host/run/run_result.h
+struct RunResult;  // host/run/run_record.h
 
 // The results of a run. run() returns them before the device has finished.
 //

@@ -49,7 +49,8 @@ struct Wanted {
   ImageKey key;
   Image image;
   std::exception_ptr error;
-  bool mine = false;  // the current call of get() has claimed the image (claim())
+  bool mine = false;      // the current call of get() has claimed the image (claim())
+  bool compiled = false;  // the current call of get() has compiled the image
 };
 
 using Group = std::vector<Wanted*>;
@@ -152,7 +153,10 @@ struct ImageCache::Impl {
     const std::string stored(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     const Image image = loadCompiled(joined, std::move(bytes));
     files.save(keys, stored);
-    for (Wanted* w : group) w->image = image;
+    for (Wanted* w : group) {
+      w->image = image;
+      w->compiled = true;
+    }
     compiled.fetch_add(static_cast<int64_t>(group.size()));
   }
 
@@ -190,12 +194,12 @@ ImageCache::~ImageCache() = default;
 int64_t ImageCache::compiled() const { return impl_->compiled.load(); }
 
 std::vector<Image> ImageCache::get(const std::vector<const KernelSource*>& sources,
-                                   const KernelCompiler& compiler) {
+                                   const KernelCompiler& compiler, int64_t* compiled) {
   std::vector<Wanted> wanted;
   for (const KernelSource* source : sources) {
     HEDDLE_CHECK(source->target == compiler.target(),
                  "the kernel source and the compiler have different targets");
-    wanted.push_back({source, ImageKey(*source, compiler), nullptr, nullptr, false});
+    wanted.push_back({source, ImageKey(*source, compiler), nullptr, nullptr});
   }
   // A thread publishes all images that it has claimed before it waits for others. Two threads
   // therefore never wait for each other.
@@ -212,7 +216,10 @@ std::vector<Image> ImageCache::get(const std::vector<const KernelSource*>& sourc
     }
   }
   std::vector<Image> images;
-  for (Wanted& w : wanted) images.push_back(std::move(w.image));
+  for (Wanted& w : wanted) {
+    images.push_back(std::move(w.image));
+    if (compiled != nullptr && w.compiled) ++*compiled;
+  }
   return images;
 }
 

@@ -38,9 +38,11 @@ class ImageCache {
   std::shared_ptr<const KernelImage> get(const KernelSource& source,
                                          const KernelCompiler& compiler);
   // Returns one image per source. Several sources may share an image. If sources fail to compile,
-  // throws the error of the first failed source in the order of `sources`.
+  // throws the error of the first failed source in the order of `sources`. If `compiled` is not
+  // nullptr, adds the number of sources that this call has compiled.
   std::vector<std::shared_ptr<const KernelImage>> get(
-      const std::vector<const KernelSource*>& sources, const KernelCompiler& compiler);
+      const std::vector<const KernelSource*>& sources, const KernelCompiler& compiler,
+      int64_t* compiled = nullptr);
   int64_t compiled() const;  // number of compiled sources, without images found on disk
   static std::string defaultFolder();
 

@@ -12,6 +12,7 @@ void JobLink::open(comm::World& world, comm::JobMonitor& monitor, uint64_t progr
   status_ = &monitor.mine();
   program_ = program;
   number_ = number;
+  opened_.store(true, std::memory_order_release);
 }
 
 void JobLink::close() {
@@ -24,6 +25,7 @@ void JobLink::close() {
 }
 
 void JobLink::begin(comm::Activity activity) {
+  if (isLocal()) return;
   std::lock_guard lock(mutex_);
   if (monitor_ == nullptr) return;
   monitor_->activity().begin(activity);
@@ -31,6 +33,7 @@ void JobLink::begin(comm::Activity activity) {
 }
 
 void JobLink::end(comm::Activity activity) {
+  if (isLocal()) return;
   std::lock_guard lock(mutex_);
   if (monitor_ == nullptr) return;
   monitor_->activity().end(activity);
@@ -38,6 +41,7 @@ void JobLink::end(comm::Activity activity) {
 }
 
 int64_t JobLink::beginRun(uint64_t sizes, bool communicates, int64_t chain) {
+  if (isLocal()) return 0;
   std::lock_guard lock(mutex_);
   if (monitor_ == nullptr) return 0;
   // A chain is a sequence of runs that end in the order in which they began. The runs of an
@@ -54,6 +58,7 @@ int64_t JobLink::beginRun(uint64_t sizes, bool communicates, int64_t chain) {
 // after every kKeptRuns-th run. A comparison after every run would be too slow, because each
 // comparison reads memory that the next rank writes.
 void JobLink::endRun(int64_t run) {
+  if (isLocal()) return;
   constexpr int64_t kFirst = 16;
   constexpr auto kPeriod = static_cast<int64_t>(comm::kKeptRuns);
   std::lock_guard lock(mutex_);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <span>
@@ -58,6 +59,10 @@ class JobLink {
   std::string failure() const;
 
  private:
+  // Returns whether open() was never called. The reports of a job of one rank then take no lock.
+  bool isLocal() const { return !opened_.load(std::memory_order_acquire); }
+
+  std::atomic<bool> opened_{false};
   mutable std::mutex mutex_;
   comm::World* world_ = nullptr;
   comm::JobMonitor* monitor_ = nullptr;

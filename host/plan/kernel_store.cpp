@@ -30,13 +30,17 @@ void KernelStore::prepare(const std::vector<const codegen::KernelPlan*>& plans) 
     std::lock_guard lock(mutex_);
     for (const codegen::KernelSource* source : added) loaded_.erase(source->text);
   };
+  int64_t compiled = 0;
   try {
-    if (!added.empty()) images = images_->get(added, *device_.compiler());
+    if (!added.empty()) images = images_->get(added, *device_.compiler(), &compiled);
   } catch (...) {
     forget();
     throw;
   }
   std::lock_guard lock(mutex_);
+  counts_.texts += static_cast<int64_t>(plans.size());
+  counts_.compiled += compiled;
+  counts_.loaded += static_cast<int64_t>(added.size()) - compiled;
   for (size_t i = 0; i < added.size(); ++i) loaded_[added[i]->text].image = images[i];
   for (const codegen::KernelPlan* plan : plans) {
     for (const codegen::LaunchStage& stage : plan->stages) {
@@ -53,6 +57,11 @@ KernelHandle KernelStore::handle(const std::string& source, const std::string& e
   HEDDLE_CHECK(found != loaded_.end() && found->second.entries.contains(entry),
                "kernel {} was not loaded", entry);
   return found->second.entries.at(entry);
+}
+
+KernelStore::Counts KernelStore::counts() const {
+  std::lock_guard lock(mutex_);
+  return counts_;
 }
 
 }  // namespace heddle::host

@@ -12,8 +12,8 @@
 
 namespace heddle::host {
 
-// Holds the kernels of one Executable. A kernel is compiled and loaded only once, even if several
-// plans use it. Thread-safe.
+// Holds the kernels of one Executable, or of several that share the store. A kernel is compiled and
+// loaded only once, even if several plans use it. Thread-safe.
 class KernelStore {
  public:
   // `device` and `images` must outlive the store. `images` nullptr: the store creates a private
@@ -27,6 +27,15 @@ class KernelStore {
   // Returns entry point `entry` of a source. Requires that prepare() has loaded it before.
   KernelHandle handle(const std::string& source, const std::string& entry) const;
 
+  // How the plans got their kernels so far.
+  struct Counts {
+    int64_t texts = 0;     // number of generated texts
+    int64_t reused = 0;    // number of kernels that were found without generating a text
+    int64_t compiled = 0;  // number of texts that were compiled
+    int64_t loaded = 0;    // number of texts whose image was on disk or in the image cache
+  };
+  Counts counts() const;
+
  private:
   struct Loaded {
     std::shared_ptr<const codegen::KernelImage> image;
@@ -37,8 +46,9 @@ class KernelStore {
   std::unique_ptr<codegen::ImageCache> own_images_;
   codegen::ImageCache* images_;
   std::mutex preparing_;                  // held while kernels are compiled
-  mutable std::mutex mutex_;              // guards loaded_
+  mutable std::mutex mutex_;              // guards loaded_ and counts_
   std::map<std::string, Loaded> loaded_;  // by source text
+  Counts counts_;
 };
 
 }  // namespace heddle::host

@@ -308,6 +308,8 @@ struct Plan {
   std::vector<LatePointer> late_pointers;
   std::map<int32_t, LateRange> late;  // Unrolled::late
   std::vector<Output> outputs;
+  // The buffers that a run may still hold after its last step. They become outputs or are freed.
+  std::vector<BufferId> remaining;
   size_t registers = 0;                            // number of registers
   size_t events = 0;                               // number of device events
   size_t streams = 1;                              // number of streams

@@ -45,6 +45,7 @@ std::shared_ptr<const Plan> PlanBuilder::build() {
   emitJoin();
   finishOutputs();
   finishJumps();
+  findRemaining();
   prepareMatmuls();
   loadKernels();
   return plan_;
@@ -302,6 +303,24 @@ void PlanBuilder::finishJumps() {
     } else if (auto* branch = std::get_if<BranchStep>(&step)) {
       branch->target = step_of_unrolled_.at(static_cast<size_t>(branch->target));
     }
+  }
+}
+
+// Finds the buffers that are allocated and not freed. If the plan has a jump, a run may skip any of
+// its frees.
+void PlanBuilder::findRemaining() {
+  IdVector<BufferId, bool> remains(plan_->buffers.size(), false);
+  bool jumps = false;
+  for (const Step& step : plan_->steps) {
+    if (const auto* allocate = std::get_if<AllocateStep>(&step)) remains[allocate->buffer] = true;
+    jumps = jumps || isOneOf<BranchStep, GotoStep>(step);
+  }
+  for (const Step& step : plan_->steps) {
+    const auto* free = std::get_if<FreeStep>(&step);
+    if (free != nullptr && !jumps) remains[free->buffer] = false;
+  }
+  for (BufferId id : remains.ids()) {
+    if (remains[id]) plan_->remaining.push_back(id);
   }
 }
 

@@ -85,6 +85,7 @@ class PlanBuilder {
   void emitOne(const UnrolledStep& step);
   void beginNote(const UnrolledStep& step);
   void finishJumps();
+  void findRemaining();
   Step& emit(Step step);
   DeviceEventId newEvent() { return DeviceEventId(plan_->events++); }
   const Slot& slot(SlotId id) const { return program_.slots.at(id); }

@@ -17,12 +17,10 @@ SizeInputs::SizeInputs(const Fusion& fusion) {
 
 SizeInputs::SizeInputs(const Program& program) {
   const std::set<std::string> symbols = scalarSymbolsOf(program);
-  const LateInputs late = lateInputsOf(program);
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const Slot& slot = program.slots.at(program.inputs[i]);
     if (!symbols.contains(scalarSymbol(slot.name))) continue;
-    inputs_.push_back({i, slot.name, slot.tensor.dtype, slot.is_scalar, slot.default_value,
-                       late.contains(scalarSymbol(slot.name))});
+    inputs_.push_back({i, slot.name, slot.tensor.dtype, slot.is_scalar, slot.default_value});
   }
 }
 
@@ -72,14 +70,6 @@ bool SizeInputs::areWithin(const std::vector<LateRange>& ranges,
     if (now < ranges[i].least || now > ranges[i].most) return false;
   }
   return true;
-}
-
-void SizeInputs::widenLate(const SizeInputs& program, std::vector<LateRange>& ranges) const {
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    for (const Input& input : program.inputs_) {
-      if (input.position == inputs_[i].position && input.is_late) ranges[i] = LateRange{};
-    }
-  }
 }
 
 void SizeInputs::bind(const std::vector<Argument>& arguments, SizeBindings& sizes) const {

@@ -28,7 +28,6 @@ class SizeInputs {
   // bindInputs() reports the error. Throws UserError if there is no value, if it is a float, if it
   // is outside of the range of the input's type, or if the tensor is in device memory.
   int64_t value(size_t i, const std::vector<Argument>& arguments) const;
-  bool isLate(size_t i) const { return inputs_[i].is_late; }
   // Returns the values for which a plan is valid that was made for these arguments. `late` has the
   // ranges of the late inputs (Plan::late).
   std::vector<LateRange> ranges(const std::vector<Argument>& arguments,
@@ -36,8 +35,6 @@ class SizeInputs {
   // Returns whether the values are within these ranges.
   bool areWithin(const std::vector<LateRange>& ranges,
                  const std::vector<Argument>& arguments) const;
-  // Sets the range of every input that is late in `program` to all values.
-  void widenLate(const SizeInputs& program, std::vector<LateRange>& ranges) const;
   // Sets the symbols of the inputs to their values.
   void bind(const std::vector<Argument>& arguments, SizeBindings& sizes) const;
   void addSources(SizeSources& sources) const;
@@ -51,7 +48,6 @@ class SizeInputs {
     DType dtype;
     bool is_scalar;
     std::optional<Scalar> default_value;
-    bool is_late = false;
   };
   std::vector<Input> inputs_;
 };

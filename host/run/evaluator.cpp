@@ -1,7 +1,7 @@
 #include "host/run/evaluator.h"
 
 #include "host/plan/bind_inputs.h"
-#include "host/plan/plan_cache.h"
+#include "host/plan/run_key.h"
 #include "host/run/issue.h"
 #include "host/verify/verify.h"
 #include "ir/base/error.h"

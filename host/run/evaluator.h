@@ -24,7 +24,7 @@ class HostIrEvaluator {
 
   // Checks the inputs and creates a plan for them (host/plan/plan.h). Throws the errors of
   // bindInputs(), unroll() and makePlan().
-  //   preallocated  tensors for the outputs, as in givenTensors() (host/plan/plan_cache.h)
+  //   preallocated  tensors for the outputs, as in givenTensors() (host/plan/run_key.h)
   //   check_races   true: throws UserError if checkRaces() (host/verify/verify.h) finds a race
   //   stream        the stream of the coming run; library algorithms may be timed on it
   std::shared_ptr<const Plan> prepare(const std::vector<Argument>& inputs,

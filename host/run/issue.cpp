@@ -97,7 +97,6 @@ void Issuer::freeBuffer(BufferId buffer) noexcept {
   const int64_t bytes = plan_.buffers[buffer].bytes;
   if (bytes > 0) {
     allocator_.deallocate(memory, bytes, stream(kCallerStream));
-    state_.completion->resources->held_bytes -= bytes;
   }
   memory = nullptr;
 }
@@ -134,7 +133,6 @@ void Issuer::operator()(const AllocateStep& step) {
     } catch (const std::bad_alloc& why) {
       throwOutOfMemory(step, why);
     }
-    state_.completion->resources->held_bytes += step.bytes;
   }
   state_.pointers[pointerTo(step.buffer)] = memory;
   state_.owned[step.buffer] = true;
@@ -148,7 +146,6 @@ void Issuer::operator()(const FreeStep& step) {
   state_.held_bytes -= step.bytes;
   if (step.bytes == 0) return;
   allocator_.deallocate(state_.pointers[pointerTo(step.buffer)], step.bytes, stream(step.stream));
-  state_.completion->resources->held_bytes -= step.bytes;
 }
 
 void Issuer::operator()(const LaunchStep& step) {

@@ -9,130 +9,6 @@
 
 namespace heddle::host {
 
-namespace {
-
-void probe(const Plan& plan) {
-  for (comm::Communicator* communicator : plan.stream_ordered) communicator->probe();
-}
-
-}  // namespace
-
-void awaitEvent(Device& device, Event event, const Plan& plan) {
-  if (plan.stream_ordered.empty()) return device.synchronize(event);
-  // The first polls only yield, because a sleep would delay the end of a short run.
-  constexpr int kYields = 2000;
-  constexpr auto kPollingInterval = std::chrono::microseconds(20);
-  for (int polls = 0; !device.eventDone(event); ++polls) {
-    if (polls < kYields) {
-      std::this_thread::yield();
-      continue;
-    }
-    probe(plan);
-    std::this_thread::sleep_for(kPollingInterval);
-  }
-  // The event also happens if a different call, for example in another thread, has aborted a
-  // collective. The run has then failed, and probe() throws.
-  probe(plan);
-}
-
-SharedStream::~SharedStream() {
-  if (stream_ != nullptr) device_.destroyStream(stream_);
-}
-
-Stream SharedStream::get() {
-  if (stream_ == nullptr) stream_ = device_.createStream();
-  return stream_;
-}
-
-RunResources::RunResources(Device& device, std::vector<std::string> instruction_texts,
-                           std::shared_ptr<SharedStream> stream)
-    : device_(device), texts_(std::move(instruction_texts)), stream_(std::move(stream)) {
-  if (!stream_) stream_ = std::make_shared<SharedStream>(device_);
-}
-
-RunResources::~RunResources() {
-  for (Event event : free_events_) device_.destroyEvent(event);
-}
-
-std::string RunResources::text(InstructionIndex index) const {
-  if (index < 0) return "the start or end of the run";
-  if (static_cast<size_t>(index) >= texts_.size()) return fmt::format("instruction {}", index);
-  return fmt::format("instruction {} ({})", index, texts_[static_cast<size_t>(index)]);
-}
-
-Event RunResources::takeEvent() {
-  {
-    std::lock_guard lock(mutex_);
-    if (!free_events_.empty()) {
-      Event event = free_events_.back();
-      free_events_.pop_back();
-      return event;
-    }
-  }
-  return device_.createEvent();
-}
-
-void RunResources::giveEvent(Event event) {
-  std::lock_guard lock(mutex_);
-  free_events_.push_back(event);
-}
-
-bool Completion::done() {
-  try {
-    if (!resources->device().eventDone(event)) return false;
-    if (!settled_.load()) {
-      if (plan) probe(*plan);
-      conclude();
-    }
-  } catch (const std::exception&) {
-    errors.report(std::current_exception(), -1);
-  }
-  settled_.store(true);
-  return true;
-}
-
-void Completion::wait() {
-  try {
-    if (!settled_.load()) waitForDevice();
-  } catch (const std::exception&) {
-    // A failure of the device becomes the error of the run. Every later wait() then throws it, and
-    // rethrow() reports it to the job.
-    errors.report(std::current_exception(), -1);
-  }
-  settled_.store(true);
-  rethrow();
-}
-
-void Completion::waitForDevice() {
-  Device& device = resources->device();
-  if (!plan) return device.synchronize(event);
-  const bool on_device = !plan->stream_ordered.empty();
-  if (on_device) resources->job.begin(comm::Activity::Waiting);
-  awaitEvent(device, event, *plan);
-  if (on_device) resources->job.end(comm::Activity::Waiting);
-  conclude();
-}
-
-void Completion::conclude() {
-  // Collectives that wait on the device also complete if probe() has aborted them. A completed run
-  // is therefore not always a successful run.
-  if (plan && !plan->stream_ordered.empty() && resources->job.failed()) {
-    throw UserError(resources->job.failure());
-  }
-  if (!errors.failed()) resources->job.endRun(run);
-}
-
-void Completion::rethrow() {
-  if (!errors.failed()) return;
-  reported.store(true);
-  try {
-    errors.rethrow(&resources->texts());
-  } catch (const std::exception& e) {
-    resources->job.fail(e.what());
-    throw;
-  }
-}
-
 RunState::~RunState() {
   for (Event event : events) device_.destroyEvent(event);
   for (StreamId id : streams.ids()) {
@@ -164,41 +40,65 @@ void RunState::prepare(const std::shared_ptr<const Plan>& plan, Stream stream) {
   peak_bytes = 0;
 }
 
-RunState& RunStatePool::take(Stream stream) {
+RunState& RunStatePool::take(const std::shared_ptr<RunResources>& resources,
+                             const std::shared_ptr<const Plan>& plan, Stream stream) {
   std::lock_guard lock(mutex_);
+  rethrowLocked();
+  RunState& state = stateFor(stream);
+  RunRecord& record = resources->takeRecord();
+  state.completion = record.begin(resources, plan);
+  state.completion->stream = stream;
+  state.record = &record;
+  state.busy = true;
+  return state;
+}
+
+RunState& RunStatePool::stateFor(Stream stream) {
   RunState* found = nullptr;
   for (const std::unique_ptr<RunState>& state : states_) {
     if (state->busy) continue;
     const bool same_stream =
         !differsPerThread(stream) && !state->streams.empty() && state->streams.front() == stream;
-    if (!same_stream && state->completion && !state->completion->done()) continue;
-    found = state.get();
-    if (same_stream) break;
+    if (same_stream) return *state;
+    if (!state->completion || state->completion->done()) found = state.get();
   }
-  if (found == nullptr) {
-    states_.push_back(std::make_unique<RunState>(device_));
-    found = states_.back().get();
-  }
-  found->busy = true;
-  return *found;
+  if (found != nullptr) return *found;
+  states_.push_back(std::make_unique<RunState>(device_));
+  return *states_.back();
 }
 
 void RunStatePool::giveBack(RunState& state) {
   std::lock_guard lock(mutex_);
   state.busy = false;
+  watched_.push_back(state.completion);
+  if (watched_.size() > kUnqueried) forgetCompleted();
 }
 
-void RunStatePool::watch(std::shared_ptr<Completion> completion) {
-  std::lock_guard lock(mutex_);
-  watched_.push_back(std::move(completion));
-  while (watched_.size() > kUnqueried && watched_.front()->done() &&
-         !watched_.front()->errors.failed()) {
-    watched_.pop_front();
+// Drops watched runs that have completed without an error. Runs of one stream complete in the order
+// in which they began, so a query for one run also answers for earlier runs of its stream.
+void RunStatePool::forgetCompleted() {
+  const size_t middle = kUnqueried / 2;
+  const Completion& later = *watched_[middle];
+  if (!watched_[middle]->done()) return;
+  size_t dropped = 0;
+  for (; dropped <= middle; ++dropped) {
+    Completion& run = *watched_[dropped];
+    if (run.stream == later.stream && !differsPerThread(run.stream)) {
+      run.setDone();
+    } else if (!run.done()) {
+      break;
+    }
+    if (run.errors.failed()) break;
   }
+  watched_.erase(watched_.begin(), watched_.begin() + static_cast<std::ptrdiff_t>(dropped));
 }
 
 void RunStatePool::rethrowErrors() {
   std::lock_guard lock(mutex_);
+  rethrowLocked();
+}
+
+void RunStatePool::rethrowLocked() {
   for (size_t i = 0; i < watched_.size();) {
     if (!watched_[i]->errors.failed() || !watched_[i]->done()) {
       ++i;

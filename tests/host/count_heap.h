@@ -18,6 +18,18 @@ inline int64_t& heapAllocations() {
   return count;
 }
 
+// Calls `run` until it uses memory of earlier runs. Returns the number of allocations of further
+// calls.
+template <class Run>
+int64_t allocationsOfRepeatedRuns(const Run& run) {
+  constexpr int kEarlier = 12;
+  constexpr int kCounted = 20;
+  for (int i = 0; i < kEarlier; ++i) run();
+  const int64_t before = heapAllocations();
+  for (int i = 0; i < kCounted; ++i) run();
+  return heapAllocations() - before;
+}
+
 #ifdef HEDDLE_SANITIZED
 
 // The library of a sanitizer defines operator new itself. It calls this function instead.

@@ -111,6 +111,11 @@ std::string reportJson(const Report& r) {
                                  {"first_run_ms", 1e3 * r.prepare_seconds},
                                  {"runs", r.seconds.size()},
                                  {"peak_bytes", r.stats.peak_bytes},
+                                 {"plans", r.stats.plans},
+                                 {"kernel_texts", r.stats.kernel_texts},
+                                 {"kernels_reused", r.stats.kernels_reused},
+                                 {"kernels_compiled", r.stats.kernels_compiled},
+                                 {"kernels_loaded", r.stats.kernels_loaded},
                                  {"communicators", r.stats.communicators},
                                  {"communicators_ms", 1e3 * r.stats.communicator_seconds}};
   for (size_t i = 0; i < r.outputs.size(); ++i) {

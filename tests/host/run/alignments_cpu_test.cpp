@@ -1,4 +1,5 @@
 // Tests tensors at addresses of every alignment on a CPU.
+#include "host/device/cpu/cpu_device.h"
 #include "tests/host/run/alignments.h"
 
 namespace heddle::host::alignments_cpu_test {

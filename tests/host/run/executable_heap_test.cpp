@@ -1,9 +1,9 @@
-// Tests that the number of heap allocations of a repeated run does not depend on the number of
-// instructions.
+// Tests that a repeated run allocates no heap memory.
 #include <gtest/gtest.h>
 
 #include "host/device/null/null_device.h"
 #include "host/fusion_executor.h"
+#include "host/prepared_run.h"
 #include "tests/host/count_heap.h"
 #include "tests/host/executable_common.h"
 
@@ -14,8 +14,8 @@ using testing::heapAllocations;
 using testing::nullTensor;
 using testing::programOf;
 
-// Counts the allocations of one run, after some earlier runs. The program is a loop with this body
-// and `trips` iterations.
+// Counts the allocations of repeated runs. The program is a loop with this body and `trips`
+// iterations.
 int64_t allocationsOfARun(const std::string& body, int trips) {
   const auto device = makeNullDevice();
   Executable executable(programOf(fmt::format(R"(
@@ -44,20 +44,16 @@ program p(%x: f32[n, n], %flag: i64[1]) -> (%y) with n = 4 {{
                                               trips, body)),
                         {device.get(), nullptr, nullptr});
   const std::vector<Argument> inputs{nullTensor({8, 8}), nullTensor({1}, DType::I64)};
-  for (int i = 0; i < 3; ++i) executable.run(inputs).wait();
-  const int64_t before = heapAllocations();
-  executable.run(inputs).wait();
-  return heapAllocations() - before;
+  return testing::allocationsOfRepeatedRuns([&] { executable.run(inputs).wait(); });
 }
 
-void expectNoneAnInstruction(const std::string& body) {
-  const int64_t few = allocationsOfARun(body, 10);
-  EXPECT_EQ(allocationsOfARun(body, 200), few) << body;
-  EXPECT_LT(few, 20) << body;
+void expectNone(const std::string& body) {
+  EXPECT_EQ(allocationsOfARun(body, 10), 0) << body;
+  EXPECT_EQ(allocationsOfARun(body, 200), 0) << body;
 }
 
 // A run must find the program and the plan of known sizes without heap memory. A run after other
-// sizes therefore makes as many allocations as a run that repeats the sizes.
+// sizes therefore allocates nothing, as a run that repeats the sizes.
 TEST(ExecutableHeap, FindingAProgramAllocatesNoHeapMemory) {
   const auto device = makeNullDevice();
   FusionBuilder b("twice");
@@ -67,21 +63,74 @@ TEST(ExecutableHeap, FindingAProgramAllocatesNoHeapMemory) {
   const std::vector<std::vector<Argument>> inputs = {
       {nullTensor({8, 8})}, {nullTensor({4, 6})}, {nullTensor({16, 2})}};
   std::vector<int64_t> made;
-  for (int round = 0; round < 4; ++round) {
+  for (int round = 0; round < 8; ++round) {
     for (const std::vector<Argument>& each : inputs) {
       executor.run(each).wait();
       const int64_t before = heapAllocations();
       executor.run(each).wait();  // the same sizes as in the previous run
       const int64_t again = heapAllocations();
-      if (round > 1) made.push_back(again - before);
+      if (round > 3) made.push_back(again - before);
     }
     const int64_t before = heapAllocations();
     executor.run(inputs[0]).wait();  // other sizes were run in between
-    if (round > 1) made.push_back(heapAllocations() - before);
+    if (round > 3) made.push_back(heapAllocations() - before);
   }
-  for (int64_t each : made) EXPECT_EQ(each, made.front());
-  EXPECT_LT(made.front(), 20);
+  for (int64_t each : made) EXPECT_EQ(each, 0);
   EXPECT_EQ(executor.stats().plans, 3);
+}
+
+// Adds up `inputs` tensors, with and without a preallocated output.
+TEST(ExecutableHeap, RepeatedRunAllocatesNoHeapMemory) {
+  const auto device = makeNullDevice();
+  for (int inputs : {1, 8}) {
+    FusionBuilder b("sum");
+    ValueId sum = b.input("x0", DType::F32, {Size::symbol("n"), Size::symbol("m")});
+    for (int i = 1; i < inputs; ++i) {
+      const ValueId x =
+          b.input(fmt::format("x{}", i), DType::F32, {Size::symbol("n"), Size::symbol("m")});
+      sum = b.pointwise("add", {sum, x});
+    }
+    b.output(b.pointwise("neg", {sum}));
+    b.output(b.pointwise("exp", {sum}));
+    const Fusion fusion = std::move(b).build();
+    const std::vector<Argument> arguments(static_cast<size_t>(inputs), nullTensor({4, 8}));
+    FusionExecutor executor(fusion, {device.get()});
+    Executable executable(compile(fusion, 1), {device.get()});
+    PreparedRun prepared = executor.prepareRun(arguments);
+    static char memory[4 * 8 * sizeof(float)];
+    RunOptions options;
+    options.preallocated = {{memory, denseDesc(DType::F32, {4, 8}), nullptr}};
+    const auto expectZero = [&](const auto& run, const char* what) {
+      EXPECT_EQ(testing::allocationsOfRepeatedRuns(run), 0) << what << ", inputs: " << inputs;
+    };
+    expectZero([&] { executor.run(arguments); }, "executor");
+    expectZero([&] { executor.run(arguments).wait(); }, "executor, with wait()");
+    expectZero([&] { executable.run(arguments); }, "executable");
+    expectZero([&] { prepared.run(); }, "prepared run");
+    expectZero([&] { executor.run(arguments, options); }, "preallocated output");
+    Outputs kept = executor.run(arguments);
+    expectZero([&] { kept = executor.run(arguments); }, "outputs kept until the next run");
+  }
+}
+
+// Each Outputs that the caller keeps costs memory, and no longer does once it is destroyed.
+TEST(ExecutableHeap, KeptOutputsCostMemoryOnlyOnce) {
+  const auto device = makeNullDevice();
+  FusionBuilder b("twice");
+  const ValueId x = b.input("x", DType::F32, {Size::symbol("n")});
+  b.output(b.pointwise("add", {x, x}));
+  FusionExecutor executor(std::move(b).build(), {device.get()});
+  const std::vector<Argument> inputs{nullTensor({8})};
+  std::vector<Outputs> kept;
+  kept.reserve(100);
+  const auto keep = [&] {
+    const int64_t before = heapAllocations();
+    while (kept.size() < 100) kept.push_back(executor.run(inputs));
+    return heapAllocations() - before;
+  };
+  EXPECT_GT(keep(), 0);
+  kept.clear();
+  EXPECT_EQ(keep(), 0);
 }
 
 TEST(ExecutableHeap, CounterCountsAllocations) {
@@ -93,18 +142,18 @@ TEST(ExecutableHeap, CounterCountsAllocations) {
 }
 
 TEST(ExecutableHeap, InstructionsAllocateNoHeapMemory) {
-  expectNoneAnInstruction("%s = evaluate 2*i + 1  launch @add(%y, %s) -> (%y) stream=0");
-  expectNoneAnInstruction("%s = evaluate 2*i + 1  %d = evaluate mul(%s, %s)");
-  expectNoneAnInstruction("call_library matmul(%x, %y) -> (%t) stream=0");
-  expectNoneAnInstruction("copy %x -> %y stream=0");
-  expectNoneAnInstruction(
+  expectNone("%s = evaluate 2*i + 1  launch @add(%y, %s) -> (%y) stream=0");
+  expectNone("%s = evaluate 2*i + 1  %d = evaluate mul(%s, %s)");
+  expectNone("call_library matmul(%x, %y) -> (%t) stream=0");
+  expectNone("copy %x -> %y stream=0");
+  expectNone(
       "$t = communicate allreduce %y -> %y team=@m op=sum stream=0  "
       "wait $t stream=0");
-  expectNoneAnInstruction(
+  expectNone(
       "!e = record_event stream=0  wait_event !e stream=1  "
       "!b = record_event stream=1  wait_event !b stream=0");
-  expectNoneAnInstruction("%v = alias %x permute=[1, 0]  copy %x -> %y stream=0");
-  expectNoneAnInstruction(
+  expectNone("%v = alias %x permute=[1, 0]  copy %x -> %y stream=0");
+  expectNone(
       "%f = read_back %flag stream=0  "
       "if %f > 0 { copy %x -> %y stream=0 }");
 }

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "host/executable.h"
+#include "host/job/communicators.h"
+#include "host/plan/kernel_store.h"
+#include "host/plan/run_key.h"
+#include "host/run/evaluator.h"
+#include "host/run/match_collectives_across_ranks.h"
+#include "host/run/run_order.h"
+#include "host/run/run_state.h"
+
+namespace heddle::host {
+
+struct Executable::Impl {
+  Impl(Program p, const Context& context, const ExecutableOptions& o);
+  ~Impl();
+  // Starts a run. `plan` is the plan of this Executable for these arguments. If it is nullptr, the
+  // function finds or creates the plan, and stores it in `found`.
+  Outputs run(const std::vector<Argument>& inputs, const RunOptions& run_options,
+              const std::shared_ptr<const Plan>& plan,
+              std::shared_ptr<const Plan>* found = nullptr);
+  // Returns the plan for these arguments, as run() would use it.
+  std::shared_ptr<const Plan> prepare(const std::vector<Argument>& inputs,
+                                      const RunOptions& run_options);
+
+  void makeCommunicators();
+  std::shared_ptr<const Plan> planFor(const std::vector<Argument>& inputs,
+                                      const RunOptions& run_options);
+  std::shared_ptr<const Plan> cachedPlan(const std::vector<Argument>& inputs,
+                                         const RunOptions& run_options);
+  Outputs issue(const std::shared_ptr<const Plan>& plan, Stream stream,
+                const std::vector<Argument>& inputs, const RunOptions& run_options);
+  Outputs issueWith(RunState& state, const std::shared_ptr<const Plan>& plan, Stream stream,
+                    const std::vector<Argument>& inputs, const RunOptions& run_options);
+  void waitForLatest(Stream stream);
+  void leaveFailed(RunState& state, Stream stream);
+  void joinMonitor(const Context& context);
+  void makeRunner(const std::shared_ptr<SharedStream>& stream, int64_t number);
+  void nameInstructions();
+  // Reports that this rank has failed, so that the other ranks stop waiting for it.
+  void failJob(const char* reason) const noexcept;
+  const InjectedFault* faultOfRun(const Plan& plan);
+
+  Program program;  // every mesh in it has its size in this job
+  Program inlined;  // the executed program: inlineCalls(program)
+  Device& device;
+  comm::World* world;
+  int64_t rank = 0;
+  int64_t ranks = 1;
+  int exceptions = std::uncaught_exceptions();
+  bool verifies;
+  std::optional<InjectedFault> inject;  // nullopt: no fault on this rank
+  std::atomic<bool> injected{false};
+  comm::JobMonitor* monitor = nullptr;
+  bool on_shared_monitor = false;  // true: `monitor` is the monitor of the World
+  uint64_t hash = 0;               // identifies the program on the job monitor
+  // true: the program communicates on some rank. All ranks then count its runs, even a rank that
+  // itself posts no communication.
+  bool communicates = false;
+  std::shared_ptr<RunOrder> order;
+  std::vector<std::unique_ptr<comm::World>> own_worlds;
+  std::shared_ptr<Communicators> communicators;
+  std::shared_ptr<KernelStore> kernels;
+  std::unique_ptr<AlgorithmAgreement> matmuls;
+  std::unique_ptr<CrossRankMatcher> posts;
+  std::shared_ptr<RunResources> resources;
+  std::unique_ptr<HostIrEvaluator> evaluator;
+
+  std::mutex planning;     // held while a plan is created
+  std::mutex plans_mutex;  // guards `plans`; taken after `planning`
+  RunCache<std::shared_ptr<const Plan>> plans;
+  RunStatePool states;
+
+  std::atomic<int64_t> plan_count{0};
+  std::atomic<int64_t> run_count{0};
+  std::atomic<int64_t> peak_bytes{0};
+};
+
+// Adds the counts of a store to those of an Executable.
+void addCounts(const KernelStore& kernels, Executable::Stats& stats);
+
+}  // namespace heddle::host

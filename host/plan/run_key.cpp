@@ -1,0 +1,181 @@
+#include "host/plan/run_key.h"
+
+#include <algorithm>
+#include <boost/container_hash/hash.hpp>
+
+#include "ir/base/error.h"
+
+namespace heddle::host {
+namespace {
+
+// Returns the descriptor of preallocated output `output` without empty lists.
+TensorDesc completeDesc(TensorDesc desc, size_t output) {
+  if (desc.global.empty()) desc.global = desc.sizes;
+  if (desc.alloc.empty()) desc.alloc = desc.sizes;
+  if (desc.strides.empty()) desc.strides = stridesFor(desc.alloc, rowMajor(desc.rank()));
+  if (desc.offset.empty()) desc.offset.assign(desc.rank(), 0);
+  for (size_t axis = 0; axis < desc.rank(); ++axis) {
+    HEDDLE_USER_CHECK(desc.sizes[axis] <= 1 || desc.strides.at(axis) > 0,
+                      "preallocated output {}: axis {} of size {} has the stride {}", output, axis,
+                      desc.sizes[axis], desc.strides.at(axis));
+  }
+  return desc;
+}
+
+// A tensor without elements may have no data. A tensor in host memory is passed by value, so a new
+// address needs no new plan.
+int32_t alignmentOf(const Tensor& tensor) {
+  if (tensor.in_host_memory) return codegen::kFullAlignment;
+  return codegen::alignmentOf(reinterpret_cast<uintptr_t>(tensor.data));
+}
+
+// Every list of a descriptor has its length in one word. A longer list matches no key.
+constexpr size_t kLengthBits = 12;
+constexpr size_t kMostAxes = (size_t{1} << kLengthBits) - 1;
+
+constexpr int64_t kScalar = -1;  // stands for an input that is a scalar
+constexpr int64_t kNotPreallocated = -2;
+
+int64_t headOf(const Tensor& tensor) {
+  return static_cast<int64_t>(tensor.desc.dtype) << 16 | int64_t{alignmentOf(tensor)} << 8 |
+         int64_t{tensor.in_host_memory} << 1 | int64_t{tensor.desc.held};
+}
+
+template <class Visit>
+void forEachList(const TensorDesc& desc, const Visit& visit) {
+  visit(desc.sizes);
+  visit(desc.strides);
+  visit(desc.alloc);
+  visit(desc.global);
+  visit(desc.offset);
+}
+
+// Returns the lengths of all lists of a descriptor, or -1 if one of them is too long.
+int64_t lengthsOf(const TensorDesc& desc) {
+  int64_t lengths = 0;
+  bool fits = true;
+  forEachList(desc, [&](const std::vector<int64_t>& list) {
+    fits = fits && list.size() < kMostAxes;
+    lengths = lengths << kLengthBits | static_cast<int64_t>(list.size());
+  });
+  return fits ? lengths : -1;
+}
+
+// Returns the lengths as lengthsOf() does, but quickly if all lists have one length.
+inline int64_t quickLengths(const TensorDesc& desc, bool& uniform) {
+  constexpr int64_t kOnes = 0x001'001'001'001'001;
+  const size_t rank = desc.sizes.size();
+  uniform = desc.strides.size() == rank && desc.alloc.size() == rank &&
+            desc.global.size() == rank && desc.offset.size() == rank && rank < kMostAxes;
+  return uniform ? static_cast<int64_t>(rank) * kOnes : lengthsOf(desc);
+}
+
+// Visits the parts of a key in order: single numbers, and lists of numbers.
+template <class Visit>
+void forEachPart(const std::vector<Argument>& inputs, const std::vector<Tensor>& preallocated,
+                 const Visit& visit) {
+  const auto tensor = [&](const Tensor& t) {
+    visit(headOf(t));
+    visit(lengthsOf(t.desc));
+    forEachList(t.desc, visit);
+  };
+  for (const Argument& input : inputs) {
+    const auto* given = std::get_if<Tensor>(&input);
+    given == nullptr ? visit(kScalar) : tensor(*given);
+  }
+  for (const Tensor& given : preallocated) {
+    given.data == nullptr ? visit(kNotPreallocated) : tensor(given);
+  }
+}
+
+}  // namespace
+
+RunKey::RunKey(const std::vector<Argument>& inputs, const std::vector<Tensor>& preallocated) {
+  struct Append {
+    std::vector<int64_t>& to;
+    void operator()(int64_t number) const { to.push_back(number); }
+    void operator()(const std::vector<int64_t>& list) const {
+      to.insert(to.end(), list.begin(), list.end());
+    }
+  } append{numbers_};
+  append(static_cast<int64_t>(inputs.size()));
+  append(static_cast<int64_t>(preallocated.size()));
+  forEachPart(inputs, preallocated, append);
+}
+
+bool RunKey::matches(const std::vector<Argument>& inputs,
+                     const std::vector<Tensor>& preallocated) const {
+  const int64_t* at = numbers_.data();
+  const auto isNext = [&](int64_t number) { return *at++ == number; };
+  // Requires that the lengths are equal, so that the key has these numbers too.
+  const auto areNext = [&](const std::vector<int64_t>& list) {
+    int64_t differing = 0;
+    for (int64_t number : list) differing |= number ^ *at++;
+    return differing == 0;
+  };
+  const auto tensor = [&](const Tensor& given) {
+    const TensorDesc& desc = given.desc;
+    bool uniform = false;
+    const int64_t lengths = quickLengths(desc, uniform);
+    if (!isNext(headOf(given)) || lengths < 0 || !isNext(lengths)) return false;
+    if (!uniform) {
+      return areNext(desc.sizes) && areNext(desc.strides) && areNext(desc.alloc) &&
+             areNext(desc.global) && areNext(desc.offset);
+    }
+    const size_t rank = desc.sizes.size();
+    int64_t differing = 0;
+    for (size_t axis = 0; axis < rank; ++axis) {
+      differing |= (desc.sizes[axis] ^ at[axis]) | (desc.strides[axis] ^ at[rank + axis]) |
+                   (desc.alloc[axis] ^ at[2 * rank + axis]) |
+                   (desc.global[axis] ^ at[3 * rank + axis]) |
+                   (desc.offset[axis] ^ at[4 * rank + axis]);
+    }
+    at += 5 * rank;
+    return differing == 0;
+  };
+  if (!isNext(static_cast<int64_t>(inputs.size()))) return false;
+  if (!isNext(static_cast<int64_t>(preallocated.size()))) return false;
+  for (const Argument& input : inputs) {
+    const auto* given = std::get_if<Tensor>(&input);
+    if (!(given == nullptr ? isNext(kScalar) : tensor(*given))) return false;
+  }
+  for (const Tensor& given : preallocated) {
+    if (!(given.data == nullptr ? isNext(kNotPreallocated) : tensor(given))) return false;
+  }
+  return true;
+}
+
+size_t RunKey::hashOf(const std::vector<Argument>& inputs,
+                      const std::vector<Tensor>& preallocated) {
+  struct Combine {
+    size_t& hash;
+    void operator()(int64_t number) const { boost::hash_combine(hash, number); }
+    void operator()(const std::vector<int64_t>& list) const {
+      boost::hash_range(hash, list.begin(), list.end());
+    }
+  };
+  size_t hash = inputs.size();
+  Combine combine{hash};
+  forEachPart(inputs, preallocated, combine);
+  return hash;
+}
+
+GivenTensors givenTensors(const std::vector<Argument>& inputs,
+                          const std::vector<Tensor>& preallocated) {
+  GivenTensors given;
+  for (const Argument& input : inputs) {
+    const auto* tensor = std::get_if<Tensor>(&input);
+    given.by_value.push_back(tensor != nullptr && tensor->in_host_memory);
+    given.input_alignments.push_back(tensor == nullptr ? codegen::kFullAlignment
+                                                       : alignmentOf(*tensor));
+  }
+  for (size_t i = 0; i < preallocated.size(); ++i) {
+    given.output_alignments.push_back(alignmentOf(preallocated[i]));
+    given.preallocated.emplace_back();
+    if (preallocated[i].data == nullptr) continue;
+    given.preallocated.back() = completeDesc(preallocated[i].desc, i);
+  }
+  return given;
+}
+
+}  // namespace heddle::host

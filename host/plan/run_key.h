@@ -1,0 +1,98 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "host/device/device_tensor.h"
+#include "host/plan/plan.h"
+#include "host/plan/size_inputs.h"
+
+namespace heddle::host {
+
+// Everything about the tensors of a run on which its plan (host/plan/plan.h) depends, as one list
+// of numbers: the descriptors and the alignments of the inputs and of the preallocated outputs,
+// which arguments are scalars, and which inputs are in host memory. Addresses and scalars are not
+// part of the key.
+class RunKey {
+ public:
+  // `preallocated` is RunOptions::preallocated. An output that is not preallocated has no data.
+  RunKey(const std::vector<Argument>& inputs, const std::vector<Tensor>& preallocated);
+  // Returns whether a key of these tensors equals this key. Allocates no memory.
+  bool matches(const std::vector<Argument>& inputs, const std::vector<Tensor>& preallocated) const;
+  // Returns the hash that a key of these tensors has. Allocates no memory.
+  static size_t hashOf(const std::vector<Argument>& inputs,
+                       const std::vector<Tensor>& preallocated);
+
+ private:
+  std::vector<int64_t> numbers_;
+};
+
+// Caches up to kMost values, one for each key of a run. The key consists of the RunKey and the
+// values of the inputs that decide sizes. For late inputs (host/unroll/late_scalars.h), a value is
+// found for all numbers in a range. A full cache drops the least recently used value. Not
+// thread-safe.
+template <class Value>
+class RunCache {
+ public:
+  static constexpr size_t kMost = 128;
+
+  RunCache() = default;
+  explicit RunCache(SizeInputs scalars) : scalars_(std::move(scalars)) {}
+
+  // Returns the value for these arguments, or nullptr if there is none. Allocates no memory. The
+  // pointer is valid until the next call of a member function.
+  Value* find(const std::vector<Argument>& inputs, const std::vector<Tensor>& preallocated) {
+    if (entries_.empty()) return nullptr;
+    if (matches(entries_.front(), inputs, preallocated)) return &entries_.front().value;
+    const size_t hash = RunKey::hashOf(inputs, preallocated);
+    for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+      if (entry->hash != hash || !matches(*entry, inputs, preallocated)) continue;
+      std::rotate(entries_.begin(), entry, entry + 1);
+      return &entries_.front().value;
+    }
+    return nullptr;
+  }
+
+  // Adds a value. `late` has the ranges of the late inputs (Plan::late).
+  void add(const std::vector<Argument>& inputs, const std::vector<Tensor>& preallocated,
+           const std::map<int32_t, LateRange>& late, Value value) {
+    Entry entry{RunKey::hashOf(inputs, preallocated), RunKey(inputs, preallocated),
+                scalars_.ranges(inputs, late), std::move(value)};
+    if (entries_.size() == kMost) entries_.pop_back();
+    entries_.insert(entries_.begin(), std::move(entry));
+  }
+
+  template <class Condition>
+  void eraseIf(const Condition& condition) {
+    std::erase_if(entries_, [&](const Entry& entry) { return condition(entry.value); });
+  }
+
+ private:
+  struct Entry {
+    size_t hash;
+    RunKey key;
+    std::vector<LateRange> scalars;  // of the inputs that decide sizes
+    Value value;
+  };
+  // Compares the scalars first, because many entries may differ only in them.
+  bool matches(const Entry& entry, const std::vector<Argument>& inputs,
+               const std::vector<Tensor>& preallocated) const {
+    return (scalars_.size() == 0 || scalars_.areWithin(entry.scalars, inputs)) &&
+           entry.key.matches(inputs, preallocated);
+  }
+
+  SizeInputs scalars_;
+  std::vector<Entry> entries_;  // most recently used first
+};
+
+// Describes the tensors of a run in the form that makePlan() takes. If a list in the descriptor of
+// a preallocated output is empty, it gets the values of an unpadded row-major tensor.
+// Throws UserError if an axis of a preallocated output with several elements has no positive
+// stride.
+GivenTensors givenTensors(const std::vector<Argument>& inputs,
+                          const std::vector<Tensor>& preallocated);
+
+}  // namespace heddle::host

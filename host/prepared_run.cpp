@@ -1,0 +1,85 @@
+#include "host/prepared_run.h"
+
+#include "host/prepared_run_impl.h"
+#include "ir/base/error.h"
+
+namespace heddle::host {
+namespace {
+
+// Replaces the address of a tensor whose alignment the plan relies on.
+void replace(Tensor& tensor, void* data, const char* kind, size_t i) {
+  HEDDLE_USER_CHECK(data != nullptr || tensor.desc.numel() == 0, "{} {} has no data", kind, i);
+  const auto alignment = [](const void* address) {
+    return codegen::alignmentOf(reinterpret_cast<uintptr_t>(address));
+  };
+  HEDDLE_USER_CHECK(
+      tensor.in_host_memory || data == nullptr || alignment(data) >= alignment(tensor.data),
+      "{} {} has an address with an alignment of {} bytes, the run was prepared for {} bytes", kind,
+      i, alignment(data), alignment(tensor.data));
+  tensor.data = data;
+}
+
+}  // namespace
+
+PreparedRun::Impl::Impl(Executable::Impl& t, std::shared_ptr<Executable> k,
+                        std::shared_ptr<const Plan> p, std::vector<Argument> i, RunOptions o)
+    : target(t),
+      keep(std::move(k)),
+      plan(std::move(p)),
+      inputs(std::move(i)),
+      options(std::move(o)),
+      sizes(target.inlined),
+      ranges(sizes.ranges(inputs, plan->late)) {
+  for (Argument& input : inputs) {
+    if (auto* tensor = std::get_if<Tensor>(&input)) tensor->owner.reset();
+  }
+  for (Tensor& tensor : options.preallocated) tensor.owner.reset();
+}
+
+PreparedRun::PreparedRun(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+PreparedRun::~PreparedRun() = default;
+PreparedRun::PreparedRun(PreparedRun&&) noexcept = default;
+
+void PreparedRun::setInput(size_t i, void* data) {
+  HEDDLE_USER_CHECK(i < impl_->inputs.size(), "there is no input {}: the run has {}", i,
+                    impl_->inputs.size());
+  auto* tensor = std::get_if<Tensor>(&impl_->inputs[i]);
+  HEDDLE_USER_CHECK(tensor != nullptr, "input {} is a scalar, not a tensor", i);
+  replace(*tensor, data, "input", i);
+}
+
+void PreparedRun::setScalar(size_t i, Scalar value) {
+  HEDDLE_USER_CHECK(i < impl_->inputs.size(), "there is no input {}: the run has {}", i,
+                    impl_->inputs.size());
+  auto* scalar = std::get_if<Scalar>(&impl_->inputs[i]);
+  HEDDLE_USER_CHECK(scalar != nullptr, "input {} is a tensor, not a scalar", i);
+  const Scalar before = *scalar;
+  *scalar = value;
+  if (impl_->sizes.areWithin(impl_->ranges, impl_->inputs)) return;
+  *scalar = before;
+  userError("input {} decides a size, and the run was not prepared for the value {}", i,
+            toDouble(value));
+}
+
+void PreparedRun::setOutput(size_t i, void* data) {
+  std::vector<Tensor>& preallocated = impl_->options.preallocated;
+  HEDDLE_USER_CHECK(i < preallocated.size() && preallocated[i].data != nullptr,
+                    "output {} was not preallocated when the run was prepared", i);
+  HEDDLE_USER_CHECK(data != nullptr, "output {} has no data", i);
+  replace(preallocated[i], data, "output", i);
+}
+
+Outputs PreparedRun::run() {
+  // The caller may have changed an element in host memory that decides a size.
+  HEDDLE_USER_CHECK(
+      impl_->sizes.size() == 0 || impl_->sizes.areWithin(impl_->ranges, impl_->inputs),
+      "an input decides a size, and the run was not prepared for its value");
+  return impl_->target.run(impl_->inputs, impl_->options, impl_->plan);
+}
+
+PreparedRun Executable::prepareRun(const std::vector<Argument>& inputs, const RunOptions& options) {
+  return PreparedRun(std::make_unique<PreparedRun::Impl>(
+      *impl_, nullptr, impl_->prepare(inputs, options), inputs, options));
+}
+
+}  // namespace heddle::host

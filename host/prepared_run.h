@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "host/executable.h"
+
+namespace heddle::host {
+
+// Starts runs with the same shapes again and again. A PreparedRun stores the arguments of the next
+// run. Between two runs, the caller replaces addresses and scalars. A run compares no shapes, so
+// its host time hardly depends on the number of inputs.
+//
+// Use:      Executable::prepareRun() or FusionExecutor::prepareRun() creates the object from
+// complete
+//           arguments, and checks them as run() does. The object keeps the addresses and the
+//           scalars of these arguments until the caller replaces them.
+// Promises: every tensor whose address the caller sets has the dtype, sizes, strides and memory
+// (host
+//           or device) of the tensor that it replaces. heddle cannot check this.
+// Memory:   the object keeps no reference to the tensors. The rules of Executable::run() apply to
+//           their memory. An output that shares the memory of an input has no owner.
+// Threads:  one thread at a time may use the object. Several threads may use several objects.
+// Lifetime: the Executable or FusionExecutor that created the object must outlive it.
+class PreparedRun {
+ public:
+  ~PreparedRun();
+  PreparedRun(PreparedRun&&) noexcept;
+
+  // Sets the address of input `i`, which is a tensor. Throws UserError if there is no such input,
+  // if it is a scalar, if `data` is nullptr although the tensor has elements, or if `data` is less
+  // aligned than the tensor with which the object was created (up to 16 bytes).
+  void setInput(size_t i, void* data);
+  // Sets the value of input `i`, which is a scalar. Throws UserError if there is no such input, or
+  // if it is a tensor. Also throws UserError if the input decides a size and the value is not one
+  // for which the object was created.
+  void setScalar(size_t i, Scalar value);
+  // Sets the address that receives output `i`. Throws UserError if the output was not preallocated
+  // (RunOptions::preallocated) when the object was created, if `data` is nullptr, or if `data` is
+  // less aligned than the tensor with which the object was created.
+  void setOutput(size_t i, void* data);
+
+  // Starts a run, as Executable::run() does.
+  Outputs run();
+
+ private:
+  friend class Executable;
+  friend class FusionExecutor;
+  struct Impl;
+  explicit PreparedRun(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace heddle::host

@@ -1,0 +1,148 @@
+#include "host/run/completion.h"
+
+#include <chrono>
+#include <thread>
+
+#include "host/run/run_record.h"
+#include "ir/base/error.h"
+
+namespace heddle::host {
+namespace {
+
+void probe(const Plan& plan) {
+  for (comm::Communicator* communicator : plan.stream_ordered) communicator->probe();
+}
+
+}  // namespace
+
+void awaitEvent(Device& device, Event event, const Plan& plan) {
+  if (plan.stream_ordered.empty()) return device.synchronize(event);
+  // The first polls only yield, because a sleep would delay the end of a short run.
+  constexpr int kYields = 2000;
+  constexpr auto kPollingInterval = std::chrono::microseconds(20);
+  for (int polls = 0; !device.eventDone(event); ++polls) {
+    if (polls < kYields) {
+      std::this_thread::yield();
+      continue;
+    }
+    probe(plan);
+    std::this_thread::sleep_for(kPollingInterval);
+  }
+  // The event also happens if a different call, for example in another thread, has aborted a
+  // collective. The run has then failed, and probe() throws.
+  probe(plan);
+}
+
+SharedStream::~SharedStream() {
+  if (stream_ != nullptr) device_.destroyStream(stream_);
+}
+
+Stream SharedStream::get() {
+  if (stream_ == nullptr) stream_ = device_.createStream();
+  return stream_;
+}
+
+RunResources::RunResources(Device& device, std::vector<std::string> instruction_texts,
+                           std::shared_ptr<SharedStream> stream)
+    : device_(device), texts_(std::move(instruction_texts)), stream_(std::move(stream)) {
+  if (!stream_) stream_ = std::make_shared<SharedStream>(device_);
+}
+
+RunResources::~RunResources() {
+  for (RunRecord* list : {given_.load(), free_}) RunRecord::destroyAll(list);
+}
+
+std::string RunResources::text(InstructionIndex index) const {
+  if (index < 0) return "the start or end of the run";
+  if (static_cast<size_t>(index) >= texts_.size()) return fmt::format("instruction {}", index);
+  return fmt::format("instruction {} ({})", index, texts_[static_cast<size_t>(index)]);
+}
+
+RunRecord& RunResources::takeRecord() {
+  if (free_ == nullptr) free_ = given_.exchange(nullptr, std::memory_order_acquire);
+  if (free_ == nullptr) return *new RunRecord(shared_from_this());
+  RunRecord& record = *free_;
+  free_ = record.next;
+  return record;
+}
+
+void RunResources::giveRecord(RunRecord& record) noexcept {
+  record.next = given_.load(std::memory_order_relaxed);
+  while (!given_.compare_exchange_weak(record.next, &record, std::memory_order_release,
+                                       std::memory_order_relaxed)) {
+  }
+}
+
+void Completion::reuse(std::shared_ptr<RunResources> r) {
+  resources = std::move(r);
+  run = 0;
+  if (errors.failed()) errors.clear();
+  reported.store(false, std::memory_order_relaxed);
+  settled_.store(false, std::memory_order_relaxed);
+}
+
+bool Completion::done() {
+  try {
+    if (!device_.eventDone(event)) return false;
+  } catch (const std::exception&) {
+    errors.report(std::current_exception(), -1);
+    settled_.store(true);
+    return true;
+  }
+  setDone();
+  return true;
+}
+
+void Completion::setDone() {
+  if (settled_.load()) return;
+  try {
+    if (plan) probe(*plan);
+    conclude();
+  } catch (const std::exception&) {
+    errors.report(std::current_exception(), -1);
+  }
+  settled_.store(true);
+}
+
+void Completion::wait() {
+  try {
+    if (!settled_.load()) waitForDevice();
+  } catch (const std::exception&) {
+    // A failure of the device becomes the error of the run. Every later wait() then throws it, and
+    // rethrow() reports it to the job.
+    errors.report(std::current_exception(), -1);
+  }
+  settled_.store(true);
+  rethrow();
+}
+
+void Completion::waitForDevice() {
+  if (!plan) return device_.synchronize(event);
+  const bool on_device = !plan->stream_ordered.empty();
+  if (on_device) resources->job.begin(comm::Activity::Waiting);
+  awaitEvent(device_, event, *plan);
+  if (on_device) resources->job.end(comm::Activity::Waiting);
+  conclude();
+}
+
+void Completion::conclude() {
+  // Collectives that wait on the device also complete if probe() has aborted them. A completed run
+  // is therefore not always a successful run.
+  if (plan && !plan->stream_ordered.empty() && resources->job.failed()) {
+    throw UserError(resources->job.failure());
+  }
+  if (!errors.failed()) resources->job.endRun(run);
+}
+
+void Completion::rethrow() {
+  if (!errors.failed()) return;
+  reported.store(true);
+  try {
+    errors.rethrow(&resources->texts());
+  } catch (const std::exception& e) {
+    resources->job.fail(e.what());
+    throw;
+  }
+}
+
+}  // namespace heddle::host

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "host/device/device.h"
+#include "host/job/job_link.h"
+#include "host/plan/plan.h"
+#include "host/run/run_observer.h"
+
+namespace heddle::host {
+
+class RunRecord;  // host/run/run_record.h
+
+// Returns true for cudaStreamPerThread, whose handle is 2. This handle means a different stream in
+// each thread, so two runs on it are not necessarily in order.
+inline bool differsPerThread(Stream stream) { return reinterpret_cast<uintptr_t>(stream) == 2; }
+
+// The stream of all runs for which the caller passes no stream (RunOptions::stream is nullptr).
+// Several Executables may share it.
+class SharedStream {
+ public:
+  explicit SharedStream(Device& device) : device_(device) {}
+  ~SharedStream();
+  SharedStream(const SharedStream&) = delete;
+  SharedStream& operator=(const SharedStream&) = delete;
+  // Returns the stream, and creates it at the first call. The caller must hold `issuing`.
+  Stream get();
+  std::mutex issuing;  // a thread holds this lock while it issues a run on the stream
+
+ private:
+  Device& device_;
+  Stream stream_ = nullptr;
+};
+
+// The parts of an Executable that its Outputs need: the records of runs, the shared stream, and
+// texts for error messages. Outputs may exist longer than their Executable, so both share ownership
+// of this object. Thread-safe.
+class RunResources : public std::enable_shared_from_this<RunResources> {
+ public:
+  // `instruction_texts` has the text of each instruction. If `stream` is nullptr, the constructor
+  // creates a SharedStream.
+  RunResources(Device& device, std::vector<std::string> instruction_texts,
+               std::shared_ptr<SharedStream> stream);
+  ~RunResources();
+  RunResources(const RunResources&) = delete;
+  RunResources& operator=(const RunResources&) = delete;
+
+  Device& device() const { return device_; }
+  const std::vector<std::string>& texts() const { return texts_; }
+  std::string text(InstructionIndex index) const;  // such as "instruction 3 (launch @k0 ...)"
+  SharedStream& stream() { return *stream_; }
+  // Returns a record that no run uses, and creates one if there is none. The RunStatePool calls
+  // this function under its lock, because two calls must not overlap.
+  RunRecord& takeRecord();
+  // Takes a record back for later runs. Any thread may call this function.
+  void giveRecord(RunRecord& record) noexcept;
+
+  std::atomic<int64_t> held_bytes{0};  // bytes that runs have allocated and not yet freed
+
+  JobLink job;  // the link to the job monitor; open while the Executable exists
+
+ private:
+  Device& device_;
+  std::vector<std::string> texts_;
+  std::shared_ptr<SharedStream> stream_;
+  std::atomic<RunRecord*> given_{nullptr};  // records that giveRecord() has taken back, as a list
+  RunRecord* free_ = nullptr;  // further free records; only takeRecord() uses this list
+};
+
+// Blocks the host until `event` of a run of the plan has happened. If a rank of the job is gone,
+// NCCL collectives on the GPU would wait for it forever. Meanwhile this function therefore calls
+// Communicator::probe(), which then aborts these collectives and throws UserError.
+void awaitEvent(Device& device, Event event, const Plan& plan);
+
+// Represents the end of one run, and stores the error of the run. The Outputs and the RunState of
+// the run share this object, which is part of the run's record (host/run/run_record.h).
+// Thread-safe, except reuse().
+struct Completion {
+  explicit Completion(std::shared_ptr<RunResources> r)
+      : resources(std::move(r)),
+        event(resources->device().createEvent()),
+        device_(resources->device()) {}
+  ~Completion() { device_.destroyEvent(event); }
+  Completion(const Completion&) = delete;
+  Completion& operator=(const Completion&) = delete;
+
+  // Prepares the object for another run.
+  void reuse(std::shared_ptr<RunResources> r);
+  // Returns whether the run has completed. If the device or the job has failed, the run counts as
+  // completed, and the failure becomes its error.
+  bool done();
+  // Tells the object that the run has completed, so that done() need not query the device.
+  void setDone();
+  // Blocks the host until the run has completed, then calls rethrow().
+  void wait();
+  // If the run has an error: sets `reported`, reports the failure to the job, and throws the error.
+  void rethrow();
+
+  std::shared_ptr<RunResources> resources;  // nullptr: no run uses the record
+  std::shared_ptr<const Plan> plan;         // kept alive, because work in flight reads it
+  Event event;
+  ErrorSink errors;
+  RunObserver observer;               // records the work of the run
+  std::atomic<bool> reported{false};  // true: a call has thrown the error
+  int64_t run = 0;                    // the result of JobLink::beginRun()
+  Stream stream = nullptr;            // the stream on which the run began and ends
+
+ private:
+  void waitForDevice();
+  void conclude();  // call this once the event has happened
+
+  // true: it is known whether the run has failed. done() and wait() then no longer use the
+  // communicators. The destructor of the Executable waits until this is true, because it destroys
+  // the communicators, and a caller may still call Outputs::wait() afterwards.
+  std::atomic<bool> settled_{false};
+  Device& device_;
+};
+
+}  // namespace heddle::host

@@ -1,0 +1,142 @@
+#include "host/run/run_record.h"
+
+#include "host/run/run_state.h"
+
+namespace heddle::host {
+namespace {
+
+// Returns the owner of an earlier output that is a view of the same buffer. Returns nullptr if
+// there is no such output.
+std::shared_ptr<void> ownerOf(const Plan& plan, size_t output,
+                              const std::vector<Argument>& outputs) {
+  for (size_t i = 0; i < output; ++i) {
+    const Plan::Output& other = plan.outputs[i];
+    if (!other.scalar.valid() && !other.preallocated &&
+        other.place.pointer == plan.outputs[output].place.pointer) {
+      return std::get<Tensor>(outputs[i]).owner;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::shared_ptr<Completion> RunRecord::begin(std::shared_ptr<RunResources> resources,
+                                             const std::shared_ptr<const Plan>& plan) {
+  completion_.reuse(std::move(resources));
+  std::shared_ptr<Completion> completion =
+      share(completion_, completion_counts_, [](Completion*) {});
+  if (completion_.plan != plan) {
+    completion_.plan = nullptr;
+    prepareFor(*plan);
+    completion_.plan = plan;
+  }
+  return completion;
+}
+
+// Creates the results without memory. Later runs of the same plan only set addresses and owners.
+// All plans of a record belong to one program, so a change of the plan hardly ever allocates.
+void RunRecord::prepareFor(const Plan& plan) {
+  is_new_ = true;
+  std::vector<Argument>& values = result_.values;
+  if (values.size() != plan.outputs.size()) {
+    owners_ = std::make_unique<Owner[]>(plan.outputs.size());
+    values.assign(plan.outputs.size(), Scalar(int64_t{0}));
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Plan::Output& output = plan.outputs[i];
+    if (output.scalar.valid()) continue;
+    if (!std::holds_alternative<Tensor>(values[i])) values[i] = Tensor();
+    auto& tensor = std::get<Tensor>(values[i]);
+    tensor.data = nullptr;
+    tensor.desc = output.desc;
+  }
+}
+
+std::shared_ptr<RunResult> RunRecord::finish(RunState& state, Allocator& allocator,
+                                             const std::vector<Argument>& inputs,
+                                             const std::vector<Tensor>& preallocated) {
+  const Plan& plan = *completion_.plan;
+  std::shared_ptr<RunResult> result = share(result_, result_counts_, [](RunResult* r) {
+    for (Argument& value : r->values) {
+      if (auto* tensor = std::get_if<Tensor>(&value)) tensor->owner.reset();
+    }
+  });
+  result_.completion = &completion_;
+  for (size_t i = 0; i < plan.outputs.size(); ++i) {
+    const Plan::Output& output = plan.outputs[i];
+    if (output.scalar.valid()) {
+      result_.values[i] = state.registers[output.scalar];
+      continue;
+    }
+    Tensor& tensor = std::get<Tensor>(result_.values[i]);
+    if (output.preallocated) {
+      if (is_new_) tensor.desc = preallocated[i].desc;
+      tensor.data = preallocated[i].data;
+      tensor.owner = preallocated[i].owner;
+      continue;
+    }
+    if (!output.desc.held) continue;
+    const BufferId buffer = bufferOf(output.place.pointer);
+    std::byte* base = state.pointers[output.place.pointer];
+    tensor.data = base == nullptr ? nullptr : base + output.place.offset;  // nullptr: 0 bytes
+    if (output.input >= 0) {
+      tensor.owner = std::get<Tensor>(inputs[static_cast<size_t>(output.input)]).owner;
+    } else if (state.owned[buffer]) {
+      tensor.owner = take(state, buffer, allocator, owners_[i]);
+    } else {
+      tensor.owner = ownerOf(plan, i, result_.values);
+    }
+  }
+  is_new_ = false;
+  Owner rest;
+  for (BufferId buffer : plan.remaining) {
+    if (state.owned[buffer]) take(state, buffer, allocator, rest);
+  }
+  return result;
+}
+
+// Gives a buffer of the run to an owner, which frees it in the order of the run's stream.
+std::shared_ptr<void> RunRecord::take(RunState& state, BufferId buffer, Allocator& allocator,
+                                      Owner& owner) {
+  owner.allocator = &allocator;
+  owner.stream = state.streams[kCallerStream];
+  owner.memory = state.pointers[pointerTo(buffer)];
+  owner.bytes = completion_.plan->buffers[buffer].bytes;
+  state.owned[buffer] = false;
+  completion_.resources->held_bytes += owner.bytes;
+  return share(owner, owner.counts, [this](Owner* o) { free(*o); });
+}
+
+void RunRecord::free(Owner& owner) noexcept {
+  if (owner.memory == nullptr) return;
+  // For cudaStreamPerThread, the thread that destroys the last owner may have a different stream
+  // than the thread that issued the run. Its stream must wait for the run.
+  if (differsPerThread(owner.stream)) {
+    try {
+      completion_.resources->device().waitEvent(owner.stream, completion_.event);
+    } catch (const std::exception&) {
+      completion_.errors.report(std::current_exception(), -1);
+    }
+  }
+  owner.allocator->deallocate(owner.memory, owner.bytes, owner.stream);
+  completion_.resources->held_bytes -= owner.bytes;
+  owner.memory = nullptr;
+}
+
+void RunRecord::releasePart() noexcept {
+  if (parts_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+  // The resources own all free records. Their destruction may therefore destroy this record.
+  const std::shared_ptr<RunResources> resources = std::move(completion_.resources);
+  resources->giveRecord(*this);
+}
+
+void RunRecord::destroyAll(RunRecord* first) noexcept {
+  while (first != nullptr) {
+    RunRecord* const next = first->next;
+    delete first;
+    first = next;
+  }
+}
+
+}  // namespace heddle::host

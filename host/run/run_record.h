@@ -1,0 +1,105 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "host/device/device_tensor.h"
+#include "host/run/completion.h"
+
+namespace heddle::host {
+
+class RunState;  // host/run/run_state.h
+
+// The results of one run. All copies of its Outputs (host/outputs.h) share this object.
+struct RunResult {
+  Completion* completion =
+      nullptr;  // in the same record (RunRecord), which the results keep in use
+  std::vector<Argument> values;
+};
+
+// What a run leaves behind: its end, its results, and the owners of the memory of its outputs. A
+// record serves one run after another, so that a repeated run allocates no heap memory.
+//
+// Lifetimes: the parts of a record are shared: the Completion, the RunResult, and one owner for
+// each
+//            output. Each part has its own std::shared_ptr, and may exist longer than the others.
+//            When no part is in use any more, the record goes back to its RunResources. While a
+//            part is in use, the record keeps its RunResources alive.
+// Threads:   one thread at a time calls the functions. The parts may be released on any thread.
+class RunRecord {
+ public:
+  explicit RunRecord(std::shared_ptr<RunResources> resources) : completion_(std::move(resources)) {}
+  RunRecord(const RunRecord&) = delete;
+  RunRecord& operator=(const RunRecord&) = delete;
+
+  // Begins a run of the plan, and returns the end of the run.
+  std::shared_ptr<Completion> begin(std::shared_ptr<RunResources> resources,
+                                    const std::shared_ptr<const Plan>& plan);
+  // Returns the results of the run. Their tensors own the buffers of the outputs. Frees all other
+  // buffers that the run still holds, in the order of stream 0. Call this function once per run.
+  std::shared_ptr<RunResult> finish(RunState& state, Allocator& allocator,
+                                    const std::vector<Argument>& inputs,
+                                    const std::vector<Tensor>& preallocated);
+  // Deletes the records of a list.
+  static void destroyAll(RunRecord* first) noexcept;
+
+  RunRecord* next = nullptr;  // the next record in a list of RunResources
+
+ private:
+  // Memory for the reference counts of a std::shared_ptr.
+  struct alignas(std::max_align_t) Counts {
+    static constexpr size_t kBytes = 64;
+    std::byte bytes[kBytes];
+  };
+  // The memory of an output.
+  struct Owner {
+    Allocator* allocator = nullptr;
+    Stream stream = nullptr;
+    void* memory = nullptr;
+    int64_t bytes = 0;
+    Counts counts;
+  };
+  // Gives the reference counts of a part the memory in the record. Releasing this memory releases
+  // the part.
+  template <class T>
+  struct CountsAllocator {
+    using value_type = T;
+    CountsAllocator(RunRecord& r, Counts& c) noexcept : record(&r), counts(&c) {}
+    template <class Other>
+    CountsAllocator(const CountsAllocator<Other>& other) noexcept
+        : record(other.record), counts(other.counts) {}
+    T* allocate(size_t) noexcept {
+      static_assert(sizeof(T) <= Counts::kBytes && alignof(T) <= alignof(Counts));
+      return reinterpret_cast<T*>(counts->bytes);
+    }
+    void deallocate(T*, size_t) noexcept { record->releasePart(); }
+    template <class Other>
+    bool operator==(const CountsAllocator<Other>& other) const noexcept {
+      return counts == other.counts;
+    }
+    RunRecord* record;
+    Counts* counts;
+  };
+
+  template <class T, class Release>
+  std::shared_ptr<T> share(T& part, Counts& counts, Release release) {
+    parts_.fetch_add(1, std::memory_order_relaxed);
+    return std::shared_ptr<T>(&part, release, CountsAllocator<T>(*this, counts));
+  }
+  void releasePart() noexcept;
+  void prepareFor(const Plan& plan);
+  std::shared_ptr<void> take(RunState& state, BufferId buffer, Allocator& allocator, Owner& owner);
+  void free(Owner& owner) noexcept;
+
+  std::atomic<int64_t> parts_{0};  // number of parts that are in use
+  Completion completion_;
+  Counts completion_counts_;
+  RunResult result_;
+  Counts result_counts_;
+  std::unique_ptr<Owner[]> owners_;  // one per output
+  bool is_new_ = true;               // true: `result_` has no descriptors of preallocated tensors
+};
+
+}  // namespace heddle::host
