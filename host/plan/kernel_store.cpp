@@ -1,9 +1,26 @@
 #include "host/plan/kernel_store.h"
 
+#include <boost/container_hash/hash.hpp>
+
 #include "codegen/compile/image_cache.h"
 #include "ir/base/error.h"
+#include "ir/text/fusion_text.h"
 
 namespace heddle::host {
+namespace {
+
+size_t hashOf(const KernelStore::Key& key) {
+  size_t hash = static_cast<size_t>(key.segment);
+  for (const auto* descs : {&key.inputs, &key.outputs}) {
+    for (const TensorDesc& desc : *descs) {
+      boost::hash_range(hash, desc.sizes.begin(), desc.sizes.end());
+      boost::hash_range(hash, desc.strides.begin(), desc.strides.end());
+    }
+  }
+  return hash;
+}
+
+}  // namespace
 
 KernelStore::KernelStore(Device& device, codegen::ImageCache* images)
     : device_(device), images_(images) {}
@@ -57,6 +74,32 @@ KernelHandle KernelStore::handle(const std::string& source, const std::string& e
   HEDDLE_CHECK(found != loaded_.end() && found->second.entries.contains(entry),
                "kernel {} was not loaded", entry);
   return found->second.entries.at(entry);
+}
+
+int64_t KernelStore::segmentId(const Fusion& segment) {
+  std::string text = print(segment);
+  std::lock_guard lock(mutex_);
+  return segments_.try_emplace(std::move(text), static_cast<int64_t>(segments_.size()))
+      .first->second;
+}
+
+std::shared_ptr<const KernelStore::Kernel> KernelStore::find(const Key& key) {
+  const size_t hash = hashOf(key);
+  std::lock_guard lock(mutex_);
+  const auto [begin, end] = kernels_.equal_range(hash);
+  for (auto found = begin; found != end; ++found) {
+    if (!(found->second.first == key)) continue;
+    ++counts_.reused;
+    return found->second.second;
+  }
+  return nullptr;
+}
+
+void KernelStore::add(Key key, std::shared_ptr<const Kernel> kernel) {
+  const size_t hash = hashOf(key);
+  std::lock_guard lock(mutex_);
+  if (kernels_.size() >= kMostKernels) kernels_.clear();
+  kernels_.emplace(hash, std::pair(std::move(key), std::move(kernel)));
 }
 
 KernelStore::Counts KernelStore::counts() const {

@@ -4,6 +4,8 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "codegen/compile/image_cache.h"
@@ -27,6 +29,28 @@ class KernelStore {
   // Returns entry point `entry` of a source. Requires that prepare() has loaded it before.
   KernelHandle handle(const std::string& source, const std::string& entry) const;
 
+  // A kernel that is ready to launch. The text of its source is empty.
+  struct Kernel {
+    codegen::KernelPlan plan;
+    std::vector<KernelHandle> handles;  // one per stage of `plan`
+  };
+  // Everything that decides a kernel and its arguments on one device.
+  struct Key {
+    int64_t segment = -1;  // the result of segmentId()
+    std::vector<TensorDesc> inputs;
+    std::vector<TensorDesc> outputs;
+    std::vector<int32_t> alignments;  // as for codegen::planKernel()
+    bool operator==(const Key&) const = default;
+  };
+  // Returns a number for the segment. Segments with equal texts have equal numbers, also if they
+  // belong to different programs.
+  int64_t segmentId(const Fusion& segment);
+  // Returns the kernel that add() has stored for the key, or nullptr.
+  std::shared_ptr<const Kernel> find(const Key& key);
+  // Stores a kernel. When kMostKernels are stored, all of them are dropped first.
+  void add(Key key, std::shared_ptr<const Kernel> kernel);
+  static constexpr size_t kMostKernels = 8192;
+
   // How the plans got their kernels so far.
   struct Counts {
     int64_t texts = 0;     // number of generated texts
@@ -45,9 +69,12 @@ class KernelStore {
   Device& device_;
   std::unique_ptr<codegen::ImageCache> own_images_;
   codegen::ImageCache* images_;
-  std::mutex preparing_;                  // held while kernels are compiled
-  mutable std::mutex mutex_;              // guards loaded_ and counts_
-  std::map<std::string, Loaded> loaded_;  // by source text
+  std::mutex preparing_;                               // held while kernels are compiled
+  mutable std::mutex mutex_;                           // guards all members below
+  std::map<std::string, Loaded> loaded_;               // by source text
+  std::unordered_map<std::string, int64_t> segments_;  // by text
+  std::unordered_multimap<size_t, std::pair<Key, std::shared_ptr<const Kernel>>>
+      kernels_;  // by hash
   Counts counts_;
 };
 

@@ -342,6 +342,9 @@ struct PlanTarget {
   AlgorithmAgreement& matmuls;
   int64_t ranks = 1;
   Stream stream = nullptr;  // the stream of the run; library algorithms are measured on it
+  // Per kernel of the program: KernelStore::segmentId() of its segment. Empty: the plan generates
+  // the text of every kernel.
+  IdVector<KernelId, int64_t> segment_ids = {};
 };
 
 // What a plan needs to know about the caller's tensors. Alignments are in bytes

@@ -31,18 +31,18 @@ class PlanBuilder {
     DeviceEventId event;   // the event in the plan; invalid: not assigned yet
   };
   using EventKey = std::variant<EventId, TokenId>;
-  // The kernel of a segment for operands with the descriptors `inputs` and `outputs` and with
-  // `alignments` (codegen::planKernel()). Launches of the segment with equal operands share the
-  // stages and argument blocks of this kernel.
+  // The kernel of a segment for operands with the properties in `key` (codegen::planKernel()).
+  // Launches of the segment with equal operands share the stages and argument blocks of this
+  // kernel.
   struct PlannedKernel {
     const Fusion* segment;
-    std::vector<TensorDesc> inputs;
-    std::vector<TensorDesc> outputs;
-    std::vector<int32_t> alignments;
-    codegen::KernelPlan kernel;
-    StageId first_stage = {};  // the stages of the kernel are consecutive
+    KernelStore::Key key;  // without a segment number if the store must not keep the kernel
+    std::shared_ptr<const KernelStore::Kernel> kernel;  // nullptr until a new kernel is loaded
+    codegen::KernelPlan planned;                        // of a new kernel
+    StageId first_stage = {};                           // the stages of the kernel are consecutive
+    const codegen::KernelPlan& plan() const { return kernel ? kernel->plan : planned; }
     IdRange<StageId> stages() const {
-      return {first_stage, StageId(first_stage.index() + kernel.stages.size())};
+      return {first_stage, StageId(first_stage.index() + plan().stages.size())};
     }
   };
   struct Launch {
@@ -50,6 +50,7 @@ class PlanBuilder {
     std::vector<Plan::Operand> inputs;
     std::vector<Plan::Operand> outputs;
     StreamId stream;
+    int64_t segment_id = -1;  // KernelStore::segmentId() of the segment; -1: not known
   };
   // Calls with equal specs share `prepared`.
   struct PlannedMatmul {
@@ -155,8 +156,10 @@ class PlanBuilder {
   void emitReference(const Launch& launch);
   void emitStage(StageId id, const Launch& launch);
   PlannedKernel& planned(const Launch& launch);
+  void planNew(PlannedKernel& kernel) const;
   void addStages(PlannedKernel& planned);
   void loadKernels();
+  std::shared_ptr<const KernelStore::Kernel> loaded(codegen::KernelPlan plan) const;
 
   const Program& program_;
   const Unrolled& unrolled_;

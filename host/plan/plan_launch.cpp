@@ -28,6 +28,7 @@ void PlanBuilder::emit(const LaunchKernel& op, const UnrolledStep& step) {
   Launch launch;
   launch.segment = &program_.kernels.at(op.kernel).segment;
   launch.stream = op.stream;
+  if (!target_.segment_ids.empty()) launch.segment_id = target_.segment_ids[op.kernel];
   for (size_t i = 0; i < step.inputs.size(); ++i) launch.inputs.push_back(operandOf(step, i));
   for (const View& view : step.outputs) launch.outputs.push_back({placeOf(view), view.desc});
   emitLaunch(std::move(launch));
@@ -49,7 +50,7 @@ void PlanBuilder::emitLaunch(Launch launch) {
   const PlannedKernel& kernel = planned(launch);
   for (StageId id : kernel.stages()) emitStage(id, launch);
   int64_t& workspace = plan_->workspace_bytes[launch.stream];
-  workspace = std::max(workspace, kernel.kernel.workspace_bytes);
+  workspace = std::max(workspace, kernel.plan().workspace_bytes);
 }
 
 void PlanBuilder::emitReference(const Launch& launch) {
@@ -89,37 +90,43 @@ void PlanBuilder::emitStage(StageId id, const Launch& launch) {
   emit(step);
 }
 
-// Returns the kernel of a launch. Plans the kernel if there was no earlier launch of the segment
-// with equal descriptors.
+// Returns the kernel of a launch. Takes it from an earlier launch or an earlier plan if the segment
+// and the descriptors are equal. Otherwise plans the kernel.
 PlanBuilder::PlannedKernel& PlanBuilder::planned(const Launch& launch) {
-  std::vector<TensorDesc> inputs = descsOf(launch.inputs);
-  std::vector<TensorDesc> outputs = descsOf(launch.outputs);
-  std::vector<int32_t> alignments;
+  KernelStore::Key key{launch.segment_id, descsOf(launch.inputs), descsOf(launch.outputs), {}};
   for (const auto* operands : {&launch.inputs, &launch.outputs}) {
-    for (const Plan::Operand& operand : *operands) alignments.push_back(alignmentAt(operand.place));
+    for (const Plan::Operand& operand : *operands) {
+      key.alignments.push_back(alignmentAt(operand.place));
+    }
   }
   for (PlannedKernel& kernel : kernels_) {
-    if (kernel.segment == launch.segment && kernel.inputs == inputs && kernel.outputs == outputs &&
-        kernel.alignments == alignments) {
+    if (kernel.segment == launch.segment && kernel.key.inputs == key.inputs &&
+        kernel.key.outputs == key.outputs && kernel.key.alignments == key.alignments) {
       return kernel;
     }
   }
-  kernels_.push_back(
-      {launch.segment, std::move(inputs), std::move(outputs), std::move(alignments), {}});
+  kernels_.push_back({launch.segment, std::move(key), nullptr, {}});
   PlannedKernel& kernel = kernels_.back();
-  const std::optional<Fusion> numbers =
-      withPadWidths(*kernel.segment, kernel.inputs, kernel.outputs, sizes_);
-  kernel.kernel =
-      codegen::planKernel(numbers ? *numbers : *kernel.segment, kernel.inputs, kernel.outputs,
-                          target_.device.compiler()->target(), kernel.alignments);
+  if (kernel.key.segment >= 0) kernel.kernel = target_.kernels.find(kernel.key);
+  if (!kernel.kernel) planNew(kernel);
   addStages(kernel);
   return kernel;
+}
+
+void PlanBuilder::planNew(PlannedKernel& kernel) const {
+  const KernelStore::Key& key = kernel.key;
+  const std::optional<Fusion> numbers =
+      withPadWidths(*kernel.segment, key.inputs, key.outputs, sizes_);
+  kernel.planned =
+      codegen::planKernel(numbers ? *numbers : *kernel.segment, key.inputs, key.outputs,
+                          target_.device.compiler()->target(), key.alignments);
+  if (numbers) kernel.key.segment = -1;  // the kernel also depends on the widths
 }
 
 // Copies the stages of a kernel and their argument blocks to the plan.
 void PlanBuilder::addStages(PlannedKernel& kernel) {
   kernel.first_stage = plan_->stages.endId();
-  for (const codegen::LaunchStage& launch : kernel.kernel.stages) {
+  for (const codegen::LaunchStage& launch : kernel.plan().stages) {
     plan_->args.resize((plan_->args.size() + kArgsAlignment - 1) / kArgsAlignment * kArgsAlignment);
     Plan::Stage stage;
     stage.launch = launch;
@@ -129,19 +136,34 @@ void PlanBuilder::addStages(PlannedKernel& kernel) {
   }
 }
 
-// Compiles and loads all kernels of the plan together, because a compiler can compile several
+// Compiles and loads all new kernels of the plan together, because a compiler can compile several
 // kernels at once.
 void PlanBuilder::loadKernels() {
-  if (kernels_.empty()) return;
-  std::vector<const codegen::KernelPlan*> all;
-  for (const PlannedKernel& kernel : kernels_) all.push_back(&kernel.kernel);
-  target_.kernels.prepare(all);
+  std::vector<const codegen::KernelPlan*> added;
   for (const PlannedKernel& kernel : kernels_) {
-    for (StageId id : kernel.stages()) {
-      Plan::Stage& stage = plan_->stages[id];
-      stage.kernel = target_.kernels.handle(kernel.kernel.source.text, stage.launch.entry);
+    if (!kernel.kernel) added.push_back(&kernel.planned);
+  }
+  if (!added.empty()) target_.kernels.prepare(added);
+  for (PlannedKernel& kernel : kernels_) {
+    const bool is_new = !kernel.kernel;
+    if (is_new) kernel.kernel = loaded(std::move(kernel.planned));
+    size_t stage = 0;
+    for (StageId id : kernel.stages()) plan_->stages[id].kernel = kernel.kernel->handles[stage++];
+    if (is_new && kernel.key.segment >= 0) {
+      target_.kernels.add(std::move(kernel.key), kernel.kernel);
     }
   }
+}
+
+// Returns the kernel with the handles of its stages. Requires that the store has prepared it.
+std::shared_ptr<const KernelStore::Kernel> PlanBuilder::loaded(codegen::KernelPlan plan) const {
+  auto kernel = std::make_shared<KernelStore::Kernel>();
+  for (const codegen::LaunchStage& stage : plan.stages) {
+    kernel->handles.push_back(target_.kernels.handle(plan.source.text, stage.entry));
+  }
+  plan.source.text.clear();
+  kernel->plan = std::move(plan);
+  return kernel;
 }
 
 }  // namespace heddle::host

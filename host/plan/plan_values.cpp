@@ -87,6 +87,7 @@ void PlanBuilder::passValues(Launch& launch) {
     rewritten->second = &own_segments_.back();
   }
   launch.segment = rewritten->second;
+  launch.segment_id = -1;
 }
 
 }  // namespace heddle::host

@@ -17,7 +17,11 @@ HostIrEvaluator::HostIrEvaluator(const Program& program, Device& device,
       kernels_(kernels),
       matmuls_(matmuls),
       rank_(rank),
-      ranks_(ranks) {}
+      ranks_(ranks) {
+  for (const Kernel& kernel : program.kernels) {
+    segment_ids_.push_back(kernels.segmentId(kernel.segment));
+  }
+}
 
 std::shared_ptr<const Plan> HostIrEvaluator::prepare(const std::vector<Argument>& inputs,
                                                      const std::vector<Tensor>& preallocated,
@@ -26,7 +30,7 @@ std::shared_ptr<const Plan> HostIrEvaluator::prepare(const std::vector<Argument>
   const Unrolled unrolled = unroll(program_, request);
   if (check_races) checkRaces(program_, unrolled);
   return makePlan(program_, unrolled, request.sizes, givenTensors(inputs, preallocated),
-                  {device_, communicators_, kernels_, matmuls_, ranks_, stream});
+                  {device_, communicators_, kernels_, matmuls_, ranks_, stream, segment_ids_});
 }
 
 void HostIrEvaluator::execute(const Plan& plan, RunState& state, Allocator& allocator) const {

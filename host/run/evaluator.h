@@ -48,6 +48,7 @@ class HostIrEvaluator {
   AlgorithmAgreement& matmuls_;
   int64_t rank_;
   int64_t ranks_;
+  IdVector<KernelId, int64_t> segment_ids_;  // KernelStore::segmentId() of each kernel's segment
 };
 
 }  // namespace heddle::host

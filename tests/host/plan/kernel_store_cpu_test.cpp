@@ -1,0 +1,126 @@
+// Tests which kernels a new plan plans, generates and compiles again.
+#include <gtest/gtest.h>
+
+#include "codegen/compile/child_process.h"
+#include "codegen/compile/image_cache.h"
+#include "host/device/cpu/cpu_device.h"
+#include "host/fusion_executor.h"
+#include "ir/text/fusion_text.h"
+#include "tests/host/executable_common.h"
+
+namespace heddle::host::kernel_store_cpu_test {
+namespace {
+
+constexpr int kSegments = 40;
+
+// Returns a fusion of 39 segments over %x and one segment over %w. A flip reads other elements than
+// it writes, so each flip begins a segment.
+Fusion chain() {
+  std::string text = "heddle 1\nfusion f(%x: f32[n], %w: f32[m, k]) {\n  %e0 = neg(%x)\n";
+  for (int i = 1; i + 1 < kSegments; ++i) {
+    text += fmt::format("  %f{0} = flip(%e{1}, axes=[0])\n  %e{0} = add(%f{0}, {0}.0)\n", i, i - 1);
+  }
+  text += fmt::format("  %s = sum(%w, axes=[1])\n  return %e{}, %s\n}}\n", kSegments - 2);
+  return parseFusion(text);
+}
+
+class KernelStoreCpu : public ::testing::Test {
+ protected:
+  Tensor tensor(std::vector<int64_t> sizes) {
+    HostTensor values(DType::F32, sizes);
+    for (int64_t i = 0; i < values.numel(); ++i) values.set(i, static_cast<double>(i % 13) / 4);
+    return toDevice(*device, device->allocator(), values, denseDesc(DType::F32, sizes));
+  }
+
+  // Runs the fusion, and compares the results with the formulas of chain().
+  void run(FusionExecutor& executor, int64_t n, int64_t m, int64_t k) {
+    const Outputs outputs = executor.run({tensor({n}), tensor({m, k})});
+    outputs.wait();
+    const HostTensor e = toHost(*device, std::get<Tensor>(outputs[0]));
+    const HostTensor s = toHost(*device, std::get<Tensor>(outputs[1]));
+    ASSERT_EQ(e.sizes, std::vector<int64_t>{n});
+    ASSERT_EQ(s.sizes, std::vector<int64_t>{m});
+    // The 38 flips restore the order, and the constants 1 .. 38 are added.
+    for (int64_t i = 0; i < n; ++i) {
+      ASSERT_NEAR(toDouble(e.at(i)), 741.0 - static_cast<double>(i % 13) / 4, 1e-3) << i;
+    }
+    for (int64_t row = 0; row < m; ++row) {
+      double sum = 0;
+      for (int64_t i = row * k; i < (row + 1) * k; ++i) sum += static_cast<double>(i % 13) / 4;
+      ASSERT_NEAR(toDouble(s.at(row)), sum, 1e-3 * sum) << row;
+    }
+  }
+
+  std::unique_ptr<Device> device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+  codegen::TempFolder folder;
+  codegen::ImageCache images{folder.path()};
+};
+
+// A sum over few rows is divided into two launches, so it needs another kernel than a sum over many
+// short rows.
+TEST_F(KernelStoreCpu, SizeOfOneSegmentCompilesOneKernel) {
+  FusionExecutor executor(chain(), {device.get(), nullptr, &images});
+  run(executor, 100, 64, 32);
+  const Executable::Stats first = executor.stats();
+  EXPECT_EQ(first.kernel_texts, kSegments);
+  EXPECT_EQ(first.kernels_reused, 0);
+  run(executor, 100, 1, 1 << 20);
+  const Executable::Stats second = executor.stats();
+  EXPECT_EQ(second.plans, 2);
+  EXPECT_EQ(second.programs, 1);
+  EXPECT_EQ(second.kernel_texts, kSegments + 1);
+  EXPECT_EQ(second.kernels_reused, kSegments - 1);
+  EXPECT_EQ(second.kernels_compiled, first.kernels_compiled + 1);
+}
+
+// The kernel of each segment serves many sizes, but its launch depends on the size.
+TEST_F(KernelStoreCpu, NewSizesCompileNothing) {
+  FusionExecutor executor(chain(), {device.get(), nullptr, &images});
+  run(executor, 1000, 64, 32);
+  const int64_t compiled = executor.stats().kernels_compiled;
+  for (int64_t n = 1016; n < 1100; n += 16) run(executor, n, 64, 32);
+  EXPECT_EQ(executor.stats().kernels_compiled, compiled);
+  EXPECT_EQ(executor.stats().kernels_reused, 6);
+}
+
+// A run with a transposed %w needs a second program. The programs share the kernels of %x.
+TEST_F(KernelStoreCpu, ProgramsOfAnExecutorShareKernels) {
+  FusionExecutor executor(chain(), {device.get(), nullptr, &images});
+  run(executor, 100, 8, 8);
+  Tensor transposed = tensor({8, 8});
+  transposed.desc.strides = {1, 8};
+  executor.run({tensor({100}), transposed}).wait();
+  const Executable::Stats stats = executor.stats();
+  EXPECT_EQ(stats.programs, 2);
+  EXPECT_EQ(stats.kernels_reused, kSegments - 1);
+  EXPECT_EQ(stats.kernel_texts, kSegments + 1);
+}
+
+TEST_F(KernelStoreCpu, ImagesOnDiskAreLoaded) {
+  for (const bool is_new : {true, false}) {
+    codegen::ImageCache same(folder.path());
+    FusionExecutor executor(chain(), {device.get(), nullptr, &same});
+    run(executor, 100, 4, 4);
+    EXPECT_EQ(executor.stats().kernels_compiled > 0, is_new);
+    EXPECT_EQ(executor.stats().kernels_loaded > 0, !is_new);
+  }
+}
+
+// A pad of another width needs another kernel, even if all shapes are equal.
+TEST_F(KernelStoreCpu, WidthsOfPadsAreNotConfused) {
+  FusionExecutor executor(parseFusion("heddle 1\nfusion f(%x: f32[n], %a: i64, %b: i64) {\n"
+                                      "  %y = pad(%x, 9.0, lows=[%a], highs=[%b])\n"
+                                      "  %z = neg(%y)\n  return %z\n}\n"),
+                          {device.get(), nullptr, &images});
+  for (int64_t low : {0, 1, 2, 1, 0}) {
+    const Outputs outputs = executor.run({tensor({3}), Scalar(low), Scalar(2 - low)});
+    outputs.wait();
+    std::vector<float> expected(5, -9);
+    for (int64_t i = 0; i < 3; ++i)
+      expected[static_cast<size_t>(low + i)] = -0.25F * static_cast<float>(i);
+    EXPECT_EQ(testing::floatsOf(*device, outputs[0]), expected) << low;
+  }
+}
+
+}  // namespace
+}  // namespace heddle::host::kernel_store_cpu_test
