@@ -58,7 +58,7 @@ TEST_F(Cli, DumpDirHasOneFilePerStageKernelAndRank) {
   ASSERT_EQ(result.code, 0) << result.text;
   EXPECT_TRUE(result.text.empty()) << result.text;
   for (const char* name : {"01_fusion.txt", "02_segments.txt", "03_schedule_k0_rank0.txt",
-                           "04_kernel_k0_rank1.cpp", "05_host.hostir"}) {
+                           "04_kernel_k0_rank1.cpp", "05_host.hostir", "06_late_rank1.txt"}) {
     EXPECT_TRUE(fs::exists(folder_ / "dump" / name)) << name;
   }
 }

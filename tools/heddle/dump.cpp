@@ -14,6 +14,7 @@
 #include "host/program/visit.h"
 #include "host/tensor.h"
 #include "host/text/program_text.h"
+#include "host/unroll/late_values.h"
 #include "host/unroll/unroll.h"
 #include "host/verify/verify.h"
 #include "ir/analysis/concretize_sizes.h"
@@ -74,6 +75,16 @@ std::vector<int32_t> alignmentsOf(const host::UnrolledStep& step) {
     }
   }
   return alignments;
+}
+
+// Adds the list of values that a run of one rank finds out only when it starts.
+void dumpLateValues(const host::Program& program, const SizeBindings& sizes, int rank, int ranks,
+                    std::vector<Piece>& pieces) {
+  host::UnrollRequest request{sizes, host::inputDescs(program, sizes, rank, ranks), rank, ranks};
+  request.late = host::lateInputsOf(program);
+  const host::Unrolled unrolled = host::unroll(program, request);
+  pieces.push_back({fmt::format("06_late_rank{}.txt", rank), fmt::format("late rank {}", rank),
+                    host::describeLateValues(program, unrolled)});
 }
 
 // Returns the options that decide which attentions become library calls. They depend on the device
@@ -197,8 +208,10 @@ int dumpSource(Source source, const Options& options) {
   const int ranks = options.ranks > 0 ? options.ranks : 1;
   std::vector<Piece> pieces;
   const auto* fusion = std::get_if<Fusion>(&source);
-  HEDDLE_USER_CHECK(fusion != nullptr || wants(options, "host") || wants(options, "schedule") ||
-                        wants(options, "kernel"),
+  const bool wants_kernels = wants(options, "schedule") || wants(options, "kernel");
+  // This stage and the kernels need the sizes, the other stages do not.
+  const bool wants_sizes = wants_kernels || wants(options, "late");
+  HEDDLE_USER_CHECK(fusion != nullptr || wants_sizes || wants(options, "host"),
                     "--stage {}: {} is a host program, which has no such stage", options.stage,
                     options.file);
   const SizeBindings set_sizes = settingsOf(source, options).sizes;
@@ -211,7 +224,7 @@ int dumpSource(Source source, const Options& options) {
     const bool is_last = options.stage == "segments";
     dumpFusion(*fusion, ranks, options, is_last ? timed_passes : passes, pieces);
   }
-  if (wants(options, "schedule") || wants(options, "kernel") || wants(options, "host")) {
+  if (wants_sizes || wants(options, "host")) {
     std::string notes;
     host::Program program;
     if (fusion != nullptr) {
@@ -221,7 +234,7 @@ int dumpSource(Source source, const Options& options) {
     } else {
       program = std::get<host::Program>(source);
     }
-    if (wants(options, "schedule") || wants(options, "kernel")) {
+    if (wants_sizes) {
       const SizeBindings sizes = settingsOf(source, options).sizes;
       requireSizes(source, sizes);
       // --dump-dir writes files for every rank, but stdout shows only rank 0.
@@ -229,7 +242,8 @@ int dumpSource(Source source, const Options& options) {
       if (fusion == nullptr) host::verify(program, {ranks, sizes});
       const host::Program inlined = host::inlineCalls(host::concretized(program, ranks));
       for (int rank = 0; rank < shown; ++rank) {
-        dumpKernels(inlined, sizes, rank, ranks, options, pieces);
+        if (wants_kernels) dumpKernels(inlined, sizes, rank, ranks, options, pieces);
+        if (wants(options, "late")) dumpLateValues(inlined, sizes, rank, ranks, pieces);
       }
     }
     if (wants(options, "host")) {

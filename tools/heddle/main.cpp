@@ -148,7 +148,7 @@ void addDump(CLI::App& app, Options& o) {
   addPassChecks(*dump, o);
   dump->add_option("--stage", o.stage, "which stage")
       ->check(CLI::IsMember(
-          {"fusion", "concretized", "segments", "schedule", "kernel", "host", "all"}));
+          {"fusion", "concretized", "segments", "schedule", "kernel", "host", "late", "all"}));
   dump->add_option("--format", o.format, "text, dot (segments only) or json")
       ->check(CLI::IsMember({"text", "dot", "json"}));
   dump->add_option("--device", o.device, "target of the kernels: cpu or cuda (default cpu)")

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include "host/program/program.h"
+#include "host/unroll/unroll.h"
+
+namespace heddle::host {
+
+// Returns what a run of the unrolled program finds out only when it starts, one line for each
+// value:
+// - the addresses of the inputs, and of views whose beginning depends on a late input
+//   (host/unroll/late_scalars.h),
+// - the scalars that the run passes to kernels and to the host, for example seeds of random
+// numbers,
+// - the memory of the outputs: an allocation of the run, an input, or a view of an input.
+// Everything else is fixed in the plan (host/plan/plan.h). bindRun() (host/run/bind_run.h) writes
+// the addresses and scalars.
+std::string describeLateValues(const Program& program, const Unrolled& unrolled);
+
+}  // namespace heddle::host
