@@ -11,6 +11,7 @@
 #include "host/device/null/null_device.h"
 #include "host/executable.h"
 #include "host/fusion_executor.h"
+#include "host/prepared_run.h"
 #include "host/text/program_text.h"
 #include "ir/text/fusion_text.h"
 #include "tests/host/count_heap.h"
@@ -114,6 +115,16 @@ void measureRuns(host::Device& device, int kernels, int inputs, int rounds) {
   reportRun("fusion executor", kernels, inputs, rounds, [&] { executor.run(arguments); });
 }
 
+// An optimizer step has hundreds of inputs. A prepared run does not compare them.
+void measureManyInputs(host::Device& device, int rounds) {
+  constexpr int kInputs = 200;
+  const std::vector<host::Argument> arguments = tensorsOf(kInputs, 16);
+  host::FusionExecutor executor(chainOf(1, kInputs), {&device});
+  reportRun("fusion executor", 1, kInputs, rounds, [&] { executor.run(arguments); });
+  host::PreparedRun prepared = executor.prepareRun(arguments);
+  reportRun("prepared run", 1, kInputs, rounds, [&] { prepared.run(); });
+}
+
 // Reports the time of the first run with new sizes. Its kernels are loaded already.
 void measureNewPlans(host::Device& device, const std::string& name, int rounds) {
   constexpr int kKernels = 40;
@@ -144,6 +155,7 @@ int main(int argc, char** argv) {
     for (int kernels : {1, 10, 100}) {
       for (int inputs : {1, 8}) measureRuns(dry, kernels, inputs, runs);
     }
+    measureManyInputs(dry, runs);
     measureNewPlans(*null, "null device", runs);
     measureNewPlans(dry, "dry device", runs);
   });

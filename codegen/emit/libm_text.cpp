@@ -54,8 +54,16 @@ struct LibmCaller {
 const LibmCaller kLibmCallers[] = {{"softplus", false, {"exp", "log1p"}},
                                    {"erfinv", true, {"exp", "log", "erf", "erfc"}}};
 
+// Returns whether the text contains a call such as "hd::exp(".
 bool callsHd(std::string_view text, std::string_view function) {
-  return text.find(fmt::format("hd::{}(", function)) != std::string_view::npos;
+  constexpr std::string_view kNamespace = "hd::";
+  for (size_t at = text.find(kNamespace); at != std::string_view::npos;
+       at = text.find(kNamespace, at)) {
+    at += kNamespace.size();
+    const std::string_view rest = text.substr(at);
+    if (rest.starts_with(function) && rest.substr(function.size()).starts_with('(')) return true;
+  }
+  return false;
 }
 
 bool callsLibmByAnother(std::string_view text, std::string_view function, bool f64) {

@@ -100,14 +100,14 @@ class Planner {
  public:
   Planner(const Fusion& segment, const std::vector<TensorDesc>& inputs,
           const std::vector<TensorDesc>& outputs, Target target, std::vector<int32_t> alignments,
-          std::string suffix = "")
+          std::string suffix = "", const Analysis* analysis = nullptr)
       : segment_(segment),
         inputs_(inputs),
         outputs_(outputs),
         target_(target),
         alignments_(std::move(alignments)),
         suffix_(std::move(suffix)),
-        analysis_(analyze(segment)),
+        analysis_(analysis == nullptr ? analyze(segment) : *analysis),
         space_(coalesce(segment, analysis_, inputs, outputs)) {
     plan_.source.target = target;
     for (SpaceTensor& tensor : space_.tensors) tensor.alignment = operandAlignment(tensor.operand);
@@ -337,11 +337,11 @@ class Planner {
 
 KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                       const std::vector<TensorDesc>& outputs, Target target,
-                      const std::vector<int32_t>& alignments) {
+                      const std::vector<int32_t>& alignments, const Analysis* analysis) {
   HEDDLE_CHECK(alignments.empty() || alignments.size() == inputs.size() + outputs.size(),
                "planKernel got {} alignments for {} operands", alignments.size(),
                inputs.size() + outputs.size());
-  Planner planner(segment, inputs, outputs, target, alignments);
+  Planner planner(segment, inputs, outputs, target, alignments, "", analysis);
   planner.run();
   KernelPlan plan = std::move(planner.plan());
   if (target == Target::Cpp) nameEntries(plan);

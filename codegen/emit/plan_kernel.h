@@ -9,6 +9,8 @@
 
 namespace heddle::codegen {
 
+struct Analysis;
+
 // Chooses a schedule for the shapes of a run, and returns the kernel source and the launches of the
 // kernel.
 // - The operands may have any strides and any number of axes, and there may be several outputs.
@@ -23,10 +25,13 @@ namespace heddle::codegen {
 //   CUDA kernel must not be launched with an operand of smaller alignment.
 // - The source depends only on the segment and the chosen schedule, not on exact sizes. A run with
 //   new sizes therefore often needs no compilation.
+// - `analysis` is the result of analyze() (codegen/plan/analysis.h) for the segment. nullptr: the
+//   function calls analyze() itself.
 // - Throws UserError if no schedule fits the segment. Thread-safe.
 KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                       const std::vector<TensorDesc>& outputs, Target target,
-                      const std::vector<int32_t>& alignments = {});
+                      const std::vector<int32_t>& alignments = {},
+                      const Analysis* analysis = nullptr);
 
 // Describes the schedule in words, for `heddle dump --stage schedule`.
 std::string describeSchedule(const Fusion& segment, const std::vector<TensorDesc>& inputs,

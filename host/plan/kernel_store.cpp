@@ -83,6 +83,18 @@ int64_t KernelStore::segmentId(const Fusion& segment) {
       .first->second;
 }
 
+std::shared_ptr<const codegen::Analysis> KernelStore::analysisOf(int64_t id,
+                                                                 const Fusion& segment) {
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = analyses_.find(id);
+    if (found != analyses_.end()) return found->second;
+  }
+  auto analysis = std::make_shared<const codegen::Analysis>(codegen::analyze(segment));
+  std::lock_guard lock(mutex_);
+  return analyses_.try_emplace(id, std::move(analysis)).first->second;
+}
+
 std::shared_ptr<const KernelStore::Kernel> KernelStore::find(const Key& key) {
   const size_t hash = hashOf(key);
   std::lock_guard lock(mutex_);

@@ -10,6 +10,7 @@
 
 #include "codegen/compile/image_cache.h"
 #include "codegen/kernel.h"
+#include "codegen/plan/analysis.h"
 #include "host/device/device.h"
 
 namespace heddle::host {
@@ -45,6 +46,9 @@ class KernelStore {
   // Returns a number for the segment. Segments with equal texts have equal numbers, also if they
   // belong to different programs.
   int64_t segmentId(const Fusion& segment);
+  // Returns the analysis of the segment with this number. It depends on no size, so all plans share
+  // it. Throws UserError if the segment cannot be one kernel.
+  std::shared_ptr<const codegen::Analysis> analysisOf(int64_t id, const Fusion& segment);
   // Returns the kernel that add() has stored for the key, or nullptr.
   std::shared_ptr<const Kernel> find(const Key& key);
   // Stores a kernel. When kMostKernels are stored, all of them are dropped first.
@@ -73,6 +77,7 @@ class KernelStore {
   mutable std::mutex mutex_;                           // guards all members below
   std::map<std::string, Loaded> loaded_;               // by source text
   std::unordered_map<std::string, int64_t> segments_;  // by text
+  std::unordered_map<int64_t, std::shared_ptr<const codegen::Analysis>> analyses_;  // by segment
   std::unordered_multimap<size_t, std::pair<Key, std::shared_ptr<const Kernel>>>
       kernels_;  // by hash
   Counts counts_;

@@ -114,13 +114,15 @@ PlanBuilder::PlannedKernel& PlanBuilder::planned(const Launch& launch) {
 }
 
 void PlanBuilder::planNew(PlannedKernel& kernel) const {
-  const KernelStore::Key& key = kernel.key;
+  KernelStore::Key& key = kernel.key;
   const std::optional<Fusion> numbers =
       withPadWidths(*kernel.segment, key.inputs, key.outputs, sizes_);
+  if (numbers) key.segment = -1;  // the kernel also depends on the widths
+  const auto analysis =
+      key.segment >= 0 ? target_.kernels.analysisOf(key.segment, *kernel.segment) : nullptr;
   kernel.planned =
       codegen::planKernel(numbers ? *numbers : *kernel.segment, key.inputs, key.outputs,
-                          target_.device.compiler()->target(), key.alignments);
-  if (numbers) kernel.key.segment = -1;  // the kernel also depends on the widths
+                          target_.device.compiler()->target(), key.alignments, analysis.get());
 }
 
 // Copies the stages of a kernel and their argument blocks to the plan.

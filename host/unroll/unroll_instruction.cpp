@@ -44,6 +44,8 @@ void Unroller::read(UnrolledStep& step, SlotId id) {
 
 void Unroller::operands(UnrolledStep& step, const std::vector<SlotId>& inputs,
                         const std::vector<SlotId>& outputs) {
+  step.inputs.reserve(inputs.size());
+  step.outputs.reserve(outputs.size());
   for (SlotId id : inputs) read(step, id);
   for (SlotId id : outputs) write(step, id);
 }

@@ -290,6 +290,10 @@ std::string named(const Value& value) {
 // Returns the value of the extent, or nullopt if one of its symbols has no value.
 std::optional<int64_t> evaluateKnown(const Size& extent, const SizeBindings& sizes) {
   if (extent.isConstant()) return extent.constant();
+  if (extent.kind() == Size::Kind::Symbol) {
+    const auto found = sizes.find(extent.symbolName());
+    return found == sizes.end() ? std::nullopt : std::optional(found->second);
+  }
   std::vector<std::string> symbols;
   extent.collectSymbols(symbols);
   const auto isKnown = [&](const std::string& symbol) { return sizes.contains(symbol); };

@@ -40,7 +40,9 @@ TEST(RunKey, EveryPropertyOfATensorCounts) {
       {"longer list", [](Tensor& t) { t.desc.offset.push_back(0); }},
       {"alignment", [](Tensor& t) { t.data = memory + 4; }},
       {"host memory", [](Tensor& t) { t.in_host_memory = true; }}};
-  for (const auto& [what, change] : kChanges) {
+  for (const auto& each : kChanges) {
+    const char* const what = each.first;
+    const std::function<void(Tensor&)>& change = each.second;
     expectAnotherKey([&](auto& inputs, auto&) { change(std::get<Tensor>(inputs[0])); }, what);
     expectAnotherKey([&](auto& inputs, auto&) { change(std::get<Tensor>(inputs[2])); }, what);
     expectAnotherKey([&](auto&, auto& preallocated) { change(preallocated[0]); }, what);
