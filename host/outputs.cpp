@@ -15,4 +15,11 @@ const Argument& Outputs::operator[](size_t i) const {
   return result_->values[i];
 }
 
+std::optional<size_t> Outputs::aliasedInput(size_t i) const {
+  (*this)[i];  // checks the index
+  const Plan::Output& output = result_->completion->plan->outputs[i];
+  if (output.input < 0 || output.preallocated) return std::nullopt;
+  return static_cast<size_t>(output.input);
+}
+
 }  // namespace heddle::host

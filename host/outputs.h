@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "host/device/device_tensor.h"
@@ -28,6 +29,10 @@ class Outputs {
   // Returns output `i`. Its data is valid after wait(), and for later work on the run's stream.
   // Throws UserError if there is no output `i`.
   const Argument& operator[](size_t i) const;
+  // Returns the position of the input whose memory output `i` shares: the output is a view of the
+  // input, or the run has stored the output in it. nullopt: it shares the memory of no input.
+  // Throws UserError if there is no output `i`.
+  std::optional<size_t> aliasedInput(size_t i) const;
 
  private:
   std::shared_ptr<RunResult> result_;

@@ -5,6 +5,7 @@
 
 #include "host/lower/cat_slices.h"
 #include "host/lower/lower_all_to_all.h"
+#include "host/lower/lower_reuses.h"
 #include "ir/analysis/kernel_rules.h"
 #include "ir/analysis/memory_order.h"
 #include "ir/analysis/reshard_step.h"
@@ -33,13 +34,12 @@ class Lowering {
     program_.size_defaults = fusion_.size_defaults;
     program_.guards = fusion_.guards;
     for (ValueId id : fusion_.inputs()) program_.inputs.push_back(slotOf(id));
-    // Scalars are lowered before the groups, because any group may read them. Padding comes last,
-    // because the padding of a slot (a variable of the program) depends on all collectives that use
-    // the slot.
+    // Any group may read a scalar. The padding of a slot depends on all collectives that use it.
     evaluateScalars();
     for (const Group& group : segmented_.groups) lowerGroup(group);
     for (ValueId id : fusion_.outputs()) program_.outputs.push_back(slotOf(id));
     padForCollectives();
+    appendReuses(program_, names_, fusion_, job_size_);
     markStreamSplits();
     return std::move(program_);
   }

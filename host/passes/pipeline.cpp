@@ -13,6 +13,7 @@
 #include "host/passes/insert_sync.h"
 #include "host/passes/lift_posts.h"
 #include "host/passes/sink_waits.h"
+#include "host/passes/write_in_place.h"
 #include "host/text/program_text.h"
 #include "host/verify/verify.h"
 #include "host/verify/verify_structure.h"
@@ -53,6 +54,8 @@ constexpr Pass kFirst = {"inline_calls", &plain<expandCalls>, false, Legal::Orde
 constexpr std::string_view kChunks = "chunk_collectives";
 
 constexpr Pass kOrdering[] = {
+    {"write_in_place", &plain<writeInPlace>, false, Legal::Order,
+     "the chunks are known, and no stream has been assigned yet"},
     {"lift_posts", &plain<liftPosts>, true, Legal::Order,
      "a post starts as soon as its input is ready"},
     {"coalesce_collectives", &coalesceCollectives, true, Legal::Order,
@@ -61,6 +64,8 @@ constexpr Pass kOrdering[] = {
      "waits sink to the stream that needs them; until insert_sync, streams race"},
     {"sink_waits", &plain<sinkWaits>, true, Legal::Structure,
      "work between a post and its wait overlaps with the operation"},
+    {"allocate_first", &plain<allocateFirst>, false, Legal::Structure,
+     "the passes above may move writes to inputs; the next one makes the order final"},
     {"insert_sync", &plain<insertSync>, false, Legal::Order,
      "streams and waits are final, so the missing orders are known"},
     {"insert_frees", &plain<insertFrees>, false, Legal::Program,

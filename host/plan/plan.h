@@ -233,7 +233,8 @@ struct Plan {
   };
   struct BufferInput {  // a tensor in device memory
     PointerIndex pointer;
-    int32_t input;  // position of the argument
+    int32_t input;         // position of the argument
+    bool written = false;  // true: a step writes the tensor
   };
   // An address that depends on late inputs (host/unroll/late_scalars.h). A run computes it when it
   // binds the inputs.
@@ -302,6 +303,8 @@ struct Plan {
   IdVector<BufferId, Buffer> buffers;
   IdVector<StreamId, int64_t> workspace_bytes;  // the steps of a stream share its workspace
   std::vector<BufferInput> buffer_inputs;
+  // The descriptors of all inputs, if a step writes an input; otherwise empty.
+  std::vector<TensorDesc> input_descs;
   std::vector<ScalarInput> scalar_inputs;
   std::vector<ValueInput> value_inputs;
   std::vector<Preallocated> preallocated;

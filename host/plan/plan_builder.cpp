@@ -5,6 +5,7 @@
 
 #include "host/program/visit.h"
 #include "host/text/program_text.h"
+#include "host/unroll/overlap.h"
 #include "ir/base/error.h"
 
 namespace heddle::host {
@@ -128,14 +129,42 @@ void PlanBuilder::findEventUses() {
   }
 }
 
+// Returns, per buffer, whether it is an input that a step writes.
+IdVector<BufferId, bool> PlanBuilder::writtenInputs() const {
+  IdVector<BufferId, bool> written(unrolled_.buffers.size(), false);
+  for (const UnrolledStep& step : unrolled_.steps) {
+    for (const UnrolledAccess& access : step.accesses) {
+      const bool is_input = unrolled_.buffers[access.buffer].origin == Buffer::Origin::Input;
+      if (access.write && is_input) written[access.buffer] = true;
+    }
+  }
+  return written;
+}
+
+void PlanBuilder::checkWrittenInput(const Buffer& buffer) const {
+  const TensorDesc& desc = unrolled_.input_descs.at(static_cast<size_t>(buffer.input));
+  HEDDLE_USER_CHECK(!isByValue(buffer.input),
+                    "input {} (%{}) is updated in place, so its tensor must be in device memory, "
+                    "but it is in host memory",
+                    buffer.input, buffer.name);
+  HEDDLE_USER_CHECK(!mayOverlapItself(desc),
+                    "input {} (%{}) is updated in place, so its elements must not overlap, but its "
+                    "tensor has the sizes {} and the strides {}",
+                    buffer.input, buffer.name, str(desc.sizes), str(desc.strides));
+}
+
 // Creates the lists of arguments that a run stores in RunState::pointers and RunState::registers.
 void PlanBuilder::bindBuffers() {
   plan_->buffers = unrolled_.buffers;
+  const IdVector<BufferId, bool> written = writtenInputs();
   substituted_.assign(unrolled_.buffers.size(), false);
   for (BufferId id : unrolled_.buffers.ids()) {
     const Buffer& buffer = unrolled_.buffers[id];
-    if (buffer.origin != Buffer::Origin::Input || isByValue(buffer.input)) continue;
-    plan_->buffer_inputs.push_back({pointerTo(id), buffer.input});
+    if (buffer.origin != Buffer::Origin::Input) continue;
+    if (written[id]) checkWrittenInput(buffer);
+    if (isByValue(buffer.input)) continue;
+    plan_->buffer_inputs.push_back({pointerTo(id), buffer.input, written[id]});
+    if (written[id]) plan_->input_descs = unrolled_.input_descs;
     setAlignment(pointerTo(id), given_.input_alignments, static_cast<size_t>(buffer.input));
   }
   for (size_t i = 0; i < unrolled_.input_registers.size(); ++i) {
@@ -179,6 +208,9 @@ void PlanBuilder::bindOutputs() {
     const std::string& name = slot(program_.outputs[i]).name;
     HEDDLE_USER_CHECK(!output.scalar.valid(),
                       "output {} (%{}) is a scalar and cannot be preallocated", i, name);
+    HEDDLE_USER_CHECK(!program_.reuses.contains(i),
+                      "output {} (%{}) is stored in an input (%{}), so it cannot be preallocated",
+                      i, name, slot(program_.reuses.at(i).input).name);
     const TensorDesc& given = *given_.preallocated[i];
     HEDDLE_USER_CHECK(given.dtype == output.desc.dtype && given.sizes == output.desc.sizes,
                       "output {} (%{}) is {}{}, its preallocated tensor is {}{}", i, name,

@@ -77,6 +77,8 @@ class PlanBuilder {
   void findEventUses();
   void useEvent(const EventKey& key, StreamId stream);
   void bindBuffers();
+  IdVector<BufferId, bool> writtenInputs() const;
+  void checkWrittenInput(const Buffer& buffer) const;
   void bindOutputs();
   bool landsInPlace(const Plan::Output& output, const TensorDesc& given) const;
   void finishOutputs();

@@ -32,6 +32,7 @@ Program canonical(const Program& program) {
   forEachInstruction(out.body, [&](Instruction& x, InstructionIndex) { rename(x, renaming); });
   for (SlotId& id : out.inputs) id = slot_of.at(id);
   for (SlotId& id : out.outputs) id = slot_of.at(id);
+  for (auto& [output, reuse] : out.reuses) reuse.input = slot_of.at(reuse.input);
   return out;
 }
 
@@ -101,7 +102,8 @@ bool sameProgram(const Program& a, const Program& b) {
   const Program x = canonical(a), y = canonical(b);
   return x.name == y.name && x.meshes == y.meshes && x.slots == y.slots && x.tokens == y.tokens &&
          x.events == y.events && x.inputs == y.inputs && x.outputs == y.outputs &&
-         x.size_defaults == y.size_defaults && x.guards == y.guards && x.body == y.body &&
+         x.reuses == y.reuses && x.size_defaults == y.size_defaults && x.guards == y.guards &&
+         x.body == y.body &&
          std::equal(x.kernels.begin(), x.kernels.end(), y.kernels.begin(), y.kernels.end(),
                     sameKernel) &&
          sameCallees(x, y);

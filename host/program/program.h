@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -53,6 +54,16 @@ struct Kernel {
   Fusion segment;
 };
 
+// Says that an output of the program is stored in the memory of an input, as in `-> (%w1 in %w)`.
+// The output must be the complete input, in the memory layout of the caller's tensor.
+struct ReusedInput {
+  SlotId input;
+  // true (`in!`): the pass write_in_place (host/passes/write_in_place.h) must remove the copy to
+  // the input, or report why it cannot.
+  bool required = false;
+  bool operator==(const ReusedInput&) const = default;
+};
+
 struct Program {
   std::string name = "main";
   Meshes meshes;
@@ -62,6 +73,9 @@ struct Program {
   IdVector<EventId, std::string> events;  // names without '!'
   std::vector<SlotId> inputs;
   std::vector<SlotId> outputs;
+  // By position of the output: the input whose memory the output reuses. No entry: the output has
+  // memory of its own, or is a view.
+  std::map<size_t, ReusedInput> reuses;
   std::vector<std::pair<std::string, int64_t>> size_defaults;
   std::vector<SizeGuard> guards;
   std::vector<Instruction> body;

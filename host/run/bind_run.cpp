@@ -1,5 +1,6 @@
 #include "host/run/bind_run.h"
 
+#include "host/run/input_overlap.h"
 #include "ir/base/error.h"
 
 namespace heddle::host {
@@ -28,15 +29,18 @@ void bindLate(const Plan& plan, const std::vector<Argument>& inputs, RunState& s
 }
 
 // Rejects preallocated outputs that overlap inputs or each other. Otherwise the program could write
-// an output before it has read an input in the same memory.
+// an output before it has read an input in the same memory. An output that is copied after all
+// inputs were read must only be apart from inputs that the run writes.
 void checkOverlap(const Plan& plan, const RunState& state) {
   for (const Plan::Preallocated& output : plan.preallocated) {
     const BufferId id = bufferOf(output.pointer);
-    if (!plan.buffers.has(id)) continue;  // the output is copied after all inputs were read
+    const bool is_copied = !plan.buffers.has(id);
     const std::byte* begin = state.pointers[output.pointer];
-    const std::byte* end = begin + plan.buffers[id].bytes;
+    const std::byte* end =
+        begin + (is_copied ? plan.outputs[static_cast<size_t>(output.output)].desc.allocBytes()
+                           : plan.buffers[id].bytes);
     for (const Plan::Preallocated& earlier : plan.preallocated) {
-      if (&earlier == &output) break;
+      if (&earlier == &output || is_copied) break;
       if (!plan.buffers.has(bufferOf(earlier.pointer))) continue;
       const Buffer& buffer = plan.buffers[bufferOf(earlier.pointer)];
       const std::byte* other = state.pointers[earlier.pointer];
@@ -45,6 +49,7 @@ void checkOverlap(const Plan& plan, const RunState& state) {
                         output.output, earlier.output);
     }
     for (const Plan::BufferInput& input : plan.buffer_inputs) {
+      if (is_copied && !input.written) continue;
       const Buffer& buffer = plan.buffers[bufferOf(input.pointer)];
       const std::byte* other = state.pointers[input.pointer];
       HEDDLE_USER_CHECK(end <= other || other + buffer.bytes <= begin,
@@ -80,6 +85,7 @@ void bindRun(const Plan& plan, const std::vector<Argument>& inputs,
     const Tensor& tensor = preallocated[static_cast<size_t>(output.output)];
     state.pointers[output.pointer] = static_cast<std::byte*>(tensor.data);
   }
+  if (!plan.input_descs.empty()) checkInputOverlap(plan, state);
   bindLate(plan, inputs, state);
   checkOverlap(plan, state);
 }

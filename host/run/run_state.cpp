@@ -19,6 +19,7 @@ RunState::~RunState() {
 void RunState::prepare(const std::shared_ptr<const Plan>& plan, Stream stream) {
   if (plan != plan_) {
     plan_ = plan;
+    apart_inputs.clear();
     pointers.assign(plan->pointers(), nullptr);
     owned.assign(plan->buffers.size(), false);
     registers.assign(plan->registers, Scalar(int64_t{0}));

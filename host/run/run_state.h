@@ -27,6 +27,8 @@ class RunState {
   void prepare(const std::shared_ptr<const Plan>& plan, Stream stream);
 
   IdVector<PointerIndex, std::byte*> pointers;
+  // The addresses of the inputs that checkInputOverlap() (host/run/input_overlap.h) accepted last.
+  std::vector<std::byte*> apart_inputs;
   IdVector<BufferId, bool> owned;  // true: this run has allocated and not yet freed the buffer
   IdVector<RegisterId, Scalar> registers;
   IdVector<DeviceEventId, Event> events;

@@ -117,9 +117,21 @@ class SectionParser {
     do {
       if (!in_.at(TokenKind::Value)) in_.fail("an output, as in %y");
       out.push_back(in_.next());
+      if (in_.acceptWord("in")) program_.reuses[out.size() - 1] = reusedInput();
     } while (in_.acceptSymbol(","));
     if (!in_.acceptSymbol(")")) in_.fail("',' or ')'");
     return out;
+  }
+
+  // Parses the rest of `in %w` or `in! %w`.
+  ReusedInput reusedInput() {
+    const bool required = in_.acceptSymbol("!");
+    const Token at = in_.peek();
+    const std::string name = in_.expectName(TokenKind::Value, "an input, as in %w");
+    for (SlotId id : program_.inputs) {
+      if (program_.slots[id].name == name) return {id, required};
+    }
+    in_.failAt(at, fmt::format("found {}, expected an input of the program", describe(at)));
   }
 
   void defaults() {

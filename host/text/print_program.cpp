@@ -197,15 +197,26 @@ class SectionPrinter {
     return slot.alloc.empty() ? out : out + " alloc=" + printSizes(slot.alloc);
   }
 
+  std::string outputs() const {
+    std::string out;
+    for (size_t i = 0; i < program_.outputs.size(); ++i) {
+      const auto nameOf = [&](SlotId id) { return printValueName(program_.slots.at(id).name); };
+      out += (i > 0 ? ", " : "") + nameOf(program_.outputs[i]);
+      const auto reuse = program_.reuses.find(i);
+      if (reuse == program_.reuses.end()) continue;
+      out += (reuse->second.required ? " in! " : " in ") + nameOf(reuse->second.input);
+    }
+    return out;
+  }
+
   void head() {
     const auto input = [&](SlotId id) {
       const Slot& slot = program_.slots.at(id);
       return printValueName(slot.name) + ": " + type(slot) +
              (slot.default_value ? " = " + printScalar(*slot.default_value) : "");
     };
-    const auto output = [&](SlotId id) { return printValueName(program_.slots.at(id).name); };
     const std::string start = "program " + program_.name + "(";
-    const std::string end = ") -> (" + join(program_.outputs, output) + ")";
+    const std::string end = ") -> (" + outputs() + ")";
     std::string line = start + join(program_.inputs, input) + end;
     if (line.size() > 98) line = start + "\n    " + join(program_.inputs, input, ",\n    ") + end;
     if (!program_.size_defaults.empty()) {

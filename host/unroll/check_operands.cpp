@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "codegen/plan/in_place.h"
 #include "host/program/library_op.h"
+#include "host/unroll/overlap.h"
 #include "ir/analysis/indexed_axes.h"
 #include "ir/base/error.h"
 #include "ir/base/size_solve.h"
@@ -81,42 +83,9 @@ void checkScatter(const CallLibrary& x, const TensorDesc& value, const TensorDes
       x.function, str(value.sizes), str(index.sizes), str(source.sizes), axis);
 }
 
-// Returns whether the bytes of both views lie in different columns of a grid: if memory is divided
-// into rows of `row` bytes, each view has the same columns in all its rows. Slices of a tensor
-// along an inner axis have this form.
-bool areInDifferentColumns(const View& a, const View& b, int64_t row) {
-  std::array<std::pair<int64_t, int64_t>, 2> columns;  // the first, and the one after the last
-  for (size_t i = 0; i < 2; ++i) {
-    const View& view = i == 0 ? a : b;
-    const int64_t bytes = sizeOf(view.desc.dtype);
-    int64_t width = bytes;
-    for (size_t axis = 0; axis < view.desc.rank(); ++axis) {
-      const int64_t stride = view.desc.strides[axis] * bytes;
-      if (stride % row != 0) width += (view.desc.sizes[axis] - 1) * stride;
-    }
-    const int64_t first = view.byte_offset % row;
-    if (first + width > row) return false;
-    columns[i] = {first, first + width};
-  }
-  return columns[0].second <= columns[1].first || columns[1].second <= columns[0].first;
-}
-
-// Returns whether the views certainly have no byte in common.
-bool areApart(const View& a, const View& b) {
-  if (a.buffer != b.buffer || a.desc.numel() == 0 || b.desc.numel() == 0) return true;
-  if (!a.late.empty() || !b.late.empty()) return false;
-  if (a.byte_offset + a.desc.allocBytes() <= b.byte_offset ||
-      b.byte_offset + b.desc.allocBytes() <= a.byte_offset) {
-    return true;
-  }
-  return std::any_of(a.desc.strides.begin(), a.desc.strides.end(), [&](int64_t stride) {
-    return stride > 0 && areInDifferentColumns(a, b, stride * sizeOf(a.desc.dtype));
-  });
-}
-
-// Checks that no result overlaps an operand or a second result. The kernel would otherwise
-// overwrite elements that it still reads.
-void checkAttentionMemory(const CallLibrary& x, const UnrolledStep& step) {
+// Checks that no result overlaps an operand or a second result. The call would otherwise overwrite
+// elements that it still reads.
+void checkLibraryMemory(const CallLibrary& x, const UnrolledStep& step) {
   for (size_t i = 0; i < step.outputs.size(); ++i) {
     for (const View& in : step.inputs) {
       HEDDLE_USER_CHECK(areApart(in, step.outputs[i]),
@@ -175,7 +144,6 @@ void checkAttention(const Program& program, const CallLibrary& x, const Unrolled
                       x.function, str(gradient.sizes), str(of.sizes));
   }
   checkForwardResults(program, x, step);
-  checkAttentionMemory(x, step);
 }
 
 // Checks the axes along which a kernel handles one element. It handles no more elements even if the
@@ -230,6 +198,22 @@ bool fits(const Extents& extents, const SizeBindings& sizes) try {
   return false;  // a symbol has no value, or the extent overflows
 }
 
+// Checks an input and an output of a kernel that may share memory. They must be the same view, and
+// the kernel must read each element only where it writes it.
+void checkSharedMemory(const Fusion& segment, const UnrolledStep& step, size_t input,
+                       size_t output) {
+  const std::string& in = segment.value(segment.inputs()[input]).name;
+  const std::string& out = segment.value(segment.outputs()[output]).name;
+  const std::string why = codegen::whyNotInPlace(segment, input, output);
+  HEDDLE_USER_CHECK(why.empty(), "%{} and %{} of kernel {} share memory, but {}", in, out,
+                    segment.name, why);
+  // If only the run knows whether the views share memory, its caller must see to it.
+  if (!(step.inputs[input].late == step.outputs[output].late)) return;
+  HEDDLE_USER_CHECK(isSameView(step.inputs[input], step.outputs[output]),
+                    "%{} and %{} of kernel {} are different views of the same memory", in, out,
+                    segment.name);
+}
+
 }  // namespace
 
 void checkInput(const Slot& slot, const TensorDesc& expected, const TensorDesc& got) {
@@ -255,6 +239,7 @@ void checkInput(const Slot& slot, const TensorDesc& expected, const TensorDesc& 
 // function, its operands and its attributes.
 void checkLibrary(const Program& program, const CallLibrary& x, const UnrolledStep& step) {
   const OpDef& op = *findLibraryOp(x.function);
+  checkLibraryMemory(x, step);
   const auto in = [&](size_t i) -> const TensorDesc& { return step.inputs.at(i).desc; };
   const TensorDesc& out = step.outputs.at(0).desc;
   if (op.kind == OpKind::Matmul) return checkProduct(x, step);
@@ -275,14 +260,9 @@ void checkLaunch(const Fusion& segment, const UnrolledStep& step) {
   if (std::all_of(step.outputs.begin(), step.outputs.end(), isEmpty)) return;
   checkUnitAxes(segment, segment.inputs(), step.inputs);
   checkUnitAxes(segment, segment.outputs(), step.outputs);
-  for (ValueId id : indexedInputs(segment)) {
-    const std::vector<ValueId>& ids = segment.inputs();
-    const auto position = static_cast<size_t>(std::find(ids.begin(), ids.end(), id) - ids.begin());
-    const View& in = step.inputs.at(position);
-    for (const View& out : step.outputs) {
-      HEDDLE_USER_CHECK(areApart(in, out),
-                        "kernel {} reads %{} at computed indices: no output may overlap its memory",
-                        segment.name, segment.value(id).name);
+  for (size_t i = 0; i < step.inputs.size(); ++i) {
+    for (size_t k = 0; k < step.outputs.size(); ++k) {
+      if (!areApart(step.inputs[i], step.outputs[k])) checkSharedMemory(segment, step, i, k);
     }
   }
 }
@@ -305,6 +285,10 @@ void checkCopy(const UnrolledStep& step) {
   const TensorDesc& out = step.outputs.front().desc;
   HEDDLE_USER_CHECK(in.dtype == out.dtype, "a copy of {} to {}", name(in.dtype), name(out.dtype));
   HEDDLE_USER_CHECK(in.sizes == out.sizes, "a copy of {} to {}", str(in.sizes), str(out.sizes));
+  const View& from = step.inputs.front();
+  const View& to = step.outputs.front();
+  HEDDLE_USER_CHECK(areApart(from, to) || isSameView(from, to) || !(from.late == to.late),
+                    "a copy between different views of the same memory");
 }
 
 void checkDense(const View& view, std::string_view what) {

@@ -90,6 +90,7 @@ struct Unrolled {
   // One view per program output. The view of a scalar is empty. If this rank is outside of the mesh
   // of the slot, the view may have no buffer.
   std::vector<View> outputs;
+  std::vector<TensorDesc> input_descs;      // per program input; empty for a scalar
   std::vector<RegisterId> scalar_outputs;   // per program output: invalid for a tensor
   std::vector<RegisterId> input_registers;  // per program input: invalid for a tensor
   size_t registers = 0;                     // scalar registers

@@ -91,6 +91,7 @@ void Unroller::inputs() {
     const SlotId id = program_.inputs[i];
     if (slot(id).is_scalar) {
       unrolled_.input_registers.push_back(registerOf(id));
+      unrolled_.input_descs.emplace_back();
       scalars_.insert(id);
       continue;
     }
@@ -106,8 +107,10 @@ void Unroller::inputs() {
     }
     const BufferId buffer = unrolled_.buffers.push_back(
         {Buffer::Origin::Input, static_cast<int32_t>(i), desc.allocBytes(), slot(id).name});
+    unrolled_.input_descs.push_back(desc);
     viewOf(id) = {buffer, 0, std::move(desc)};
   }
+  for (const auto& [position, reuse] : program_.reuses) reused_[reuse.input] = viewOf(reuse.input);
 }
 
 void Unroller::outputs() {
@@ -127,6 +130,22 @@ void Unroller::outputs() {
     unrolled_.scalar_outputs.push_back(scalar ? registerOf(id) : RegisterId());
     unrolled_.outputs.push_back(scalar ? View{} : viewOf(id));
   }
+  for (const auto& [position, reuse] : program_.reuses) checkReuse(position, reuse.input);
+}
+
+// Requires that the output is the complete input. On a rank outside of their mesh, neither has
+// memory.
+void Unroller::checkReuse(size_t position, SlotId input) const {
+  const View& output = unrolled_.outputs.at(position);
+  const View& memory = reused_.at(input);
+  if (!output.desc.held) return;
+  const bool is_same = output.buffer == memory.buffer && output.byte_offset == 0 &&
+                       output.late.empty() && output.desc.sizes == memory.desc.sizes &&
+                       output.desc.strides == memory.desc.strides;
+  HEDDLE_USER_CHECK(is_same,
+                    "program {} declares its output %{} `in %{}`, but at its end, the output is "
+                    "not the complete input",
+                    program_.name, slot(program_.outputs[position]).name, slot(input).name);
 }
 
 std::string Unroller::undefinedReason(SlotId id) const {

@@ -46,6 +46,7 @@ class Unroller {
   RegisterId registerOf(SlotId id);  // for a list: the register of its first element
   void inputs();
   void outputs();
+  void checkReuse(size_t position, SlotId input) const;
   std::string undefinedReason(SlotId id) const;
 
   // unroll_control_flow.cpp: loops, branches, ranks.
@@ -100,8 +101,9 @@ class Unroller {
   IdVector<SlotId, View> views_;  // View::buffer invalid: the slot is undefined
   IdVector<SlotId, RegisterId> registers_;
   std::map<SlotId, int64_t> list_lengths_;
-  std::set<SlotId> scalars_;   // the scalars that are defined
-  std::set<SlotId> branched_;  // slots that became undefined at the end of a branch
+  std::map<SlotId, View> reused_;  // the inputs that outputs reuse, at the start of the program
+  std::set<SlotId> scalars_;       // the scalars that are defined
+  std::set<SlotId> branched_;      // slots that became undefined at the end of a branch
   // For each input whose allocation differs from that of its type: the descriptor that the type
   // states.
   std::map<BufferId, TensorDesc> elsewhere_;

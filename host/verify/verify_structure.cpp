@@ -1,6 +1,7 @@
 #include "host/verify/verify_structure.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "host/program/visit.h"
@@ -73,6 +74,25 @@ class StructureVerifier {
         HEDDLE_USER_CHECK(!slot.isList(), "%{}: a list can be neither an input nor an output",
                           slot.name);
       }
+    }
+    reuses(seen);
+  }
+
+  void reuses(const std::set<SlotId>& inputs) const {
+    std::map<SlotId, SlotId> output_in;
+    for (const auto& [position, reuse] : program_.reuses) {
+      HEDDLE_USER_CHECK(position < program_.outputs.size(), "output {} of {} reuses an input",
+                        position, program_.outputs.size());
+      slotId(reuse.input);
+      const Slot& output = program_.slots[program_.outputs[position]];
+      const Slot& input = program_.slots[reuse.input];
+      HEDDLE_USER_CHECK(inputs.contains(reuse.input), "%{} is stored in %{}, which is no input",
+                        output.name, input.name);
+      HEDDLE_USER_CHECK(!output.is_scalar && !input.is_scalar,
+                        "%{} is stored in %{}: both must be tensors", output.name, input.name);
+      const auto [first, is_new] = output_in.emplace(reuse.input, program_.outputs[position]);
+      HEDDLE_USER_CHECK(is_new, "the outputs %{} and %{} are both stored in the input %{}",
+                        program_.slots[first->second].name, output.name, input.name);
     }
   }
 

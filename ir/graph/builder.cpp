@@ -351,9 +351,10 @@ void FusionBuilder::strideOrder(ValueId value, AxisOrder order) {
   current = std::move(order);
 }
 
-void FusionBuilder::output(ValueId value) {
+void FusionBuilder::output(ValueId value, std::optional<OutputReuse> reuse) {
   HEDDLE_USER_CHECK(fusion_.values().has(value), "return: there is no value with id {}", value);
-  fusion_.appendOutput(value);
+  if (reuse) checkReuse(value, reuse->input);
+  fusion_.appendOutput(value, reuse);
 }
 
 Fusion FusionBuilder::build() && {

@@ -179,7 +179,13 @@ class FusionBuilder {
   void shard(ValueId value, Sharding sharding);
   // Sets the memory order that the user requires for a value.
   void strideOrder(ValueId value, AxisOrder order);
-  void output(ValueId value);
+  // Adds an output. With `reuse`, the output is stored in the memory of an input: the caller's
+  // tensor then holds the result. Throws UserError in these cases:
+  //  - `reuse->input` is not an input, or the output or the input is a scalar.
+  //  - Their dtypes or sizes differ. If only a run can tell whether two sizes are equal, the
+  //    function adds a guard (SizeGuard).
+  //  - A second output reuses the same input.
+  void output(ValueId value, std::optional<OutputReuse> reuse = {});
 
   // --- for composites (ir/composite/composite.h) -----------------------------------------------
 
@@ -214,6 +220,7 @@ class FusionBuilder {
   using Attrs = std::vector<std::pair<std::string, Attr>>;
 
   std::string takeName(bool scalar);
+  void checkReuse(ValueId value, ValueId input);
   Size scalarStep(ValueId id, const std::map<ValueId, Size>& sizes) const;
   // Adds guards: no size is negative, and the bytes of the tensor fit in 64 bits.
   void guardSizes(std::string_view op_name, const std::vector<Size>& sizes, DType dtype);

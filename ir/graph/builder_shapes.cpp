@@ -1,4 +1,4 @@
-// FusionBuilder: checks of axes and sizes, and the op expand.
+// FusionBuilder: checks of axes, of sizes and of outputs in inputs, and the op expand.
 #include <algorithm>
 
 #include "ir/base/error.h"
@@ -24,6 +24,26 @@ void FusionBuilder::checkSizes(std::string_view op_name, const std::vector<Size>
     HEDDLE_USER_CHECK(!sizes[i].isConstant() || sizes[i].constant() >= 0,
                       "{}: the size of axis {} is {}, expected 0 or more", where(op_name), i,
                       sizes[i].str());
+  }
+}
+
+void FusionBuilder::checkReuse(ValueId value, ValueId input) {
+  constexpr const char* kWhat = "return";
+  const std::vector<ValueId>& inputs = fusion_.inputs();
+  const bool is_input = std::find(inputs.begin(), inputs.end(), input) != inputs.end();
+  HEDDLE_USER_CHECK(is_input, "{}: an output can only be stored in an input, and {} is none",
+                    where(kWhat),
+                    fusion_.values().has(input) ? typeOf(input) : fmt::format("value {}", input));
+  const TensorView result = tensorOf(kWhat, value);
+  const TensorView memory = tensorOf(kWhat, input);
+  HEDDLE_USER_CHECK(result.dtype == memory.dtype && result.rank() == memory.rank(),
+                    "{}: {} cannot be stored in {}, because their types differ", where(kWhat),
+                    typeOf(value), typeOf(input));
+  for (size_t axis = 0; axis < result.rank(); ++axis) agree(kWhat, value, axis, input, axis);
+  for (size_t i = 0; i < fusion_.outputs().size(); ++i) {
+    HEDDLE_USER_CHECK(!fusion_.reuses()[i] || fusion_.reuses()[i]->input != input,
+                      "{}: the outputs {} and {} cannot both be stored in the input {}",
+                      where(kWhat), typeOf(fusion_.outputs()[i]), typeOf(value), typeOf(input));
   }
 }
 

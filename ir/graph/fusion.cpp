@@ -119,6 +119,15 @@ bool sameIds(const Fusion& a, const std::vector<ValueId>& x, const Fusion& b,
                     [&](ValueId i, ValueId k) { return sameValue(a.value(i), b.value(k)); });
 }
 
+bool sameReuses(const Fusion& a, const Fusion& b) {
+  return std::equal(a.reuses().begin(), a.reuses().end(), b.reuses().begin(), b.reuses().end(),
+                    [&](const auto& x, const auto& y) {
+                      if (!x || !y) return x.has_value() == y.has_value();
+                      return x->required == y->required &&
+                             sameValue(a.value(x->input), b.value(y->input));
+                    });
+}
+
 }  // namespace
 
 bool sameGraph(const Fusion& a, const Fusion& b) {
@@ -129,6 +138,7 @@ bool sameGraph(const Fusion& a, const Fusion& b) {
   return a.name == b.name && a.meshes == b.meshes && a.size_defaults == b.size_defaults &&
          a.symbolic_sizes == b.symbolic_sizes && a.values().size() == b.values().size() &&
          sameIds(a, a.inputs(), b, b.inputs()) && sameIds(a, a.outputs(), b, b.outputs()) &&
+         sameReuses(a, b) &&
          std::equal(a.exprs().begin(), a.exprs().end(), b.exprs().begin(), b.exprs().end(),
                     sameExpr);
 }

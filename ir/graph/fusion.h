@@ -57,6 +57,16 @@ struct Expression {
   size_t axis() const { return static_cast<size_t>(attr<int64_t>("axis")); }
 };
 
+// Says that an output is stored in the memory of an input: `return %w1 in %w`. The caller's tensor
+// then holds the result.
+struct OutputReuse {
+  ValueId input;
+  // false: if heddle must compute the output in other memory, it copies the output to the input at
+  // the end. true (`in! %w`): this is an error instead.
+  bool required = false;
+  bool operator==(const OutputReuse&) const = default;
+};
+
 // A dataflow graph of tensor ops: a list of expressions in SSA form and in execution order.
 //
 // Copies:  a copy shares nothing with the original.
@@ -78,6 +88,8 @@ class Fusion {
   const IdVector<ExprId, Expression>& exprs() const { return exprs_; }
   const std::vector<ValueId>& inputs() const { return inputs_; }
   const std::vector<ValueId>& outputs() const { return outputs_; }
+  // Returns one entry per output; nullopt: the output has memory of its own.
+  const std::vector<std::optional<OutputReuse>>& reuses() const { return reuses_; }
 
   const Value& value(ValueId id) const { return values_.at(id); }
   const Expression& expr(ExprId id) const { return exprs_.at(id); }
@@ -100,7 +112,10 @@ class Fusion {
   ValueId appendValue(Value value);
   ExprId appendExpr(Expression expr);
   void appendInput(ValueId id) { inputs_.push_back(id); }
-  void appendOutput(ValueId id) { outputs_.push_back(id); }
+  void appendOutput(ValueId id, std::optional<OutputReuse> reuse = {}) {
+    outputs_.push_back(id);
+    reuses_.push_back(reuse);
+  }
   Value& mutableValue(ValueId id) { return values_.at(id); }
   Expression& mutableExpr(ExprId id) { return exprs_.at(id); }
 
@@ -136,13 +151,13 @@ class Fusion {
   IdVector<ExprId, Expression> exprs_;
   std::vector<ValueId> inputs_;
   std::vector<ValueId> outputs_;
+  std::vector<std::optional<OutputReuse>> reuses_;  // parallel to outputs_
   std::map<std::string, Annotation> annotations_;
 };
 
 // Returns whether two fusions are the same graph.
-//  - Compared: names, ops, attributes (NaN equals NaN), types, shardings, layouts, meshes,
-//  defaults,
-//    symbolic sizes and the order of expressions.
+//  - Compared: names, ops, attributes (NaN equals NaN), types, shardings, layouts, meshes, defaults,
+//    symbolic sizes, reused inputs and the order of expressions.
 //  - Ignored: ids, source lines, annotations and guards.
 bool sameGraph(const Fusion& a, const Fusion& b);
 

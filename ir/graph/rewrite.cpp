@@ -1,5 +1,7 @@
 #include "ir/graph/rewrite.h"
 
+#include <algorithm>
+
 #include "ir/base/error.h"
 
 namespace heddle {
@@ -94,10 +96,27 @@ ValueId FusionRewriter::at(ValueId old) const {
 
 void FusionRewriter::output(ValueId old) { builder_.output(at(old)); }
 
+// A new value may replace an input for its readers, so the new input is found by its position.
+std::optional<OutputReuse> FusionRewriter::reuseOf(size_t output) const {
+  std::optional<OutputReuse> reuse = from_.reuses().at(output);
+  if (!reuse) return reuse;
+  const std::vector<ValueId>& old = from_.inputs();
+  const auto position = std::find(old.begin(), old.end(), reuse->input) - old.begin();
+  reuse->input = builder_.fusion().inputs().at(static_cast<size_t>(position));
+  return reuse;
+}
+
 std::string FusionRewriter::freeName(const std::string& wanted) { return names_.fresh(wanted); }
 
 Fusion FusionRewriter::finish() && {
-  for (ValueId id : from_.outputs()) output(id);
+  return std::move(*this).finishWith(std::vector<ValueId>(from_.outputs().size(), kNoValue));
+}
+
+Fusion FusionRewriter::finishWith(const std::vector<ValueId>& outputs) && {
+  for (size_t i = 0; i < from_.outputs().size(); ++i) {
+    const ValueId output = outputs.at(i) == kNoValue ? at(from_.outputs()[i]) : outputs[i];
+    builder_.mutableFusion().appendOutput(output, reuseOf(i));
+  }
   Fusion& fusion = builder_.mutableFusion();
   fusion.guards = from_.guards;
   fusion.size_defaults = from_.size_defaults;

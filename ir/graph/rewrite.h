@@ -68,8 +68,11 @@ class FusionRewriter {
   // already returned it.
   std::string freeName(const std::string& wanted);
 
-  // Returns the new fusion, with all outputs, guards, defaults and annotations of the old one.
+  // Returns the new fusion, with all outputs (and the inputs that they reuse), guards, defaults and
+  // annotations of the old one.
   Fusion finish() &&;
+  // Does the same, but output `i` is the new value outputs[i], unless this is kNoValue.
+  Fusion finishWith(const std::vector<ValueId>& outputs) &&;
   // Returns the new fusion, which is a part of the old one. The outputs of the new fusion are the
   // values for which output() was called. It has no guards, defaults or annotations, because these
   // belong to the full fusion.
@@ -77,6 +80,7 @@ class FusionRewriter {
 
  private:
   void keepName(const Value& value);
+  std::optional<OutputReuse> reuseOf(size_t output) const;
 
   const Fusion& from_;
   FusionBuilder builder_;

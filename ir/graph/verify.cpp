@@ -74,6 +74,7 @@ class Verifier {
     for (ValueId id : fusion_.outputs()) {
       HEDDLE_CHECK(exists(id), "an output is value {}, which does not exist", id);
     }
+    reuses();
     for (ExprId i : fusion_.exprs().ids()) {
       HEDDLE_CHECK(expr(i).op != nullptr, "expression {} has no op", i);
       HEDDLE_CHECK(expr(i).op == findOp(expr(i).op->name), "{}: its op is not of the op table",
@@ -85,6 +86,27 @@ class Verifier {
       }
       HEDDLE_CHECK(exists(expr(i).outputs[0]), "{}: its output {} does not exist", describe(i),
                    expr(i).outputs[0]);
+    }
+  }
+
+  void reuses() const {
+    HEDDLE_CHECK(fusion_.reuses().size() == fusion_.outputs().size(), "{} reuses for {} outputs",
+                 fusion_.reuses().size(), fusion_.outputs().size());
+    std::set<ValueId> reused;
+    for (size_t i = 0; i < fusion_.outputs().size(); ++i) {
+      const std::optional<OutputReuse>& reuse = fusion_.reuses()[i];
+      if (!reuse) continue;
+      const Value& output = fusion_.value(fusion_.outputs()[i]);
+      const std::vector<ValueId>& inputs = fusion_.inputs();
+      const auto found = std::find(inputs.begin(), inputs.end(), reuse->input);
+      HEDDLE_CHECK(found != inputs.end(), "%{} is stored in value {}, which is no input",
+                   output.name, reuse->input);
+      const Value& input = fusion_.value(*found);
+      HEDDLE_CHECK(reused.insert(*found).second, "two outputs are stored in %{}", input.name);
+      HEDDLE_CHECK(!output.is_scalar && !input.is_scalar &&
+                       output.tensor.dtype == input.tensor.dtype &&
+                       output.tensor.rank() == input.tensor.rank(),
+                   "%{} is stored in %{}, which has a different type", output.name, input.name);
     }
   }
 

@@ -19,6 +19,7 @@
 #include "ir/passes/sharding/insert_resharding.h"
 #include "ir/passes/sharding/join_reductions.h"
 #include "ir/passes/sharding/propagate_sharding.h"
+#include "ir/passes/sharding/reused_inputs.h"
 #include "ir/passes/sharding/split_linear.h"
 #include "ir/passes/split_axes.h"
 #include "ir/text/fusion_text.h"
@@ -37,6 +38,8 @@ Fusion sizes(const Fusion& fusion, int64_t) {
 Fusion meshes(const Fusion& fusion, int64_t job_size) { return concretizeMeshes(fusion, job_size); }
 Fusion streams(const Fusion& fusion, int64_t) { return noteStreamSplits(fusion); }
 Fusion dead(const Fusion& fusion, int64_t) { return removeDead(fusion); }
+Fusion reuses(const Fusion& fusion, int64_t) { return shardReusedOutputs(fusion); }
+Fusion moves(const Fusion& fusion, int64_t) { return moveReusedOutputs(fusion); }
 Fusion shardings(const Fusion& fusion, int64_t) { return propagateSharding(fusion); }
 Fusion drop(const Fusion& fusion, int64_t job_size) { return dropShardings(fusion, job_size); }
 Fusion resharding(const Fusion& fusion, int64_t) { return insertResharding(fusion); }
@@ -63,12 +66,16 @@ constexpr Pass kPasses[] = {
     // Before propagateSharding, because the passes that choose shardings do not accept stream
     // splits.
     {"noteStreamSplits", streams},
+    // Before propagateSharding, which does not know about inputs that outputs reuse.
+    {"shardReusedOutputs", reuses},
     // Before the passes that split ops and move data, because they need the sharding of every
     // value.
     {"propagateSharding", shardings},
     // After propagateSharding, which also checks the shardings of the user. Before the passes that
     // move data.
     {"dropShardings", drop},
+    // After dropShardings, because one rank moves nothing. Before the passes that move data.
+    {"moveReusedOutputs", moves},
     // After shardings are chosen, because the shardings determine which sums are split over
     // devices.
     {"splitLinear", split},

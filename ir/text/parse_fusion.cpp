@@ -321,8 +321,16 @@ class FusionParser {
       int line = in_.peek().line;
       ValueId id = valueRef();
       suffix(id);
-      guarded(line, [&] { builder_.output(id); });
+      const std::optional<OutputReuse> reused = reuse();
+      guarded(line, [&] { builder_.line(line).output(id, reused); });
     } while (in_.acceptSymbol(","));
+  }
+
+  // Parses `in %w` or `in! %w`.
+  std::optional<OutputReuse> reuse() {
+    if (!in_.acceptWord("in")) return std::nullopt;
+    const bool required = in_.acceptSymbol("!");
+    return OutputReuse{valueRef(), required};
   }
 
   // --- shardings and layouts ---------------------------------------------------------------------

@@ -94,8 +94,13 @@ std::string printMeshes(const Meshes& meshes) {
 std::string printFusionBody(const Fusion& fusion) {
   std::string out = printSignature(fusion);
   for (const Expression& expr : fusion.exprs()) out += "  " + printExpression(fusion, expr) + "\n";
-  out += "  return " +
-         join(fusion.outputs(), [&](ValueId id) { return printValueName(fusion.value(id).name); });
+  out += "  return ";
+  for (size_t i = 0; i < fusion.outputs().size(); ++i) {
+    const auto nameOf = [&](ValueId id) { return printValueName(fusion.value(id).name); };
+    out += (i > 0 ? ", " : "") + nameOf(fusion.outputs()[i]);
+    const std::optional<OutputReuse>& reuse = fusion.reuses()[i];
+    if (reuse) out += (reuse->required ? " in! " : " in ") + nameOf(reuse->input);
+  }
   return out + "\n}\n";
 }
 

@@ -9,6 +9,7 @@
 #include "host/device/attention.h"
 #include "host/executable.h"
 #include "host/passes/chunk/chunk_collectives.h"
+#include "host/passes/write_in_place.h"
 #include "host/plan/bind_inputs.h"
 #include "host/plan/local_segment.h"
 #include "host/program/visit.h"
@@ -168,16 +169,21 @@ void dumpFusion(const Fusion& fusion, int ranks, const Options& options,
   }
 }
 
-// Returns one comment line per collective, which says into how many chunks it is split and why
-// (host::explainChunks()).
-std::string chunkNotes(const host::Program& program, const Options& options,
-                       const host::PassOptions& passes) {
-  if (std::find(options.skip.begin(), options.skip.end(), "chunk_collectives") !=
-      options.skip.end()) {
-    return {};
+// Returns comment lines: for each collective, into how many chunks it is split and why
+// (host::explainChunks()), and for each output in an input, whether it is copied and why
+// (host::explainReuses()). Leaves out the lines of a skipped pass.
+std::string passNotes(const host::Program& program, const Options& options,
+                      const host::PassOptions& passes) {
+  const auto skips = [&](const char* pass) {
+    return std::find(options.skip.begin(), options.skip.end(), pass) != options.skip.end();
+  };
+  std::vector<std::string> lines;
+  if (!skips("chunk_collectives")) lines = host::explainChunks(program, passes);
+  if (!skips("write_in_place")) {
+    for (std::string& line : host::explainReuses(program)) lines.push_back(std::move(line));
   }
   std::string notes;
-  for (const std::string& line : host::explainChunks(program, passes)) notes += "# " + line + "\n";
+  for (const std::string& line : lines) notes += "# " + line + "\n";
   return notes;
 }
 
@@ -229,7 +235,7 @@ int dumpSource(Source source, const Options& options) {
     host::Program program;
     if (fusion != nullptr) {
       program = lowered(*fusion, ranks, timed_passes, libraryOptions(source, options)).program;
-      if (wants(options, "host")) notes = chunkNotes(program, options, passes);
+      if (wants(options, "host")) notes = passNotes(program, options, passes);
       program = host::runPasses(std::move(program), timed_passes);
     } else {
       program = std::get<host::Program>(source);

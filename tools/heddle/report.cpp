@@ -120,6 +120,7 @@ std::string reportJson(const Report& r) {
                                  {"communicators_ms", 1e3 * r.stats.communicator_seconds}};
   for (size_t i = 0; i < r.outputs.size(); ++i) {
     json["outputs"].push_back({{"name", r.output_names[i]},
+                               {"in", r.output_inputs[i]},
                                {"type", typeText(r.outputs[i].whole)},
                                {"first", firstElements(r.outputs[i].whole)},
                                {"reduced", r.outputs[i].reduced},

@@ -17,6 +17,7 @@ struct Report {
   std::vector<std::string> inputs;    // one line per input: "%T4: f32[16, 512, 4096]"
   std::vector<std::string> segments;  // one line per segment: "g0 kernel: ..."
   std::vector<std::string> output_names;
+  std::vector<std::string> output_inputs;  // per output: the input whose memory it shares, or ""
   std::vector<Gathered> outputs;
   std::vector<double> seconds;  // time of each timed run, until the device has finished
   double prepare_seconds = 0;   // time of the first run, which plans, compiles and runs

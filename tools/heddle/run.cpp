@@ -73,6 +73,8 @@ void collectOutputs(const Rank& rank, const host::Program& program, const host::
     }
     if (rank.rank != 0) continue;
     report.output_names.push_back(slot.name);
+    const std::optional<size_t> input = outputs.aliasedInput(i);
+    report.output_inputs.push_back(input ? program.slots[program.inputs[*input]].name : "");
     report.outputs.push_back(std::move(all));
   }
 }
@@ -194,14 +196,19 @@ void runRank(const Rank& rank, const Job& job, const Options& options, Report& r
   if (job.fault && job.fault->task == comm::RankTask::None) executable_options.inject = job.fault;
   const host::Context context{rank.device, rank.world, job.images.get(), rank.monitor, {}};
   host::Executable executable(job.program, context, executable_options);
-  const std::vector<host::Argument> arguments = placeInputs(rank, executable.program(), job.inputs);
+  std::vector<host::Argument> arguments = placeInputs(rank, executable.program(), job.inputs);
 
   rank.world->barrier();
   std::optional<host::Outputs> outputs;
   host::RunProfile profile;
   host::RunOptions run_options;
   const auto timedRun = [&] {
-    outputs.reset();  // so that only one set of outputs is in memory
+    // Only one set of outputs is in memory. If a run updates inputs, each run gets new ones.
+    if (outputs && !executable.program().reuses.empty()) {
+      outputs.reset();
+      arguments = placeInputs(rank, executable.program(), job.inputs);
+    }
+    outputs.reset();
     const Clock::time_point start = Clock::now();
     outputs = executable.run(arguments, run_options);
     outputs->wait();

@@ -115,7 +115,7 @@ program main(%x: f32[n]) -> (%y) with n = 4 {
   };
   EXPECT_EQ(run("neg(%a)"), (std::vector<float>{-1, -2, -3, -4}));
   const std::string error = userErrorOf([&] { run("flip(%a, axes=[0])"); });
-  EXPECT_NE(error.find("kernel k reads %a at computed indices"), std::string::npos) << error;
+  EXPECT_NE(error.find("the kernel reads %a at computed indices"), std::string::npos) << error;
   EXPECT_NE(error.find("launch @k(%y) -> (%y)"), std::string::npos) << error;
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/base/error.h"
+#include "ir/graph/builder.h"
 #include "ir/graph/size_scalars.h"
 #include "ir/graph/verify.h"
 #include "ir/text/fusion_text.h"

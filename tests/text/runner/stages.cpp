@@ -9,6 +9,7 @@
 #include "host/lower/lower.h"
 #include "host/passes/chunk/chunk_collectives.h"
 #include "host/passes/pipeline.h"
+#include "host/passes/write_in_place.h"
 #include "host/tensor.h"
 #include "host/text/program_text.h"
 #include "host/unroll/unroll.h"
@@ -266,6 +267,7 @@ std::string hostText(const std::variant<Fusion, host::Program>& source, const Op
   if (options.show == "why") {
     std::string text;
     for (const std::string& line : host::explainChunks(input, options.passes)) text += line + "\n";
+    for (const std::string& line : host::explainReuses(input)) text += line + "\n";
     return text;
   }
   const host::Program program = host::runPasses(input, options.passes);

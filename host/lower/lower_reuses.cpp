@@ -1,0 +1,91 @@
+#include "host/lower/lower_reuses.h"
+
+#include <algorithm>
+#include <set>
+
+#include "host/program/visit.h"
+
+namespace heddle::host {
+namespace {
+
+class ReuseWriter {
+ public:
+  ReuseWriter(Program& program, UniqueNames& names, int64_t job_size)
+      : program_(program), names_(names), job_size_(job_size), viewed_(program.slots.size()) {
+    for (const Instruction& x : program.body) {
+      if (const auto* view = std::get_if<Alias>(&x.op)) viewed_[view->out] = view->in;
+    }
+  }
+
+  void run() {
+    std::set<SlotId> overwritten;
+    for (const auto& [output, reuse] : program_.reuses) {
+      if (program_.outputs[output] != reuse.input) overwritten.insert(reuse.input);
+    }
+    if (overwritten.empty()) return;
+    for (size_t i = 0; i < program_.outputs.size(); ++i) {
+      if (overwritten.contains(rootOf(program_.outputs[i]))) keep(program_.outputs[i]);
+    }
+    for (const auto& [output, reuse] : program_.reuses) {
+      SlotId& value = program_.outputs[output];
+      if (value == reuse.input) continue;
+      takePadding(reuse.input, value);
+      emit(Copy{reuse.input, value});
+      value = reuse.input;
+    }
+  }
+
+ private:
+  const Slot& slot(SlotId id) const { return program_.slots[id]; }
+
+  SlotId rootOf(SlotId id) const {
+    while (viewed_.has(id) && viewed_[id].valid()) id = viewed_[id];
+    return id;
+  }
+
+  // Replaces an output by a copy of it.
+  void keep(SlotId& output) {
+    Slot copy{names_.fresh(slot(output).name + "_kept"), false, slot(output).tensor, {}, {}};
+    copy.tensor.layout.observed.reset();
+    const SlotId kept = program_.slots.push_back(std::move(copy));
+    emit(Allocate{kept}, kept);
+    emit(Copy{kept, output}, kept);
+    output = kept;
+  }
+
+  void takePadding(SlotId input, SlotId from) {
+    std::vector<Size>& alloc = program_.slots[input].alloc;
+    if (alloc.empty()) alloc = std::vector<Size>(slot(from).alloc);
+  }
+
+  void emit(Copy copy) {
+    const SlotId out = copy.out;
+    emit(std::move(copy), out);
+  }
+  // Appends an instruction for the ranks that hold a part of the slot.
+  void emit(Op op, SlotId written) {
+    const std::optional<Sharding>& sharding = slot(written).tensor.sharding;
+    const bool some = sharding && program_.meshes.at(sharding->mesh).size() < job_size_;
+    program_.body.push_back({std::move(op), some ? sharding->mesh : kNoMesh});
+  }
+
+  Program& program_;
+  UniqueNames& names_;
+  const int64_t job_size_;
+  IdVector<SlotId, SlotId> viewed_;  // per slot: the slot of which it is a view
+};
+
+}  // namespace
+
+void appendReuses(Program& program, UniqueNames& names, const Fusion& fusion, int64_t job_size) {
+  for (size_t i = 0; i < fusion.outputs().size(); ++i) {
+    const std::optional<OutputReuse>& reuse = fusion.reuses()[i];
+    if (!reuse) continue;
+    const std::vector<ValueId>& inputs = fusion.inputs();
+    const auto position = std::find(inputs.begin(), inputs.end(), reuse->input) - inputs.begin();
+    program.reuses[i] = {program.inputs[static_cast<size_t>(position)], reuse->required};
+  }
+  ReuseWriter(program, names, job_size).run();
+}
+
+}  // namespace heddle::host

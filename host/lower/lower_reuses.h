@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+
+#include "host/program/program.h"
+#include "ir/base/unique_names.h"
+#include "ir/graph/fusion.h"
+
+namespace heddle::host {
+
+// Appends the instructions that store outputs in inputs: for `return %w1 in %w`, a copy of %w1 to
+// %w. All reads of %w are before the copy, so the program is correct. The pass write_in_place
+// (host/passes/write_in_place.h) removes the copy if it can.
+//
+// - If the value of an output is in the memory of an input that a copy overwrites, the function
+//   first copies this value to a new slot. Examples: `return %v, %w1 in %w`, where %v is a view of
+//   %w; `return %a in %b, %b in %a`.
+// - `return %w in %w` needs no copy.
+// - If a collective computes the output with padding, %w gets the same padding. inputDesc() then
+//   asks the caller for it.
+//
+// Requires that program.inputs and program.outputs have the slots of the fusion's inputs and
+// outputs, and that the allocations of all slots are final. `job_size` is the number of ranks.
+void appendReuses(Program& program, UniqueNames& names, const Fusion& fusion, int64_t job_size);
+
+}  // namespace heddle::host

@@ -1,0 +1,174 @@
+#include "host/passes/move_items.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "host/passes/analysis/buffer_accesses.h"
+#include "host/program/visit.h"
+
+namespace heddle::host {
+namespace {
+
+// What the items of a program access, define and use.
+class ItemOrder {
+ public:
+  explicit ItemOrder(const Program& program)
+      : program_(program), items_(bufferAccessesOf(program)), accesses_of_(program.body.size()) {
+    std::map<TokenId, size_t> posted;
+    for (size_t i = 0; i < program.body.size(); ++i) {
+      const Op& op = program.body[i].op;
+      // The operation of a post may last until its wait, so a wait has the accesses of its post.
+      const auto* wait = std::get_if<Wait>(&op);
+      const auto post = wait == nullptr ? posted.end() : posted.find(wait->token);
+      accesses_of_[i] = post == posted.end() ? i : post->second;
+      if (items_.items[i].posts.valid()) posted[items_.items[i].posts] = i;
+    }
+  }
+
+  // Returns whether item `later` must stay after item `earlier`.
+  bool depends(size_t later, size_t earlier) const {
+    if (items_.conflict(accesses(earlier), accesses(later))) return true;
+    const Op& a = program_.body[earlier].op;
+    const Op& b = program_.body[later].op;
+    if (kindOf(a) == InstructionKind::Post && kindOf(b) == InstructionKind::Post) return true;
+    return sharesTokens(a, b) || definesFor(program_.body[earlier], program_.body[later]) ||
+           definesFor(program_.body[later], program_.body[earlier]);
+  }
+
+  bool writesInput(size_t item) const {
+    if (std::holds_alternative<Wait>(program_.body[item].op)) return false;
+    const std::set<ItemAccess>& all = items_.items[item].accesses;
+    return std::any_of(all.begin(), all.end(), [&](const ItemAccess& access) {
+      return access.write && items_.inputs.contains(access.root);
+    });
+  }
+
+  std::optional<size_t> firstInputWrite() const {
+    for (size_t i = 0; i < program_.body.size(); ++i) {
+      if (writesInput(i)) return i;
+    }
+    return std::nullopt;
+  }
+
+  const Item& accesses(size_t item) const { return items_.items[accesses_of_[item]]; }
+
+ private:
+  static bool sharesTokens(const Op& a, const Op& b) {
+    bool shares = false;
+    forEachToken(a, [&](TokenId x, FieldRole) {
+      forEachToken(b, [&](TokenId y, FieldRole) { shares = shares || x == y; });
+    });
+    return shares;
+  }
+
+  // Returns whether `a` defines a slot that `b` names.
+  static bool definesFor(const Instruction& a, const Instruction& b) {
+    std::set<SlotId> defined;
+    forEachSlotInside(a, [&](SlotId slot, FieldRole role) {
+      if (role.defines) defined.insert(slot);
+    });
+    bool names = false;
+    forEachSlotInside(b, [&](SlotId slot, FieldRole) { names = names || defined.contains(slot); });
+    return names;
+  }
+
+  const Program& program_;
+  const BufferAccesses items_;
+  std::vector<size_t> accesses_of_;  // per item: the item whose accesses it has
+};
+
+// The union of items, for a fast test whether a further item depends on one of them. It ignores
+// which parts of a buffer the items access.
+class ItemSet {
+ public:
+  void add(const Instruction& x, const Item& accesses) {
+    for (const ItemAccess& access : accesses.accesses) {
+      bool& written = writes_[access.root];
+      written = written || access.write;
+    }
+    forEachSlotInside(x, [&](SlotId slot, FieldRole role) {
+      if (role.defines) defined_.insert(slot);
+    });
+    forEachToken(x.op, [&](TokenId token, FieldRole) { tokens_.insert(token); });
+    posts_ = posts_ || kindOf(x.op) == InstructionKind::Post;
+  }
+
+  bool isNeededBy(const Instruction& x, const Item& accesses) const {
+    for (const ItemAccess& access : accesses.accesses) {
+      const auto found = writes_.find(access.root);
+      if (found != writes_.end() && (found->second || access.write)) return true;
+    }
+    bool needed = posts_ && kindOf(x.op) == InstructionKind::Post;
+    forEachSlotInside(x, [&](SlotId slot, FieldRole) { needed |= defined_.contains(slot); });
+    forEachToken(x.op, [&](TokenId token, FieldRole) { needed |= tokens_.contains(token); });
+    return needed;
+  }
+
+ private:
+  std::map<RootId, bool> writes_;  // per accessed buffer: whether an item writes it
+  std::set<SlotId> defined_;
+  std::set<TokenId> tokens_;
+  bool posts_ = false;
+};
+
+// Moves the items of [begin, end) that are not in `late` before those that are.
+void partition(Program& program, size_t begin, size_t end, const std::set<size_t>& late) {
+  std::vector<Instruction> early_items, late_items;
+  for (size_t i = begin; i < end; ++i) {
+    (late.contains(i) ? late_items : early_items).push_back(std::move(program.body[i]));
+  }
+  const auto from = program.body.begin() + static_cast<std::ptrdiff_t>(begin);
+  const auto middle = std::move(early_items.begin(), early_items.end(), from);
+  std::move(late_items.begin(), late_items.end(), middle);
+}
+
+}  // namespace
+
+bool moveBefore(Program& program, size_t item, size_t target) {
+  const ItemOrder order(program);
+  std::vector<size_t> moved{item};
+  std::set<size_t> late;
+  for (size_t i = item; i-- > target;) {
+    const bool needed = std::any_of(moved.begin(), moved.end(),
+                                    [&](size_t later) { return order.depends(later, i); });
+    if (!needed) {
+      late.insert(i);
+      continue;
+    }
+    if (i == target) return false;
+    moved.push_back(i);
+  }
+  partition(program, target, item + 1, late);
+  return true;
+}
+
+void delayInputWrites(Program& program) {
+  const ItemOrder order(program);
+  const std::optional<size_t> first = order.firstInputWrite();
+  if (!first) return;
+  size_t end = program.body.size();
+  while (end > *first && !std::holds_alternative<Allocate>(program.body[end - 1].op)) --end;
+  std::set<size_t> late;
+  ItemSet late_items;
+  for (size_t i = *first; i < end; ++i) {
+    const Instruction& x = program.body[i];
+    if (!order.writesInput(i) && !late_items.isNeededBy(x, order.accesses(i))) continue;
+    late.insert(i);
+    late_items.add(x, order.accesses(i));
+  }
+  partition(program, *first, end, late);
+}
+
+void hoistAllocations(Program& program) {
+  const std::optional<size_t> first = ItemOrder(program).firstInputWrite();
+  if (!first) return;
+  std::set<size_t> late;
+  for (size_t i = *first; i < program.body.size(); ++i) {
+    if (!std::holds_alternative<Allocate>(program.body[i].op)) late.insert(i);
+  }
+  partition(program, *first, program.body.size(), late);
+}
+
+}  // namespace heddle::host

@@ -1,0 +1,313 @@
+#include "host/passes/write_in_place.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "codegen/plan/in_place.h"
+#include "host/passes/analysis/buffer_accesses.h"
+#include "host/passes/analysis/slot_uses.h"
+#include "host/passes/move_items.h"
+#include "host/program/visit.h"
+#include "host/text/program_text.h"
+#include "ir/analysis/memory_order.h"
+#include "ir/base/error.h"
+
+namespace heddle::host {
+namespace {
+
+// An output that lowering copies to an input at the end of the program.
+struct CopiedOutput {
+  size_t output;
+  ReusedInput reuse;
+  size_t copy;                  // index of the copy
+  SlotId value;                 // the slot that it copies
+  SlotId buffer = kNoSlot;      // the slot that an Allocate defines; kNoSlot: there is none
+  size_t allocate = 0;          // index of the Allocate
+  std::string why_copied = {};  // "": the output can be written in place
+  // The first instruction that reads the input too late, and the write before which it must be.
+  std::optional<std::pair<size_t, size_t>> late_reader = {};
+};
+
+// Finds the outputs of a program that are copied to inputs, and decides which of them can be
+// written in place.
+class ReuseFinder {
+ public:
+  explicit ReuseFinder(const Program& program)
+      : program_(program),
+        items_(bufferAccessesOf(program)),
+        uses_(slotUsesOf(program)),
+        viewed_(program.slots.size()) {
+    for (const Instruction& x : program.body) {
+      if (const auto* view = std::get_if<Alias>(&x.op)) viewed_[view->out] = view;
+    }
+    for (size_t i = 0; i < program.body.size(); ++i) {
+      for (const ItemAccess& access : items_.items[i].accesses) {
+        std::vector<size_t>& list = touching_[access.root];
+        if (list.empty() || list.back() != i) list.push_back(i);
+      }
+    }
+  }
+
+  std::vector<CopiedOutput> run() {
+    std::vector<CopiedOutput> all;
+    for (const auto& [output, reuse] : program_.reuses) {
+      const std::optional<size_t> copy = copyTo(reuse.input);
+      if (!copy) continue;
+      const SlotId value = std::get<Copy>(program_.body[*copy].op).in;
+      CopiedOutput found{output, reuse, *copy, value};
+      found.why_copied = reasonToCopy(found);
+      all.push_back(std::move(found));
+    }
+    return all;
+  }
+
+ private:
+  const Slot& slot(SlotId id) const { return program_.slots[id]; }
+  std::string nameOf(SlotId id) const { return "%" + slot(id).name; }
+  std::string textOf(size_t item) const {
+    const Instruction& x = program_.body[item];
+    const std::string line = x.line > 0 ? fmt::format(" (line {})", x.line) : "";
+    return "`" + printInstruction(program_, x) + "`" + line;
+  }
+
+  std::optional<size_t> copyTo(SlotId input) const {
+    for (size_t i = program_.body.size(); i-- > 0;) {
+      const auto* copy = std::get_if<Copy>(&program_.body[i].op);
+      if (copy != nullptr && copy->out == input) return i;
+    }
+    return std::nullopt;
+  }
+
+  // Returns the slot whose buffer the slot views, if it names the complete buffer. Otherwise
+  // returns the slot at which this cannot be said.
+  SlotId withoutNames(SlotId id) const {
+    while (viewed_[id] != nullptr && std::holds_alternative<Alias::Same>(viewed_[id]->view)) {
+      id = viewed_[id]->in;
+    }
+    return id;
+  }
+
+  bool isViewOf(SlotId id, SlotId base) const {
+    while (id != base && viewed_[id] != nullptr) id = viewed_[id]->in;
+    return id == base;
+  }
+
+  std::string reasonToCopy(CopiedOutput& found) const {
+    const SlotId input = found.reuse.input;
+    const SlotId base = withoutNames(found.value);
+    if (viewed_[base] != nullptr) {
+      return fmt::format("{} is a view of {}", nameOf(found.value), nameOf(viewed_[base]->in));
+    }
+    if (uses_[base].defined.empty()) return nameOf(base) + " is an input";
+    found.allocate = uses_[base].defined.front();
+    const bool is_buffer = uses_[base].defined.size() == 1 &&
+                           std::holds_alternative<Allocate>(program_.body[found.allocate].op);
+    if (!is_buffer) return fmt::format("several instructions define {}", nameOf(base));
+    found.buffer = base;
+    for (size_t i = 0; i < program_.outputs.size(); ++i) {
+      if (i != found.output && isViewOf(program_.outputs[i], base)) {
+        return fmt::format("another output, {}, shares its memory", nameOf(program_.outputs[i]));
+      }
+    }
+    const std::string layout = reasonByLayout(base, input);
+    return layout.empty() ? reasonByAccesses(found) : layout;
+  }
+
+  // --- layouts -----------------------------------------------------------------------------------
+
+  std::string reasonByLayout(SlotId buffer, SlotId input) const {
+    const Layout& wanted = slot(buffer).tensor.layout;
+    const std::optional<Layout::Observed>& observed = slot(input).tensor.layout.observed;
+    const AxisOrder order = slot(buffer).tensor.allocationOrder();
+    const AxisOrder given = observed ? observed->order : rowMajor(order.size());
+    const bool is_dense =
+        !observed || std::find(observed->contiguous.begin(), observed->contiguous.end(), false) ==
+                         observed->contiguous.end();
+    const bool same_order = sameOrder(order, given, slot(buffer).tensor);
+    if (wanted.stride_order && !same_order) {
+      return fmt::format("{} must have the memory order {}, but {} has {}", nameOf(buffer),
+                         str(order), nameOf(input), str(given));
+    }
+    const std::optional<size_t> strict = userOfLayout(buffer);
+    if (!strict) return "";
+    if (!same_order || !is_dense) {
+      return fmt::format("{} needs {} in the memory order {} without gaps", textOf(*strict),
+                         nameOf(buffer), str(order));
+    }
+    if (slot(buffer).alloc != slot(input).alloc) {
+      return fmt::format("{} needs {} with a different padding than {}", textOf(*strict),
+                         nameOf(buffer), nameOf(input));
+    }
+    return "";
+  }
+
+  // Returns an instruction that needs the buffer in the layout of its type: a collective, a library
+  // call other than a matrix product, or a view that regroups axes. Kernels, copies, matrix
+  // products and other views accept any strides.
+  std::optional<size_t> userOfLayout(SlotId buffer) const {
+    for (size_t i = 0; i < program_.body.size(); ++i) {
+      const Op& op = program_.body[i].op;
+      if (const auto* view = std::get_if<Alias>(&op)) {
+        const bool regroups = std::holds_alternative<Alias::Reshape>(view->view) ||
+                              std::holds_alternative<Alias::Unpad>(view->view) ||
+                              std::holds_alternative<Alias::Shard>(view->view);
+        if (regroups && isViewOf(view->in, buffer)) return i;
+        continue;
+      }
+      const auto* call = std::get_if<CallLibrary>(&op);
+      const bool is_product =
+          call != nullptr && (call->function == "matmul" || call->function == "linear");
+      if (kindOf(op) != InstructionKind::Post && (call == nullptr || is_product)) continue;
+      for (const Access& access : accessesOf(op)) {
+        if (isViewOf(access.slot, buffer)) return i;
+      }
+    }
+    return std::nullopt;
+  }
+
+  // --- accesses ----------------------------------------------------------------------------------
+
+  const std::vector<size_t>& itemsOf(SlotId slot_of_buffer) const {
+    static const std::vector<size_t> kNone;
+    const auto found = touching_.find(rootOf(slot_of_buffer));
+    return found == touching_.end() ? kNone : found->second;
+  }
+
+  // Returns the buffer of an input or of a slot that one Allocate defines.
+  RootId rootOf(SlotId id) const {
+    for (RootId root : items_.allocate.ids()) {
+      const Instruction* made = items_.allocate[root];
+      if (made != nullptr && std::get<Allocate>(made->op).out == id) return root;
+    }
+    auto root = items_.inputs.begin();
+    for (SlotId input : program_.inputs) {
+      if (slot(input).is_scalar) continue;
+      if (input == id) return *root;
+      ++root;
+    }
+    HEDDLE_CHECK(false, "%{} is neither an input nor allocated", slot(id).name);
+  }
+
+  std::string reasonByAccesses(CopiedOutput& found) const {
+    const std::vector<size_t>& of_buffer = itemsOf(found.buffer);
+    for (size_t i : of_buffer) {
+      if (kindOf(program_.body[i].op) == InstructionKind::Control) {
+        return fmt::format("a loop or branch accesses {}", nameOf(found.buffer));
+      }
+    }
+    const auto writes = [&](size_t i) { return i != found.allocate; };
+    const auto write = std::find_if(of_buffer.begin(), of_buffer.end(), writes);
+    if (write == of_buffer.end()) return nameOf(found.buffer) + " is never written";
+    for (size_t i : itemsOf(found.reuse.input)) {
+      if (i < *write || i == found.copy) continue;
+      if (i == *write) {
+        const std::string why = reasonByWriter(found, i);
+        if (!why.empty()) return why;
+        continue;
+      }
+      found.late_reader = {i, *write};
+      return fmt::format("{} reads {} after {} has written {}", textOf(i),
+                         nameOf(found.reuse.input), textOf(*write), nameOf(found.buffer));
+    }
+    return "";
+  }
+
+  // Returns why the instruction that writes the buffer must not read the input.
+  std::string reasonByWriter(const CopiedOutput& found, size_t item) const {
+    const auto* launch = std::get_if<LaunchKernel>(&program_.body[item].op);
+    if (launch == nullptr) {
+      return fmt::format("{} reads {} and is no kernel", textOf(item), nameOf(found.reuse.input));
+    }
+    for (size_t k = 0; k < launch->outputs.size(); ++k) {
+      if (!isViewOf(launch->outputs[k], found.buffer)) continue;
+      for (size_t i = 0; i < launch->inputs.size(); ++i) {
+        if (!isViewOf(launch->inputs[i], found.reuse.input)) continue;
+        const bool same = withoutNames(launch->inputs[i]) == found.reuse.input &&
+                          withoutNames(launch->outputs[k]) == found.buffer;
+        if (!same) {
+          return fmt::format("{} reads another view of {}", textOf(item),
+                             nameOf(found.reuse.input));
+        }
+        const Fusion& segment = program_.kernels[launch->kernel].segment;
+        const std::string why = codegen::whyNotInPlace(segment, i, k);
+        if (!why.empty()) return fmt::format("{}: {}", textOf(item), why);
+      }
+    }
+    return "";
+  }
+
+  const Program& program_;
+  const BufferAccesses items_;
+  const IdVector<SlotId, SlotUses> uses_;
+  IdVector<SlotId, const Alias*> viewed_;  // the Alias that defines the slot; nullptr: none
+  std::map<RootId, std::vector<size_t>> touching_;  // per buffer: the items that access it
+};
+
+std::vector<CopiedOutput> copiedOutputs(const Program& program) {
+  return ReuseFinder(program).run();
+}
+
+// Moves readers of inputs before the first write to the output that reuses the input. Each move may
+// make another output late, so the number of moves is limited.
+Program withEarlyReaders(Program program) {
+  for (size_t moves = 2 * program.reuses.size(); moves > 0; --moves) {
+    bool moved = false;
+    for (const CopiedOutput& found : copiedOutputs(program)) {
+      if (!found.late_reader) continue;
+      moved = moveBefore(program, found.late_reader->first, found.late_reader->second);
+      if (moved) break;
+    }
+    if (!moved) break;
+  }
+  return program;
+}
+
+bool isOurs(const Program& program) {
+  return !program.reuses.empty() && isUnordered(program, bufferAccessesOf(program));
+}
+
+}  // namespace
+
+Program writeInPlace(Program program) {
+  if (!isOurs(program)) return program;
+  program = withEarlyReaders(std::move(program));
+  std::vector<size_t> removed;
+  for (const CopiedOutput& found : copiedOutputs(program)) {
+    const Slot& input = program.slots[found.reuse.input];
+    HEDDLE_USER_CHECK(found.why_copied.empty() || !found.reuse.required,
+                      "the output %{} cannot be written to the input %{} (`in! %{}`): {}",
+                      program.slots[found.value].name, input.name, input.name, found.why_copied);
+    if (!found.why_copied.empty()) continue;
+    program.body[found.allocate].op = Alias{found.buffer, found.reuse.input, Alias::Same{}};
+    program.outputs[found.output] = found.value;
+    removed.push_back(found.copy);
+  }
+  std::sort(removed.begin(), removed.end());
+  for (size_t i = removed.size(); i-- > 0;) {
+    program.body.erase(program.body.begin() + static_cast<std::ptrdiff_t>(removed[i]));
+  }
+  delayInputWrites(program);
+  return program;
+}
+
+Program allocateFirst(Program program) {
+  if (isOurs(program)) hoistAllocations(program);
+  return program;
+}
+
+std::vector<std::string> explainReuses(const Program& lowered) {
+  std::vector<std::string> lines;
+  if (!isOurs(lowered)) return lines;
+  const Program program = withEarlyReaders(lowered);
+  for (const CopiedOutput& found : copiedOutputs(program)) {
+    const std::string names = fmt::format("%{} in %{}", program.slots[found.value].name,
+                                          program.slots[found.reuse.input].name);
+    lines.push_back(found.why_copied.empty()
+                        ? names + ": written in place"
+                        : fmt::format("{}: copied, because {}", names, found.why_copied));
+  }
+  return lines;
+}
+
+}  // namespace heddle::host

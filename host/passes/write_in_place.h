@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "host/program/program.h"
+
+namespace heddle::host {
+
+// Stores outputs directly in the inputs whose memory they reuse (Program::reuses). Lowering stores
+// such an output in a buffer of its own, and copies this buffer to the input at the end. This pass
+// makes the buffer a view of the input (`%w1 = alias %w`) and removes the copy, if all of these
+// conditions hold:
+// - One Allocate at the top level creates the buffer, and the output is the complete buffer. No
+//   other output shares it.
+// - No instruction reads the input after the first write to the buffer. Instructions that do not
+//   need the result are moved before this write.
+// - The instruction of the first write may itself read the input only if it is a kernel that reads
+//   and writes the same view of it, and that may work in place (codegen/plan/in_place.h).
+// - The input has the memory order that the users of the buffer need. The types of both state equal
+//   orders, or all users are kernels and copies, which accept any strides. An order that the user
+//   requires (Layout::stride_order) must be the order of the input.
+//
+// A program does not change if its author has ordered its streams (isUnordered() in
+// host/passes/analysis/buffer_accesses.h is false).
+// Throws UserError if an output with ReusedInput::required still needs a copy. The message gives
+// the reason.
+//
+// The pass also moves instructions so that all allocations happen before the first write to an
+// input: a run that fails because memory is exhausted then leaves its inputs unchanged.
+Program writeInPlace(Program program);
+
+// Moves each Allocate at the top level that follows a write to an input before the first such
+// write. lift_posts may have moved this write. Programs whose author ordered the streams do not
+// change.
+Program allocateFirst(Program program);
+
+// Returns one line per output that reuses an input. The line says that the output is written in
+// place, or why it is copied. `program` is a result of lower().
+std::vector<std::string> explainReuses(const Program& program);
+
+}  // namespace heddle::host

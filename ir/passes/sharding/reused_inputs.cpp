@@ -1,0 +1,52 @@
+#include "ir/passes/sharding/reused_inputs.h"
+
+#include <algorithm>
+
+#include "ir/graph/rewrite.h"
+
+namespace heddle {
+namespace {
+
+bool isMoved(const Fusion& fusion, size_t output) {
+  const std::optional<OutputReuse>& reuse = fusion.reuses()[output];
+  return reuse &&
+         fusion.tensor(fusion.outputs()[output]).sharding != fusion.tensor(reuse->input).sharding;
+}
+
+}  // namespace
+
+Fusion shardReusedOutputs(const Fusion& fusion) {
+  Fusion result = fusion;
+  for (size_t i = 0; i < fusion.outputs().size(); ++i) {
+    const std::optional<OutputReuse>& reuse = fusion.reuses()[i];
+    if (!reuse || !fusion.value(reuse->input).user_sharding) continue;
+    Value& output = result.mutableValue(fusion.outputs()[i]);
+    if (output.tensor.sharding || output.definition == kNoExpr) continue;
+    std::optional<Sharding> sharding = fusion.tensor(reuse->input).sharding;
+    sharding->stream.reset();
+    output.tensor.sharding = std::move(sharding);
+    output.user_sharding = true;
+  }
+  return result;
+}
+
+Fusion moveReusedOutputs(const Fusion& fusion) {
+  std::vector<ValueId> moved(fusion.outputs().size(), kNoValue);
+  bool any = false;
+  for (size_t i = 0; i < moved.size(); ++i) any = any || isMoved(fusion, i);
+  if (!any) return fusion;
+  FusionRewriter rewriter(fusion);
+  rewriter.inputs();
+  for (ExprId id : fusion.exprs().ids()) rewriter.copy(id);
+  for (size_t i = 0; i < moved.size(); ++i) {
+    if (!isMoved(fusion, i)) continue;
+    const Value& value = fusion.value(fusion.outputs()[i]);
+    const TensorView& input = fusion.tensor(fusion.reuses()[i]->input);
+    moved[i] = rewriter.set(rewriter.at(fusion.outputs()[i]), value.name + "_moved", value.line);
+    rewriter.fusion().setSharding(moved[i], input.sharding);
+    rewriter.fusion().mutableValue(moved[i]).user_sharding = true;
+  }
+  return std::move(rewriter).finishWith(moved);
+}
+
+}  // namespace heddle
