@@ -15,7 +15,9 @@ namespace heddle::codegen {
 // Every schedule guarantees that the thread that stores an element has read the same element of the
 // input before, and that no thread reads it afterwards, if these conditions hold:
 // - Input and output have the same dtype and the same axes of the iteration space
-//   (codegen/plan/analysis.h), in the same order, and no axis of the space is missing.
+//   (codegen/plan/analysis.h), in the same order. They have all axes of the space. Or they have
+//   exactly the axes that are not reduced, and the kernel reads the input only after its
+//   reductions.
 // - No expression reads the input at computed indices.
 // - The segment has no column reductions (rule 3 of ir/analysis/kernel_rules.h): they may read the
 //   input again in a later launch.

@@ -169,6 +169,33 @@ fusion f(%w: f32[n, k]) {
   }
 }
 
+// A kernel that reduces a gradient also updates the parameter. It reads the moment once per element
+// of the result, after the reduction. The sizes select reductions in one and in two launches.
+TEST_F(ReusedInputs, UpdatesAfterReductions) {
+  for (const auto& [rows, columns] : std::vector<std::pair<int64_t, int64_t>>{
+           {1, 1}, {3, 700}, {700, 3}, {64, 64}, {200000, 2}, {2, 200000}}) {
+    for (const int64_t axis : {0, 1}) {
+      FusionExecutor executor = executorOf(fmt::format(R"(
+fusion f(%x: f32[n, k], %m: f32[{}]) {{
+  %g = sum(%x, axes=[{}])
+  %m2 = mul(%m, 2.0)
+  %m1 = add(%m2, %g)
+  return %m1 in! %m, %g
+}})",
+                                                       axis == 0 ? "k" : "n", axis));
+      const int64_t kept = axis == 0 ? columns : rows;
+      const Tensor x = tensor(ramp(static_cast<size_t>(rows * columns), 1, 0), {rows, columns});
+      const Tensor m = tensor(ramp(static_cast<size_t>(kept), 0, 1), {kept});
+      executor.run({x, m}).wait();
+      const std::vector<float> got = valuesOf(m);
+      const auto sum = static_cast<float>(axis == 0 ? rows : columns);
+      for (size_t i = 0; i < got.size(); ++i) {
+        ASSERT_EQ(got[i], 2 * static_cast<float>(i) + sum) << rows << "x" << columns;
+      }
+    }
+  }
+}
+
 TEST_F(ReusedInputs, InputsWithGapsAndInAnyOrder) {
   FusionExecutor executor = executorOf(R"(
 fusion f(%w: f32[n, k], %g: f32[n, k]) {
