@@ -44,9 +44,8 @@ TEST(ColumnsSimt, RowsAndColumnsAreRightAtTheEdgesOfTiles) {
   }
   expectRight(cases, kRoundings);
   for (size_t i = 0; i < cases.size(); ++i) {
-    if (cases.stages(i) == 2) {
-      EXPECT_EQ(cases.entry(i), "heddle_rows") << cases.name(i);
-    }
+    if (cases.stages(i) != 2) continue;
+    EXPECT_EQ(cases.entry(i), "heddle_rows") << cases.name(i);
   }
 }
 
