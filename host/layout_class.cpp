@@ -5,6 +5,18 @@
 namespace heddle::host {
 namespace {
 
+// Returns the axes in descending order of strides. A stretched axis (stride 0) has no place in
+// memory. Stretched axes are outermost, or at their logical position if the order of all other axes
+// is row-major, so that results do not follow them.
+AxisOrder orderOf(const TensorDesc& desc) {
+  const auto stride = [&](int64_t axis) { return desc.strides[static_cast<size_t>(axis)]; };
+  AxisOrder order = rowMajor(desc.rank());
+  const auto first = std::stable_partition(order.begin(), order.end(),
+                                           [&](int64_t axis) { return stride(axis) == 0; });
+  std::stable_sort(first, order.end(), [&](int64_t a, int64_t b) { return stride(a) > stride(b); });
+  return std::is_sorted(first, order.end()) ? rowMajor(desc.rank()) : order;
+}
+
 Layout::Observed observe(const TensorDesc& desc) {
   Layout::Observed observed;
   const std::vector<int64_t>& alloc = desc.alloc.empty() ? desc.sizes : desc.alloc;
@@ -12,14 +24,13 @@ Layout::Observed observe(const TensorDesc& desc) {
   observed.contiguous.assign(desc.rank(), true);
   const bool is_given = desc.strides.size() == desc.rank() && alloc.size() == desc.rank();
   if (!is_given || desc.numel() == 0) return observed;
-  std::stable_sort(observed.order.begin(), observed.order.end(), [&](int64_t a, int64_t b) {
-    return desc.strides[static_cast<size_t>(a)] > desc.strides[static_cast<size_t>(b)];
-  });
+  observed.order = orderOf(desc);
   int64_t span = 1;
   for (size_t i = observed.order.size(); i-- > 0;) {
     const auto axis = static_cast<size_t>(observed.order[i]);
     if (desc.sizes[axis] == 1) continue;
     observed.contiguous[axis] = desc.strides[axis] == span;
+    if (desc.strides[axis] == 0) continue;
     span = desc.strides[axis] * alloc[axis];
   }
   return observed;

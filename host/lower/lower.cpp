@@ -6,6 +6,7 @@
 #include "host/lower/cat_slices.h"
 #include "host/lower/lower_all_to_all.h"
 #include "host/lower/lower_reuses.h"
+#include "host/lower/slot_tensor.h"
 #include "ir/analysis/kernel_rules.h"
 #include "ir/analysis/memory_order.h"
 #include "ir/analysis/reshard_step.h"
@@ -50,9 +51,8 @@ class Lowering {
     SlotId& slot = slots_[id];
     if (slot.valid()) return slot;
     const Value& value = fusion_.value(id);
-    slot = program_.slots.push_back(
-        {value.name, value.is_scalar, value.tensor, {}, value.default_value});
-    return slot;
+    return slot = program_.slots.push_back(
+               {value.name, value.is_scalar, tensorOfSlot(value.tensor), {}, value.default_value});
   }
 
   void emit(Op op, int line, MeshId on = kNoMesh) {

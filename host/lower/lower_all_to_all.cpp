@@ -97,7 +97,7 @@ class ExchangeWriter {
     TensorView type;
     type.dtype = out_.tensor.dtype;
     for (const Size& size : sizes) type.domain.push_back({size, IterKind::Iteration});
-    if (!order.empty()) type.layout.allocation_order = order;
+    if (!order.empty()) type.layout.required = order;
     return type;
   }
 
@@ -114,7 +114,7 @@ class ExchangeWriter {
     const ValueId in = b.input(slot(parts).name, typeOf(partSizes(), {}));
     b.name(slot(tiles).name);
     const ValueId out = b.set(in);
-    b.mutableFusion().layout(out).allocation_order = tileOrder();
+    b.mutableFusion().layout(out).needed = tileOrder();
     b.output(out);
     return program_.kernels.push_back({name, std::move(b).build()});
   }

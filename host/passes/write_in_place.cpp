@@ -125,7 +125,7 @@ class ReuseFinder {
         !observed || std::find(observed->contiguous.begin(), observed->contiguous.end(), false) ==
                          observed->contiguous.end();
     const bool same_order = sameOrder(order, given, slot(buffer).tensor);
-    if (wanted.stride_order && !same_order) {
+    if (wanted.required && !same_order) {
       return fmt::format("{} must have the memory order {}, but {} has {}", nameOf(buffer),
                          str(order), nameOf(input), str(given));
     }

@@ -19,7 +19,7 @@ namespace heddle::host {
 //   and writes the same view of it, and that may work in place (codegen/plan/in_place.h).
 // - The input has the memory order that the users of the buffer need. The types of both state equal
 //   orders, or all users are kernels and copies, which accept any strides. An order that the user
-//   requires (Layout::stride_order) must be the order of the input.
+//   requires (Layout::required) must be the order of the input.
 //
 // A program does not change if its author has ordered its streams (isUnordered() in
 // host/passes/analysis/buffer_accesses.h is false).

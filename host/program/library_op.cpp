@@ -45,6 +45,8 @@ bool hasType(const Attr& value, AttrType type) {
     case AttrType::Ints:
       return std::holds_alternative<std::vector<int64_t>>(value);
     case AttrType::Sizes:
+    case AttrType::Size:
+    case AttrType::Number:
       return std::holds_alternative<std::vector<Size>>(value);
     case AttrType::Scalar:
       return true;

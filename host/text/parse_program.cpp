@@ -65,14 +65,14 @@ class SectionParser {
     in_.expectSymbol("}");
   }
 
-  SlotId declare(std::string_view expected) {
+  SlotId declare(std::string_view expected, OrderOf order_of) {
     const Token at = in_.peek();
     const std::string name = in_.expectName(TokenKind::Value, expected);
     if (!names_.insert(name).second) in_.failAt(at, fmt::format("%{} is declared twice", name));
     in_.expectSymbol(":");
     const bool list = in_.acceptWord("list");
     const Token type_at = in_.peek();
-    ParsedType type = parseType(in_, program_.meshes);
+    ParsedType type = parseType(in_, program_.meshes, order_of);
     for (const IterDomain& axis : type.tensor.domain) {
       if (axis.kind == IterKind::Symbolic) {
         in_.failAt(type_at, "sizes of a host program have no '?'");
@@ -99,7 +99,7 @@ class SectionParser {
     in_.expectSymbol("(");
     if (in_.acceptSymbol(")")) return;
     do {
-      const SlotId id = declare("an input, as in %x: f32[t]");
+      const SlotId id = declare("an input, as in %x: f32[t]", OrderOf::Input);
       Slot& slot = program_.slots[id];
       if (slot.is_scalar && in_.acceptSymbol("=")) {
         slot.default_value = parseDefault(in_, slot.tensor.dtype);
@@ -169,7 +169,7 @@ class SectionParser {
 
   void slot() {
     in_.next();
-    declare("a slot, as in %y: f32[t]");
+    declare("a slot, as in %y: f32[t]", OrderOf::Value);
   }
 
   void callees(const std::vector<Token>& called) {

@@ -27,6 +27,7 @@ void checkObserved(const Slot& slot, const Layout::Observed& observed, const Ten
   for (size_t k = observed.order.size(); k-- > 0;) {
     const auto axis = static_cast<size_t>(observed.order[k]);
     if (got.alloc[axis] == 1) continue;
+    if (got.strides[axis] == 0 && !observed.contiguous.at(axis)) continue;
     HEDDLE_USER_CHECK(got.strides[axis] >= previous,
                       "%{}: strides {} contradict the memory order {} that its type declares",
                       slot.name, str(got.strides), str(observed.order));

@@ -46,9 +46,8 @@ ReshardStep stepOf(const Fusion& fusion, const Expression& set) {
   return stepBetween(from.sharding, to.sharding, to, fusion.meshes);
 }
 
-// Returns whether the result of an all-to-all has gaps. The kernel after the all-to-all pads each
-// of the joined blocks. The padding becomes gaps if the blocks are uneven and the joined axis is
-// not the outermost axis in memory.
+}  // namespace
+
 bool hasGaps(const ReshardStep& step, const Sharding& from, const TensorView& to) {
   if (step.kind != ReshardStep::Kind::AllToAll ||
       isOutermost(to.allocationOrder(), step.joined, to)) {
@@ -59,6 +58,8 @@ bool hasGaps(const ReshardStep& step, const Sharding& from, const TensorView& to
   return !remainder(to.domain[joined].extent, blocks).isConstant(0);
 }
 
+namespace {
+
 // Returns the memory order of a value that is not the result of a permute.
 std::optional<AxisOrder> orderOfBase(const Fusion& fusion, const Value& value) {
   if (value.definition == kNoExpr) return inputOrder(value.tensor);
@@ -67,7 +68,8 @@ std::optional<AxisOrder> orderOfBase(const Fusion& fusion, const Value& value) {
     case OpKind::Slice:
       return std::nullopt;
     case OpKind::Reshape:
-      return rowMajor(value.tensor.rank());
+      // A hint here is the order of a view (ir/passes/orders/infer_orders.h).
+      return value.tensor.layout.hint.value_or(rowMajor(value.tensor.rank()));
     case OpKind::Set: {
       const ReshardStep step = stepOf(fusion, expr);
       const std::optional<Sharding>& from = fusion.tensor(expr.inputs[0]).sharding;

@@ -6,6 +6,8 @@
 
 namespace heddle {
 
+struct ReshardStep;
+
 // Returns the order of the axes of a value in memory, outermost axis first, as far as it is known
 // before a run:
 //  - The result of a kernel, library call or collective has the order TensorView::allocationOrder()
@@ -13,7 +15,7 @@ namespace heddle {
 //  - An input has its observed order (Layout::observed). Without an observed layout the order is
 //    row-major.
 //  - A permuted view has the order of its base (baseOf()), with the axes permuted. The result of a
-//    reshape is row-major.
+//    reshape is row-major, or has a hinted order if the reshape is a view in this order.
 //  - The result is nullopt if there are gaps between the elements. There may be gaps in the result
 //    of a slice, in a shard that is a view of a replicated tensor, and in an input that was
 //    observed with gaps. There are also gaps in the result of an all-to-all if the blocks that it
@@ -28,6 +30,11 @@ std::optional<AxisOrder> elementOrder(const Fusion& fusion, ValueId id);
 // result is padded for the collective that wrote it, and the next collective may need padding of a
 // different size.
 std::optional<AxisOrder> memoryOrder(const Fusion& fusion, ValueId id);
+
+// Returns whether the result `to` of the step has gaps. The result of any step except an all-to-all
+// has none. The kernel after an all-to-all pads each of the joined blocks. The padding becomes gaps
+// if the blocks are uneven and the joined axis is not the outermost axis in memory.
+bool hasGaps(const ReshardStep& step, const Sharding& from, const TensorView& to);
 
 // Returns the value of which `id` is a permuted view, or `id` if it is no permuted view. The memory
 // order of either value determines the memory order of the other value.

@@ -339,22 +339,48 @@ void FusionBuilder::shard(ValueId id, Sharding sharding) {
   value.tensor.sharding = std::move(sharding);
 }
 
-void FusionBuilder::strideOrder(ValueId value, AxisOrder order) {
-  const TensorView& tensor = tensorOf("stride_order", value);
+void FusionBuilder::checkOrder(ValueId value, const AxisOrder& order) const {
+  const TensorView& tensor = tensorOf("order", value);
   AxisOrder sorted = order;
   std::sort(sorted.begin(), sorted.end());
-  HEDDLE_USER_CHECK(sorted == rowMajor(tensor.rank()), "{}: stride order {} is no permutation",
-                    typeOf(value), str(order));
-  std::optional<AxisOrder>& current = fusion_.layout(value).stride_order;
-  HEDDLE_USER_CHECK(!current || *current == order, "{} is given two stride orders: {} and {}",
+  HEDDLE_USER_CHECK(sorted == rowMajor(tensor.rank()),
+                    "order={} of {}: expected each of its {} axes once, as in order={}", str(order),
+                    typeOf(value), tensor.rank(), str(rowMajor(tensor.rank())));
+}
+
+void FusionBuilder::requireOrder(ValueId value, AxisOrder order) {
+  checkOrder(value, order);
+  HEDDLE_USER_CHECK(fusion_.value(value).definition != kNoExpr,
+                    "order={} of {}: callers choose the order of an input; return it with this "
+                    "order, or copy it with set",
+                    str(order), typeOf(value));
+  std::optional<AxisOrder>& current = fusion_.layout(value).required;
+  HEDDLE_USER_CHECK(!current || *current == order, "{} is given two orders: {} and {}",
                     typeOf(value), str(*current), str(order));
   current = std::move(order);
 }
 
-void FusionBuilder::output(ValueId value, std::optional<OutputReuse> reuse) {
+void FusionBuilder::output(ValueId value, std::optional<AxisOrder> order,
+                           std::optional<OutputReuse> reuse) {
   HEDDLE_USER_CHECK(fusion_.values().has(value), "return: there is no value with id {}", value);
+  if (order) checkOrder(value, *order);
+  HEDDLE_USER_CHECK(!order || !reuse,
+                    "return: {} is stored in %{} and has the memory order of this input: remove "
+                    "order={}",
+                    typeOf(value), fusion_.value(reuse->input).name, str(*order));
   if (reuse) checkReuse(value, reuse->input);
-  fusion_.appendOutput(value, reuse);
+  fusion_.appendOutput(value, std::move(order), reuse);
+}
+
+void FusionBuilder::setStrideOrder(size_t output, AxisOrder order) {
+  HEDDLE_USER_CHECK(output < fusion_.outputs().size(),
+                    "setStrideOrder: there is no output {}, the fusion has {} so far", output,
+                    fusion_.outputs().size());
+  checkOrder(fusion_.outputs()[output], order);
+  const std::optional<AxisOrder>& current = fusion_.outputOrders()[output];
+  HEDDLE_USER_CHECK(!current || *current == order, "output {} ({}) is given two orders: {} and {}",
+                    output, typeOf(fusion_.outputs()[output]), str(*current), str(order));
+  fusion_.setOutputOrder(output, std::move(order));
 }
 
 Fusion FusionBuilder::build() && {

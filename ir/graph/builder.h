@@ -177,15 +177,25 @@ class FusionBuilder {
   //    of parts is not positive.
   //  - The value already has a different sharding from an earlier call.
   void shard(ValueId value, Sharding sharding);
-  // Sets the memory order that the user requires for a value.
-  void strideOrder(ValueId value, AxisOrder order);
-  // Adds an output. With `reuse`, the output is stored in the memory of an input: the caller's
-  // tensor then holds the result. Throws UserError in these cases:
+  // Requires a memory order of a computed value. Throws UserError if `order` does not list each
+  // axis of the value once, if the value is an input or a scalar, or if an earlier call required a
+  // different order.
+  void requireOrder(ValueId value, AxisOrder order);
+  // Appends an output. If `order` is set, the output has this memory order, whatever computes it. A
+  // value may be several outputs with different orders. Throws UserError if `order` does not list
+  // each axis of the value once, or if the value is a scalar.
+  // With `reuse`, the output is stored in the memory of an input: the caller's tensor then holds
+  // the result, in its own memory order. Throws UserError in these cases:
   //  - `reuse->input` is not an input, or the output or the input is a scalar.
   //  - Their dtypes or sizes differ. If only a run can tell whether two sizes are equal, the
   //    function adds a guard (SizeGuard).
-  //  - A second output reuses the same input.
-  void output(ValueId value, std::optional<OutputReuse> reuse = {});
+  //  - A second output reuses the same input, or `order` is set too.
+  void output(ValueId value, std::optional<AxisOrder> order = {},
+              std::optional<OutputReuse> reuse = {});
+  void output(ValueId value, OutputReuse reuse) { output(value, std::nullopt, reuse); }
+  // Requires a memory order of output number `output`, counted from 0. Throws UserError as output()
+  // does, and if there is no such output or it already has a different order.
+  void setStrideOrder(size_t output, AxisOrder order);
 
   // --- for composites (ir/composite/composite.h) -----------------------------------------------
 
@@ -221,6 +231,7 @@ class FusionBuilder {
 
   std::string takeName(bool scalar);
   void checkReuse(ValueId value, ValueId input);
+  void checkOrder(ValueId value, const AxisOrder& order) const;
   Size scalarStep(ValueId id, const std::map<ValueId, Size>& sizes) const;
   // Adds guards: no size is negative, and the bytes of the tensor fit in 64 bits.
   void guardSizes(std::string_view op_name, const std::vector<Size>& sizes, DType dtype);

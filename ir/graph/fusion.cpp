@@ -138,7 +138,7 @@ bool sameGraph(const Fusion& a, const Fusion& b) {
   return a.name == b.name && a.meshes == b.meshes && a.size_defaults == b.size_defaults &&
          a.symbolic_sizes == b.symbolic_sizes && a.values().size() == b.values().size() &&
          sameIds(a, a.inputs(), b, b.inputs()) && sameIds(a, a.outputs(), b, b.outputs()) &&
-         sameReuses(a, b) &&
+         sameReuses(a, b) && a.outputOrders() == b.outputOrders() &&
          std::equal(a.exprs().begin(), a.exprs().end(), b.exprs().begin(), b.exprs().end(),
                     sameExpr);
 }

@@ -90,6 +90,10 @@ class Fusion {
   const std::vector<ValueId>& outputs() const { return outputs_; }
   // Returns one entry per output; nullopt: the output has memory of its own.
   const std::vector<std::optional<OutputReuse>>& reuses() const { return reuses_; }
+  // Returns the memory order that the user requires for each output, in the order of outputs().
+  // nullopt: any order. A value may be several outputs, each with its own order. The pass
+  // requireOrders (ir/passes/orders/require_orders.h) gives each output a value in this order.
+  const std::vector<std::optional<AxisOrder>>& outputOrders() const { return output_orders_; }
 
   const Value& value(ValueId id) const { return values_.at(id); }
   const Expression& expr(ExprId id) const { return exprs_.at(id); }
@@ -112,9 +116,16 @@ class Fusion {
   ValueId appendValue(Value value);
   ExprId appendExpr(Expression expr);
   void appendInput(ValueId id) { inputs_.push_back(id); }
-  void appendOutput(ValueId id, std::optional<OutputReuse> reuse = {}) {
+  void appendOutput(ValueId id, std::optional<AxisOrder> order = {},
+                    std::optional<OutputReuse> reuse = {}) {
     outputs_.push_back(id);
     reuses_.push_back(reuse);
+    output_orders_.push_back(std::move(order));
+  }
+  // Replaces output `index` by another value of the same type.
+  void replaceOutput(size_t index, ValueId id) { outputs_.at(index) = id; }
+  void setOutputOrder(size_t index, AxisOrder order) {
+    output_orders_.at(index) = std::move(order);
   }
   Value& mutableValue(ValueId id) { return values_.at(id); }
   Expression& mutableExpr(ExprId id) { return exprs_.at(id); }
@@ -151,12 +162,14 @@ class Fusion {
   IdVector<ExprId, Expression> exprs_;
   std::vector<ValueId> inputs_;
   std::vector<ValueId> outputs_;
-  std::vector<std::optional<OutputReuse>> reuses_;  // parallel to outputs_
+  std::vector<std::optional<OutputReuse>> reuses_;       // parallel to outputs_
+  std::vector<std::optional<AxisOrder>> output_orders_;  // parallel to outputs_
   std::map<std::string, Annotation> annotations_;
 };
 
 // Returns whether two fusions are the same graph.
-//  - Compared: names, ops, attributes (NaN equals NaN), types, shardings, layouts, meshes, defaults,
+//  - Compared: names, ops, attributes (NaN equals NaN), types, shardings, layouts, meshes,
+//  defaults,
 //    symbolic sizes, reused inputs and the order of expressions.
 //  - Ignored: ids, source lines, annotations and guards.
 bool sameGraph(const Fusion& a, const Fusion& b);

@@ -73,8 +73,9 @@ std::string printSuffix(const TensorView& tensor, bool user_sharding, const Mesh
     out += " order=" + printInts(layout.observed->order) + " contiguous=[" +
            join(layout.observed->contiguous, [](bool b) { return b ? "true" : "false"; }) + "]";
   }
-  if (layout.stride_order) out += " stride_order=" + printInts(*layout.stride_order);
-  if (layout.allocation_order) out += " hint_order=" + printInts(*layout.allocation_order);
+  if (layout.required) out += " order=" + printInts(*layout.required);
+  if (layout.needed) out += " needed order=" + printInts(*layout.needed);
+  if (layout.hint) out += " hinted order=" + printInts(*layout.hint);
   return out;
 }
 

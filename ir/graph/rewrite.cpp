@@ -41,6 +41,7 @@ ValueId FusionRewriter::input(ValueId old) {
                     : builder_.input(value.name, value.tensor);
   builder_.mutableFusion().mutableValue(now).equals = value.equals;
   adopt(now, old);
+  if (value.definition != kNoExpr) fusion().layout(now) = {};
   return now;
 }
 
@@ -94,7 +95,9 @@ ValueId FusionRewriter::at(ValueId old) const {
   return found->second;
 }
 
-void FusionRewriter::output(ValueId old) { builder_.output(at(old)); }
+void FusionRewriter::output(ValueId old, std::optional<AxisOrder> order) {
+  builder_.output(at(old), std::move(order));
+}
 
 // A new value may replace an input for its readers, so the new input is found by its position.
 std::optional<OutputReuse> FusionRewriter::reuseOf(size_t output) const {
@@ -115,7 +118,7 @@ Fusion FusionRewriter::finish() && {
 Fusion FusionRewriter::finishWith(const std::vector<ValueId>& outputs) && {
   for (size_t i = 0; i < from_.outputs().size(); ++i) {
     const ValueId output = outputs.at(i) == kNoValue ? at(from_.outputs()[i]) : outputs[i];
-    builder_.mutableFusion().appendOutput(output, reuseOf(i));
+    builder_.mutableFusion().appendOutput(output, from_.outputOrders()[i], reuseOf(i));
   }
   Fusion& fusion = builder_.mutableFusion();
   fusion.guards = from_.guards;

@@ -30,7 +30,8 @@ class FusionRewriter {
   FusionRewriter(const Fusion& from, std::string name, const std::vector<ValueId>& part);
 
   void inputs();  // copies all inputs of the old fusion
-  // Adds a value of the old fusion as an input. A scalar keeps its default.
+  // Adds a value of the old fusion as an input. A scalar keeps its default. An input of the old
+  // fusion keeps its layout.
   ValueId input(ValueId old);
 
   // Copies an expression. The copy reads the values that replace the old operands, and its result
@@ -60,7 +61,8 @@ class FusionRewriter {
   bool has(ValueId old) const { return map_.contains(old); }
   // Returns the new value that replaces `old`. Throws InternalError if there is none.
   ValueId at(ValueId old) const;
-  void output(ValueId old);  // makes the value that replaces `old` an output
+  // Makes the value that replaces `old` an output.
+  void output(ValueId old, std::optional<AxisOrder> order = {});
 
   Fusion& fusion() { return builder_.mutableFusion(); }
   const Fusion& fusion() const { return builder_.fusion(); }

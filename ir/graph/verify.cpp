@@ -214,8 +214,9 @@ class Verifier {
       HEDDLE_CHECK(isPermutation(order, rank), "%{}: {} {} is no permutation of its {} axes",
                    value.name, which, str(order), rank);
     };
-    if (layout.stride_order) check(*layout.stride_order, "stride order");
-    if (layout.allocation_order) check(*layout.allocation_order, "hinted order");
+    if (layout.required) check(*layout.required, "required order");
+    if (layout.needed) check(*layout.needed, "needed order");
+    if (layout.hint) check(*layout.hint, "hinted order");
     if (!layout.observed) return;
     check(layout.observed->order, "observed order");
     HEDDLE_CHECK(layout.observed->contiguous.size() == rank, "%{}: {} contiguity flags for {} axes",

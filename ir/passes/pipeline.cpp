@@ -9,13 +9,15 @@
 #include "ir/graph/verify.h"
 #include "ir/passes/concretize_meshes.h"
 #include "ir/passes/drop_shardings.h"
-#include "ir/passes/follow_orders.h"
 #include "ir/passes/fuse_epilogue.h"
 #include "ir/passes/gather_one_hots.h"
 #include "ir/passes/materialize_views.h"
 #include "ir/passes/merge_scalars.h"
 #include "ir/passes/note_stream_splits.h"
-#include "ir/passes/order_for_reshapes.h"
+#include "ir/passes/orders/follow_orders.h"
+#include "ir/passes/orders/infer_orders.h"
+#include "ir/passes/orders/order_for_reshapes.h"
+#include "ir/passes/orders/require_orders.h"
 #include "ir/passes/sharding/insert_resharding.h"
 #include "ir/passes/sharding/join_reductions.h"
 #include "ir/passes/sharding/propagate_sharding.h"
@@ -42,6 +44,7 @@ Fusion reuses(const Fusion& fusion, int64_t) { return shardReusedOutputs(fusion)
 Fusion moves(const Fusion& fusion, int64_t) { return moveReusedOutputs(fusion); }
 Fusion shardings(const Fusion& fusion, int64_t) { return propagateSharding(fusion); }
 Fusion drop(const Fusion& fusion, int64_t job_size) { return dropShardings(fusion, job_size); }
+Fusion require(const Fusion& fusion, int64_t) { return requireOrders(fusion); }
 Fusion resharding(const Fusion& fusion, int64_t) { return insertResharding(fusion); }
 Fusion join(const Fusion& fusion, int64_t) { return joinReductions(fusion); }
 Fusion split(const Fusion& fusion, int64_t) { return splitLinear(fusion); }
@@ -50,6 +53,7 @@ Fusion oneHots(const Fusion& fusion, int64_t) { return gatherOneHots(fusion); }
 Fusion scalars(const Fusion& fusion, int64_t) { return mergeScalars(fusion); }
 Fusion axes(const Fusion& fusion, int64_t) { return splitAxes(fusion); }
 Fusion orders(const Fusion& fusion, int64_t) { return followOrders(fusion); }
+Fusion infer(const Fusion& fusion, int64_t) { return inferOrders(fusion); }
 Fusion reshapes(const Fusion& fusion, int64_t) { return orderForReshapes(fusion); }
 Fusion views(const Fusion& fusion, int64_t) { return materializeViews(fusion); }
 
@@ -76,6 +80,9 @@ constexpr Pass kPasses[] = {
     {"dropShardings", drop},
     // After dropShardings, because one rank moves nothing. Before the passes that move data.
     {"moveReusedOutputs", moves},
+    // After shardings are chosen, because a copy of an output needs its sharding. Before the passes
+    // that move data and choose memory orders.
+    {"requireOrders", require},
     // After shardings are chosen, because the shardings determine which sums are split over
     // devices.
     {"splitLinear", split},
@@ -98,6 +105,8 @@ constexpr Pass kPasses[] = {
     // needs a memory order of its own.
     {"followOrders", orders},
     // After followOrders, whose hints serve collectives and come first.
+    {"inferOrders", infer},
+    // After the passes that follow orders, because it changes only values that a reshape reads.
     {"orderForReshapes", reshapes},
     // Last, because it needs the final memory orders.
     {"materializeViews", views},
@@ -128,6 +137,7 @@ Fusion runPasses(const Fusion& fusion, int64_t job_size, const PassOptions& opti
                     "size {}? was not decided: do not skip the pass concretizeSizes",
                     result.symbolic_sizes[0]);
   if (options.verify) verify(result);
+  checkRequiredOrders(result);
   return result;
 }
 

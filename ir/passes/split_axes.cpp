@@ -195,8 +195,7 @@ class AxisClasses {
     const Value& value = fusion_.value(id);
     if (value.is_scalar) return;
     const TensorView& tensor = value.tensor;
-    const Layout& layout = tensor.layout;
-    bool stays = tensor.sharding || layout.stride_order || layout.allocation_order;
+    bool stays = tensor.sharding || tensor.hasFixedOrder() || tensor.layout.hint;
     // In a reshape, the builder would take the value of a scalar for an extent that may be -1.
     for (const IterDomain& axis : tensor.domain) stays = stays || axis.extent.hasScalar();
     // A reshape would turn a broadcast axis into an ordinary axis.

@@ -80,7 +80,7 @@ class CatChooser {
       if (!is_kernel) return whatItIs(fusion_, fusion_.expr(definition));
     }
     if (is_output_[id]) return "it is an output of the fusion";
-    if (fusion_.tensor(id).layout.stride_order) return "its memory order is required";
+    if (fusion_.tensor(id).layout.required) return "its memory order is required";
     if (placed_.contains(id)) return "it is a piece of another cat";
     for (ExprId reader : readers_[id]) {
       if (std::binary_search(cat.exprs.begin(), cat.exprs.end(), reader)) continue;

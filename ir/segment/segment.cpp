@@ -13,6 +13,7 @@
 #include "ir/segment/recompute.h"
 #include "ir/segment/reuse_forward.h"
 #include "ir/segment/segment_graph.h"
+#include "ir/segment/settle_orders.h"
 #include "ir/segment/siblings.h"
 
 namespace heddle {
@@ -369,6 +370,7 @@ SegmentedFusion segment(const Fusion& fusion, const SegmentOptions& options) {
     segmented = Segmenter(segmented.fusion, copies, std::move(chosen.cats)).run(options);
   }
   std::ranges::move(chosen.notes, std::back_inserter(segmented.notes));
+  settleOrders(segmented);
   return segmented;
 }
 

@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <set>
 
 #include "ir/analysis/kernel_rules.h"
 #include "ir/base/error.h"
 #include "ir/graph/print_values.h"
+#include "ir/passes/orders/order_notes.h"
 #include "ir/passes/sharding/reshard_moves.h"
 #include "ir/segment/reuse_forward.h"
 #include "ir/segment/segment.h"
@@ -202,6 +204,16 @@ std::string groupsJson(const SegmentedFusion& segmented) {
   return out;
 }
 
+// Returns the values that a group writes or reads, in the order of the fusion.
+std::vector<ValueId> boundariesOf(const SegmentedFusion& segmented) {
+  std::set<ValueId> ids;
+  for (const Group& group : segmented.groups) {
+    ids.insert(group.inputs.begin(), group.inputs.end());
+    ids.insert(group.outputs.begin(), group.outputs.end());
+  }
+  return {ids.begin(), ids.end()};
+}
+
 }  // namespace
 
 std::string dumpText(const SegmentedFusion& segmented) {
@@ -220,6 +232,8 @@ std::string dumpText(const SegmentedFusion& segmented) {
   }
   if (!segmented.notes.empty()) out += '\n';
   for (const std::string& note : segmented.notes) out += note + '\n';
+  const std::string orders = dumpOrders(segmented.fusion, boundariesOf(segmented));
+  if (!orders.empty()) out += "\nmemory orders of stored values:\n" + orders;
   const std::string moves = dumpResharding(segmented.fusion);
   if (!moves.empty()) out += "\nresharding, with the bytes that one device sends:\n" + moves;
   return out;

@@ -126,7 +126,7 @@ class FusionParser {
     std::string name = in_.expectName(TokenKind::Value, "an input, as in %x: f32[t]");
     if (values_.count(name) > 0) in_.failAt(at, fmt::format("%{} is defined twice", name));
     in_.expectSymbol(":");
-    ParsedType type = parseType(in_, meshes_);
+    ParsedType type = parseType(in_, meshes_, OrderOf::Input);
     builder_.line(at.line);
     if (type.is_scalar) return scalarInput(at, name, type.tensor.dtype);
     for (IterDomain& axis : type.tensor.domain) {
@@ -190,7 +190,7 @@ class FusionParser {
       in_.failAt(target.at, fmt::format("{} is not a valid name", describe(target.at)));
     }
     target.type_at = in_.peek(1);
-    if (in_.acceptSymbol(":")) target.type = parseType(in_, meshes_);
+    if (in_.acceptSymbol(":")) target.type = parseType(in_, meshes_, OrderOf::Value);
     if (target.type) {
       for (IterDomain& axis : target.type->tensor.domain) {
         axis.extent = resolved(target.type_at, axis.extent);
@@ -320,9 +320,15 @@ class FusionParser {
     do {
       int line = in_.peek().line;
       ValueId id = valueRef();
-      suffix(id);
+      const Token at = in_.peek();
+      Suffix suffix = parseSuffix(id);
+      if (suffix.layout.needed || suffix.layout.hint) {
+        in_.failAt(at,
+                   "needed order and hinted order follow statements; an output has order= only");
+      }
+      applySharding(at.line, id, suffix.sharding, !suffix.inferred);
       const std::optional<OutputReuse> reused = reuse();
-      guarded(line, [&] { builder_.line(line).output(id, reused); });
+      guarded(line, [&] { builder_.line(line).output(id, suffix.layout.required, reused); });
     } while (in_.acceptSymbol(","));
   }
 
@@ -335,15 +341,23 @@ class FusionParser {
 
   // --- shardings and layouts ---------------------------------------------------------------------
 
-  void suffix(ValueId id) {
-    Token at = in_.peek();
+  Suffix parseSuffix(ValueId id) {
+    const Token at = in_.peek();
     const Value& value = fusion().value(id);
-    Suffix suffix = parseSuffix(in_, meshes_, value.tensor.rank());
-    bool empty = !suffix.sharding && suffix.layout == Layout();
-    if (value.is_scalar && !empty) {
-      in_.failAt(at,
-                 fmt::format("%{} is a scalar, which has neither sharding nor layout", value.name));
+    const bool has_order = atOrder(in_);
+    if (value.is_scalar && has_order) {
+      in_.failAt(at, fmt::format("%{} is a scalar, which has no memory order", value.name));
     }
+    Suffix suffix = heddle::parseSuffix(in_, meshes_, value.tensor.rank(), OrderOf::Value);
+    if (value.is_scalar && suffix.sharding) {
+      in_.failAt(at, fmt::format("%{} is a scalar, which has no sharding", value.name));
+    }
+    return suffix;
+  }
+
+  void suffix(ValueId id) {
+    const Token at = in_.peek();
+    Suffix suffix = parseSuffix(id);
     applySharding(at.line, id, suffix.sharding, !suffix.inferred);
     applyLayout(at, id, suffix.layout);
   }
@@ -358,13 +372,9 @@ class FusionParser {
   }
 
   void applyLayout(const Token& at, ValueId id, const Layout& layout) {
-    if (layout.observed) in_.failAt(at, "order and contiguous describe inputs only");
-    if (layout.stride_order) {
-      guarded(at.line, [&] { builder_.strideOrder(id, *layout.stride_order); });
-    }
-    if (layout.allocation_order) {
-      builder_.mutableFusion().layout(id).allocation_order = layout.allocation_order;
-    }
+    if (layout.required) guarded(at.line, [&] { builder_.requireOrder(id, *layout.required); });
+    if (layout.needed) builder_.mutableFusion().layout(id).needed = layout.needed;
+    if (layout.hint) builder_.mutableFusion().layout(id).hint = layout.hint;
   }
 
   TokenStream& in_;

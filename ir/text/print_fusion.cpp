@@ -68,6 +68,17 @@ std::string printSignature(const Fusion& fusion) {
          " {\n";
 }
 
+std::string printOutput(const Fusion& fusion, size_t index) {
+  const Value& value = fusion.value(fusion.outputs()[index]);
+  const std::optional<AxisOrder>& order = fusion.outputOrders()[index];
+  const std::optional<OutputReuse>& reuse = fusion.reuses()[index];
+  std::string text = printValueName(value.name);
+  if (order) text += " order=" + printInts(*order);
+  if (!reuse) return text;
+  return text + (reuse->required ? " in! " : " in ") +
+         printValueName(fusion.value(reuse->input).name);
+}
+
 }  // namespace
 
 std::string printValueName(std::string_view name) {
@@ -94,14 +105,11 @@ std::string printMeshes(const Meshes& meshes) {
 std::string printFusionBody(const Fusion& fusion) {
   std::string out = printSignature(fusion);
   for (const Expression& expr : fusion.exprs()) out += "  " + printExpression(fusion, expr) + "\n";
-  out += "  return ";
+  std::string outputs;
   for (size_t i = 0; i < fusion.outputs().size(); ++i) {
-    const auto nameOf = [&](ValueId id) { return printValueName(fusion.value(id).name); };
-    out += (i > 0 ? ", " : "") + nameOf(fusion.outputs()[i]);
-    const std::optional<OutputReuse>& reuse = fusion.reuses()[i];
-    if (reuse) out += (reuse->required ? " in! " : " in ") + nameOf(reuse->input);
+    outputs += (i > 0 ? ", " : "") + printOutput(fusion, i);
   }
-  return out + "\n}\n";
+  return out + "  return " + outputs + "\n}\n";
 }
 
 std::string print(const Fusion& fusion) {

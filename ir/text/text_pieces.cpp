@@ -16,7 +16,10 @@ AxisOrder parseAxisOrder(TokenStream& in, size_t rank) {
   AxisOrder sorted = order;
   std::sort(sorted.begin(), sorted.end());
   if (sorted != rowMajor(rank)) {
-    in.failAt(at, fmt::format("{} must permute the {} axes of the tensor", str(order), rank));
+    in.failAt(at,
+              fmt::format("found order={}, expected each of the {} axes of the tensor once, as in "
+                          "order={}",
+                          str(order), rank, str(rowMajor(rank))));
   }
   return order;
 }
@@ -34,8 +37,8 @@ std::vector<bool> parseContiguous(TokenStream& in, size_t rank) {
 
 class SuffixParser {
  public:
-  SuffixParser(TokenStream& in, const Meshes& meshes, size_t rank)
-      : in_(in), meshes_(meshes), rank_(rank) {}
+  SuffixParser(TokenStream& in, const Meshes& meshes, size_t rank, OrderOf of)
+      : in_(in), meshes_(meshes), rank_(rank), of_(of) {}
 
   Suffix run() {
     while (part()) {
@@ -63,23 +66,42 @@ class SuffixParser {
   }
 
   bool layoutPart(const Token& at) {
-    Layout& layout = suffix_.layout;
-    if (in_.acceptWord("stride_order")) {
-      once(at, at.text);
-      layout.stride_order = parseAxisOrder(in_, rank_);
-    } else if (in_.acceptWord("hint_order")) {
-      once(at, at.text);
-      layout.allocation_order = parseAxisOrder(in_, rank_);
-    } else if (in_.acceptWord("order")) {
-      once(at, at.text);
-      observed().order = parseAxisOrder(in_, rank_);
-    } else if (in_.acceptWord("contiguous")) {
-      once(at, at.text);
-      observed().contiguous = parseContiguous(in_, rank_);
-    } else {
-      return false;
+    refuseOldNames();
+    if (atOrder(in_)) {
+      orderPart(at);
+      return true;
     }
+    if (!in_.acceptWord("contiguous")) return false;
+    once(at, at.text);
+    if (of_ != OrderOf::Input) in_.failAt(at, "contiguous describes inputs only");
+    observed().contiguous = parseContiguous(in_, rank_);
     return true;
+  }
+
+  void orderPart(const Token& at) {
+    const bool is_prefixed = !in_.atWord("order");
+    if (is_prefixed) in_.next();
+    in_.next();
+    once(at, is_prefixed ? at.text + " order" : "order");
+    if (is_prefixed && of_ == OrderOf::Input) {
+      in_.failAt(at, at.text + " order describes computed values only; write order= for an input");
+    }
+    AxisOrder order = parseAxisOrder(in_, rank_);
+    if (at.text == "needed") {
+      suffix_.layout.needed = std::move(order);
+    } else if (at.text == "hinted") {
+      suffix_.layout.hint = std::move(order);
+    } else if (of_ == OrderOf::Input) {
+      observed().order = std::move(order);
+    } else {
+      suffix_.layout.required = std::move(order);
+    }
+  }
+
+  void refuseOldNames() const {
+    if (in_.atWord("stride_order")) in_.failAt(in_.peek(), "stride_order= is now written order=");
+    if (in_.atWord("hint_order"))
+      in_.failAt(in_.peek(), "hint_order= is now written hinted order=");
   }
 
   Layout::Observed& observed() {
@@ -96,6 +118,7 @@ class SuffixParser {
   TokenStream& in_;
   const Meshes& meshes_;
   size_t rank_;
+  OrderOf of_;
   Suffix suffix_;
   std::set<std::string> seen_;
 };
@@ -228,17 +251,22 @@ Attr parseAttr(TokenStream& in, AttrType type) {
   HEDDLE_CHECK(false, "attribute type {}", static_cast<int>(type));
 }
 
-Suffix parseSuffix(TokenStream& in, const Meshes& meshes, size_t rank) {
-  return SuffixParser(in, meshes, rank).run();
+bool atOrder(const TokenStream& in) {
+  const bool is_prefixed = in.atWord("needed") || in.atWord("hinted");
+  return in.atWord("order", is_prefixed ? 1 : 0);
 }
 
-ParsedType parseType(TokenStream& in, const Meshes& meshes) {
+Suffix parseSuffix(TokenStream& in, const Meshes& meshes, size_t rank, OrderOf of) {
+  return SuffixParser(in, meshes, rank, of).run();
+}
+
+ParsedType parseType(TokenStream& in, const Meshes& meshes, OrderOf of) {
   ParsedType type;
   type.tensor.dtype = parseDType(in);
   type.is_scalar = !in.atSymbol("[");
   if (type.is_scalar) return type;
   type.tensor.domain = parseDomain(in);
-  Suffix suffix = parseSuffix(in, meshes, type.tensor.rank());
+  Suffix suffix = parseSuffix(in, meshes, type.tensor.rank(), of);
   type.user_sharding = suffix.sharding && !suffix.inferred;
   type.tensor.sharding = std::move(suffix.sharding);
   type.tensor.layout = std::move(suffix.layout);

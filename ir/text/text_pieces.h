@@ -54,14 +54,19 @@ MeshId parseMeshRef(TokenStream& in, const Meshes& meshes);
 bool atSharding(const TokenStream& in);
 Sharding parseSharding(TokenStream& in, const Meshes& meshes, size_t rank);
 
+// Whose memory order `order=` states: the order in which the caller passes an input, or the order
+// that the user requires for another value.
+enum class OrderOf : uint8_t { Input, Value };
+
 // The text that may follow a type or a statement. It consists of a sharding, `order=`,
-// `contiguous=`, `stride_order=` and `hint_order=`, in any order and each at most once.
+// `contiguous=` (inputs only), `needed order=` and `hinted order=` (values only), in any sequence
+// and each at most once.
 struct Suffix {
   std::optional<Sharding> sharding;
   bool inferred = false;  // `inferred shard(...)`: set by a pass, not by the user
   Layout layout;
 };
-Suffix parseSuffix(TokenStream& in, const Meshes& meshes, size_t rank);
+Suffix parseSuffix(TokenStream& in, const Meshes& meshes, size_t rank, OrderOf of);
 
 // A type: `f64` is a scalar, `f32[]` is a 0-d tensor, and `f32[t, 1] shard(@m, 0: x)` is a tensor
 // with a suffix. The extent `broadcast(1)` denotes a broadcast axis. The extent `1` denotes an
@@ -71,7 +76,11 @@ struct ParsedType {
   TensorView tensor;
   bool user_sharding = false;
 };
-ParsedType parseType(TokenStream& in, const Meshes& meshes);
+ParsedType parseType(TokenStream& in, const Meshes& meshes, OrderOf of);
+
+// Returns whether the next tokens state a memory order: `order=`, `needed order=` or `hinted
+// order=`.
+bool atOrder(const TokenStream& in);
 
 // Parses `fusion name(...) {...}`, which follows the meshes in the text. If FusionBuilder throws
 // UserError, the parser prepends the file and the line to the message.

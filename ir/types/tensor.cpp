@@ -14,8 +14,9 @@ std::vector<Size> TensorView::sizes() const {
 }
 
 AxisOrder TensorView::allocationOrder() const {
-  if (layout.stride_order) return *layout.stride_order;
-  if (layout.allocation_order) return *layout.allocation_order;
+  if (layout.required) return *layout.required;
+  if (layout.needed) return *layout.needed;
+  if (layout.hint) return *layout.hint;
   return rowMajor(rank());
 }
 

@@ -31,7 +31,8 @@ struct IterDomain {
 // For example, {0, 2, 3, 1} is NHWC storage of a tensor with the logical axes [n, c, h, w].
 using AxisOrder = std::vector<int64_t>;
 
-// The layout of a tensor in memory. The three members are independent of each other.
+// The layout of a tensor in memory. The members are independent of each other. An input has at most
+// an observed layout. Every other tensor is stored in the order TensorView::allocationOrder().
 struct Layout {
   struct Observed {
     AxisOrder order;
@@ -41,10 +42,13 @@ struct Layout {
     std::vector<bool> contiguous;
     bool operator==(const Observed&) const = default;
   };
-  std::optional<Observed> observed;       // the layout of an input; every run checks it
-  std::optional<AxisOrder> stride_order;  // the order that the user requires
-  std::optional<AxisOrder>
-      allocation_order;  // the order that a pass chose; a later pass may change it
+  std::optional<Observed> observed;   // the layout of an input; every run checks it
+  std::optional<AxisOrder> required;  // the order that the user requires; passes never change it
+  // The order that a collective, a library call or a view needs. The pass that inserted or prepared
+  // this operation sets it.
+  std::optional<AxisOrder> needed;
+  // The order that a pass prefers. Every later pass may change or remove it.
+  std::optional<AxisOrder> hint;
 
   bool operator==(const Layout&) const = default;
 };
@@ -60,8 +64,10 @@ struct TensorView {
 
   size_t rank() const { return domain.size(); }
   std::vector<Size> sizes() const;
-  // Returns layout.stride_order if it is set, otherwise layout.allocation_order if it is set,
-  // otherwise row-major order.
+  // Returns whether the user requires an order, or an operation of the fusion needs one.
+  bool hasFixedOrder() const { return layout.required || layout.needed; }
+  // Returns the first of layout.required, layout.needed and layout.hint that is set, otherwise
+  // row-major order.
   AxisOrder allocationOrder() const;
 };
 

@@ -23,6 +23,7 @@
 #include "ir/base/pass_driver.h"
 #include "ir/graph/size_scalars.h"
 #include "ir/graph/verify.h"
+#include "ir/passes/orders/infer_orders.h"
 #include "ir/segment/segment.h"
 #include "ir/system/files.h"
 #include "ir/text/fusion_text.h"
@@ -151,11 +152,27 @@ std::string concretizedIn(const Options& options, const Fusion& fusion) {
   return notes + text;
 }
 
+// Returns the fusion with the memory orders that results take over from the inputs. The stage
+// `fusion` comes before meshes are known, so the function ignores shardings. The stage `segments`
+// shows which of these hints collectives undo.
+Fusion withHints(const Fusion& fusion, const host::PassOptions& passes) {
+  const bool is_skipped =
+      std::find(passes.skip.begin(), passes.skip.end(), "inferOrders") != passes.skip.end();
+  // The pass needs decided sizes, which the stage `concretized` shows.
+  if (is_skipped || !fusion.symbolic_sizes.empty()) return fusion;
+  Fusion unsharded = fusion;
+  for (ValueId id : fusion.values().ids()) unsharded.setSharding(id, {});
+  const Fusion inferred = inferOrders(unsharded);
+  Fusion result = fusion;
+  for (ValueId id : fusion.values().ids()) result.layout(id) = inferred.tensor(id).layout;
+  return result;
+}
+
 void dumpFusion(const Fusion& fusion, int ranks, const Options& options,
                 const host::PassOptions& passes, std::vector<Piece>& pieces) {
   const std::string suffix = options.format == "text" ? "txt" : options.format;
   if (wants(options, "fusion") && options.format != "dot") {
-    const std::string text = print(fusion);
+    const std::string text = print(withHints(fusion, passes));
     pieces.push_back({"01_fusion." + suffix, "fusion",
                       options.format == "json" ? textAsJson("fusion", text) : text});
   }

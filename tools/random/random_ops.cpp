@@ -187,6 +187,8 @@ bool OpMaker::randomAttrs(const OpDef& op, Attrs& attrs) {
       case AttrType::Name:
       case AttrType::Ints:
       case AttrType::Sizes:
+      case AttrType::Size:
+      case AttrType::Number:
         if (spec.required) return false;
         break;
     }

@@ -114,6 +114,7 @@ Fusion kernelOnRows(const Fusion& segment, const std::vector<TensorView>& operan
     }
     TensorView type = operands[i];
     type.domain.back().kind = value.tensor.domain.back().kind;
+    type.layout = {};  // the slot has the memory order
     made = b.input(value.name, type);
   }
   for (const Expression& expr : segment.exprs()) {
@@ -133,7 +134,7 @@ Fusion kernelOnRows(const Fusion& segment, const std::vector<TensorView>& operan
     }
   }
   const ValueId result = new_of[segment.outputs().front()];
-  if (order != rowMajor(order.size())) b.mutableFusion().layout(result).allocation_order = order;
+  if (order != rowMajor(order.size())) b.mutableFusion().layout(result).needed = order;
   b.output(result);
   return std::move(b).build();
 }

@@ -189,7 +189,7 @@ class Resharding {
     ReshardStep step = stepBetween(tensor.sharding, to, tensor, old_.meshes);
     std::string wanted_name = name + std::string(suffixOf(step.kind));
     std::optional<AxisOrder> required =
-        target == kNoValue ? std::nullopt : old_.tensor(target).layout.stride_order;
+        target == kNoValue ? std::nullopt : old_.tensor(target).layout.required;
     if (!isCommunication(step.kind)) {
       if (!required && !outlives(value, to))
         return finish(value, to, wanted_name, target, line, {});
@@ -204,8 +204,11 @@ class Resharding {
     if (pads(step, tensor)) padded_.insert(baseOf(now(), value));
     // The result of an all-to-all can have any memory order, because a kernel after the all-to-all
     // reorders the blocks.
-    if (step.kind == ReshardStep::Kind::AllToAll)
-      return finish(value, to, wanted_name, target, line, {});
+    if (step.kind == ReshardStep::Kind::AllToAll) {
+      if (!required || !hasGaps(step, *tensor.sharding, old_.tensor(target)))
+        return finish(value, to, wanted_name, target, line, {});
+      return rewriter_.setAs(finish(value, to, wanted_name, kNoValue, line, {}), target);
+    }
     if (required && !sameOrder(*required, order, tensor)) {
       ValueId received = finish(value, to, wanted_name, kNoValue, line, order);
       return rewriter_.setAs(received, target);
@@ -241,21 +244,18 @@ class Resharding {
         target == kNoValue ? rewriter_.set(value, name, line) : rewriter_.setAs(value, target);
     rewriter_.fusion().setSharding(result, to);
     Layout& layout = rewriter_.fusion().layout(result);
-    if (order && !layout.stride_order) hint(layout, *order);
+    if (order && !layout.required) need(layout, *order);
     return result;
   }
 
-  static void hint(Layout& layout, const AxisOrder& order) {
-    if (order == rowMajor(order.size())) {
-      layout.allocation_order.reset();
-    } else {
-      layout.allocation_order = order;
-    }
+  static void need(Layout& layout, const AxisOrder& order) {
+    layout.needed.reset();
+    if (order != rowMajor(order.size())) layout.needed = order;
   }
 
   // Returns a value with the data of `value`, without gaps, and with the axis of the step outermost
   // in memory. The result is a copy, or `value` itself. If it is `value`, the function may have set
-  // Layout::allocation_order of `value`.
+  // Layout::needed of `value`.
   ValueId prepared(ValueId value, const ReshardStep& step, const std::string& name, int line) {
     const TensorView tensor = now().tensor(value);
     const bool conflict = sizesConflict(value, step, tensor);
@@ -264,13 +264,13 @@ class Resharding {
     if (fits && !conflict) return value;
     AxisOrder wanted = rowMajor(tensor.rank());
     if (step.axis >= 0) wanted = withOutermost(wanted, step.axis);
-    if (!conflict && mayHint(value)) {
-      hint(rewriter_.fusion().layout(value), wanted);
+    if (!conflict && mayOrder(value)) {
+      need(rewriter_.fusion().layout(value), wanted);
       return value;
     }
     const ValueId packed = copied(value, name, line, fits);
     rewriter_.fusion().setSharding(packed, tensor.sharding);
-    hint(rewriter_.fusion().layout(packed), wanted);
+    need(rewriter_.fusion().layout(packed), wanted);
     return packed;
   }
 
@@ -330,10 +330,10 @@ class Resharding {
   // Returns whether the pass may choose the memory order of the value. A kernel or a library must
   // compute the value. Its order must not be required by the user, chosen by an earlier pass, or
   // fixed by a collective that reads the value.
-  bool mayHint(ValueId id) const {
+  bool mayOrder(ValueId id) const {
     const Value& value = now().value(id);
-    if (value.definition == kNoExpr || value.tensor.layout.stride_order ||
-        value.tensor.layout.allocation_order || collective_inputs_.count(id) != 0) {
+    if (value.definition == kNoExpr || value.tensor.hasFixedOrder() ||
+        collective_inputs_.count(id) != 0) {
       return false;
     }
     switch (now().expr(value.definition).op->kind) {

@@ -119,7 +119,7 @@ class ReductionJoiner {
       return isReadOnce(id) && tensor.dtype == sum.dtype && tensor.domain == sum.domain &&
              samePlacement(tensor.sharding, sum.sharding);
     };
-    return fits(a) && fits(b) && sum.dtype != DType::Bool && !sum.layout.stride_order &&
+    return fits(a) && fits(b) && sum.dtype != DType::Bool && !sum.layout.required &&
            !feedsCollective(expr.outputs[0]);
   }
 
@@ -140,14 +140,14 @@ class ReductionJoiner {
     // The collective does not reorder memory, so its operand (the sum) and its result have the same
     // memory order as the partial values.
     const AxisOrder order = memoryOrder(fusion, a).value();
-    std::optional<AxisOrder> hint;
-    if (order != rowMajor(order.size())) hint = order;
-    fusion.layout(sum).allocation_order = hint;
+    std::optional<AxisOrder> needed;
+    if (order != rowMajor(order.size())) needed = order;
+    fusion.layout(sum).needed = needed;
     if (waits(result)) {
       partial_[result] = sum;
       return;
     }
-    fusion.layout(rewriter_.setAs(sum, result)).allocation_order = hint;
+    fusion.layout(rewriter_.setAs(sum, result)).needed = needed;
   }
 
   const Fusion& old_;

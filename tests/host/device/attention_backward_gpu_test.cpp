@@ -219,8 +219,7 @@ TEST_F(AttentionBackwardGpu, GradientsAreWithinBoundsForEveryUseOfTheForward) {
       const std::string text = programText(fusion, kBackwardShapes[1]);
       const bool reuses = contains(text, "attention_backward(%g, %q, %k, %v, %y, %y_log_sums");
       EXPECT_EQ(reuses, use == ForwardUse::Reshaped) << text;
-      EXPECT_EQ(contains(text, "slot %y: bf16[b, h, t, f] hint_order=[0, 2, 1, 3]"), reuses)
-          << text;
+      EXPECT_EQ(contains(text, "slot %y: bf16[b, h, t, f] order=[0, 2, 1, 3]"), reuses) << text;
       FusionExecutor executor(fusion, {device_.get()});
       for (const AttentionShape& x : kBackwardShapes) {
         expectBackward(executor, DType::BF16, causal, use, x, AttentionLies::Plain);
@@ -236,7 +235,7 @@ TEST_F(AttentionBackwardGpu, LogSumsInAnotherMemoryOrderGiveEqualGradients) {
   const std::string slot = "slot %y_log_sums: f32[b, h, t]";
   ASSERT_TRUE(contains(text, slot + "\n")) << text;
   std::string turned = text;
-  turned.insert(turned.find(slot) + slot.size(), " hint_order=[2, 1, 0]");
+  turned.insert(turned.find(slot) + slot.size(), " order=[2, 1, 0]");
   const std::vector<HostTensor> operands = backwardOperands(DType::BF16, x, false);
   std::vector<std::vector<HostTensor>> results;
   for (const std::string& each : {text, turned}) {

@@ -78,7 +78,7 @@ class Generator {
         return push(b_.permute(x, {axis, (axis + 1) % 3, (axis + 2) % 3}));
       case 6:
         push(b_.set(x));
-        return b_.strideOrder(values_.back(), {2, 0, 1});
+        return b_.requireOrder(values_.back(), {2, 0, 1});
       case 7:
         return push(b_.reduce("sum", x, {axis}, true));
       default:

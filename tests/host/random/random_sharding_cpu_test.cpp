@@ -147,7 +147,7 @@ class Generator {
     if (chance(6)) {
       AxisOrder order = rowMajor(tensor(made).rank());
       std::reverse(order.begin(), order.end());
-      b_.strideOrder(made.id, order);
+      b_.requireOrder(made.id, order);
     }
   }
 

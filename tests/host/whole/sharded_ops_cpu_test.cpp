@@ -107,7 +107,7 @@ fusion padded(%x: f32[t] shard(@m, 0: [y, x]), %y: f32[c, t] order=[0, 1],
               %w: f32[c, t] shard(@m, 1: [x, y])) with t = 4, c = 11 {
   %more = add(%x, 2.0) shard(@m, 0: y)
   %dot = matmul(%more, %x)
-  %long = cat(%y, %y, axis=0) shard(@m, 1: x) stride_order=[0, 1]
+  %long = cat(%y, %y, axis=0) shard(@m, 1: x) order=[0, 1]
   %zeros = zeros(sizes=[t, c]) shard(@m, 1: y)
   %product = matmul(%zeros, %w)
   return %dot, %long, %product

@@ -170,6 +170,39 @@ TEST(Builder, AnnotationsAreCopiedAndStaleIdsFound) {
   EXPECT_EQ(fusion.annotation<std::string>("note"), std::nullopt);
 }
 
+TEST(FusionBuilder, WrongMemoryOrdersAreReported) {
+  FusionBuilder b;
+  const ValueId x = b.input("x", DType::F32, {t, h});
+  const ValueId s = b.scalarInput("s", DType::F32);
+  const ValueId y = b.name("y").pointwise("exp", {x});
+  const std::string expected = "expected each of its 2 axes once, as in order=[0, 1]";
+  for (const AxisOrder& order : {AxisOrder{0}, AxisOrder{0, 0}, AxisOrder{0, 2}, AxisOrder{}}) {
+    EXPECT_EQ(messageOf([&] { b.output(y, order); }),
+              "order=" + str(order) + " of %y: f32[t, h]: " + expected);
+  }
+  EXPECT_EQ(messageOf([&] { b.output(s, AxisOrder{0}); }),
+            "order: operand %s: f32 is a scalar, expected a tensor");
+  EXPECT_EQ(messageOf([&] {
+              b.requireOrder(x, {1, 0});
+            }),
+            "order=[1, 0] of %x: f32[t, h]: callers choose the order of an input; return it with "
+            "this order, or copy it with set");
+  b.requireOrder(y, {1, 0});
+  EXPECT_EQ(messageOf([&] {
+              b.requireOrder(y, {0, 1});
+            }),
+            "%y: f32[t, h] is given two orders: [1, 0] and [0, 1]");
+  EXPECT_EQ(messageOf([&] {
+              b.setStrideOrder(0, {1, 0});
+            }),
+            "setStrideOrder: there is no output 0, the fusion has 0 so far");
+  b.output(y, AxisOrder{0, 1});
+  EXPECT_EQ(messageOf([&] {
+              b.setStrideOrder(0, {1, 0});
+            }),
+            "output 0 (%y: f32[t, h]) is given two orders: [0, 1] and [1, 0]");
+}
+
 TEST(AxisMap, MatmulContractsItsLastSpaceAxis) {
   FusionBuilder b;
   const ValueId x = b.input("x", DType::F32, {t, h});

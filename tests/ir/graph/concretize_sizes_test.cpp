@@ -14,7 +14,7 @@ Fusion broadcastSum() {
   return parseFusion(
       "heddle 1\nmesh @m = [x=2]\n"
       "fusion f(%x: f32[n?, t] shard(@m, 1: x), %y: f32[k, t] order=[1, 0]) {\n"
-      "  %a = add(%x, %y)\n  %s = sum(%a, axes=[0]) stride_order=[0]\n  return %a, %s\n}\n");
+      "  %a = add(%x, %y)\n  %s = sum(%a, axes=[0]) order=[0]\n  return %a, %s\n}\n");
 }
 
 TEST(ConcretizeSizes, RecordsCompareAndPrint) {

@@ -48,7 +48,7 @@ TEST(VerifyFusion, LegalFusionsAreAccepted) {
   EXPECT_EQ(complaint([](Fusion&) {}), "legal");
   EXPECT_EQ(complaint([](Fusion& f) {
               f.setSharding(ValueId(2), shardingOf({{MeshAxis::Y, MeshAxis::X}, {}}));
-              f.layout(ValueId(2)).allocation_order = AxisOrder{1, 0};
+              f.layout(ValueId(2)).hint = AxisOrder{1, 0};
             }),
             "legal");
 }
@@ -156,9 +156,9 @@ TEST(VerifyFusion, WrongShardingsAreReported) {
 
 TEST(VerifyFusion, WrongLayoutsAreReported) {
   EXPECT_EQ(complaint([](Fusion& f) {
-              f.layout(ValueId(2)).stride_order = AxisOrder{0, 2};
+              f.layout(ValueId(2)).required = AxisOrder{0, 2};
             }),
-            "%y: stride order [0, 2] is no permutation of its 2 axes");
+            "%y: required order [0, 2] is no permutation of its 2 axes");
   EXPECT_EQ(complaint([](Fusion& f) {
               f.layout(ValueId(0)).observed = Layout::Observed{{1, 0}, {true}};
             }),

@@ -88,7 +88,8 @@ TEST(ParseErrors, WrongInputsAreReported) {
   EXPECT_EQ(inputError("%a: i64 = 0.5"), "f:3:20: 0.5 is not a value of i64");
   EXPECT_EQ(inputError("%a: f64 = x"), "f:3:20: found 'x', expected a number, true or false");
   EXPECT_EQ(inputError("%a: f32[t] order=[1]"),
-            "f:3:27: [1] must permute the 1 axes of the tensor");
+            "f:3:27: found order=[1], expected each of the 1 axes of the tensor once, as in "
+            "order=[0]");
   EXPECT_EQ(inputError("%a: f32[t] contiguous=[true, true]"),
             "f:3:32: contiguous has 2 entries for a tensor of rank 1");
   EXPECT_EQ(inputError("%a: f32[t] order=[0] order=[0]"), "f:3:31: order is given twice");
@@ -112,6 +113,25 @@ TEST(ParseErrors, WrongShardingsAreReported) {
             "f:3: %a: i64[t]: partial(avg) needs a float type");
 }
 
+TEST(ParseErrors, WrongMemoryOrdersAreReported) {
+  const std::string expected = "expected each of the 2 axes of the tensor once, as in order=[0, 1]";
+  EXPECT_EQ(bodyError("%c = relu(%a) order=[0, 0]"), "f:4:21: found order=[0, 0], " + expected);
+  EXPECT_EQ(bodyError("%c = relu(%a) order=[0, 2]"), "f:4:21: found order=[0, 2], " + expected);
+  EXPECT_EQ(bodyError("%c = relu(%a) order=[0, -1]"), "f:4:21: found order=[0, -1], " + expected);
+  EXPECT_EQ(bodyError("%c = relu(%a) order=[0, 1, 2]"),
+            "f:4:21: found order=[0, 1, 2], " + expected);
+  EXPECT_EQ(bodyError("%c = relu(%a) order=[]"), "f:4:21: found order=[], " + expected);
+  EXPECT_EQ(bodyError("%c = add(%s, 1) order=[0]"),
+            "f:4:17: %c is a scalar, which has no memory order");
+  EXPECT_EQ(bodyError("%c = relu(%a) order=[0, 1] order=[0, 1]"), "f:4:28: order is given twice");
+  EXPECT_EQ(bodyError("%c = relu(%a) stride_order=[1, 0]"),
+            "f:4:15: stride_order= is now written order=");
+  EXPECT_EQ(bodyError("%c = relu(%a) hint_order=[1, 0]"),
+            "f:4:15: hint_order= is now written hinted order=");
+  EXPECT_EQ(inputError("%a: f32[t, h] hinted order=[1, 0]"),
+            "f:3:24: hinted order describes computed values only; write order= for an input");
+}
+
 TEST(ParseErrors, WrongStatementsAreReported) {
   EXPECT_EQ(bodyError("relu(%a)"),
             "f:4:1: found 'relu', expected a statement, as in %y = relu(%x), or return");
@@ -128,10 +148,10 @@ TEST(ParseErrors, WrongStatementsAreReported) {
   EXPECT_EQ(bodyError("%c = gelu(%a, %b)"), "f:4: gelu takes 1 operand(s), got 2");
   EXPECT_EQ(bodyError("%c: f32[t] = relu(%a)"),
             "f:4:5: %c is f32[t, h], but the text states f32[t]");
-  EXPECT_EQ(bodyError("%c = relu(%a) order=[0, 1]"),
-            "f:4:15: order and contiguous describe inputs only");
+  EXPECT_EQ(bodyError("%c = relu(%a) contiguous=[true, true]"),
+            "f:4:15: contiguous describes inputs only");
   EXPECT_EQ(bodyError("%c = add(%s, 1) shard(@m)"),
-            "f:4:17: %c is a scalar, which has neither sharding nor layout");
+            "f:4:17: %c is a scalar, which has no sharding");
 }
 
 TEST(ParseErrors, WrongAttributesAreReported) {

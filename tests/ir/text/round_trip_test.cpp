@@ -78,9 +78,10 @@ TEST(RoundTrip, ShardingsAndMeshesPrintUnchanged) {
 TEST(RoundTrip, LayoutsPrintUnchanged) {
   expectStable(
       "fusion f(%a: f32[n, c, h, w] order=[0, 2, 3, 1] contiguous=[true, true, true, false]) {\n"
-      "  %b = relu(%a) stride_order=[0, 2, 3, 1]\n"
-      "  %c = relu(%b) hint_order=[3, 2, 1, 0]\n"
-      "  return %b, %c\n"
+      "  %b = relu(%a) order=[0, 2, 3, 1]\n"
+      "  %c = relu(%b) hinted order=[3, 2, 1, 0]\n"
+      "  %d = relu(%c) needed order=[3, 2, 1, 0]\n"
+      "  return %b, %c order=[0, 1, 2, 3], %c order=[1, 0, 2, 3], %d\n"
       "}\n");
 }
 

@@ -4,13 +4,12 @@
 
 namespace heddle {
 
-// Propagates hinted memory orders from operands to results. A hinted order is a
-// Layout::allocation_order (ir/types/tensor.h) that insertResharding chose for a collective. For
-// example, a tensor [batch, tokens, width] that is sharded along the tokens may have the tokens
-// outermost in memory. The results that are computed from it then keep this order, so that a
-// library can treat batch and tokens as one axis.
+// Propagates the memory orders that collectives need (Layout::needed in ir/types/tensor.h) from
+// operands to results, as hints (Layout::hint). For example, a tensor [batch, tokens, width] that
+// is sharded along the tokens may have the tokens outermost in memory. The results that are
+// computed from it then keep this order, so that a library can treat batch and tokens as one axis.
 //
-// A result gets the hinted order of its operands if all of these conditions are true:
+// A result gets the needed or hinted order of its operands if all of these conditions are true:
 //  - The op is pointwise or a matrix product [..., k] x [k, n]. For a pointwise op, all operands
 //    that are not broadcast have the same hinted order. For a matrix product, the first operand has
 //    the hinted order.

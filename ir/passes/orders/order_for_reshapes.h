@@ -13,7 +13,7 @@ namespace heddle {
 //   %s = permute(%o, axes=[1, 0, 2])  // row-major
 //   %r = reshape(%s, sizes=[tokens, heads*width])
 //
-// The pass sets the hinted order (Layout::allocation_order in ir/types/tensor.h) of a value if all
+// The pass sets the hinted order (Layout::hint in ir/types/tensor.h) of a value if all
 // of these conditions are true:
 //  - A pointwise op, a reduction or a matrix product computes the value. A matrix product stores
 //    its last axis innermost.

@@ -1,10 +1,11 @@
-#include "ir/passes/order_for_reshapes.h"
+#include "ir/passes/orders/order_for_reshapes.h"
 
 #include <algorithm>
 #include <map>
 #include <optional>
 
 #include "ir/analysis/memory_order.h"
+#include "ir/passes/orders/order_notes.h"
 
 namespace heddle {
 namespace {
@@ -16,18 +17,29 @@ class OrderChooser {
 
   Fusion run() {
     for (const Expression& expr : fusion_.exprs()) {
-      if (expr.op->kind == OpKind::Reshape) want(expr.inputs[0]);
+      if (expr.op->kind != OpKind::Reshape) continue;
+      if (fusion_.tensor(expr.outputs[0]).layout.hint) {
+        // The reshape is a view of its operand in the present order (inferOrders).
+        wanted_[baseOf(fusion_, expr.inputs[0])].reset();
+      } else {
+        want(expr);
+      }
     }
     Fusion result = fusion_;
+    std::vector<OrderNote> notes;
     for (const auto& [base, order] : wanted_) {
-      if (order && isFree(base, *order)) result.layout(base).allocation_order = order;
+      if (!order || !isFree(base, *order)) continue;
+      result.layout(base).hint = order;
+      notes.push_back({fusion_.value(base).name, *order, "reshape %" + reshapes_.at(base), {}});
     }
+    addOrderNotes(result, notes);
     return result;
   }
 
  private:
-  // Notes the order of the base of `view` with which `view` is row-major.
-  void want(ValueId view) {
+  // Notes the order of the base of the operand with which the operand is row-major.
+  void want(const Expression& reshape) {
+    const ValueId view = reshape.inputs[0];
     const ValueId base = baseOf(fusion_, view);
     if (base == view) return;
     AxisOrder order = rowMajor(fusion_.tensor(view).rank());
@@ -37,15 +49,15 @@ class OrderChooser {
       for (int64_t& axis : order) axis = axes[static_cast<size_t>(axis)];
       id = permute.inputs[0];
     }
+    reshapes_.try_emplace(base, fusion_.value(reshape.outputs[0]).name);
     const auto [found, is_new] = wanted_.try_emplace(base, order);
     if (!is_new && found->second != order) found->second.reset();
   }
 
   bool isFree(ValueId id, const AxisOrder& order) const {
     const Value& value = fusion_.value(id);
-    const Layout& layout = value.tensor.layout;
     if (value.definition == kNoExpr || is_output_[id]) return false;
-    if (layout.stride_order || layout.allocation_order) return false;
+    if (value.tensor.hasFixedOrder() || value.tensor.layout.hint) return false;
     if (order == rowMajor(order.size())) return false;
     return canStoreIn(order, fusion_.expr(value.definition)) &&
            std::all_of(users_[id].begin(), users_[id].end(),
@@ -68,6 +80,7 @@ class OrderChooser {
   const IdVector<ValueId, std::vector<ExprId>> users_;
   const IdVector<ValueId, bool> is_output_;
   std::map<ValueId, std::optional<AxisOrder>> wanted_;  // nullopt: reshapes need different orders
+  std::map<ValueId, std::string> reshapes_;             // the first reshape of each base
 };
 
 }  // namespace

@@ -1,6 +1,8 @@
-#include "ir/passes/follow_orders.h"
+#include "ir/passes/orders/follow_orders.h"
 
 #include <algorithm>
+
+#include "ir/passes/orders/order_notes.h"
 
 namespace heddle {
 namespace {
@@ -26,18 +28,23 @@ bool spansAllAxes(const TensorView& tensor, size_t rank) {
                       [](const IterDomain& axis) { return axis.kind == IterKind::Broadcast; });
 }
 
-// Returns the hinted order (Layout::allocation_order) that the operands have in common. Returns
-// nullopt if there is no such order, if it is row-major, or if the last axis is not innermost.
+// Returns the order that a collective needs, or that this pass chose. nullopt: neither.
+const std::optional<AxisOrder>& orderOf(const TensorView& tensor) {
+  return tensor.layout.needed ? tensor.layout.needed : tensor.layout.hint;
+}
+
+// Returns the order (orderOf()) that the operands have in common. Returns nullopt if there is no
+// such order, if it is row-major, or if the last axis is not innermost.
 std::optional<AxisOrder> orderToFollow(const Fusion& fusion, const Expression& expr) {
   const size_t rank = fusion.tensor(expr.outputs[0]).rank();
   std::optional<AxisOrder> order;
   if (isRowsTimesMatrix(fusion, expr)) {
-    order = fusion.tensor(expr.inputs[0]).layout.allocation_order;
+    order = orderOf(fusion.tensor(expr.inputs[0]));
   } else if (expr.op->kind == OpKind::Pointwise) {
     bool first = true;
     for (ValueId id : expr.inputs) {
       if (fusion.value(id).is_scalar || !spansAllAxes(fusion.tensor(id), rank)) continue;
-      const std::optional<AxisOrder>& mine = fusion.tensor(id).layout.allocation_order;
+      const std::optional<AxisOrder>& mine = orderOf(fusion.tensor(id));
       if (!first && mine != order) return std::nullopt;
       order = mine;
       first = false;
@@ -56,18 +63,26 @@ Fusion followOrders(const Fusion& fusion) {
   const auto is_free = [&](ValueId id) {
     const Value& value = fusion.value(id);
     const std::vector<ExprId>& readers = users[id];
-    return !value.is_scalar && !value.tensor.layout.stride_order &&
-           !value.tensor.layout.allocation_order && !is_output[id] &&
-           std::all_of(readers.begin(), readers.end(), [&](ExprId reader) {
+    return !value.is_scalar && !value.tensor.hasFixedOrder() && !value.tensor.layout.hint &&
+           !is_output[id] && std::all_of(readers.begin(), readers.end(), [&](ExprId reader) {
              return readsInAnyOrder(fusion, fusion.expr(reader), id);
            });
   };
+  std::vector<OrderNote> notes;
   for (const Expression& expr : fusion.exprs()) {
     if (!is_free(expr.outputs[0])) continue;
-    if (auto order = orderToFollow(result, expr)) {
-      result.layout(expr.outputs[0]).allocation_order = std::move(order);
-    }
+    const std::optional<AxisOrder> order = orderToFollow(result, expr);
+    if (!order) continue;
+    const auto operand = std::find_if(expr.inputs.begin(), expr.inputs.end(), [&](ValueId id) {
+      return !fusion.value(id).is_scalar && orderOf(result.tensor(id)) == order;
+    });
+    result.layout(expr.outputs[0]).hint = order;
+    notes.push_back({fusion.value(expr.outputs[0]).name,
+                     *order,
+                     "%" + fusion.value(*operand).name + ", for a collective",
+                     {}});
   }
+  addOrderNotes(result, notes);
   return result;
 }
 

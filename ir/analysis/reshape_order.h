@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "ir/graph/fusion.h"
+
+namespace heddle {
+
+// A part of a reshape: the reshape merges and splits the operand axes [in_begin, in_end) to the
+// result axes [out_begin, out_end). Both have the same product of extents.
+struct ReshapeGroup {
+  size_t in_begin = 0;
+  size_t in_end = 0;
+  size_t out_begin = 0;
+  size_t out_end = 0;
+  bool operator==(const ReshapeGroup&) const = default;
+};
+
+// Returns the smallest groups of a reshape, from left to right. The products of extents are
+// compared as expressions. If no smaller groups are known, the result is one group of all axes.
+std::vector<ReshapeGroup> reshapeGroups(const TensorView& in, const TensorView& out);
+
+// A reshape whose operand is not row-major can still be a view. The axes of each group must be
+// adjacent in memory and in ascending order. For example, [n, c, h, w] in the order [0, 2, 3, 1]
+// becomes [n, c, h*w] in the order [0, 2, 1].
+// Returns the groups in the order in which they are in memory, outermost first. Returns nullopt if
+// the reshape is no view of memory in `order`, or if a size contains the value of a scalar.
+std::optional<std::vector<ReshapeGroup>> reshapeInMemory(const TensorView& in,
+                                                         const TensorView& out,
+                                                         const AxisOrder& order);
+
+// Returns the memory order of the result of such a reshape.
+AxisOrder orderOfGroups(const std::vector<ReshapeGroup>& groups);
+
+}  // namespace heddle

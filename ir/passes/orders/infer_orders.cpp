@@ -1,0 +1,126 @@
+#include "ir/passes/orders/infer_orders.h"
+
+#include <algorithm>
+
+#include "ir/analysis/kernel_rules.h"
+#include "ir/analysis/memory_order.h"
+#include "ir/analysis/reshape_order.h"
+#include "ir/passes/orders/followed_order.h"
+#include "ir/passes/orders/order_notes.h"
+#include "ir/passes/orders/order_refusals.h"
+
+namespace heddle {
+namespace {
+
+class OrderInferrer {
+ public:
+  explicit OrderInferrer(const Fusion& fusion)
+      : fusion_(fusion), result_(fusion), refusals_(fusion), known_(fusion.values().size()) {}
+
+  Fusion run() {
+    for (ValueId id : fusion_.inputs()) {
+      if (!fusion_.value(id).is_scalar) known_[id] = knownInput(id);
+    }
+    for (const Expression& expr : fusion_.exprs()) {
+      if (!isHostScalar(fusion_, expr)) known_[expr.outputs[0]] = knownResult(expr);
+    }
+    addOrderNotes(result_, notes_);
+    return std::move(result_);
+  }
+
+ private:
+  std::vector<bool> realAxes(ValueId id) const {
+    const TensorView& tensor = fusion_.tensor(id);
+    std::vector<bool> axes;
+    for (size_t axis = 0; axis < tensor.rank(); ++axis) axes.push_back(!isUnitAxis(tensor, axis));
+    return axes;
+  }
+
+  KnownOrder knownInput(ValueId id) const {
+    const Value& value = fusion_.value(id);
+    const auto& observed = value.tensor.layout.observed;
+    return {observed ? observed->order : rowMajor(value.tensor.rank()), realAxes(id), true,
+            "input %" + value.name};
+  }
+
+  KnownOrder knownResult(const Expression& expr) {
+    const ValueId out = expr.outputs[0];
+    switch (expr.op->kind) {
+      case OpKind::Permute:
+      case OpKind::Slice:
+        return knownView(expr);
+      case OpKind::Reshape:
+        return knownReshape(expr);
+      default:
+        break;
+    }
+    KnownOrder known = orderAfter(fusion_, expr, known_);
+    const TensorView& tensor = fusion_.tensor(out);
+    if (tensor.hasFixedOrder() || tensor.layout.hint ||
+        (expr.op->kind == OpKind::Set && !isOtherName(fusion_, expr))) {
+      known.order = tensor.allocationOrder();
+      known.is_followed = tensor.layout.required.has_value();
+      known.from = "required order of %" + fusion_.value(out).name;
+      return known;
+    }
+    if (!mayHint(out, known)) known.order = rowMajor(tensor.rank());
+    return known;
+  }
+
+  // Sets the hint of a value, if its op and its readers accept the order.
+  bool mayHint(ValueId id, const KnownOrder& known) {
+    const Value& value = fusion_.value(id);
+    if (sameOrder(known.order, rowMajor(value.tensor.rank()), value.tensor)) return false;
+    if (!known.is_followed) return false;
+    const std::string why = refusals_.whyNot(id, known.order);
+    notes_.push_back({value.name, known.order, known.from, why});
+    if (why.empty()) result_.layout(id).hint = known.order;
+    return why.empty();
+  }
+
+  KnownOrder knownView(const Expression& expr) const {
+    KnownOrder known = known_[expr.inputs[0]];
+    if (expr.op->kind == OpKind::Slice) {
+      known.in_memory = realAxes(expr.outputs[0]);
+      return known;
+    }
+    const auto& axes = expr.attr<std::vector<int64_t>>("axes");
+    const std::vector<bool> in_memory = known.in_memory;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      known.in_memory[i] = in_memory[static_cast<size_t>(axes[i])];
+    }
+    for (int64_t& axis : known.order) {
+      axis = std::find(axes.begin(), axes.end(), axis) - axes.begin();
+    }
+    return known;
+  }
+
+  KnownOrder knownReshape(const Expression& expr) {
+    const ValueId out = expr.outputs[0];
+    const ValueId in = expr.inputs[0];
+    const TensorView& tensor = fusion_.tensor(out);
+    KnownOrder known{rowMajor(tensor.rank()), realAxes(out), known_[in].is_followed,
+                     known_[in].from};
+    // The order of the operand in memory, or nullopt if there are gaps.
+    const std::optional<AxisOrder> order = elementOrder(result_, in);
+    if (!order || !isViewInMemory(fusion_, expr, *order)) return known;
+    known.order = orderOfGroups(*reshapeInMemory(fusion_.tensor(in), tensor, *order));
+    if (sameOrder(known.order, rowMajor(tensor.rank()), tensor) || tensor.hasFixedOrder() ||
+        !mayHint(out, known)) {
+      known.order = rowMajor(tensor.rank());
+    }
+    return known;
+  }
+
+  const Fusion& fusion_;
+  Fusion result_;
+  OrderRefusals refusals_;
+  IdVector<ValueId, KnownOrder> known_;
+  std::vector<OrderNote> notes_;
+};
+
+}  // namespace
+
+Fusion inferOrders(const Fusion& fusion) { return OrderInferrer(fusion).run(); }
+
+}  // namespace heddle

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/graph/fusion.h"
+
+namespace heddle {
+
+// Says why a pass chose a memory order for a value, or why it did not. The passes that choose
+// orders store the list of all notes as an annotation. A value may have several notes: its hint was
+// first chosen and then undone or changed.
+struct OrderNote {
+  std::string value;  // the name of the value
+  AxisOrder order;    // the order that was chosen, or the hint that was undone
+  std::string from;   // where the order comes from: "input %x", "reshape %r"
+  // Why the hint was undone: "reshape %r needs a row-major operand". Empty: the hint is used.
+  std::string undone;
+  bool operator==(const OrderNote&) const = default;
+};
+
+inline constexpr const char* kOrderAnnotation = "orders";
+
+// Adds the notes that the fusion does not have yet.
+void addOrderNotes(Fusion& fusion, const std::vector<OrderNote>& notes);
+
+// Returns where the hint of the value comes from: "input %x".
+std::string hintOrigin(const Fusion& fusion, ValueId id);
+
+// Returns one line for each of the values that has a memory order other than row-major, and one
+// line for each hint that was undone. Returns "" if there are none. For example:
+//   %y: order [0, 2, 3, 1], hint from input %x
+//   %z: hint [1, 0] from input %x was undone: reshape %r needs a row-major operand
+//   %w: order [1, 0], required by the user
+std::string dumpOrders(const Fusion& fusion, const std::vector<ValueId>& values);
+
+}  // namespace heddle
