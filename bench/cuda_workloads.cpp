@@ -3,7 +3,9 @@
 // inputs and outputs (each counted once), and the time that a copy of the same bytes takes.
 // bench/peers/torch_workloads.py times the same computations in PyTorch.
 //
-//   bench_cuda_workloads [FILE ...]     default: all files of bench/workloads
+//   bench_cuda_workloads [--skip PASS] [FILE ...]     default: all files of bench/workloads
+// --skip leaves out a pass by name. For example, `--skip inferOrders` measures without inferred
+// memory orders.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
@@ -12,6 +14,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -72,7 +75,17 @@ double copyMs(cudaStream_t stream, const Flush& flush, size_t bytes) {
   return ms;
 }
 
-// Returns a tensor of random values on the device. Integers are class numbers.
+// Returns the memory order of a dense tensor.
+AxisOrder orderOf(const TensorDesc& desc) {
+  AxisOrder order = rowMajor(desc.rank());
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return desc.strides[static_cast<size_t>(a)] > desc.strides[static_cast<size_t>(b)];
+  });
+  return order;
+}
+
+// Returns a tensor of random values on the device, in the memory order of `desc`. Integers are
+// class numbers.
 host::Argument randomInput(host::Device& device, const TensorDesc& desc, int64_t classes,
                            int64_t seed) {
   const std::string sizes = str(desc.sizes);
@@ -83,8 +96,8 @@ host::Argument randomInput(host::Device& device, const TensorDesc& desc, int64_t
   // The result of randint is i64.
   host::FusionExecutor maker(
       parseFusion(fmt::format("{}\nfusion values() {{\n  %r = {}\n  %x = cast(%r, dtype={})\n  "
-                              "return %x\n}}\n",
-                              kVersionLine, text, name(desc.dtype)),
+                              "return %x order={}\n}}\n",
+                              kVersionLine, text, name(desc.dtype), str(orderOf(desc))),
                   "values"),
       {&device});
   const host::Outputs made = maker.run({});
@@ -92,12 +105,24 @@ host::Argument randomInput(host::Device& device, const TensorDesc& desc, int64_t
   return made[0];
 }
 
+// Returns the bytes of the outputs. Outputs in the same memory count once.
+size_t outputBytes(const host::Outputs& outputs) {
+  size_t bytes = 0;
+  std::set<const void*> counted;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const auto& tensor = std::get<host::Tensor>(outputs[i]);
+    if (!counted.insert(tensor.data).second) continue;
+    bytes += static_cast<size_t>(tensor.desc.allocBytes());
+  }
+  return bytes;
+}
+
 void time(const std::filesystem::path& path, host::Device& device, cudaStream_t stream,
-          const Flush& flush) {
+          const Flush& flush, const host::CompileOptions& compile_options) {
   std::ifstream file(path);
   HEDDLE_USER_CHECK(file.good(), "{}: cannot read the file", path.string());
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  const host::Program program = host::compile(parseFusion(text, path.string()), 1);
+  const host::Program program = host::compile(parseFusion(text, path.string()), 1, compile_options);
   const SizeBindings sizes(program.size_defaults.begin(), program.size_defaults.end());
   const auto classes = sizes.find("classes");
   std::vector<host::Argument> inputs;
@@ -108,12 +133,10 @@ void time(const std::filesystem::path& path, host::Device& device, cudaStream_t 
                                  static_cast<int64_t>(i)));
     bytes += static_cast<size_t>(desc.allocBytes());
   }
-  for (size_t i = 0; i < program.outputs.size(); ++i) {
-    bytes += static_cast<size_t>(host::outputDesc(program, i, sizes, 0, 1).allocBytes());
-  }
   host::Executable executable(program, host::Context{&device, nullptr, nullptr});
   host::RunOptions options;
   options.stream = stream;
+  bytes += outputBytes(executable.run(inputs, options));
   const double ms = coldMs(stream, flush, [&] { executable.run(inputs, options); });
   check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
   const double copy_ms = copyMs(stream, flush, bytes);
@@ -124,7 +147,17 @@ void time(const std::filesystem::path& path, host::Device& device, cudaStream_t 
   std::fflush(stdout);
 }
 
-void run(std::vector<std::filesystem::path> files) {
+void run(const std::vector<std::string>& arguments) {
+  std::vector<std::filesystem::path> files;
+  host::CompileOptions options;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] != "--skip") {
+      files.emplace_back(arguments[i]);
+    } else {
+      HEDDLE_USER_CHECK(++i < arguments.size(), "--skip needs the name of a pass");
+      options.passes.skip.push_back(arguments[i]);
+    }
+  }
   if (files.empty()) {
     for (const auto& entry : std::filesystem::directory_iterator("bench/workloads")) {
       files.push_back(entry.path());
@@ -136,7 +169,7 @@ void run(std::vector<std::filesystem::path> files) {
   {
     const Flush flush(static_cast<cudaStream_t>(stream));
     for (const auto& file : files) {
-      time(file, *device, static_cast<cudaStream_t>(stream), flush);
+      time(file, *device, static_cast<cudaStream_t>(stream), flush, options);
     }
   }
   device->destroyStream(stream);

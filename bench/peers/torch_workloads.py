@@ -41,6 +41,11 @@ def batch_norm(x, m, v, g, b):
     return F.batch_norm(x, m, v, g, b, training=True)
 
 
+def residual_block(x, skip, m, v, g, b):
+    s = F.relu(F.batch_norm(x, m, v, g, b, training=True)) + skip
+    return s, s.contiguous(memory_format=torch.channels_last)
+
+
 def workloads():
     """Yields the name, the function and a function that makes its inputs."""
     for h in (1024, 4096, 8192, 16384):
@@ -62,6 +67,9 @@ def workloads():
            lambda: (rand(8192, 128256), torch.randint(128256, (8192,), device="cuda")))
     yield ("batch_norm", batch_norm, lambda: (
         rand(256, 64, 112, 112), *(torch.rand(64, device="cuda") for _ in range(4))))
+    yield ("residual_block_nhwc", residual_block, lambda: (
+        *(rand(256, 64, 56, 56).to(memory_format=torch.channels_last) for _ in range(2)),
+        *(torch.rand(64, device="cuda") for _ in range(4))))
     yield ("group_norm", lambda x, g, b: F.group_norm(x, 32, g, b),
            lambda: (rand(64, 256, 4096), rand(256), rand(256)))
     yield ("transpose_add", lambda x, z: x.t() + z,
