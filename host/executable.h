@@ -108,7 +108,8 @@ class Executable {
   // Prepares runs with the shapes of these arguments (host/prepared_run.h). A prepared run does not
   // compare its arguments with those of earlier runs, which takes most of the host time of a run
   // with hundreds of inputs. Uses the stream, the allocator and the preallocated tensors of
-  // `options` in every run. Throws the errors of run(). Starts no run.
+  // `options` in every run. Throws the errors of run(). Starts no run. If the program communicates,
+  // every rank must call this function, and in the same order among its runs.
   PreparedRun prepareRun(const std::vector<Argument>& inputs, const RunOptions& options = {});
 
   struct Stats {

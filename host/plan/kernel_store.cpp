@@ -20,6 +20,29 @@ size_t hashOf(const KernelStore::Key& key) {
   return hash;
 }
 
+// Returns a text that contains everything about the segment: its text, the numbers of its values,
+// and the kinds of their axes. The analysis of a segment contains numbers of values.
+std::string identityOf(const Fusion& segment) {
+  std::string text = print(segment);
+  const auto add = [&](const std::vector<ValueId>& ids) {
+    for (ValueId id : ids) text += fmt::format(" {}", id.number());
+    text += ';';
+  };
+  add(segment.inputs());
+  add(segment.outputs());
+  for (const Expression& expr : segment.exprs()) {
+    add(expr.inputs);
+    add(expr.outputs);
+  }
+  for (const Value& value : segment.values()) {
+    for (const IterDomain& axis : value.tensor.domain) {
+      text += fmt::format(" {}", static_cast<int>(axis.kind));
+    }
+    text += ';';
+  }
+  return text;
+}
+
 }  // namespace
 
 KernelStore::KernelStore(Device& device, codegen::ImageCache* images)
@@ -77,7 +100,7 @@ KernelHandle KernelStore::handle(const std::string& source, const std::string& e
 }
 
 int64_t KernelStore::segmentId(const Fusion& segment) {
-  std::string text = print(segment);
+  std::string text = identityOf(segment);
   std::lock_guard lock(mutex_);
   return segments_.try_emplace(std::move(text), static_cast<int64_t>(segments_.size()))
       .first->second;

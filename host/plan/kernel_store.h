@@ -43,8 +43,8 @@ class KernelStore {
     std::vector<int32_t> alignments;  // as for codegen::planKernel()
     bool operator==(const Key&) const = default;
   };
-  // Returns a number for the segment. Segments with equal texts have equal numbers, also if they
-  // belong to different programs.
+  // Returns a number for the segment. Equal segments have equal numbers, also if they belong to
+  // different programs.
   int64_t segmentId(const Fusion& segment);
   // Returns the analysis of the segment with this number. It depends on no size, so all plans share
   // it. Throws UserError if the segment cannot be one kernel.

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "host/device/device.h"
@@ -109,6 +110,7 @@ struct Completion {
   std::atomic<bool> reported{false};  // true: a call has thrown the error
   int64_t run = 0;                    // the result of JobLink::beginRun()
   Stream stream = nullptr;            // the stream on which the run began and ends
+  std::thread::id thread;             // the thread that issues the run
 
  private:
   void waitForDevice();

@@ -49,6 +49,7 @@ RunState& RunStatePool::take(const std::shared_ptr<RunResources>& resources,
   RunRecord& record = resources->takeRecord();
   state.completion = record.begin(resources, plan);
   state.completion->stream = stream;
+  state.completion->thread = std::this_thread::get_id();
   state.record = &record;
   state.busy = true;
   return state;
@@ -75,16 +76,19 @@ void RunStatePool::giveBack(RunState& state) {
   if (watched_.size() > kUnqueried) forgetCompleted();
 }
 
-// Drops watched runs that have completed without an error. Runs of one stream complete in the order
-// in which they began, so a query for one run also answers for earlier runs of its stream.
+// Drops watched runs that have completed without an error. The runs that one thread issues on one
+// stream complete in the order in which they began. A query for one of them therefore also answers
+// for the earlier ones. Two threads may record the events of their runs in another order than that
+// of `watched_`.
 void RunStatePool::forgetCompleted() {
   const size_t middle = kUnqueried / 2;
-  const Completion& later = *watched_[middle];
-  if (!watched_[middle]->done()) return;
+  Completion& later = *watched_[middle];
+  if (!later.done()) return;
   size_t dropped = 0;
   for (; dropped <= middle; ++dropped) {
     Completion& run = *watched_[dropped];
-    if (run.stream == later.stream && !differsPerThread(run.stream)) {
+    const bool is_in_order = run.stream == later.stream && run.thread == later.thread;
+    if (is_in_order) {
       run.setDone();
     } else if (!run.done()) {
       break;
