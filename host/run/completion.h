@@ -61,7 +61,7 @@ class RunResources : public std::enable_shared_from_this<RunResources> {
   // Takes a record back for later runs. Any thread may call this function.
   void giveRecord(RunRecord& record) noexcept;
 
-  std::atomic<int64_t> held_bytes{0};  // bytes that runs have allocated and not yet freed
+  std::atomic<int64_t> held_bytes{0};  // bytes of outputs that are not freed yet
 
   JobLink job;  // the link to the job monitor; open while the Executable exists
 
