@@ -120,7 +120,7 @@ class Executable {
     // assumes that memory is allocated and freed in the order of the instructions. The order on the
     // device can differ, because streams run concurrently.
     int64_t peak_bytes = 0;
-    int64_t held_bytes = 0;  // bytes that runs have allocated and not freed
+    int64_t held_bytes = 0;  // bytes of outputs that are not freed yet
     // Each new plan asks for its kernels. These counts say how it got them.
     int64_t kernel_texts = 0;      // number of kernel texts that were generated
     int64_t kernels_reused = 0;    // number of kernels that were found without generating a text
