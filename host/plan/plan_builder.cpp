@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/container_hash/hash.hpp>
+#include <limits>
 
 #include "host/program/visit.h"
 #include "host/text/program_text.h"
@@ -9,6 +10,22 @@
 #include "ir/base/error.h"
 
 namespace heddle::host {
+
+namespace {
+
+// Returns whether the strides of the axes with several elements decrease in this order.
+bool hasOrder(const TensorDesc& desc, const AxisOrder& order) {
+  int64_t outer = std::numeric_limits<int64_t>::max();
+  for (int64_t axis : order) {
+    const auto i = static_cast<size_t>(axis);
+    if (desc.sizes[i] <= 1) continue;
+    if (desc.strides[i] > outer) return false;
+    outer = desc.strides[i];
+  }
+  return true;
+}
+
+}  // namespace
 
 PlanBuilder::PlanBuilder(const Program& program, const Unrolled& unrolled,
                          const SizeBindings& sizes, const GivenTensors& given,
@@ -187,6 +204,30 @@ bool PlanBuilder::landsInPlace(const Plan::Output& output, const TensorDesc& giv
          buffer.bytes <= given.allocBytes() && !substituted_[id];
 }
 
+// Checks the caller's tensor for output `i`.
+void PlanBuilder::checkPreallocated(size_t i, const TensorDesc& given) const {
+  const Plan::Output& output = plan_->outputs[i];
+  const Slot& type = slot(program_.outputs[i]);
+  HEDDLE_USER_CHECK(!output.scalar.valid(),
+                    "output {} (%{}) is a scalar and cannot be preallocated", i, type.name);
+  HEDDLE_USER_CHECK(!program_.reuses.contains(i),
+                    "output {} (%{}) is stored in an input (%{}), so it cannot be preallocated", i,
+                    type.name, slot(program_.reuses.at(i).input).name);
+  HEDDLE_USER_CHECK(given.dtype == output.desc.dtype && given.sizes == output.desc.sizes,
+                    "output {} (%{}) is {}{}, its preallocated tensor is {}{}", i, type.name,
+                    heddle::name(output.desc.dtype), str(output.desc.sizes),
+                    heddle::name(given.dtype), str(given.sizes));
+  HEDDLE_USER_CHECK(given.global.empty() || given.global == output.desc.global,
+                    "output {} (%{}) has the unsharded sizes {}, its preallocated tensor has {}", i,
+                    type.name, str(output.desc.global), str(given.global));
+  const std::optional<AxisOrder>& order = type.tensor.layout.stride_order;
+  HEDDLE_USER_CHECK(
+      !order || hasOrder(given, *order),
+      "output {} (%{}) must have the memory order {}, its preallocated tensor has the "
+      "sizes {} and the strides {}",
+      i, type.name, str(*order), str(given.sizes), str(given.strides));
+}
+
 // Finds the memory of each output. Preallocated tensors replace buffers where this is possible.
 void PlanBuilder::bindOutputs() {
   for (size_t i = 0; i < unrolled_.outputs.size(); ++i) {
@@ -205,17 +246,8 @@ void PlanBuilder::bindOutputs() {
   for (size_t i = 0; i < plan_->outputs.size(); ++i) {
     if (i >= given_.preallocated.size() || !given_.preallocated[i]) continue;
     Plan::Output& output = plan_->outputs[i];
-    const std::string& name = slot(program_.outputs[i]).name;
-    HEDDLE_USER_CHECK(!output.scalar.valid(),
-                      "output {} (%{}) is a scalar and cannot be preallocated", i, name);
-    HEDDLE_USER_CHECK(!program_.reuses.contains(i),
-                      "output {} (%{}) is stored in an input (%{}), so it cannot be preallocated",
-                      i, name, slot(program_.reuses.at(i).input).name);
     const TensorDesc& given = *given_.preallocated[i];
-    HEDDLE_USER_CHECK(given.dtype == output.desc.dtype && given.sizes == output.desc.sizes,
-                      "output {} (%{}) is {}{}, its preallocated tensor is {}{}", i, name,
-                      heddle::name(output.desc.dtype), str(output.desc.sizes),
-                      heddle::name(given.dtype), str(given.sizes));
+    checkPreallocated(i, given);
     if (!output.desc.held) continue;
     output.preallocated = true;
     if (!landsInPlace(output, given)) continue;

@@ -79,6 +79,7 @@ class PlanBuilder {
   void bindBuffers();
   IdVector<BufferId, bool> writtenInputs() const;
   void checkWrittenInput(const Buffer& buffer) const;
+  void checkPreallocated(size_t i, const TensorDesc& given) const;
   void bindOutputs();
   bool landsInPlace(const Plan::Output& output, const TensorDesc& given) const;
   void finishOutputs();

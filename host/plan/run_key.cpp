@@ -3,22 +3,29 @@
 #include <algorithm>
 #include <boost/container_hash/hash.hpp>
 
+#include "host/unroll/overlap.h"
 #include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {
 
-// Returns the descriptor of preallocated output `output` without empty lists.
+// Returns the descriptor of preallocated output `output`, with the lists that describe its memory.
 TensorDesc completeDesc(TensorDesc desc, size_t output) {
-  if (desc.global.empty()) desc.global = desc.sizes;
   if (desc.alloc.empty()) desc.alloc = desc.sizes;
   if (desc.strides.empty()) desc.strides = stridesFor(desc.alloc, rowMajor(desc.rank()));
   if (desc.offset.empty()) desc.offset.assign(desc.rank(), 0);
+  HEDDLE_USER_CHECK(desc.alloc.size() == desc.rank() && desc.strides.size() == desc.rank() &&
+                        desc.offset.size() == desc.rank(),
+                    "preallocated output {}: the lists of its descriptor differ in length", output);
   for (size_t axis = 0; axis < desc.rank(); ++axis) {
     HEDDLE_USER_CHECK(desc.sizes[axis] <= 1 || desc.strides.at(axis) > 0,
                       "preallocated output {}: axis {} of size {} has the stride {}", output, axis,
                       desc.sizes[axis], desc.strides.at(axis));
   }
+  HEDDLE_USER_CHECK(!mayOverlapItself(desc),
+                    "preallocated output {}: its elements overlap, because it has the sizes {} and "
+                    "the strides {}",
+                    output, str(desc.sizes), str(desc.strides));
   return desc;
 }
 
@@ -173,6 +180,8 @@ GivenTensors givenTensors(const std::vector<Argument>& inputs,
     given.output_alignments.push_back(alignmentOf(preallocated[i]));
     given.preallocated.emplace_back();
     if (preallocated[i].data == nullptr) continue;
+    HEDDLE_USER_CHECK(!preallocated[i].in_host_memory,
+                      "preallocated output {} is in host memory, expected memory of the device", i);
     given.preallocated.back() = completeDesc(preallocated[i].desc, i);
   }
   return given;

@@ -89,9 +89,10 @@ class RunCache {
 };
 
 // Describes the tensors of a run in the form that makePlan() takes. If a list in the descriptor of
-// a preallocated output is empty, it gets the values of an unpadded row-major tensor.
-// Throws UserError if an axis of a preallocated output with several elements has no positive
-// stride.
+// a preallocated output is empty, it gets the values of an unpadded row-major tensor, except
+// `global`: an empty list states no unsharded sizes.
+// Throws UserError if a preallocated output is in host memory, if an axis of it with several
+// elements has no positive stride, or if its elements overlap.
 GivenTensors givenTensors(const std::vector<Argument>& inputs,
                           const std::vector<Tensor>& preallocated);
 

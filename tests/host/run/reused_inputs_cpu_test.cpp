@@ -308,6 +308,41 @@ fusion f(%n: f32[]) {
   EXPECT_EQ(valuesOf(on_device), (std::vector<float>{4}));
 }
 
+TEST_F(ReusedInputs, PreallocatedOutputsThatDoNotFitAreRefused) {
+  FusionExecutor executor = executorOf(R"(
+fusion f(%x: f32[n, k]) {
+  %y = neg(%x) stride_order=[1, 0]
+  return %y
+})");
+  const Tensor x = tensor(ramp(6, 0, 1), {2, 3});
+  const auto errorWith = [&](const std::function<void(Tensor&)>& change) {
+    RunOptions options;
+    options.preallocated = {tensor(ramp(6, 0, 0), {2, 3})};
+    options.preallocated[0].desc.strides = {1, 2};
+    change(options.preallocated[0]);
+    return errorOf(executor, {x}, options);
+  };
+  EXPECT_EQ(errorWith([](Tensor&) {}), "");
+  EXPECT_EQ(errorWith([](Tensor& t) {
+              t.desc.strides = {3, 1};
+            }),
+            "output 0 (%y) must have the memory order [1, 0], its preallocated tensor has the "
+            "sizes [2, 3] and the strides [3, 1]");
+  EXPECT_EQ(errorWith([](Tensor& t) {
+              t.desc.global = {4, 3};
+            }),
+            "output 0 (%y) has the unsharded sizes [2, 3], its preallocated tensor has [4, 3]");
+  EXPECT_EQ(errorWith([](Tensor& t) { t.desc.dtype = DType::I32; }),
+            "output 0 (%y) is f32[2, 3], its preallocated tensor is i32[2, 3]");
+  EXPECT_EQ(errorWith([](Tensor& t) {
+              t.desc.strides = {1, 1};
+            }),
+            "preallocated output 0: its elements overlap, because it has the sizes [2, 3] and the "
+            "strides [1, 1]");
+  EXPECT_EQ(errorWith([](Tensor& t) { t.in_host_memory = true; }),
+            "preallocated output 0 is in host memory, expected memory of the device");
+}
+
 TEST_F(ReusedInputs, EmptyTensors) {
   FusionExecutor executor = executorOf(kMomentum);
   const Tensor empty = tensor({}, {0});
