@@ -253,9 +253,9 @@ void Unroller::communicate(UnrolledStep& step, const Communicate& x) {
     place.elsewhere.push_back(one_side ? allocatedByType(sends ? out : in) : std::nullopt);
   }
   if (x.kind == comm::CollectiveKind::AllToAllV) readCounts(step, x, size);
-  checkCollective(x, step, place);
   // The counts of an all-to-all-v come from its lists, not from the allocation.
   if (x.kind != comm::CollectiveKind::AllToAllV) checkPosted(step);
+  checkCollective(x, step, place);
 }
 
 void Unroller::readCounts(UnrolledStep& step, const Communicate& x, int64_t team_size) {
