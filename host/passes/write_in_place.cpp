@@ -41,8 +41,14 @@ class ReuseFinder {
     for (const Instruction& x : program.body) {
       if (const auto* view = std::get_if<Alias>(&x.op)) viewed_[view->out] = view;
     }
+    std::map<TokenId, size_t> posted;
     for (size_t i = 0; i < program.body.size(); ++i) {
-      for (const ItemAccess& access : items_.items[i].accesses) {
+      // The operation of a post may access memory until its wait.
+      const auto* wait = std::get_if<Wait>(&program.body[i].op);
+      const auto post = wait == nullptr ? posted.end() : posted.find(wait->token);
+      operation_.push_back(post == posted.end() ? i : post->second);
+      if (items_.items[i].posts.valid()) posted[items_.items[i].posts] = i;
+      for (const ItemAccess& access : items_.items[operation_[i]].accesses) {
         std::vector<size_t>& list = touching_[access.root];
         if (list.empty() || list.back() != i) list.push_back(i);
       }
@@ -51,12 +57,20 @@ class ReuseFinder {
 
   std::vector<CopiedOutput> run() {
     std::vector<CopiedOutput> all;
+    std::map<SlotId, SlotId> stored;  // per buffer: the input that becomes its memory
     for (const auto& [output, reuse] : program_.reuses) {
       const std::optional<size_t> copy = copyTo(reuse.input);
       if (!copy) continue;
       const SlotId value = std::get<Copy>(program_.body[*copy].op).in;
       CopiedOutput found{output, reuse, *copy, value};
       found.why_copied = reasonToCopy(found);
+      if (found.why_copied.empty()) {
+        const auto [first, is_first] = stored.emplace(found.buffer, reuse.input);
+        if (!is_first) {
+          found.why_copied =
+              fmt::format("{} is already stored in {}", nameOf(value), nameOf(first->second));
+        }
+      }
       all.push_back(std::move(found));
     }
     return all;
@@ -207,7 +221,7 @@ class ReuseFinder {
         continue;
       }
       found.late_reader = {i, *write};
-      return fmt::format("{} reads {} after {} has written {}", textOf(i),
+      return fmt::format("{} reads {} after {} has written {}", textOf(operation_[i]),
                          nameOf(found.reuse.input), textOf(*write), nameOf(found.buffer));
     }
     return "";
@@ -241,6 +255,7 @@ class ReuseFinder {
   const BufferAccesses items_;
   const IdVector<SlotId, SlotUses> uses_;
   IdVector<SlotId, const Alias*> viewed_;  // the Alias that defines the slot; nullptr: none
+  std::vector<size_t> operation_;  // per item: itself; of a wait: the post for which it waits
   std::map<RootId, std::vector<size_t>> touching_;  // per buffer: the items that access it
 };
 
