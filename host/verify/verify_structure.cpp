@@ -60,6 +60,13 @@ class StructureVerifier {
       HEDDLE_USER_CHECK(isWord(kernel.name), "kernel \"{}\": the name is not a word", kernel.name);
       const std::string why = kernelRuleViolation(kernel.segment);
       HEDDLE_USER_CHECK(why.empty(), "kernel @{} is not one kernel: {}", kernel.name, why);
+      for (const auto& reuse : kernel.segment.reuses()) {
+        HEDDLE_USER_CHECK(
+            !reuse,
+            "kernel @{}: the launch decides in which memory a result is stored; remove "
+            "`in %{}` from the kernel and pass one slot as input and output",
+            kernel.name, kernel.segment.value(reuse->input).name);
+      }
     }
     for (const Slot& slot : program_.slots) verifySlot(slot);
     std::set<SlotId> seen;
