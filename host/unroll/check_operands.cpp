@@ -200,16 +200,21 @@ bool fits(const Extents& extents, const SizeBindings& sizes) try {
 }
 
 // Checks an input and an output of a kernel that may share memory. They must be the same view, and
-// the kernel must read each element only where it writes it.
+// the kernel must read each element only where it writes it. If only a run knows whether views with
+// late offsets share memory, the author of the program must ensure this. Inputs that the kernel
+// reads at computed indices are an exception: such views are refused.
 void checkSharedMemory(const Fusion& segment, const UnrolledStep& step, size_t input,
                        size_t output) {
+  const std::vector<ValueId> indexed = indexedInputs(segment);
+  const bool is_indexed =
+      std::find(indexed.begin(), indexed.end(), segment.inputs()[input]) != indexed.end();
+  const bool is_known = step.inputs[input].late == step.outputs[output].late;
+  if (!is_known && !is_indexed) return;
   const std::string& in = segment.value(segment.inputs()[input]).name;
   const std::string& out = segment.value(segment.outputs()[output]).name;
   const std::string why = codegen::whyNotInPlace(segment, input, output);
   HEDDLE_USER_CHECK(why.empty(), "%{} and %{} of kernel {} share memory, but {}", in, out,
                     segment.name, why);
-  // If only the run knows whether the views share memory, its caller must see to it.
-  if (!(step.inputs[input].late == step.outputs[output].late)) return;
   HEDDLE_USER_CHECK(isSameView(step.inputs[input], step.outputs[output]),
                     "%{} and %{} of kernel {} are different views of the same memory", in, out,
                     segment.name);

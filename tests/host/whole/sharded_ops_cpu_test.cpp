@@ -191,7 +191,7 @@ TEST(ShardedOps, InputSentInAnotherMemoryOrderIsRefused) {
     const char *meshes, *from, *to, *message;
   };
   for (const Way& way :
-       {Way{2, "mesh @m = [x=2]", "@m, 2: x", "@m, 0: x", "different memory orders on"},
+       {Way{2, "mesh @m = [x=2]", "@m, 2: x", "@m, 0: x", "inputDesc()"},
         Way{2, "mesh @m = [x=1] ranks=[0] mesh @n = [x=1] ranks=[1]", "@m", "@n", "inputDesc()"}}) {
     const Program program =
         compile(parseFusion(fmt::format("heddle 1 {}\nfusion f(%x: f32[4, 4, 6] shard({})) {{\n"
