@@ -10,6 +10,7 @@
 #include "codegen/families/squares.h"
 #include "codegen/plan/analysis.h"
 #include "codegen/plan/body.h"
+#include "codegen/plan/generated.h"
 #include "codegen/plan/joint.h"
 #include "codegen/plan/loop_nest.h"
 #include "codegen/plan/schedule.h"
@@ -100,7 +101,8 @@ class Planner {
  public:
   Planner(const Fusion& segment, const std::vector<TensorDesc>& inputs,
           const std::vector<TensorDesc>& outputs, Target target, std::vector<int32_t> alignments,
-          std::string suffix = "", const Analysis* analysis = nullptr)
+          const std::vector<TensorDesc>& generated, std::string suffix = "",
+          const Analysis* analysis = nullptr)
       : segment_(segment),
         inputs_(inputs),
         outputs_(outputs),
@@ -108,7 +110,8 @@ class Planner {
         alignments_(std::move(alignments)),
         suffix_(std::move(suffix)),
         analysis_(analysis == nullptr ? analyze(segment) : *analysis),
-        space_(coalesce(segment, analysis_, inputs, outputs)) {
+        extents_(axisExtents(segment, analysis_, inputs, outputs, generated)),
+        space_(coalesce(segment, analysis_, extents_, inputs, outputs)) {
     plan_.source.target = target;
     for (SpaceTensor& tensor : space_.tensors) tensor.alignment = operandAlignment(tensor.operand);
   }
@@ -160,19 +163,22 @@ class Planner {
       analysis_.joint = jointReductions(segment_, analysis_);
     }
     if (!needsSeveralPasses(segment_, analysis_)) return planOnePass();
-    planPasses(divideIntoPasses(segment_, analysis_, inputs_, outputs_));
+    planPasses(divideIntoPasses(segment_, analysis_, extents_));
   }
 
   void planColumns(const std::vector<ExprId>& columns) {
     if (planTogether(columns)) return;
-    planPasses(columnPasses(segment_, columns, inputs_, outputs_));
+    planPasses(columnPasses(segment_, analysis_, extents_, columns));
   }
 
   // The space of a part of the segment.
   Space spaceOf(const PassSegment& part, const Analysis& analysis,
                 const std::vector<TensorDesc>& temporaries) const {
-    Space space = coalesce(part.segment, analysis, descsOf(temporaries, part.inputs),
-                           descsOf(temporaries, part.outputs));
+    const std::vector<TensorDesc> inputs = descsOf(temporaries, part.inputs);
+    const std::vector<TensorDesc> outputs = descsOf(temporaries, part.outputs);
+    const AxisExtents extents =
+        axisExtents(part.segment, analysis, inputs, outputs, generatedOf(part.segment));
+    Space space = coalesce(part.segment, analysis, extents, inputs, outputs);
     const std::vector<int32_t> alignments = alignmentsOf(part);
     for (SpaceTensor& tensor : space.tensors) {
       tensor.alignment = alignments.at(static_cast<size_t>(tensor.operand));
@@ -183,12 +189,12 @@ class Planner {
   // Plans a launch that computes rows and adds to columns, and one that combines the parts of the
   // columns. Returns false, and changes nothing, if the layouts or the sizes do not permit it.
   bool planTogether(const std::vector<ExprId>& columns) {
-    const RowPart part = rowPart(segment_, columns, inputs_, outputs_);
+    const RowPart part = rowPart(segment_, analysis_, extents_, columns);
     const Analysis row_analysis = analyze(part.pass.segment);
     Space rows = spaceOf(part.pass, row_analysis, part.operands);
     Decision d;
     const Analysis column_analysis = columnAnalysis(segment_, analysis_, columns);
-    d.first.space = coalesce(segment_, column_analysis, inputs_, outputs_);
+    d.first.space = coalesce(segment_, column_analysis, extents_, inputs_, outputs_);
     for (SpaceTensor& tensor : d.first.space.tensors) {
       tensor.alignment = operandAlignment(tensor.operand);
     }
@@ -260,7 +266,7 @@ class Planner {
       const std::vector<TensorDesc> inputs = descsOf(passes.temporaries, pass.inputs);
       const std::vector<TensorDesc> outputs = descsOf(passes.temporaries, pass.outputs);
       const std::vector<int32_t> alignments = alignmentsOf(pass);
-      Planner planner(pass.segment, inputs, outputs, target_, alignments,
+      Planner planner(pass.segment, inputs, outputs, target_, alignments, generatedOf(pass.segment),
                       suffix_ + fmt::format("_p{}_", plans.size()));
       planner.run();
       description_ += fmt::format("{}pass {}: {}", plans.empty() ? "" : "\n", plans.size(),
@@ -286,6 +292,17 @@ class Planner {
       } else {
         descs.push_back(i < inputs_.size() ? inputs_[i] : outputs_[i - inputs_.size()]);
       }
+    }
+    return descs;
+  }
+
+  // The descriptors of the values of a part of the segment that have generated axes.
+  std::vector<TensorDesc> generatedOf(const Fusion& part) const {
+    std::vector<TensorDesc> descs;
+    for (ValueId id : generatedValues(part)) {
+      const std::optional<ValueId> whole = segment_.find(part.value(id).name);
+      HEDDLE_CHECK(whole.has_value(), "%{} is no value of the segment", part.value(id).name);
+      descs.push_back(denseDescOf(segment_, analysis_, extents_, *whole));
     }
     return descs;
   }
@@ -328,6 +345,7 @@ class Planner {
   const std::vector<int32_t> alignments_;
   const std::string suffix_;
   Analysis analysis_;
+  const AxisExtents extents_;
   Space space_;
   KernelPlan plan_;
   std::string description_;
@@ -337,11 +355,12 @@ class Planner {
 
 KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                       const std::vector<TensorDesc>& outputs, Target target,
-                      const std::vector<int32_t>& alignments, const Analysis* analysis) {
+                      const std::vector<int32_t>& alignments,
+                      const std::vector<TensorDesc>& generated, const Analysis* analysis) {
   HEDDLE_CHECK(alignments.empty() || alignments.size() == inputs.size() + outputs.size(),
                "planKernel got {} alignments for {} operands", alignments.size(),
                inputs.size() + outputs.size());
-  Planner planner(segment, inputs, outputs, target, alignments, "", analysis);
+  Planner planner(segment, inputs, outputs, target, alignments, generated, "", analysis);
   planner.run();
   KernelPlan plan = std::move(planner.plan());
   if (target == Target::Cpp) nameEntries(plan);
@@ -349,10 +368,18 @@ KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inpu
   return plan;
 }
 
+KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inputs,
+                      const std::vector<TensorDesc>& outputs, Target target,
+                      const std::vector<int32_t>& alignments) {
+  return planKernel(segment, inputs, outputs, target, alignments,
+                    unshardedGenerated(segment, inputs, outputs));
+}
+
 std::string describeSchedule(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                              const std::vector<TensorDesc>& outputs, Target target,
-                             const std::vector<int32_t>& alignments) {
-  Planner planner(segment, inputs, outputs, target, alignments);
+                             const std::vector<int32_t>& alignments,
+                             const std::vector<TensorDesc>& generated) {
+  Planner planner(segment, inputs, outputs, target, alignments, generated);
   planner.run();
   return planner.description();
 }

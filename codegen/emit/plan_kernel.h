@@ -23,6 +23,8 @@ struct Analysis;
 // - `alignments` has one entry per operand, in the order inputs, outputs: the alignment of its
 //   first element in bytes (alignmentOf()). An empty list means kFullAlignment for all operands. A
 //   CUDA kernel must not be launched with an operand of smaller alignment.
+// - `generated` has one descriptor per value of generatedValues(segment)
+//   (codegen/plan/generated.h), as this rank would store the value.
 // - The source depends only on the segment and the chosen schedule, not on exact sizes. A run with
 //   new sizes therefore often needs no compilation.
 // - `analysis` is the result of analyze() (codegen/plan/analysis.h) for the segment. nullptr: the
@@ -30,12 +32,17 @@ struct Analysis;
 // - Throws UserError if no schedule fits the segment. Thread-safe.
 KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                       const std::vector<TensorDesc>& outputs, Target target,
-                      const std::vector<int32_t>& alignments = {},
-                      const Analysis* analysis = nullptr);
+                      const std::vector<int32_t>& alignments,
+                      const std::vector<TensorDesc>& generated, const Analysis* analysis = nullptr);
+// As above, with unshardedGenerated(segment, inputs, outputs).
+KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inputs,
+                      const std::vector<TensorDesc>& outputs, Target target,
+                      const std::vector<int32_t>& alignments = {});
 
 // Describes the schedule in words, for `heddle dump --stage schedule`.
 std::string describeSchedule(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                              const std::vector<TensorDesc>& outputs, Target target,
-                             const std::vector<int32_t>& alignments = {});
+                             const std::vector<int32_t>& alignments,
+                             const std::vector<TensorDesc>& generated);
 
 }  // namespace heddle::codegen

@@ -25,12 +25,12 @@ IdVector<ValueId, bool> dependents(const Fusion& segment, const std::vector<Expr
 
 class ColumnDivider {
  public:
-  ColumnDivider(const Fusion& segment, const std::vector<ExprId>& columns,
-                const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs)
+  ColumnDivider(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
+                const std::vector<ExprId>& columns)
       : segment_(segment),
         columns_(columns),
-        analysis_(analyze(segment)),
-        parts_(segment, analysis_, axisExtents(segment, analysis_, inputs, outputs)),
+        analysis_(analysis),
+        parts_(segment, analysis, extents),
         of_columns_(dependents(segment, columns)),
         of_rows_(dependents(segment, rowReductions())) {}
 
@@ -117,7 +117,7 @@ class ColumnDivider {
 
   const Fusion& segment_;
   const std::vector<ExprId>& columns_;
-  const Analysis analysis_;
+  const Analysis& analysis_;
   SegmentParts parts_;
   const IdVector<ValueId, bool> of_columns_;
   const IdVector<ValueId, bool> of_rows_;
@@ -137,9 +137,9 @@ std::vector<ExprId> columnReductionsOf(const Fusion& segment, const Analysis& an
   return kept.size() > 1 ? columnReductions(segment) : std::vector<ExprId>();
 }
 
-RowPart rowPart(const Fusion& segment, const std::vector<ExprId>& columns,
-                const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs) {
-  return ColumnDivider(segment, columns, inputs, outputs).rows();
+RowPart rowPart(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
+                const std::vector<ExprId>& columns) {
+  return ColumnDivider(segment, analysis, extents, columns).rows();
 }
 
 Analysis columnAnalysis(const Fusion& segment, const Analysis& analysis,
@@ -178,9 +178,9 @@ Computation finishColumns(const Fusion& segment, const Analysis& columns, const 
   return computation;
 }
 
-Passes columnPasses(const Fusion& segment, const std::vector<ExprId>& columns,
-                    const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs) {
-  return ColumnDivider(segment, columns, inputs, outputs).passes();
+Passes columnPasses(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
+                    const std::vector<ExprId>& columns) {
+  return ColumnDivider(segment, analysis, extents, columns).passes();
 }
 
 }  // namespace heddle::codegen

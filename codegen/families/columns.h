@@ -21,8 +21,8 @@ struct RowPart {
   PassSegment pass;
   std::vector<TensorDesc> operands;  // dense
 };
-RowPart rowPart(const Fusion& segment, const std::vector<ExprId>& columns,
-                const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs);
+RowPart rowPart(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
+                const std::vector<ExprId>& columns);
 
 // Returns the analysis of a kernel that computes only the column reductions.
 Analysis columnAnalysis(const Fusion& segment, const Analysis& analysis,
@@ -34,7 +34,7 @@ Computation finishColumns(const Fusion& segment, const Analysis& columns, const 
 // The same segment as several segments that run one after another, for sizes and layouts that the
 // first way does not support. First the reductions of rows whose results the column reductions
 // need, then the column reductions, then all other outputs: they may have the memory of inputs.
-Passes columnPasses(const Fusion& segment, const std::vector<ExprId>& columns,
-                    const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs);
+Passes columnPasses(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
+                    const std::vector<ExprId>& columns);
 
 }  // namespace heddle::codegen

@@ -11,10 +11,10 @@ namespace {
 
 class Divider {
  public:
-  Divider(const Fusion& segment, const Analysis& analysis, AxisExtents extents)
+  Divider(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents)
       : segment_(segment),
         analysis_(analysis),
-        parts_(segment, analysis, std::move(extents)),
+        parts_(segment, analysis, extents),
         values_(rowValuesOf(segment, analysis)) {}
 
   // The outputs come last, those with one element per row after all others. A later launch then
@@ -106,9 +106,8 @@ class Divider {
 }  // namespace
 
 Passes divideIntoPasses(const Fusion& segment, const Analysis& analysis,
-                        const std::vector<TensorDesc>& inputs,
-                        const std::vector<TensorDesc>& outputs) {
-  return Divider(segment, analysis, axisExtents(segment, analysis, inputs, outputs)).run();
+                        const AxisExtents& extents) {
+  return Divider(segment, analysis, extents).run();
 }
 
 }  // namespace heddle::codegen

@@ -2,6 +2,7 @@
 
 #include "codegen/kernel.h"
 #include "codegen/plan/analysis.h"
+#include "codegen/plan/space.h"
 #include "ir/types/tensor.h"
 
 namespace heddle::codegen {
@@ -30,7 +31,6 @@ struct Passes {
 // Divides a segment. All outputs are stored after the last read of an input, because an output may
 // have the memory of an input.
 Passes divideIntoPasses(const Fusion& segment, const Analysis& analysis,
-                        const std::vector<TensorDesc>& inputs,
-                        const std::vector<TensorDesc>& outputs);
+                        const AxisExtents& extents);
 
 }  // namespace heddle::codegen

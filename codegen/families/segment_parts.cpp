@@ -4,8 +4,9 @@
 
 namespace heddle::codegen {
 
-SegmentParts::SegmentParts(const Fusion& segment, const Analysis& analysis, AxisExtents extents)
-    : segment_(segment), analysis_(analysis), extents_(std::move(extents)) {}
+SegmentParts::SegmentParts(const Fusion& segment, const Analysis& analysis,
+                           const AxisExtents& extents)
+    : segment_(segment), analysis_(analysis), extents_(extents) {}
 
 SegmentParts::Needed SegmentParts::neededFor(const std::vector<ValueId>& wanted) const {
   IdVector<ValueId, bool> flags(segment_.values().size(), false);
@@ -55,7 +56,7 @@ PassSegment SegmentParts::part(const std::vector<ValueId>& outputs,
     rewriter.builder().output(copied ? copyOf(id) : rewriter.at(id));
     pass.outputs.push_back({-1, static_cast<int>(temporaries_.size())});
     stored_[id] = static_cast<int>(temporaries_.size());
-    temporaries_.push_back(descOf(id));
+    temporaries_.push_back(denseDescOf(segment_, analysis_, extents_, id));
   }
   pass.segment = std::move(rewriter).finishPart();
   for (ValueId id : needed.inputs) pass.inputs.push_back(inputOperand(id));
@@ -88,19 +89,6 @@ PassSegment::Operand SegmentParts::outputOperand(ValueId id) const {
   const std::vector<ValueId>& all = segment_.outputs();
   const auto position = std::find(all.begin(), all.end(), id) - all.begin();
   return {static_cast<int>(segment_.inputs().size()) + static_cast<int>(position), -1};
-}
-
-TensorDesc SegmentParts::descOf(ValueId id) const {
-  std::vector<int64_t> sizes;
-  std::vector<int64_t> offsets;
-  for (int axis : analysis_.axes[id]) {
-    const auto a = static_cast<size_t>(axis);
-    sizes.push_back(axis < 0 ? 1 : extents_.extents[a]);
-    offsets.push_back(axis < 0 ? 0 : extents_.offsets[a]);
-  }
-  TensorDesc desc = denseDesc(segment_.tensor(id).dtype, std::move(sizes));
-  desc.offset = std::move(offsets);
-  return desc;
 }
 
 }  // namespace heddle::codegen

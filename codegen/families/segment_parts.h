@@ -15,7 +15,7 @@ namespace heddle::codegen {
 class SegmentParts {
  public:
   // The references must outlive this object.
-  SegmentParts(const Fusion& segment, const Analysis& analysis, AxisExtents extents);
+  SegmentParts(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents);
 
   // The expressions that compute some values, and the values that the expressions read but do not
   // compute: inputs of the segment and temporaries.
@@ -41,11 +41,10 @@ class SegmentParts {
   FusionRewriter rewriterFor(const Needed& needed) const;
   PassSegment::Operand inputOperand(ValueId id) const;
   PassSegment::Operand outputOperand(ValueId id) const;
-  TensorDesc descOf(ValueId id) const;
 
   const Fusion& segment_;
   const Analysis& analysis_;
-  const AxisExtents extents_;
+  const AxisExtents& extents_;
   std::map<ValueId, int> kept_;    // values that later parts read -> index into temporaries_
   std::map<ValueId, int> stored_;  // temporaries since the last keep()
   std::vector<TensorDesc> temporaries_;

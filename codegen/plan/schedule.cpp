@@ -14,10 +14,15 @@ int64_t floorPowerOfTwo(int64_t n) {
 }
 
 // Should lanes lie along the innermost reduced axis rather than the innermost kept one? The inputs
-// that are contiguous along either vote with their bytes.
+// that are contiguous along either vote with their bytes. If no input has the reduced axis, only
+// the number of lanes counts.
 bool lanesAlongReduced(const Space& space) {
+  constexpr int64_t kFewLanes = 32;
   size_t kept = static_cast<size_t>(space.kept) - 1;
   size_t reduced = space.extents.size() - 1;
+  const bool is_generated = std::all_of(space.tensors.begin(), space.tensors.end(),
+                                        [&](const auto& t) { return t.strides[reduced] == 0; });
+  if (is_generated && space.extents[reduced] > 1) return space.extents[kept] < kFewLanes;
   double votes = 0;
   for (const SpaceTensor& t : space.tensors) {
     double bytes = static_cast<double>(sizeOf(t.dtype));
@@ -30,7 +35,7 @@ bool lanesAlongReduced(const Space& space) {
     if (rank(reduced) < rank(kept)) votes += bytes;
     if (rank(reduced) > rank(kept)) votes -= bytes;
   }
-  return votes > 0 || (votes == 0 && space.extents[kept] < 32);
+  return votes > 0 || (votes == 0 && space.extents[kept] < kFewLanes);
 }
 
 // Returns whether the tensor has an element for each element of the space. All other tensors are

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codegen/plan/generated.h"
 #include "ir/analysis/indexed_axes.h"
 #include "ir/analysis/shardable_axes.h"
 #include "ir/base/error.h"
@@ -16,7 +17,7 @@ int64_t productOf(std::vector<int64_t>::const_iterator from,
   return product;
 }
 
-// Extents and offsets of the axes, from the descriptor of any operand that moves along them.
+// Extents and offsets of the axes, from the descriptor of any value that moves along them.
 class Extents {
  public:
   Extents(const Fusion& segment, const Analysis& analysis)
@@ -52,10 +53,9 @@ class Extents {
     }
   }
 
-  // The rules of kernels let no axis pass that no operand has.
   AxisExtents finish() {
     for (int64_t extent : values_) {
-      HEDDLE_CHECK(extent >= 0, "segment {}: an axis of no operand", segment_.name);
+      HEDDLE_CHECK(extent >= 0, "segment {}: an axis without an extent", segment_.name);
     }
     return {std::move(values_), std::move(offsets_)};
   }
@@ -185,10 +185,9 @@ size_t positionOf(const Fusion& segment, ValueId input) {
 }
 
 // The space over all axes of the analysis, in its order.
-Space layOutAll(const Fusion& segment, const Analysis& analysis,
+Space layOutAll(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
                 const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs) {
   Space raw;
-  AxisExtents extents = axisExtents(segment, analysis, inputs, outputs);
   auto add = [&](ValueId id, const TensorDesc& desc, int operand, bool output) {
     if (segment.value(id).is_scalar || analysis.indexed_only[id]) return;
     raw.tensors.push_back(layOut(analysis, id, desc, operand));
@@ -206,7 +205,7 @@ Space layOutAll(const Fusion& segment, const Analysis& analysis,
   for (int axis : analysis.coordinates) {
     raw.coordinates.push_back({axis, extents.offsets[static_cast<size_t>(axis)]});
   }
-  raw.extents = std::move(extents.extents);
+  raw.extents = extents.extents;
   return raw;
 }
 
@@ -223,7 +222,16 @@ int64_t Space::reducedCount() const { return productOf(extents.begin() + kept, e
 
 AxisExtents axisExtents(const Fusion& segment, const Analysis& analysis,
                         const std::vector<TensorDesc>& inputs,
-                        const std::vector<TensorDesc>& outputs) {
+                        const std::vector<TensorDesc>& outputs,
+                        const std::vector<TensorDesc>& generated) {
+  HEDDLE_CHECK(
+      inputs.size() == segment.inputs().size() && outputs.size() == segment.outputs().size(),
+      "planKernel got {} inputs and {} outputs for a segment with {} and {}", inputs.size(),
+      outputs.size(), segment.inputs().size(), segment.outputs().size());
+  const std::vector<ValueId> values = generatedValues(segment);
+  HEDDLE_CHECK(values.size() == generated.size(),
+               "segment {}: {} descriptors for {} values with generated axes", segment.name,
+               generated.size(), values.size());
   Extents extents(segment, analysis);
   auto read = [&](ValueId id, const TensorDesc& desc) {
     if (!segment.value(id).is_scalar && !analysis.indexed_only[id]) extents.read(id, desc);
@@ -235,16 +243,27 @@ AxisExtents axisExtents(const Fusion& segment, const Analysis& analysis,
       extents.readIndexed(expr, inputs[positionOf(segment, expr.inputs[0])]);
     }
   }
+  for (size_t i = 0; i < values.size(); ++i) extents.read(values[i], generated[i]);
   return extents.finish();
 }
 
-Space coalesce(const Fusion& segment, const Analysis& analysis,
+TensorDesc denseDescOf(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
+                       ValueId id) {
+  std::vector<int64_t> sizes;
+  std::vector<int64_t> offsets;
+  for (int axis : analysis.axes[id]) {
+    const auto a = static_cast<size_t>(axis);
+    sizes.push_back(axis < 0 ? 1 : extents.extents[a]);
+    offsets.push_back(axis < 0 ? 0 : extents.offsets[a]);
+  }
+  TensorDesc desc = denseDesc(segment.tensor(id).dtype, std::move(sizes));
+  desc.offset = std::move(offsets);
+  return desc;
+}
+
+Space coalesce(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
                const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs) {
-  HEDDLE_CHECK(
-      inputs.size() == segment.inputs().size() && outputs.size() == segment.outputs().size(),
-      "planKernel got {} inputs and {} outputs for a segment with {} and {}", inputs.size(),
-      outputs.size(), segment.inputs().size(), segment.outputs().size());
-  Space raw = layOutAll(segment, analysis, inputs, outputs);
+  Space raw = layOutAll(segment, analysis, extents, inputs, outputs);
   std::vector<size_t> kept;
   std::vector<size_t> reduced;
   for (size_t axis = 0; axis < raw.extents.size(); ++axis) {

@@ -68,17 +68,22 @@ struct AxisExtents {
   std::vector<int64_t> offsets;
 };
 
-// Reads the extents of all axes from the descriptors of the operands. Throws UserError if two
-// descriptors disagree about an axis.
+// Reads the extents of all axes from the descriptors of the operands. The descriptors `generated`
+// of generatedValues(segment) (codegen/plan/generated.h) give the extents of all other axes. Throws
+// UserError if two descriptors disagree about an axis.
 AxisExtents axisExtents(const Fusion& segment, const Analysis& analysis,
                         const std::vector<TensorDesc>& inputs,
-                        const std::vector<TensorDesc>& outputs);
+                        const std::vector<TensorDesc>& outputs,
+                        const std::vector<TensorDesc>& generated);
+
+// Returns the descriptor of a value as this rank would store it: dense and row-major.
+TensorDesc denseDescOf(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
+                       ValueId id);
 
 // Creates the space of a segment. The function maps the operands to the axes of `analysis`, drops
 // axes of extent 1, and orders kept and reduced axes by strides. Then it merges neighbouring axes
-// if the strides of every tensor allow this. Extents come from the descriptors. Throws UserError if
-// two descriptors disagree about the extent of an axis.
-Space coalesce(const Fusion& segment, const Analysis& analysis,
+// if the strides of every tensor allow this.
+Space coalesce(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
                const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs);
 
 }  // namespace heddle::codegen

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "codegen/plan/generated.h"
+#include "host/unroll/unroll.h"
 #include "ir/analysis/shardable_axes.h"
 #include "ir/base/error.h"
 #include "ir/graph/builder.h"
@@ -205,6 +207,21 @@ std::optional<Fusion> withPadWidths(const Fusion& segment, const std::vector<Ten
     }
   }
   return result;
+}
+
+std::vector<TensorDesc> generatedDescs(const Fusion& segment, const std::vector<TensorDesc>& inputs,
+                                       const std::vector<TensorDesc>& outputs,
+                                       const SizeBindings& sizes, int64_t rank, int64_t ranks) {
+  const std::vector<ValueId> values = codegen::generatedValues(segment);
+  if (values.empty()) return {};
+  const SizeBindings bound = symbolsOf(segment, inputs, outputs, sizes);
+  std::vector<TensorDesc> descs;
+  for (ValueId id : values) {
+    const Value& value = segment.value(id);
+    descs.push_back(
+        describe({value.name, false, value.tensor, {}, {}}, segment.meshes, bound, rank, ranks));
+  }
+  return descs;
 }
 
 Fusion localSegment(const Fusion& segment, const std::vector<TensorDesc>& inputs,

@@ -23,4 +23,11 @@ std::optional<Fusion> withPadWidths(const Fusion& segment, const std::vector<Ten
                                     const std::vector<TensorDesc>& outputs,
                                     const SizeBindings& sizes);
 
+// Returns the descriptors of the values of the segment that planKernel() needs for axes that no
+// operand has (codegen/plan/generated.h). The parameters are those of localSegment(); `ranks` is
+// the number of ranks of the job.
+std::vector<TensorDesc> generatedDescs(const Fusion& segment, const std::vector<TensorDesc>& inputs,
+                                       const std::vector<TensorDesc>& outputs,
+                                       const SizeBindings& sizes, int64_t rank, int64_t ranks);
+
 }  // namespace heddle::host

@@ -90,12 +90,11 @@ class KernelQuestion {
   std::string answer(const std::vector<ValueId>& stored) {
     for (ValueId value : stored) axes_.touch(value);
     axes_.number();
-    std::string why = checkIndexed();             // rule 7
-    if (why.empty()) why = checkTwice();          // rule 2
-    if (why.empty()) why = checkReductions();     // rule 3
-    if (why.empty()) why = checkPasses();         // rule 4
-    if (why.empty()) why = checkStored(stored);   // rule 5
-    if (why.empty()) why = checkExtents(stored);  // rule 6
+    std::string why = checkIndexed();            // rule 6
+    if (why.empty()) why = checkTwice();         // rule 2
+    if (why.empty()) why = checkReductions();    // rule 3
+    if (why.empty()) why = checkPasses();        // rule 4
+    if (why.empty()) why = checkStored(stored);  // rule 5
     return why;
   }
 
@@ -350,34 +349,6 @@ class KernelQuestion {
       if (own == reduced && of_columns_.contains(value)) continue;
       return fmt::format("%{} must be stored, but spans only {} of the {} axes of the kernel",
                          fusion_.value(value).name, own, all);
-    }
-    return {};
-  }
-
-  std::string checkExtents(const std::vector<ValueId>& stored) {
-    IdVector<KernelAxis, char> known(axes_.count(), 0);
-    auto know = [&](ValueId value) {
-      for (KernelAxis axis : axes_.classesOf(value)) known[axis] = 1;
-    };
-    for (ValueId value : stored) know(value);
-    for (ValueId value : axes_.values()) {
-      if (!isMadeHere(value)) know(value);
-    }
-    for (ExprId id : indexed_) {
-      const Expression& expr = fusion_.expr(id);
-      for (const IndexedAxis& place : indexedAxesOf(fusion_, expr)) {
-        if (place.output_axis == IndexedAxis::kByValue) continue;
-        const auto axis = static_cast<size_t>(place.output_axis);
-        if (!axes_.moves(expr.outputs[0], axis)) continue;
-        known[axes_.numberOf(axes_.id(expr.outputs[0], axis))] = 1;
-      }
-    }
-    for (ValueId value : axes_.values()) {
-      for (KernelAxis axis : axes_.classesOf(value)) {
-        if (known[axis] != 0) continue;
-        return fmt::format("%{} moves along an axis of no tensor that the kernel reads or stores",
-                           fusion_.value(value).name);
-      }
     }
     return {};
   }

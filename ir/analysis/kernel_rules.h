@@ -12,7 +12,8 @@ namespace heddle {
 // Decides which expressions may form one generated kernel. A kernel has one iteration space
 // ("space"), which contains the axes of all values of the kernel. If axes of two values correspond
 // to each other in an expression (ir/analysis/axis_map.h), they are the same axis of the space.
-// Axes of one element are not in the space.
+// Axes of one element are not in the space. The values of a kernel may have axes that no tensor in
+// memory has: a kernel may expand a value along a new axis and then reduce this axis.
 //
 //  1. The kernel contains only pointwise, reduction, broadcast, expand, full, iota and index
 //     expressions, and `set` expressions that only copy.
@@ -34,10 +35,7 @@ namespace heddle {
 //  5. A stored value has all axes of the space, or exactly the axes that are not reduced. A value
 //     that depends on a column reduction has exactly the reduced axes. A kernel can compute a value
 //     with any other set of axes, but cannot store it.
-//  6. Each axis of the space is an axis of a value that the kernel reads from memory or stores. The
-//     kernel takes the extent of the axis from this value. A kernel therefore cannot expand a value
-//     along a new axis and then reduce this axis.
-//  7. An operand that an index expression (flip, pad, take, take_along_axis) reads at computed
+//  6. An operand that an index expression (flip, pad, take, take_along_axis) reads at computed
 //     indices must be in memory before the kernel starts. The axes of this operand are not axes of
 //     the space, and rule 2 does not apply to it. A kernel may read it at any number of indices.
 inline constexpr int kMostKernelPasses = 4;

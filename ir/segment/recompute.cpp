@@ -63,6 +63,16 @@ class Finder {
     return isCheap(*expr.op) || kind == OpKind::Broadcast || kind == OpKind::Expand;
   }
 
+  static bool isGenerator(const Expression& expr) {
+    return expr.op->kind == OpKind::Iota || expr.op->kind == OpKind::Full;
+  }
+
+  static bool canGenerate(const Expression& expr) {
+    const OpKind kind = expr.op->kind;
+    return isGenerator(expr) || kind == OpKind::Pointwise || kind == OpKind::Broadcast ||
+           kind == OpKind::Expand;
+  }
+
   // The number of axes that are no broadcast axes.
   ptrdiff_t axesOf(ValueId value) const {
     const std::vector<IterDomain>& domain = fusion_.tensor(value).domain;
@@ -70,15 +80,43 @@ class Finder {
                          [](const IterDomain& axis) { return axis.kind != IterKind::Broadcast; });
   }
 
-  // Returns the chain from values that are in memory. If there is none, returns the chain from
-  // values that the group can store instead, because they have fewer bytes. Returns an empty chain
-  // if the value should be stored.
+  // Returns the chain that reads no value of this size. If there is none, returns the chain from
+  // values that are in memory, or else the chain from values that the group can store instead,
+  // because they have fewer bytes. Returns an empty chain if the value should be stored.
   Chain shortestChain(ValueId value, int group) {
     std::vector<ValueId> instead;
-    Chain chain = chainOf(value, group, false, instead);
+    Chain chain = generatedChain(value, group);
+    if (chain.empty()) chain = chainOf(value, group, false, instead);
     if (!chain.empty()) return chain;
     chain = chainOf(value, group, true, instead);
     if (!chain.empty()) stored_.insert(instead.begin(), instead.end());
+    return chain;
+  }
+
+  // Returns the chain that computes the value from indices, constant elements and smaller values.
+  Chain generatedChain(ValueId value, int group) const {
+    Chain chain;
+    bool generates = false;
+    std::vector<ValueId> next = {value};
+    std::set<ValueId> seen;
+    while (!next.empty()) {
+      const ValueId id = next.back();
+      next.pop_back();
+      if (!seen.insert(id).second || fusion_.value(id).is_scalar) continue;
+      const ExprId definition = fusion_.value(id).definition;
+      const bool inside = definition != kNoExpr && segmented_.group_of[definition] == group;
+      if (!inside || stored_.contains(id) || !canGenerate(fusion_.expr(definition))) {
+        if (axesOf(id) >= axesOf(value)) return {};
+        continue;
+      }
+      if (fusion_.tensor(id).sharding) return {};
+      const Expression& expr = fusion_.expr(definition);
+      generates = generates || isGenerator(expr);
+      chain.push_back(definition);
+      next.insert(next.end(), expr.inputs.begin(), expr.inputs.end());
+    }
+    if (!generates) return {};
+    std::sort(chain.begin(), chain.end());
     return chain;
   }
 

@@ -15,10 +15,10 @@ struct Recomputed {
 // Finds values that one kernel would store for other kernels only, although these can compute them
 // again with less traffic. Gives each of the other kernels copies of the expressions.
 //
-// A value is computed again if all of this is true:
-// - Only kernels read it, none of them at computed indices. The fusion does not return it, and it
-// is
-//   not sharded.
+// A value is computed again if only kernels read it, none of them at computed indices, if the
+// fusion does not return it, and if it is not sharded. In addition, one of two conditions must be
+// true. First, pointwise ops compute it from indices (iota), constant elements (full) and smaller
+// values. It then needs no memory. Random numbers are an example. Second, all of this is true:
 // - Pointwise ops without function calls and divisions compute it from values that are in memory. A
 //   result of the first kernel that is smaller than the value counts as being in memory, because
 //   the kernel can store it instead. If no such values suffice, the kernel may also store, instead

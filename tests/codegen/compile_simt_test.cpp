@@ -260,6 +260,22 @@ TEST_P(CompileSimt, SplitReductionHasTwoStages) {
   EXPECT_EQ(compile(g, {{10'000'001}}, {{}}), 2u);
 }
 
+// Axes that no operand has, with 32-bit and 64-bit indices.
+TEST_P(CompileSimt, GeneratedAxesCompile) {
+  for (const int64_t n : {int64_t{100}, int64_t{3'000'000'000}}) {
+    FusionBuilder b;
+    const ValueId x = b.input("x", DType::BF16, symbols("a"));
+    const ValueId wide = b.expand(x, {Size(n), Size::symbol("a")});
+    const ValueId index = b.iota({Size(n), Size::symbol("a")}, 0);
+    b.output(b.reduce("max", wide, {0}));
+    b.output(b.reduce("sum", b.pointwise("mul", {index, wide}), {0}));
+    const Fusion f = std::move(b).build();
+    for (const int64_t a : {3, 40}) {
+      EXPECT_EQ(compile(f, {{a}}, {{a}, {a}}), n == 100 ? 1u : 2u) << n << " " << a;
+    }
+  }
+}
+
 TEST_P(CompileSimt, EveryKindOfStrideCompiles) {
   FusionBuilder b;
   ValueId x = b.input("x", DType::BF16, symbols("abc"));

@@ -116,16 +116,18 @@ void dumpKernels(const host::Program& program, const SizeBindings& sizes, int ra
     const std::vector<int32_t> alignments = alignmentsOf(step);
     const std::optional<Fusion> numbers = host::withPadWidths(kernel.segment, in, out, sizes);
     const Fusion& segment = numbers ? *numbers : kernel.segment;
+    const std::vector<TensorDesc> generated =
+        host::generatedDescs(kernel.segment, in, out, sizes, rank, ranks);
     const std::string label = fmt::format("{} rank {}", kernel.name, rank);
     if (wants(options, "schedule")) {
-      pieces.push_back({fmt::format("03_schedule_{}_rank{}.txt", kernel.name, rank),
-                        "schedule " + label,
-                        codegen::describeSchedule(segment, in, out, target, alignments) + "\n"});
+      pieces.push_back(
+          {fmt::format("03_schedule_{}_rank{}.txt", kernel.name, rank), "schedule " + label,
+           codegen::describeSchedule(segment, in, out, target, alignments, generated) + "\n"});
     }
     if (wants(options, "kernel")) {
-      pieces.push_back({fmt::format("04_kernel_{}_rank{}.{}", kernel.name, rank, suffix),
-                        "kernel " + label,
-                        codegen::planKernel(segment, in, out, target, alignments).source.text});
+      pieces.push_back(
+          {fmt::format("04_kernel_{}_rank{}.{}", kernel.name, rank, suffix), "kernel " + label,
+           codegen::planKernel(segment, in, out, target, alignments, generated).source.text});
     }
   }
 }

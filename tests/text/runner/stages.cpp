@@ -10,6 +10,7 @@
 #include "host/passes/chunk/chunk_collectives.h"
 #include "host/passes/pipeline.h"
 #include "host/passes/write_in_place.h"
+#include "host/plan/local_segment.h"
 #include "host/tensor.h"
 #include "host/text/program_text.h"
 #include "host/unroll/unroll.h"
@@ -317,9 +318,11 @@ std::string scheduleText(const Fusion& fusion, const Options& options) {
     const auto* launch = std::get_if<host::LaunchKernel>(&step.instruction->op);
     if (launch == nullptr) continue;
     const host::Kernel& kernel = program.kernels[launch->kernel];
-    text += fmt::format(
-        "kernel {}\n{}\n", kernel.name,
-        codegen::describeSchedule(kernel.segment, descs(step.inputs), descs(step.outputs), target));
+    text += fmt::format("kernel {}\n{}\n", kernel.name,
+                        codegen::describeSchedule(
+                            kernel.segment, descs(step.inputs), descs(step.outputs), target, {},
+                            host::generatedDescs(kernel.segment, descs(step.inputs),
+                                                 descs(step.outputs), sizes, 0, ranks)));
   }
   return text;
 }
