@@ -21,6 +21,8 @@ set(heddle_public_headers
   host/prepared_run.h
   host/program/fields.h
   host/program/ids.h
+  host/program/alias.h
+  host/program/instruction_kind.h
   host/program/instructions.h
   host/program/pass_options.h
   host/program/program.h

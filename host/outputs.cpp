@@ -15,11 +15,20 @@ const Argument& Outputs::operator[](size_t i) const {
   return result_->values[i];
 }
 
-std::optional<size_t> Outputs::aliasedInput(size_t i) const {
-  (*this)[i];  // checks the index
-  const Plan::Output& output = result_->completion->plan->outputs[i];
-  if (output.input < 0 || output.preallocated) return std::nullopt;
-  return static_cast<size_t>(output.input);
+std::optional<AliasedTensor> Outputs::aliased(size_t i) const {
+  (*this)[i];  // throws if there is no output i
+  const std::vector<Plan::Output>& outputs = result_->completion->plan->outputs;
+  const auto hasMemory = [](const Plan::Output& output) {
+    return !output.scalar.valid() && !output.preallocated && output.desc.held;
+  };
+  const Plan::Output& output = outputs[i];
+  if (!hasMemory(output)) return std::nullopt;
+  if (output.input >= 0) return AliasedTensor{true, static_cast<size_t>(output.input)};
+  for (size_t j = 0; j < i; ++j) {
+    const bool same = outputs[j].place.pointer == output.place.pointer;
+    if (same && hasMemory(outputs[j])) return AliasedTensor{false, j};
+  }
+  return std::nullopt;
 }
 
 }  // namespace heddle::host

@@ -11,6 +11,13 @@ namespace heddle::host {
 
 struct RunResult;  // host/run/run_record.h
 
+// An input or an output of a run.
+struct AliasedTensor {
+  bool is_input;
+  size_t index;  // position among the inputs or among the outputs of the program
+  bool operator==(const AliasedTensor&) const = default;
+};
+
 // The results of a run. run() returns them before the device has finished.
 //
 // Lifetimes: the Outputs may outlive later runs and the Executable. They must not outlive the
@@ -29,10 +36,10 @@ class Outputs {
   // Returns output `i`. Its data is valid after wait(), and for later work on the run's stream.
   // Throws UserError if there is no output `i`.
   const Argument& operator[](size_t i) const;
-  // Returns the position of the input whose memory output `i` shares: the output is a view of the
-  // input, or the run has stored the output in it. nullopt: it shares the memory of no input.
-  // Throws UserError if there is no output `i`.
-  std::optional<size_t> aliasedInput(size_t i) const;
+  // Returns the tensor in whose memory output `i` is: the input or the earlier output of which it is
+  // a view, or the input in which the run has stored it. Returns nullopt if the output has memory
+  // of its own, or is a scalar. Throws UserError if there is no output `i`.
+  std::optional<AliasedTensor> aliased(size_t i) const;
 
  private:
   std::shared_ptr<RunResult> result_;

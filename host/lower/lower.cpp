@@ -7,6 +7,7 @@
 #include "host/lower/lower_all_to_all.h"
 #include "host/lower/lower_reuses.h"
 #include "host/lower/slot_tensor.h"
+#include "host/lower/view_of.h"
 #include "ir/analysis/kernel_rules.h"
 #include "ir/analysis/memory_order.h"
 #include "ir/analysis/reshard_step.h"
@@ -189,7 +190,7 @@ class Lowering {
   void lowerExpression(GroupKind kind, const Expression& expr) {
     if (kind == GroupKind::Library) return lowerLibrary(expr);
     if (kind == GroupKind::Communication) return lowerCommunication(expr);
-    emit(Alias{slotOf(expr.outputs[0]), slotOf(expr.inputs[0]), viewOf(expr)}, expr.line,
+    emit(Alias{slotOf(expr.outputs[0]), slotOf(expr.inputs[0]), viewOf(fusion_, expr)}, expr.line,
          on(expr.outputs[0]));
   }
 
@@ -228,34 +229,6 @@ class Lowering {
     const TensorView tensor = logSumsFor(fusion_.tensor(o));
     const std::string name = names_.fresh(fusion_.value(o).name + "_log_sums");
     return found->second = program_.slots.push_back({name, false, tensor, {}, std::nullopt});
-  }
-
-  Alias::View viewOf(const Expression& expr) const {
-    switch (expr.op->kind) {
-      case OpKind::Reshape:
-        return Alias::Reshape{};
-      case OpKind::Permute:
-        return Alias::Permute{expr.attr<std::vector<int64_t>>("axes")};
-      case OpKind::Slice:
-        return sliceOf(expr);
-      case OpKind::Set:
-        if (reshardStepOf(fusion_, expr).kind == ReshardStep::Kind::Slice) return Alias::Shard{};
-        return Alias::Same{};
-      case OpKind::Constant:
-      case OpKind::SizeOf:
-      case OpKind::Pointwise:
-      case OpKind::Reduction:
-      case OpKind::Broadcast:
-      case OpKind::Expand:
-      case OpKind::Full:
-      case OpKind::Iota:
-      case OpKind::Index:
-      case OpKind::Matmul:
-      case OpKind::Scan:
-      case OpKind::Scatter:
-        break;
-    }
-    HEDDLE_CHECK(false, "op {} is not a view", expr.op->name);
   }
 
   static comm::CollectiveKind collectiveOf(const ReshardStep& step, const Expression& expr) {

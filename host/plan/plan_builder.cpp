@@ -7,6 +7,7 @@
 #include "host/program/visit.h"
 #include "host/text/program_text.h"
 #include "host/unroll/overlap.h"
+#include "host/unroll/view.h"
 #include "ir/base/error.h"
 
 namespace heddle::host {
@@ -201,7 +202,7 @@ bool PlanBuilder::landsInPlace(const Plan::Output& output, const TensorDesc& giv
   const Buffer& buffer = unrolled_.buffers.at(id);
   return buffer.origin == Buffer::Origin::Allocated && output.place.offset == 0 &&
          output.desc.strides == given.strides && output.desc.alloc == given.alloc &&
-         buffer.bytes <= given.allocBytes() && !substituted_[id];
+         buffer.bytes <= elements(given.alloc) * sizeOf(given.dtype) && !substituted_[id];
 }
 
 // Checks the caller's tensor for output `i`.

@@ -33,7 +33,8 @@ inline constexpr bool kIsPlain =
     std::is_same_v<T, bool> || std::is_same_v<T, int64_t> || std::is_same_v<T, double> ||
     std::is_same_v<T, std::string> || std::is_same_v<T, DType> || std::is_same_v<T, Alias::Same> ||
     std::is_same_v<T, Alias::Reshape> || std::is_same_v<T, Alias::Permute> ||
-    std::is_same_v<T, Alias::Shard> || std::is_same_v<T, Alias::Unpad>;
+    std::is_same_v<T, Alias::Shard> || std::is_same_v<T, Alias::Unpad> ||
+    std::is_same_v<T, Alias::Expand> || std::is_same_v<T, Alias::Diagonal>;
 
 // Calls `visit(slot, role)` for each slot in `member`, in the order of the text form.
 template <class M, class Visit>

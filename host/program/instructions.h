@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "host/program/alias.h"
 #include "host/program/fields.h"
 #include "host/program/ids.h"
+#include "host/program/instruction_kind.h"
 #include "ir/graph/fusion.h"
 
 namespace heddle::host {
@@ -19,18 +21,6 @@ namespace heddle::host {
 // The instructions of a host program (host/program/program.h). An instruction names registers of
 // the program, called slots. docs/host_instructions.md describes grammar and meaning. Each struct
 // ends with its mnemonic, its kind, and the list of its fields in the order of the text form.
-
-// The kind of an instruction, for passes that treat several instructions alike.
-enum class InstructionKind : uint8_t {
-  Memory,   // allocates or frees a buffer
-  View,     // defines a slot on the host; accesses no memory of a tensor
-  Work,     // reads or writes tensors on a stream
-  Post,     // posts an operation in which other ranks take part
-  Group,    // begins or ends a group of posts
-  Order,    // orders streams
-  Control,  // contains other instructions (its bodies)
-  Call      // runs another program; inlineCalls() removes it
-};
 
 // Allocates stream-ordered memory for the slot, with the size and axis order of the slot's type.
 struct Allocate {
@@ -53,47 +43,6 @@ struct Free {
   static constexpr InstructionKind kKind = InstructionKind::Memory;
   static constexpr auto fields() {
     return std::tuple(field::slot(&Free::slot, kWritten), field::stream(&Free::stream));
-  }
-};
-
-// Makes `out` a view of the buffer of `in`, without a copy. The type of `out` gives the sizes.
-struct Alias {
-  struct Same {
-    bool operator==(const Same&) const = default;
-  };  // another name for the same elements
-  struct Reshape {
-    bool operator==(const Reshape&) const = default;
-  };  // different axes, same row-major order of elements; see regroup() of host/unroll/view.h
-  struct Permute {
-    std::vector<int64_t> axes;
-    bool operator==(const Permute&) const = default;
-  };
-  struct Slice {
-    std::vector<Size> starts;
-    std::vector<Size> stops;
-    std::vector<int64_t> steps = {};  // one per axis, greater than 0; empty: every step is 1
-    bool operator==(const Slice&) const = default;
-  };
-  struct Index {
-    Size index;
-    bool operator==(const Index&) const = default;
-  };  // selects one index of axis 0 and removes this axis, as in %in[i % 2]
-  struct Shard {
-    bool operator==(const Shard&) const = default;
-  };  // the block of `in` that the sharding of `out` assigns to this rank
-  struct Unpad {
-    bool operator==(const Unpad&) const = default;
-  };  // `in` without the padding of its allocation (Slot::alloc)
-  using View = std::variant<Same, Reshape, Permute, Slice, Index, Shard, Unpad>;
-  SlotId out;
-  SlotId in;
-  View view;
-  bool operator==(const Alias&) const = default;
-  static constexpr std::string_view kMnemonic = "alias";
-  static constexpr InstructionKind kKind = InstructionKind::View;
-  static constexpr auto fields() {
-    return std::tuple(field::slot(&Alias::out, kDefined), field::slot(&Alias::in),
-                      field::size(&Alias::view));
   }
 };
 

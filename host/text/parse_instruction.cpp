@@ -154,6 +154,14 @@ Op InstructionParser::alias(SlotId out) {
     made.view = Alias::Shard{};
   } else if (in_.acceptWord("unpad")) {
     made.view = Alias::Unpad{};
+  } else if (in_.acceptWord("expand")) {
+    in_.expectSymbol("=");
+    made.view = Alias::Expand{parseInts(in_)};
+  } else if (in_.acceptWord("diagonal")) {
+    in_.expectSymbol("=");
+    const std::vector<int64_t> axes = parseInts(in_);
+    if (axes.size() != 2) in_.fail("two axes");
+    made.view = Alias::Diagonal{axes[0], axes[1]};
   }
   return made;
 }

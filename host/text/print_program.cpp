@@ -121,6 +121,10 @@ class InstructionPrinter {
     std::string operator()(const Alias::Index& x) const { return "[" + x.index.str() + "]"; }
     std::string operator()(const Alias::Shard&) const { return " shard"; }
     std::string operator()(const Alias::Unpad&) const { return " unpad"; }
+    std::string operator()(const Alias::Expand& x) const { return " expand=" + printInts(x.axes); }
+    std::string operator()(const Alias::Diagonal& x) const {
+      return " diagonal=" + printInts({x.first, x.second});
+    }
   };
 
   // Returns the item with this id. Throws UserError if the id is out of range, because messages

@@ -5,6 +5,7 @@
 #include "codegen/plan/in_place.h"
 #include "host/program/library_op.h"
 #include "host/unroll/overlap.h"
+#include "host/unroll/view.h"
 #include "ir/analysis/indexed_axes.h"
 #include "ir/base/error.h"
 #include "ir/base/size_solve.h"
@@ -286,6 +287,13 @@ const SizeBindings& sizesInside(const Fusion& segment, const UnrolledStep& step,
   return own;
 }
 
+void checkWritten(const Slot& slot, const View& view) {
+  const std::optional<size_t> axis = repeatedAxis(view.desc);
+  HEDDLE_USER_CHECK(!axis,
+                    "%{} is written, but its {} elements along axis {} share one place in memory",
+                    slot.name, view.desc.sizes[*axis], *axis);
+}
+
 void checkCopy(const UnrolledStep& step) {
   const TensorDesc& in = step.inputs.front().desc;
   const TensorDesc& out = step.outputs.front().desc;
@@ -298,6 +306,9 @@ void checkCopy(const UnrolledStep& step) {
 }
 
 void checkDense(const View& view, std::string_view what) {
+  HEDDLE_USER_CHECK(!repeatedAxis(view.desc),
+                    "{} of a view that repeats elements: {} with strides {}", what,
+                    str(view.desc.alloc), str(view.desc.strides));
   HEDDLE_USER_CHECK(view.desc.allocElements() == allocated(view.desc) || allocated(view.desc) == 0,
                     "{} of a view with gaps: {} with strides {}", what, str(view.desc.alloc),
                     str(view.desc.strides));

@@ -31,6 +31,8 @@ void checkLaunch(const Fusion& segment, const UnrolledStep& step);
 // The result is `program` itself, which may be large, or `own`, which the function fills.
 const SizeBindings& sizesInside(const Fusion& segment, const UnrolledStep& step,
                                 const SizeBindings& program, SizeBindings& own);
+// Checks that the view has a place in memory for each element. An expanded view has not.
+void checkWritten(const Slot& slot, const View& view);
 // Checks that source and destination have the same dtype and sizes.
 void checkCopy(const UnrolledStep& step);
 // The position of this rank in the team of a collective. A collective has two sides: its inputs and

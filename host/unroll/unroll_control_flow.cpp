@@ -1,5 +1,6 @@
 #include "host/program/visit.h"
 #include "host/text/program_text.h"
+#include "host/unroll/check_operands.h"
 #include "host/unroll/compare.h"
 #include "host/unroll/unroller.h"
 #include "ir/base/error.h"
@@ -62,6 +63,8 @@ void Unroller::instruction(const Instruction& x, InstructionIndex index) {
                        : access.write ? step.outputs[written++]
                                       : step.inputs[read++];
     if (!view.buffer.valid()) continue;  // this rank does not access the slot
+    const bool writes = access.write && !std::holds_alternative<Free>(x.op);
+    if (writes) checkWritten(slot(access.slot), view);
     UnrolledAccess bytes{view.buffer, view.byte_offset, view.byte_offset + view.desc.allocBytes(),
                          access.write};
     if (!view.late.empty()) {  // may be anywhere in the buffer

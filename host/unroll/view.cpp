@@ -13,6 +13,13 @@ int64_t elements(const std::vector<int64_t>& sizes) {
   return n;
 }
 
+std::optional<size_t> repeatedAxis(const TensorDesc& desc) {
+  for (size_t axis = 0; desc.numel() > 0 && axis < desc.rank(); ++axis) {
+    if (desc.alloc[axis] > 1 && desc.strides[axis] == 0) return axis;
+  }
+  return std::nullopt;
+}
+
 namespace {
 
 // A group of adjacent axes in a reshape: the axes [from, from_end) of the operand become the axes
@@ -193,7 +200,61 @@ class ViewMaker {
     return place(desc, 0);
   }
 
+  View operator()(const Alias::Expand& x) const {
+    checkAxes(x.axes, want_.rank(), out_.name);
+    HEDDLE_USER_CHECK(want_.rank() == in_.desc.rank() + x.axes.size(),
+                      "%{} of rank {} is not %{} of rank {} with {} more axes", out_.name,
+                      want_.rank(), in_slot_.name, in_.desc.rank(), x.axes.size());
+    TensorDesc desc = want_;
+    for (size_t i = 0, from = 0; i < want_.rank(); ++i) {
+      const bool is_new = std::binary_search(x.axes.begin(), x.axes.end(), static_cast<int64_t>(i));
+      const bool repeats = is_new || (in_.desc.sizes[from] == 1 && in_.desc.global[from] == 1 &&
+                                      want_.global[i] != 1);
+      desc.sizes[i] = desc.alloc[i] = want_.sizes[i];
+      desc.strides[i] = 0;
+      if (!repeats) {
+        desc.sizes[i] = in_.desc.sizes[from];
+        desc.alloc[i] = in_.desc.alloc[from];
+        desc.strides[i] = in_.desc.strides[from];
+      }
+      if (!is_new) ++from;
+    }
+    return place(desc, 0);
+  }
+
+  View operator()(const Alias::Diagonal& x) const {
+    std::vector<int64_t> axes{x.first, x.second};
+    std::sort(axes.begin(), axes.end());
+    checkAxes(axes, in_.desc.rank(), in_slot_.name);
+    TensorDesc desc = in_.desc;
+    const auto a = static_cast<size_t>(axes[0]), b = static_cast<size_t>(axes[1]);
+    for (size_t axis : {a, b}) {
+      HEDDLE_USER_CHECK(desc.global[axis] == desc.sizes[axis],
+                        "axis {} of %{} is sharded, and a diagonal is taken along it", axis,
+                        in_slot_.name);
+    }
+    const int64_t size = std::min(desc.sizes[a], desc.sizes[b]);
+    const int64_t stride = desc.strides[a] + desc.strides[b];
+    for (auto* list : {&desc.sizes, &desc.alloc, &desc.strides}) {
+      list->erase(list->begin() + axes[1]);
+      list->erase(list->begin() + axes[0]);
+    }
+    desc.sizes.push_back(size);
+    desc.alloc.push_back(size);
+    desc.strides.push_back(stride);
+    return place(desc, 0);
+  }
+
  private:
+  // Checks that the axes are different axes of %name, which has `rank` axes. They must be sorted.
+  static void checkAxes(const std::vector<int64_t>& axes, size_t rank, const std::string& name) {
+    const bool ascends =
+        std::adjacent_find(axes.begin(), axes.end(), std::greater_equal<>()) == axes.end();
+    HEDDLE_USER_CHECK(ascends && (axes.empty() ||
+                                  (axes.front() >= 0 && axes.back() < static_cast<int64_t>(rank))),
+                      "{} are not different axes of %{}, which has {} axes", str(axes), name, rank);
+  }
+
   // Adds the terms of the start of a slice along axis i, and restricts the late inputs to values
   // for which the slice is within the axis. View::byte_offset also contains the present values of
   // these inputs; the caller subtracts them.

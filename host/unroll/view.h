@@ -8,6 +8,10 @@ namespace heddle::host {
 // Returns the product of the sizes, which is the number of elements of a tensor.
 int64_t elements(const std::vector<int64_t>& sizes);
 
+// Returns the first axis with several allocated elements in one place, that is, with the stride 0.
+// Returns nullopt if there is none.
+std::optional<size_t> repeatedAxis(const TensorDesc& desc);
+
 // Returns the view that the Alias instruction assigns to the slot `out`. `in` is the view of its
 // operand, the slot `in_slot`. Throws UserError that names the slots if the view does not exist.
 View makeView(const Alias& alias, const Slot& out, const Slot& in_slot, const View& in,

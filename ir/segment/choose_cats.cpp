@@ -76,8 +76,8 @@ class CatChooser {
     if (definition == kNoExpr) return "it is an input of the fusion";
     if (!results_.contains(id)) {
       const auto group = static_cast<size_t>(segmented_.group_of[definition]);
-      const bool is_kernel = segmented_.groups[group].kind == GroupKind::Kernel;
-      if (!is_kernel) return whatItIs(fusion_, fusion_.expr(definition));
+      const GroupKind kind = segmented_.groups[group].kind;
+      if (kind != GroupKind::Kernel) return whatItIs(fusion_, fusion_.expr(definition), kind);
     }
     if (is_output_[id]) return "it is an output of the fusion";
     if (fusion_.tensor(id).layout.required) return "its memory order is required";
@@ -88,7 +88,7 @@ class CatChooser {
       if (group < 0) continue;
       const GroupKind kind = segmented_.groups[static_cast<size_t>(group)].kind;
       if (kind != GroupKind::Kernel) {
-        return whatItIs(fusion_, fusion_.expr(reader)) + " that also reads it";
+        return whatItIs(fusion_, fusion_.expr(reader), kind) + " that also reads it";
       }
     }
     return {};

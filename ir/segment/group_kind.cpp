@@ -42,9 +42,9 @@ GroupKind kindOf(const Fusion& fusion, const Expression& expr) {
   return GroupKind::Metadata;
 }
 
-std::string whatItIs(const Fusion& fusion, const Expression& expr) {
+std::string whatItIs(const Fusion& fusion, const Expression& expr, GroupKind kind) {
   const std::string& result = fusion.value(expr.outputs[0]).name;
-  switch (kindOf(fusion, expr)) {
+  switch (kind) {
     case GroupKind::Kernel:
       return fmt::format("{} of %{} is a kernel", expr.op->name, result);
     case GroupKind::Library:
@@ -54,7 +54,7 @@ std::string whatItIs(const Fusion& fusion, const Expression& expr) {
     case GroupKind::Metadata:
       return fmt::format("{} of %{} is a view", expr.op->name, result);
     case GroupKind::Cat:
-      break;  // kindOf() does not know the groups
+      return fmt::format("{} of %{} is part of a cat", expr.op->name, result);
   }
   return {};
 }

@@ -6,11 +6,13 @@
 
 namespace heddle {
 
-// Returns the kind of the group to which the expression can belong. The expression must not be one
+// Returns the kind of the group to which the expression can belong. A broadcast or expand may
+// instead be a view (ir/segment/choose_views.h). The expression must not be one
 // that the host evaluates (isHostScalar() in ir/analysis/kernel_rules.h).
 GroupKind kindOf(const Fusion& fusion, const Expression& expr);
 
-// Returns a text for the reasons of a cut, such as "matmul of %y is a library call".
-std::string whatItIs(const Fusion& fusion, const Expression& expr);
+// Returns a text for the reasons of a cut, such as "matmul of %y is a library call". `kind` is the
+// kind of the group to which the expression belongs.
+std::string whatItIs(const Fusion& fusion, const Expression& expr, GroupKind kind);
 
 }  // namespace heddle

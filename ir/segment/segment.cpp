@@ -9,6 +9,7 @@
 #include "ir/analysis/kernel_rules.h"
 #include "ir/base/error.h"
 #include "ir/segment/choose_cats.h"
+#include "ir/segment/choose_views.h"
 #include "ir/segment/group_kind.h"
 #include "ir/segment/recompute.h"
 #include "ir/segment/reuse_forward.h"
@@ -31,8 +32,10 @@ std::string whatItIs(const Fusion& fusion, const Attention& attention) {
 class Segmenter {
  public:
   // `copies` are expressions that compute a value again for their reader (ir/segment/recompute.h).
-  // `cats` are the cats that become groups of their own.
-  explicit Segmenter(const Fusion& fusion, std::set<ExprId> copies = {}, std::vector<Cat> cats = {})
+  // `views` are the broadcasts and expands that are views (ir/segment/choose_views.h). `cats` are
+  // the cats that become groups of their own.
+  explicit Segmenter(const Fusion& fusion, std::set<ExprId> copies = {},
+                     const std::set<ExprId>& views = {}, std::vector<Cat> cats = {})
       : fusion_(fusion),
         copies_(std::move(copies)),
         cats_(std::move(cats)),
@@ -42,6 +45,7 @@ class Segmenter {
     for (const Expression& expr : fusion.exprs()) {
       kinds_.push_back(isHostScalar(fusion, expr) ? GroupKind::Metadata : kindOf(fusion, expr));
     }
+    for (ExprId view : views) kinds_[view] = GroupKind::Metadata;
   }
 
   // The order matters. Attentions and cats come first, because kernels must not absorb their
@@ -296,7 +300,7 @@ class Segmenter {
     if (const Attention* attention = attentionOf(other)) {
       return whatItIs(fusion_, *attention) + " is a library call";
     }
-    return whatItIs(fusion_, fusion_.expr(other));
+    return whatItIs(fusion_, fusion_.expr(other), kinds_[other]);
   }
 
   // Returns how the value becomes a piece of the cat.
@@ -365,11 +369,20 @@ SegmentedFusion segment(const Fusion& fusion, const SegmentOptions& options) {
     copies = again.copies;
     segmented = Segmenter(again.fusion, std::move(again.copies)).run(options);
   }
+  // A kernel that no longer stores an expand may store a broadcast instead, which can be a view.
+  ChosenViews views = chooseViews(segmented, {});
+  for (size_t known = 0; views.exprs.size() > known; views = chooseViews(segmented, views.exprs)) {
+    known = views.exprs.size();
+    segmented = Segmenter(segmented.fusion, copies, views.exprs).run(options);
+  }
   ChosenCats chosen = chooseCats(segmented);
   if (!chosen.cats.empty()) {
-    segmented = Segmenter(segmented.fusion, copies, std::move(chosen.cats)).run(options);
+    segmented =
+        Segmenter(segmented.fusion, copies, views.exprs, std::move(chosen.cats)).run(options);
   }
-  std::ranges::move(chosen.notes, std::back_inserter(segmented.notes));
+  for (std::vector<std::string>* notes : {&views.notes, &chosen.notes}) {
+    std::ranges::move(*notes, std::back_inserter(segmented.notes));
+  }
   settleOrders(segmented);
   return segmented;
 }

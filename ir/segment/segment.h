@@ -40,10 +40,11 @@ struct SegmentedFusion {
   Fusion fusion;
   std::vector<Group> groups;
   IdVector<ExprId, int> group_of;  // -1: no group
-  // Texts that name an attention, a backward or a cat and give a reason:
+  // Texts that name an attention, a backward, an expand or a cat and give a reason:
   // - for each attention or backward that did not become one library call, if
   //   SegmentOptions::attention is set
   // - for each cat that did not become a group of the kind Cat
+  // - for each expand that a kernel stores although its value could be a view of memory
   std::vector<std::string> notes;
 };
 

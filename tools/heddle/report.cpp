@@ -78,9 +78,10 @@ std::string reportText(const Report& r) {
   for (size_t i = 0; i < r.outputs.size(); ++i) {
     const HostTensor& whole = r.outputs[i].whole;
     const std::string& reduced = r.outputs[i].reduced;
-    text += fmt::format("output   %{}: {} = {}{}\n", r.output_names[i], typeText(whole),
+    text += fmt::format("output   %{}: {} = {}{}{}\n", r.output_names[i], typeText(whole),
                         firstElements(whole),
-                        reduced.empty() ? "" : fmt::format(" (the {} of its parts)", reduced));
+                        reduced.empty() ? "" : fmt::format(" (the {} of its parts)", reduced),
+                        r.aliased[i].empty() ? "" : fmt::format(" (in the memory of {})", r.aliased[i]));
     for (const Gathered::Difference& one : r.outputs[i].differences) {
       text += differenceText(r.output_names[i], r.outputs[i], one);
     }
@@ -120,10 +121,10 @@ std::string reportJson(const Report& r) {
                                  {"communicators_ms", 1e3 * r.stats.communicator_seconds}};
   for (size_t i = 0; i < r.outputs.size(); ++i) {
     json["outputs"].push_back({{"name", r.output_names[i]},
-                               {"in", r.output_inputs[i]},
                                {"type", typeText(r.outputs[i].whole)},
                                {"first", firstElements(r.outputs[i].whole)},
                                {"reduced", r.outputs[i].reduced},
+                               {"aliases", r.aliased[i]},
                                {"ranks_that_differ", ranksThatDiffer(r.outputs[i])}});
   }
   if (!r.reference.empty()) json["reference"] = r.reference;

@@ -17,8 +17,9 @@ struct Report {
   std::vector<std::string> inputs;    // one line per input: "%T4: f32[16, 512, 4096]"
   std::vector<std::string> segments;  // one line per segment: "g0 kernel: ..."
   std::vector<std::string> output_names;
-  std::vector<std::string> output_inputs;  // per output: the input whose memory it shares, or ""
   std::vector<Gathered> outputs;
+  // Per output: the tensor whose memory it shares, for example "input %x"; empty: it shares none.
+  std::vector<std::string> aliased;
   std::vector<double> seconds;  // time of each timed run, until the device has finished
   double prepare_seconds = 0;   // time of the first run, which plans, compiles and runs
   host::Executable::Stats stats;

@@ -57,6 +57,15 @@ std::vector<std::string> inputTexts(const Source& source, const host::Program& p
   return texts;
 }
 
+// Returns the kind and the name of the tensor whose memory an output shares.
+std::string aliasedText(const host::Program& program,
+                        const std::optional<host::AliasedTensor>& aliased) {
+  if (!aliased) return {};
+  const auto& list = aliased->is_input ? program.inputs : program.outputs;
+  return fmt::format("{} %{}", aliased->is_input ? "input" : "output",
+                     program.slots[list.at(aliased->index)].name);
+}
+
 void collectOutputs(const Rank& rank, const host::Program& program, const host::Outputs& outputs,
                     Report& report) {
   const comm::World::Task task(rank.world, comm::RankTask::CollectingOutputs);
@@ -73,8 +82,7 @@ void collectOutputs(const Rank& rank, const host::Program& program, const host::
     }
     if (rank.rank != 0) continue;
     report.output_names.push_back(slot.name);
-    const std::optional<size_t> input = outputs.aliasedInput(i);
-    report.output_inputs.push_back(input ? program.slots[program.inputs[*input]].name : "");
+    report.aliased.push_back(aliasedText(program, outputs.aliased(i)));
     report.outputs.push_back(std::move(all));
   }
 }

@@ -57,8 +57,8 @@ TEST_F(ReusedInputs, CallersTensorsHoldTheResults) {
     EXPECT_EQ(valuesOf(tm), m);
     EXPECT_EQ(std::get<Tensor>(outputs[0]).data, tw.data);
     EXPECT_EQ(std::get<Tensor>(outputs[1]).data, tm.data);
-    EXPECT_EQ(outputs.aliasedInput(0), 0u);
-    EXPECT_EQ(outputs.aliasedInput(1), 2u);
+    EXPECT_EQ(outputs.aliased(0), (AliasedTensor{true, 0}));
+    EXPECT_EQ(outputs.aliased(1), (AliasedTensor{true, 2}));
   }
   EXPECT_EQ(valuesOf(tg), g);
   EXPECT_EQ(executor.stats().peak_bytes, 0);
@@ -98,7 +98,7 @@ fusion f(%w: f32[n, k], %g: f32[n, k]) {
   EXPECT_EQ(floatsOf(*device, outputs[1]), (std::vector<float>{1, 4, 2, 5, 3, 6}));
   EXPECT_EQ(floatsOf(*device, outputs[2]), (std::vector<float>{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(floatsOf(*device, outputs[3]), (std::vector<float>{6, 15}));
-  EXPECT_EQ(outputs.aliasedInput(1), std::nullopt);
+  EXPECT_EQ(outputs.aliased(1), std::nullopt);
 }
 
 TEST_F(ReusedInputs, ExchangeOfTwoInputs) {

@@ -151,7 +151,7 @@ program main(%w: f32[n], %m: f32[n]) -> (%w in %w, %m in %m) with n = 100 {
   outputs.wait();
   EXPECT_EQ(floatsOf(*device, w), std::vector<float>(100, 1.0f));
   EXPECT_EQ(floatsOf(*device, m), std::vector<float>(100, 8.0f));
-  EXPECT_EQ(outputs.aliasedInput(1), 1u);
+  EXPECT_EQ(outputs.aliased(1), (AliasedTensor{true, 1}));
 }
 
 }  // namespace

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <tuple>
+#include <variant>
+#include <vector>
+
+#include "host/program/fields.h"
+#include "host/program/ids.h"
+#include "host/program/instruction_kind.h"
+
+namespace heddle::host {
+
+// Makes `out` a view of the buffer of `in`, without a copy. The type of `out` gives the sizes.
+struct Alias {
+  struct Same {
+    bool operator==(const Same&) const = default;
+  };  // another name for the same elements
+  struct Reshape {
+    bool operator==(const Reshape&) const = default;
+  };  // different axes, same row-major order of elements; see regroup() of host/unroll/view.h
+  struct Permute {
+    std::vector<int64_t> axes;
+    bool operator==(const Permute&) const = default;
+  };
+  struct Slice {
+    std::vector<Size> starts;
+    std::vector<Size> stops;
+    std::vector<int64_t> steps = {};  // one per axis, greater than 0; empty: every step is 1
+    bool operator==(const Slice&) const = default;
+  };
+  struct Index {
+    Size index;
+    bool operator==(const Index&) const = default;
+  };  // selects one index of axis 0 and removes this axis, as in %in[i % 2]
+  struct Shard {
+    bool operator==(const Shard&) const = default;
+  };  // the block of `in` that the sharding of `out` assigns to this rank
+  struct Unpad {
+    bool operator==(const Unpad&) const = default;
+  };  // `in` without the padding of its allocation (Slot::alloc)
+  struct Expand {
+    std::vector<int64_t> axes;  // ascending: the axes of `out` that `in` does not have
+    bool operator==(const Expand&) const = default;
+  };  // repeats the elements along new axes, and along axes on which `in` has one element (stride
+      // 0)
+  struct Diagonal {
+    int64_t first;
+    int64_t second;
+    bool operator==(const Diagonal&) const = default;
+  };  // elements with equal indices along two axes; the new axis is the last one
+  using View = std::variant<Same, Reshape, Permute, Slice, Index, Shard, Unpad, Expand, Diagonal>;
+  SlotId out;
+  SlotId in;
+  View view;
+  bool operator==(const Alias&) const = default;
+  static constexpr std::string_view kMnemonic = "alias";
+  static constexpr InstructionKind kKind = InstructionKind::View;
+  static constexpr auto fields() {
+    return std::tuple(field::slot(&Alias::out, kDefined), field::slot(&Alias::in),
+                      field::size(&Alias::view));
+  }
+};
+
+}  // namespace heddle::host

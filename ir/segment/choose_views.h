@@ -1,0 +1,34 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ir/segment/segment.h"
+
+namespace heddle {
+
+// The broadcasts and expands of a fusion that are views.
+struct ChosenViews {
+  std::set<ExprId> exprs;
+  std::vector<std::string> notes;  // for each expand that a kernel stores: the value and the reason
+};
+
+// Chooses which broadcasts and expands are views of memory, with the stride 0 along the axes that
+// repeat elements. All others are computed by kernels.
+//
+// `segmented` contains the fusion with the views `chosen`; kernels compute all other broadcasts and
+// expands. The result contains `chosen`, and each broadcast or expand for which all of this is
+// true:
+// - Its kernel stores the result. If only the kernel itself reads the result, the kernel computes
+//   it in registers.
+// - Its operand is in memory, or no other expression of the kernel reads the result. In the second
+//   case the kernel stores the operand instead. This saves nothing for a broadcast, which repeats
+//   no elements, unless the kernel stores the operand anyway.
+// - The user requires no memory order for the result.
+// - No collective, and no library call, reads the result or a view of it. Both need dense memory.
+// - Each reshape of the result, or of a view of it, is a view too. It may merge axes that repeat
+//   elements, but not with other axes.
+ChosenViews chooseViews(const SegmentedFusion& segmented, const std::set<ExprId>& chosen);
+
+}  // namespace heddle

@@ -1,0 +1,228 @@
+// Tests views: values that are in the memory of an input or of another value, without a kernel.
+#include <gtest/gtest.h>
+
+#include "host/compile.h"
+#include "host/device/cpu/cpu_device.h"
+#include "host/fusion_executor.h"
+#include "host/program/visit.h"
+#include "ir/text/fusion_text.h"
+#include "tests/host/executable_common.h"
+#include "tests/host/rank_harness.h"
+
+namespace heddle::host::views_cpu_test {
+namespace {
+
+using testing::deviceFloats;
+using testing::ramp;
+using testing::userErrorOf;
+
+Fusion fusionOf(const std::string& text) { return parseFusion("heddle 1\n" + text); }
+
+// Returns the number of launches, library calls and copies in the program of a fusion.
+int workOf(const Fusion& fusion, int ranks = 1) {
+  int count = 0;
+  const Program program = compile(fusion, ranks);
+  forEachInstruction(program.body, [&](const Instruction& x, InstructionIndex) {
+    count += kindOf(x.op) == InstructionKind::Work ? 1 : 0;
+  });
+  return count;
+}
+
+class Views : public ::testing::Test {
+ protected:
+  const Tensor& tensor(const Outputs& outputs, size_t i) { return std::get<Tensor>(outputs[i]); }
+  HostTensor values(const Outputs& outputs, size_t i) {
+    return toHost(*device_, tensor(outputs, i));
+  }
+  std::unique_ptr<Device> device_ = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+};
+
+// Every output is a view of %x, with the offset and the strides of its chain.
+TEST_F(Views, ChainsOfViewsNeedNoKernel) {
+  const Fusion fusion = fusionOf(
+      "fusion f(%x: f32[a, b]) with n = 4 {\n"
+      "  %u = unsqueeze(%x, axis=1)\n  %e = expand(%u, sizes=[a, n, b])\n"
+      "  %p = permute(%e, axes=[2, 1, 0])\n"
+      "  %s = slice(%p, starts=[1, 0, 0], stops=[b, n, a])\n"
+      "  %r = reshape(%e, sizes=[a, 2, -1, b])\n"
+      "  return %u, %e, %p, %s, %r\n}\n");
+  EXPECT_EQ(workOf(fusion), 0);
+  FusionExecutor executor(fusion, {device_.get()});
+  const Tensor x = deviceFloats(*device_, ramp(15, 0, 1), {3, 5});
+  const Outputs outputs = executor.run({x});
+  outputs.wait();
+  using Strides = std::vector<int64_t>;
+  EXPECT_EQ(tensor(outputs, 1).desc.strides, (Strides{5, 0, 1}));
+  EXPECT_EQ(tensor(outputs, 2).desc.strides, (Strides{1, 0, 5}));
+  EXPECT_EQ(tensor(outputs, 4).desc.strides, (Strides{5, 0, 0, 1}));
+  std::vector<HostTensor> got;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    EXPECT_EQ(outputs.aliased(i), (AliasedTensor{true, 0})) << i;
+    const auto offset =
+        static_cast<const float*>(tensor(outputs, i).data) - static_cast<const float*>(x.data);
+    EXPECT_EQ(offset, i == 3 ? 1 : 0) << i;
+    got.push_back(values(outputs, i));
+  }
+  for (int64_t a = 0; a < 3; ++a) {
+    for (int64_t n = 0; n < 4; ++n) {
+      for (int64_t b = 0; b < 5; ++b) {
+        const auto want = static_cast<double>(5 * a + b);
+        ASSERT_EQ(toDouble(got[1].at((a * 4 + n) * 5 + b)), want);
+        ASSERT_EQ(toDouble(got[2].at((b * 4 + n) * 3 + a)), want);
+        ASSERT_EQ(toDouble(got[4].at((a * 4 + n) * 5 + b)), want);
+        if (b == 0) continue;
+        ASSERT_EQ(toDouble(got[3].at(((b - 1) * 4 + n) * 3 + a)), want);
+      }
+    }
+  }
+}
+
+// The offset and the sizes come from scalars. An offset alone needs no new plan.
+TEST_F(Views, ScalarsDecideOffsetsAndSizes) {
+  FusionExecutor executor(fusionOf("fusion f(%x: f32[t, 3], %i: i64, %n: i64) {\n"
+                                   "  %row = slice(%x, starts=[%i, 0], stops=[%i + 1, 3])\n"
+                                   "  %e = expand(%row, sizes=[%n, 3])\n"
+                                   "  %p = permute(%e, axes=[1, 0])\n  return %p\n}\n"),
+                          {device_.get()});
+  const Tensor x = deviceFloats(*device_, ramp(24, 0, 1), {8, 3});
+  for (const int64_t n : {1, 4, 0}) {
+    for (const int64_t i : {0, 3, 7}) {
+      const Outputs outputs = executor.run({x, Scalar(i), Scalar(n)});
+      outputs.wait();
+      ASSERT_EQ(tensor(outputs, 0).desc.sizes, (std::vector<int64_t>{3, n}));
+      EXPECT_EQ(outputs.aliased(0), (AliasedTensor{true, 0}));
+      const HostTensor got = values(outputs, 0);
+      for (int64_t k = 0; k < 3 * n; ++k) {
+        ASSERT_EQ(toDouble(got.at(k)), static_cast<double>(3 * i + k / n));
+      }
+    }
+  }
+  EXPECT_EQ(executor.stats().plans, 3);
+  for (const auto& [i, n] : {std::pair{8, 2}, {0, -2}}) {
+    const std::string why = userErrorOf([&] {
+      executor.run({x, Scalar(int64_t{i}), Scalar(int64_t{n})});
+    });
+    EXPECT_NE(why.find(i == 8 ? "%i + 1 = 9" : "%n = -2"), std::string::npos) << why;
+  }
+}
+
+// The kernel stores one element per row, and both outputs are in this memory.
+TEST_F(Views, ComputedValueIsStoredOnce) {
+  FusionExecutor executor(fusionOf("fusion f(%x: f32[a, b]) {\n"
+                                   "  %s = sum(%x, axes=[1], keepdim=true)\n"
+                                   "  %e = expand(%s, sizes=[a, 1000])\n  return %s, %e\n}\n"),
+                          {device_.get()});
+  TrackingAllocator tracking(device_->allocator());
+  RunOptions options;
+  options.allocator = &tracking;
+  const Tensor x = deviceFloats(*device_, ramp(6, 1, 1), {2, 3});
+  {
+    const Outputs outputs = executor.run({x}, options);
+    outputs.wait();
+    EXPECT_EQ(outputs.aliased(0), std::nullopt);
+    EXPECT_EQ(outputs.aliased(1), (AliasedTensor{false, 0}));
+    EXPECT_THROW(outputs.aliased(2), UserError);
+    EXPECT_EQ(tensor(outputs, 1).desc.strides.back(), 0);
+    const HostTensor got = values(outputs, 1);
+    for (int64_t k = 0; k < 2000; ++k) ASSERT_EQ(toDouble(got.at(k)), k < 1000 ? 6 : 15);
+    EXPECT_LE(tracking.peakBytes(), 1024);
+  }
+  EXPECT_EQ(tracking.heldBytes(), 0);
+}
+
+// The tensor of the caller gets the elements.
+TEST_F(Views, PreallocatedOutputGetsACopy) {
+  FusionExecutor executor(fusionOf("fusion f(%x: f32[3]) with n = 2 {\n"
+                                   "  %e = expand(%x, sizes=[n, 3])\n  return %e\n}\n"),
+                          {device_.get()});
+  const Tensor x = deviceFloats(*device_, {1, 2, 3}, {3});
+  RunOptions options;
+  options.preallocated = {deviceFloats(*device_, ramp(6, -9, 0), {2, 3})};
+  const Outputs outputs = executor.run({x}, options);
+  outputs.wait();
+  EXPECT_EQ(outputs.aliased(0), std::nullopt);
+  EXPECT_EQ(testing::floatsOf(*device_, options.preallocated[0]),
+            (std::vector<float>{1, 2, 3, 1, 2, 3}));
+}
+
+TEST_F(Views, RequiredOrderGivesDenseMemory) {
+  const Fusion fusion = fusionOf(
+      "fusion f(%x: f32[3]) with n = 2 {\n"
+      "  %e = expand(%x, sizes=[n, 3]) stride_order=[1, 0]\n  return %e\n}\n");
+  EXPECT_EQ(workOf(fusion), 1);
+  FusionExecutor executor(fusion, {device_.get()});
+  const Outputs outputs = executor.run({deviceFloats(*device_, {1, 2, 3}, {3})});
+  outputs.wait();
+  EXPECT_EQ(tensor(outputs, 0).desc.strides, (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(outputs.aliased(0), std::nullopt);
+  EXPECT_EQ(testing::floatsOf(*device_, outputs[0]), (std::vector<float>{1, 2, 3, 1, 2, 3}));
+}
+
+// A tensor without axes may be in host memory.
+TEST_F(Views, ScalarTensorIsExpanded) {
+  FusionExecutor executor(fusionOf("fusion f(%x: f32[], %y: f32[a]) with n = 3 {\n"
+                                   "  %e = expand(%x, sizes=[n, a])\n  %m = mul(%e, %y)\n"
+                                   "  return %e, %m\n}\n"),
+                          {device_.get()});
+  const Tensor y = deviceFloats(*device_, {1, 2}, {2});
+  float seven = 7;
+  for (const bool in_host : {false, true}) {
+    Tensor x = deviceFloats(*device_, {7}, {});
+    if (in_host) {
+      x = {&seven, denseDesc(DType::F32, {}), nullptr};
+      x.in_host_memory = true;
+    }
+    const Outputs outputs = executor.run({x, y});
+    outputs.wait();
+    EXPECT_EQ(testing::floatsOf(*device_, outputs[0]), std::vector<float>(6, 7));
+    EXPECT_EQ(testing::floatsOf(*device_, outputs[1]), (std::vector<float>{7, 14, 7, 14, 7, 14}));
+  }
+}
+
+TEST_F(Views, RepeatedElementCannotBeWritten) {
+  const std::string why = userErrorOf([&] {
+    Executable executable(testing::programOf("program p(%x: f32[3], %y: f32[2, 3]) -> (%e) {\n"
+                                             "  slot %e: f32[2, 3]\n"
+                                             "  %e = alias %x expand=[0]\n"
+                                             "  copy %y -> %e stream=0\n}\n"),
+                          {device_.get()});
+    executable.run(
+        {deviceFloats(*device_, {1, 2, 3}, {3}), deviceFloats(*device_, ramp(6, 0, 1), {2, 3})});
+  });
+  EXPECT_NE(why.find("%e is written, but its 2 elements along axis 0 share one place in memory"),
+            std::string::npos)
+      << why;
+}
+
+// The sharded axis is repeated, or another one is. Collectives read values that are stored.
+TEST_F(Views, RanksGetTheResultOfOneRank) {
+  const Fusion fusion = fusionOf(R"(mesh @m = [x=ranks]
+fusion f(%x: f32[a, b] shard(@m, 0: x), %v: f32[b]) with a = 5, b = 3, n = 7 {
+  %u = broadcast(%x, axes=[1])
+  %e = expand(%u, sizes=[a, n, b])
+  %w = expand(%v, sizes=[a, b]) shard(@m, 0: x)
+  %p = permute(%e, axes=[1, 0, 2])
+  %sum = sum(%e, axes=[0, 1])
+  %g = set(%w) shard(@m)
+  %t = set(%e) shard(@m, 1: x)
+  %s = slice(%p, starts=[1, 0, 0], stops=[n, a, b])
+  return %e, %w, %p, %sum, %g, %t, %s
+})");
+  for (const int ranks : {1, 2, 3, 4}) {
+    for (const int64_t a : {5, 2}) {
+      testing::HarnessOptions options;
+      options.ranks = ranks;
+      options.sizes = {{"a", a}, {"b", 3}, {"n", 7}};
+      options.cpu.adversarial_seed = 5;
+      const auto got = testing::runProgram(compile(fusion, ranks), options);
+      const auto want = testing::expectedOf(fusion, options);
+      for (size_t i = 0; i < got.size(); ++i) {
+        EXPECT_LE(testing::relativeError(got[i], want[i]), 1e-6)
+            << i << " on " << ranks << " " << a;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace heddle::host::views_cpu_test
