@@ -150,6 +150,7 @@ class BodyWriter {
       case OpKind::Reshape:
       case OpKind::Permute:
       case OpKind::Slice:
+      case OpKind::Diagonal:
       case OpKind::Reduction:
       case OpKind::Matmul:
       case OpKind::Scan:

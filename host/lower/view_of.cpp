@@ -14,6 +14,8 @@ Alias::View viewOf(const Fusion& fusion, const Expression& expr) {
       return Alias::Permute{expr.attr<std::vector<int64_t>>("axes")};
     case OpKind::Slice:
       return sliceOf(expr);
+    case OpKind::Diagonal:
+      return Alias::Diagonal{expr.attr<int64_t>("axis1"), expr.attr<int64_t>("axis2")};
     case OpKind::Set:
       if (reshardStepOf(fusion, expr).kind == ReshardStep::Kind::Slice) return Alias::Shard{};
       return Alias::Same{};

@@ -75,6 +75,17 @@ AxisMap sliceMap(const TensorView& in, const TensorView& out, const Expression& 
   return map;
 }
 
+AxisMap diagonalMap(const TensorView& in, const TensorView& out, const Expression& expr) {
+  AxisMap map{out.domain, {std::vector<int>(in.rank(), AxisMap::kNone)}, {identity(out.rank())}};
+  int next = 0;
+  for (size_t i = 0; i < in.rank(); ++i) {
+    const auto axis = static_cast<int64_t>(i);
+    const bool removed = axis == expr.attr<int64_t>("axis1") || axis == expr.attr<int64_t>("axis2");
+    if (!removed) map.inputs[0][i] = next++;
+  }
+  return map;
+}
+
 // Maps the axes that the reshape keeps. The function compares both shapes from the left, and then
 // from the right, as long as the extents are equal: these axes are kept. The axes in between are
 // split or merged, and map to no axis.
@@ -200,6 +211,8 @@ AxisMap axisMapOf(const Fusion& fusion, const Expression& expr) {
       return permuteMap(out, expr);
     case OpKind::Slice:
       return sliceMap(in(0), out, expr);
+    case OpKind::Diagonal:
+      return diagonalMap(in(0), out, expr);
     case OpKind::Reshape:
       return reshapeMap(in(0), out);
     case OpKind::Full:

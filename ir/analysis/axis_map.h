@@ -23,6 +23,7 @@ struct AxisMap {
   //  - an axis that a slice shortens, or that a reshape regroups (splits into several axes, or
   //    merges with neighbouring axes)
   //  - an axis of one element that a reduction keeps (`keepdim`)
+  //  - the axes of which a diagonal is taken
   //  - an axis along which an op reads or writes at computed indices
   //  - an axis along which an op needs all elements at once (cumsum, argsort)
   static constexpr int kNone = -1;

@@ -49,6 +49,7 @@ std::string whyNotOp(const Fusion& fusion, const Expression& expr) {
     case OpKind::Reshape:
     case OpKind::Permute:
     case OpKind::Slice:
+    case OpKind::Diagonal:
       return describe(fusion, expr) + " is a view, which no kernel computes";
     case OpKind::Matmul:
     case OpKind::Scan:

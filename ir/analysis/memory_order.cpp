@@ -66,6 +66,7 @@ std::optional<AxisOrder> orderOfBase(const Fusion& fusion, const Value& value) {
   const Expression& expr = fusion.expr(value.definition);
   switch (expr.op->kind) {
     case OpKind::Slice:
+    case OpKind::Diagonal:
       return std::nullopt;
     case OpKind::Reshape:
       // A hint here is the order of a view (ir/passes/orders/infer_orders.h).

@@ -17,9 +17,9 @@ struct ReshardStep;
 //  - A permuted view has the order of its base (baseOf()), with the axes permuted. The result of a
 //    reshape is row-major, or has a hinted order if the reshape is a view in this order.
 //  - The result is nullopt if there are gaps between the elements. There may be gaps in the result
-//    of a slice, in a shard that is a view of a replicated tensor, and in an input that was
-//    observed with gaps. There are also gaps in the result of an all-to-all if the blocks that it
-//    joins are padded and the joined axis is not outermost in memory.
+//    of a slice or diagonal, in a shard that is a view of a replicated tensor, and in an input that
+//    was observed with gaps. There are also gaps in the result of an all-to-all if the blocks that
+//    it joins are padded and the joined axis is not outermost in memory.
 // Two kinds of padding do not count as gaps:
 //  - The padding at the end of a shard, if the devices do not divide the axis evenly.
 //  - The padding after the last element of the outermost axis. It exists if a collective wrote the

@@ -10,8 +10,8 @@ namespace {
 // Returns whether the output may have axes that correspond to no operand axis, although their
 // elements come from an operand. These axes cannot be split without moving data.
 bool cutsOrRegroups(OpKind kind) {
-  return kind == OpKind::Reshape || kind == OpKind::Slice || kind == OpKind::Index ||
-         kind == OpKind::Scan || kind == OpKind::Scatter;
+  return kind == OpKind::Reshape || kind == OpKind::Slice || kind == OpKind::Diagonal ||
+         kind == OpKind::Index || kind == OpKind::Scan || kind == OpKind::Scatter;
 }
 
 // Returns whether the expression is a matrix product whose reduced axis may be split. Each device

@@ -93,6 +93,9 @@ class FusionBuilder {
   ValueId reshape(ValueId value, std::vector<Size> sizes, bool gather_uneven = false);
   // Axis i of the result is axis axes[i] of `value`.
   ValueId permute(ValueId value, std::vector<int64_t> axes);
+  // Selects the elements whose index along `axis2` is `offset` more than that along `axis1`. The
+  // two axes are removed, and the diagonal is the last axis.
+  ValueId diagonal(ValueId value, int64_t offset = 0, int64_t axis1 = 0, int64_t axis2 = 1);
   // Returns, along each axis, the elements start, start + step, ... that come before stop. If
   // `steps` is empty, every step is 1.
   ValueId slice(ValueId value, std::vector<Size> starts, std::vector<Size> stops,

@@ -221,6 +221,12 @@ ValueId FusionBuilder::applyStructural(const OpDef& def, const std::vector<Value
     }
     case OpKind::Permute:
       return permute(operands[0], ints("axes"));
+    case OpKind::Diagonal: {
+      const auto given = [&](std::string_view name, int64_t missing) {
+        return findAttr(attrs, name) == nullptr ? missing : integer(name);
+      };
+      return diagonal(operands[0], given("offset", 0), given("axis1", 0), given("axis2", 1));
+    }
     case OpKind::Slice: {
       const Attr* steps = findAttr(attrs, "steps");
       return slice(operands[0], sizes("starts"), sizes("stops"),

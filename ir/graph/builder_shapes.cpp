@@ -1,5 +1,6 @@
 // FusionBuilder: checks of axes, of sizes and of outputs in inputs, and the op expand.
 #include <algorithm>
+#include <cstdint>
 
 #include "ir/base/error.h"
 #include "ir/graph/builder.h"
@@ -99,6 +100,35 @@ ValueId FusionBuilder::expand(ValueId value, std::vector<Size> sizes) {
   result.tensor.dtype = tensor.dtype;
   result.tensor.domain = std::move(domain);
   return append(op("expand"), {value}, {{"sizes", std::move(sizes)}}, std::move(result));
+}
+
+// The offset is the start of a slice, so the op itself selects elements with equal indices.
+ValueId FusionBuilder::diagonal(ValueId value, int64_t offset, int64_t axis1, int64_t axis2) {
+  const size_t rank = tensorOf("diagonal", value).rank();
+  axis1 = normalizeAxis("diagonal", axis1, rank);
+  axis2 = normalizeAxis("diagonal", axis2, rank);
+  HEDDLE_USER_CHECK(axis1 != axis2, "{}: axis {} is listed twice", where("diagonal"), axis1);
+  HEDDLE_USER_CHECK(offset != INT64_MIN, "{}: the offset {} is too small", where("diagonal"),
+                    offset);
+  if (offset != 0) {
+    const auto moved = static_cast<size_t>(offset > 0 ? axis2 : axis1);
+    const std::vector<Size> stops = fusion_.tensor(value).sizes();
+    std::vector<Size> starts(rank, Size(0));
+    starts[moved] = Size::min(Size(offset > 0 ? offset : -offset), stops[moved]);
+    std::string result_name = std::exchange(pending_name_, "");
+    value = slice(value, std::move(starts), stops);
+    pending_name_ = std::move(result_name);
+  }
+  const TensorView tensor = fusion_.tensor(value);
+  Value result;
+  result.tensor.dtype = tensor.dtype;
+  for (size_t i = 0; i < rank; ++i) {
+    const auto axis = static_cast<int64_t>(i);
+    if (axis != axis1 && axis != axis2) result.tensor.domain.push_back(tensor.domain[i]);
+  }
+  const auto extent = [&](int64_t axis) { return tensor.domain[static_cast<size_t>(axis)].extent; };
+  result.tensor.domain.push_back({Size::min(extent(axis1), extent(axis2))});
+  return append(op("diagonal"), {value}, {{"axis1", axis1}, {"axis2", axis2}}, std::move(result));
 }
 
 }  // namespace heddle

@@ -27,6 +27,7 @@ enum class OpKind : uint8_t {
   Reshape,    // gives the elements the new `sizes`, in row-major order
   Permute,    // output axis i is input axis `axes`[i]
   Slice,      // selects elements start, start + step, ... before stop along each axis
+  Diagonal,   // the elements with equal indices along `axis1` and `axis2`, as a new last axis
   Full,       // a new tensor of `sizes` with a scalar in every element
   Iota,       // a new i64 tensor of `sizes`: the unsharded index of each element along `axis`
   Index,      // elements of operand 0 at computed indices: flip, pad, take, take_along_axis

@@ -13,6 +13,9 @@ constexpr AttrSpec kReshape[] = {{"sizes", AttrType::Sizes},
                                  {"gather_uneven", AttrType::Bool, false}};
 constexpr AttrSpec kSlice[] = {
     {"starts", AttrType::Sizes}, {"stops", AttrType::Sizes}, {"steps", AttrType::Ints, false}};
+constexpr AttrSpec kDiagonal[] = {{"offset", AttrType::Int, false},
+                                  {"axis1", AttrType::Int, false},
+                                  {"axis2", AttrType::Int, false}};
 constexpr AttrSpec kProduct[] = {{"dtype", AttrType::DType, false},
                                  {"activation", AttrType::Name, false},
                                  {"precision", AttrType::Name, false}};
@@ -56,6 +59,9 @@ constexpr OpDef kStructuralRows[] = {
           {"reshape", K::Reshape, 1, R::Promote, "", nullptr, nullptr, kReshape}),
     {"permute", K::Permute, 1, R::Promote, "", nullptr, nullptr, kAxes},
     {"slice", K::Slice, 1, R::Promote, "", nullptr, nullptr, kSlice},
+    noted("The defaults are offset=0, axis1=0, axis2=1. An offset above 0 is above the main "
+          "diagonal",
+          {"diagonal", K::Diagonal, 1, R::Promote, "", nullptr, nullptr, kDiagonal}),
     product("matmul", 0,
             "Operands of one dtype. Accumulates in f32 or wider, applies `activation` (none, relu, "
             "gelu_tanh), then rounds once. `precision=tf32`: for f32. Integers wrap before the "

@@ -140,6 +140,17 @@ Accesses accessesOf(const ReferenceContext& context, const Expression& expr) {
     result.operands.push_back(std::move(access));
     return result;
   }
+  if (expr.op->kind == OpKind::Diagonal) {  // a step along the diagonal moves along both axes
+    const std::vector<int64_t> strides = denseStrides(context.sizesOf(expr.inputs[0]));
+    Access access{0, std::vector<int64_t>(map.space.size(), 0), {}};
+    for (size_t axis = 0; axis < strides.size(); ++axis) {
+      const int to = map.inputs[0][axis];
+      (to == AxisMap::kNone ? access.strides.back() : access.strides[static_cast<size_t>(to)]) +=
+          strides[axis];
+    }
+    result.operands.push_back(std::move(access));
+    return result;
+  }
   for (const IterDomain& axis : map.space) {
     if (axis.kind == IterKind::Reduction)
       result.inner_sizes.push_back(context.evaluate(axis.extent));

@@ -32,7 +32,7 @@ HostTensor pointwise(const ReferenceContext& context, const Expression& expr,
   return out;
 }
 
-// Evaluates expand, permute and slice, which only copy elements.
+// Evaluates expand, permute, slice and diagonal, which only copy elements.
 HostTensor gather(const ReferenceContext& context, const Expression& expr, const HostTensor& value,
                   HostTensor out) {
   const Walk walk(out.sizes, accessesOf(context, expr).operands);
@@ -224,6 +224,7 @@ HostTensor evaluateDense(const ReferenceContext& context, const Expression& expr
     case OpKind::Expand:
     case OpKind::Permute:
     case OpKind::Slice:
+    case OpKind::Diagonal:
       return gather(context, expr, values[0], HostTensor(dtype, std::move(sizes)));
     case OpKind::Reduction: {
       HostTensor out(dtype, std::move(sizes));

@@ -216,6 +216,7 @@ Needs needsOf(const ReferenceContext& context, const Expression& expr, const Sel
   }
   if (expr.op->kind == OpKind::Reshape) return {wanted, {reshapeNeeds(context, expr, wanted)}};
   if (expr.op->kind == OpKind::Slice) return {wanted, {sliceNeeds(context, expr, wanted)}};
+  if (kind == OpKind::Diagonal) return wholeNeeds(context, expr);
   Needs needs = mappedNeeds(context, expr, wanted);
   // If two operands are the same value but need different elements, both get all elements. The
   // evaluation of an expression has only one tensor and one size for each value.

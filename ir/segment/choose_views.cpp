@@ -139,6 +139,7 @@ class ViewChooser {
     switch (expr.op->kind) {
       case OpKind::Permute:
       case OpKind::Slice:
+      case OpKind::Diagonal:
       case OpKind::Reshape:
         return true;
       case OpKind::Set: {
@@ -157,7 +158,9 @@ class ViewChooser {
     const AxisMap map = axisMapOf(fusion_, expr);
     const OpKind kind = expr.op->kind;
     Strides strides{std::vector<bool>(out.rank(), false), of.row_major};
-    if (kind == OpKind::Permute || kind == OpKind::Slice) strides.row_major = false;
+    if (kind == OpKind::Permute || kind == OpKind::Slice || kind == OpKind::Diagonal) {
+      strides.row_major = false;
+    }
     if (kind == OpKind::Set && reshardStepOf(fusion_, expr).kind == ReshardStep::Kind::Slice) {
       strides.row_major = false;
     }

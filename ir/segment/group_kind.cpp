@@ -31,6 +31,7 @@ GroupKind kindOf(const Fusion& fusion, const Expression& expr) {
     case OpKind::Reshape:
     case OpKind::Permute:
     case OpKind::Slice:
+    case OpKind::Diagonal:
       return GroupKind::Metadata;
     case OpKind::Set:
       return kindOfSet(fusion, expr);

@@ -35,6 +35,7 @@ std::string_view kindName(OpKind kind) {
     case OpKind::Reshape:
     case OpKind::Permute:
     case OpKind::Slice:
+    case OpKind::Diagonal:
     case OpKind::Set:
       return "shape";
     case OpKind::Full:

@@ -78,6 +78,7 @@ std::vector<double> errorsOf(const ReferenceContext& context, const Expression& 
     case OpKind::Reshape:
     case OpKind::Permute:
     case OpKind::Slice:
+    case OpKind::Diagonal:
     case OpKind::Index:
       return movedErrors(context, expr, operands, result);
   }

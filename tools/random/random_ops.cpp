@@ -37,8 +37,8 @@ const std::vector<const OpDef*>& indexedRows() {
 const std::vector<const OpDef*>& structuralRows() {
   static const auto rows = rowsOf([](OpKind kind) {
     return kind == OpKind::Broadcast || kind == OpKind::Expand || kind == OpKind::Reshape ||
-           kind == OpKind::Permute || kind == OpKind::Slice || kind == OpKind::Set ||
-           kind == OpKind::SizeOf;
+           kind == OpKind::Permute || kind == OpKind::Slice || kind == OpKind::Diagonal ||
+           kind == OpKind::Set || kind == OpKind::SizeOf;
   });
   return rows;
 }
@@ -76,6 +76,7 @@ bool OpMaker::knows(const OpDef& op) {
     case OpKind::Reshape:
     case OpKind::Permute:
     case OpKind::Slice:
+    case OpKind::Diagonal:
     case OpKind::Full:
     case OpKind::Iota:
     case OpKind::Set:

@@ -43,6 +43,7 @@ class OpMaker {
   bool reduction(const OpDef& op);
   bool structural(const OpDef& op);
   bool indexed(const OpDef& op);
+  bool diagonal();
   bool broadcast();
   bool expand();
   bool reshape();

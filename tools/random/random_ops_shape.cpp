@@ -16,6 +16,8 @@ bool OpMaker::structural(const OpDef& op) {
       return reshape();
     case OpKind::Slice:
       return slice();
+    case OpKind::Diagonal:
+      return diagonal();
     case OpKind::SizeOf: {
       if (!choices_.oneIn(4)) return false;
       const ValueId x = tensor(true);
@@ -33,6 +35,15 @@ bool OpMaker::structural(const OpDef& op) {
       return true;
     }
   }
+}
+
+bool OpMaker::diagonal() {
+  const ValueId x = tensor(true);
+  if (rank(x) < 2) return false;
+  AxisOrder axes = rowMajor(rank(x));
+  choices_.shuffle(axes);
+  b_.diagonal(x, choices_.between(-2, 2), axes[0], axes[1]);
+  return true;
 }
 
 bool OpMaker::broadcast() {

@@ -304,6 +304,7 @@ class Resharding {
       case OpKind::Reshape:
       case OpKind::Permute:
       case OpKind::Slice:
+      case OpKind::Diagonal:
         return true;
       case OpKind::Set:
         return reshardStepOf(now(), expr).kind != ReshardStep::Kind::Relayout;
@@ -353,6 +354,7 @@ class Resharding {
       case OpKind::Reshape:
       case OpKind::Permute:
       case OpKind::Slice:
+      case OpKind::Diagonal:
       case OpKind::Set:
         return false;
     }

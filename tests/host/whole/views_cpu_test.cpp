@@ -158,6 +158,65 @@ TEST_F(Views, RequiredOrderGivesDenseMemory) {
   EXPECT_EQ(testing::floatsOf(*device_, outputs[0]), (std::vector<float>{1, 2, 3, 1, 2, 3}));
 }
 
+// Diagonals above and below the main one, also those without elements, of matrices of all forms.
+TEST_F(Views, DiagonalsAreViews) {
+  for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{4, 6}, {6, 4}, {3, 3}, {1, 5}}) {
+    const Tensor x = deviceFloats(*device_, ramp(static_cast<size_t>(2 * rows * columns), 0, 1),
+                                  {rows, 2, columns});
+    for (int64_t offset = -7; offset <= 7; ++offset) {
+      const Fusion fusion =
+          fusionOf(fmt::format("fusion f(%x: f32[a, b, c]) {{\n"
+                               "  %d = diagonal(%x, offset={}, axis1=0, axis2=-1)\n"
+                               "  %t = sum(%d, axes=[1])\n  return %d, %t\n}}\n",
+                               offset));
+      FusionExecutor executor(fusion, {device_.get()});
+      const Outputs outputs = executor.run({x});
+      outputs.wait();
+      const int64_t first_row = std::max<int64_t>(-offset, 0);
+      const int64_t first_column = std::max<int64_t>(offset, 0);
+      const int64_t length =
+          std::max<int64_t>(std::min(rows - first_row, columns - first_column), 0);
+      ASSERT_EQ(tensor(outputs, 0).desc.sizes, (std::vector<int64_t>{2, length}));
+      EXPECT_EQ(outputs.aliased(0), (AliasedTensor{true, 0}));
+      const HostTensor diagonal = values(outputs, 0);
+      const HostTensor traces = values(outputs, 1);
+      for (int64_t b = 0; b < 2; ++b) {
+        double trace = 0;
+        for (int64_t i = 0; i < length; ++i) {
+          const int64_t at = ((first_row + i) * 2 + b) * columns + first_column + i;
+          ASSERT_EQ(toDouble(diagonal.at(b * length + i)), static_cast<double>(at)) << offset;
+          trace += static_cast<double>(at);
+        }
+        EXPECT_EQ(toDouble(traces.at(b)), trace) << offset;
+      }
+    }
+  }
+}
+
+// Diagonals along sharded axes, and of a tensor that is sharded along another axis.
+TEST_F(Views, DiagonalsOnRanksAreThoseOfOneRank) {
+  const Fusion fusion = fusionOf(R"(mesh @m = [x=ranks]
+fusion f(%x: f32[a, b, c] shard(@m, 0: x)) {
+  %inner = diagonal(%x, axis1=1, axis2=2)
+  %outer = diagonal(%x, offset=1, axis1=0, axis2=2)
+  %y = exp(%outer)
+  %u = unsqueeze(%inner, axis=0)
+  %e = expand(%u, sizes=[3, -1, -1])
+  %d = diagonal(%e, axis1=0, axis2=2)
+  return %inner, %outer, %y, %d
+})");
+  for (const int ranks : {1, 2, 3}) {
+    testing::HarnessOptions options;
+    options.ranks = ranks;
+    options.sizes = {{"a", 5}, {"b", 3}, {"c", 4}};
+    const auto got = testing::runProgram(compile(fusion, ranks), options);
+    const auto want = testing::expectedOf(fusion, options);
+    for (size_t i = 0; i < got.size(); ++i) {
+      EXPECT_LE(testing::relativeError(got[i], want[i]), 1e-6) << i << " on " << ranks;
+    }
+  }
+}
+
 // A tensor without axes may be in host memory.
 TEST_F(Views, ScalarTensorIsExpanded) {
   FusionExecutor executor(fusionOf("fusion f(%x: f32[], %y: f32[a]) with n = 3 {\n"
