@@ -24,6 +24,7 @@
 #include "ir/passes/sharding/reused_inputs.h"
 #include "ir/passes/sharding/split_linear.h"
 #include "ir/passes/split_axes.h"
+#include "ir/passes/take_generated.h"
 #include "ir/text/fusion_text.h"
 
 namespace heddle {
@@ -50,6 +51,7 @@ Fusion join(const Fusion& fusion, int64_t) { return joinReductions(fusion); }
 Fusion split(const Fusion& fusion, int64_t) { return splitLinear(fusion); }
 Fusion epilogues(const Fusion& fusion, int64_t) { return fuseEpilogue(fusion); }
 Fusion oneHots(const Fusion& fusion, int64_t) { return gatherOneHots(fusion); }
+Fusion taken(const Fusion& fusion, int64_t) { return takeGenerated(fusion); }
 Fusion scalars(const Fusion& fusion, int64_t) { return mergeScalars(fusion); }
 Fusion axes(const Fusion& fusion, int64_t) { return splitAxes(fusion); }
 Fusion orders(const Fusion& fusion, int64_t) { return followOrders(fusion); }
@@ -96,6 +98,9 @@ constexpr Pass kPasses[] = {
     {"fuseEpilogue", epilogues},
     // After insertResharding, because the indices count along unsharded axes.
     {"gatherOneHots", oneHots},
+    // After gatherOneHots, which inserts gathers. After insertResharding, because the indices count
+    // along unsharded axes.
+    {"takeGenerated", taken},
     // After the passes above, which add scalars. Before segmentation, which compares expressions.
     {"mergeScalars", scalars},
     // After fuseEpilogue, which looks for an activation of the shape of its matrix product. Before

@@ -138,6 +138,39 @@ TEST_F(GeneratedOperands, FilledTensorsAndRandomNumbersNeedNoMemory) {
   EXPECT_LE(tracking_.peakBytes(), 6 * 4 + 2 * 64);
 }
 
+// The kernel computes the selected elements only. Indices below 0 and above the end give 0, or NaN.
+TEST_F(GeneratedOperands, TakeFromGeneratedValuesNeedsNoMemory) {
+  const std::string text =
+      "fusion f(%i: i64[k], %n: i64, %seed: i64) {\n"
+      "  %a = iota(sizes=[%n, 2], axis=0)\n  %b = iota(sizes=[%n, 2], axis=1)\n"
+      "  %c = mul(%a, 10)\n  %d = add(%c, %b)\n  %y = take(%d, %i, axis=0)\n"
+      "  %e = full(0.5, sizes=[%n], dtype=f32)\n  %z = take(%e, %i, axis=0)\n"
+      "  %u = uniform(%e, %seed, 0)\n  %w = take(%u, %i, axis=0)\n  return %y, %z, %w\n}\n";
+  const int64_t n = 3'000'000;
+  const std::vector<int64_t> index = {0, 5, -1, n - 1, n, 17};
+  HostTensor host(DType::I64, {6});
+  for (int64_t k = 0; k < 6; ++k) host.set(k, index[static_cast<size_t>(k)]);
+  const Tensor indices = toDevice(*device_, device_->allocator(), host, denseDesc(DType::I64, {6}));
+  const std::vector<double> got = run(text, {indices, integer(n), integer(3)});
+  EXPECT_LE(tracking_.peakBytes(), kSmall);
+  const std::vector<double> all =
+      run("fusion f(%n: i64, %seed: i64) {\n  %e = full(0.5, sizes=[%n], dtype=f32)\n"
+          "  %u = uniform(%e, %seed, 0)\n  return %u\n}\n",
+          {integer(n), integer(3)});
+  ASSERT_EQ(got.size(), 12u + 6u + 6u);
+  for (size_t k = 0; k < 6; ++k) {
+    const int64_t at = index[k];
+    const bool valid = at >= 0 && at < n;
+    EXPECT_EQ(got[2 * k], valid ? static_cast<double>(10 * at) : 0) << k;
+    EXPECT_EQ(got[2 * k + 1], valid ? static_cast<double>(10 * at + 1) : 0) << k;
+    EXPECT_EQ(std::isnan(got[12 + k]), !valid) << k;
+    EXPECT_EQ(std::isnan(got[18 + k]), !valid) << k;
+    if (!valid) continue;
+    EXPECT_EQ(got[12 + k], 0.5) << k;
+    EXPECT_EQ(got[18 + k], all[static_cast<size_t>(at)]) << k;
+  }
+}
+
 // The blocks of a rank have the offsets of the unsharded tensor.
 TEST_F(GeneratedOperands, ShardedAxesGiveTheResultOfOneRank) {
   const Fusion fusion = parseFusion(R"(heddle 1

@@ -72,6 +72,26 @@ const std::vector<int64_t> kPlaces = {
     kTwo31 - 2, kTwo31 - 1, kTwo31,    kTwo31 + 1,    kTwo31 + 4000,
     kMany - 2,  kMany - 1,  kMany / 2, kMany / 2 + 1, kMany / 3};
 
+// The expanded tensor would take 36 GB, and the tensor of indices 24 GB.
+TEST_P(LargeTensors, GeneratedOperandsNeedNoMemory) {
+  constexpr int64_t kRows = 3'000'000'000;
+  FusionBuilder b("generated");
+  const ValueId x = b.input("x", DType::F32, {Size(3)});
+  const ValueId c = b.scalarInput("c", DType::I64);
+  b.output(b.reduce("max", b.expand(x, {Size(kRows), Size(3)}), {0}));
+  b.output(b.reduce("sum", b.pointwise("ge", {b.iota({Size(kRows)}, 0), c}), {0}));
+  FusionExecutor executor(std::move(b).build(), {device_.get(), nullptr, nullptr});
+  TrackingAllocator tracking(device_->allocator());
+  RunOptions options;
+  options.allocator = &tracking;
+  const Tensor values = testing::deviceFloats(*device_, {-1, 2, 0.5}, {3});
+  const Outputs outputs = executor.run({values, Scalar(kRows - kTwo31 - 5)}, options);
+  outputs.wait();
+  EXPECT_EQ(testing::floatsOf(*device_, outputs[0]), (std::vector<float>{-1, 2, 0.5}));
+  EXPECT_EQ(toInt(at(outputs[1], {})), kTwo31 + 5);
+  EXPECT_LE(tracking.peakBytes(), 1 << 20);
+}
+
 TEST_P(LargeTensors, PointwiseOpsAreRight) {
   const Outputs made = counted({Size(kMany)});
   FusionBuilder b("pointwise");
