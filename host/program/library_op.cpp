@@ -46,8 +46,10 @@ bool hasType(const Attr& value, AttrType type) {
       return std::holds_alternative<std::vector<int64_t>>(value);
     case AttrType::Sizes:
     case AttrType::Size:
-    case AttrType::Number:
       return std::holds_alternative<std::vector<Size>>(value);
+    case AttrType::Number:
+      return std::holds_alternative<std::vector<Size>>(value) ||
+             std::holds_alternative<double>(value);
     case AttrType::Scalar:
       return true;
   }
