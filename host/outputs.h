@@ -36,9 +36,9 @@ class Outputs {
   // Returns output `i`. Its data is valid after wait(), and for later work on the run's stream.
   // Throws UserError if there is no output `i`.
   const Argument& operator[](size_t i) const;
-  // Returns the tensor in whose memory output `i` is: the input or the earlier output of which it is
-  // a view, or the input in which the run has stored it. Returns nullopt if the output has memory
-  // of its own, or is a scalar. Throws UserError if there is no output `i`.
+  // Returns the tensor in whose memory output `i` is: the input or the earlier output of which it
+  // is a view, or the input in which the run has stored it. Returns nullopt if the output has
+  // memory of its own, or is a scalar. Throws UserError if there is no output `i`.
   std::optional<AliasedTensor> aliased(size_t i) const;
 
  private:

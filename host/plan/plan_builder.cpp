@@ -221,7 +221,7 @@ void PlanBuilder::checkPreallocated(size_t i, const TensorDesc& given) const {
   HEDDLE_USER_CHECK(given.global.empty() || given.global == output.desc.global,
                     "output {} (%{}) has the unsharded sizes {}, its preallocated tensor has {}", i,
                     type.name, str(output.desc.global), str(given.global));
-  const std::optional<AxisOrder>& order = type.tensor.layout.stride_order;
+  const std::optional<AxisOrder>& order = type.tensor.layout.required;
   HEDDLE_USER_CHECK(
       !order || hasOrder(given, *order),
       "output {} (%{}) must have the memory order {}, its preallocated tensor has the "

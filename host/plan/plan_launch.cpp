@@ -117,16 +117,15 @@ void PlanBuilder::planNew(PlannedKernel& kernel) const {
   KernelStore::Key& key = kernel.key;
   const std::optional<Fusion> numbers =
       withPadWidths(*kernel.segment, key.inputs, key.outputs, sizes_);
-  const std::vector<TensorDesc> generated = generatedDescs(
-      *kernel.segment, key.inputs, key.outputs, sizes_, unrolled_.rank, target_.ranks);
+  const std::vector<TensorDesc> generated = generatedDescs(*kernel.segment, key.inputs, key.outputs,
+                                                           sizes_, unrolled_.rank, target_.ranks);
   // The kernel also depends on the widths, or on these descriptors.
   if (numbers || !generated.empty()) key.segment = -1;
   const auto analysis =
       key.segment >= 0 ? target_.kernels.analysisOf(key.segment, *kernel.segment) : nullptr;
-  kernel.planned =
-      codegen::planKernel(numbers ? *numbers : *kernel.segment, key.inputs, key.outputs,
-                          target_.device.compiler()->target(), key.alignments, generated,
-                          analysis.get());
+  kernel.planned = codegen::planKernel(numbers ? *numbers : *kernel.segment, key.inputs,
+                                       key.outputs, target_.device.compiler()->target(),
+                                       key.alignments, generated, analysis.get());
 }
 
 // Copies the stages of a kernel and their argument blocks to the plan.

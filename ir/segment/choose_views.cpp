@@ -105,7 +105,7 @@ class ViewChooser {
     }
     for (ExprId each : chain) {
       const ValueId value = resultOf(each);
-      if (fusion_.tensor(value).layout.stride_order) {
+      if (fusion_.tensor(value).layout.required) {
         return fmt::format("the memory order of %{} is required", nameOf(value));
       }
     }
@@ -228,7 +228,7 @@ class ViewChooser {
           if (!why.empty()) return why;
         }
         const ValueId result = expr.outputs[0];
-        if (fusion_.tensor(result).layout.stride_order) {
+        if (fusion_.tensor(result).layout.required) {
           return fmt::format("the memory order of %{}, a view of it, is required", nameOf(result));
         }
         open.emplace_back(result, viewed(mine, expr));

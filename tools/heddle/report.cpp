@@ -78,10 +78,10 @@ std::string reportText(const Report& r) {
   for (size_t i = 0; i < r.outputs.size(); ++i) {
     const HostTensor& whole = r.outputs[i].whole;
     const std::string& reduced = r.outputs[i].reduced;
-    text += fmt::format("output   %{}: {} = {}{}{}\n", r.output_names[i], typeText(whole),
-                        firstElements(whole),
-                        reduced.empty() ? "" : fmt::format(" (the {} of its parts)", reduced),
-                        r.aliased[i].empty() ? "" : fmt::format(" (in the memory of {})", r.aliased[i]));
+    text += fmt::format(
+        "output   %{}: {} = {}{}{}\n", r.output_names[i], typeText(whole), firstElements(whole),
+        reduced.empty() ? "" : fmt::format(" (the {} of its parts)", reduced),
+        r.aliased[i].empty() ? "" : fmt::format(" (in the memory of {})", r.aliased[i]));
     for (const Gathered::Difference& one : r.outputs[i].differences) {
       text += differenceText(r.output_names[i], r.outputs[i], one);
     }

@@ -148,7 +148,7 @@ TEST_F(Views, PreallocatedOutputGetsACopy) {
 TEST_F(Views, RequiredOrderGivesDenseMemory) {
   const Fusion fusion = fusionOf(
       "fusion f(%x: f32[3]) with n = 2 {\n"
-      "  %e = expand(%x, sizes=[n, 3]) stride_order=[1, 0]\n  return %e\n}\n");
+      "  %e = expand(%x, sizes=[n, 3]) order=[1, 0]\n  return %e\n}\n");
   EXPECT_EQ(workOf(fusion), 1);
   FusionExecutor executor(fusion, {device_.get()});
   const Outputs outputs = executor.run({deviceFloats(*device_, {1, 2, 3}, {3})});

@@ -87,7 +87,7 @@ TEST(OutputReuse, VerifyFindsAReuseOfAValueThatIsNoInput) {
   FusionBuilder b("f");
   const ValueId w = b.input("w", DType::F32, {Size::symbol("n")});
   const ValueId a = b.pointwise("neg", {w});
-  b.mutableFusion().appendOutput(a, OutputReuse{a});
+  b.mutableFusion().appendOutput(a, {}, OutputReuse{a});
   EXPECT_THROW(verify(b.fusion()), InternalError);
 }
 
