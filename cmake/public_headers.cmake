@@ -26,8 +26,8 @@ set(heddle_public_headers
   host/program/instructions.h
   host/program/pass_options.h
   host/program/program.h
-  host/run/run_profile.h
-  host/run/timeline.h
+  host/run/profile/run_profile.h
+  host/run/profile/timeline.h
   host/tensor.h
   host/text/program_text.h
   ir/base/dtype.h

@@ -14,7 +14,7 @@
 
 namespace heddle::host {
 
-class RunProfile;  // host/run/run_profile.h
+class RunProfile;  // host/run/profile/run_profile.h
 
 struct RunOptions {
   // The stream on which the run begins. Work that the caller enqueues on the stream afterwards

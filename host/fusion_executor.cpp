@@ -6,6 +6,7 @@
 #include <mutex>
 #include <unordered_set>
 
+#include "host/attention_search.h"
 #include "host/compile.h"
 #include "host/compile_again.h"
 #include "host/device/attention.h"
@@ -19,7 +20,6 @@
 #include "host/tensor.h"
 #include "ir/analysis/concretize_sizes.h"
 #include "ir/base/error.h"
-#include "ir/graph/remove_dead.h"
 #include "ir/graph/size_scalars.h"
 
 namespace heddle::host {
@@ -47,29 +47,10 @@ Program withoutSizes(Program program) {
 }  // namespace
 
 struct FusionExecutor::Impl {
-  // The results of decidingSizes() (host/device/attention.h) for all attentions. Empty if the
-  // device has no library for attention.
-  using AttentionSizes = std::vector<int64_t>;
-
-  struct Attentions {
-    Fusion live;                   // the fusion without dead values
-    std::vector<Attention> found;  // in `live`; empty if the device has no library for attention
-  };
-
-  // Dead values are removed before the search for attentions, as in the lowering. The reason: the
-  // search rejects an attention if a value outside of it reads an intermediate value of it. A dead
-  // reader must not have this effect.
-  Attentions findAttentions(const Fusion& concrete) const {
-    if (context.device->kind() != DeviceKind::Cuda) return {};
-    Attentions result{removeDead(concrete), {}};
-    result.found = attentionsOf(result.live);
-    return result;
-  }
-
   struct Entry {
     // If depends_on_sizes is false, these three members are the key of the entry.
     LayoutClass layouts;
-    AttentionSizes attention_sizes;
+    std::vector<int64_t> attention_sizes;  // AttentionSearch::decidingSizesFor()
     SizeDecisions decisions;
     // If depends_on_sizes is true, the key is the lowered program without default sizes
     // (withoutSizes()).
@@ -100,7 +81,9 @@ struct FusionExecutor::Impl {
     HEDDLE_USER_CHECK(context.device != nullptr, "{}", kWhy);
     ranks = context.world == nullptr ? 1 : context.world->size();
     depends_on_sizes = ranks > 1 && !fusion.meshes.empty();
-    if (fusion.symbolic_sizes.empty()) attentions = findAttentions(fusion);
+    if (fusion.symbolic_sizes.empty()) {
+      attentions = AttentionSearch(fusion, context.device->kind());
+    }
     known = RunCache<Known>(size_inputs);
     shared.stream = std::make_shared<SharedStream>(*context.device);
     shared.kernels = std::make_shared<KernelStore>(*context.device, context.images);
@@ -166,13 +149,13 @@ struct FusionExecutor::Impl {
     // Trial sizes seldom fit the scalars of a fusion, so the sizes of the run serve to verify it.
     const bool is_symbolic = !fusion.symbolic_sizes.empty();
     const bool verify_sizes = size_inputs.size() > 0 || is_symbolic;
-    const SizeBindings sizes = verify_sizes               ? sizesOf(inputs)
-                               : attentions.found.empty() ? SizeBindings{}
-                                                          : sizesIfValid(inputs);
+    const SizeBindings sizes = verify_sizes         ? sizesOf(inputs)
+                               : attentions.empty() ? SizeBindings{}
+                                                    : sizesIfValid(inputs);
     SizeDecisions decisions = decideSizes(fusion, sizes);
     const Fusion concrete = concretizeSizes(fusion, decisions);
-    if (is_symbolic) attentions = findAttentions(concrete);
-    AttentionSizes attention_sizes = attentionSizesFor(sizes);
+    if (is_symbolic) attentions = AttentionSearch(concrete, context.device->kind());
+    std::vector<int64_t> attention_sizes = attentions.decidingSizesFor(sizes);
     const auto found = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
       return entry.layouts == layouts && entry.attention_sizes == attention_sizes &&
              entry.decisions == decisions;
@@ -326,18 +309,8 @@ struct FusionExecutor::Impl {
     return host::inputDescs(program, sizes, rank, ranks);
   }
 
-  AttentionSizes attentionSizesFor(const SizeBindings& sizes) const {
-    AttentionSizes attention_sizes;
-    if (sizes.empty()) return attention_sizes;
-    for (const Attention& attention : attentions.found) {
-      const std::vector<int64_t> deciding = decidingSizes(attentions.live, attention, sizes);
-      attention_sizes.insert(attention_sizes.end(), deciding.begin(), deciding.end());
-    }
-    return attention_sizes;
-  }
-
   Program lowered(const Fusion& ready, const SizeBindings& sizes) const {
-    const SegmentOptions library = attentions.found.empty() && fusion.symbolic_sizes.empty()
+    const SegmentOptions library = attentions.empty() && fusion.symbolic_sizes.empty()
                                        ? SegmentOptions{}
                                        : attentionOptions(context.device->kind(), sizes);
     // The Executable of a new program verifies the program, so compileAgain() need not.
@@ -352,7 +325,7 @@ struct FusionExecutor::Impl {
   SizeInputs size_inputs;
   int64_t ranks = 1;
   bool depends_on_sizes = false;  // true: different sizes may need a different program
-  Attentions attentions;          // if the fusion has symbolic sizes: those of the latest decisions
+  AttentionSearch attentions;     // if the fusion has symbolic sizes: those of the latest decisions
   comm::JobMonitor* monitor = nullptr;
   ExecutableOptions shared;  // options of all Executables
   mutable std::mutex mutex;

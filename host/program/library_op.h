@@ -16,7 +16,7 @@ namespace heddle::host {
 //   the result of `attention`. A call may have two more operands, o and the log-sums of the
 //   forward. Otherwise it computes them again.
 // A fusion has no op for the two attention functions, but expresses each of them by several ops
-// (ir/segment/attention.h).
+// (ir/segment/attention/attention.h).
 
 // Returns the op of a library function, or nullptr if there is no such function.
 const OpDef* findLibraryOp(std::string_view name);

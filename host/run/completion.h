@@ -11,7 +11,7 @@
 #include "host/device/device.h"
 #include "host/job/job_link.h"
 #include "host/plan/plan.h"
-#include "host/run/run_observer.h"
+#include "host/run/profile/run_observer.h"
 
 namespace heddle::host {
 

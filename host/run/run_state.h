@@ -9,7 +9,7 @@
 #include "host/device/device.h"
 #include "host/job/inject_fault.h"
 #include "host/plan/plan.h"
-#include "host/run/run_profile.h"
+#include "host/run/profile/run_profile.h"
 #include "host/run/run_record.h"
 
 namespace heddle::host {

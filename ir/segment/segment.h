@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ir/graph/fusion.h"
-#include "ir/segment/attention.h"
+#include "ir/segment/attention/attention.h"
 #include "ir/segment/cat.h"
 
 namespace heddle {

@@ -22,6 +22,16 @@ CallShape callShape(const std::string& op_name) {
   userError("there is no op '{}'{}", op_name, suggestedOp(op_name));
 }
 
+std::string attrsOf(const std::string& op, const CallShape& shape) {
+  if (shape.attrs.empty()) return fmt::format("')', because {} has no attributes", op);
+  std::string out = fmt::format("an attribute of {}: ", op);
+  for (size_t i = 0; i < shape.attrs.size(); ++i) {
+    if (i > 0) out += i + 1 == shape.attrs.size() ? " or " : ", ";
+    out += shape.attrs[i].name;
+  }
+  return out;
+}
+
 std::vector<ValueId> buildCall(FusionBuilder& builder, const std::string& op_name,
                                std::vector<ValueId> operands, Attrs attrs) {
   const CompositeDef* composite = findComposite(op_name);

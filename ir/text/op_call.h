@@ -20,6 +20,10 @@ struct CallShape {
 // the nearest name.
 CallShape callShape(const std::string& op_name);
 
+// Returns the "expected" part of an error message, for example "an attribute of sum: axes or
+// keepdim".
+std::string attrsOf(const std::string& op, const CallShape& shape);
+
 // Appends the op, or the ops of the composite, to the builder and returns the results. A result may
 // be a value that existed before the call, because some composites append nothing.
 std::vector<ValueId> buildCall(FusionBuilder& builder, const std::string& op_name,

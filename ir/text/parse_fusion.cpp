@@ -14,18 +14,6 @@
 namespace heddle {
 namespace {
 
-// Returns the "expected" part of an error message, for example "an attribute of sum: axes or
-// keepdim".
-std::string attrsOf(const std::string& op, const CallShape& shape) {
-  if (shape.attrs.empty()) return fmt::format("')', because {} has no attributes", op);
-  std::string out = fmt::format("an attribute of {}: ", op);
-  for (size_t i = 0; i < shape.attrs.size(); ++i) {
-    if (i > 0) out += i + 1 == shape.attrs.size() ? " or " : ", ";
-    out += shape.attrs[i].name;
-  }
-  return out;
-}
-
 // Returns whether the builder accepts the name of a value: letters, digits, `_` and dots.
 bool canName(std::string_view name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {

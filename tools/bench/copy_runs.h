@@ -6,7 +6,7 @@
 
 #include "codegen/compile/image_cache.h"
 #include "host/executable.h"
-#include "host/run/run_profile.h"
+#include "host/run/profile/run_profile.h"
 
 namespace heddle::tools {
 

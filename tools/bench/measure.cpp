@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "host/executable.h"
-#include "host/run/run_profile.h"
+#include "host/run/profile/run_profile.h"
 #include "host/run/run_state.h"
 #include "ir/base/error.h"
 #include "tools/bench/copy_runs.h"

@@ -12,7 +12,7 @@
 #include "host/executable.h"
 #include "host/plan/bind_inputs.h"
 #include "host/program/visit.h"
-#include "host/run/timeline.h"
+#include "host/run/profile/timeline.h"
 #include "host/tensor.h"
 #include "host/text/program_text.h"
 #include "host/unroll/unroll.h"

@@ -311,7 +311,7 @@ fusion f(%n: f32[]) {
 TEST_F(ReusedInputs, PreallocatedOutputsThatDoNotFitAreRefused) {
   FusionExecutor executor = executorOf(R"(
 fusion f(%x: f32[n, k]) {
-  %y = neg(%x) stride_order=[1, 0]
+  %y = neg(%x) order=[1, 0]
   return %y
 })");
   const Tensor x = tensor(ramp(6, 0, 1), {2, 3});

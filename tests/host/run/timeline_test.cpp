@@ -1,6 +1,6 @@
 // Tests timelines of several machines: serialized to bytes, aligned to one clock, and written to a
 // file.
-#include "host/run/timeline.h"
+#include "host/run/profile/timeline.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Tests which attentions of a fusion become a library call, and the notes that say why others do
 // not.
-#include "ir/segment/attention.h"
+#include "ir/segment/attention/attention.h"
 
 #include <gtest/gtest.h>
 

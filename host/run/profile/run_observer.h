@@ -4,13 +4,13 @@
 
 #include "comm/monitor/rank_status.h"
 #include "host/device/device.h"
-#include "host/run/run_profile.h"
+#include "host/run/profile/run_profile.h"
 
 namespace heddle::host {
 
 // Records the work on the streams of one run: in the status of this rank
-// (comm/monitor/rank_status.h) and in a run profile (host/run/run_profile.h). Each of the two may
-// be nullptr. Thread-safe.
+// (comm/monitor/rank_status.h) and in a run profile (host/run/profile/run_profile.h). Each of the
+// two may be nullptr. Thread-safe.
 class RunObserver final : public WorkObserver {
  public:
   RunObserver() = default;

@@ -1,4 +1,4 @@
-#include "ir/segment/attention_match.h"
+#include "ir/segment/attention/attention_match.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "host/run/timeline.h"
+#include "host/run/profile/timeline.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,8 +1,8 @@
-#include "ir/segment/attention.h"
+#include "ir/segment/attention/attention.h"
 
 #include "ir/analysis/kernel_rules.h"
 #include "ir/base/error.h"
-#include "ir/segment/attention_match.h"
+#include "ir/segment/attention/attention_match.h"
 
 namespace heddle {
 namespace {

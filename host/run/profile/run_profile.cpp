@@ -1,4 +1,4 @@
-#include "host/run/run_profile.h"
+#include "host/run/profile/run_profile.h"
 
 #include <algorithm>
 #include <chrono>

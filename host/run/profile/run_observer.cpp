@@ -1,4 +1,4 @@
-#include "host/run/run_observer.h"
+#include "host/run/profile/run_observer.h"
 
 namespace heddle::host {
 

@@ -1,5 +1,5 @@
 #include "ir/base/error.h"
-#include "ir/segment/attention_match.h"
+#include "ir/segment/attention/attention_match.h"
 
 namespace heddle {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "host/run/run_profile.h"
+#include "host/run/profile/run_profile.h"
 
 namespace heddle::host {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/segment/attention.h"
+#include "ir/segment/attention/attention.h"
 
 namespace heddle {
 
@@ -95,9 +95,9 @@ class AttentionMatch {
   std::vector<Regrouped> regrouped_;
 };
 
-// Matches the backward that reads these probabilities (ir/segment/attention_backward.cpp).
-// `regrouped` is true if the probabilities are a reshape of a softmax, as in grouped-query
-// attention.
+// Matches the backward that reads these probabilities
+// (ir/segment/attention/attention_backward.cpp). `regrouped` is true if the probabilities are a
+// reshape of a softmax, as in grouped-query attention.
 Attention backwardOf(const Fusion& fusion, const AttentionMatch::Readers& readers,
                      ValueId probabilities, bool regrouped);
 

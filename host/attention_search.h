@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "host/device/attention.h"
+#include "host/device/device.h"
+#include "ir/graph/fusion.h"
+
+namespace heddle::host {
+
+// The attentions of a fusion that a library may compute. Dead values are removed before the search,
+// as in the lowering. The reason: the search rejects an attention if a value outside of it reads an
+// intermediate value of it. A dead reader must not have this effect.
+class AttentionSearch {
+ public:
+  AttentionSearch() = default;
+  // Finds nothing if the device has no library for attention.
+  AttentionSearch(const Fusion& fusion, DeviceKind device);
+
+  bool empty() const { return found_.empty(); }
+  // Returns the results of decidingSizes() (host/device/attention.h) for all attentions. Runs with
+  // equal results can share a program. Returns an empty list if `sizes` is empty.
+  std::vector<int64_t> decidingSizesFor(const SizeBindings& sizes) const;
+
+ private:
+  Fusion live_;  // the fusion without dead values
+  std::vector<Attention> found_;
+};
+
+}  // namespace heddle::host

@@ -1,0 +1,106 @@
+// PlanBuilder: the outputs of a run and the preallocated tensors of the caller.
+#include <algorithm>
+#include <limits>
+
+#include "host/plan/plan_builder.h"
+#include "ir/base/error.h"
+
+namespace heddle::host {
+
+namespace {
+
+// Returns whether the strides of the axes with several elements decrease in this order.
+bool hasOrder(const TensorDesc& desc, const AxisOrder& order) {
+  int64_t outer = std::numeric_limits<int64_t>::max();
+  for (int64_t axis : order) {
+    const auto i = static_cast<size_t>(axis);
+    if (desc.sizes[i] <= 1) continue;
+    if (desc.strides[i] > outer) return false;
+    outer = desc.strides[i];
+  }
+  return true;
+}
+
+}  // namespace
+
+// Returns whether the program can write an output directly into the caller's tensor. This requires
+// that the output is a complete allocation of the program, and has the layout of the tensor.
+bool PlanBuilder::landsInPlace(const Plan::Output& output, const TensorDesc& given) const {
+  const BufferId id = bufferOf(output.place.pointer);
+  if (!unrolled_.buffers.has(id)) return false;  // a view of an input with a late offset
+  const Buffer& buffer = unrolled_.buffers.at(id);
+  return buffer.origin == Buffer::Origin::Allocated && output.place.offset == 0 &&
+         output.desc.strides == given.strides && output.desc.alloc == given.alloc &&
+         buffer.bytes <= elements(given.alloc) * sizeOf(given.dtype) && !substituted_[id];
+}
+
+// Checks the caller's tensor for output `i`.
+void PlanBuilder::checkPreallocated(size_t i, const TensorDesc& given) const {
+  const Plan::Output& output = plan_->outputs[i];
+  const Slot& type = slot(program_.outputs[i]);
+  HEDDLE_USER_CHECK(!output.scalar.valid(),
+                    "output {} (%{}) is a scalar and cannot be preallocated", i, type.name);
+  HEDDLE_USER_CHECK(!program_.reuses.contains(i),
+                    "output {} (%{}) is stored in an input (%{}), so it cannot be preallocated", i,
+                    type.name, slot(program_.reuses.at(i).input).name);
+  HEDDLE_USER_CHECK(given.dtype == output.desc.dtype && given.sizes == output.desc.sizes,
+                    "output {} (%{}) is {}{}, its preallocated tensor is {}{}", i, type.name,
+                    heddle::name(output.desc.dtype), str(output.desc.sizes),
+                    heddle::name(given.dtype), str(given.sizes));
+  HEDDLE_USER_CHECK(given.global.empty() || given.global == output.desc.global,
+                    "output {} (%{}) has the unsharded sizes {}, its preallocated tensor has {}", i,
+                    type.name, str(output.desc.global), str(given.global));
+  const std::optional<AxisOrder>& order = type.tensor.layout.required;
+  HEDDLE_USER_CHECK(
+      !order || hasOrder(given, *order),
+      "output {} (%{}) must have the memory order {}, its preallocated tensor has the "
+      "sizes {} and the strides {}",
+      i, type.name, str(*order), str(given.sizes), str(given.strides));
+}
+
+// Finds the memory of each output. Preallocated tensors replace buffers where this is possible.
+void PlanBuilder::bindOutputs() {
+  for (size_t i = 0; i < unrolled_.outputs.size(); ++i) {
+    Plan::Output output;
+    output.scalar = unrolled_.scalar_outputs.at(i);
+    if (!output.scalar.valid()) {
+      output.place = placeOf(unrolled_.outputs[i]);
+      output.desc = unrolled_.outputs[i].desc;
+      if (output.desc.held) {
+        const int32_t input = unrolled_.buffers.at(unrolled_.outputs[i].buffer).input;
+        output.input = isByValue(input) ? -1 : input;
+      }
+    }
+    plan_->outputs.push_back(output);
+  }
+  for (size_t i = 0; i < plan_->outputs.size(); ++i) {
+    if (i >= given_.preallocated.size() || !given_.preallocated[i]) continue;
+    Plan::Output& output = plan_->outputs[i];
+    const TensorDesc& given = *given_.preallocated[i];
+    checkPreallocated(i, given);
+    if (!output.desc.held) continue;
+    output.preallocated = true;
+    if (!landsInPlace(output, given)) continue;
+    substituted_[bufferOf(output.place.pointer)] = true;
+    plan_->preallocated.push_back({output.place.pointer, static_cast<int32_t>(i)});
+    setAlignment(output.place.pointer, given_.output_alignments, i);
+  }
+}
+
+// Emits copies to the preallocated tensors that the program could not write directly.
+void PlanBuilder::finishOutputs() {
+  for (size_t i = 0; i < plan_->outputs.size(); ++i) {
+    const Plan::Output& output = plan_->outputs[i];
+    if (!output.preallocated) continue;
+    const auto in_place = [&](const Plan::Preallocated& p) {
+      return p.output == static_cast<int>(i);
+    };
+    if (std::any_of(plan_->preallocated.begin(), plan_->preallocated.end(), in_place)) continue;
+    const PointerIndex pointer = plan_->preallocatedPointer(i);
+    plan_->preallocated.push_back({pointer, static_cast<int32_t>(i)});
+    setAlignment(pointer, given_.output_alignments, i);
+    emitCopy({{pointer, 0}, *given_.preallocated[i]}, {output.place, output.desc}, kCallerStream);
+  }
+}
+
+}  // namespace heddle::host

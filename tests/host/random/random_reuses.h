@@ -1,0 +1,121 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <random>
+
+#include "host/compile.h"
+#include "host/device/cpu/cpu_device.h"
+#include "host/text/program_text.h"
+#include "ir/text/fusion_text.h"
+#include "tests/host/random/random_fusions.h"
+#include "tests/host/rank_harness.h"
+
+// Compares random fusions whose outputs are stored in inputs with the reference, on one rank and on
+// several. Streams run in adversarial order.
+namespace heddle::host::random_reuses {
+
+constexpr int kInputs = 4;
+
+class FusionWriter {
+ public:
+  FusionWriter(uint64_t seed, bool sharded) : random_(seed), sharded_(sharded) {}
+
+  // Returns a fusion over square matrices %x0 to %x3. Some of its outputs are stored in inputs.
+  std::string write() {
+    std::string text =
+        sharded_ ? "heddle 1\nmesh @m = [x=ranks]\nfusion f(" : "heddle 1\nfusion f(";
+    for (int i = 0; i < kInputs; ++i) {
+      text += fmt::format("{}%x{}: f32[n, n]{}", i > 0 ? ", " : "", i, sharding());
+      values_.push_back(fmt::format("%x{}", i));
+    }
+    text += ") with n = 6 {\n";
+    const int ops = 2 + below(7);
+    for (int i = 0; i < ops; ++i) text += statement(i);
+    return text + "  return " + outputs() + "\n}\n";
+  }
+
+ private:
+  int below(int n) { return static_cast<int>(random_() % static_cast<uint64_t>(n)); }
+  std::string sharding() {
+    const std::array<std::string, 4> all = {"", " shard(@m)", " shard(@m, 0: x)",
+                                            " shard(@m, 1: x)"};
+    return sharded_ ? all[static_cast<size_t>(below(4))] : "";
+  }
+  // Prefers recent values.
+  std::string operand() {
+    const int count = static_cast<int>(values_.size());
+    return values_[static_cast<size_t>(std::max(below(count), below(count)))];
+  }
+
+  std::string statement(int number) {
+    const std::string y = fmt::format("%y{}", number);
+    const std::string a = operand(), b = operand();
+    values_.push_back(y);
+    switch (below(9)) {
+      case 0:
+      case 1:
+        return fmt::format("  {} = add({}, {})\n", y, a, b);
+      case 2:
+      case 3:
+        return fmt::format("  {} = sub({}, {})\n", y, a, b);
+      case 4:
+        return fmt::format("  {} = permute({}, axes=[1, 0])\n", y, a);
+      case 5:
+        return fmt::format("  {} = flip({}, axes=[{}])\n", y, a, below(2));
+      case 6:
+        return fmt::format("  {0}s = sum({1}, axes=[{2}], keepdim=true)\n  {0} = sub({3}, {0}s)\n",
+                           y, a, below(2), b);
+      case 7:
+        return fmt::format("  {} = matmul({}, {})\n", y, a, b);
+      default:
+        return fmt::format("  {} = relu({})\n", y, a);
+    }
+  }
+
+  std::string outputs() {
+    std::vector<int> free;
+    for (int i = 0; i < kInputs; ++i) free.push_back(i);
+    std::shuffle(free.begin(), free.end(), random_);
+    std::string text;
+    const int count = 1 + below(4);
+    for (int i = 0; i < count; ++i) {
+      text += (i > 0 ? ", " : "") +
+              (below(4) == 0 ? values_[static_cast<size_t>(below(kInputs))] : operand());
+      if (below(4) == 0) continue;
+      text += fmt::format(" in %x{}", free.back());
+      free.pop_back();
+    }
+    return text;
+  }
+
+  std::mt19937_64 random_;
+  const bool sharded_;
+  std::vector<std::string> values_;
+};
+
+inline void expectReference(uint64_t seed, int ranks, DeviceKind kind) {
+  const std::string text = FusionWriter(seed, ranks > 1).write();
+  SCOPED_TRACE(fmt::format("seed {}, {} rank(s)\n{}", seed, ranks, text));
+  const Fusion fusion = parseFusion(text, "random");
+  EXPECT_TRUE(sameGraph(parseFusion(print(fusion), "again"), fusion));
+  testing::HarnessOptions options;
+  options.ranks = ranks;
+  options.kind = kind;
+  options.sizes = {{"n", 6}};
+  options.cpu.adversarial_seed = seed;
+  CompileOptions compile_options;
+  compile_options.passes.verify_each = true;
+  Program program;
+  ASSERT_NO_THROW(program = compile(fusion, ranks, compile_options));
+  EXPECT_EQ(print(parseProgram(print(program), "again")), print(program));
+  const std::vector<HostTensor> expected = testing::expectedOf(fusion, options);
+  const std::vector<HostTensor> got = testing::runProgram(program, options);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_LT(testing::relativeError(got[i], expected[i]), 1e-4) << "output " << i;
+  }
+}
+
+}  // namespace heddle::host::random_reuses
