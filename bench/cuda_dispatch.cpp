@@ -1,5 +1,6 @@
 // Times the host work of a kernel launch in a repeated run on GPU 0. Compares it with a plain loop
-// of cudaLaunchKernelExC with the same kernel, grid and arguments. Prints one JSON object.
+// of cudaLaunchKernelExC with the same kernel, grid and arguments. Also times complete runs of a
+// fusion with one kernel and of a program with twelve. Prints one JSON object per line.
 //
 //   bench_cuda_dispatch [RUNS]
 #include <cuda_runtime_api.h>
@@ -11,6 +12,7 @@
 #include "bench/cuda_timing.h"
 #include "codegen/emit/plan_kernel.h"
 #include "host/executable.h"
+#include "host/prepared_run.h"
 #include "host/tensor.h"
 #include "host/text/program_text.h"
 
@@ -21,7 +23,7 @@ using bench::check;
 
 constexpr int kLaunches = 200;  // few enough that the driver queues them without blocking the host
 
-host::Program programOfLaunches() {
+host::Program programOfLaunches(int launches) {
   return host::parseProgram(fmt::format(R"(heddle 1
 kernel @add {{
   fusion add(%x: f32[n], %y: f32[n]) with n = 16 {{
@@ -37,7 +39,7 @@ program bench(%x: f32[n], %y: f32[n]) -> (%z) with n = 16 {{
   }}
 }}
 )",
-                                        kLaunches),
+                                        launches),
                             "bench");
 }
 
@@ -79,9 +81,34 @@ class RawKernel {
   cudaKernel_t kernel_ = nullptr;
 };
 
+// Times complete runs: with a new output, with a preallocated output, and as a prepared run.
+void timeRuns(host::Device& device, const std::vector<host::Tensor>& tensors, cudaStream_t stream,
+              int rounds) {
+  constexpr int kRuns = 50;  // few enough that the driver queues them without blocking the host
+  const std::vector<host::Argument> inputs{tensors[0], tensors[1]};
+  host::RunOptions options;
+  options.stream = stream;
+  host::RunOptions preallocated = options;
+  preallocated.preallocated = {tensors[2]};
+  for (int kernels : {1, 12}) {
+    host::Executable executable(programOfLaunches(kernels), {&device, nullptr, nullptr});
+    host::PreparedRun prepared = executable.prepareRun(inputs, preallocated);
+    const auto time = [&](const auto& run) {
+      return bench::medianIssueNs(stream, rounds, kRuns, [&] {
+        for (int i = 0; i < kRuns; ++i) run();
+      });
+    };
+    fmt::print(
+        "{{\"name\": \"cuda run of {} kernel(s)\", \"new_output_ns\": {:.0f}, "
+        "\"preallocated_ns\": {:.0f}, \"prepared_ns\": {:.0f}}}\n",
+        kernels, time([&] { executable.run(inputs, options); }),
+        time([&] { executable.run(inputs, preallocated); }), time([&] { prepared.run(); }));
+  }
+}
+
 void run(int runs) {
   const std::unique_ptr<host::Device> device = host::makeCudaDevice(0);
-  const host::Program program = programOfLaunches();
+  const host::Program program = programOfLaunches(kLaunches);
   const TensorDesc desc = denseDesc(DType::F32, {16});
   const HostTensor zeros(DType::F32, {16});
   std::vector<host::Tensor> tensors;
@@ -110,6 +137,7 @@ void run(int runs) {
       "{{\"name\": \"cuda dispatch\", \"device\": \"{}\", \"heddle_ns_per_launch\": {:.0f}, "
       "\"raw_ns_per_launch\": {:.0f}, \"added_ns\": {:.0f}}}\n",
       device->description(), heddle_ns, raw_ns, heddle_ns - raw_ns);
+  timeRuns(*device, tensors, stream, runs);
   check(cudaStreamDestroy(stream), "cudaStreamDestroy");
 }
 

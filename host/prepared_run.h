@@ -12,12 +12,10 @@ namespace heddle::host {
 // its host time hardly depends on the number of inputs.
 //
 // Use:      Executable::prepareRun() or FusionExecutor::prepareRun() creates the object from
-// complete
-//           arguments, and checks them as run() does. The object keeps the addresses and the
-//           scalars of these arguments until the caller replaces them.
+//           complete arguments, and checks them as run() does. The object keeps the addresses and
+//           the scalars of these arguments until the caller replaces them.
 // Promises: every tensor whose address the caller sets has the dtype, sizes, strides and memory
-// (host
-//           or device) of the tensor that it replaces. heddle cannot check this.
+//           (host or device) of the tensor that it replaces. heddle cannot check this.
 // Memory:   the object keeps no reference to the tensors. The rules of Executable::run() apply to
 //           their memory. An output that shares the memory of an input has no owner.
 // Threads:  one thread at a time may use the object. Several threads may use several objects.
