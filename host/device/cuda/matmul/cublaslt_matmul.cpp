@@ -154,14 +154,16 @@ std::vector<LtMatmul::Algorithm> LtMatmul::candidates(int most, size_t workspace
   aligned(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, problem_.a.alignment);
   aligned(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, problem_.c.alignment);
   aligned(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, problem_.c.alignment);
-  std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<size_t>(most));
+  // The heuristic may propose an algorithm that loses NaN first, so ask for more than one.
+  const int asked = problem_.activation == Activation::Relu ? std::max(most, 32) : most;
+  std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<size_t>(asked));
   int count = 0;
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
       handle_, mutablePointer(operation_), mutablePointer(first_), mutablePointer(second_),
-      mutablePointer(result_), mutablePointer(result_), &preference, most, found.data(), &count);
+      mutablePointer(result_), mutablePointer(result_), &preference, asked, found.data(), &count);
   std::vector<Algorithm> algorithms;
   if (status != CUBLAS_STATUS_SUCCESS) return algorithms;
-  for (int i = 0; i < count; ++i) {
+  for (int i = 0; i < count && static_cast<int>(algorithms.size()) < most; ++i) {
     const cublasLtMatmulHeuristicResult_t& one = found[static_cast<size_t>(i)];
     if (one.state != CUBLAS_STATUS_SUCCESS) continue;
     if (problem_.activation == Activation::Relu && losesNan(one.algo)) continue;
