@@ -74,8 +74,20 @@ FusionRewriter SegmentParts::rewriterFor(const Needed& needed) const {
   }
   FusionRewriter rewriter(segment_, segment_.name, all);
   for (ValueId id : needed.inputs) rewriter.input(id);
-  for (ExprId id : needed.exprs) rewriter.copy(id);
+  for (ExprId id : needed.exprs) copyInto(rewriter, id);
   return rewriter;
+}
+
+// The extents of a kernel's values are symbols of their own, so the builder cannot compute them
+// from attributes such as the widths of a pad. The copy therefore keeps the type of the old result.
+void SegmentParts::copyInto(FusionRewriter& rewriter, ExprId id) const {
+  const Expression& expr = segment_.expr(id);
+  const Value& old = segment_.value(expr.outputs[0]);
+  std::vector<ValueId> operands;
+  for (ValueId input : expr.inputs) operands.push_back(rewriter.at(input));
+  const ValueId now = rewriter.copyAside(id, std::move(operands), old.name);
+  rewriter.fusion().mutableValue(now).tensor = old.tensor;
+  rewriter.stand(expr.outputs[0], now);
 }
 
 PassSegment::Operand SegmentParts::inputOperand(ValueId id) const {

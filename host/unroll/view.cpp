@@ -208,8 +208,9 @@ class ViewMaker {
     TensorDesc desc = want_;
     for (size_t i = 0, from = 0; i < want_.rank(); ++i) {
       const bool is_new = std::binary_search(x.axes.begin(), x.axes.end(), static_cast<int64_t>(i));
+      // A rank may hold no element of an axis of one element that is sharded in the result.
       const bool repeats = is_new || (in_.desc.sizes[from] == 1 && in_.desc.global[from] == 1 &&
-                                      want_.global[i] != 1);
+                                      (want_.global[i] != 1 || want_.sizes[i] != 1));
       desc.sizes[i] = desc.alloc[i] = want_.sizes[i];
       desc.strides[i] = 0;
       if (!repeats) {

@@ -83,7 +83,8 @@ SizeBindings trialSizes(const Program& program, int64_t value, int64_t scalar) {
   for (SlotId id : program.inputs) {
     const Slot& slot = program.slots[id];
     const auto scalar_size = sizes.find(scalarSymbol(slot.name));
-    if (scalar_size != sizes.end() && slot.default_value) {
+    const bool is_free = std::find(free.begin(), free.end(), scalarSymbol(slot.name)) != free.end();
+    if (is_free && scalar_size != sizes.end() && slot.default_value) {
       scalar_size->second = toInt(*slot.default_value);
     }
   }

@@ -89,6 +89,11 @@ Heads sharedHeads(FusionBuilder& b, const char* op_name, Term q, Term k, Term v)
   return {true, of_q, of_k, group, q.extent(q.rank() - 2)};
 }
 
+// Returns whether the axis has the extent 1, or may have it in a run.
+bool mayStretch(const IterDomain& axis) {
+  return axis.extent.isConstant(1) || axis.kind == IterKind::Symbolic;
+}
+
 // Checks dtypes and extents of the operands. The extents of a leading axis must be equal or 1. With
 // gqa, sharedHeads() checks the extents of the heads axis instead.
 void checkAttention(FusionBuilder& b, const char* op_name, Term q, Term k, Term v, bool gqa) {
@@ -98,7 +103,7 @@ void checkAttention(FusionBuilder& b, const char* op_name, Term q, Term k, Term 
     for (size_t i = gqa ? 4 : 3; i <= std::min(x.rank(), y.rank()); ++i) {
       const size_t of_x = x.rank() - i;
       const size_t of_y = y.rank() - i;
-      if (x.extent(of_x).isConstant(1) || y.extent(of_y).isConstant(1)) continue;
+      if (mayStretch(x.tensor().domain[of_x]) || mayStretch(y.tensor().domain[of_y])) continue;
       b.agree(op_name, x.id, of_x, y.id, of_y);
     }
   };

@@ -71,7 +71,9 @@ ValueId expandAs(FusionBuilder& b, ValueId x, ValueId y) {
                     b.typeOf(x), b.typeOf(y));
   const Term full = composite::broadcast({&b, x}, firstAxes(sizes.size() - from));
   for (size_t i = 0; i < sizes.size(); ++i) {
-    if (!full.extent(i).isConstant(1)) b.agree("expand_as", full.id, i, y, i);
+    const IterDomain& axis = full.tensor().domain[i];
+    const bool may_stretch = axis.extent.isConstant(1) || axis.kind == IterKind::Symbolic;
+    if (!may_stretch) b.agree("expand_as", full.id, i, y, i);
   }
   return result(b.expand(full.id, sizes));
 }

@@ -144,8 +144,9 @@ ValueId FusionBuilder::argsort(ValueId value, int64_t axis, bool descending,
   std::vector<IterDomain> domain = tensor.domain;
   if (first) {
     attrs.emplace_back("first", *first);
-    Size& extent = domain[static_cast<size_t>(along[0])].extent;
-    extent = Size::min(extent, Size(*first));
+    IterDomain& line = domain[static_cast<size_t>(along[0])];
+    line.extent = Size::min(line.extent, Size(*first));
+    if (!line.extent.isConstant(1)) line.kind = IterKind::Iteration;
   }
   return append(op("argsort"), {value}, std::move(attrs),
                 indexedResult(DType::I64, std::move(domain)));

@@ -126,7 +126,7 @@ void FusionBuilder::resolveOpenSize(std::vector<Size>& sizes, const Size& elemen
     HEDDLE_USER_CHECK(!others.isConstant(0), "{}: -1 beside a size of 0 could be any size",
                       where("reshape"));
     const Size value = quotient(elements, others);
-    *open = has_scalar ? Size::given(Size(-1), value) : value;
+    *open = has_scalar || value.hasScalar() ? Size::given(Size(-1), value) : value;
     return;
   }
   // Extents of the operand, and their products, are never -1.

@@ -109,18 +109,24 @@ class ViewChooser {
         return fmt::format("the memory order of %{} is required", nameOf(value));
       }
     }
-    return whyDense(result, stridesOf(id));
+    return whyDense(result, stridesOf(id, chain));
+  }
+
+  // Returns whether the expression is a view of its operand. `chain` may become views.
+  bool isView(ExprId id, const std::vector<ExprId>& chain) const {
+    if (id == kNoExpr || !(addsAxes(id) || viewsOperand(fusion_.expr(id)))) return false;
+    if (std::find(chain.begin(), chain.end(), id) != chain.end()) return true;
+    const int group = segmented_.group_of[id];
+    return result_.exprs.contains(id) || (group >= 0 && groupOf(id).kind == GroupKind::Metadata);
   }
 
   // Returns the strides of the result of `id` as a view of memory.
-  Strides stridesOf(ExprId id) const {
+  Strides stridesOf(ExprId id, const std::vector<ExprId>& chain) const {
     std::vector<ExprId> views{id};
     ValueId base = fusion_.expr(id).inputs[0];
     while (true) {
       const ExprId definition = fusion_.value(base).definition;
-      const bool is_view =
-          definition != kNoExpr && (addsAxes(definition) || viewsOperand(fusion_.expr(definition)));
-      if (!is_view) break;
+      if (!isView(definition, chain)) break;
       views.push_back(definition);
       base = fusion_.expr(definition).inputs[0];
     }

@@ -131,6 +131,9 @@ class FusionParser {
   void scalarInput(const Token& at, const std::string& name, DType dtype) {
     std::optional<Size> equals;
     std::optional<Scalar> value;
+    if (in_.atSymbol("?") && (isFloat(dtype) || dtype == DType::Bool)) {
+      in_.fail("an integer type before '?', because the scalar decides sizes");
+    }
     if (in_.acceptSymbol("?")) {
       guarded(at.line, [&] { builder_.symbolicSize(scalarSymbol(name)); });
     }

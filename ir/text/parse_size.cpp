@@ -121,7 +121,8 @@ class SizeParser {
     Size result = operation(a, b);
     // Size folds constants, except if the operation overflows or divides by zero. An unfolded
     // operation on constants is therefore an error.
-    if (a.isConstant() && b.isConstant() && !result.isConstant()) {
+    const bool folds = a.isConstant() && b.isConstant() && result.kind() != Size::Kind::Given;
+    if (folds && !result.isConstant()) {
       in_.failAt(at, fmt::format("the size {} overflows or divides by zero", result.str()));
     }
     return result;

@@ -17,6 +17,7 @@ class RowwiseKernelCheck {
   std::string run() const {
     if (segment_.outputs().size() != 1) return "it has several results";
     const ValueId result = segment_.outputs().front();
+    if (rank_ == 0) return fmt::format("%{} has no axes", segment_.value(result).name);
     if (!hasRows(result)) return fmt::format("%{} has no rows", segment_.value(result).name);
     if (segment_.tensor(result).domain.back().kind == IterKind::Broadcast) {
       return fmt::format("%{} has one element per row", segment_.value(result).name);

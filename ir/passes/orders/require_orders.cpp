@@ -13,7 +13,7 @@ namespace {
 // Returns whether the op returns memory of its operand. The operand then determines the order.
 bool isView(const Expression& expr) {
   return expr.op->kind == OpKind::Permute || expr.op->kind == OpKind::Reshape ||
-         expr.op->kind == OpKind::Slice;
+         expr.op->kind == OpKind::Slice || expr.op->kind == OpKind::Diagonal;
 }
 
 class OrderRequirer {
