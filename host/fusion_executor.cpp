@@ -313,8 +313,10 @@ struct FusionExecutor::Impl {
     const SegmentOptions library = attentions.empty() && fusion.symbolic_sizes.empty()
                                        ? SegmentOptions{}
                                        : attentionOptions(context.device->kind(), sizes);
-    // The Executable of a new program verifies the program, so compileAgain() need not.
-    const bool again = depends_on_sizes && !entries.empty();
+    // The Executable of a new program verifies the program, so compileAgain() need not. Trial sizes
+    // may contradict scalars, so a program with scalars is verified for the sizes of the run only.
+    const bool again = (depends_on_sizes && !entries.empty()) || size_inputs.size() > 0 ||
+                       !fusion.symbolic_sizes.empty();
     return again ? compileAgain(ready, ranks, options, library)
                  : compile(ready, ranks, options, library);
   }

@@ -6,16 +6,17 @@
 namespace heddle::host {
 namespace {
 
-// Replaces the address of a tensor whose alignment the plan relies on.
-void replace(Tensor& tensor, void* data, const char* kind, size_t i) {
+int64_t alignmentOf(const void* address) {
+  return codegen::alignmentOf(reinterpret_cast<uintptr_t>(address));
+}
+
+// Replaces the address of a tensor. The plan relies on an alignment of `least` bytes.
+void replace(Tensor& tensor, void* data, int64_t least, const char* kind, size_t i) {
   HEDDLE_USER_CHECK(data != nullptr || tensor.desc.numel() == 0, "{} {} has no data", kind, i);
-  const auto alignment = [](const void* address) {
-    return codegen::alignmentOf(reinterpret_cast<uintptr_t>(address));
-  };
   HEDDLE_USER_CHECK(
-      tensor.in_host_memory || data == nullptr || alignment(data) >= alignment(tensor.data),
+      tensor.in_host_memory || data == nullptr || alignmentOf(data) >= least,
       "{} {} has an address with an alignment of {} bytes, the run was prepared for {} bytes", kind,
-      i, alignment(data), alignment(tensor.data));
+      i, alignmentOf(data), least);
   tensor.data = data;
 }
 
@@ -31,9 +32,14 @@ PreparedRun::Impl::Impl(Executable::Impl& t, std::shared_ptr<Executable> k,
       sizes(target.inlined),
       ranges(sizes.ranges(inputs, plan->late)) {
   for (Argument& input : inputs) {
-    if (auto* tensor = std::get_if<Tensor>(&input)) tensor->owner.reset();
+    auto* tensor = std::get_if<Tensor>(&input);
+    if (tensor != nullptr) tensor->owner.reset();
+    input_alignments.push_back(tensor == nullptr ? 0 : alignmentOf(tensor->data));
   }
-  for (Tensor& tensor : options.preallocated) tensor.owner.reset();
+  for (Tensor& tensor : options.preallocated) {
+    tensor.owner.reset();
+    output_alignments.push_back(alignmentOf(tensor.data));
+  }
 }
 
 PreparedRun::PreparedRun(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -45,7 +51,7 @@ void PreparedRun::setInput(size_t i, void* data) {
                     impl_->inputs.size());
   auto* tensor = std::get_if<Tensor>(&impl_->inputs[i]);
   HEDDLE_USER_CHECK(tensor != nullptr, "input {} is a scalar, not a tensor", i);
-  replace(*tensor, data, "input", i);
+  replace(*tensor, data, impl_->input_alignments[i], "input", i);
 }
 
 void PreparedRun::setScalar(size_t i, Scalar value) {
@@ -66,7 +72,7 @@ void PreparedRun::setOutput(size_t i, void* data) {
   HEDDLE_USER_CHECK(i < preallocated.size() && preallocated[i].data != nullptr,
                     "output {} was not preallocated when the run was prepared", i);
   HEDDLE_USER_CHECK(data != nullptr, "output {} has no data", i);
-  replace(preallocated[i], data, "output", i);
+  replace(preallocated[i], data, impl_->output_alignments[i], "output", i);
 }
 
 Outputs PreparedRun::run() {

@@ -22,6 +22,9 @@ struct PreparedRun::Impl {
   RunOptions options;
   SizeInputs sizes;               // the inputs that decide sizes
   std::vector<LateRange> ranges;  // their values for which the plan is valid
+  // The alignments in bytes of the addresses for which the plan was made.
+  std::vector<int64_t> input_alignments;
+  std::vector<int64_t> output_alignments;
 };
 
 }  // namespace heddle::host

@@ -53,7 +53,19 @@ class ReuseWriter {
     output = kept;
   }
 
+  // A view that regroups the axes of the input needs memory without padding.
+  bool isReshaped(SlotId input) const {
+    bool found = false;
+    forEachInstruction(program_.body, [&](const Instruction& x, InstructionIndex) {
+      const auto* alias = std::get_if<Alias>(&x.op);
+      found = found || (alias != nullptr && std::holds_alternative<Alias::Reshape>(alias->view) &&
+                        rootOf(alias->in) == input);
+    });
+    return found;
+  }
+
   void takePadding(SlotId input, SlotId from) {
+    if (isReshaped(input)) return;
     std::vector<Size>& alloc = program_.slots[input].alloc;
     if (alloc.empty()) alloc = std::vector<Size>(slot(from).alloc);
   }

@@ -34,6 +34,9 @@ class SizeConcretizer {
       addGuard(guards, {Size::symbol(symbol), Size(1), "the value for which axes broadcast"});
     }
     result.guards = std::move(guards);
+    for (auto& [symbol, size] : result.size_defaults) {
+      if (ones_.contains(symbol)) size = 1;
+    }
     return result;
   }
 
@@ -55,13 +58,19 @@ class SizeConcretizer {
     if (!is_known) guards.push_back(std::move(guard));
   }
 
+  // A default must not contradict the decision that the scalar is 1.
+  std::optional<Scalar> defaultOf(const Value& scalar) const {
+    const bool is_one = scalar.default_value && ones_.contains(scalarSymbol(scalar.name));
+    return is_one ? Scalar(int64_t{1}) : scalar.default_value;
+  }
+
   void input(ValueId id) {
     const Value& old = fusion_.value(id);
     FusionBuilder& builder = rewriter_.builder();
     builder.line(old.line);
     ValueId now = kNoValue;
     if (old.is_scalar) {
-      now = builder.scalarInput(old.name, old.tensor.dtype, old.default_value);
+      now = builder.scalarInput(old.name, old.tensor.dtype, defaultOf(old));
       if (old.equals) rewriter_.fusion().mutableValue(now).equals = decided(*old.equals);
     } else {
       TensorView tensor = old.tensor;

@@ -13,6 +13,14 @@ bool isMoved(const Fusion& fusion, size_t output) {
          fusion.tensor(fusion.outputs()[output]).sharding != fusion.tensor(reuse->input).sharding;
 }
 
+// Returns whether the sharding splits an axis of the tensor that is a broadcast axis.
+bool splitsBroadcast(const std::optional<Sharding>& sharding, const TensorView& tensor) {
+  for (size_t axis = 0; sharding && axis < tensor.rank(); ++axis) {
+    if (tensor.domain[axis].kind == IterKind::Broadcast && sharding->isSharded(axis)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Fusion shardReusedOutputs(const Fusion& fusion) {
@@ -23,6 +31,7 @@ Fusion shardReusedOutputs(const Fusion& fusion) {
     Value& output = result.mutableValue(fusion.outputs()[i]);
     if (output.tensor.sharding || output.definition == kNoExpr) continue;
     std::optional<Sharding> sharding = fusion.tensor(reuse->input).sharding;
+    if (splitsBroadcast(sharding, output.tensor)) continue;
     sharding->stream.reset();
     output.tensor.sharding = std::move(sharding);
     output.user_sharding = true;
@@ -42,7 +51,14 @@ Fusion moveReusedOutputs(const Fusion& fusion) {
     if (!isMoved(fusion, i)) continue;
     const Value& value = fusion.value(fusion.outputs()[i]);
     const TensorView& input = fusion.tensor(fusion.reuses()[i]->input);
-    moved[i] = rewriter.set(rewriter.at(fusion.outputs()[i]), value.name + "_moved", value.line);
+    ValueId from = rewriter.at(fusion.outputs()[i]);
+    if (splitsBroadcast(input.sharding, value.tensor)) {
+      // A broadcast axis cannot be sharded. A reshape makes it an axis of one element.
+      rewriter.builder().name(rewriter.freeName(value.name + "_reshaped")).line(value.line);
+      from = rewriter.builder().reshape(from, value.tensor.sizes());
+      rewriter.fusion().setSharding(from, value.tensor.sharding);
+    }
+    moved[i] = rewriter.set(from, value.name + "_moved", value.line);
     rewriter.fusion().setSharding(moved[i], input.sharding);
     rewriter.fusion().mutableValue(moved[i]).user_sharding = true;
   }

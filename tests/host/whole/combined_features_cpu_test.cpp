@@ -48,6 +48,16 @@ constexpr Case kCases[] = {
     {"a reshape whose open size becomes a number",
      "fusion f(%x: f32[a, 1], %m: i64? = 1) with a = 1 {\n"
      "  %y = reshape(%x, sizes=[-1, a, %m])\n  return %y\n}\n"},
+    {"a reduced axis stored in an input that is sharded along it",
+     "mesh @m = [x=3]\n"
+     "fusion f(%x: f32[n, k], %q: f32[n, 1] shard(@m, 1: x)) with n = 4, k = 6 {\n"
+     "  %s = sum(%x, axes=[1], keepdim=true)\n  return %s in %q\n}\n",
+     3},
+    {"a gathered input stored in another input that is also reshaped",
+     "mesh @m = [x=3]\n"
+     "fusion f(%x: f32[n, k] shard(@m, 1: x), %w: f32[n, k] shard(@m)) with n = 33, k = 70 {\n"
+     "  %f = reshape(%w, sizes=[n*k])\n  %g = neg(%f)\n  return %x in %w, %g\n}\n",
+     3},
     {"attention whose batch size is 1 in this run",
      "fusion f(%q: f32[b?, h, t, d], %k: f32[c, h, t, d]) with b = 1, c = 3, h = 2, t = 3, d = 4 "
      "{\n"
@@ -102,6 +112,37 @@ TEST(CombinedFeatures, ValueOfARunReplacesTheDefaultOfAScalar) {
   const Outputs outputs = executor.run({x, Scalar(int64_t{2})});
   outputs.wait();
   EXPECT_EQ(testing::floatsOf(*device, outputs[0]), (std::vector<float>{-4, -5}));
+}
+
+// The default of %k iterates, and the run broadcasts.
+TEST(CombinedFeatures, RunDecidesAgainstTheDefaultOfAScalar) {
+  const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+  FusionExecutor executor(
+      parseFusion("heddle 1\nfusion f(%x: f32[t], %y: f32[m, h], %k: i64? = 2) {\n"
+                  "  %r = reshape(%x, sizes=[%k, -1])\n  %a = add(%r, %y)\n  return %a\n}\n"),
+      {device.get()});
+  const Tensor x = testing::deviceFloats(*device, {1, 2}, {2});
+  const Tensor y = testing::deviceFloats(*device, {10, 20, 30, 40}, {2, 2});
+  const Outputs outputs = executor.run({x, y, Scalar(int64_t{1})});
+  outputs.wait();
+  EXPECT_EQ(testing::floatsOf(*device, outputs[0]), (std::vector<float>{11, 22, 31, 42}));
+}
+
+// No other size of %z than that of the run fits %k and %y.
+TEST(CombinedFeatures, ProgramIsVerifiedForTheSizesOfTheRun) {
+  const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+  FusionExecutor executor(
+      parseFusion("heddle 1\nfusion f(%y: f32[m, h], %z: f32[c], %k: i64) {\n"
+                  "  %o = full(1.0, sizes=[%k, h], dtype=f32)\n  %a = add(%o, %y)\n"
+                  "  %s = slice(%z, starts=[%k], stops=[%k + 2])\n  %t = neg(%s)\n"
+                  "  return %a, %t\n}\n"),
+      {device.get()});
+  const Outputs outputs = executor.run(
+      {testing::deviceFloats(*device, {1, 2, 3, 4}, {2, 2}),
+       testing::deviceFloats(*device, {0, 1, 2, 3, 4, 5, 6, 7}, {8}), Scalar(int64_t{2})});
+  outputs.wait();
+  EXPECT_EQ(testing::floatsOf(*device, outputs[0]), (std::vector<float>{2, 3, 4, 5}));
+  EXPECT_EQ(testing::floatsOf(*device, outputs[1]), (std::vector<float>{-2, -3}));
 }
 
 }  // namespace
