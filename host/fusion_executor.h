@@ -35,9 +35,8 @@ namespace heddle::host {
 //                program is dropped. All ranks drop the same program, because they begin runs in
 //                the same order.
 // Shared:        all programs share the communicators, the job monitor and the kernels. A kernel
-// that
-//                two programs or plans need is compiled once. Runs without RunOptions::stream share
-//                one stream.
+//                that two programs or plans need is compiled once. Runs without RunOptions::stream
+//                share one stream.
 class FusionExecutor {
  public:
   static constexpr size_t kMostPrograms = 64;

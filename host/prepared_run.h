@@ -16,6 +16,7 @@ namespace heddle::host {
 //           the scalars of these arguments until the caller replaces them.
 // Promises: every tensor whose address the caller sets has the dtype, sizes, strides and memory
 //           (host or device) of the tensor that it replaces. heddle cannot check this.
+// Options:  the object keeps the RunOptions. Their allocator, profile and stream must outlive it.
 // Memory:   the object keeps no reference to the tensors. The rules of Executable::run() apply to
 //           their memory. An output that shares the memory of an input has no owner.
 // Threads:  one thread at a time may use the object. Several threads may use several objects.

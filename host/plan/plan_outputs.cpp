@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "host/plan/plan_builder.h"
+#include "host/unroll/view.h"
 #include "ir/base/error.h"
 
 namespace heddle::host {

@@ -22,8 +22,7 @@ struct RunResult {
 // What a run leaves behind: its end, its results, and the owners of the memory of its outputs. A
 // record serves one run after another, so that a repeated run allocates no heap memory.
 //
-// Lifetimes: the parts of a record are shared: the Completion, the RunResult, and one owner for
-// each
+// Lifetimes: the parts of a record are shared: the Completion, the RunResult, and one owner per
 //            output. Each part has its own std::shared_ptr, and may exist longer than the others.
 //            When no part is in use any more, the record goes back to its RunResources. While a
 //            part is in use, the record keeps its RunResources alive.
