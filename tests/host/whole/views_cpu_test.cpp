@@ -98,10 +98,9 @@ TEST_F(Views, ScalarsDecideOffsetsAndSizes) {
     }
   }
   EXPECT_EQ(executor.stats().plans, 3);
-  for (const auto& [i, n] : {std::pair{8, 2}, {0, -2}}) {
-    const std::string why = userErrorOf([&] {
-      executor.run({x, Scalar(int64_t{i}), Scalar(int64_t{n})});
-    });
+  for (const auto& [first, count] : {std::pair{8, 2}, {0, -2}}) {
+    const int64_t i = first, n = count;
+    const std::string why = userErrorOf([&] { executor.run({x, Scalar(i), Scalar(n)}); });
     EXPECT_NE(why.find(i == 8 ? "%i + 1 = 9" : "%n = -2"), std::string::npos) << why;
   }
 }
