@@ -8,6 +8,7 @@
 #include "ir/graph/size_scalars.h"
 #include "ir/graph/verify.h"
 #include "ir/text/fusion_text.h"
+#include "tests/host/executable_common.h"
 #include "tests/host/rank_harness.h"
 
 namespace heddle::host::combined_features_cpu_test {
