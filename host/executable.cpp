@@ -168,6 +168,7 @@ Outputs Executable::Impl::run(const std::vector<Argument>& inputs, const RunOpti
                               const std::shared_ptr<const Plan>& plan,
                               std::shared_ptr<const Plan>* found) {
   try {
+    const CurrentDevice current(device);
     std::unique_lock<std::mutex> order_lock;
     if (communicates) order_lock = std::unique_lock(order->running);
     if (!plan) *found = planFor(inputs, run_options);

@@ -41,6 +41,7 @@ void ErrorSink::report(std::exception_ptr error, int32_t instruction) noexcept {
   error_ = std::move(error);
   instruction_ = instruction;
   failed_.store(true, std::memory_order_release);
+  if (any_error_ != nullptr) any_error_->store(true, std::memory_order_release);
 }
 
 void ErrorSink::rethrow(const std::vector<std::string>* instruction_texts) const {

@@ -44,6 +44,9 @@ class WorkObserver;
 // not begun. Thread-safe.
 class ErrorSink {
  public:
+  ErrorSink() = default;
+  // After failed() has become true, report() also sets `any_error`, which must outlive this object. Several sinks may share it.
+  explicit ErrorSink(std::atomic<bool>& any_error) : any_error_(&any_error) {}
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   // Stores the error if it is the first one. `instruction` is the index of the failed instruction
   // in the program; -1: unknown.
@@ -59,6 +62,7 @@ class ErrorSink {
   std::atomic<bool> failed_{false};
   std::exception_ptr error_;
   int32_t instruction_ = -1;
+  std::atomic<bool>* any_error_ = nullptr;
 };
 
 // Identifies the run and the instruction to which a piece of work belongs.
@@ -96,6 +100,7 @@ class Allocator {
   virtual void* allocate(int64_t bytes, Stream stream) = 0;
   // Frees memory once all work that has been enqueued on `stream` is done. Returns without waiting.
   // `bytes` is the size that was passed to allocate().
+  // Neither function may change the current CUDA device of the calling thread.
   virtual void deallocate(void* memory, int64_t bytes, Stream stream) noexcept = 0;
 };
 
@@ -204,6 +209,17 @@ class Device {
   virtual std::string description() const = 0;
   virtual Allocator& allocator() = 0;  // the device's own pool
 
+  // The state of a thread before makeCurrent().
+  struct Current {
+    int device = -1;
+    int known = -1;
+  };
+  // Makes this device the current CUDA device of the calling thread. Until restoreCurrent(), the
+  // calls of this thread need not ask CUDA for the current device, which saves host time. Does
+  // nothing on other devices. Use CurrentDevice below.
+  virtual Current makeCurrent() { return {}; }
+  virtual void restoreCurrent(const Current&) noexcept {}
+
   virtual Stream createStream() = 0;
   // Creates a stream with high priority. A GPU starts the waiting work of this stream before the
   // waiting work of streams with normal priority.
@@ -285,6 +301,19 @@ class Device {
   // Runs `task` on the host in stream order. The task must not call the device, and must not wait
   // for other work of the device.
   virtual void hostTask(std::function<void()> task, Stream stream, const Issue& issue) = 0;
+};
+
+// Calls makeCurrent() in the constructor and restoreCurrent() in the destructor.
+class CurrentDevice {
+ public:
+  explicit CurrentDevice(Device& device) : device_(device), before_(device.makeCurrent()) {}
+  ~CurrentDevice() { device_.restoreCurrent(before_); }
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+
+ private:
+  Device& device_;
+  Device::Current before_;
 };
 
 // Creates the device of GPU `ordinal`. Throws UserError if the CUDA module, the driver or this GPU

@@ -63,6 +63,9 @@ class RunResources : public std::enable_shared_from_this<RunResources> {
 
   std::atomic<int64_t> held_bytes{0};  // bytes of outputs that are not freed yet
 
+  // true: a run may have an error that no call has thrown yet.
+  std::atomic<bool> any_error{false};
+
   JobLink job;  // the link to the job monitor; open while the Executable exists
 
  private:
@@ -85,6 +88,7 @@ struct Completion {
   explicit Completion(std::shared_ptr<RunResources> r)
       : resources(std::move(r)),
         event(resources->device().createEvent()),
+        errors(resources->any_error),
         device_(resources->device()) {}
   ~Completion() { device_.destroyEvent(event); }
   Completion(const Completion&) = delete;

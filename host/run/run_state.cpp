@@ -73,7 +73,11 @@ void RunStatePool::giveBack(RunState& state) {
   std::lock_guard lock(mutex_);
   state.busy = false;
   watched_.push_back(state.completion);
-  if (watched_.size() > kUnqueried) forgetCompleted();
+  // Another thread may have reset the flag while this run was not watched yet.
+  if (state.completion->errors.failed()) state.completion->resources->any_error.store(true);
+  if (watched_.size() < query_at_) return;
+  forgetCompleted();
+  query_at_ = std::max(kUnqueried, watched_.size() + kUnqueried / 2);
 }
 
 // Drops watched runs that have completed without an error. The runs that one thread issues on one
@@ -81,11 +85,11 @@ void RunStatePool::giveBack(RunState& state) {
 // for the earlier ones. Two threads may record the events of their runs in another order than that
 // of `watched_`.
 void RunStatePool::forgetCompleted() {
-  const size_t middle = kUnqueried / 2;
-  Completion& later = *watched_[middle];
+  const size_t last = watched_.size() - watched_.size() / 4 - 1;
+  Completion& later = *watched_[last];
   if (!later.done()) return;
   size_t dropped = 0;
-  for (; dropped <= middle; ++dropped) {
+  for (; dropped <= last; ++dropped) {
     Completion& run = *watched_[dropped];
     const bool is_in_order = run.stream == later.stream && run.thread == later.thread;
     if (is_in_order) {
@@ -103,9 +107,15 @@ void RunStatePool::rethrowErrors() {
   rethrowLocked();
 }
 
+// Repeated runs without an error only read one flag.
 void RunStatePool::rethrowLocked() {
+  if (watched_.empty()) return;
+  std::atomic<bool>& any_error = watched_.front()->resources->any_error;
+  if (!any_error.load(std::memory_order_acquire)) return;
+  any_error.store(false);
   for (size_t i = 0; i < watched_.size();) {
     if (!watched_[i]->errors.failed() || !watched_[i]->done()) {
+      if (watched_[i]->errors.failed()) any_error.store(true);
       ++i;
       continue;
     }

@@ -22,7 +22,7 @@ inline int64_t& heapAllocations() {
 // calls.
 template <class Run>
 int64_t allocationsOfRepeatedRuns(const Run& run) {
-  constexpr int kEarlier = 12;
+  constexpr int kEarlier = 40;
   constexpr int kCounted = 20;
   for (int i = 0; i < kEarlier; ++i) run();
   const int64_t before = heapAllocations();

@@ -1,6 +1,7 @@
 #include <cstdint>
 #include <limits>
 #include <new>
+#include <vector>
 
 #include "host/device/cuda/cuda_device.h"
 #include "host/device/cuda/kernel/cuda_check.h"
@@ -18,6 +19,15 @@ class CudaOutOfMemory : public std::bad_alloc {
   std::string message_;
 };
 
+// Returns the id of a stream. CUDA gives each id to one stream only, even if streams are destroyed.
+// Returns 0 for the default streams, whose handles mean other streams on other devices or threads.
+uint64_t idOf(Stream stream) noexcept {
+  constexpr uintptr_t kLastDefault = 2;  // cudaStreamPerThread
+  if (reinterpret_cast<uintptr_t>(stream) <= kLastDefault) return 0;
+  unsigned long long id = 0;
+  return cudaStreamGetId(static_cast<cudaStream_t>(stream), &id) == cudaSuccess ? id : 0;
+}
+
 }  // namespace
 
 CudaAllocator::CudaAllocator(int device) : device_(device) {
@@ -33,11 +43,35 @@ CudaAllocator::CudaAllocator(int device) : device_(device) {
   HEDDLE_CUDA(cudaMemPoolSetAttribute, pool, cudaMemPoolAttrReleaseThreshold, &keep);
 }
 
+// The device is idle, so no stream has to be named.
+CudaAllocator::~CudaAllocator() {
+  for (void* memory : kept_.dropAll()) cudaFree(memory);
+}
+
+// Frees all kept blocks, after it has waited for the device, because the streams of some blocks may
+// be destroyed. Returns whether there were any.
+bool CudaAllocator::freeAllKept() {
+  const std::vector<void*> blocks = kept_.dropAll();
+  if (blocks.empty()) return false;
+  HEDDLE_CUDA(cudaDeviceSynchronize);
+  for (void* memory : blocks) HEDDLE_CUDA(cudaFree, memory);
+  return true;
+}
+
 void* CudaAllocator::allocate(int64_t bytes, Stream stream) {
   DeviceGuard guard(device_);
+  const uint64_t id = idOf(stream);
+  void* const kept = id == 0 ? nullptr : kept_.take(bytes, id);
+  if (kept != nullptr) return kept;
+  const auto size = static_cast<size_t>(KeptBlocks::rounded(bytes));
   void* memory = nullptr;
-  const cudaError_t status =
-      cudaMallocAsync(&memory, static_cast<size_t>(bytes), static_cast<cudaStream_t>(stream));
+  cudaError_t status = cudaMallocAsync(&memory, size, static_cast<cudaStream_t>(stream));
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    if (freeAllKept()) {
+      status = cudaMallocAsync(&memory, size, static_cast<cudaStream_t>(stream));
+    }
+  }
   if (status == cudaErrorMemoryAllocation) {
     cudaGetLastError();
     size_t free = 0, total = 0;
@@ -50,8 +84,10 @@ void* CudaAllocator::allocate(int64_t bytes, Stream stream) {
   return memory;
 }
 
-void CudaAllocator::deallocate(void* memory, int64_t, Stream stream) noexcept {
+void CudaAllocator::deallocate(void* memory, int64_t bytes, Stream stream) noexcept {
   if (memory == nullptr) return;
+  const uint64_t id = idOf(stream);
+  if (id != 0 && kept_.keep(memory, bytes, id)) return;
   // This call fails only if earlier work on the device has failed. The next call that may throw
   // reports the error of this work.
   int before = -1;
@@ -59,6 +95,12 @@ void CudaAllocator::deallocate(void* memory, int64_t, Stream stream) noexcept {
   if (before != device_) cudaSetDevice(device_);
   cudaFreeAsync(memory, static_cast<cudaStream_t>(stream));
   if (before != device_) cudaSetDevice(before);
+}
+
+void CudaAllocator::freeKept(Stream stream) noexcept {
+  const uint64_t id = idOf(stream);
+  if (id == 0) return;
+  for (void* memory : kept_.drop(id)) cudaFreeAsync(memory, static_cast<cudaStream_t>(stream));
 }
 
 }  // namespace heddle::host

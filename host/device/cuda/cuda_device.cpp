@@ -90,6 +90,7 @@ CudaDevice::~CudaDevice() {
   matmul_.reset();
   library_.clear();
   kernels_.clear();
+  allocator_.reset();
   cudaSetDevice(before);
 }
 
@@ -113,6 +114,7 @@ Stream CudaDevice::createUrgentStream() {
 // error from the next call, which then throws.
 void CudaDevice::destroyStream(Stream stream) noexcept {
   if (stream == nullptr) return;
+  allocator_->freeKept(stream);
   cudaStreamSynchronize(native(stream));
   cudaStreamDestroy(native(stream));
 }

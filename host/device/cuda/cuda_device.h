@@ -11,24 +11,34 @@
 #include <vector>
 
 #include "host/device/cuda/cuda_library.h"
+#include "host/device/cuda/kernel/cuda_check.h"
 #include "host/device/cuda/kernel/cuda_kernel.h"
 #include "host/device/cuda/matmul/cuda_matmul.h"
 #include "host/device/device.h"
+#include "host/device/kept_blocks.h"
 
 namespace heddle::host {
 
 // Allocates from CUDA's default memory pool of a GPU. The constructor sets the pool to keep freed
-// memory.
+// memory. Small freed blocks are reused on the same stream without a call of CUDA (KeptBlocks).
 class CudaAllocator : public Allocator {
  public:
   explicit CudaAllocator(int device);
+  // The caller has waited for all work of the device.
+  ~CudaAllocator() override;
   // Throws std::bad_alloc if there is not enough memory. what() then contains the CUDA call, the
-  // size and the free memory.
+  // size and the free memory. Before that, the call waits for the device, frees all kept blocks and
+  // tries again.
   void* allocate(int64_t bytes, Stream stream) override;
   void deallocate(void* memory, int64_t bytes, Stream stream) noexcept override;
+  // Frees the kept blocks of a stream. Call this function before the stream is destroyed.
+  void freeKept(Stream stream) noexcept;
 
  private:
+  bool freeAllKept();
+
   int device_;
+  KeptBlocks kept_;
 };
 
 // A GPU, used through the CUDA runtime.
@@ -47,6 +57,8 @@ class CudaDevice : public Device {
   std::string description() const override { return description_; }
   int ordinal() const { return ordinal_; }
   Allocator& allocator() override { return *allocator_; }
+  Current makeCurrent() override { return host::makeCurrent(ordinal_); }
+  void restoreCurrent(const Current& before) noexcept override { host::restoreCurrent(before); }
 
   Stream createStream() override;
   Stream createUrgentStream() override;

@@ -68,7 +68,7 @@ program p(%x: f32[n, n], %batch: f32[b, n, n]) -> (%y) with n = 4, b = 3 {{
                           {device.get(), nullptr, nullptr});
     const std::vector<Argument> inputs{deviceFloats(*device, ramp(16, 1, 1), {4, 4}),
                                        deviceFloats(*device, ramp(48, 1, 1), {3, 4, 4})};
-    for (int i = 0; i < 12; ++i) {
+    for (int i = 0; i < 40; ++i) {
       made = allocationsOfAGatedRun(*device, executable, inputs, stream);
     }
   }

@@ -10,15 +10,28 @@ void checkCublas(cublasStatus_t status, const char* api) {
             cublasLtGetStatusName(status));
 }
 
-DeviceGuard::DeviceGuard(int device) {
-  HEDDLE_CUDA(cudaGetDevice, &before_);
-  if (before_ == device) return;
-  HEDDLE_CUDA(cudaSetDevice, device);
-  changed_ = true;
+namespace {
+
+// The current device of this thread, if a guard exists; otherwise -1.
+thread_local int known_device = -1;
+
+}  // namespace
+
+Device::Current makeCurrent(int device) {
+  Device::Current before{device, known_device};
+  if (known_device == device) return before;
+  HEDDLE_CUDA(cudaGetDevice, &before.device);
+  if (before.device != device) HEDDLE_CUDA(cudaSetDevice, device);
+  known_device = device;
+  return before;
 }
 
-DeviceGuard::~DeviceGuard() {
-  if (changed_) cudaSetDevice(before_);
+void restoreCurrent(const Device::Current& before) noexcept {
+  if (known_device != before.device) cudaSetDevice(before.device);
+  known_device = before.known;
 }
+
+DeviceGuard::DeviceGuard(int device) : before_(makeCurrent(device)) {}
+DeviceGuard::~DeviceGuard() { restoreCurrent(before_); }
 
 }  // namespace heddle::host

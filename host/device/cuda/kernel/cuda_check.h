@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include "comm/cuda_call/cuda_call.h"
+#include "host/device/device.h"
 
 namespace heddle::host {
 
@@ -12,9 +13,16 @@ using comm::checkCuda;
 // text and name of the error.
 void checkCublas(cublasStatus_t status, const char* api);
 
+// Device::makeCurrent() and restoreCurrent() for the GPU `device`.
+Device::Current makeCurrent(int device);
+void restoreCurrent(const Device::Current& before) noexcept;
+
 // The constructor makes `device` the current CUDA device of the calling thread. The destructor
 // restores the previous one. This is necessary because the application, and other ranks of the
 // process, may use other devices from the same thread.
+//
+// While a guard exists, no other code of the thread changes the current device. A further guard for
+// the same device therefore calls no function of CUDA.
 class DeviceGuard {
  public:
   explicit DeviceGuard(int device);
@@ -23,8 +31,7 @@ class DeviceGuard {
   DeviceGuard& operator=(const DeviceGuard&) = delete;
 
  private:
-  int before_ = -1;
-  bool changed_ = false;
+  Device::Current before_;
 };
 
 }  // namespace heddle::host

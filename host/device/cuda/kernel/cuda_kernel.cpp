@@ -30,6 +30,7 @@ CudaKernel::~CudaKernel() { cudaLibraryUnload(library_); }
 
 // Raises the kernel's limit of dynamic shared memory. CUDA's default is too small for large blocks.
 void CudaKernel::allowShared(int32_t bytes) {
+  if (bytes <= shared_allowed_.load(std::memory_order_acquire)) return;
   std::lock_guard lock(mutex_);
   if (bytes <= shared_allowed_) return;
   const cudaError_t status = cudaKernelSetAttributeForDevice(
@@ -39,7 +40,7 @@ void CudaKernel::allowShared(int32_t bytes) {
       status == cudaSuccess,
       "cudaKernelSetAttributeForDevice: {}: kernel {} needs {} bytes of shared memory",
       cudaGetErrorString(status), entry_, bytes);
-  shared_allowed_ = bytes;
+  shared_allowed_.store(bytes, std::memory_order_release);
 }
 
 void CudaKernel::launch(const Shape& shape, const void* args, cudaStream_t stream) {

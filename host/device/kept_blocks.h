@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace heddle::host {
+
+// Keeps small freed blocks of device memory, so that a later allocation on the same stream reuses
+// them. This takes less host time than a call of the driver. Reuse on the same stream is safe,
+// because the stream executes the work of the new owner after the work of the old owner.
+//
+// A stream is named by an id that no other stream of the process ever has, also after its
+// destruction. Handles of streams do not have this property.
+//
+// Limits: blocks of at most kMostBytes, and kMostTotal bytes of all blocks.
+// Thread-safe.
+class KeptBlocks {
+ public:
+  static constexpr int64_t kMostBytes = int64_t{1} << 20;
+  static constexpr int64_t kMostTotal = int64_t{64} << 20;
+
+  // Returns the size that an allocation of `bytes` must have, so that its block fits all
+  // allocations of similar sizes.
+  static int64_t rounded(int64_t bytes) { return (bytes + kUnit - 1) / kUnit * kUnit; }
+  // Returns a kept block of rounded(bytes), or nullptr if there is none.
+  void* take(int64_t bytes, uint64_t stream);
+  // Keeps a block of rounded(bytes). Returns false if the limits forbid this. The caller then frees
+  // the block.
+  bool keep(void* memory, int64_t bytes, uint64_t stream);
+  // Gives up all blocks of a stream, and returns them. The caller frees them.
+  std::vector<void*> drop(uint64_t stream);
+  // Gives up all blocks, and returns them. The caller frees them.
+  std::vector<void*> dropAll();
+  // Returns the number of bytes of all kept blocks.
+  int64_t heldBytes();
+
+ private:
+  static constexpr int64_t kUnit = 512;
+
+  std::mutex mutex_;  // guards all members below
+  // The blocks of each stream and rounded size. A list stays here when it becomes empty, so that a
+  // repeated run allocates no heap memory.
+  std::map<std::pair<uint64_t, int64_t>, std::vector<void*>> blocks_;
+  int64_t held_ = 0;
+};
+
+}  // namespace heddle::host
