@@ -4,6 +4,17 @@
 #include "codegen/plan/joint.h"
 
 namespace heddle::codegen {
+namespace {
+
+bool sumsProducts(const Body& body, const Accumulator& a) {
+  if (a.joint != JointKind::None || a.adds_states || a.type != DType::F32) return false;
+  const Node& element = body.nodes[static_cast<size_t>(a.element)];
+  return a.text == "({0} + {1})" && element.kind == Node::Kind::Apply &&
+         element.text == "({0} * {1})" && element.compute == DType::F32 &&
+         element.dtype == DType::F32 && element.conditions == 0;
+}
+
+}  // namespace
 
 std::string stateType(const Accumulator& a) {
   return std::string(a.joint == JointKind::None ? valueType(a.type) : jointText(a.joint).type);
@@ -33,6 +44,17 @@ std::string elementText(const Body& body, const Accumulator& a, const std::strin
     members.push_back(valueOf(a.element + static_cast<int>(m)));
   }
   return fmt::format("{}{{{}}}", stateType(a), fmt::join(members, ", "));
+}
+
+std::string accumulateText(const Body& body, const Accumulator& a, const std::string& prefix,
+                           const std::string& into) {
+  if (!sumsProducts(body, a)) return combineText(a, into, elementText(body, a, prefix));
+  const auto factor = [&](int node) {
+    return convertText(fmt::format("{}{}", prefix, node),
+                       body.nodes[static_cast<size_t>(node)].dtype, DType::F32);
+  };
+  const std::vector<int>& factors = body.nodes[static_cast<size_t>(a.element)].operands;
+  return fmt::format("hd::multiplyAdd({}, {}, {})", factor(factors[0]), factor(factors[1]), into);
 }
 
 std::string memberText(const Accumulator& a, const std::string& state, size_t m) {

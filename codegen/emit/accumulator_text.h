@@ -21,6 +21,10 @@ std::string combineText(const Accumulator& a, const std::string& into, const std
 // Returns the expression of what the loop body adds to the state: node `a.element`, converted to
 // the accumulator's type, or the state that a.adds_states describes.
 std::string elementText(const Body& body, const Accumulator& a, const std::string& prefix);
+// Cuda: returns the expression that combines the state `into` with the element of the loop body. A
+// sum of products uses hd::multiplyAdd(), which takes half the instructions and rounds less.
+std::string accumulateText(const Body& body, const Accumulator& a, const std::string& prefix,
+                           const std::string& into);
 // Returns the expression of member `m` of a state.
 std::string memberText(const Accumulator& a, const std::string& state, size_t m);
 // Returns the expression of a result. `center` is the expression of JointReductions::center.

@@ -64,12 +64,12 @@ class CudaTileEmitter {
                           layout_.vector - 1, layout_.vector));
   }
 
-  // The grid of a program with columns assumes that kColumnThreads threads run on each processor of
-  // the GPU at once. The bound makes the compiler use few enough registers.
+  // The grid of a program with columns assumes that `column_threads` threads run on each processor
+  // of the GPU at once. The bound makes the compiler use few enough registers.
   std::string launchBounds() const {
     const int32_t block = layout_.rows * layout_.threads;
     if (program_.columns.empty()) return std::to_string(block);
-    return fmt::format("{}, {}", block, kColumnThreads / block);
+    return fmt::format("{}, {}", block, layout_.column_threads / block);
   }
 
   // The row of this thread, and its share of the vectors of the row.
@@ -88,8 +88,13 @@ class CudaTileEmitter {
     writeCoordinates(out_, frame_.kept);
   }
 
-  // Opens the loop over the rows of this thread.
+  // Opens the loop over the rows of this thread, with the loads that precede the row.
   void openColumns();
+  void openRow(const std::string& group);
+  std::vector<LoadTile> loadsAt(LoadTile::When when) const;
+  void loadOnce();
+  void loadAhead(const std::string& group);
+  void takeLoaded(const LoadTile& load);
 
   void forColumns(const std::string& statement);
 
@@ -173,42 +178,56 @@ class CudaTileEmitter {
                           layout_.vector));
   }
 
-  void declareLoadedTile(int index, int32_t registers) {
+  void declareLoadedTile(int index, int32_t registers, const char* name = "tile") {
     const std::string_view type = storedType(tile(index).dtype);
     if (one_lane_.contains(index)) {
-      out_.line(fmt::format("{} tile{}[{}][1];", type, index, registers));
+      out_.line(fmt::format("hd::Lanes<1, {}> {}{}[{}];", type, name, index, registers));
     } else {
       out_.line(
-          fmt::format("hd::Lanes<{}, {}> tile{}[{}];", layout_.vector, type, index, registers));
+          fmt::format("hd::Lanes<{}, {}> {}{}[{}];", layout_.vector, type, name, index, registers));
     }
+  }
+
+  // Declares the variable `name` of a tile that a statement loads.
+  void declareLoaded(const LoadTile& load, const char* name) {
+    const Access& access = frame_.access(load.tensor);
+    if (tile(load.tile).per_row) {
+      out_.line(fmt::format("{} {}{} = {{}};", storedType(access.dtype), name, load.tile));
+      return;
+    }
+    if (access.lane == LaneStride::Zero) one_lane_.insert(load.tile);
+    declareLoadedTile(load.tile, layout_.registers, name);
+  }
+
+  // Loads the tile into the variable `name`.
+  void loadInto(const LoadTile& load, const char* name) {
+    if (tile(load.tile).per_row) {
+      const Access& access = frame_.access(load.tensor);
+      out_.line(fmt::format("if (active) {}{} = {}[{}];", name, load.tile, access.name,
+                            access.kept_offset.str()));
+      return;
+    }
+    openVectors({});
+    writeLoad(load, "u", name);
+    closeVectors();
   }
 
   static void write(const ExchangeTile&) { HEDDLE_CHECK(false, "rows have no exchange"); }
 
   void write(const LoadTile& load) {
-    const Access& access = frame_.access(load.tensor);
-    const std::string name = fmt::format("tile{}", load.tile);
-    if (tile(load.tile).per_row) {
-      out_.line(fmt::format("{} {} = {{}};", storedType(access.dtype), name));
-      out_.line(
-          fmt::format("if (active) {} = {}[{}];", name, access.name, access.kept_offset.str()));
-      return;
-    }
-    if (access.lane == LaneStride::Zero) one_lane_.insert(load.tile);
-    declareLoadedTile(load.tile, layout_.registers);
-    openVectors({});
-    writeLoad(load, "u");
-    closeVectors();
+    if (load.when != LoadTile::When::Row) return;  // openColumns() has loaded the tile
+    declareLoaded(load, "tile");
+    loadInto(load, "tile");
   }
 
-  void writeLoad(const LoadTile& load, const char* u) {
+  void writeLoad(const LoadTile& load, const char* u, const char* variable = "tile") {
     const Access& access = frame_.access(load.tensor);
-    const std::string name = fmt::format("tile{}[{}]", load.tile, u);
+    const std::string name = fmt::format("{}{}[{}]", variable, load.tile, u);
     const std::string from =
         fmt::format("{} + ({})", access.name, (access.kept_offset + access.reduced_offset).str());
     switch (access.lane) {
       case LaneStride::Zero:
-        out_.line(fmt::format("{}[0] = *({});", name, from));
+        out_.line(fmt::format("{}.set(0, *({}));", name, from));
         break;
       case LaneStride::One:
         out_.line(fmt::format("hd::load{}<{}>({}, {}, {}, {});", part(), layout_.vector, name, from,

@@ -190,10 +190,10 @@ class CudaEmitter {
     assignStores(body, "v");
     for (int a : withState(computation().accumulators)) {
       const Accumulator& acc = accumulator(a);
-      const std::string element = elementText(body, acc, "v");
       const std::string into = fmt::format("acc{}[lane]", a);
-      out_.line(addsTogether(acc) ? fmt::format("{} = {};", valuePlace(a, slot), element)
-                                  : fmt::format("{} = {};", into, combineText(acc, into, element)));
+      out_.line(addsTogether(acc)
+                    ? fmt::format("{} = {};", valuePlace(a, slot), elementText(body, acc, "v"))
+                    : fmt::format("{} = {};", into, accumulateText(body, acc, "v", into)));
     }
     out_.close();
   }

@@ -12,14 +12,66 @@ void CudaTileEmitter::openColumns() {
                           layout_.registers, layout_.vector));
     forColumns(fmt::format("sums{}[u][i] = {};", column.tensor, identityText(column.accumulator)));
   }
+  loadOnce();
+  for (const LoadTile& load : loadsAt(LoadTile::When::Ahead)) declareLoaded(load, "next");
+  loadAhead("(Index)hd::block()");
   out_.open(
       fmt::format("for (Index group = hd::block(); group * {0} < kept_items; group += "
                   "hd::blocks()) {{",
                   layout_.rows));
-  out_.line(fmt::format("const Index kept = group * {} + row;", layout_.rows));
+  openRow("group");
+  for (const LoadTile& load : loadsAt(LoadTile::When::Ahead)) takeLoaded(load);
+  loadAhead("(group + hd::blocks())");
+}
+
+// Names the row of this thread in a group of rows.
+void CudaTileEmitter::openRow(const std::string& group) {
+  out_.line(fmt::format("const Index kept = {} * {} + row;", group, layout_.rows));
   out_.line("const bool active = kept < kept_items;");
   out_.line("const Index row_end = active ? reduced_items : 0;");
   writeCoordinates(out_, frame_.kept);
+}
+
+std::vector<LoadTile> CudaTileEmitter::loadsAt(LoadTile::When when) const {
+  std::vector<LoadTile> loads;
+  for (const Statement& statement : program_.statements) {
+    const auto* load = std::get_if<LoadTile>(&statement);
+    if (load != nullptr && load->when == when) loads.push_back(*load);
+  }
+  return loads;
+}
+
+void CudaTileEmitter::loadOnce() {
+  const std::vector<LoadTile> loads = loadsAt(LoadTile::When::Once);
+  for (const LoadTile& load : loads) declareLoaded(load, "tile");
+  if (loads.empty()) return;
+  out_.open("{");
+  out_.line("const bool active = true;");
+  out_.line("const Index row_end = reduced_items;");
+  for (const LoadTile& load : loads) loadInto(load, "tile");
+  out_.close();
+}
+
+// Begins to load the tiles of this thread's row in a group of rows. The threads do not wait for
+// them before they use them.
+void CudaTileEmitter::loadAhead(const std::string& group) {
+  const std::vector<LoadTile> loads = loadsAt(LoadTile::When::Ahead);
+  if (loads.empty()) return;
+  out_.open("{");
+  openRow(group);
+  for (const LoadTile& load : loads) loadInto(load, "next");
+  out_.close();
+}
+
+void CudaTileEmitter::takeLoaded(const LoadTile& load) {
+  declareLoaded(load, "tile");
+  if (tile(load.tile).per_row) {
+    out_.line(fmt::format("tile{0} = next{0};", load.tile));
+    return;
+  }
+  out_.line("#pragma unroll");
+  out_.line(fmt::format("for (int u = 0; u < {}; ++u) tile{}[u] = next{}[u];", layout_.registers,
+                        load.tile, load.tile));
 }
 
 void CudaTileEmitter::forColumns(const std::string& statement) {
@@ -97,10 +149,10 @@ void CudaTileEmitter::reduceLanes(const ReduceTiles& reduce, bool masked) {
   writeNodes(out_, reduce.body, frame_, leaves(), prefix);
   for (int a : reduce.accumulators) {
     const Accumulator& acc = accumulator(a);
-    const std::string element = elementText(reduce.body, acc, prefix);
     const std::string into = fmt::format("acc{}[lane]", a);
-    out_.line(addsTogether(acc) ? fmt::format("values{}[lane] = {};", a, element)
-                                : fmt::format("{} = {};", into, combineText(acc, into, element)));
+    out_.line(addsTogether(acc)
+                  ? fmt::format("values{}[lane] = {};", a, elementText(reduce.body, acc, prefix))
+                  : fmt::format("{} = {};", into, accumulateText(reduce.body, acc, prefix, into)));
   }
   out_.close();
   for (int a : reduce.accumulators) {
@@ -151,8 +203,7 @@ void CudaTileEmitter::writeElementMap(const MapTiles& map) {
       Accumulator acc = column->accumulator;
       acc.element = store.node;
       const std::string into = fmt::format("sums{}[u][lane]", store.tensor);
-      out_.line(fmt::format("{} = {};", into,
-                            combineText(acc, into, elementText(map.body, acc, prefix))));
+      out_.line(fmt::format("{} = {};", into, accumulateText(map.body, acc, prefix, into)));
       continue;
     }
     out_.line(fmt::format("out{}[lane] = {};", store.tensor,

@@ -29,7 +29,7 @@ class StatementWriter {
 
   RowStatements write() {
     loadInputs([&](ValueId id, const SpaceTensor& tensor) {
-      return values_.per_row[id] || (!form_.looped && changesWithRow(tensor));
+      return form_.ahead || values_.per_row[id] || (!form_.looped && changesWithRow(tensor));
     });
     for (int pass = 0; pass < values_.passes(); ++pass) writePass(pass);
     storeRowOutputs();
@@ -39,7 +39,9 @@ class StatementWriter {
  private:
   // Returns whether the rows read different elements of the tensor, a vector at a time.
   bool changesWithRow(const SpaceTensor& tensor) const {
-    if (tensor.strides.back() == 0) return false;
+    return tensor.strides.back() != 0 && changesWithKept(tensor);
+  }
+  bool changesWithKept(const SpaceTensor& tensor) const {
     return std::any_of(tensor.strides.begin(), tensor.strides.begin() + space_.kept,
                        [](int64_t stride) { return stride != 0; });
   }
@@ -60,8 +62,13 @@ class StatementWriter {
       const int tensor = tensor_of_[i];
       if (tensor < 0 || tile_of_[id] >= 0) continue;
       if (!wanted(id, space_.tensors[static_cast<size_t>(tensor)])) continue;
-      if (!values_.per_row[id]) result_.loaded += sizeOf(segment_.tensor(id).dtype);
-      out().push_back(LoadTile{tensor, makeTile(id)});
+      LoadTile load{tensor, makeTile(id)};
+      const bool changes = changesWithKept(space_.tensors[static_cast<size_t>(tensor)]);
+      if (form_.ahead) load.when = changes ? LoadTile::When::Ahead : LoadTile::When::Once;
+      if (!values_.per_row[id] && load.when != LoadTile::When::Once) {
+        result_.loaded += sizeOf(segment_.tensor(id).dtype);
+      }
+      out().push_back(load);
     }
   }
 

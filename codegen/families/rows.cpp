@@ -13,9 +13,12 @@ namespace {
 // Bytes of tiles that one thread may hold. Its registers have 256 bytes if a block has 1024
 // threads, and the body needs some of them.
 constexpr int64_t kTileBytes = 128;
-// The same if kColumnThreads threads share a multiprocessor. More elements per thread cost fewer
-// instructions, because threads exchange the parts of each row.
+// The same if kColumnThreads or kAheadThreads threads share a multiprocessor. More elements per
+// thread cost fewer instructions, because threads exchange the parts of each row.
+constexpr int32_t kColumnThreads = 512;
 constexpr int64_t kColumnTileBytes = 384;
+constexpr int32_t kAheadThreads = 384;
+constexpr int64_t kAheadTileBytes = 576;
 // Bytes that one thread loads before it waits, so that enough loads are in flight.
 constexpr int64_t kBytesInFlight = 64;
 // Operations of a body (RowDemand::ops) times the elements of a thread, which the compiler unrolls.
@@ -177,7 +180,13 @@ std::vector<RowCandidate> cudaCandidates(const Space& space, const RowDemand& de
     const bool is_large = space.keptCount() * space.reducedCount() > kShortWork;
     if (is_large && (groups < kFewRows || layout.rows > kMostRows)) return {};
     constexpr int64_t kProcessors = 132;
-    const int64_t most = kProcessors * (kColumnThreads / (layout.rows * layout.threads));
+    const int32_t block = layout.rows * layout.threads;
+    const int64_t ahead_bytes = int64_t{layout.registers} * layout.vector * demand.ahead_bytes;
+    const bool fits_fewer = ahead_bytes <= kAheadTileBytes && kAheadThreads % block == 0;
+    candidate.ahead = ahead_bytes <= kColumnTileBytes || fits_fewer;
+    layout.column_threads =
+        ahead_bytes > kColumnTileBytes && fits_fewer ? kAheadThreads : kColumnThreads;
+    const int64_t most = kProcessors * (layout.column_threads / block);
     layout.blocks = std::clamp<int64_t>(groups, 1, most);
   }
   return {candidate};
@@ -298,7 +307,9 @@ std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& anal
                                      const std::vector<Accumulator>& columns) {
   const Space space = withRows(given);
   const RowValues values = rowValuesOf(segment, analysis);
-  RowForm form{false, target == Target::Cuda, keptValues(segment, values)};
+  RowForm form;
+  form.reciprocals = target == Target::Cuda;
+  form.kept = keptValues(segment, values);
   RowStatements written = writeRowStatements(segment, analysis, space, values, form);
   RowDemand demand;
   demand.live_bytes = liveBytes(written.statements, written.tiles);
@@ -308,11 +319,22 @@ std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& anal
   for (const Body* body : bodiesOf(written.statements)) {
     demand.ops = std::max(demand.ops, opsOf(*body));
   }
+  if (target == Target::Cuda && !columns.empty()) {
+    form.ahead = true;
+    const RowStatements ahead = writeRowStatements(segment, analysis, space, values, form);
+    form.ahead = false;
+    demand.ahead_bytes = liveBytes(ahead.statements, ahead.tiles) + ahead.loaded;
+    for (const Accumulator& column : columns) demand.ahead_bytes += sizeOf(column.type);
+  }
   demand.several_passes = needsSeveralPasses(segment, analysis);
   demand.accumulators = static_cast<int64_t>(written.accumulators.size());
   const std::vector<RowCandidate> candidates = rowCandidates(space, target, demand);
   if (candidates.empty()) return std::nullopt;
   const RowCandidate& best = candidates.front();
+  if (best.ahead) {
+    form.ahead = true;
+    written = writeRowStatements(segment, analysis, space, values, form);
+  }
   if (best.looped) {
     form.looped = target == Target::Cuda;
     form.kept.clear();

@@ -72,8 +72,11 @@ class ProgramPrinter {
 
   void line(std::string& text, const std::string& indent, const LoadTile& load) const {
     const char* form = program_.tiles[static_cast<size_t>(load.tile)].per_row ? ", one a row" : "";
-    text += fmt::format("\n{}{} = load {}{}", indent, name(load.tile),
-                        program_.frame.access(load.tensor).name, form);
+    const char* when = load.when == LoadTile::When::Once    ? ", before the rows"
+                       : load.when == LoadTile::When::Ahead ? ", one row ahead"
+                                                            : "";
+    text += fmt::format("\n{}{} = load {}{}{}", indent, name(load.tile),
+                        program_.frame.access(load.tensor).name, form, when);
   }
 
   void line(std::string& text, const std::string& indent, const ExchangeTile& exchange) const {

@@ -32,8 +32,16 @@ struct Tile {
 
 // Reads a tile from memory.
 struct LoadTile {
+  // When the statement reads the tile. Once and Ahead are for CUDA programs with columns, whose
+  // blocks process one row after another.
+  enum class When : uint8_t {
+    Row,    // with the row
+    Once,   // before the first row; the tile is the same for all rows
+    Ahead,  // while the previous row is processed, so that the threads need not wait
+  };
   int tensor = 0;  // index into KernelFrame::accesses
   int tile = 0;
+  When when = When::Row;
 };
 
 // Reads a tile of a square and transposes it, because the tensor is contiguous along the second
@@ -102,6 +110,9 @@ struct RowLayout {
   // Cuda: the number of blocks, if the program has columns. Each block then processes several
   // groups of `rows` rows, one after another. 0: each block processes one group.
   int64_t blocks = 0;
+  // Cuda, with columns: the threads of a processor of the GPU that run the program at the same
+  // time. The compiler limits the registers of a thread accordingly.
+  int32_t column_threads = 0;
 };
 
 // How squares are processed. Cuda: a thread holds edge * edge / kSquareThreads elements of each
@@ -124,9 +135,6 @@ struct SquareLayout {
 inline int64_t squaresOf(const SquareLayout& square) {
   return square.others * square.rows * square.columns;
 }
-
-// Cuda: the threads of a processor of the GPU that run a program with columns at the same time.
-constexpr int32_t kColumnThreads = 512;
 
 // Accumulators for the columns of a row: one state per element of the row, for all rows of a part.
 // Maps that store to `tensor` add to the states instead. At its end, each part stores its states in
