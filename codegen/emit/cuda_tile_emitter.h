@@ -248,6 +248,9 @@ class CudaTileEmitter {
                          one_lane_.contains(index) ? "0" : "lane");
     };
     leaves.result = [](int a) { return fmt::format("acc{}[0]", a); };
+    leaves.is_one_for_lanes = [this](int index) {
+      return tile(index).per_row || one_lane_.contains(index);
+    };
     leaves.lane = "lane";
     leaves.rounds_at_stores = true;
     return leaves;
@@ -297,6 +300,9 @@ class CudaTileEmitter {
         break;
     }
   }
+
+  // A loop over lanes skips the first lanes of a shifted row.
+  int lanesInOrder() const { return layout_.shifted ? 1 : layout_.vector; }
 
   const Accumulator& accumulator(int a) const {
     return frame_.accumulators[static_cast<size_t>(a)];

@@ -176,10 +176,10 @@ class CudaEmitter {
   void writeLoopLanes(const char* slot) {
     const Body& body = computation().loop;
     declareStores(body, "out");
-    writeStates(out_, body, "v");
+    LeafText leaves = loopLeaves(slot);
+    writeLaneStates(out_, body, "v", nest_, leaves, s_.lanes);
     openUnrolled("lane", s_.lanes);
     if (!s_.exact) out_.line("if (lane >= count) break;");
-    LeafText leaves = loopLeaves(slot);
     leaves.window = [&](int node) {
       const std::vector<int>& nodes = windows_.nodes();
       const bool found = std::find(nodes.begin(), nodes.end(), node) != nodes.end();

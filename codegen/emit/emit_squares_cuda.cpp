@@ -198,7 +198,7 @@ class SquareEmitter {
       out_.line(fmt::format("{} out{}[{}];", rounds ? "float" : storedType(dtype), store.tensor,
                             square_.vector));
     }
-    writeStates(out_, map.body, "b");
+    writeLaneStates(out_, map.body, "b", frame_, leaves(map), square_.vector);
     openLanes();
     writeNodes(out_, map.body, frame_, leaves(map), "b");
     for (const Store& store : map.body.stores) {

@@ -135,7 +135,7 @@ void CudaTileEmitter::reduceLanes(const ReduceTiles& reduce, bool masked) {
   const std::string prefix = nextPrefix();
   const bool some = masked && !layout_.exact;
   const auto neutral = [this](int a) { return jointText(accumulator(a).joint).neutral; };
-  writeStates(out_, reduce.body, prefix);
+  writeLaneStates(out_, reduce.body, prefix, frame_, leaves(), lanesInOrder());
   for (int a : reduce.accumulators) {
     if (!addsTogether(accumulator(a))) continue;
     out_.line(fmt::format("float values{}[{}];", a, layout_.vector));
@@ -190,7 +190,7 @@ void CudaTileEmitter::writeElementMap(const MapTiles& map) {
                                       : storedType(frame_.access(store.tensor).dtype);
     out_.line(fmt::format("{} out{}[{}];", type, store.tensor, layout_.vector));
   }
-  writeStates(out_, map.body, prefix);
+  writeLaneStates(out_, map.body, prefix, frame_, leaves(), lanesInOrder());
   openLanes(adds || readsMemory(map.body));
   writeNodes(out_, map.body, frame_, leaves(), prefix);
   for (const MapTiles::Result& result : map.results) {

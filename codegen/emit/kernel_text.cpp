@@ -6,6 +6,7 @@
 #include <set>
 
 #include "codegen/emit/accumulator_text.h"
+#include "codegen/emit/state_name.h"
 #include "ir/base/error.h"
 
 namespace heddle::codegen {
@@ -143,10 +144,6 @@ std::string applyText(std::string_view text, const std::string& a, const std::st
 }
 
 namespace {
-
-std::string stateName(const std::string& prefix, size_t node) {
-  return fmt::format("state_{}{}", prefix, node);
-}
 
 std::string nodeText(TextWriter& out, const Body& body, size_t index, const KernelFrame& frame,
                      const LeafText& leaves, const std::string& prefix, bool is_rounded_at_store) {

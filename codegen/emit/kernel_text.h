@@ -42,6 +42,8 @@ struct LeafText {
   std::function<std::string(int tensor)> element;      // element of a tensor, in storedType()
   std::function<std::string(int accumulator)> result;  // final state of an accumulator
   std::string lane;                                    // number of the current lane
+  // Returns whether all lanes of a tensor have the same element. Not set: it is not known.
+  std::function<bool(int tensor)> is_one_for_lanes;
   // The vector that contains the values of node `node` (codegen/emit/windows.h), or an empty text.
   // Not set: there are no windows.
   std::function<std::string(int node)> window;
@@ -52,6 +54,11 @@ struct LeafText {
 // Declares the objects that the ops of `body` keep (OpDef::state). Call this before the loop that
 // contains writeNodes().
 void writeStates(TextWriter& out, const Body& body, const std::string& prefix);
+// The same for a CUDA loop over `lanes` lanes that skips no lane before its last one. If the last
+// operand of an op grows by 1 per lane and the others are the same for all lanes, the object may
+// compute the results of all lanes at once (hd::ForLanes).
+void writeLaneStates(TextWriter& out, const Body& body, const std::string& prefix,
+                     const KernelFrame& frame, const LeafText& leaves, int lanes);
 
 // Writes the definition of one constant per node of `body`. The name of the constant is `prefix`
 // followed by the number of the node. If `wanted` is given, writes only the nodes with a flag that

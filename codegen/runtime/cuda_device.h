@@ -50,6 +50,20 @@ __device__ inline float minOrNan(float a, float b) {
 }
 // Returns a * b + c with one rounding.
 __device__ inline float multiplyAdd(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+// Returns the lower half of a * b, and the upper half in `high`.
+__device__ inline unsigned product(unsigned a, unsigned b, unsigned& high) {
+  unsigned low;
+  asm("{ .reg .u64 p; mul.wide.u32 p, %2, %3; mov.b64 {%0, %1}, p; }"
+      : "=r"(low), "=r"(high)
+      : "r"(a), "r"(b));
+  return low;
+}
+// Returns 2^x with a relative error of at most 2^-22. A result below 2^-126 becomes 0.
+__device__ inline float nearPowerOfTwo(float x) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
 
 // --- blocks and warps ----------------------------------------------------------------------------
 

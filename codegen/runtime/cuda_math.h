@@ -200,11 +200,32 @@ __device__ inline T lerpOf(T a, T b, T weight) {
 __device__ inline float lerp(float a, float b, float weight) { return lerpOf(a, b, weight); }
 __device__ inline double lerp(double a, double b, double weight) { return lerpOf(a, b, weight); }
 
-// A block of Philox4x32-10 with key `seed` and counter (`counter`, `offset`). Source: J. Salmon et
-// al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011. fill() does nothing if the object
-// holds the block already: neighbouring elements share a block.
+// Writes the four words of a block of Philox4x32-10 with key `seed` and counter (`counter`,
+// `offset`). Source: J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+__device__ inline void philoxWords(unsigned* words, long long seed, long long offset,
+                                   unsigned long long counter) {
+  unsigned key0 = (unsigned)seed, key1 = (unsigned)((unsigned long long)seed >> 32);
+  unsigned word0 = (unsigned)counter, word1 = (unsigned)(counter >> 32);
+  unsigned word2 = (unsigned)offset, word3 = (unsigned)((unsigned long long)offset >> 32);
+#pragma unroll
+  for (int round = 0; round < 10; ++round) {
+    unsigned even_high, odd_high;
+    const unsigned even = product(0xD2511F53u, word0, even_high);
+    const unsigned odd = product(0xCD9E8D57u, word2, odd_high);
+    word0 = odd_high ^ word1 ^ key0;
+    word1 = odd;
+    word2 = even_high ^ word3 ^ key1;
+    word3 = even;
+    key0 += 0x9E3779B9u;
+    key1 += 0xBB67AE85u;
+  }
+  words[0] = word0, words[1] = word1, words[2] = word2, words[3] = word3;
+}
+
+// A block, so that neighbouring elements share it. fill() does nothing if the object holds the
+// block already.
 struct PhiloxBlock {
-  unsigned word0, word1, word2, word3;
+  unsigned words[4];
   long long of_seed, of_offset;
   unsigned long long of_counter;
   bool filled = false;
@@ -212,35 +233,63 @@ struct PhiloxBlock {
     if (filled && of_counter == counter && of_seed == seed && of_offset == offset) return;
     filled = true;
     of_seed = seed, of_offset = offset, of_counter = counter;
-    unsigned key0 = (unsigned)seed, key1 = (unsigned)((unsigned long long)seed >> 32);
-    word0 = (unsigned)counter, word1 = (unsigned)(counter >> 32);
-    word2 = (unsigned)offset, word3 = (unsigned)((unsigned long long)offset >> 32);
-    for (int round = 0; round < 10; ++round) {
-      const unsigned long long even = 0xD2511F53ull * word0;
-      const unsigned long long odd = 0xCD9E8D57ull * word2;
-      word0 = (unsigned)(odd >> 32) ^ word1 ^ key0;
-      word1 = (unsigned)odd;
-      word2 = (unsigned)(even >> 32) ^ word3 ^ key1;
-      word3 = (unsigned)even;
-      key0 += 0x9E3779B9u;
-      key1 += 0xBB67AE85u;
-    }
+    philoxWords(words, seed, offset, counter);
   }
 };
 // The word of a block, or two words of a block, that belong to an index.
 __device__ inline long long philox32(PhiloxBlock& block, long long seed, long long offset,
                                      long long index) {
   block.fill(seed, offset, (unsigned long long)index >> 2);
-  const unsigned even = index & 2 ? block.word2 : block.word0;
-  const unsigned odd = index & 2 ? block.word3 : block.word1;
+  const unsigned even = index & 2 ? block.words[2] : block.words[0];
+  const unsigned odd = index & 2 ? block.words[3] : block.words[1];
   return index & 1 ? odd : even;
 }
 __device__ inline long long philox64(PhiloxBlock& block, long long seed, long long offset,
                                      long long index) {
   block.fill(seed, offset, (unsigned long long)index >> 1);
-  const unsigned low = index & 1 ? block.word2 : block.word0;
-  const unsigned high = index & 1 ? block.word3 : block.word1;
+  const unsigned low = index & 1 ? block.words[2] : block.words[0];
+  const unsigned high = index & 1 ? block.words[3] : block.words[1];
   return (long long)((unsigned long long)high << 32 | low);
+}
+
+// Replaces the object of an op if the kLanes lanes of a vector have consecutive indices. The lanes
+// use the object in order.
+template <class State, int kLanes>
+struct ForLanes;
+
+// The first lane computes the words of all lanes. This takes one branch per vector, not per lane.
+template <int kLanes>
+struct ForLanes<PhiloxBlock, kLanes> {
+  PhiloxBlock block;
+  unsigned words[kLanes];
+  int lane = 0;  // the next lane
+  __device__ inline void fill(long long seed, long long offset, long long index) {
+    const unsigned long long counter = (unsigned long long)index >> 2;
+    const int skipped = (int)(index & 3);
+    if (skipped == 0) {
+#pragma unroll
+      for (int i = 0; i < kLanes; i += 4) philoxWords(words + i, seed, offset, counter + i / 4);
+      return;
+    }
+    unsigned all[kLanes + 4];
+#pragma unroll
+    for (int i = 0; i < kLanes + 4; i += 4) philoxWords(all + i, seed, offset, counter + i / 4);
+#pragma unroll
+    for (int i = 0; i < kLanes; ++i) {
+      words[i] = skipped == 1 ? all[i + 1] : skipped == 2 ? all[i + 2] : all[i + 3];
+    }
+  }
+};
+template <int kLanes>
+__device__ inline long long philox32(ForLanes<PhiloxBlock, kLanes>& lanes, long long seed,
+                                     long long offset, long long index) {
+  if (lanes.lane == 0) lanes.fill(seed, offset, index);
+  return lanes.words[lanes.lane++];
+}
+template <int kLanes>
+__device__ inline long long philox64(ForLanes<PhiloxBlock, kLanes>& lanes, long long seed,
+                                     long long offset, long long index) {
+  return philox64(lanes.block, seed, offset, index);
 }
 
 }  // namespace hd

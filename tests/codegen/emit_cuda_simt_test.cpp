@@ -138,6 +138,22 @@ TEST(EmitCudaSimt, RandomWordsAreThoseOfTheReference) {
   expectRight(cases);
 }
 
+// The lanes of a vector have consecutive indices. The first one may be in the middle of a block.
+TEST(EmitCudaSimt, RandomWordsOfAVectorMayBeginInsideABlock) {
+  Cases cases;
+  for (const char* dtype : {"f32", "bf16"}) {
+    for (int first : {-2, 0, 1, 2, 3}) {
+      cases.add(fmt::format("%x: {0}[5, 64], %s: i64[]) {{ %p = iota(sizes=[5, 64], axis=0) %r = "
+                            "mul(%p, 64) %q = iota(sizes=[5, 64], axis=1) %j = add(%r, %q) %i = "
+                            "add(%j, {1}) %y = philox32(%s, 9, %i) %w = philox64(%s, 9, %i) %z = "
+                            "add(%x, %y) return %y, %w, %z",
+                            dtype, first),
+                {{{5, 64}}, {}}, {});
+    }
+  }
+  expectRight(cases);
+}
+
 TEST(EmitCudaSimt, ReductionsNeedEachOfTheirBarriers) {
   Cases cases;
   for (const int64_t axis : {0, 1}) {

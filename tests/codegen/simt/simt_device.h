@@ -91,6 +91,12 @@ inline unsigned f16Pair(float low, float high) {
 inline float maxOrNan(float a, float b) { return (a > b) | (a != a) ? a : b; }
 inline float minOrNan(float a, float b) { return (a < b) | (a != a) ? a : b; }
 inline float multiplyAdd(float a, float b, float c) { return fmaf(a, b, c); }
+inline unsigned product(unsigned a, unsigned b, unsigned& high) {
+  const unsigned long long p = (unsigned long long)a * b;
+  high = (unsigned)(p >> 32);
+  return (unsigned)p;
+}
+inline float nearPowerOfTwo(float x) { return x < -126 ? 0 : exp2f(x); }
 
 inline int thread() { return simt_host->thread(); }
 inline int threads() { return simt_host->threads(); }

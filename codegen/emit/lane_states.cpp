@@ -1,0 +1,77 @@
+// Finds ops whose objects can compute the results of all lanes at once.
+#include <algorithm>
+#include <optional>
+
+#include "codegen/emit/kernel_text.h"
+#include "codegen/emit/state_name.h"
+
+namespace heddle::codegen {
+namespace {
+
+// Returns by how much the values of nodes grow from one lane to the next.
+class LaneSteps {
+ public:
+  LaneSteps(const Body& body, const KernelFrame& frame, const LeafText& leaves) {
+    for (const Node& node : body.nodes) steps_.push_back(stepOf(node, frame, leaves));
+  }
+  bool grows(const Node& node) const {
+    const auto step = [&](int operand) { return steps_[static_cast<size_t>(operand)]; };
+    return !node.operands.empty() && step(node.operands.back()) == 1 &&
+           std::all_of(node.operands.begin(), node.operands.end() - 1,
+                       [&](int operand) { return step(operand) == 0; });
+  }
+
+ private:
+  // Returns nullopt if the step is not known or differs between lanes.
+  std::optional<int> stepOf(const Node& node, const KernelFrame& frame,
+                            const LeafText& leaves) const {
+    switch (node.kind) {
+      case Node::Kind::Scalar:
+      case Node::Kind::Literal:
+        return 0;
+      case Node::Kind::Load:
+        if (leaves.is_one_for_lanes && leaves.is_one_for_lanes(node.index)) return 0;
+        return std::nullopt;
+      case Node::Kind::Coordinate:
+        if (node.index < 0) return 0;
+        return frame.coordinates[static_cast<size_t>(node.index)].lanes ? 1 : 0;
+      case Node::Kind::Apply:
+        return stepOfResult(node);
+      case Node::Kind::Result:
+      case Node::Kind::LoadAt:
+        return std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<int> stepOfResult(const Node& node) const {
+    int sum = 0;
+    for (int operand : node.operands) {
+      const std::optional<int> step = steps_[static_cast<size_t>(operand)];
+      if (!step) return std::nullopt;
+      sum += *step;
+    }
+    if (sum == 0) return 0;
+    const bool adds = node.text == "({0} + {1})" && node.compute == DType::I64;
+    return adds && node.dtype == DType::I64 ? std::optional(sum) : std::nullopt;
+  }
+
+  std::vector<std::optional<int>> steps_;
+};
+
+}  // namespace
+
+void writeLaneStates(TextWriter& out, const Body& body, const std::string& prefix,
+                     const KernelFrame& frame, const LeafText& leaves, int lanes) {
+  const LaneSteps steps(body, frame, leaves);
+  for (size_t i = 0; i < body.nodes.size(); ++i) {
+    const Node& node = body.nodes[i];
+    if (node.state.empty()) continue;
+    const bool together = lanes % 4 == 0 && steps.grows(node);
+    out.line(together
+                 ? fmt::format("hd::ForLanes<{}, {}> {};", node.state, lanes, stateName(prefix, i))
+                 : fmt::format("{} {};", node.state, stateName(prefix, i)));
+  }
+}
+
+}  // namespace heddle::codegen
