@@ -6,7 +6,6 @@
 #include <set>
 
 #include "codegen/emit/accumulator_text.h"
-#include "codegen/emit/state_name.h"
 #include "ir/base/error.h"
 
 namespace heddle::codegen {
@@ -200,6 +199,10 @@ std::string nodeText(TextWriter& out, const Body& body, size_t index, const Kern
 }
 
 }  // namespace
+
+std::string stateName(const std::string& prefix, size_t node) {
+  return fmt::format("state_{}{}", prefix, node);
+}
 
 void writeStates(TextWriter& out, const Body& body, const std::string& prefix) {
   for (size_t i = 0; i < body.nodes.size(); ++i) {

@@ -51,6 +51,9 @@ struct LeafText {
   bool rounds_at_stores = false;
 };
 
+// Returns the name of the object that the op of a node keeps (OpDef::state).
+std::string stateName(const std::string& prefix, size_t node);
+
 // Declares the objects that the ops of `body` keep (OpDef::state). Call this before the loop that
 // contains writeNodes().
 void writeStates(TextWriter& out, const Body& body, const std::string& prefix);

@@ -3,7 +3,6 @@
 #include <optional>
 
 #include "codegen/emit/kernel_text.h"
-#include "codegen/emit/state_name.h"
 
 namespace heddle::codegen {
 namespace {

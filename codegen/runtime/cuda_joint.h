@@ -28,8 +28,9 @@ __device__ inline float sumOf(const float* values) {
 // elements are -infinity, and each exp(element - 0) is 0.
 __device__ inline float baseOf(float maximum) { return maximum == -infF32() ? 0.0f : maximum; }
 
-// Returns exp(x) for x <= 0, as an element of a sum. Its relative error grows with -x, but the sum has
-// an element exp(0) = 1, so the errors of small elements hardly count: at most 2^-24 of that element.
+// Returns exp(x) for x <= 0, as an element of a sum. Its relative error grows with -x, but the sum
+// has an element exp(0) = 1, so the errors of small elements hardly count: at most 2^-24 of that
+// element.
 __device__ inline float expInSum(float x) { return nearPowerOfTwo(x * 0x1.715476p0f); }
 
 // An element -infinity adds exp(-infinity) = 0. It stands for values that are no elements, because

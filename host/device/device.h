@@ -45,7 +45,8 @@ class WorkObserver;
 class ErrorSink {
  public:
   ErrorSink() = default;
-  // After failed() has become true, report() also sets `any_error`, which must outlive this object. Several sinks may share it.
+  // After failed() has become true, report() also sets `any_error`, which must outlive this object.
+  // Several sinks may share it.
   explicit ErrorSink(std::atomic<bool>& any_error) : any_error_(&any_error) {}
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   // Stores the error if it is the first one. `instruction` is the index of the failed instruction

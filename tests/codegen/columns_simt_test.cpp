@@ -81,6 +81,24 @@ TEST(ColumnsSimt, LongRowsAreRight) {
   expectRight(cases, kRoundings);
 }
 
+// A block that processes several rows loads each row while it processes the row before. Some
+// operands have one element per row, one per column, or one in total.
+TEST(ColumnsSimt, BlocksWithSeveralRowsAreRight) {
+  Cases cases;
+  constexpr int64_t t = 1057;
+  for (const int64_t h : {8, 136}) {
+    const SizeBindings bound = {{"t", t}, {"h", h}};
+    addCases(cases, t, h);
+    cases.add(
+        "%g: bf16[t, h], %m: f32[t, 1], %w: bf16[1, h], %k: f32[1, 1]) { %f = cast(%g, "
+        "dtype=f32) %v = cast(%w, dtype=f32) %d = sub(%f, %m) %e = mul(%d, %v) %n = mul(%e, %k) "
+        "%s = sum(%n, axes=[1], keepdim=true) %y = sub(%n, %s) %c = sum(%d, axes=[0]) return %y, "
+        "%c",
+        {{{t, h}}, {{t, 1}}, {{1, h}}, {{1, 1}}}, bound);
+  }
+  expectRight(cases, kRoundings);
+}
+
 // A sum along rows is an output, and the columns need it too. The rows are not neighbours in
 // memory, so several launches compute the outputs.
 TEST(ColumnsSimt, SharedSumsOfRowsCanBeOutputs) {
