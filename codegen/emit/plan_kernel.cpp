@@ -21,44 +21,6 @@
 namespace heddle::codegen {
 namespace {
 
-Decision decide(const Fusion& segment, const Analysis& analysis, const Space& space, Target target,
-                const std::string& suffix) {
-  Decision d;
-  d.computation = makeComputation(segment, analysis, space);
-  d.first.entry = "heddle_kernel" + suffix;
-  d.first.space = space;
-  d.first.computation = d.computation;
-  d.first.schedule = chooseSchedule(space, target, true);
-  d.first.reduced_count = space.reducedCount();
-  if (d.first.schedule.splits > 1) splitInTwo(d, space, suffix);
-  dropUnusedTensors(d.first);
-  return d;
-}
-
-// Short blocks keep memory busier than long-lived ones that step through the tensor; beyond this
-// many they step all the same.
-constexpr int64_t kMostPointwiseBlocks = int64_t{1} << 20;
-
-LaunchStage makeStage(LoopNest& nest) {
-  LaunchStage stage;
-  stage.entry = nest.entry;
-  nest.args.moveInto(stage);
-  const Schedule& s = nest.schedule;
-  int64_t kept = nest.kept_items.hi();
-  if (s.target == Target::Cpp) {
-    stage.grid = ceilDiv(kept * s.splits, s.items_per_tile);
-    return stage;
-  }
-  stage.block = s.block;
-  if (s.kind == ScheduleKind::Pointwise) {
-    stage.grid = std::min(ceilDiv(kept, int64_t{s.block} * s.unroll), kMostPointwiseBlocks);
-  } else {
-    stage.grid = ceilDiv(kept, s.block / s.reduce_threads);
-    stage.grid_y = static_cast<int32_t>(s.splits);
-  }
-  return stage;
-}
-
 LaunchStage makeStage(TileProgram& program) {
   LaunchStage stage;
   stage.entry = program.frame.entry;
@@ -137,15 +99,11 @@ class Planner {
     return alignments_.empty() ? kFullAlignment : alignments_.at(static_cast<size_t>(operand));
   }
 
-  bool isEmpty() const {
-    return space_.keptCount() == 0 || (!space_.hasReduced() && space_.tensors.empty());
-  }
-
   void planOnePass() {
-    Decision d = decide(segment_, analysis_, space_, target_, suffix_);
+    Decision d = decideLoops(segment_, analysis_, space_, target_, suffix_);
     description_ = describe(d.first.schedule, d.first.space);
     if (d.two_stages) description_ += "\nthen " + describe(d.second.schedule, d.second.space);
-    if (isEmpty()) return;
+    if (isEmpty(space_)) return;
     plan_.workspace_bytes = d.workspace_bytes;
     for (const NestRequest* request : {&d.first, &d.second}) {
       if (request == &d.second && !d.two_stages) break;
@@ -254,7 +212,7 @@ class Planner {
 
   void planTiles(TileProgram& program) {
     description_ = printProgram(program);
-    if (isEmpty()) return;
+    if (isEmpty(space_)) return;
     plan_.source.text = target_ == Target::Cuda ? emitCuda(program) : emitCpp(program);
     plan_.stages.push_back(makeStage(program));
   }

@@ -1,5 +1,8 @@
 #include "codegen/emit/two_stages.h"
 
+#include "codegen/plan/body.h"
+#include "codegen/plan/schedule.h"
+
 namespace heddle::codegen {
 namespace {
 
@@ -57,6 +60,20 @@ class UsedTensors {
 };
 
 }  // namespace
+
+Decision decideLoops(const Fusion& segment, const Analysis& analysis, const Space& space,
+                     Target target, const std::string& suffix) {
+  Decision d;
+  d.computation = makeComputation(segment, analysis, space);
+  d.first.entry = "heddle_kernel" + suffix;
+  d.first.space = space;
+  d.first.computation = d.computation;
+  d.first.schedule = chooseSchedule(space, target, true);
+  d.first.reduced_count = space.reducedCount();
+  if (d.first.schedule.splits > 1) splitInTwo(d, space, suffix);
+  dropUnusedTensors(d.first);
+  return d;
+}
 
 void dropUnusedTensors(NestRequest& request) {
   UsedTensors<SpaceTensor> tensors(request.space.tensors);

@@ -2,7 +2,11 @@
 
 #include <string>
 
+#include "codegen/kernel.h"
+#include "codegen/plan/analysis.h"
 #include "codegen/plan/loop_nest.h"
+#include "codegen/plan/space.h"
+#include "ir/graph/fusion.h"
 
 namespace heddle::codegen {
 
@@ -15,6 +19,10 @@ struct Decision {
   NestRequest second;
   int64_t workspace_bytes = 0;
 };
+
+// Decides everything about a segment of one pass over the space. Entry points end with `suffix`.
+Decision decideLoops(const Fusion& segment, const Analysis& analysis, const Space& space,
+                     Target target, const std::string& suffix);
 
 // Divides a reduction into d.first.schedule.splits ranges (codegen/plan/schedule.h). `d.first` then
 // stores its accumulators as partial results in the workspace, and `d.second` combines them.

@@ -289,6 +289,8 @@ bool fits(const TileProgram& program) {
 
 }  // namespace
 
+bool mayHaveSquares(const Space& space) { return axesOf(space).has_value(); }
+
 std::optional<TileProgram> buildSquares(const Fusion& segment, const Analysis& analysis,
                                         const Space& space, Target target,
                                         const std::string& entry) {

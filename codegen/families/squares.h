@@ -17,6 +17,9 @@ namespace heddle::codegen {
 //   row by row. It reads every cache line once, even if the rows of the inputs are so far apart
 //   that their lines evict each other from a cache.
 
+// Returns whether buildSquares() may return a program for this space.
+bool mayHaveSquares(const Space& space);
+
 // Returns the program, or nullopt if the family does not suit the segment: no input needs an
 // exchange, the outputs or the exchanged inputs disagree about their axis, an axis is short, or the
 // exchanged tiles do not fit in shared memory (CUDA) or in the cache (CPU).

@@ -1,7 +1,6 @@
 #include "codegen/plan/kernel_frame.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "ir/base/error.h"
@@ -9,51 +8,42 @@
 namespace heddle::codegen {
 
 void ArgumentLayout::addField(const std::string& name, const std::string& type, int64_t value,
-                              bool index) {
+                              ArgumentValue what, bool index) {
   fields_.push_back({name, type, static_cast<int32_t>(bytes_.size()), index});
+  fields_.back().value = what;
   bytes_.resize(bytes_.size() + sizeof(value));
   std::memcpy(bytes_.data() + bytes_.size() - sizeof(value), &value, sizeof(value));
 }
 
 void ArgumentLayout::addPointer(const std::string& name, int32_t operand) {
-  addField(name, "void*", 0);
+  addField(name, "void*", 0, {});
   pointers_.push_back({fields_.back().offset, operand});
 }
 
-IndexExpr ArgumentLayout::addSize(const std::string& name, int64_t value) {
-  addField(name, "long long", value, true);
+IndexExpr ArgumentLayout::addSize(const std::string& name, int64_t value, ArgumentValue what) {
+  addField(name, "long long", value, what, true);
   return IndexExpr::parameter(name, value);
 }
 
-namespace {
-
-// Returns the factor and, in the upper half, the shift with which hd::Divisor divides by `divisor`
-// (T. Granlund, P. L. Montgomery, "Division by invariant integers using multiplication", 1994). For
-// 0 <= n < 2^31, n / divisor is n * factor / 2^(31 + shift), rounded down.
-int64_t inverseOf(int64_t divisor) {
-  const auto d = static_cast<uint64_t>(divisor);
-  if (d == 0 || d >= uint64_t{1} << 31) return 0;  // the kernel does not use it
-  const auto shift = static_cast<uint64_t>(std::bit_width(d - 1));
-  const uint64_t factor = ((uint64_t{1} << (31 + shift)) + d - 1) / d;
-  return static_cast<int64_t>(shift << 32 | factor);
-}
-
-}  // namespace
-
-IndexExpr ArgumentLayout::addDivisor(const std::string& name, int64_t value) {
-  addSize(name, value);
+IndexExpr ArgumentLayout::addDivisor(const std::string& name, int64_t value, ArgumentValue what) {
+  addSize(name, value, what);
   fields_.back().divisor = true;
-  addOffset(name + "_inverse", inverseOf(value));
+  if (what.kind == ArgumentValue::Kind::AxisItems) what.kind = ArgumentValue::Kind::AxisInverse;
+  addOffset(name + "_inverse", inverseOf(value), what);
   return IndexExpr::parameter(name, value);
 }
 
-void ArgumentLayout::addOffset(const std::string& name, int64_t value) {
-  addField(name, "long long", value);
+void ArgumentLayout::addOffset(const std::string& name, int64_t value, ArgumentValue what) {
+  addField(name, "long long", value, what);
 }
 
 void ArgumentLayout::addScalar(const std::string& name, int32_t operand, DType dtype) {
   if (dtype != DType::Bool) dtype = isFloat(dtype) ? DType::F64 : DType::I64;
-  addField(name, dtype == DType::F64 ? "double" : dtype == DType::I64 ? "long long" : "bool", 0);
+  addField(name,
+           dtype == DType::F64   ? "double"
+           : dtype == DType::I64 ? "long long"
+                                 : "bool",
+           0, {});
   scalars_.push_back({fields_.back().offset, operand, dtype});
 }
 
@@ -77,7 +67,10 @@ namespace {
 
 class FrameBuilder {
  public:
-  explicit FrameBuilder(const FrameRequest& request) : request_(request), space_(request.space) {
+  explicit FrameBuilder(const FrameRequest& request)
+      : request_(request),
+        space_(request.space),
+        numbers_{request.space, request.schedule, request.reduced_count} {
     frame_.entry = request.entry;
     frame_.accumulators = request.accumulators;
   }
@@ -89,12 +82,26 @@ class FrameBuilder {
     for (size_t t = 0; t < space_.tensors.size(); ++t) addAccess(t);
     addIndexedAxes();
     for (size_t p = 0; p < space_.indexed.size(); ++p) addIndexed(p);
-    chooseIndexWidth();
+    // 64-bit numbers cost registers and slow divisions on a GPU; a CPU loses nothing by them.
+    frame_.wide_index = schedule().target == Target::Cpp || needsWideIndex(numbers_);
     return std::move(frame_);
   }
 
  private:
+  using Kind = ArgumentValue::Kind;
   const Schedule& schedule() const { return request_.schedule; }
+
+  static ArgumentValue value(Kind kind, size_t index = 0, size_t axis = 0) {
+    return {kind, static_cast<int32_t>(index), static_cast<int32_t>(axis)};
+  }
+
+  IndexExpr addSize(const std::string& name, ArgumentValue what) {
+    return frame_.args.addSize(name, valueOf(what, numbers_), what);
+  }
+
+  void addOffset(const std::string& name, ArgumentValue what) {
+    frame_.args.addOffset(name, valueOf(what, numbers_), what);
+  }
 
   void addPointersAndScalars() {
     for (size_t t = 0; t < space_.tensors.size(); ++t) {
@@ -117,23 +124,19 @@ class FrameBuilder {
   }
 
   void addItems() {
-    int64_t kept = keptItems(schedule(), space_);
-    int64_t reduced = space_.hasReduced() ? reducedItems(schedule(), space_) : 1;
-    frame_.kept_items = frame_.args.addSize("kept_items", kept);
-    frame_.lane_extent =
-        frame_.args.addSize("lane_extent", space_.extents[schedule().laneAxis(space_)]);
+    frame_.kept_items = addSize("kept_items", value(Kind::KeptItems));
+    frame_.lane_extent = addSize("lane_extent", value(Kind::LaneExtent));
     if (schedule().target == Target::Cpp) {
-      frame_.chunk = frame_.args.addSize("chunk", schedule().chunk);
-      frame_.items_per_tile = frame_.args.addSize("items_per_tile", schedule().items_per_tile);
+      frame_.chunk = addSize("chunk", value(Kind::Chunk));
+      frame_.items_per_tile = addSize("items_per_tile", value(Kind::ItemsPerTile));
     } else {
       frame_.chunk = IndexExpr::constant(schedule().lanes);
     }
     if (!space_.hasReduced()) return;
-    frame_.reduced_items = frame_.args.addSize("reduced_items", reduced);
-    frame_.reduced_count = frame_.args.addSize("reduced_count", request_.reduced_count);
-    frame_.splits = frame_.args.addSize("splits", schedule().splits);
-    int64_t span = (reduced + schedule().splits - 1) / schedule().splits;
-    frame_.span = frame_.args.addSize("span", span);
+    frame_.reduced_items = addSize("reduced_items", value(Kind::ReducedItems));
+    frame_.reduced_count = addSize("reduced_count", value(Kind::ReducedCount));
+    frame_.splits = addSize("splits", value(Kind::Splits));
+    frame_.span = addSize("span", value(Kind::Span));
   }
 
   // Peels the axes [begin, end) off the item number, innermost first.
@@ -148,12 +151,11 @@ class FrameBuilder {
       bool outermost = i == begin;
       IndexExpr own = rest;
       if (!outermost) {
-        int64_t extent = space_.extents[axis];
-        if (lanes) extent = (extent + schedule().chunk - 1) / schedule().chunk;
         const std::string name = "n_" + coordinate.name;
+        const ArgumentValue items = value(Kind::AxisItems, 0, axis);
         const bool is_cuda = schedule().target == Target::Cuda;
-        IndexExpr count =
-            is_cuda ? frame_.args.addDivisor(name, extent) : frame_.args.addSize(name, extent);
+        IndexExpr count = is_cuda ? frame_.args.addDivisor(name, valueOf(items, numbers_), items)
+                                  : addSize(name, items);
         own = IndexExpr::mod(rest, count);
         rest = IndexExpr::div(rest, count);
       }
@@ -181,7 +183,7 @@ class FrameBuilder {
   IndexExpr strideOf(size_t tensor, size_t axis, const std::string& axis_name) {
     int64_t stride = space_.tensors[tensor].strides[axis];
     if (stride == 0 || stride == 1) return IndexExpr::constant(stride);
-    return frame_.args.addSize(fmt::format("s{}_{}", tensor, axis_name), stride);
+    return addSize(fmt::format("s{}_{}", tensor, axis_name), value(Kind::Stride, tensor, axis));
   }
 
   void addAccess(size_t t) {
@@ -190,18 +192,14 @@ class FrameBuilder {
     access.name = fmt::format("t{}", t);
     access.dtype = tensor.dtype;
     access.output = tensor.output;
-    const int64_t lane_bytes = schedule().lanes * sizeOf(tensor.dtype);
-    access.aligned_items = tensor.alignment % std::min<int64_t>(lane_bytes, kFullAlignment) == 0;
+    access.aligned_items = hasAlignedItems(tensor, numbers_);
     if (tensor.isInWorkspace()) {
-      access.kept_offset = frame_.args.addSize(fmt::format("base{}", t), tensor.base);
-      access.aligned_items = access.aligned_items && tensor.base % schedule().lanes == 0;
+      access.kept_offset = addSize(fmt::format("base{}", t), value(Kind::Base, t));
       // Each part has its own row of accumulators.
       if (tensor.output) {
-        const int64_t row = tensor.part_stride;
         access.kept_offset =
             access.kept_offset + IndexExpr::variable("split", 0, schedule().splits - 1) *
-                                     frame_.args.addSize(fmt::format("row{}", t), row);
-        access.aligned_items = access.aligned_items && row % schedule().lanes == 0;
+                                     addSize(fmt::format("row{}", t), value(Kind::PartStride, t));
       }
     }
     size_t lane_axis = schedule().laneAxis(space_);
@@ -217,8 +215,6 @@ class FrameBuilder {
         access.lane = stride.kind() == IndexExpr::Kind::Parameter ? LaneStride::Any
                       : tensor.strides[axis] == 1                 ? LaneStride::One
                                                                   : LaneStride::Zero;
-      } else if (tensor.strides[axis] % schedule().lanes != 0) {
-        access.aligned_items = false;
       }
     }
     frame_.accesses.push_back(std::move(access));
@@ -239,7 +235,7 @@ class FrameBuilder {
       const auto c = static_cast<size_t>(coordinate);
       if (!frame_.coordinates[c].offset.empty()) return;
       frame_.coordinates[c].offset = fmt::format("o{}", c);
-      frame_.args.addOffset(frame_.coordinates[c].offset, space_.coordinates[c].offset);
+      addOffset(frame_.coordinates[c].offset, value(Kind::Offset, c));
     };
     for (const Body* body : request_.bodies) {
       for (const Node& node : body->nodes) {
@@ -256,10 +252,11 @@ class FrameBuilder {
     access.wholes.resize(tensor.extents.size());
     for (size_t axis = 0; axis < tensor.extents.size(); ++axis) {
       auto name = [&](const char* what) { return fmt::format("p{}_{}{}", p, what, axis); };
-      access.extents.push_back(frame_.args.addSize(name("n"), tensor.extents[axis]));
+      access.extents.push_back(addSize(name("n"), value(Kind::IndexedExtent, p, axis)));
       const int64_t stride = tensor.strides[axis];
-      access.strides.push_back(stride == 0 || stride == 1 ? IndexExpr::constant(stride)
-                                                          : frame_.args.addSize(name("s"), stride));
+      access.strides.push_back(stride == 0 || stride == 1
+                                   ? IndexExpr::constant(stride)
+                                   : addSize(name("s"), value(Kind::IndexedStride, p, axis)));
     }
     addBlocks(p, access);
     frame_.indexed.push_back(std::move(access));
@@ -273,41 +270,16 @@ class FrameBuilder {
           if (!node.places[axis].in_block || !access.begins[axis].empty()) continue;
           access.begins[axis] = fmt::format("p{}_begin{}", p, axis);
           access.wholes[axis] = fmt::format("p{}_whole{}", p, axis);
-          frame_.args.addOffset(access.begins[axis], space_.indexed[p].offsets[axis]);
-          frame_.args.addOffset(access.wholes[axis], space_.indexed[p].global[axis]);
+          addOffset(access.begins[axis], value(Kind::IndexedOffset, p, axis));
+          addOffset(access.wholes[axis], value(Kind::IndexedGlobal, p, axis));
         }
       }
     }
   }
 
-  // 64-bit numbers cost registers and slow divisions on a GPU; a CPU loses nothing by them.
-  void chooseIndexWidth() {
-    if (schedule().target == Target::Cpp) {
-      frame_.wide_index = true;
-      return;
-    }
-    // Below 2^30 even the last step of a grid-stride loop stays within 32 bits.
-    constexpr int64_t kLimit = int64_t{1} << 30;
-    auto wide = [](const IndexExpr& e) { return e.hi() >= kLimit; };
-    frame_.wide_index = wide(frame_.kept_items) || wide(frame_.reduced_items) ||
-                        wide(frame_.lane_extent) || wide(frame_.reduced_count);
-    for (const Access& access : frame_.accesses) {
-      IndexExpr last = access.kept_offset + access.reduced_offset +
-                       IndexExpr::constant(schedule().lanes) * access.lane_stride;
-      frame_.wide_index = frame_.wide_index || wide(last);
-    }
-    for (const IndexedAccess& access : frame_.indexed) {
-      IndexExpr end;
-      for (size_t i = 0; i < access.extents.size(); ++i) {
-        end = end + access.extents[i] * access.strides[i];
-        frame_.wide_index = frame_.wide_index || wide(access.extents[i]);
-      }
-      frame_.wide_index = frame_.wide_index || wide(end);
-    }
-  }
-
   const FrameRequest& request_;
   const Space& space_;
+  const FrameNumbers numbers_;
   KernelFrame frame_;
 };
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "codegen/kernel.h"
+#include "codegen/plan/argument_value.h"
 #include "codegen/plan/body.h"
 #include "codegen/plan/index_expr.h"
 #include "codegen/plan/schedule.h"
@@ -25,16 +26,17 @@ class ArgumentLayout {
     // The field after this one is an i64 with the numbers by which a kernel divides by this field
     // without a division (hd::Divisor in codegen/runtime/cuda_runtime.h).
     bool divisor = false;
+    ArgumentValue value = {};
   };
   void addPointer(const std::string& name, int32_t operand);
   // Adds an i64 field, which the kernel converts to its index type. Returns
-  // IndexExpr::parameter(name, value).
-  IndexExpr addSize(const std::string& name, int64_t value);
-  // As addSize(), for a size by which a CUDA kernel divides indices. Also adds the field
-  // `<name>_inverse`.
-  IndexExpr addDivisor(const std::string& name, int64_t value);
+  // IndexExpr::parameter(name, value). `what` says where the value comes from (Field::value).
+  IndexExpr addSize(const std::string& name, int64_t value, ArgumentValue what = kOther);
+  // As addSize(), for the items along an axis, if a CUDA kernel divides indices by them. Also adds
+  // the field `<name>_inverse`.
+  IndexExpr addDivisor(const std::string& name, int64_t value, ArgumentValue what = kOther);
   // Adds an i64 field, which stays an i64 in the kernel.
-  void addOffset(const std::string& name, int64_t value);
+  void addOffset(const std::string& name, int64_t value, ArgumentValue what = kOther);
   // Adds a field for a run-time scalar. The field of a bool is a bool, the field of every integer
   // is an i64, and the field of every float is an f64.
   void addScalar(const std::string& name, int32_t operand, DType dtype);
@@ -46,7 +48,8 @@ class ArgumentLayout {
   void moveInto(LaunchStage& stage);
 
  private:
-  void addField(const std::string& name, const std::string& type, int64_t value,
+  static constexpr ArgumentValue kOther{ArgumentValue::Kind::Other};
+  void addField(const std::string& name, const std::string& type, int64_t value, ArgumentValue what,
                 bool index = false);
   std::vector<Field> fields_;
   std::vector<std::byte> bytes_;

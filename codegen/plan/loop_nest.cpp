@@ -1,6 +1,17 @@
 #include "codegen/plan/loop_nest.h"
 
+#include <algorithm>
+
+#include "ir/base/ceil_div.h"
+
 namespace heddle::codegen {
+namespace {
+
+// Short blocks keep memory busier than long-lived ones that step through the tensor; beyond this
+// many they step all the same.
+constexpr int64_t kMostPointwiseBlocks = int64_t{1} << 20;
+
+}  // namespace
 
 LoopNest buildLoopNest(const NestRequest& request) {
   const Computation& computation = request.computation;
@@ -12,6 +23,28 @@ LoopNest buildLoopNest(const NestRequest& request) {
                             request.reduced_count}),
                 request.schedule, computation, request.partials};
   return nest;
+}
+
+LaunchStage makeStage(LoopNest& nest) {
+  LaunchStage stage;
+  stage.entry = nest.entry;
+  nest.args.moveInto(stage);
+  setGrid(nest.schedule, nest.kept_items.hi(), stage);
+  return stage;
+}
+
+void setGrid(const Schedule& s, int64_t kept_items, LaunchStage& stage) {
+  if (s.target == Target::Cpp) {
+    stage.grid = ceilDiv(kept_items * s.splits, s.items_per_tile);
+    return;
+  }
+  stage.block = s.block;
+  if (s.kind == ScheduleKind::Pointwise) {
+    stage.grid = std::min(ceilDiv(kept_items, int64_t{s.block} * s.unroll), kMostPointwiseBlocks);
+  } else {
+    stage.grid = ceilDiv(kept_items, s.block / s.reduce_threads);
+    stage.grid_y = static_cast<int32_t>(s.splits);
+  }
 }
 
 }  // namespace heddle::codegen

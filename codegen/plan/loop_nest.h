@@ -1,9 +1,14 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "codegen/kernel.h"
+#include "codegen/plan/body.h"
 #include "codegen/plan/kernel_frame.h"
+#include "codegen/plan/schedule.h"
+#include "codegen/plan/space.h"
 
 namespace heddle::codegen {
 
@@ -34,5 +39,11 @@ struct NestRequest {
 };
 
 LoopNest buildLoopNest(const NestRequest& request);
+
+// Returns the launch of the entry point. Moves the arguments of the nest to it.
+LaunchStage makeStage(LoopNest& nest);
+
+// Sets the grid and the block of a launch that has `kept_items` items along the kept axes.
+void setGrid(const Schedule& schedule, int64_t kept_items, LaunchStage& stage);
 
 }  // namespace heddle::codegen

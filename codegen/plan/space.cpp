@@ -186,7 +186,7 @@ size_t positionOf(const Fusion& segment, ValueId input) {
 
 // The space over all axes of the analysis, in its order.
 Space layOutAll(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
-                const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs) {
+                DescList inputs, DescList outputs) {
   Space raw;
   auto add = [&](ValueId id, const TensorDesc& desc, int operand, bool output) {
     if (segment.value(id).is_scalar || analysis.indexed_only[id]) return;
@@ -218,12 +218,14 @@ void appendUnitAxis(Space& space, int64_t stride) {
 
 int64_t Space::keptCount() const { return productOf(extents.begin(), extents.begin() + kept); }
 
+bool isEmpty(const Space& space) {
+  return space.keptCount() == 0 || (!space.hasReduced() && space.tensors.empty());
+}
+
 int64_t Space::reducedCount() const { return productOf(extents.begin() + kept, extents.end()); }
 
-AxisExtents axisExtents(const Fusion& segment, const Analysis& analysis,
-                        const std::vector<TensorDesc>& inputs,
-                        const std::vector<TensorDesc>& outputs,
-                        const std::vector<TensorDesc>& generated) {
+AxisExtents axisExtents(const Fusion& segment, const Analysis& analysis, DescList inputs,
+                        DescList outputs, const std::vector<TensorDesc>& generated) {
   HEDDLE_CHECK(
       inputs.size() == segment.inputs().size() && outputs.size() == segment.outputs().size(),
       "planKernel got {} inputs and {} outputs for a segment with {} and {}", inputs.size(),
@@ -262,7 +264,7 @@ TensorDesc denseDescOf(const Fusion& segment, const Analysis& analysis, const Ax
 }
 
 Space coalesce(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
-               const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs) {
+               DescList inputs, DescList outputs) {
   Space raw = layOutAll(segment, analysis, extents, inputs, outputs);
   std::vector<size_t> kept;
   std::vector<size_t> reduced;

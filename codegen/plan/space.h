@@ -5,6 +5,7 @@
 
 #include "codegen/kernel.h"
 #include "codegen/plan/analysis.h"
+#include "codegen/plan/desc_list.h"
 #include "ir/types/tensor.h"
 
 namespace heddle::codegen {
@@ -71,10 +72,8 @@ struct AxisExtents {
 // Reads the extents of all axes from the descriptors of the operands. The descriptors `generated`
 // of generatedValues(segment) (codegen/plan/generated.h) give the extents of all other axes. Throws
 // UserError if two descriptors disagree about an axis.
-AxisExtents axisExtents(const Fusion& segment, const Analysis& analysis,
-                        const std::vector<TensorDesc>& inputs,
-                        const std::vector<TensorDesc>& outputs,
-                        const std::vector<TensorDesc>& generated);
+AxisExtents axisExtents(const Fusion& segment, const Analysis& analysis, DescList inputs,
+                        DescList outputs, const std::vector<TensorDesc>& generated);
 
 // Returns the descriptor of a value as this rank would store it: dense and row-major.
 TensorDesc denseDescOf(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
@@ -84,6 +83,9 @@ TensorDesc denseDescOf(const Fusion& segment, const Analysis& analysis, const Ax
 // axes of extent 1, and orders kept and reduced axes by strides. Then it merges neighbouring axes
 // if the strides of every tensor allow this.
 Space coalesce(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
-               const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs);
+               DescList inputs, DescList outputs);
+
+// Returns whether a kernel over this space has nothing to store.
+bool isEmpty(const Space& space);
 
 }  // namespace heddle::codegen

@@ -20,9 +20,14 @@ size_t hashOf(const KernelStore::Key& key) {
   return hash;
 }
 
-// Returns a text that contains everything about the segment: its text, the numbers of its values,
-// and the kinds of their axes. The analysis of a segment contains numbers of values.
-std::string identityOf(const Fusion& segment) {
+// Returns a text that contains everything about the segment except names: its text, the numbers of
+// its values, and the kinds of their axes. The analysis of a segment contains numbers of values.
+std::string identityOf(const Fusion& given) {
+  Fusion segment = given;
+  segment.name = "segment";
+  for (ValueId id : segment.values().ids()) {
+    segment.mutableValue(id).name = fmt::format("v{}", id.number());
+  }
   std::string text = print(segment);
   const auto add = [&](const std::vector<ValueId>& ids) {
     for (ValueId id : ids) text += fmt::format(" {}", id.number());
@@ -99,23 +104,26 @@ KernelHandle KernelStore::handle(const std::string& source, const std::string& e
   return found->second.entries.at(entry);
 }
 
-int64_t KernelStore::segmentId(const Fusion& segment) {
+std::shared_ptr<StoredSegment> KernelStore::segmentOf(const Fusion& segment) {
   std::string text = identityOf(segment);
   std::lock_guard lock(mutex_);
-  return segments_.try_emplace(std::move(text), static_cast<int64_t>(segments_.size()))
-      .first->second;
+  std::shared_ptr<StoredSegment>& stored = segments_[std::move(text)];
+  if (!stored) {
+    const auto number = static_cast<int64_t>(segments_.size()) - 1;
+    stored = std::make_shared<StoredSegment>(number, segment, device_.compiler()->target());
+  }
+  return stored;
 }
 
-std::shared_ptr<const codegen::Analysis> KernelStore::analysisOf(int64_t id,
-                                                                 const Fusion& segment) {
-  {
-    std::lock_guard lock(mutex_);
-    const auto found = analyses_.find(id);
-    if (found != analyses_.end()) return found->second;
-  }
-  auto analysis = std::make_shared<const codegen::Analysis>(codegen::analyze(segment));
+std::optional<StoredSegment::Bound> KernelStore::bind(StoredSegment& segment,
+                                                      codegen::DescList inputs,
+                                                      codegen::DescList outputs,
+                                                      const std::vector<int32_t>& alignments) {
+  std::optional<StoredSegment::Bound> bound = segment.bind(inputs, outputs, alignments);
+  if (!bound) return std::nullopt;
   std::lock_guard lock(mutex_);
-  return analyses_.try_emplace(id, std::move(analysis)).first->second;
+  ++counts_.reused;
+  return bound;
 }
 
 std::shared_ptr<const KernelStore::Kernel> KernelStore::find(const Key& key) {

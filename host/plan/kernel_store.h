@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -10,8 +12,11 @@
 
 #include "codegen/compile/image_cache.h"
 #include "codegen/kernel.h"
-#include "codegen/plan/analysis.h"
+#include "codegen/plan/desc_list.h"
 #include "host/device/device.h"
+#include "host/plan/stored_segment.h"
+#include "ir/graph/fusion.h"
+#include "ir/types/tensor.h"
 
 namespace heddle::host {
 
@@ -37,21 +42,24 @@ class KernelStore {
   };
   // Everything that decides a kernel and its arguments on one device.
   struct Key {
-    int64_t segment = -1;  // the result of segmentId()
+    int64_t segment = -1;  // StoredSegment::number()
     std::vector<TensorDesc> inputs;
     std::vector<TensorDesc> outputs;
     std::vector<int32_t> alignments;  // as for codegen::planKernel()
     bool operator==(const Key&) const = default;
   };
-  // Returns a number for the segment. Equal segments have equal numbers, also if they belong to
-  // different programs.
-  int64_t segmentId(const Fusion& segment);
-  // Returns the analysis of the segment with this number. It depends on no size, so all plans share
-  // it. Throws UserError if the segment cannot be one kernel.
-  std::shared_ptr<const codegen::Analysis> analysisOf(int64_t id, const Fusion& segment);
+  // Returns the object for a segment. Equal segments share it, also if they belong to different
+  // programs. The names of values do not count, because kernels do not depend on them. Requires
+  // that the device has a compiler.
+  std::shared_ptr<StoredSegment> segmentOf(const Fusion& segment);
+  // Returns StoredSegment::bind() for these operands, and counts the kernel if it exists.
+  std::optional<StoredSegment::Bound> bind(StoredSegment& segment, codegen::DescList inputs,
+                                           codegen::DescList outputs,
+                                           const std::vector<int32_t>& alignments);
   // Returns the kernel that add() has stored for the key, or nullptr.
   std::shared_ptr<const Kernel> find(const Key& key);
-  // Stores a kernel. When kMostKernels are stored, all of them are dropped first.
+  // Stores a kernel that has no form (StoredSegment::add()). When kMostKernels are stored, all of
+  // them are dropped first.
   void add(Key key, std::shared_ptr<const Kernel> kernel);
   static constexpr size_t kMostKernels = 8192;
 
@@ -73,11 +81,10 @@ class KernelStore {
   Device& device_;
   std::unique_ptr<codegen::ImageCache> own_images_;
   codegen::ImageCache* images_;
-  std::mutex preparing_;                               // held while kernels are compiled
-  mutable std::mutex mutex_;                           // guards all members below
-  std::map<std::string, Loaded> loaded_;               // by source text
-  std::unordered_map<std::string, int64_t> segments_;  // by text
-  std::unordered_map<int64_t, std::shared_ptr<const codegen::Analysis>> analyses_;  // by segment
+  std::mutex preparing_;                  // held while kernels are compiled
+  mutable std::mutex mutex_;              // guards all members below
+  std::map<std::string, Loaded> loaded_;  // by source text
+  std::unordered_map<std::string, std::shared_ptr<StoredSegment>> segments_;  // by text
   std::unordered_multimap<size_t, std::pair<Key, std::shared_ptr<const Kernel>>>
       kernels_;  // by hash
   Counts counts_;

@@ -11,6 +11,7 @@
 #include "host/job/agree_on_algorithms.h"
 #include "host/job/communicators.h"
 #include "host/plan/kernel_store.h"
+#include "host/plan/stored_segment.h"
 #include "host/unroll/unroll.h"
 
 namespace heddle::host {
@@ -345,9 +346,9 @@ struct PlanTarget {
   AlgorithmAgreement& matmuls;
   int64_t ranks = 1;
   Stream stream = nullptr;  // the stream of the run; library algorithms are measured on it
-  // Per kernel of the program: KernelStore::segmentId() of its segment. Empty: the plan generates
-  // the text of every kernel.
-  IdVector<KernelId, int64_t> segment_ids = {};
+  // Per kernel of the program: KernelStore::segmentOf() its segment. Empty: the plan asks the store
+  // for the segments that it needs.
+  const IdVector<KernelId, std::shared_ptr<StoredSegment>>& segments;
 };
 
 // What a plan needs to know about the caller's tensors. Alignments are in bytes

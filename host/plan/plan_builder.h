@@ -2,12 +2,17 @@
 
 #include <deque>
 #include <map>
+#include <memory>
 #include <unordered_map>
 #include <utility>
 #include <variant>
+#include <vector>
 
+#include "codegen/kernel.h"
 #include "host/plan/plan.h"
+#include "host/plan/stored_segment.h"
 #include "host/program/program.h"
+#include "host/unroll/unroll.h"
 
 namespace heddle::host {
 
@@ -31,26 +36,38 @@ class PlanBuilder {
     DeviceEventId event;   // the event in the plan; invalid: not assigned yet
   };
   using EventKey = std::variant<EventId, TokenId>;
-  // The kernel of a segment for operands with the properties in `key` (codegen::planKernel()).
-  // Launches of the segment with equal operands share the stages and argument blocks of this
-  // kernel.
-  struct PlannedKernel {
-    const Fusion* segment;
-    KernelStore::Key key;  // without a segment number if the store must not keep the kernel
-    std::shared_ptr<const KernelStore::Kernel> kernel;  // nullptr until a new kernel is loaded
-    codegen::KernelPlan planned;                        // of a new kernel
-    StageId first_stage = {};                           // the stages of the kernel are consecutive
-    const codegen::KernelPlan& plan() const { return kernel ? kernel->plan : planned; }
-    IdRange<StageId> stages() const {
-      return {first_stage, StageId(first_stage.index() + plan().stages.size())};
-    }
+  // An operand of a kernel. The descriptor outlives the builder's work (ownDesc()).
+  struct LaunchOperand {
+    Place place;
+    const TensorDesc* desc;
+    RegisterId scalar = {};  // as in Plan::Operand
   };
   struct Launch {
     const Fusion* segment;
-    std::vector<Plan::Operand> inputs;
-    std::vector<Plan::Operand> outputs;
+    std::vector<LaunchOperand> inputs;
+    std::vector<LaunchOperand> outputs;
     StreamId stream;
-    int64_t segment_id = -1;  // KernelStore::segmentId() of the segment; -1: not known
+    std::shared_ptr<StoredSegment> stored = {};  // of the segment; nullptr: not known yet
+  };
+  // The kernel of a segment for operands with these descriptors and alignments
+  // (codegen::planKernel()). Launches of the segment with equal operands share the stages and
+  // argument blocks of this kernel.
+  struct PlannedKernel {
+    const Fusion* segment;
+    std::shared_ptr<StoredSegment> stored;
+    std::vector<const TensorDesc*> inputs = {};
+    std::vector<const TensorDesc*> outputs = {};
+    std::vector<int32_t> alignments = {};  // of the inputs, then of the outputs
+    // false: the kernel also depends on sizes that no operand has, so the store cannot hold it.
+    bool is_stored = true;
+    codegen::KernelPlan plan = {};           // after addStages(): without launches, if not new
+    std::vector<KernelHandle> handles = {};  // one per stage; empty: the kernel is new
+    StageId first_stage = {};                // the stages of the kernel are consecutive
+    size_t stage_count = 0;
+    bool isNew() const { return handles.empty() && stage_count > 0; }
+    IdRange<StageId> stages() const {
+      return {first_stage, StageId(first_stage.index() + stage_count)};
+    }
   };
   // Calls with equal specs share `prepared`.
   struct PlannedMatmul {
@@ -158,11 +175,15 @@ class PlanBuilder {
   void emitLaunch(Launch launch);
   void emitReference(const Launch& launch);
   void emitStage(StageId id, const Launch& launch);
-  PlannedKernel& planned(const Launch& launch);
+  LaunchOperand launchOperand(const UnrolledStep& step, size_t input);
+  const TensorDesc* ownDesc(TensorDesc desc) { return &own_descs_.emplace_back(std::move(desc)); }
+  bool isPlannedFor(const PlannedKernel& kernel, const Launch& launch) const;
+  PlannedKernel& planned(Launch& launch);
+  void findKernel(PlannedKernel& kernel);
   void planNew(PlannedKernel& kernel) const;
-  void addStages(PlannedKernel& planned);
+  void addStages(PlannedKernel& kernel);
   void loadKernels();
-  std::shared_ptr<const KernelStore::Kernel> loaded(codegen::KernelPlan plan) const;
+  void store(PlannedKernel& kernel);
 
   const Program& program_;
   const Unrolled& unrolled_;
@@ -181,7 +202,8 @@ class PlanBuilder {
   // Per step of the unrolled program: index of its first step in the plan.
   std::vector<int32_t> step_of_unrolled_;
   std::deque<PlannedKernel> kernels_;
-  std::deque<Fusion> own_segments_;  // segments that the program does not contain
+  std::deque<Fusion> own_segments_;   // segments that the program does not contain
+  std::deque<TensorDesc> own_descs_;  // descriptors that the unrolled program does not contain
   std::map<BufferId, HostValue> values_;
   std::map<std::pair<const Fusion*, std::vector<bool>>, const Fusion*> value_segments_;
   std::vector<PlannedMatmul> planned_matmuls_;

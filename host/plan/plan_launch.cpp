@@ -2,8 +2,11 @@
 #include <algorithm>
 
 #include "codegen/emit/plan_kernel.h"
+#include "codegen/kernel.h"
+#include "host/plan/kernel_store.h"
 #include "host/plan/local_segment.h"
 #include "host/plan/plan_builder.h"
+#include "host/plan/stored_segment.h"
 #include "ir/base/error.h"
 
 namespace heddle::host {
@@ -11,31 +14,38 @@ namespace {
 
 constexpr size_t kArgsAlignment = 16;
 
-bool isEmpty(const std::vector<Plan::Operand>& outputs) {
-  return std::all_of(outputs.begin(), outputs.end(),
-                     [](const Plan::Operand& o) { return o.desc.numel() == 0; });
-}
-
-std::vector<TensorDesc> descsOf(const std::vector<Plan::Operand>& operands) {
+std::vector<TensorDesc> descsOf(const std::vector<const TensorDesc*>& pointers) {
   std::vector<TensorDesc> descs;
-  for (const Plan::Operand& operand : operands) descs.push_back(operand.desc);
+  descs.reserve(pointers.size());
+  for (const TensorDesc* desc : pointers) descs.push_back(*desc);
   return descs;
 }
 
+// Returns whether both operands have the same descriptor.
+bool areEqual(const TensorDesc* a, const TensorDesc* b) { return a == b || *a == *b; }
+
 }  // namespace
 
+PlanBuilder::LaunchOperand PlanBuilder::launchOperand(const UnrolledStep& step, size_t input) {
+  const View& view = step.inputs[input];
+  return {placeOf(view), &view.desc, step.scalar_inputs.at(input)};
+}
+
 void PlanBuilder::emit(const LaunchKernel& op, const UnrolledStep& step) {
-  Launch launch;
-  launch.segment = &program_.kernels.at(op.kernel).segment;
-  launch.stream = op.stream;
-  if (!target_.segment_ids.empty()) launch.segment_id = target_.segment_ids[op.kernel];
-  for (size_t i = 0; i < step.inputs.size(); ++i) launch.inputs.push_back(operandOf(step, i));
-  for (const View& view : step.outputs) launch.outputs.push_back({placeOf(view), view.desc});
+  Launch launch{&program_.kernels.at(op.kernel).segment, {}, {}, op.stream};
+  if (!target_.segments.empty()) launch.stored = target_.segments[op.kernel];
+  launch.inputs.reserve(step.inputs.size());
+  launch.outputs.reserve(step.outputs.size());
+  for (size_t i = 0; i < step.inputs.size(); ++i) launch.inputs.push_back(launchOperand(step, i));
+  for (const View& view : step.outputs) launch.outputs.push_back({placeOf(view), &view.desc});
   emitLaunch(std::move(launch));
 }
 
 void PlanBuilder::emitLaunch(Launch launch) {
-  if (isEmpty(launch.outputs)) return;
+  const bool is_empty =
+      std::all_of(launch.outputs.begin(), launch.outputs.end(),
+                  [](const LaunchOperand& operand) { return operand.desc->numel() == 0; });
+  if (is_empty) return;
   passValues(launch);
   // The null device only counts launches, so its step has an empty stage. On all other devices, the
   // reference evaluator runs the segment if there is no compiler.
@@ -50,14 +60,26 @@ void PlanBuilder::emitLaunch(Launch launch) {
   const PlannedKernel& kernel = planned(launch);
   for (StageId id : kernel.stages()) emitStage(id, launch);
   int64_t& workspace = plan_->workspace_bytes[launch.stream];
-  workspace = std::max(workspace, kernel.plan().workspace_bytes);
+  workspace = std::max(workspace, kernel.plan.workspace_bytes);
 }
 
 void PlanBuilder::emitReference(const Launch& launch) {
+  const auto operandsOf = [](const std::vector<LaunchOperand>& operands) {
+    std::vector<Plan::Operand> copies;
+    for (const LaunchOperand& each : operands) {
+      copies.push_back({each.place, *each.desc, each.scalar});
+    }
+    return copies;
+  };
+  const auto descsOf = [](const std::vector<LaunchOperand>& operands) {
+    std::vector<TensorDesc> descs;
+    for (const LaunchOperand& each : operands) descs.push_back(*each.desc);
+    return descs;
+  };
   const ReferenceId id =
       plan_->references.push_back({localSegment(*launch.segment, descsOf(launch.inputs),
                                                 descsOf(launch.outputs), sizes_, unrolled_.rank),
-                                   launch.inputs, launch.outputs});
+                                   operandsOf(launch.inputs), operandsOf(launch.outputs)});
   emit(ReferenceStep{id, launch.stream});
 }
 
@@ -90,53 +112,88 @@ void PlanBuilder::emitStage(StageId id, const Launch& launch) {
   emit(step);
 }
 
+bool PlanBuilder::isPlannedFor(const PlannedKernel& kernel, const Launch& launch) const {
+  const bool same_segment = kernel.segment == launch.segment ||
+                            (launch.stored && kernel.stored == launch.stored && kernel.is_stored);
+  if (!same_segment) return false;
+  size_t operand = 0;
+  const auto are_same = [&](const std::vector<const TensorDesc*>& descs,
+                            const std::vector<LaunchOperand>& operands) {
+    return std::equal(descs.begin(), descs.end(), operands.begin(), operands.end(),
+                      [&](const TensorDesc* desc, const LaunchOperand& other) {
+                        return kernel.alignments[operand++] == alignmentAt(other.place) &&
+                               areEqual(desc, other.desc);
+                      });
+  };
+  return are_same(kernel.inputs, launch.inputs) && are_same(kernel.outputs, launch.outputs);
+}
+
 // Returns the kernel of a launch. Takes it from an earlier launch or an earlier plan if the segment
 // and the descriptors are equal. Otherwise plans the kernel.
-PlanBuilder::PlannedKernel& PlanBuilder::planned(const Launch& launch) {
-  KernelStore::Key key{launch.segment_id, descsOf(launch.inputs), descsOf(launch.outputs), {}};
-  for (const auto* operands : {&launch.inputs, &launch.outputs}) {
-    for (const Plan::Operand& operand : *operands) {
-      key.alignments.push_back(alignmentAt(operand.place));
-    }
-  }
+PlanBuilder::PlannedKernel& PlanBuilder::planned(Launch& launch) {
   for (PlannedKernel& kernel : kernels_) {
-    if (kernel.segment == launch.segment && kernel.key.inputs == key.inputs &&
-        kernel.key.outputs == key.outputs && kernel.key.alignments == key.alignments) {
-      return kernel;
-    }
+    if (isPlannedFor(kernel, launch)) return kernel;
   }
-  kernels_.push_back({launch.segment, std::move(key), nullptr, {}});
-  PlannedKernel& kernel = kernels_.back();
-  if (kernel.key.segment >= 0) kernel.kernel = target_.kernels.find(kernel.key);
-  if (!kernel.kernel) planNew(kernel);
+  if (!launch.stored) launch.stored = target_.kernels.segmentOf(*launch.segment);
+  PlannedKernel& kernel = kernels_.emplace_back(PlannedKernel{launch.segment, launch.stored});
+  const auto add = [&](const std::vector<LaunchOperand>& operands,
+                       std::vector<const TensorDesc*>& descs) {
+    descs.reserve(operands.size());
+    for (const LaunchOperand& operand : operands) {
+      descs.push_back(operand.desc);
+      kernel.alignments.push_back(alignmentAt(operand.place));
+    }
+  };
+  kernel.alignments.reserve(launch.inputs.size() + launch.outputs.size());
+  add(launch.inputs, kernel.inputs);
+  add(launch.outputs, kernel.outputs);
+  findKernel(kernel);
   addStages(kernel);
   return kernel;
 }
 
-void PlanBuilder::planNew(PlannedKernel& kernel) const {
-  KernelStore::Key& key = kernel.key;
-  const std::optional<Fusion> numbers =
-      withPadWidths(*kernel.segment, key.inputs, key.outputs, sizes_);
-  const std::vector<TensorDesc> generated = generatedDescs(*kernel.segment, key.inputs, key.outputs,
-                                                           sizes_, unrolled_.rank, target_.ranks);
-  // The kernel also depends on the widths, or on these descriptors.
-  if (numbers || !generated.empty()) key.segment = -1;
-  const auto analysis =
-      key.segment >= 0 ? target_.kernels.analysisOf(key.segment, *kernel.segment) : nullptr;
-  kernel.planned = codegen::planKernel(numbers ? *numbers : *kernel.segment, key.inputs,
-                                       key.outputs, target_.device.compiler()->target(),
-                                       key.alignments, generated, analysis.get());
+// Takes the kernel from the store, or plans it.
+void PlanBuilder::findKernel(PlannedKernel& kernel) {
+  if (auto bound =
+          target_.kernels.bind(*kernel.stored, kernel.inputs, kernel.outputs, kernel.alignments)) {
+    kernel.plan = std::move(bound->plan);
+    kernel.handles = std::move(bound->handles);
+    return;
+  }
+  const auto found = target_.kernels.find({kernel.stored->number(), descsOf(kernel.inputs),
+                                           descsOf(kernel.outputs), kernel.alignments});
+  if (!found) return planNew(kernel);
+  kernel.plan = found->plan;
+  kernel.handles = found->handles;
 }
 
-// Copies the stages of a kernel and their argument blocks to the plan.
+void PlanBuilder::planNew(PlannedKernel& kernel) const {
+  const std::vector<TensorDesc> inputs = descsOf(kernel.inputs);
+  const std::vector<TensorDesc> outputs = descsOf(kernel.outputs);
+  const std::optional<Fusion> numbers = withPadWidths(*kernel.segment, inputs, outputs, sizes_);
+  const std::vector<TensorDesc> generated =
+      generatedDescs(*kernel.segment, inputs, outputs, sizes_, unrolled_.rank, target_.ranks);
+  // The kernel also depends on the widths, or on these descriptors.
+  kernel.is_stored = !numbers && generated.empty();
+  kernel.plan = codegen::planKernel(
+      numbers ? *numbers : *kernel.segment, inputs, outputs, target_.device.compiler()->target(),
+      kernel.alignments, generated, numbers ? nullptr : &kernel.stored->planner().analysis());
+}
+
+// Copies the argument blocks of a kernel to the plan, and moves its launches there.
 void PlanBuilder::addStages(PlannedKernel& kernel) {
   kernel.first_stage = plan_->stages.endId();
-  for (const codegen::LaunchStage& launch : kernel.plan().stages) {
+  kernel.stage_count = kernel.plan.stages.size();
+  for (codegen::LaunchStage& launch : kernel.plan.stages) {
     plan_->args.resize((plan_->args.size() + kArgsAlignment - 1) / kArgsAlignment * kArgsAlignment);
     Plan::Stage stage;
-    stage.launch = launch;
     stage.args = static_cast<int32_t>(plan_->args.size());
     plan_->args.insert(plan_->args.end(), launch.args.begin(), launch.args.end());
+    if (kernel.isNew()) {
+      stage.launch = launch;  // the store needs the launches of a new kernel
+    } else {
+      stage.launch = std::move(launch);
+    }
     plan_->stages.push_back(std::move(stage));
   }
 }
@@ -146,29 +203,34 @@ void PlanBuilder::addStages(PlannedKernel& kernel) {
 void PlanBuilder::loadKernels() {
   std::vector<const codegen::KernelPlan*> added;
   for (const PlannedKernel& kernel : kernels_) {
-    if (!kernel.kernel) added.push_back(&kernel.planned);
+    if (kernel.isNew()) added.push_back(&kernel.plan);
   }
   if (!added.empty()) target_.kernels.prepare(added);
   for (PlannedKernel& kernel : kernels_) {
-    const bool is_new = !kernel.kernel;
-    if (is_new) kernel.kernel = loaded(std::move(kernel.planned));
+    if (kernel.isNew()) store(kernel);
     size_t stage = 0;
-    for (StageId id : kernel.stages()) plan_->stages[id].kernel = kernel.kernel->handles[stage++];
-    if (is_new && kernel.key.segment >= 0) {
-      target_.kernels.add(std::move(kernel.key), kernel.kernel);
-    }
+    for (StageId id : kernel.stages()) plan_->stages[id].kernel = kernel.handles[stage++];
   }
 }
 
-// Returns the kernel with the handles of its stages. Requires that the store has prepared it.
-std::shared_ptr<const KernelStore::Kernel> PlanBuilder::loaded(codegen::KernelPlan plan) const {
-  auto kernel = std::make_shared<KernelStore::Kernel>();
-  for (const codegen::LaunchStage& stage : plan.stages) {
-    kernel->handles.push_back(target_.kernels.handle(plan.source.text, stage.entry));
+// Sets the handles of a new kernel, and stores it for later plans. Requires that the store has
+// prepared the kernel.
+void PlanBuilder::store(PlannedKernel& kernel) {
+  for (const codegen::LaunchStage& stage : kernel.plan.stages) {
+    kernel.handles.push_back(target_.kernels.handle(kernel.plan.source.text, stage.entry));
   }
-  plan.source.text.clear();
-  kernel->plan = std::move(plan);
-  return kernel;
+  if (!kernel.is_stored) return;
+  if (kernel.stored->add(kernel.inputs, kernel.outputs, kernel.alignments, kernel.plan,
+                         kernel.handles)) {
+    return;
+  }
+  auto stored = std::make_shared<KernelStore::Kernel>();
+  kernel.plan.source.text.clear();
+  stored->plan = std::move(kernel.plan);
+  stored->handles = kernel.handles;
+  target_.kernels.add(
+      {kernel.stored->number(), descsOf(kernel.inputs), descsOf(kernel.outputs), kernel.alignments},
+      std::move(stored));
 }
 
 }  // namespace heddle::host

@@ -97,12 +97,13 @@ void PlanBuilder::emitCopy(const Plan::Operand& out, const Plan::Operand& in, St
   }
   builder.output(builder.set(builder.input("x", type)));
   own_segments_.push_back(std::move(builder).build());
-  Launch launch{&own_segments_.back(), {in}, {out}, stream};
-  for (Plan::Operand* operand : {&launch.inputs[0], &launch.outputs[0]}) {
-    operand->desc.global = operand->desc.sizes;
-    operand->desc.offset.assign(operand->desc.rank(), 0);
-  }
-  emitLaunch(launch);
+  const auto operand = [&](const Plan::Operand& given) {
+    TensorDesc desc = given.desc;
+    desc.global = desc.sizes;
+    desc.offset.assign(desc.rank(), 0);
+    return LaunchOperand{given.place, ownDesc(std::move(desc))};
+  };
+  emitLaunch({&own_segments_.back(), {operand(in)}, {operand(out)}, stream});
 }
 
 void PlanBuilder::emit(const ReadBack& op, const UnrolledStep& step) {

@@ -63,22 +63,23 @@ void PlanBuilder::storeValues() {
     emit(AllocateStep{buffer, kCallerStream, plan_->buffers[buffer].bytes});
     own_segments_.push_back(valueSegment(value.dtype));
     emitLaunch({&own_segments_.back(),
-                {{Place{}, TensorDesc{}, value.scalar}},
-                {{Place{pointerTo(buffer), 0}, denseDesc(value.dtype, {})}},
+                {{Place{}, ownDesc({}), value.scalar}},
+                {{Place{pointerTo(buffer), 0}, ownDesc(denseDesc(value.dtype, {}))}},
                 kCallerStream});
   }
 }
 
 // Passes the 0-d operands in host memory to the kernel of the launch as scalars, where possible.
 void PlanBuilder::passValues(Launch& launch) {
+  if (values_.empty()) return;
   std::vector<bool> by_value(launch.inputs.size(), false);
   for (size_t i = 0; i < launch.inputs.size(); ++i) {
-    Plan::Operand& operand = launch.inputs[i];
+    LaunchOperand& operand = launch.inputs[i];
     auto found = values_.find(bufferOf(operand.place.pointer));
     if (operand.scalar.valid() || found == values_.end()) continue;
     if (!mayComeByValue(*launch.segment, i)) continue;
     by_value[i] = true;
-    operand = {Place{}, TensorDesc{}, found->second.scalar};
+    operand = {Place{}, ownDesc({}), found->second.scalar};
   }
   if (std::find(by_value.begin(), by_value.end(), true) == by_value.end()) return;
   auto [rewritten, is_new] = value_segments_.try_emplace({launch.segment, by_value}, nullptr);
@@ -87,7 +88,7 @@ void PlanBuilder::passValues(Launch& launch) {
     rewritten->second = &own_segments_.back();
   }
   launch.segment = rewritten->second;
-  launch.segment_id = -1;
+  launch.stored = nullptr;
 }
 
 }  // namespace heddle::host

@@ -1,6 +1,7 @@
 #include "host/run/evaluator.h"
 
 #include "host/plan/bind_inputs.h"
+#include "host/plan/plan.h"
 #include "host/plan/run_key.h"
 #include "host/run/issue.h"
 #include "host/verify/verify.h"
@@ -18,8 +19,9 @@ HostIrEvaluator::HostIrEvaluator(const Program& program, Device& device,
       matmuls_(matmuls),
       rank_(rank),
       ranks_(ranks) {
+  if (program.kernels.empty() || device.compiler() == nullptr) return;
   for (const Kernel& kernel : program.kernels) {
-    segment_ids_.push_back(kernels.segmentId(kernel.segment));
+    segments_.push_back(kernels.segmentOf(kernel.segment));
   }
 }
 
@@ -30,7 +32,7 @@ std::shared_ptr<const Plan> HostIrEvaluator::prepare(const std::vector<Argument>
   const Unrolled unrolled = unroll(program_, request);
   if (check_races) checkRaces(program_, unrolled);
   return makePlan(program_, unrolled, request.sizes, givenTensors(inputs, preallocated),
-                  {device_, communicators_, kernels_, matmuls_, ranks_, stream, segment_ids_});
+                  {device_, communicators_, kernels_, matmuls_, ranks_, stream, segments_});
 }
 
 void HostIrEvaluator::execute(const Plan& plan, RunState& state, Allocator& allocator) const {

@@ -7,6 +7,7 @@
 #include "host/job/communicators.h"
 #include "host/plan/kernel_store.h"
 #include "host/plan/plan.h"
+#include "host/plan/stored_segment.h"
 #include "host/program/program.h"
 #include "host/run/run_state.h"
 
@@ -48,7 +49,8 @@ class HostIrEvaluator {
   AlgorithmAgreement& matmuls_;
   int64_t rank_;
   int64_t ranks_;
-  IdVector<KernelId, int64_t> segment_ids_;  // KernelStore::segmentId() of each kernel's segment
+  // KernelStore::segmentOf() each kernel's segment. Empty if the device has no compiler.
+  IdVector<KernelId, std::shared_ptr<StoredSegment>> segments_;
 };
 
 }  // namespace heddle::host

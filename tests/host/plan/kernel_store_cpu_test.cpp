@@ -1,6 +1,10 @@
 // Tests which kernels a new plan plans, generates and compiles again.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <random>
+#include <vector>
+
 #include "codegen/compile/child_process.h"
 #include "codegen/compile/image_cache.h"
 #include "host/device/cpu/cpu_device.h"
@@ -79,8 +83,57 @@ TEST_F(KernelStoreCpu, NewSizesCompileNothing) {
   run(executor, 1000, 64, 32);
   const int64_t compiled = executor.stats().kernels_compiled;
   for (int64_t n = 1016; n < 1100; n += 16) run(executor, n, 64, 32);
-  EXPECT_EQ(executor.stats().kernels_compiled, compiled);
-  EXPECT_EQ(executor.stats().kernels_reused, 6);
+  const Executable::Stats stats = executor.stats();
+  EXPECT_EQ(stats.kernels_compiled, compiled);
+  EXPECT_EQ(stats.kernel_texts, kSegments);
+  EXPECT_EQ(stats.kernels_reused, 6 * kSegments);
+}
+
+// Segments that differ only in the names of their values share one kernel.
+TEST_F(KernelStoreCpu, NamesOfValuesDoNotCount) {
+  FusionExecutor executor(parseFusion("heddle 1\nfusion f(%x: f32[n]) {\n"
+                                      "  %a = exp(%x)\n  %b = flip(%a, axes=[0])\n"
+                                      "  %c = exp(%b)\n  %d = flip(%c, axes=[0])\n"
+                                      "  %e = exp(%d)\n  return %e\n}\n"),
+                          {device.get(), nullptr, &images});
+  const Outputs outputs = executor.run({tensor({2})});
+  outputs.wait();
+  const auto thrice = [](float x) { return std::exp(std::exp(std::exp(x))); };
+  const std::vector<float> values = testing::floatsOf(*device, outputs[0]);
+  ASSERT_EQ(values.size(), 2U);
+  EXPECT_NEAR(values[0], thrice(0), 1e-4);
+  EXPECT_NEAR(values[1], thrice(0.25F), 1e-4);
+  EXPECT_EQ(executor.stats().kernel_texts, 2);
+}
+
+// One executor runs many shapes, and a new executor per shape runs the same ones. The first binds
+// kernels that it has generated for other shapes.
+TEST_F(KernelStoreCpu, ReusedKernelsEqualNewKernels) {
+  const Fusion fusion = parseFusion(
+      "heddle 1\nfusion f(%x: f32[a, b], %y: f32[b]) {\n"
+      "  %e = broadcast(%y, axes=[0])\n  %s = add(%x, %e)\n  %t = flip(%s, axes=[1])\n"
+      "  %u = mul(%t, %s)\n  %r = sum(%u, axes=[1])\n  %c = sum(%u, axes=[0])\n"
+      "  %p = permute(%u, axes=[1, 0])\n  %m = softmax(%t, axis=1)\n"
+      "  return %u, %r, %c, %p, %m\n}\n");
+  FusionExecutor executor(fusion, {device.get(), nullptr, &images});
+  std::mt19937 random(7);
+  for (int i = 0; i < 60; ++i) {
+    static constexpr int64_t kExtents[] = {0, 1, 2, 3, 16, 33, 100, 1000};
+    const int64_t a = kExtents[random() % 8], b = kExtents[random() % 8];
+    Tensor x = tensor({a, b});
+    if (random() % 3 == 0) x.desc.strides = {1, a};
+    const std::vector<Argument> inputs{x, tensor({b})};
+    FusionExecutor fresh(fusion, {device.get(), nullptr, &images});
+    const Outputs outputs = executor.run(inputs);
+    const Outputs expected = fresh.run(inputs);
+    outputs.wait();
+    expected.wait();
+    for (size_t k = 0; k < expected.size(); ++k) {
+      EXPECT_EQ(testing::floatsOf(*device, outputs[k]), testing::floatsOf(*device, expected[k]))
+          << "output " << k << " of [" << a << ", " << b << "], run " << i;
+    }
+  }
+  EXPECT_GT(executor.stats().kernels_reused, 20);
 }
 
 // A run with a transposed %w needs a second program. The programs share the kernels of %x.

@@ -1,0 +1,150 @@
+#include "codegen/plan/argument_value.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "ir/base/ceil_div.h"
+#include "ir/base/error.h"
+
+namespace heddle::codegen {
+namespace {
+
+// Returns the number of items along an axis. Lanes along the axis share an item.
+int64_t itemsAlong(size_t axis, const FrameNumbers& numbers) {
+  const int64_t extent = numbers.space.extents[axis];
+  const Schedule& schedule = numbers.schedule;
+  return axis == schedule.laneAxis(numbers.space) ? ceilDiv(extent, schedule.chunk) : extent;
+}
+
+// The functions below saturate at the largest int64.
+int64_t sum(int64_t a, int64_t b) {
+  int64_t result = 0;
+  return __builtin_add_overflow(a, b, &result) ? std::numeric_limits<int64_t>::max() : result;
+}
+
+int64_t product(int64_t a, int64_t b) {
+  int64_t result = 0;
+  return __builtin_mul_overflow(a, b, &result) ? std::numeric_limits<int64_t>::max() : result;
+}
+
+// Returns the largest offset that the kernel computes for the tensor, in elements.
+int64_t lastOffset(const SpaceTensor& tensor, const FrameNumbers& numbers) {
+  const Schedule& schedule = numbers.schedule;
+  const size_t lane_axis = schedule.laneAxis(numbers.space);
+  int64_t last = product(schedule.lanes, tensor.strides[lane_axis]);
+  if (tensor.isInWorkspace()) {
+    last = sum(last, tensor.base);
+    if (tensor.output) last = sum(last, product(schedule.splits - 1, tensor.part_stride));
+  }
+  for (size_t axis = 0; axis < numbers.space.extents.size(); ++axis) {
+    int64_t index = std::max<int64_t>(itemsAlong(axis, numbers) - 1, 0);
+    if (axis == lane_axis) index = product(index, schedule.chunk);
+    last = sum(last, product(index, tensor.strides[axis]));
+  }
+  return last;
+}
+
+}  // namespace
+
+// See T. Granlund, P. L. Montgomery, "Division by invariant integers using multiplication", 1994.
+// For 0 <= n < 2^31, n / divisor is n * factor / 2^(31 + shift), rounded down.
+int64_t inverseOf(int64_t divisor) {
+  const auto d = static_cast<uint64_t>(divisor);
+  if (d == 0 || d >= uint64_t{1} << 31) return 0;  // the kernel does not use it
+  const auto shift = static_cast<uint64_t>(std::bit_width(d - 1));
+  const uint64_t factor = ((uint64_t{1} << (31 + shift)) + d - 1) / d;
+  return static_cast<int64_t>(shift << 32 | factor);
+}
+
+int64_t valueOf(const ArgumentValue& argument, const FrameNumbers& numbers) {
+  using Kind = ArgumentValue::Kind;
+  const Space& space = numbers.space;
+  const Schedule& schedule = numbers.schedule;
+  const auto index = static_cast<size_t>(argument.index);
+  const auto axis = static_cast<size_t>(argument.axis);
+  switch (argument.kind) {
+    case Kind::Late:
+      return 0;
+    case Kind::Other:
+      break;
+    case Kind::KeptItems:
+      return keptItems(schedule, space);
+    case Kind::ReducedItems:
+      return reducedItems(schedule, space);
+    case Kind::LaneExtent:
+      return space.extents[schedule.laneAxis(space)];
+    case Kind::Chunk:
+      return schedule.chunk;
+    case Kind::ItemsPerTile:
+      return schedule.items_per_tile;
+    case Kind::ReducedCount:
+      return numbers.reduced_count;
+    case Kind::Splits:
+      return schedule.splits;
+    case Kind::Span:
+      return ceilDiv(reducedItems(schedule, space), schedule.splits);
+    case Kind::AxisItems:
+      return itemsAlong(axis, numbers);
+    case Kind::AxisInverse:
+      return inverseOf(itemsAlong(axis, numbers));
+    case Kind::Stride:
+      return space.tensors[index].strides[axis];
+    case Kind::Base:
+      return space.tensors[index].base;
+    case Kind::PartStride:
+      return space.tensors[index].part_stride;
+    case Kind::Offset:
+      return space.coordinates[index].offset;
+    case Kind::IndexedExtent:
+      return space.indexed[index].extents[axis];
+    case Kind::IndexedStride:
+      return space.indexed[index].strides[axis];
+    case Kind::IndexedOffset:
+      return space.indexed[index].offsets[axis];
+    case Kind::IndexedGlobal:
+      return space.indexed[index].global[axis];
+  }
+  HEDDLE_CHECK(false, "an argument without a known value");
+}
+
+bool hasAlignedItems(const SpaceTensor& tensor, const FrameNumbers& numbers) {
+  const int64_t lanes = numbers.schedule.lanes;
+  const int64_t bytes = std::min<int64_t>(lanes * sizeOf(tensor.dtype), kFullAlignment);
+  if (tensor.alignment % bytes != 0) return false;
+  if (tensor.isInWorkspace() && tensor.base % lanes != 0) return false;
+  if (tensor.isInWorkspace() && tensor.output && tensor.part_stride % lanes != 0) return false;
+  const size_t lane_axis = numbers.schedule.laneAxis(numbers.space);
+  for (size_t axis = 0; axis < tensor.strides.size(); ++axis) {
+    if (axis != lane_axis && tensor.strides[axis] % lanes != 0) return false;
+  }
+  return true;
+}
+
+bool needsWideIndex(const FrameNumbers& numbers) {
+  // Below 2^30 even the last step of a grid-stride loop stays within 32 bits.
+  const auto is_wide = [](int64_t index) { return index >= int64_t{1} << 30; };
+  const Space& space = numbers.space;
+  const Schedule& schedule = numbers.schedule;
+  if (is_wide(keptItems(schedule, space)) || is_wide(space.extents[schedule.laneAxis(space)])) {
+    return true;
+  }
+  if (space.hasReduced() &&
+      (is_wide(reducedItems(schedule, space)) || is_wide(numbers.reduced_count))) {
+    return true;
+  }
+  for (const SpaceTensor& tensor : space.tensors) {
+    if (is_wide(lastOffset(tensor, numbers))) return true;
+  }
+  for (const IndexedTensor& tensor : space.indexed) {
+    int64_t end = 0;
+    for (size_t axis = 0; axis < tensor.extents.size(); ++axis) {
+      if (is_wide(tensor.extents[axis])) return true;
+      end = sum(end, product(tensor.extents[axis], tensor.strides[axis]));
+    }
+    if (is_wide(end)) return true;
+  }
+  return false;
+}
+
+}  // namespace heddle::codegen

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+
+#include "codegen/plan/schedule.h"
+#include "codegen/plan/space.h"
+
+namespace heddle::codegen {
+
+// What an argument of a kernel contains. Kernels with equal text differ only in the numbers that
+// valueOf() returns for their arguments.
+struct ArgumentValue {
+  enum class Kind : uint8_t {
+    Late,           // a pointer or scalar, which a run writes; 0 until then
+    Other,          // a number that valueOf() does not know
+    KeptItems,      // keptItems()
+    ReducedItems,   // reducedItems()
+    LaneExtent,     // elements along the lane axis
+    Chunk,          // Schedule::chunk
+    ItemsPerTile,   // Schedule::items_per_tile
+    ReducedCount,   // FrameNumbers::reduced_count
+    Splits,         // Schedule::splits
+    Span,           // reduced items per split
+    AxisItems,      // items along `axis`
+    AxisInverse,    // the factor and the shift with which a kernel divides by AxisItems
+    Stride,         // of tensor `index` along `axis`
+    Base,           // SpaceTensor::base of tensor `index`
+    PartStride,     // SpaceTensor::part_stride of tensor `index`
+    Offset,         // SpaceCoordinate::offset of coordinate `index`
+    IndexedExtent,  // of Space::indexed[index] along `axis`, as the next three
+    IndexedStride,
+    IndexedOffset,
+    IndexedGlobal,
+  };
+  Kind kind = Kind::Late;
+  int32_t index = 0;
+  int32_t axis = 0;
+};
+
+// The numbers on which the arguments of one entry point depend.
+struct FrameNumbers {
+  const Space& space;
+  const Schedule& schedule;
+  int64_t reduced_count;  // KernelFrame::reduced_count
+};
+
+// Returns the value of an argument. Requires a kind other than Other.
+int64_t valueOf(const ArgumentValue& argument, const FrameNumbers& numbers);
+
+// Returns the factor and, in the upper half, the shift with which hd::Divisor of
+// codegen/runtime/cuda_runtime.h divides by `divisor`.
+int64_t inverseOf(int64_t divisor);
+
+// The two functions below decide facts that are part of the text of a kernel.
+
+// Returns whether every item begins at an address of the tensor that is aligned for words of up to
+// 16 bytes.
+bool hasAlignedItems(const SpaceTensor& tensor, const FrameNumbers& numbers);
+// Returns whether some index may not fit in 32 bits.
+bool needsWideIndex(const FrameNumbers& numbers);
+
+}  // namespace heddle::codegen

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "codegen/bind/segment_planner.h"
+#include "codegen/kernel.h"
+#include "codegen/plan/desc_list.h"
+#include "host/device/device.h"
+#include "ir/graph/fusion.h"
+
+namespace heddle::host {
+
+// A segment whose kernels a KernelStore holds. All programs of the store with an equal segment
+// share the object. Thread-safe.
+class StoredSegment {
+ public:
+  StoredSegment(int64_t number, Fusion segment, codegen::Target target)
+      : number_(number), segment_(std::move(segment)), target_(target) {}
+
+  int64_t number() const { return number_; }  // KernelStore::Key::segment
+  // Returns the planner of the segment. The first call analyzes the segment. Throws UserError if it
+  // cannot be one kernel.
+  codegen::SegmentPlanner& planner();
+
+  struct Bound {
+    codegen::KernelPlan plan;           // without source
+    std::vector<KernelHandle> handles;  // one per stage of `plan`
+  };
+  // Returns the kernel for these operands, if add() was called for a kernel of the same form
+  // (codegen::SegmentPlanner::bind()). Otherwise returns nullopt.
+  std::optional<Bound> bind(codegen::DescList inputs, codegen::DescList outputs,
+                            const std::vector<int32_t>& alignments);
+  // Stores the handles of a kernel, which codegen::planKernel() has planned for these operands.
+  // Returns false if the kernel has no form, or if the segment has too many forms.
+  bool add(codegen::DescList inputs, codegen::DescList outputs,
+           const std::vector<int32_t>& alignments, const codegen::KernelPlan& plan,
+           std::vector<KernelHandle> handles);
+
+ private:
+  const int64_t number_;
+  const Fusion segment_;
+  const codegen::Target target_;
+  std::once_flag planned_;
+  std::unique_ptr<codegen::SegmentPlanner> planner_;
+  std::mutex mutex_;                               // guards handles_
+  std::deque<std::vector<KernelHandle>> handles_;  // per form; empty: add() has not ended yet
+};
+
+}  // namespace heddle::host

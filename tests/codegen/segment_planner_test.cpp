@@ -1,0 +1,145 @@
+// Compares the kernels that a SegmentPlanner binds with those that planKernel() plans.
+#include "codegen/bind/segment_planner.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "codegen/emit/plan_kernel.h"
+#include "codegen/kernel.h"
+#include "ir/base/error.h"
+#include "ir/graph/fusion.h"
+#include "ir/text/fusion_text.h"
+#include "ir/types/tensor.h"
+
+namespace heddle::codegen::segment_planner_test {
+namespace {
+
+// Segments of all kinds. Every size is a symbol among a, b, c.
+const std::vector<std::string> kSegments = {
+    "(%x: f32[a, b], %y: f32[a, b]) {\n  %z = add(%x, %y)\n  return %z\n}\n",
+    "(%x: f16[a, b, c], %s: f32) {\n  %f = cast(%x, dtype=f32)\n  %z = mul(%f, %s)\n  return "
+    "%z\n}\n",
+    "(%x: f32[a, b], %y: f32[b]) {\n  %e = broadcast(%y, axes=[0])\n  %z = mul(%x, %e)\n"
+    "  %w = neg(%z)\n  return %z, %w\n}\n",
+    "(%x: f32[a, b, c]) {\n  %z = sum(%x, axes=[2])\n  return %z\n}\n",
+    "(%x: bf16[a, b, c]) {\n  %z = max(%x, axes=[0, 1])\n  return %z\n}\n",
+    "(%x: f32[a, b]) {\n  %z = flip(%x, axes=[1])\n  %w = exp(%z)\n  return %w\n}\n",
+    "(%x: f32[a, b]) {\n  %i = iota(sizes=[a, b], axis=1)\n  %f = cast(%i, dtype=f32)\n"
+    "  %z = add(%x, %f)\n  return %z\n}\n",
+    "(%x: f32[a, b]) {\n  %z = sum(%x, axes=[1])\n  %e = broadcast(%z, axes=[1])\n"
+    "  %w = sub(%x, %e)\n  return %w\n}\n",
+    "(%x: u8[a, b]) {\n  %f = cast(%x, dtype=f32)\n  %z = sum(%f, axes=[0])\n  return %z\n}\n",
+};
+
+class RandomShapes {
+ public:
+  explicit RandomShapes(uint32_t seed) : random_(seed) {}
+
+  void next() {
+    // Some extents are so large that indices need 64 bits or that a reduction is split.
+    static constexpr int64_t kExtents[] = {0, 1, 2, 3, 7, 16, 17, 64, 1000, 4096, 100000};
+    for (const char* symbol : {"a", "b", "c"}) sizes_[symbol] = kExtents[random_() % 11];
+  }
+
+  // Returns a descriptor with a random order of axes, and sometimes with gaps.
+  TensorDesc descOf(const Value& value) {
+    std::vector<int64_t> sizes;
+    for (const IterDomain& axis : value.tensor.domain) {
+      sizes.push_back(axis.extent.evaluate(lookupIn(sizes_)));
+    }
+    TensorDesc desc = denseDesc(value.tensor.dtype, sizes);
+    AxisOrder order = rowMajor(desc.rank());
+    if (random_() % 3 == 0) std::shuffle(order.begin(), order.end(), random_);
+    desc.strides = stridesFor(desc.alloc, order);
+    if (random_() % 4 == 0) {
+      for (int64_t& stride : desc.strides) stride *= 2;
+    }
+    return desc;
+  }
+
+  int32_t alignment() { return random_() % 4 == 0 ? 4 : kFullAlignment; }
+
+ private:
+  std::mt19937 random_;
+  SizeBindings sizes_;
+};
+
+std::vector<TensorDesc> descsOf(const Fusion& segment, const std::vector<ValueId>& values,
+                                RandomShapes& shapes) {
+  std::vector<TensorDesc> descs;
+  for (ValueId id : values) descs.push_back(shapes.descOf(segment.value(id)));
+  return descs;
+}
+
+class SegmentPlanners : public ::testing::TestWithParam<Target> {};
+
+TEST_P(SegmentPlanners, BoundKernelsEqualPlannedKernels) {
+  int64_t hits = 0;
+  for (size_t s = 0; s < kSegments.size(); ++s) {
+    const Fusion segment = parseFusion("heddle 1\nfusion f" + kSegments[s]);
+    SegmentPlanner planner(segment, GetParam());
+    std::map<int64_t, KernelSource> sources;  // by form
+    RandomShapes shapes(static_cast<uint32_t>(s));
+    for (int i = 0; i < 400; ++i) {
+      shapes.next();
+      const std::vector<TensorDesc> inputs = descsOf(segment, segment.inputs(), shapes);
+      const std::vector<TensorDesc> outputs = descsOf(segment, segment.outputs(), shapes);
+      std::vector<int32_t> alignments;
+      for (size_t k = 0; k < inputs.size() + outputs.size(); ++k) {
+        alignments.push_back(shapes.alignment());
+      }
+      const KernelPlan expected = planKernel(segment, inputs, outputs, GetParam(), alignments);
+      const auto bound = planner.bind(inputs, outputs, alignments);
+      if (!bound) {
+        const auto form = planner.add(inputs, outputs, alignments, expected);
+        if (form) sources.try_emplace(*form, expected.source);
+        continue;
+      }
+      ASSERT_EQ(bound->plan.stages, expected.stages) << kSegments[s] << i;
+      ASSERT_EQ(bound->plan.workspace_bytes, expected.workspace_bytes) << kSegments[s] << i;
+      if (bound->form == SegmentPlanner::kNone) continue;
+      ASSERT_EQ(sources.at(bound->form), expected.source) << kSegments[s] << i;
+      ++hits;
+    }
+  }
+  EXPECT_GT(hits, 1000);
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, SegmentPlanners, ::testing::Values(Target::Cpp, Target::Cuda),
+                         [](const auto& info) {
+                           return info.param == Target::Cpp ? "Cpp" : "Cuda";
+                         });
+
+TEST(SegmentPlanner, NewExtentsNeedNoText) {
+  const Fusion segment = parseFusion("heddle 1\nfusion f" + kSegments[0]);
+  SegmentPlanner planner(segment, Target::Cpp);
+  const std::vector<TensorDesc> small(2, denseDesc(DType::F32, {8, 64}));
+  const std::vector<TensorDesc> large(2, denseDesc(DType::F32, {24, 32}));
+  const std::vector<TensorDesc> small_output{small[0]}, large_output{large[0]};
+  EXPECT_FALSE(planner.bind(small, small_output, {}));
+  planner.add(small, small_output, {}, planKernel(segment, small, small_output, Target::Cpp));
+  const auto bound = planner.bind(large, large_output, {});
+  ASSERT_TRUE(bound);
+  EXPECT_EQ(bound->plan.stages, planKernel(segment, large, large_output, Target::Cpp).stages);
+}
+
+TEST(SegmentPlanner, OperandsThatDisagreeAreReported) {
+  SegmentPlanner planner(parseFusion("heddle 1\nfusion f" + kSegments[0]), Target::Cpp);
+  const std::vector<TensorDesc> inputs = {denseDesc(DType::F32, {8, 64}),
+                                          denseDesc(DType::F32, {8, 32})};
+  try {
+    planner.bind(inputs, std::vector<TensorDesc>{inputs[0]}, {});
+    FAIL() << "no error";
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find("expected 64 elements"), std::string::npos)
+        << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace heddle::codegen::segment_planner_test
