@@ -153,15 +153,18 @@ struct FusionExecutor::Impl {
                                : attentions.empty() ? SizeBindings{}
                                                     : sizesIfValid(inputs);
     SizeDecisions decisions = decideSizes(fusion, sizes);
-    const Fusion concrete = concretizeSizes(fusion, decisions);
-    if (is_symbolic) attentions = AttentionSearch(concrete, context.device->kind());
+    std::optional<Fusion> decided;  // nullopt: there is nothing to decide
+    if (is_symbolic) {
+      decided = concretizeSizes(fusion, decisions);
+      attentions = AttentionSearch(*decided, context.device->kind());
+    }
     std::vector<int64_t> attention_sizes = attentions.decidingSizesFor(sizes);
     const auto found = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
       return entry.layouts == layouts && entry.attention_sizes == attention_sizes &&
              entry.decisions == decisions;
     });
     if (found != entries.end()) return found;
-    Program program = lowered(withLayouts(concrete, layouts), sizes);
+    Program program = lowered(withLayouts(decided ? *decided : fusion, layouts), sizes);
     return add({std::move(layouts), std::move(attention_sizes), std::move(decisions), {}, {}},
                std::move(program), verify_sizes ? std::optional(sizes) : std::nullopt);
   }
@@ -281,7 +284,8 @@ struct FusionExecutor::Impl {
       return sizesOf(inputs);
     } catch (const UserError&) {
       if (fusion.symbolic_sizes.empty()) {
-        bindInputs(compile(fusion, ranks, options), inputs, context.world->rank(), ranks);
+        const Program program = compile(fusion, ranks, options);
+        bindInputs(program, InputFacts(program), inputs, context.world->rank(), ranks);
       }
       throw;
     }

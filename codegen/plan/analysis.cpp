@@ -97,7 +97,13 @@ class Analyzer {
   void markIndexed() {
     IdVector<ValueId, bool>& indexed_only = result_.indexed_only;
     indexed_only.assign(segment_.values().size(), false);
-    for (ValueId id : indexedInputs(segment_)) indexed_only[id] = true;
+    result_.indexed_inputs = indexedInputs(segment_);
+    for (ValueId id : result_.indexed_inputs) indexed_only[id] = true;
+    for (const Expression& expr : segment_.exprs()) {
+      const bool is_index = expr.op->kind == OpKind::Index;
+      result_.indexed_axes.push_back(is_index ? indexedAxesOf(segment_, expr)
+                                              : std::vector<IndexedAxis>{});
+    }
     for (const Expression& expr : segment_.exprs()) {
       for (size_t i = 0; i < expr.inputs.size(); ++i) {
         if (!isIndexed(expr, i)) indexed_only[expr.inputs[i]] = false;
@@ -130,12 +136,13 @@ class Analyzer {
 
   void listCoordinates() {
     std::vector<int>& needed = result_.coordinates;
-    for (const Expression& expr : segment_.exprs()) {
+    for (ExprId id : segment_.exprs().ids()) {
+      const Expression& expr = segment_.expr(id);
       const std::vector<int>& axes = result_.axes[expr.outputs[0]];
       if (expr.op->kind == OpKind::Iota) {
         needed.push_back(axes[expr.axis()]);
-      } else if (expr.op->kind == OpKind::Index) {
-        for (const IndexedAxis& place : indexedAxesOf(segment_, expr)) {
+      } else {
+        for (const IndexedAxis& place : result_.indexed_axes[id]) {
           if (place.output_axis == IndexedAxis::kByValue) continue;
           needed.push_back(axes[static_cast<size_t>(place.output_axis)]);
         }

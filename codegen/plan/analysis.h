@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "ir/analysis/indexed_axes.h"
 #include "ir/graph/fusion.h"
 
 namespace heddle::codegen {
@@ -35,6 +36,9 @@ struct Analysis {
   // Per value: true if the value is an input of the segment that ops read only at computed indices.
   // The axes of such an input do not map to axes of the space.
   IdVector<ValueId, bool> indexed_only;
+  // Per expression: indexedAxesOf() (ir/analysis/indexed_axes.h) for an Index op, otherwise empty.
+  IdVector<ExprId, std::vector<IndexedAxis>> indexed_axes;
+  std::vector<ValueId> indexed_inputs;  // indexedInputs() of the segment
   // Ascending: the axes of the space along which some op uses the index of the current element.
   std::vector<int> coordinates;
   // The pairs of reductions that the kernel computes in one pass. analyze() leaves the list empty.

@@ -35,10 +35,11 @@ class Extents {
   }
 
   // What an index expression reads has the extents of its output, before and after what it adds.
-  void readIndexed(const Expression& expr, const TensorDesc& desc) {
+  void readIndexed(ExprId id_of_expr, const TensorDesc& desc) {
+    const Expression& expr = segment_.expr(id_of_expr);
     ValueId id = expr.inputs[0];
     checkRank(id, desc);
-    const std::vector<IndexedAxis> places = indexedAxesOf(segment_, expr);
+    const std::vector<IndexedAxis>& places = analysis_.indexed_axes[id_of_expr];
     const bool in_blocks = looksUpInBlocks(segment_, expr);
     for (size_t i = 0; i < places.size(); ++i) {
       if (in_blocks && places[i].output_axis == IndexedAxis::kByValue) continue;
@@ -135,13 +136,12 @@ bool belongsInside(const Space& space, size_t a, size_t b) {
 }
 
 // The votes need not be transitive, so this is an insertion sort rather than std::sort.
-std::vector<size_t> orderAxes(const Space& space, std::vector<size_t> axes) {
+void orderAxes(const Space& space, std::vector<size_t>& axes) {
   for (size_t i = 1; i < axes.size(); ++i) {
     for (size_t j = i; j > 0 && belongsInside(space, axes[j - 1], axes[j]); --j) {
       std::swap(axes[j - 1], axes[j]);
     }
   }
-  return axes;
 }
 
 // An axis whose index a body needs stays on its own: the index is the loop's then.
@@ -188,6 +188,7 @@ size_t positionOf(const Fusion& segment, ValueId input) {
 Space layOutAll(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
                 DescList inputs, DescList outputs) {
   Space raw;
+  raw.tensors.reserve(inputs.size() + outputs.size());
   auto add = [&](ValueId id, const TensorDesc& desc, int operand, bool output) {
     if (segment.value(id).is_scalar || analysis.indexed_only[id]) return;
     raw.tensors.push_back(layOut(analysis, id, desc, operand));
@@ -197,7 +198,7 @@ Space layOutAll(const Fusion& segment, const Analysis& analysis, const AxisExten
   for (size_t i = 0; i < inputs.size(); ++i) add(segment.inputs()[i], inputs[i], operand++, false);
   for (size_t i = 0; i < outputs.size(); ++i)
     add(segment.outputs()[i], outputs[i], operand++, true);
-  for (ValueId id : indexedInputs(segment)) {
+  for (ValueId id : analysis.indexed_inputs) {
     size_t i = positionOf(segment, id);
     raw.indexed.push_back({static_cast<int>(i), inputs[i].dtype, inputs[i].sizes, inputs[i].global,
                            inputs[i].offset, inputs[i].strides});
@@ -240,10 +241,10 @@ AxisExtents axisExtents(const Fusion& segment, const Analysis& analysis, DescLis
   };
   for (size_t i = 0; i < inputs.size(); ++i) read(segment.inputs()[i], inputs[i]);
   for (size_t i = 0; i < outputs.size(); ++i) read(segment.outputs()[i], outputs[i]);
-  for (const Expression& expr : segment.exprs()) {
-    if (expr.op->kind == OpKind::Index) {
-      extents.readIndexed(expr, inputs[positionOf(segment, expr.inputs[0])]);
-    }
+  for (ExprId id : segment.exprs().ids()) {
+    const Expression& expr = segment.expr(id);
+    if (expr.op->kind != OpKind::Index) continue;
+    extents.readIndexed(id, inputs[positionOf(segment, expr.inputs[0])]);
   }
   for (size_t i = 0; i < values.size(); ++i) extents.read(values[i], generated[i]);
   return extents.finish();
@@ -272,15 +273,27 @@ Space coalesce(const Fusion& segment, const Analysis& analysis, const AxisExtent
     if (raw.extents[axis] == 1) continue;
     (analysis.reduced[axis] ? reduced : kept).push_back(axis);
   }
-  Space space = raw;
-  space.extents.clear();
-  for (SpaceTensor& tensor : space.tensors) tensor.strides.clear();
+  orderAxes(raw, kept);
+  orderAxes(raw, reduced);
+  Space space;
+  const size_t most_axes = raw.extents.size() + 2;  // with an axis of extent 1 per group
+  space.extents.reserve(most_axes);
+  space.tensors.reserve(raw.tensors.size());
+  for (const SpaceTensor& tensor : raw.tensors) {
+    SpaceTensor& added = space.tensors.emplace_back();
+    added.operand = tensor.operand;
+    added.dtype = tensor.dtype;
+    added.output = tensor.output;
+    added.strides.reserve(most_axes);
+  }
+  space.coordinates = raw.coordinates;
   for (SpaceCoordinate& coordinate : space.coordinates) coordinate.axis = -1;
-  appendMerged(raw, orderAxes(raw, kept), space);
+  space.indexed = std::move(raw.indexed);
+  appendMerged(raw, kept, space);
   // A single element counts as contiguous, and so shares its kernel with longer tensors.
   if (kept.empty()) appendUnitAxis(space, analysis.reductions.empty() ? 1 : 0);
   space.kept = static_cast<int>(space.extents.size());
-  appendMerged(raw, orderAxes(raw, reduced), space);
+  appendMerged(raw, reduced, space);
   if (reduced.empty() && !analysis.reductions.empty()) appendUnitAxis(space, 0);
   return space;
 }

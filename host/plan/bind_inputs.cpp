@@ -186,8 +186,8 @@ void completeSizes(const Program& program, SizeBindings& sizes, const SizeSource
   checkGuards(program.guards, sizes, sources);
 }
 
-UnrollRequest bindInputs(const Program& program, const std::vector<Argument>& inputs, int64_t rank,
-                         int64_t ranks) {
+UnrollRequest bindInputs(const Program& program, const InputFacts& facts,
+                         const std::vector<Argument>& inputs, int64_t rank, int64_t ranks) {
   checkCount(program, inputs.size());
   // The first loop finds the sizes of all inputs. The checks of the second loop need every size.
   UnrollRequest request;
@@ -195,10 +195,9 @@ UnrollRequest bindInputs(const Program& program, const std::vector<Argument>& in
   request.ranks = ranks;
   request.inputs.resize(program.inputs.size());
   SizeSources sources;
-  request.late = lateInputsOf(program);
-  const SizeInputs scalars(program);
-  scalars.bind(inputs, request.sizes);
-  scalars.addSources(sources);
+  request.late = facts.late;
+  facts.size_inputs.bind(inputs, request.sizes);
+  facts.size_inputs.addSources(sources);
   const auto slotOf = [&](size_t i) -> const Slot& { return program.slots.at(program.inputs[i]); };
   for (size_t i = 0; i < inputs.size(); ++i) {
     checkKind(slotOf(i), i, inputs[i]);

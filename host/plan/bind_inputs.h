@@ -1,12 +1,25 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "host/device/device_tensor.h"
+#include "host/plan/size_inputs.h"
 #include "host/program/program.h"
+#include "host/unroll/late_scalars.h"
 #include "host/unroll/unroll.h"
+#include "ir/base/size.h"
+#include "ir/base/size_guard.h"
 
 namespace heddle::host {
+
+// Which inputs of a program decide sizes, and which are late. It takes time to find out, and the
+// answer is the same for all runs.
+struct InputFacts {
+  explicit InputFacts(const Program& program) : size_inputs(program), late(lateInputsOf(program)) {}
+  SizeInputs size_inputs;
+  LateInputs late;
+};
 
 // Checks the arguments of a run against the program, and derives the sizes of the program from
 // them. Returns the request to pass to unroll() (host/unroll/unroll.h).
@@ -26,8 +39,8 @@ namespace heddle::host {
 // - The strides do not have the memory order for which the program was compiled.
 // - A guard of the program fails, for example because two sizes differ that must be equal.
 // - The value of an input that decides a size is not valid (SizeInputs::value()).
-UnrollRequest bindInputs(const Program& program, const std::vector<Argument>& inputs, int64_t rank,
-                         int64_t ranks);
+UnrollRequest bindInputs(const Program& program, const InputFacts& facts,
+                         const std::vector<Argument>& inputs, int64_t rank, int64_t ranks);
 
 // Adds the defaults of the program to `sizes` for symbols without a value. Then checks the guards
 // of the program (checkGuards()), and throws UserError if one fails.

@@ -349,6 +349,8 @@ struct PlanTarget {
   // Per kernel of the program: KernelStore::segmentOf() its segment. Empty: the plan asks the store
   // for the segments that it needs.
   const IdVector<KernelId, std::shared_ptr<StoredSegment>>& segments;
+  size_t streams;                                         // Program::streams()
+  const IdVector<StreamId, bool>& communication_streams;  // Program::communicationStreams()
 };
 
 // What a plan needs to know about the caller's tensors. Alignments are in bytes

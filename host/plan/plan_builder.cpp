@@ -22,8 +22,13 @@ PlanBuilder::PlanBuilder(const Program& program, const Unrolled& unrolled,
       plan_(std::make_shared<Plan>()) {}
 
 std::shared_ptr<const Plan> PlanBuilder::build() {
-  plan_->streams = program_.streams();
-  plan_->communication_streams = program_.communicationStreams();
+  plan_->streams = target_.streams;
+  plan_->communication_streams = target_.communication_streams;
+  for (auto* list : {&plan_->instruction_of, &step_of_unrolled_}) {
+    list->reserve(unrolled_.steps.size());
+  }
+  plan_->steps.reserve(unrolled_.steps.size());
+  plan_->notes.reserve(unrolled_.steps.size());
   plan_->registers = unrolled_.registers;
   plan_->late = unrolled_.late;
   plan_->workspace_bytes.assign(plan_->streams, 0);

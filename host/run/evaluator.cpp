@@ -18,7 +18,10 @@ HostIrEvaluator::HostIrEvaluator(const Program& program, Device& device,
       kernels_(kernels),
       matmuls_(matmuls),
       rank_(rank),
-      ranks_(ranks) {
+      ranks_(ranks),
+      inputs_(program),
+      streams_(program.streams()),
+      communication_streams_(program.communicationStreams()) {
   if (program.kernels.empty() || device.compiler() == nullptr) return;
   for (const Kernel& kernel : program.kernels) {
     segments_.push_back(kernels.segmentOf(kernel.segment));
@@ -28,11 +31,12 @@ HostIrEvaluator::HostIrEvaluator(const Program& program, Device& device,
 std::shared_ptr<const Plan> HostIrEvaluator::prepare(const std::vector<Argument>& inputs,
                                                      const std::vector<Tensor>& preallocated,
                                                      bool check_races, Stream stream) const {
-  const UnrollRequest request = bindInputs(program_, inputs, rank_, ranks_);
+  const UnrollRequest request = bindInputs(program_, inputs_, inputs, rank_, ranks_);
   const Unrolled unrolled = unroll(program_, request);
   if (check_races) checkRaces(program_, unrolled);
   return makePlan(program_, unrolled, request.sizes, givenTensors(inputs, preallocated),
-                  {device_, communicators_, kernels_, matmuls_, ranks_, stream, segments_});
+                  {device_, communicators_, kernels_, matmuls_, ranks_, stream, segments_, streams_,
+                   communication_streams_});
 }
 
 void HostIrEvaluator::execute(const Plan& plan, RunState& state, Allocator& allocator) const {

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <vector>
 
 #include "host/device/device_tensor.h"
 #include "host/job/communicators.h"
+#include "host/plan/bind_inputs.h"
 #include "host/plan/kernel_store.h"
 #include "host/plan/plan.h"
 #include "host/plan/stored_segment.h"
@@ -49,6 +51,9 @@ class HostIrEvaluator {
   AlgorithmAgreement& matmuls_;
   int64_t rank_;
   int64_t ranks_;
+  const InputFacts inputs_;
+  const size_t streams_;                                  // Program::streams()
+  const IdVector<StreamId, bool> communication_streams_;  // Program::communicationStreams()
   // KernelStore::segmentOf() each kernel's segment. Empty if the device has no compiler.
   IdVector<KernelId, std::shared_ptr<StoredSegment>> segments_;
 };

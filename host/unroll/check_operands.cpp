@@ -151,7 +151,7 @@ void checkAttention(const Program& program, const CallLibrary& x, const Unrolled
 // Checks the axes along which a kernel handles one element. It handles no more elements even if the
 // operand has more. The plan of the kernel checks all other axes (codegen/plan/space.h).
 void checkUnitAxes(const Fusion& segment, const std::vector<ValueId>& values,
-                   const std::vector<View>& operands) {
+                   const ViewList& operands) {
   HEDDLE_USER_CHECK(values.size() == operands.size(), "kernel {}: expected {} operands, got {}",
                     segment.name, values.size(), operands.size());
   for (size_t i = 0; i < values.size(); ++i) {
@@ -174,7 +174,7 @@ void checkUnitAxes(const Fusion& segment, const std::vector<ValueId>& values,
 using Extents = std::vector<std::pair<Size, int64_t>>;
 
 void appendExtents(const Fusion& segment, const std::vector<ValueId>& values,
-                   const std::vector<View>& operands, Extents& extents) {
+                   const ViewList& operands, Extents& extents) {
   for (size_t i = 0; i < values.size() && i < operands.size(); ++i) {
     const std::vector<IterDomain>& domain = segment.value(values[i]).tensor.domain;
     const std::vector<int64_t>& sizes = operands[i].desc.global;
@@ -198,6 +198,24 @@ bool fits(const Extents& extents, const SizeBindings& sizes) try {
   });
 } catch (const UserError&) {
   return false;  // a symbol has no value, or the extent overflows
+}
+
+// Returns whether each extent of the operands is a number or a symbol and has its value if the
+// symbols have the values `sizes`. This is usually so, and faster to find out than by fits().
+bool fitAsSymbols(const Fusion& segment, const std::vector<ValueId>& values,
+                  const ViewList& operands, const SizeBindings& sizes) {
+  for (size_t i = 0; i < values.size() && i < operands.size(); ++i) {
+    const std::vector<IterDomain>& domain = segment.value(values[i]).tensor.domain;
+    const std::vector<int64_t>& global = operands[i].desc.global;
+    for (size_t axis = 0; axis < domain.size() && axis < global.size(); ++axis) {
+      const Size& extent = domain[axis].extent;
+      if (extent.isConstant(global[axis])) continue;
+      if (extent.kind() != Size::Kind::Symbol) return false;
+      const auto found = sizes.find(extent.symbolName());
+      if (found == sizes.end() || found->second != global[axis]) return false;
+    }
+  }
+  return true;
 }
 
 // Checks an input and an output of a kernel that may share memory. They must be the same view, and
@@ -276,6 +294,10 @@ void checkLaunch(const Fusion& segment, const UnrolledStep& step) {
 
 const SizeBindings& sizesInside(const Fusion& segment, const UnrolledStep& step,
                                 const SizeBindings& program, SizeBindings& own) {
+  if (fitAsSymbols(segment, segment.inputs(), step.inputs, program) &&
+      fitAsSymbols(segment, segment.outputs(), step.outputs, program)) {
+    return program;
+  }
   Extents extents;
   appendExtents(segment, segment.inputs(), step.inputs, extents);
   appendExtents(segment, segment.outputs(), step.outputs, extents);

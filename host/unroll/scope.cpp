@@ -61,6 +61,10 @@ int64_t Scope::teamSize(const Team& team) const {
 
 int64_t Scope::evaluate(const Size& size) const {
   if (size.isConstant()) return size.constant();
+  if (size.kind() == Size::Kind::Symbol) {
+    const auto found = values_.find(size.symbolName());
+    if (found != values_.end()) return found->second;  // otherwise the call below reports the error
+  }
   return size.evaluate([this](const std::string& symbol) -> std::optional<int64_t> {
     const auto found = values_.find(symbol);
     return found == values_.end() ? std::nullopt : std::optional(found->second);

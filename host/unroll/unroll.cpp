@@ -1,5 +1,7 @@
 #include "host/unroll/unroll.h"
 
+#include <memory>
+
 #include "host/program/visit.h"
 #include "host/unroll/unroller.h"
 
@@ -30,6 +32,11 @@ bool hasCalls(const Program& program) {
 }
 
 }  // namespace
+
+void ViewList::appendEmpty() {
+  static const SharedView empty = std::make_shared<const View>();
+  views_.push_back(empty);
+}
 
 Unrolled unroll(const Program& program, const UnrollRequest& request) {
   std::shared_ptr<const Program> inlined;

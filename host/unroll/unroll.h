@@ -1,10 +1,13 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "host/program/program.h"
@@ -47,6 +50,49 @@ struct View {
   std::vector<LateTerm> late = {};
 };
 
+using SharedView = std::shared_ptr<const View>;
+
+// A list of views that does not copy them: many steps name the same view.
+class ViewList {
+ public:
+  class Iterator {
+   public:
+    using iterator_category = std::forward_iterator_tag;
+    using value_type = View;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const View*;
+    using reference = const View&;
+    Iterator() = default;
+    explicit Iterator(const SharedView* at) : at_(at) {}
+    reference operator*() const { return **at_; }
+    pointer operator->() const { return at_->get(); }
+    Iterator& operator++() {
+      ++at_;
+      return *this;
+    }
+    Iterator operator++(int) { return Iterator(at_++); }
+    bool operator==(const Iterator&) const = default;
+
+   private:
+    const SharedView* at_ = nullptr;
+  };
+
+  void push_back(SharedView view) { views_.push_back(std::move(view)); }
+  void appendEmpty();  // appends a view without a buffer
+  void reserve(size_t size) { views_.reserve(size); }
+  size_t size() const { return views_.size(); }
+  bool empty() const { return views_.empty(); }
+  const View& operator[](size_t i) const { return *views_[i]; }
+  const View& at(size_t i) const { return *views_.at(i); }
+  const View& front() const { return *views_.front(); }
+  const View& back() const { return *views_.back(); }
+  Iterator begin() const { return Iterator(views_.data()); }
+  Iterator end() const { return Iterator(views_.data() + views_.size()); }
+
+ private:
+  std::vector<SharedView> views_;
+};
+
 // An access of one step to one buffer.
 struct UnrolledAccess {
   BufferId buffer;
@@ -60,11 +106,11 @@ struct UnrolledAccess {
 struct UnrolledStep {
   const Instruction* instruction = nullptr;  // in the Program, which must outlive the Unrolled
   InstructionIndex index = -1;
-  StreamId stream;           // invalid: the host alone executes it
-  std::vector<View> inputs;  // in the order of the instruction's input slots. A view is empty if
-                             // the slot is a scalar, or if this rank has no part on the input side
-                             // of a Communicate
-  std::vector<View> outputs;
+  StreamId stream;  // invalid: the host alone executes it
+  ViewList inputs;  // in the order of the instruction's input slots. A view is empty if
+                    // the slot is a scalar, or if this rank has no part on the input side
+                    // of a Communicate
+  ViewList outputs;
   std::vector<RegisterId> scalar_inputs;  // parallel to inputs: invalid for a tensor
   std::vector<UnrolledAccess> accesses;
   int64_t peer = -1;            // rank in the team. Send, Recv: the peer; Communicate: the root.

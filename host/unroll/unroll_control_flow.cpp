@@ -152,7 +152,7 @@ void Unroller::closeThen() {
   skip.index = unrolled_.steps[then.jump_step].index;
   unrolled_.steps.push_back(std::move(skip));
   unrolled_.steps[then.jump_step].jump = static_cast<int32_t>(unrolled_.steps.size());
-  for (const auto& [id, view] : then.before) viewOf(id) = view;
+  for (const auto& [id, view] : then.before) views_[id] = view;
   const InstructionIndex first = then.first + lengthOf(then.branch->then_body);
   Frame otherwise{Frame::Kind::Else, &then.branch->else_body, 0, first, first};
   otherwise.branch = then.branch;
@@ -210,8 +210,8 @@ void Unroller::leaveBranch(const Frame& frame) {
   for (const auto& [id, view] : frame.before) {
     // If there is an enclosing branch, define() saves the current view of the slot for its end.
     // This must be the view from before this branch, so the view is restored first.
-    viewOf(id) = view;
-    define(id, View{});
+    views_[id] = view;
+    define(id, SharedView());
     branched_.insert(id);
   }
 }

@@ -11,18 +11,18 @@
 
 namespace heddle::host {
 
-void Unroller::define(SlotId id, View view) {
+void Unroller::define(SlotId id, SharedView view) {
   if (Frame* branch = innermostBranch()) {
-    branch->before.emplace(id, viewOf(id));  // keeps the view from before the branch
+    branch->before.emplace(id, views_.at(id));  // keeps the view from before the branch
   }
   branched_.erase(id);
-  viewOf(id) = std::move(view);
+  views_.at(id) = std::move(view);
 }
 
-const View& Unroller::tensor(SlotId id) {
+const SharedView& Unroller::tensor(SlotId id) {
   HEDDLE_USER_CHECK(!slot(id).is_scalar, "%{} is a scalar", slot(id).name);
-  const View& view = viewOf(id);
-  HEDDLE_USER_CHECK(view.buffer.valid(), "%{} is used before it is defined{}", slot(id).name,
+  const SharedView& view = views_.at(id);
+  HEDDLE_USER_CHECK(view != nullptr, "%{} is used before it is defined{}", slot(id).name,
                     undefinedReason(id));
   return view;
 }
@@ -32,7 +32,7 @@ void Unroller::readScalar(UnrolledStep& step, SlotId id) {
   HEDDLE_USER_CHECK(!slot(id).isList(), "%{} is a list", slot(id).name);
   HEDDLE_USER_CHECK(scalars_.count(id) > 0, "%{} is used before it is defined{}", slot(id).name,
                     undefinedReason(id));
-  step.inputs.emplace_back();
+  step.inputs.appendEmpty();
   step.scalar_inputs.push_back(registerOf(id));
 }
 
@@ -114,7 +114,8 @@ void Unroller::fill(UnrolledStep& step, const Op& op) {
 
 void Unroller::checkSizesInside(KernelId kernel, const UnrolledStep& step) {
   std::vector<int64_t> sizes;
-  for (const std::vector<View>* views : {&step.inputs, &step.outputs}) {
+  sizes.reserve(16);
+  for (const ViewList* views : {&step.inputs, &step.outputs}) {
     for (const View& view : *views) {
       sizes.push_back(static_cast<int64_t>(view.desc.rank()));
       sizes.insert(sizes.end(), view.desc.global.begin(), view.desc.global.end());
@@ -143,7 +144,7 @@ void Unroller::allocate(UnrolledStep& step, const Allocate& x) {
 
 void Unroller::alias(UnrolledStep& step, const Alias& x) {
   read(step, x.in);
-  View view = makeView(x, slot(x.out), slot(x.in), tensor(x.in), scope_);
+  View view = makeView(x, slot(x.out), slot(x.in), *tensor(x.in), scope_);
   define(x.out, std::move(view));
   write(step, x.out);
 }
@@ -182,7 +183,7 @@ void Unroller::peer(UnrolledStep& step, const Size& peer, const Team& team) {
 // - The rank that receives the data relies on the memory order.
 void Unroller::checkPosted(const UnrolledStep& step) const {
   if (elsewhere_.empty()) return;
-  for (const std::vector<View>* views : {&step.inputs, &step.outputs}) {
+  for (const ViewList* views : {&step.inputs, &step.outputs}) {
     for (const View& view : *views) {
       const auto wanted = elsewhere_.find(view.buffer);
       if (wanted == elsewhere_.end()) continue;
@@ -247,8 +248,8 @@ void Unroller::communicate(UnrolledStep& step, const Communicate& x) {
       (x.kind == comm::CollectiveKind::Gather ? sends : receives) = false;
     }
     step.scalar_inputs.emplace_back();
-    step.inputs.push_back(sends ? tensor(in) : View{});
-    step.outputs.push_back(receives ? tensor(out) : View{});
+    sends ? step.inputs.push_back(tensor(in)) : step.inputs.appendEmpty();
+    receives ? step.outputs.push_back(tensor(out)) : step.outputs.appendEmpty();
     const bool one_side = sends != receives;
     place.elsewhere.push_back(one_side ? allocatedByType(sends ? out : in) : std::nullopt);
   }
@@ -265,7 +266,7 @@ void Unroller::readCounts(UnrolledStep& step, const Communicate& x, int64_t team
                       counts, team_size);
     HEDDLE_USER_CHECK(scalars_.count(id) > 0, "%{} is used before it is defined{}", slot(id).name,
                       undefinedReason(id));
-    step.inputs.emplace_back();
+    step.inputs.appendEmpty();
     step.scalar_inputs.push_back(registerOf(id));
   }
 }

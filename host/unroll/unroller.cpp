@@ -43,7 +43,10 @@ Unrolled Unroller::run() {
 void Unroller::checkSteps() {
   constexpr int64_t kMostSteps = 1'000'000;
   const StepCount count = countSteps(program_, scope_, kMostSteps);
-  if (count.steps <= kMostSteps) return;
+  if (count.steps <= kMostSteps) {
+    unrolled_.steps.reserve(static_cast<size_t>(count.steps));
+    return;
+  }
   userError("{}program {} takes {}{} steps on rank {}, and at most {} are allowed",
             place(*count.largest, count.largest_index), program_.name,
             count.at_least ? "more than " : "", count.steps, request_.rank, kMostSteps);
@@ -108,7 +111,7 @@ void Unroller::inputs() {
     const BufferId buffer = unrolled_.buffers.push_back(
         {Buffer::Origin::Input, static_cast<int32_t>(i), desc.allocBytes(), slot(id).name});
     unrolled_.input_descs.push_back(desc);
-    viewOf(id) = {buffer, 0, std::move(desc)};
+    views_[id] = std::make_shared<const View>(View{buffer, 0, std::move(desc)});
   }
   for (const auto& [position, reuse] : program_.reuses) reused_[reuse.input] = viewOf(reuse.input);
 }

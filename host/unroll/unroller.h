@@ -1,9 +1,11 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "host/unroll/scope.h"
@@ -33,14 +35,16 @@ class Unroller {
     int64_t stop = 0;  // the loop ends when `at` reaches this value
     // Only for Then and Else, the bodies of an If that the run decides:
     const If* branch = nullptr;
-    size_t jump_step = 0;             // the step whose jump is set at the end of this list
-    std::map<SlotId, View> before{};  // view before the branch of each slot that a body defines
+    size_t jump_step = 0;  // the step whose jump is set at the end of this list
+    std::map<SlotId, SharedView>
+        before{};                     // view before the branch of each slot that a body defines
     std::set<SlotId> new_scalars{};   // scalars that this body defines and that had no value before
     std::set<SlotId> then_scalars{};  // Else: new_scalars of the first body
   };
 
   const Slot& slot(SlotId id) const { return program_.slots.at(id); }
-  View& viewOf(SlotId id) { return views_.at(id); }
+  // Returns the view of a slot; a view without a buffer if the slot is undefined.
+  const View& viewOf(SlotId id) const { return views_.at(id) ? *views_[id] : kUndefined; }
 
   // unroller.cpp: inputs, outputs and registers.
   RegisterId registerOf(SlotId id);  // for a list: the register of its first element
@@ -70,8 +74,9 @@ class Unroller {
   std::string place(const Instruction& x, InstructionIndex index) const;
 
   // unroll_instruction.cpp: what an instruction reads, writes and defines.
-  void define(SlotId id, View view);
-  const View& tensor(SlotId id);
+  void define(SlotId id, SharedView view);
+  void define(SlotId id, View view) { define(id, std::make_shared<const View>(std::move(view))); }
+  const SharedView& tensor(SlotId id);
   void readScalar(UnrolledStep& step, SlotId id);
   void read(UnrolledStep& step, SlotId id);
   void write(UnrolledStep& step, SlotId id) { step.outputs.push_back(tensor(id)); }
@@ -98,7 +103,8 @@ class Unroller {
   Scope scope_;
   Unrolled unrolled_;
   std::vector<Frame> frames_;
-  IdVector<SlotId, View> views_;  // View::buffer invalid: the slot is undefined
+  static inline const View kUndefined;
+  IdVector<SlotId, SharedView> views_;  // nullptr: the slot is undefined
   IdVector<SlotId, RegisterId> registers_;
   std::map<SlotId, int64_t> list_lengths_;
   std::map<SlotId, View> reused_;  // the inputs that outputs reuse, at the start of the program

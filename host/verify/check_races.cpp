@@ -11,12 +11,21 @@ namespace {
 
 bool isPost(const Op& op) { return kindOf(op) == InstructionKind::Post; }
 
+// Returns the number of streams that the steps use, with the caller's stream.
+size_t streamsOf(const Unrolled& unrolled) {
+  StreamId highest = kCallerStream;
+  for (const UnrolledStep& step : unrolled.steps) {
+    if (step.stream.valid()) highest = std::max(highest, step.stream);
+  }
+  return 1 + highest.index();
+}
+
 class RaceChecker {
  public:
   RaceChecker(const Program& program, const Unrolled& unrolled)
       : program_(program),
         unrolled_(unrolled),
-        state_(program.streams(), program.tokens.size(), program.events.size(),
+        state_(streamsOf(unrolled), program.tokens.size(), program.events.size(),
                unrolled.buffers.size()),
         returned_(unrolled.buffers.size(), false) {
     for (const View& view : unrolled.outputs) {

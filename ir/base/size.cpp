@@ -317,6 +317,11 @@ bool Size::operator==(const Size& other) const {
 
 int64_t Size::evaluate(const Lookup& lookup) const {
   if (isConstant()) return node_->value;
+  if (kind() == Kind::Symbol) {
+    const std::optional<int64_t> value = lookup(node_->symbol);
+    HEDDLE_USER_CHECK(value.has_value(), "size '{}' has no value", node_->symbol);
+    return *value;
+  }
   std::unordered_map<const Node*, int64_t> values;
   const auto evaluated = [&](const auto& self, const Size& size) -> int64_t {
     const Node& node = *size.node_;

@@ -339,16 +339,17 @@ std::optional<int64_t> checkedExtent(const Value& value, size_t axis, const Size
 }
 
 void checkSizes(const Value& value, const SizeBindings& sizes) {
-  std::vector<int64_t> extents;
-  for (size_t i = 0; i < value.tensor.rank(); ++i) {
-    if (const auto n = checkedExtent(value, i, sizes)) extents.push_back(*n);
-  }
-  if (extents.size() < value.tensor.rank()) return;
   int64_t bytes = sizeOf(value.tensor.dtype);
-  for (int64_t n : extents) {
-    HEDDLE_USER_CHECK(!__builtin_mul_overflow(bytes, std::max<int64_t>(n, 1), &bytes),
-                      "{} of {} does not fit in 64 bits", named(value), str(extents));
+  bool fits = true, is_known = true;
+  for (size_t i = 0; i < value.tensor.rank(); ++i) {
+    const std::optional<int64_t> n = checkedExtent(value, i, sizes);
+    is_known = is_known && n.has_value();
+    fits = fits && !__builtin_mul_overflow(bytes, std::max<int64_t>(n.value_or(1), 1), &bytes);
   }
+  if (fits || !is_known) return;
+  std::vector<int64_t> extents;
+  for (const Size& n : value.tensor.sizes()) extents.push_back(n.evaluate(lookupIn(sizes)));
+  userError("{} of {} does not fit in 64 bits", named(value), str(extents));
 }
 
 }  // namespace

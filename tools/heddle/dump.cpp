@@ -62,7 +62,7 @@ std::string segmentsIn(const std::string& format, const SegmentedFusion& segment
   return format == "json" ? dumpJson(segmented) : dumpText(segmented);
 }
 
-std::vector<TensorDesc> descsOf(const std::vector<host::View>& views) {
+std::vector<TensorDesc> descsOf(const host::ViewList& views) {
   std::vector<TensorDesc> descs;
   for (const host::View& view : views) descs.push_back(view.desc);
   return descs;

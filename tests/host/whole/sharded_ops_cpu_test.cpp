@@ -148,9 +148,9 @@ fusion f(%x: f32[9, 3] shard(@m, 0: x)) {
   std::vector<float> data(27);
   Tensor tensor{data.data(), denseDesc(DType::F32, {5, 3}), nullptr};
   tensor.desc.global = {9, 3};
-  EXPECT_NO_THROW(bindInputs(program, {tensor}, 0, 2));
+  EXPECT_NO_THROW(bindInputs(program, InputFacts(program), {tensor}, 0, 2));
   try {
-    bindInputs(program, {tensor}, 1, 2);
+    bindInputs(program, InputFacts(program), {tensor}, 1, 2);
     FAIL() << "no error";
   } catch (const UserError& error) {
     EXPECT_STREQ(error.what(),
@@ -169,11 +169,12 @@ fusion f(%x: f32[8, 3] shard(@m, 0: x)) {
   std::vector<float> data(12);
   Tensor tensor{data.data(), denseDesc(DType::F32, {4, 3}), nullptr};
   tensor.desc.global = {8, 3};
-  EXPECT_NO_THROW(bindInputs(program, {tensor}, 1, 2));  // an offset of zeros means: not given
+  EXPECT_NO_THROW(bindInputs(program, InputFacts(program), {tensor}, 1,
+                             2));  // an offset of zeros means: not given
   tensor.desc.offset = {4, 0};
-  EXPECT_NO_THROW(bindInputs(program, {tensor}, 1, 2));
+  EXPECT_NO_THROW(bindInputs(program, InputFacts(program), {tensor}, 1, 2));
   try {
-    bindInputs(program, {tensor}, 0, 2);
+    bindInputs(program, InputFacts(program), {tensor}, 0, 2);
     FAIL() << "no error";
   } catch (const UserError& error) {
     EXPECT_STREQ(

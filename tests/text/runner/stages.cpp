@@ -306,7 +306,7 @@ std::string scheduleText(const Fusion& fusion, const Options& options) {
   for (const auto& [symbol, value] : options.sizes) sizes[symbol] = value;
   host::UnrollRequest request{sizes, host::inputDescs(program, sizes, 0, ranks), 0, ranks};
   const auto target = options.device == "cuda" ? codegen::Target::Cuda : codegen::Target::Cpp;
-  const auto descs = [](const std::vector<host::View>& views) {
+  const auto descs = [](const host::ViewList& views) {
     std::vector<TensorDesc> list;
     for (const host::View& view : views) list.push_back(view.desc);
     return list;
