@@ -4,6 +4,9 @@
 //   bench_dispatch [RUNS]
 #include <fmt/format.h>
 
+#include <string>
+#include <thread>
+#include <variant>
 #include <vector>
 
 #include "bench/dry_device.h"
@@ -11,6 +14,7 @@
 #include "host/device/null/null_device.h"
 #include "host/executable.h"
 #include "host/fusion_executor.h"
+#include "host/job/worlds.h"
 #include "host/prepared_run.h"
 #include "host/text/program_text.h"
 #include "ir/text/fusion_text.h"
@@ -139,6 +143,39 @@ void measureNewPlans(host::Device& device, const std::string& name, int rounds, 
              differ ? " different" : "", name, ns / 1000);
 }
 
+// Reports the same for two ranks, which are threads of this process. Their fusion is sharded along
+// its rows, so no kernel needs elements of the other rank.
+void measureNewPlansOnRanks(int rounds) {
+  constexpr int kKernels = 40;
+  constexpr int kRanks = 2;
+  std::string text = "heddle 1\nmesh @m = [x=2]\nfusion chain(%e0: f32[n, m] shard(@m, 0: x)) {\n";
+  for (int i = 0; i < kKernels; ++i) {
+    text += fmt::format("  %f{0} = flip(%e{0}, axes=[1])\n  %e{1} = add(%f{0}, {0}.0)\n", i, i + 1);
+  }
+  const Fusion fusion = parseFusion(fmt::format("{}  return %e{}\n}}\n", text, kKernels));
+  auto worlds = host::makeInProcessWorldsFor(host::DeviceKind::Cpu, kRanks);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    threads.emplace_back([&, rank] {
+      DryDevice device;
+      host::FusionExecutor executor(fusion, {&device, worlds[static_cast<size_t>(rank)].get()});
+      int64_t n = 1024;
+      const double ns = bench::medianOf(rounds, bench::kWarm, [&] {
+        std::vector<host::Argument> arguments = tensorsOf(1, (n += 16) / kRanks);
+        TensorDesc& desc = std::get<host::Tensor>(arguments[0]).desc;
+        desc.global = {n, 16};
+        desc.offset = {rank * n / kRanks, 0};
+        return bench::hostNs([&] { executor.run(arguments); });
+      });
+      if (rank > 0) return;
+      fmt::print(
+          "{{\"name\": \"new plan, {} different kernels, {} ranks\", \"us_per_plan\": {:.1f}}}\n",
+          kKernels, kRanks, ns / 1000);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -160,5 +197,6 @@ int main(int argc, char** argv) {
     measureNewPlans(*null, "null device", runs, false);
     measureNewPlans(dry, "dry device", runs, false);
     measureNewPlans(dry, "dry device", runs, true);
+    measureNewPlansOnRanks(runs);
   });
 }

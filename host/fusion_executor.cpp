@@ -10,6 +10,7 @@
 #include "host/compile.h"
 #include "host/compile_again.h"
 #include "host/device/attention.h"
+#include "host/input_sizes.h"
 #include "host/job/communicators.h"
 #include "host/layout_class.h"
 #include "host/plan/bind_inputs.h"
@@ -19,18 +20,12 @@
 #include "host/run/run_state.h"
 #include "host/tensor.h"
 #include "ir/analysis/concretize_sizes.h"
+#include "ir/analysis/size_reads.h"
 #include "ir/base/error.h"
 #include "ir/graph/size_scalars.h"
 
 namespace heddle::host {
 namespace {
-
-bool isSplit(const TensorView& tensor) {
-  for (size_t axis = 0; tensor.sharding && axis < tensor.rank(); ++axis) {
-    if (tensor.sharding->isSharded(axis)) return true;
-  }
-  return false;
-}
 
 // Returns the fusion with the sizes of a run as its default sizes, on which the passes base their
 // decisions.
@@ -73,6 +68,12 @@ struct FusionExecutor::Impl {
     std::list<Entry>::iterator entry;
   };
   static constexpr size_t kMostKnownSizes = 128;
+  // The entry for all sizes for which `reads` hold. Used if depends_on_sizes is true.
+  struct KnownReads {
+    SizeReads reads;
+    std::list<Entry>::iterator entry;
+  };
+  static constexpr size_t kMostKnownReads = 32;
 
   Impl(Fusion f, const Context& c, const CompileOptions& o)
       : fusion(std::move(f)), context(c), options(o), size_inputs(fusion) {
@@ -180,14 +181,36 @@ struct FusionExecutor::Impl {
       known_sizes.splice(known_sizes.begin(), known_sizes, same);
       return same->entry;
     }
-    const auto entry = lowerForSizes(sizes);
+    const auto entry = entryByReads(sizes);
     if (known_sizes.size() == kMostKnownSizes) known_sizes.pop_back();
     known_sizes.push_front({std::move(sizes), entry});
     return entry;
   }
 
-  std::list<Entry>::iterator lowerForSizes(const SizeBindings& sizes) {
-    Program program = lowered(withSizes(fusion, sizes), sizes);
+  // Finds the entry without lowering, if an earlier lowering has read the same values. The result
+  // is the one that lowering would give, so ranks with different caches still agree.
+  std::list<Entry>::iterator entryByReads(const SizeBindings& sizes) {
+    const auto same =
+        std::find_if(known_reads.begin(), known_reads.end(),
+                     [&](const KnownReads& each) { return each.reads.holdFor(sizes); });
+    if (same != known_reads.end()) {
+      known_reads.splice(known_reads.begin(), known_reads, same);
+      return same->entry;
+    }
+    KnownReads known;
+    known.entry = lowerForSizes(sizes, known.reads);
+    if (known_reads.size() == kMostKnownReads) known_reads.pop_back();
+    known_reads.push_front(std::move(known));
+    return known_reads.front().entry;
+  }
+
+  std::list<Entry>::iterator lowerForSizes(const SizeBindings& sizes, SizeReads& reads) {
+    Program program = [&] {
+      const SizeReads::Recording recording(reads);
+      // Symbolic sizes and the library's rules for attention also depend on sizes.
+      if (!fusion.symbolic_sizes.empty() || !attentions.empty()) SizeReads::noteOther();
+      return lowered(withSizes(fusion, sizes), sizes);
+    }();
     Program decided = withoutSizes(program);
     const auto found = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
       return entry.program->body.size() == decided.body.size() &&  // cheap, and usually decides
@@ -236,6 +259,7 @@ struct FusionExecutor::Impl {
     const auto oldest = std::prev(entries.end());
     known.eraseIf([&](const Known& each) { return each.entry == oldest; });
     std::erase_if(known_sizes, [&](const KnownSizes& each) { return each.entry == oldest; });
+    std::erase_if(known_reads, [&](const KnownReads& each) { return each.entry == oldest; });
     addStats(oldest->executable->stats(), dropped_stats);
     entries.pop_back();
   }
@@ -250,21 +274,7 @@ struct FusionExecutor::Impl {
   }
 
   SizeBindings sizesOf(const std::vector<Argument>& inputs) const {
-    HEDDLE_USER_CHECK(inputs.size() <= fusion.inputs().size(), "fusion {} takes {} inputs, got {}",
-                      fusion.name, fusion.inputs().size(), inputs.size());
-    std::vector<std::vector<int64_t>> global(fusion.inputs().size());
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      const auto* tensor = std::get_if<Tensor>(&inputs[i]);
-      if (tensor == nullptr) continue;
-      const bool is_unsharded = tensor->desc.global.empty();
-      HEDDLE_USER_CHECK(
-          !is_unsharded || !isSplit(fusion.tensor(fusion.inputs()[i])),
-          "input {} is sharded: its descriptor must give the unsharded sizes (global)", i);
-      global[i] = is_unsharded ? tensor->desc.sizes : tensor->desc.global;
-    }
-    SizeBindings scalars;
-    size_inputs.bind(inputs, scalars);
-    return bindSizes(fusion, global, scalars);
+    return sizesOfInputs(fusion, size_inputs, inputs);
   }
 
   // Returns the sizes of the inputs, or no sizes if the inputs do not fit the fusion.
@@ -336,10 +346,11 @@ struct FusionExecutor::Impl {
   ExecutableOptions shared;  // options of all Executables
   mutable std::mutex mutex;
   std::list<Entry> entries;  // most recently used first
-  // The contents of these two caches may differ between ranks. A rank that does not find its inputs
+  // The contents of these caches may differ between ranks. A rank that does not find its inputs
   // here needs no other rank: it lowers the fusion again.
   RunCache<Known> known;
   std::list<KnownSizes> known_sizes;  // most recently used first
+  std::list<KnownReads> known_reads;  // most recently used first
   Executable::Stats dropped_stats;    // sum over the programs that were dropped from the cache
 };
 

@@ -19,15 +19,15 @@ using comm::CollectiveKind;
 
 // A collective that may become a member of a group.
 struct Member {
-  size_t post;   // index of the Communicate instruction in the body
-  size_t wait;   // index of the Wait instruction in the body
-  double bytes;  // bytes of the collective at nominal sizes
+  size_t post;  // index of the Communicate instruction in the body
+  size_t wait;  // index of the Wait instruction in the body
+  Size bytes;   // of the collective, on each device
 };
 
 // The collectives of a group, in program order.
 struct PostGroup {
   std::vector<Member> members;
-  double bytes = 0;
+  Size bytes;
   size_t blocked_at = 0;  // index of the first instruction that some post must precede
   bool closed = false;
 };
@@ -98,13 +98,13 @@ class Coalescer {
         at(waits.front()).on != at(i).on) {
       return std::nullopt;
     }
-    double bytes = 0;
-    for (const auto& [in, out] : x->pairs()) bytes += std::max(bytesOf(in), bytesOf(out));
-    if (bytes > static_cast<double>(kCostConstants.joined_bytes)) return std::nullopt;
+    Size bytes;
+    for (const auto& [in, out] : x->pairs()) bytes = bytes + Size::max(bytesOf(in), bytesOf(out));
+    if (sizes_.isAbove(bytes, kCostConstants.joined_bytes)) return std::nullopt;
     return Member{i, waits.front(), bytes};
   }
 
-  double bytesOf(SlotId id) const { return sizes_.bytes(program_, program_.slots[id]); }
+  Size bytesOf(SlotId id) const { return evenBytes(program_, program_.slots[id]); }
 
   // Returns the index of the first instruction that the post must precede, because the instruction
   // conflicts with the post or defines a slot that the post names.
@@ -125,11 +125,11 @@ class Coalescer {
     const Communicate& mine = post(member);
     if (first.kind != mine.kind || first.team != mine.team || first.reduce != mine.reduce ||
         first.root != mine.root || first.carrier != mine.carrier ||
-        at(group.members.front().post).on != at(member.post).on ||
-        group.bytes + member.bytes > static_cast<double>(kCostConstants.group_bytes)) {
+        at(group.members.front().post).on != at(member.post).on) {
       return false;
     }
-    return group.members.size() < kCostConstants.group_posts;
+    return group.members.size() < kCostConstants.group_posts &&
+           !sizes_.isAbove(group.bytes + member.bytes, kCostConstants.group_bytes);
   }
 
   void join(const Member& member) {
@@ -142,7 +142,7 @@ class Coalescer {
     }
     PostGroup& group = groups_[id];
     group.members.push_back(member);
-    group.bytes += member.bytes;
+    group.bytes = group.bytes + member.bytes;
     if (group.members.size() == kCostConstants.group_posts) open_.erase(id);
     const size_t end = blockedAt(member);
     if (end >= group.blocked_at) return;

@@ -1,5 +1,6 @@
 #include "host/passes/analysis/nominal_sizes.h"
 
+#include "ir/analysis/size_reads.h"
 #include "ir/base/error.h"
 
 namespace heddle::host {
@@ -16,15 +17,33 @@ NominalSizes::NominalSizes(const Program& program, const PassOptions& options) {
   for (const auto& [symbol, value] : options.chunk_sizes) sizes_[symbol] = value;
 }
 
+std::optional<int64_t> NominalSizes::find(const std::string& symbol) const {
+  const auto found = sizes_.find(symbol);
+  return found == sizes_.end() ? kNominalExtent : found->second;
+}
+
 double NominalSizes::value(const Size& size) const {
-  const auto lookup = [&](const std::string& symbol) {
-    const auto found = sizes_.find(symbol);
-    return found == sizes_.end() ? std::optional<int64_t>(kNominalExtent) : found->second;
-  };
   try {
-    return static_cast<double>(size.evaluate(lookup));
+    const int64_t value = size.evaluate([this](const std::string& symbol) { return find(symbol); });
+    SizeReads::note(size, value);
+    return static_cast<double>(value);
   } catch (const UserError&) {
+    SizeReads::noteOther();
     return static_cast<double>(kNominalExtent);  // the size overflows or divides by 0
+  }
+}
+
+bool NominalSizes::isAbove(const Size& size, int64_t limit) const {
+  try {
+    const Size steps = Size::floorDiv(size, Size(limit + 1));
+    const Size question = Size::min(steps, Size(1));
+    const int64_t answer =
+        question.evaluate([this](const std::string& symbol) { return find(symbol); });
+    SizeReads::note(question, answer);
+    return answer != 0;
+  } catch (const UserError&) {
+    SizeReads::noteOther();
+    return true;  // the size overflows
   }
 }
 
@@ -50,6 +69,12 @@ Size evenExtent(const Program& program, const Slot& slot, size_t axis) {
   const int64_t devices = devicesOf(program, slot, axis);
   const Size& extent = slot.tensor.domain[axis].extent;
   return devices == 1 ? extent : Size::floorDiv(extent, Size(devices));
+}
+
+Size evenBytes(const Program& program, const Slot& slot) {
+  Size bytes(sizeOf(slot.tensor.dtype));
+  for (size_t i = 0; i < slot.tensor.rank(); ++i) bytes = bytes * evenExtent(program, slot, i);
+  return bytes;
 }
 
 }  // namespace heddle::host

@@ -1,6 +1,12 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string>
+
 #include "host/program/pass_options.h"
+#include "host/program/program.h"
+#include "ir/base/size.h"
 
 namespace heddle::host {
 
@@ -21,8 +27,12 @@ class NominalSizes {
   double elements(const Program& program, const Slot& slot) const;
   // Returns the size of the same block in bytes.
   double bytes(const Program& program, const Slot& slot) const;
+  // Returns whether the size is larger than `limit`. Unlike value(), only this answer counts as a
+  // reason to lower the fusion again for other sizes (ir/analysis/size_reads.h).
+  bool isAbove(const Size& size, int64_t limit) const;
 
  private:
+  std::optional<int64_t> find(const std::string& symbol) const;
   SizeBindings sizes_;
 };
 
@@ -30,5 +40,7 @@ class NominalSizes {
 int64_t devicesOf(const Program& program, const Slot& slot, size_t axis);
 // Returns the extent of `axis` in each device's block. Assumes that all blocks have equal extents.
 Size evenExtent(const Program& program, const Slot& slot, size_t axis);
+// Returns the bytes of the slot in each device's block. Assumes the same.
+Size evenBytes(const Program& program, const Slot& slot);
 
 }  // namespace heddle::host

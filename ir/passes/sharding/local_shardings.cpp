@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/analysis/size_reads.h"
 #include "ir/base/error.h"
 #include "ir/base/size_quotient.h"
 #include "ir/passes/sharding/reshape_sharding.h"
@@ -23,7 +24,9 @@ bool mayBeEven(const ShardableAxes::Regrouped& axis, int64_t devices, bool can_g
     const Size left = remainder(extent, devices);
     if (left.isConstant()) return left.isConstant(0);
     const std::optional<int64_t> usual = can_gather ? paths.byDefaults(extent) : std::nullopt;
-    return !usual || *usual % devices == 0;
+    if (!usual) return true;
+    SizeReads::note(Size::mod(extent, Size(devices)), *usual % devices);
+    return *usual % devices == 0;
   };
   return divides(axis.from) && divides(axis.to);
 }
@@ -120,6 +123,14 @@ std::vector<MeshId> LocalShardingPlanner::meshesOf(const std::vector<Asker>& ask
   return meshes;
 }
 
+// Returns whether tensor `a` has more bytes than `b`. If only their dtypes differ, their sizes do
+// not matter.
+bool LocalShardingPlanner::isLarger(const TensorView& a, const TensorView& b) const {
+  if (a.sizes() == b.sizes()) return sizeOf(a.dtype) > sizeOf(b.dtype);
+  for (const TensorView* tensor : {&a, &b}) paths_.noteRead(*tensor);
+  return paths_.nonemptyBytes(a) > paths_.nonemptyBytes(b);
+}
+
 std::vector<LocalShardingPlanner::Asker> LocalShardingPlanner::askersOf(
     const Expression& expr, const AxisMap& map, const States& states) const {
   std::vector<Asker> askers;
@@ -129,7 +140,7 @@ std::vector<LocalShardingPlanner::Asker> LocalShardingPlanner::askersOf(
   for (size_t i = 0; i < expr.inputs.size(); ++i) add(expr.inputs[i], map.inputs[i]);
   if (askers.size() > 1) {
     std::stable_sort(askers.begin(), askers.end(), [&](const Asker& a, const Asker& b) {
-      return paths_.bytes(fusion_.tensor(a.value)) > paths_.bytes(fusion_.tensor(b.value));
+      return isLarger(fusion_.tensor(a.value), fusion_.tensor(b.value));
     });
   }
   add(expr.outputs[0], map.outputs[0]);
@@ -174,6 +185,7 @@ double LocalShardingPlanner::costOf(const Expression& expr, const LocalShardings
   double bytes = 0;
   auto add = [&](const TensorView& tensor, const Sharding& from, const Sharding& to) {
     ReshardPaths::Path path = paths_.find(tensor, from, to);
+    if (!path.states.empty()) paths_.noteRead(tensor);
     bytes += path.possible ? path.bytes : 1e30;
   };
   for (size_t i = 0; i < expr.inputs.size(); ++i) {

@@ -70,6 +70,7 @@ class LocalShardingPlanner {
   };
   static std::vector<MeshId> meshesOf(const std::vector<Asker>& askers,
                                       const std::optional<Sharding>& result);
+  bool isLarger(const TensorView& a, const TensorView& b) const;
   std::vector<Asker> askersOf(const Expression& expr, const AxisMap& map,
                               const States& states) const;
   LocalShardings planFor(const Expression& expr, const ShardableAxes& spread, MeshId mesh,

@@ -5,6 +5,7 @@
 #include <set>
 #include <tuple>
 
+#include "ir/analysis/size_reads.h"
 #include "ir/base/error.h"
 #include "ir/graph/size_scalars.h"
 #include "ir/types/mesh_relations.h"
@@ -96,6 +97,12 @@ double ReshardPaths::bytes(const TensorView& tensor) const {
   return total;
 }
 
+double ReshardPaths::nonemptyBytes(const TensorView& tensor) const {
+  double total = static_cast<double>(sizeOf(tensor.dtype));
+  for (const IterDomain& axis : tensor.domain) total *= std::max(nominal(axis.extent), 1.0);
+  return total;
+}
+
 // Returns the extent with the default sizes of the fusion. Symbols without a default count as 4096
 // (kNominalExtent). If the extent then exceeds 64 bits, the function tries smaller values for these
 // symbols.
@@ -114,6 +121,16 @@ double ReshardPaths::nominal(const Size& extent) const {
   return static_cast<double>(kNominalExtent);
 }
 
+void ReshardPaths::noteRead(const TensorView& tensor) const {
+  for (const IterDomain& axis : tensor.domain) {
+    try {
+      SizeReads::note(axis.extent, axis.extent.evaluate(lookupIn(sizes_)));
+    } catch (const UserError&) {
+      SizeReads::noteOther();
+    }
+  }
+}
+
 std::optional<int64_t> ReshardPaths::byDefaults(const Size& extent) const {
   std::vector<std::string> symbols;
   extent.collectSymbols(symbols);
@@ -127,13 +144,15 @@ const DeviceMesh& ReshardPaths::meshOf(const Sharding& state) const {
   return fusion_.meshes.at(state.mesh);
 }
 
-double ReshardPaths::localBytes(const TensorView& tensor, const Sharding& state) const {
-  double total = bytes(tensor);
-  for (const std::vector<MeshAxis>& list : state.axes) total /= devices(meshOf(state), list);
-  return total;
+// Returns the part of a tensor that one device holds.
+double ReshardPaths::localShare(const Sharding& state) const {
+  double part = 1;
+  for (const std::vector<MeshAxis>& list : state.axes) part /= devices(meshOf(state), list);
+  return part;
 }
 
-// Returns the bytes that one device sends, or -1 if the change needs more than one step.
+// Returns the bytes that one device sends as a multiple of the bytes of the tensor, or -1 if the
+// change needs more than one step.
 double ReshardPaths::cost(const TensorView& tensor, const Sharding& from,
                           const Sharding& to) const {
   const ReshardStep step = stepBetween(from, to, tensor, fusion_.meshes);
@@ -144,18 +163,18 @@ double ReshardPaths::cost(const TensorView& tensor, const Sharding& from,
     case ReshardStep::Kind::Slice:
       return 0;
     case ReshardStep::Kind::Gather:
-      return localBytes(tensor, to) * share(team);
+      return localShare(to) * share(team);
     case ReshardStep::Kind::AllReduce:
-      return 2 * localBytes(tensor, from) * share(team);
+      return 2 * localShare(from) * share(team);
     case ReshardStep::Kind::ReduceScatter:
     case ReshardStep::Kind::AllToAll:
-      return localBytes(tensor, from) * share(team);
+      return localShare(from) * share(team);
     case ReshardStep::Kind::ScatterFrom:
-      return localBytes(tensor, from) * (step.root_apart ? 1 : share(team));
+      return localShare(from) * (step.root_apart ? 1 : share(team));
     case ReshardStep::Kind::Transfer:
     case ReshardStep::Kind::Broadcast:
     case ReshardStep::Kind::GatherTo:
-      return localBytes(tensor, from);
+      return localShare(from);
     case ReshardStep::Kind::Compound:
       break;
   }
@@ -247,13 +266,13 @@ ReshardPaths::Path ReshardPaths::find(const TensorView& tensor, const Sharding& 
     NodeId previous;  // invalid for the start node
   };
   IdVector<NodeId, Node> nodes;
-  using Entry = std::tuple<double, int, NodeId>;  // bytes, steps, node; ties: lower node
+  using Entry = std::tuple<double, int, NodeId>;  // cost(), steps, node; ties: lower node
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
   queue.emplace(0.0, 0, nodes.push_back({from, NodeId()}));
   std::set<Key> done;
   const Key goal = keyOf(to);
   while (!queue.empty()) {
-    auto [bytes, steps, index] = queue.top();
+    auto [share, steps, index] = queue.top();
     queue.pop();
     const Sharding state = nodes[index].state;
     Key key = keyOf(state);
@@ -264,14 +283,14 @@ ReshardPaths::Path ReshardPaths::find(const TensorView& tensor, const Sharding& 
       }
       std::reverse(path.states.begin(), path.states.end());
       path.states.back() = to;
-      path.bytes = bytes;
+      path.bytes = share * bytes(tensor);
       return path;
     }
     for (Sharding& next : neighbours(state, to)) {
       if (done.count(keyOf(next)) != 0) continue;
       const double more = cost(tensor, state, next);
       if (more < 0) continue;
-      queue.emplace(bytes + more, steps + 1, nodes.push_back({std::move(next), index}));
+      queue.emplace(share + more, steps + 1, nodes.push_back({std::move(next), index}));
     }
   }
   path.possible = false;
@@ -286,11 +305,11 @@ std::vector<ReshardPaths::Path> ReshardPaths::alternatives(const TensorView& ten
   std::set<Key> seen{keyOf(from)};
   if (!best.states.empty()) seen.insert(keyOf(best.states.front()));
   for (const Sharding& first : neighbours(from, to)) {
-    const double bytes = cost(tensor, from, first);
-    if (bytes < 0 || !seen.insert(keyOf(first)).second) continue;
+    const double more = cost(tensor, from, first);
+    if (more < 0 || !seen.insert(keyOf(first)).second) continue;
     Path path = find(tensor, first, to);
     if (!path.possible) continue;
-    path.bytes += bytes;
+    path.bytes += more * bytes(tensor);
     path.states.insert(path.states.begin(), first);
     others.push_back(std::move(path));
   }

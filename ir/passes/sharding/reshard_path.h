@@ -40,6 +40,12 @@ class ReshardPaths {
                                  size_t most) const;
 
   double bytes(const TensorView& tensor) const;  // size of the unsharded tensor in bytes
+  // Does the same, but an empty axis counts as one element. Of two tensors with equal extents, the
+  // one with the wider dtype therefore always has more bytes.
+  double nonemptyBytes(const TensorView& tensor) const;
+  // Notes that the extents of the tensor have decided something (SizeReads). The path of find()
+  // does not depend on them, because all costs grow with the bytes of the tensor.
+  void noteRead(const TensorView& tensor) const;
   // Returns the extent with the default sizes of the fusion, or nullopt if one of its symbols has
   // no default.
   std::optional<int64_t> byDefaults(const Size& extent) const;
@@ -48,7 +54,7 @@ class ReshardPaths {
   std::vector<Sharding> neighbours(const Sharding& state, const Sharding& goal) const;
   double cost(const TensorView& tensor, const Sharding& from, const Sharding& to) const;
   double nominal(const Size& extent) const;
-  double localBytes(const TensorView& tensor, const Sharding& state) const;
+  double localShare(const Sharding& state) const;
   const DeviceMesh& meshOf(const Sharding& state) const;
 
   const Fusion& fusion_;

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "ir/base/size.h"
+
+namespace heddle {
+
+// The values of sizes that decided something while a fusion was lowered. Other sizes for which all
+// of these expressions have the same values lead to the same program, so a caller need not lower
+// the fusion for them again. Passes that read values of sizes must therefore call note(). A pass
+// that asks a yes/no question notes an expression with few values, such as `t % 4`.
+class SizeReads {
+ public:
+  // While the object exists, note() of this thread adds to `reads`, which must outlive the object.
+  class Recording {
+   public:
+    explicit Recording(SizeReads& reads);
+    ~Recording();
+    Recording(const Recording&) = delete;
+    Recording& operator=(const Recording&) = delete;
+
+   private:
+    SizeReads* previous_;
+  };
+
+  // Notes that the value of the size has decided something. Does nothing without a Recording.
+  static void note(const Size& size, int64_t value);
+  // Notes a decision that depends on the sizes in another way. holdFor() then returns false.
+  static void noteOther();
+
+  // Returns whether all noted expressions have the same values for these sizes.
+  bool holdFor(const SizeBindings& sizes) const;
+
+ private:
+  static constexpr size_t kMost = 256;  // with more reads, the record is not used
+  std::vector<std::pair<Size, int64_t>> reads_;
+  bool complete_ = true;
+};
+
+}  // namespace heddle
