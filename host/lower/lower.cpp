@@ -6,7 +6,6 @@
 #include "host/lower/cat_slices.h"
 #include "host/lower/lower_all_to_all.h"
 #include "host/lower/lower_reuses.h"
-#include "host/lower/slot_tensor.h"
 #include "host/lower/view_of.h"
 #include "ir/analysis/kernel_rules.h"
 #include "ir/analysis/memory_order.h"
@@ -53,7 +52,7 @@ class Lowering {
     if (slot.valid()) return slot;
     const Value& value = fusion_.value(id);
     return slot = program_.slots.push_back(
-               {value.name, value.is_scalar, tensorOfSlot(value.tensor), {}, value.default_value});
+               {value.name, value.is_scalar, value.tensor, {}, value.default_value});
   }
 
   void emit(Op op, int line, MeshId on = kNoMesh) {

@@ -97,7 +97,7 @@ class ExchangeWriter {
     TensorView type;
     type.dtype = out_.tensor.dtype;
     for (const Size& size : sizes) type.domain.push_back({size, IterKind::Iteration});
-    if (!order.empty()) type.layout.required = order;
+    if (!order.empty()) type.layout.needed = order;
     return type;
   }
 

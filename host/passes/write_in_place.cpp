@@ -85,6 +85,15 @@ class ReuseFinder {
     return "`" + printInstruction(program_, x) + "`" + line;
   }
 
+  // Returns a text such as "the collective `allgather ...` (line 3)".
+  std::string kindAndText(size_t item) const {
+    const Op& op = program_.body[item].op;
+    const char* kind = std::holds_alternative<Alias>(op)         ? "the view "
+                       : std::holds_alternative<CallLibrary>(op) ? "the library call "
+                                                                 : "the collective ";
+    return kind + textOf(item);
+  }
+
   std::optional<size_t> copyTo(SlotId input) const {
     for (size_t i = program_.body.size(); i-- > 0;) {
       const auto* copy = std::get_if<Copy>(&program_.body[i].op);
@@ -140,17 +149,19 @@ class ReuseFinder {
                          observed->contiguous.end();
     const bool same_order = sameOrder(order, given, slot(buffer).tensor);
     if (wanted.required && !same_order) {
-      return fmt::format("{} must have the memory order {}, but {} has {}", nameOf(buffer),
-                         str(order), nameOf(input), str(given));
+      return fmt::format("the user requires order={} of {}, but {} has order={}", str(order),
+                         nameOf(buffer), nameOf(input), str(given));
     }
     const std::optional<size_t> strict = userOfLayout(buffer);
     if (!strict) return "";
     if (!same_order || !is_dense) {
-      return fmt::format("{} needs {} in the memory order {} without gaps", textOf(*strict),
-                         nameOf(buffer), str(order));
+      return fmt::format(
+          "{} needs {} in the memory order {} without gaps, but {} has the order {}{}",
+          kindAndText(*strict), nameOf(buffer), str(order), nameOf(input), str(given),
+          is_dense ? "" : " with gaps");
     }
     if (slot(buffer).alloc != slot(input).alloc) {
-      return fmt::format("{} needs {} with a different padding than {}", textOf(*strict),
+      return fmt::format("{} needs {} with a different padding than {}", kindAndText(*strict),
                          nameOf(buffer), nameOf(input));
     }
     return "";

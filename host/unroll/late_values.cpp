@@ -55,7 +55,17 @@ class LateValues {
     if (shown_.insert(address).second) line("address", "view", address);
   }
 
-  // A scalar that decides a size is part of the plan, except if it is late.
+  // Returns whether the extent of a tensor depends on the scalar.
+  bool decidesExtent(const std::string& symbol) const {
+    std::set<std::string> found;
+    for (const Slot& slot : program_.slots) {
+      for (const IterDomain& axis : slot.tensor.domain) addScalarSymbols(axis.extent, found);
+      for (const Size& size : slot.alloc) addScalarSymbols(size, found);
+    }
+    return found.contains(symbol);
+  }
+
+  // A scalar that decides sizes or offsets is part of the plan, except if it is late.
   void addScalar(size_t i) {
     const Slot& slot = program_.slots.at(program_.inputs[i]);
     if (!slot.is_scalar) return;
@@ -64,7 +74,9 @@ class LateValues {
     if (late != unrolled_.late.end()) {
       value += fmt::format(", from {} to {}", late->second.least, late->second.most);
     } else if (scalarSymbolsOf(program_).contains(scalarSymbol(slot.name))) {
-      value += ", decides a size: a new value needs a new plan";
+      value += decidesExtent(scalarSymbol(slot.name))
+                   ? ", decides a size: a new value needs a new plan"
+                   : ", decides an offset or an index: a new value needs a new plan";
     }
     line("scalar", "%" + slot.name, value);
   }

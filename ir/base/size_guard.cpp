@@ -1,51 +1,141 @@
 #include "ir/base/size_guard.h"
 
+#include <fmt/ranges.h>
+
 #include <optional>
 
 #include "ir/base/error.h"
+#include "ir/base/size_quotient.h"
+#include "ir/base/size_symbols.h"
 
 namespace heddle {
 namespace {
 
-// Returns a text such as " (t = 12 is axis 0 of %x, %n = 5 is the scalar input %n)".
+using Kind = Size::Kind;
+
+// Returns a text such as " (t = 12 is axis 0 of %x, %n = 5 is the scalar input %n)". Without
+// scalars it omits the symbols of tensors that `source` names.
 std::string valuesIn(const SizeGuard& guard, const SizeBindings& sizes,
                      const SizeSources& sources) {
-  if (!guard.a.hasScalar() && !guard.b.hasScalar()) return "";  // `source` names the tensors
   std::vector<std::string> symbols;
   guard.a.collectSymbols(symbols);
   guard.b.collectSymbols(symbols);
+  const bool has_scalar = guard.a.hasScalar() || guard.b.hasScalar();
   std::string list;
   for (const std::string& symbol : symbols) {
     const auto value = sizes.find(symbol);
     const auto source = sources.find(symbol);
     if (value == sizes.end() || source == sources.end()) continue;
+    const size_t at = source->second.find('%');
+    const std::string tensor = at == std::string::npos ? "" : source->second.substr(at) + ":";
+    const bool is_named = !tensor.empty() && guard.source.find(tensor) != std::string::npos;
+    if (!has_scalar && is_named) continue;
     list += fmt::format("{}{} = {} is {}", list.empty() ? " (" : ", ", symbol, value->second,
                         source->second);
   }
   return list.empty() ? list : list + ")";
 }
 
-std::string whyNot(const SizeGuard& guard, int64_t a, int64_t b) {
-  if (!guard.at_most) {
-    if (guard.b.isConstant()) return fmt::format("{} is {}, expected {}", guard.a.str(), a, b);
-    return fmt::format("{} = {} and {} = {} must be equal", guard.a.str(), a, guard.b.str(), b);
+std::vector<Size> factorsOf(const Size& size) {
+  std::vector<Size> factors = {size};
+  for (size_t i = 0; i < factors.size(); ++i) {
+    while (factors[i].kind() == Kind::Mul) {
+      const Size whole = factors[i];
+      factors[i] = whole.lhs();
+      factors.push_back(whole.rhs());
+    }
   }
-  if (guard.a.isConstant()) {
-    return fmt::format("{} is {}, expected {} or more", guard.b.str(), b, a);
-  }
-  if (guard.b.isConstant()) {
-    return fmt::format("{} is {}, expected at most {}", guard.a.str(), a, b);
-  }
-  return fmt::format("{} = {} must be at most {} = {}", guard.a.str(), a, guard.b.str(), b);
+  return factors;
 }
 
-// Returns what is wrong, or nullopt if the guard holds.
-std::optional<std::string> violation(const SizeGuard& guard, const SizeBindings& sizes) {
+// Returns what is wrong with the open size of a reshape: `a` elements do not fit the sizes `b`, one
+// of which is a quotient of `a` and the other ones. Returns nullopt if no size is open.
+std::optional<std::string> whyNotDivided(const Size& a, const Size& b, bool is_open,
+                                         const SizeBindings& sizes) {
+  if (b.str().find("floordiv(") == std::string::npos) return std::nullopt;
+  const std::vector<Size> factors = factorsOf(b);
+  for (size_t i = 0; i < factors.size(); ++i) {
+    if (factors[i].kind() != Kind::FloorDiv) continue;
+    Size others(1);
+    for (size_t k = 0; k < factors.size(); ++k) others = k == i ? others : others * factors[k];
+    if (!(quotient(a, others) == factors[i])) continue;
+    const Size& all = factors[i].lhs();
+    const Size& rest = factors[i].rhs();
+    const int64_t divisor = rest.evaluate(lookupIn(sizes));
+    const char* open = is_open ? ", so the size -1 has no value" : "";
+    if (divisor == 0) {
+      return is_open
+                 ? fmt::format("{} is 0, so the size -1 beside it could be any size", rest.str())
+                 : fmt::format("{} is divided by {} = 0", all.str(), rest.str());
+    }
+    return fmt::format("{} = {} is not a multiple of {} = {}{}", all.str(),
+                       all.evaluate(lookupIn(sizes)), rest.str(), divisor, open);
+  }
+  return std::nullopt;
+}
+
+// Returns the sizes whose open values FusionBuilder counts: max(0 - n, 0) + max(0 - m, 0) counts n
+// and m. Returns nothing for other sizes.
+std::vector<std::string> countedSizes(const Size& size) {
+  if (size.kind() == Kind::Add) {
+    std::vector<std::string> left = countedSizes(size.lhs());
+    const std::vector<std::string> right = countedSizes(size.rhs());
+    if (left.empty() || right.empty()) return {};
+    left.insert(left.end(), right.begin(), right.end());
+    return left;
+  }
+  if (size.kind() != Kind::Max || !size.rhs().isConstant(0)) return {};
+  const Size& negative = size.lhs();
+  if (negative.kind() != Kind::Sub || !negative.lhs().isConstant(0)) return {};
+  return {negative.rhs().str()};
+}
+
+std::string whyTooLarge(const Size& first, const Size& second, int64_t a, int64_t b) {
+  const bool may_count = first.str().starts_with("max(0 - ");
+  const std::vector<std::string> counted =
+      may_count ? countedSizes(first) : std::vector<std::string>{};
+  if (!counted.empty()) {
+    return fmt::format("{} of the sizes {} are -1, expected at most {}", a,
+                       fmt::join(counted, ", "), b);
+  }
+  if (first.isConstant()) {
+    return fmt::format("{} is {}, expected {} or more", second.str(), b, a);
+  }
+  if (second.isConstant()) {
+    return fmt::format("{} is {}, expected at most {}", first.str(), a, b);
+  }
+  return fmt::format("{} = {} must be at most {} = {}", first.str(), a, second.str(), b);
+}
+
+// Returns a size with its value: "t*h = 24", or "24" for a number.
+std::string withValue(const Size& size, int64_t value) {
+  return size.isConstant() ? size.str() : fmt::format("{} = {}", size.str(), value);
+}
+
+bool holds(const SizeGuard& guard, int64_t a, int64_t b) { return guard.at_most ? a <= b : a == b; }
+
+bool holds(const SizeGuard& guard, const SizeBindings& sizes) {
   try {
-    const int64_t a = guard.a.evaluate(lookupIn(sizes));
-    const int64_t b = guard.b.evaluate(lookupIn(sizes));
-    if (guard.at_most ? a <= b : a == b) return std::nullopt;
-    return whyNot(guard, a, b);
+    return holds(guard, guard.a.evaluate(lookupIn(sizes)), guard.b.evaluate(lookupIn(sizes)));
+  } catch (const UserError&) {
+    return false;  // violation() reports the error for the sizes that the user wrote
+  }
+}
+
+// Returns what is wrong with the values of a guard that does not hold.
+std::string violation(const SizeGuard& guard, const SizeBindings& sizes) {
+  try {
+    const Size first = decidedSize(guard.a, sizes), second = decidedSize(guard.b, sizes);
+    if (!guard.at_most) {
+      const bool is_open = guard.b.hasGiven();
+      if (const auto why = whyNotDivided(first, second, is_open, sizes)) return *why;
+    }
+    const int64_t a = first.evaluate(lookupIn(sizes)), b = second.evaluate(lookupIn(sizes));
+    HEDDLE_USER_CHECK(!holds(guard, a, b), "{} or {} overflows 64 bits", guard.a.str(),
+                      guard.b.str());
+    if (guard.at_most) return whyTooLarge(first, second, a, b);
+    if (second.isConstant()) return fmt::format("{} is {}, expected {}", first.str(), a, b);
+    return fmt::format("{} and {} must be equal", withValue(first, a), withValue(second, b));
   } catch (const UserError& error) {
     return error.what();
   }
@@ -56,9 +146,8 @@ std::optional<std::string> violation(const SizeGuard& guard, const SizeBindings&
 void checkGuards(const std::vector<SizeGuard>& guards, const SizeBindings& sizes,
                  const SizeSources& sources) {
   for (const SizeGuard& guard : guards) {
-    if (const std::optional<std::string> wrong = violation(guard, sizes)) {
-      userError("{}: {}{}", guard.source, *wrong, valuesIn(guard, sizes, sources));
-    }
+    if (holds(guard, sizes)) continue;
+    userError("{}: {}{}", guard.source, violation(guard, sizes), valuesIn(guard, sizes, sources));
   }
 }
 

@@ -1,7 +1,87 @@
+#include "ir/base/size_symbols.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
 #include "ir/base/lexer.h"
-#include "ir/base/size.h"
 
 namespace heddle {
+namespace {
+
+using Kind = Size::Kind;
+
+// A size that FusionBuilder computes for an axis that operands with the sizes n? and m? share.
+struct Broadcast {
+  Size a;
+  Size b;
+};
+
+// Recognizes max(a, b) * min(1, min(a, b)), as FusionBuilder::symbolicAxis() writes it.
+std::optional<Broadcast> broadcastIn(const Size& size) {
+  if (size.kind() != Kind::Mul || size.lhs().kind() != Kind::Max) return std::nullopt;
+  const Size& a = size.lhs().lhs();
+  const Size& b = size.lhs().rhs();
+  if (!(size.rhs() == Size::min(Size(1), Size::min(a, b)))) return std::nullopt;
+  return Broadcast{a, b};
+}
+
+// Returns whether the text of a size may contain what no user writes. The check keeps visits of
+// large sizes short: sizes of more than kMostPrinted operators have a short text.
+bool mayHideInternals(const Size& size) {
+  const std::string text = size.str();
+  return text.find("given(") != std::string::npos || text.find("max(") != std::string::npos;
+}
+
+// Returns the size in the user's words. With values, an open size is the size that it stands for,
+// and a shared axis has the extent that decides it. Without values, see writtenSize().
+Size inWords(const Size& size, const SizeBindings* values) {
+  if (size.kind() == Kind::Constant || size.kind() == Kind::Symbol) return size;
+  const auto valueOf = [&](const Size& part) { return part.evaluate(lookupIn(*values)); };
+  if (size.kind() == Kind::Given) {
+    const bool is_open = values != nullptr && valueOf(size.lhs()) == -1;
+    return inWords(is_open ? size.rhs() : size.lhs(), values);
+  }
+  if (const std::optional<Broadcast> found = broadcastIn(size)) {
+    const Size a = inWords(found->a, values), b = inWords(found->b, values);
+    if (values != nullptr) return valueOf(a) == 1 ? b : a;
+    return Size::symbol(fmt::format("broadcast({}, {})", a.str(), b.str()));
+  }
+  const Size a = inWords(size.lhs(), values), b = inWords(size.rhs(), values);
+  switch (size.kind()) {
+    case Kind::Add:
+      return a + b;
+    case Kind::Sub:
+      return a - b;
+    case Kind::Mul:
+      return a * b;
+    case Kind::FloorDiv:
+      return Size::floorDiv(a, b);
+    case Kind::CeilDiv:
+      return Size::ceilDiv(a, b);
+    case Kind::Mod:
+      return Size::mod(a, b);
+    case Kind::Min:
+      return Size::min(a, b);
+    case Kind::Max:
+      return Size::max(a, b);
+    case Kind::Given:
+    case Kind::Constant:
+    case Kind::Symbol:
+      break;
+  }
+  return size;
+}
+
+}  // namespace
+
+std::string writtenSize(const Size& size) {
+  return mayHideInternals(size) ? inWords(size, nullptr).str() : size.str();
+}
+
+Size decidedSize(const Size& size, const SizeBindings& values) {
+  return mayHideInternals(size) ? inWords(size, &values) : size;
+}
 
 std::string scalarSymbol(std::string_view input) {
   return "%" + (isWord(input, true) ? std::string(input) : quoted(input));

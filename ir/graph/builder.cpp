@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/base/error.h"
+#include "ir/base/size_symbols.h"
 #include "ir/graph/print_values.h"
 
 namespace heddle {
@@ -51,7 +52,7 @@ std::string FusionBuilder::typeOf(ValueId id) const {
   if (value.is_scalar) return text;
   text += '[';
   for (size_t i = 0; i < value.tensor.rank(); ++i) {
-    text += (i > 0 ? ", " : "") + value.tensor.domain[i].extent.str();
+    text += (i > 0 ? ", " : "") + writtenSize(value.tensor.domain[i].extent);
   }
   return text + ']';
 }

@@ -142,7 +142,7 @@ void FusionBuilder::resolveOpenSize(std::vector<Size>& sizes, const Size& elemen
     minus_ones = minus_ones + Size::max(Size(0) - sizes[i], Size(0));
     resolved[i] = Size::given(sizes[i], quotient(elements, others_of(i)));
   }
-  guardAtMost(minus_ones, Size(1), fmt::format("number of sizes -1 of {}", where("reshape")));
+  guardAtMost(minus_ones, Size(1), where("reshape"));
   sizes = std::move(resolved);
 }
 

@@ -99,7 +99,7 @@ SlotId ChunkWriter::newSlot(SlotId like, const std::string& what, const std::vec
   made.tensor.dtype = slot(like).tensor.dtype;
   for (const Size& size : sizes) made.tensor.domain.push_back({size});
   if (!order.empty() && order != rowMajor(sizes.size())) {
-    made.tensor.layout.required = order;
+    made.tensor.layout.needed = order;
   }
   return new_.slots.push_back(std::move(made));
 }

@@ -60,10 +60,23 @@ class OrderRequirer {
     const auto [found, is_new] = ordered_.try_emplace({old, *order}, kNoValue);
     if (!is_new) return found->second;
     const Value& value = old_.value(old);
-    found->second = rewriter_.set(now, value.name + "_ordered", value.line);
+    std::string name = value.name;
+    if (isOnlyOutput(old)) {
+      rewriter_.builder().rename(now, rewriter_.freeName(value.name + "_view"));
+    } else {
+      name = rewriter_.freeName(value.name + "_ordered");
+    }
+    rewriter_.builder().name(name).line(value.line);
+    found->second = rewriter_.builder().set(now);
     rewriter_.fusion().setSharding(found->second, value.tensor.sharding);
     rewriter_.fusion().layout(found->second).required = order;
     return found->second;
+  }
+
+  // Returns whether the value is computed and returned once, so that a copy can have its name.
+  bool isOnlyOutput(ValueId old) const {
+    return old_.value(old).definition != kNoExpr &&
+           std::count(old_.outputs().begin(), old_.outputs().end(), old) == 1;
   }
 
   bool mayRequire(ValueId id, const AxisOrder& order) const {

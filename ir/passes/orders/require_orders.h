@@ -9,11 +9,10 @@ namespace heddle {
 // order, and no view has a required order.
 //  - If a kernel, library call or collective computes the output, the pass sets Layout::required of
 //    this value.
-//  - Otherwise the pass inserts `%name_ordered = set(%name)`, which copies the output. This is the
-//    case for an input, for a view, and for a value that already has a different required order
-//    because it is returned twice.
 //  - A view %name with a required order becomes a copy of the view, which is then called
 //    %name_view.
+//  - An input, and a value that is returned in several orders, keep their names. The pass inserts
+//    `%name_ordered = set(%name)`, which copies the output.
 // The pass copies the sharding of each value. It runs before the passes that move data, so that
 // they can store results in the required orders.
 Fusion requireOrders(const Fusion& fusion);

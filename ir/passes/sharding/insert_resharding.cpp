@@ -14,6 +14,7 @@
 #include "ir/passes/sharding/local_shardings.h"
 #include "ir/passes/sharding/reshape_sharding.h"
 #include "ir/passes/sharding/reshard_moves.h"
+#include "ir/passes/sharding/reused_inputs.h"
 #include "ir/types/mesh_relations.h"
 
 namespace heddle {
@@ -149,9 +150,11 @@ class Resharding {
     const std::string& name = old_.value(target == kNoValue ? of : target).name;
     const TensorView tensor = now().tensor(value);
     ReshardPaths::Path path = planner_.paths().find(tensor, from, wanted);
-    HEDDLE_USER_CHECK(path.possible,
-                      "%{} at line {}: no steps lead from {} to {}; no step makes a value partial",
-                      name, line, from.str(meshOf(from)), wanted.str(meshOf(wanted)));
+    HEDDLE_USER_CHECK(
+        path.possible,
+        "%{} at line {}: no steps lead from {} to {}; no step makes a value partial{}", name, line,
+        from.str(meshOf(from)), wanted.str(meshOf(wanted)),
+        target == kNoValue ? "" : reuseOf(old_, target));
     remember(tensor, from, wanted, path, name);
     for (size_t i = 0; i < path.states.size(); ++i) {
       bool last = i + 1 == path.states.size();

@@ -1,5 +1,7 @@
 #include "ir/passes/sharding/reused_inputs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "ir/graph/rewrite.h"
@@ -21,7 +23,35 @@ bool splitsBroadcast(const std::optional<Sharding>& sharding, const TensorView& 
   return false;
 }
 
+// Returns the name for the output in the sharding of the input. If no other output returns the
+// value, the output keeps the user's name, and the value that it copies gets another one.
+std::string takeName(FusionRewriter& rewriter, const Fusion& fusion, size_t output) {
+  const ValueId old = fusion.outputs()[output];
+  const Value& value = fusion.value(old);
+  const bool is_only = std::count(fusion.outputs().begin(), fusion.outputs().end(), old) == 1;
+  if (!is_only || value.definition == kNoExpr) {
+    return rewriter.freeName(value.name + "_in_" +
+                             fusion.value(fusion.reuses()[output]->input).name);
+  }
+  rewriter.builder().rename(rewriter.at(old), rewriter.freeName(value.name + "_local"));
+  return value.name;
+}
+
 }  // namespace
+
+std::string reuseOf(const Fusion& fusion, ValueId output) {
+  for (size_t i = 0; i < fusion.outputs().size(); ++i) {
+    const std::optional<OutputReuse>& reuse = fusion.reuses()[i];
+    if (!reuse || fusion.outputs()[i] != output) continue;
+    const Value& input = fusion.value(reuse->input);
+    if (!input.tensor.sharding) continue;
+    return fmt::format(
+        "; `return %{} in{} %{}` stores it in the input %{}, which has the sharding {}",
+        fusion.value(output).name, reuse->required ? "!" : "", input.name, input.name,
+        input.tensor.sharding->str(fusion.meshes[input.tensor.sharding->mesh]));
+  }
+  return "";
+}
 
 Fusion shardReusedOutputs(const Fusion& fusion) {
   Fusion result = fusion;
@@ -58,7 +88,9 @@ Fusion moveReusedOutputs(const Fusion& fusion) {
       from = rewriter.builder().reshape(from, value.tensor.sizes());
       rewriter.fusion().setSharding(from, value.tensor.sharding);
     }
-    moved[i] = rewriter.set(from, value.name + "_moved", value.line);
+    const std::string name = takeName(rewriter, fusion, i);
+    rewriter.builder().name(name).line(value.line);
+    moved[i] = rewriter.builder().set(from);
     rewriter.fusion().setSharding(moved[i], input.sharding);
     rewriter.fusion().mutableValue(moved[i]).user_sharding = true;
   }

@@ -219,7 +219,8 @@ TEST_F(AttentionBackwardGpu, GradientsAreWithinBoundsForEveryUseOfTheForward) {
       const std::string text = programText(fusion, kBackwardShapes[1]);
       const bool reuses = contains(text, "attention_backward(%g, %q, %k, %v, %y, %y_log_sums");
       EXPECT_EQ(reuses, use == ForwardUse::Reshaped) << text;
-      EXPECT_EQ(contains(text, "slot %y: bf16[b, h, t, f] order=[0, 2, 1, 3]"), reuses) << text;
+      EXPECT_EQ(contains(text, "slot %y: bf16[b, h, t, f] hinted order=[0, 2, 1, 3]"), reuses)
+          << text;
       FusionExecutor executor(fusion, {device_.get()});
       for (const AttentionShape& x : kBackwardShapes) {
         expectBackward(executor, DType::BF16, causal, use, x, AttentionLies::Plain);

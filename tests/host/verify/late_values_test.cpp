@@ -68,5 +68,28 @@ program p(%x: f32[t], %i: i64) -> (%head) with t = 8 {
             "output %head in the memory of input 0: %x\n");
 }
 
+// A kernel writes the row, so its address is part of the plan. The row has one element per column,
+// whatever the value of %i is.
+TEST(LateValues, OffsetThatAKernelWritesIsNoSize) {
+  const std::string text = lateValuesOf(R"(
+kernel @k {
+  fusion k(%x: f32[1, n]) {
+    %y = neg(%x)
+    return %y
+  }
+}
+program p(%cache: f32[t, n], %x: f32[1, n], %i: i64) -> (%cache) with t = 8, n = 3 {
+  slot %row: f32[1, n]
+  %row = alias %cache slice starts=[%i, 0] stops=[%i + 1, n]
+  launch @k(%x) -> (%row) stream=0
+}
+)",
+                                        {{"t", 8}, {"n", 3}, {"%i", 4}});
+  EXPECT_NE(withSingleSpaces(text).find(
+                "scalar %i input 2, decides an offset or an index: a new value needs a new plan\n"),
+            std::string::npos)
+      << text;
+}
+
 }  // namespace
 }  // namespace heddle::host::late_values_test

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "ir/base/error.h"
+#include "ir/base/size_guard.h"
+#include "ir/base/size_symbols.h"
 
 namespace heddle::base_test {
 namespace {
@@ -100,6 +102,38 @@ TEST(Size, DifferencesAndNegativeConstantsAreReported) {
   EXPECT_TRUE((2 * (n - 1)).hasDifference());
   EXPECT_TRUE((n + (-1)).hasDifference());
   EXPECT_TRUE(Size::max(n, Size(-2)).hasDifference());
+}
+
+// FusionBuilder writes the extents of axes that n? and m? share, and of open sizes, in this form.
+TEST(Size, InternalSizesArePrintedAsTheUserWroteThem) {
+  const Size n = Size::symbol("n"), m = Size::symbol("m"), k = Size::symbol("%k");
+  const Size shared = Size::max(n, m) * Size::min(Size(1), Size::min(n, m));
+  const Size open = Size::given(k, Size::floorDiv(n, m));
+  EXPECT_EQ(writtenSize(shared + 1), "broadcast(n, m) + 1");
+  EXPECT_EQ(writtenSize(2 * open), "2*%k");
+  EXPECT_EQ(writtenSize(Size::max(n, m)), "max(n, m)");
+  EXPECT_EQ(decidedSize(shared, {{"n", 1}, {"m", 4}}).str(), "m");
+  EXPECT_EQ(decidedSize(shared, {{"n", 4}, {"m", 1}}).str(), "n");
+  EXPECT_EQ(decidedSize(shared, {{"n", 0}, {"m", 1}}).str(), "n");
+  EXPECT_EQ(decidedSize(open, {{"n", 8}, {"m", 2}, {"%k", -1}}).str(), "floordiv(n, m)");
+  EXPECT_EQ(decidedSize(open, {{"n", 8}, {"m", 2}, {"%k", 3}}).str(), "%k");
+}
+
+// The guard is of operands that are broadcast before they are compared.
+TEST(Size, GuardsNameTheExtentThatDecides) {
+  const Size n = Size::symbol("n"), m = Size::symbol("m"), k = Size::symbol("k");
+  const Size shared = Size::max(n, m) * Size::min(Size(1), Size::min(n, m));
+  std::string message;
+  try {
+    checkGuards({{shared, k, "axis 0 of %a: f32[broadcast(n, m)] and of %z: f32[k]"}},
+                {{"n", 1}, {"m", 4}, {"k", 3}},
+                {{"n", "axis 0 of %x"}, {"m", "axis 1 of %y"}, {"k", "axis 0 of %z"}});
+  } catch (const UserError& error) {
+    message = error.what();
+  }
+  EXPECT_EQ(message,
+            "axis 0 of %a: f32[broadcast(n, m)] and of %z: f32[k]: m = 4 and k = 3 must be equal "
+            "(n = 1 is axis 0 of %x, m = 4 is axis 1 of %y)");
 }
 
 }  // namespace

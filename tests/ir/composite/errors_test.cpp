@@ -306,7 +306,7 @@ TEST(CompositeErrors, SizesBoundByARunAreChecked) {
   EXPECT_EQ(
       bound("permute(%x, axes=[1, 0]) %r, %p, %q = batch_norm(%y, %m, %m)", 1, "%y"),
       "batch_norm: %y: f32[t, 2] must not have one element per channel, t: min(t, 2) % 2 is 1, "
-      "expected 0");
+      "expected 0 (t = 1 is axis 1 of %x)");
   EXPECT_EQ(bound("permute(%x, axes=[1, 0]) %r, %p, %q = batch_norm(%y, %m, %m)", 2, "%y"),
             "no error");
 }
