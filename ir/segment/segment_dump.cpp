@@ -214,6 +214,17 @@ std::vector<ValueId> boundariesOf(const SegmentedFusion& segmented) {
   return {ids.begin(), ids.end()};
 }
 
+std::string ordersJson(const SegmentedFusion& segmented) {
+  std::string out;
+  for (const ValueOrder& each : ordersOf(segmented.fusion, boundariesOf(segmented))) {
+    out += fmt::format(
+        "{}\n    {{\"value\": {}, \"order\": {}, \"kind\": \"{}\", \"from\": {}, \"undone\": {}}}",
+        out.empty() ? "" : ",", quotedText(each.value), str(each.order), name(each.kind),
+        quotedText(each.from), each.undone.empty() ? "null" : quotedText(each.undone));
+  }
+  return out.empty() ? "[]" : "[" + out + "\n  ]";
+}
+
 }  // namespace
 
 std::string dumpText(const SegmentedFusion& segmented) {
@@ -282,9 +293,10 @@ std::string dumpJson(const SegmentedFusion& segmented) {
   const Fusion& fusion = segmented.fusion;
   return fmt::format(
       "{{\n  \"fusion\": {},\n  \"inputs\": {},\n  \"outputs\": {},\n  \"exprs\": [{}\n  ],\n"
-      "  \"groups\": [{}\n  ]\n}}\n",
+      "  \"groups\": [{}\n  ],\n  \"orders\": {}\n}}\n",
       quotedText(fusion.name), valuesJson(fusion, fusion.inputs()),
-      valuesJson(fusion, fusion.outputs()), exprsJson(segmented), groupsJson(segmented));
+      valuesJson(fusion, fusion.outputs()), exprsJson(segmented), groupsJson(segmented),
+      ordersJson(segmented));
 }
 
 }  // namespace heddle

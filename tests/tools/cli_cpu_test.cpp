@@ -25,6 +25,52 @@ TEST_F(Cli, JsonOutputIsOneObject) {
   EXPECT_EQ(json["ranks"], 1);
 }
 
+// %t is a view of %x, and %y has columns of %x as its rows in memory.
+TEST_F(Cli, JsonDescribesTheMemoryOfOutputs) {
+  const std::string file = write("views.fusion",
+                                 "heddle 1\nfusion views(%x: f32[t, h]) with t = 2, h = 3 {\n"
+                                 "  %t = permute(%x, axes=[1, 0])\n  %y = neg(%x)\n"
+                                 "  return %t, %y order=[1, 0]\n}\n");
+  const auto outputs =
+      nlohmann::json::parse(heddle("run " + file + " --device cpu --json").text)["outputs"];
+  EXPECT_EQ(outputs[0]["shape"], (std::vector<int64_t>{3, 2}));
+  EXPECT_EQ(outputs[0]["strides"], (std::vector<int64_t>{1, 3}));
+  EXPECT_EQ(outputs[0]["aliases"], "input %x");
+  EXPECT_EQ(outputs[1]["shape"], (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(outputs[1]["strides"], (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(outputs[1]["aliases"], "");
+}
+
+// Rank 0 holds two of four rows.
+TEST_F(Cli, JsonDescribesTheBlockOfRankZero) {
+  const std::string file = write("rows.fusion",
+                                 "heddle 1\nmesh @m = [x=2]\n"
+                                 "fusion rows(%x: f32[t, h] shard(@m, 0: x)) with t = 4, h = 3 {\n"
+                                 "  %y = neg(%x)\n  return %y\n}\n");
+  const auto json =
+      nlohmann::json::parse(heddle("run " + file + " --device cpu --ranks 2 --json").text);
+  const auto& output = json["outputs"][0];
+  EXPECT_EQ(output["shape"], (std::vector<int64_t>{4, 3}));
+  EXPECT_EQ(output["block"], (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(output["strides"], (std::vector<int64_t>{3, 1}));
+}
+
+TEST_F(Cli, JsonOfAFusionSaysWhereOrdersComeFrom) {
+  const std::string file =
+      write("orders.fusion",
+            "heddle 1\nfusion orders(%x: f32[t, h] order=[1, 0]) with t = 2, h = 3 {\n"
+            "  %y = neg(%x)\n  %z = exp(%y) order=[0, 1]\n  return %y, %z\n}\n");
+  const auto orders = nlohmann::json::parse(
+      heddle("dump " + file + " --stage fusion --format json").text)["orders"];
+  ASSERT_EQ(orders.size(), 2);
+  EXPECT_EQ(orders[0]["value"], "y");
+  EXPECT_EQ(orders[0]["order"], (std::vector<int64_t>{1, 0}));
+  EXPECT_EQ(orders[0]["kind"], "hinted");
+  EXPECT_EQ(orders[0]["from"], "input %x");
+  EXPECT_EQ(orders[1]["kind"], "required");
+  EXPECT_EQ(orders[1]["from"], "the user");
+}
+
 TEST_F(Cli, OutputFilesServeAsInputs) {
   const std::string file = write("double.fusion",
                                  "heddle 1\nfusion double(%x: f32[t]) with t = 3 {\n"

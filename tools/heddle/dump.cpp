@@ -24,6 +24,7 @@
 #include "ir/graph/size_scalars.h"
 #include "ir/graph/verify.h"
 #include "ir/passes/orders/infer_orders.h"
+#include "ir/passes/orders/order_notes.h"
 #include "ir/segment/segment.h"
 #include "ir/system/files.h"
 #include "ir/text/fusion_text.h"
@@ -51,10 +52,6 @@ std::string hostJson(const host::Program& program) {
     json["instructions"].push_back({{"index", index++}, {"text", text}});
   }
   return json.dump(2) + "\n";
-}
-
-std::string textAsJson(std::string_view stage, const std::string& text) {
-  return nlohmann::ordered_json{{"stage", stage}, {"text", text}}.dump(2) + "\n";
 }
 
 std::string segmentsIn(const std::string& format, const SegmentedFusion& segmented) {
@@ -167,16 +164,36 @@ Fusion withHints(const Fusion& fusion, const host::PassOptions& passes) {
   const Fusion inferred = inferOrders(unsharded);
   Fusion result = fusion;
   for (ValueId id : fusion.values().ids()) result.layout(id) = inferred.tensor(id).layout;
+  const auto notes = inferred.annotation<std::vector<OrderNote>>(kOrderAnnotation);
+  if (notes) addOrderNotes(result, *notes);
   return result;
+}
+
+std::string fusionJson(const Fusion& fusion, const std::string& text) {
+  nlohmann::ordered_json json = {{"stage", "fusion"}, {"text", text}};
+  json["orders"] = nlohmann::ordered_json::array();
+  std::vector<ValueId> values;
+  for (ValueId id : fusion.values().ids()) values.push_back(id);
+  for (const ValueOrder& each : ordersOf(fusion, values)) {
+    nlohmann::ordered_json undone;
+    if (!each.undone.empty()) undone = each.undone;
+    json["orders"].push_back({{"value", each.value},
+                              {"order", each.order},
+                              {"kind", name(each.kind)},
+                              {"from", each.from},
+                              {"undone", undone}});
+  }
+  return json.dump(2) + "\n";
 }
 
 void dumpFusion(const Fusion& fusion, int ranks, const Options& options,
                 const host::PassOptions& passes, std::vector<Piece>& pieces) {
   const std::string suffix = options.format == "text" ? "txt" : options.format;
   if (wants(options, "fusion") && options.format != "dot") {
-    const std::string text = print(withHints(fusion, passes));
+    const Fusion hinted = withHints(fusion, passes);
+    const std::string text = print(hinted);
     pieces.push_back({"01_fusion." + suffix, "fusion",
-                      options.format == "json" ? textAsJson("fusion", text) : text});
+                      options.format == "json" ? fusionJson(hinted, text) : text});
   }
   const bool has_decisions = !fusion.symbolic_sizes.empty();
   if (options.stage == "concretized" || (has_decisions && wants(options, "concretized"))) {

@@ -122,6 +122,9 @@ std::string reportJson(const Report& r) {
   for (size_t i = 0; i < r.outputs.size(); ++i) {
     json["outputs"].push_back({{"name", r.output_names[i]},
                                {"type", typeText(r.outputs[i].whole)},
+                               {"shape", r.outputs[i].whole.sizes},
+                               {"block", r.descs[i].sizes},
+                               {"strides", r.descs[i].strides},
                                {"first", firstElements(r.outputs[i].whole)},
                                {"reduced", r.outputs[i].reduced},
                                {"aliases", r.aliased[i]},

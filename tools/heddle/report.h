@@ -20,6 +20,8 @@ struct Report {
   std::vector<Gathered> outputs;
   // Per output: the tensor whose memory it shares, for example "input %x"; empty: it shares none.
   std::vector<std::string> aliased;
+  // Per output: the tensor that rank 0 holds. `held` is false for a rank outside of its mesh.
+  std::vector<TensorDesc> descs;
   std::vector<double> seconds;  // time of each timed run, until the device has finished
   double prepare_seconds = 0;   // time of the first run, which plans, compiles and runs
   host::Executable::Stats stats;

@@ -66,6 +66,12 @@ std::string aliasedText(const host::Program& program,
                      program.slots[list.at(aliased->index)].name);
 }
 
+// Returns the descriptor of an output. That of a scalar has no axes.
+TensorDesc descOf(const host::Argument& output, const host::Slot& slot) {
+  const auto* tensor = std::get_if<host::Tensor>(&output);
+  return tensor == nullptr ? denseDesc(slot.tensor.dtype, {}) : tensor->desc;
+}
+
 void collectOutputs(const Rank& rank, const host::Program& program, const host::Outputs& outputs,
                     Report& report) {
   const comm::World::Task task(rank.world, comm::RankTask::CollectingOutputs);
@@ -82,6 +88,7 @@ void collectOutputs(const Rank& rank, const host::Program& program, const host::
     }
     if (rank.rank != 0) continue;
     report.output_names.push_back(slot.name);
+    report.descs.push_back(descOf(outputs[i], slot));
     report.aliased.push_back(aliasedText(program, outputs.aliased(i)));
     report.outputs.push_back(std::move(all));
   }

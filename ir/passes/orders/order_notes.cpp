@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/analysis/memory_order.h"
+#include "ir/analysis/reshard_step.h"
 #include "ir/base/error.h"
 
 namespace heddle {
@@ -21,11 +22,49 @@ std::string originIn(const std::vector<OrderNote>& notes, const Value& value) {
   return found == notes.rend() ? "the text" : found->from;
 }
 
-std::string whyOrdered(const Value& value, const std::vector<OrderNote>& notes) {
-  const Layout& layout = value.tensor.layout;
-  if (layout.required) return "required by the user";
-  if (layout.needed) return "needed by a collective, a library call or a view";
-  return "hint from " + originIn(notes, value);
+// Returns the operation that needs an order of its operands or result: "allgather %y". Returns ""
+// for an expression that accepts every order.
+std::string operationIn(const Fusion& fusion, const Expression& expr) {
+  const std::string& result = fusion.value(expr.outputs[0]).name;
+  switch (expr.op->kind) {
+    case OpKind::Set: {
+      if (!fusion.tensor(expr.inputs[0]).sharding || !fusion.tensor(expr.outputs[0]).sharding) {
+        return "";
+      }
+      const ReshardStep step = reshardStepOf(fusion, expr);
+      return isCommunication(step.kind) ? fmt::format("{} %{}", name(step.kind), result) : "";
+    }
+    case OpKind::Matmul:
+    case OpKind::Reshape:
+      return fmt::format("{} %{}", expr.op->name, result);
+    default:
+      return "";
+  }
+}
+
+// A collective that reads or writes the value comes before other operations.
+std::string needOf(const Fusion& fusion, ValueId id) {
+  std::string need;
+  for (const Expression& expr : fusion.exprs()) {
+    const bool reads = std::find(expr.inputs.begin(), expr.inputs.end(), id) != expr.inputs.end();
+    const bool moves = expr.op->kind == OpKind::Set;
+    if (!reads && !(moves && expr.outputs[0] == id)) continue;
+    const std::string operation = operationIn(fusion, expr);
+    if (moves && !operation.empty()) return operation;
+    if (need.empty()) need = operation;
+  }
+  return need.empty() ? "a collective, a library call or a view" : need;
+}
+
+std::string textOf(const ValueOrder& order) {
+  if (!order.undone.empty()) {
+    return fmt::format("%{}: hint {} from {} was undone: {}\n", order.value, str(order.order),
+                       order.from, order.undone);
+  }
+  const char* how = order.kind == ValueOrder::Kind::Required ? "required by"
+                    : order.kind == ValueOrder::Kind::Needed ? "needed by"
+                                                             : "hint from";
+  return fmt::format("%{}: order {}, {} {}\n", order.value, str(order.order), how, order.from);
 }
 
 }  // namespace
@@ -45,23 +84,45 @@ std::string hintOrigin(const Fusion& fusion, ValueId id) {
   return originIn(notesOf(fusion), fusion.value(id));
 }
 
-std::string dumpOrders(const Fusion& fusion, const std::vector<ValueId>& values) {
+std::string_view name(ValueOrder::Kind kind) {
+  switch (kind) {
+    case ValueOrder::Kind::Required:
+      return "required";
+    case ValueOrder::Kind::Needed:
+      return "needed";
+    case ValueOrder::Kind::Hinted:
+      return "hinted";
+  }
+  HEDDLE_CHECK(false, "order kind {} is not in the enum", static_cast<int>(kind));
+}
+
+std::vector<ValueOrder> ordersOf(const Fusion& fusion, const std::vector<ValueId>& values) {
+  using Kind = ValueOrder::Kind;
   const std::vector<OrderNote> notes = notesOf(fusion);
-  std::string text;
+  std::vector<ValueOrder> orders;
   for (ValueId id : values) {
     const Value& value = fusion.value(id);
     if (value.is_scalar) continue;
     const Layout& layout = value.tensor.layout;
-    if (layout.required || layout.needed || layout.hint) {
-      text += fmt::format("%{}: order {}, {}\n", value.name, str(value.tensor.allocationOrder()),
-                          whyOrdered(value, notes));
+    const AxisOrder order = value.tensor.allocationOrder();
+    if (layout.required) {
+      orders.push_back({value.name, order, Kind::Required, "the user", ""});
+    } else if (layout.needed) {
+      orders.push_back({value.name, order, Kind::Needed, needOf(fusion, id), ""});
+    } else if (layout.hint) {
+      orders.push_back({value.name, order, Kind::Hinted, originIn(notes, value), ""});
     }
     for (const OrderNote& note : notes) {
       if (note.value != value.name || note.undone.empty()) continue;
-      text += fmt::format("%{}: hint {} from {} was undone: {}\n", note.value, str(note.order),
-                          note.from, note.undone);
+      orders.push_back({value.name, note.order, Kind::Hinted, note.from, note.undone});
     }
   }
+  return orders;
+}
+
+std::string dumpOrders(const Fusion& fusion, const std::vector<ValueId>& values) {
+  std::string text;
+  for (const ValueOrder& order : ordersOf(fusion, values)) text += textOf(order);
   return text;
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/graph/fusion.h"
@@ -26,6 +28,22 @@ void addOrderNotes(Fusion& fusion, const std::vector<OrderNote>& notes);
 
 // Returns where the hint of the value comes from: "input %x".
 std::string hintOrigin(const Fusion& fusion, ValueId id);
+
+// The memory order of one value, or a hint that was undone.
+struct ValueOrder {
+  enum class Kind : uint8_t { Required, Needed, Hinted };
+  std::string value;  // the name of the value
+  AxisOrder order;
+  Kind kind;
+  std::string from;    // "the user", "allgather %y", "input %x"
+  std::string undone;  // why the hint was undone; empty: the value is stored in this order
+};
+
+std::string_view name(ValueOrder::Kind kind);  // "required", "needed", "hinted"
+
+// Returns the orders of the values, and the hints that were undone. A value that is stored in
+// row-major order without a requirement, need or hint has no entry.
+std::vector<ValueOrder> ordersOf(const Fusion& fusion, const std::vector<ValueId>& values);
 
 // Returns one line for each of the values that has a memory order other than row-major, and one
 // line for each hint that was undone. Returns "" if there are none. For example:
