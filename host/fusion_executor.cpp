@@ -207,9 +207,10 @@ struct FusionExecutor::Impl {
   std::list<Entry>::iterator lowerForSizes(const SizeBindings& sizes, SizeReads& reads) {
     Program program = [&] {
       const SizeReads::Recording recording(reads);
-      // Symbolic sizes and the library's rules for attention also depend on sizes.
-      if (!fusion.symbolic_sizes.empty() || !attentions.empty()) SizeReads::noteOther();
-      return lowered(withSizes(fusion, sizes), sizes);
+      const SizeDecisions decisions = decideSizes(fusion, sizes);
+      // Decisions about sizes and the library's rules for attention also depend on sizes.
+      if (decisions != SizeDecisions() || !attentions.empty()) SizeReads::noteOther();
+      return lowered(withSizes(concretizeSizes(fusion, decisions), sizes), sizes);
     }();
     Program decided = withoutSizes(program);
     const auto found = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {

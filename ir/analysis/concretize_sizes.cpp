@@ -1,6 +1,7 @@
 #include "ir/analysis/concretize_sizes.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "ir/base/error.h"
@@ -18,6 +19,9 @@ class SizeConcretizer {
     for (const SizeDecisions::Decision& decision : decisions.decisions) {
       if (decision.is_one) ones_.insert(decision.symbol);
     }
+    for (const ReshapeDecision& reshape : decisions.reshapes) {
+      if (!reshape.then.empty()) reshapes_[reshape.value] = &reshape;
+    }
   }
 
   // The builder chooses the extents and the kinds of axes again, and adds the guards of all ops.
@@ -33,6 +37,7 @@ class SizeConcretizer {
       if (!isScalarSymbol(symbol)) continue;
       addGuard(guards, {Size::symbol(symbol), Size(1), "the value for which axes broadcast"});
     }
+    for (const SizeGuard& guard : between_guards_) addGuard(guards, guard);
     result.guards = std::move(guards);
     for (auto& [symbol, size] : result.size_defaults) {
       if (ones_.contains(symbol)) size = 1;
@@ -96,8 +101,41 @@ class SizeConcretizer {
       }
     }
     const ValueId result = expr.outputs[0];
+    const auto reshape = reshapes_.find(fusion_.value(result).name);
+    const size_t guards = rewriter_.fusion().guards.size();
+    if (reshape != reshapes_.end()) {
+      operands[0] = between(*reshape->second, expr, operands[0], attrs);
+    }
     rewriter_.builder().name(fusion_.value(result).name).line(expr.line);
     keepProperties(rewriter_.builder().apply(expr.op->name, std::move(operands), attrs), result);
+    // The guards of the original reshape, and those of between(), imply the guards of this one.
+    if (reshape != reshapes_.end()) rewriter_.fusion().guards.resize(guards);
+  }
+
+  // Adds the first of the two reshapes that replace a reshape. Its guards come after all others, so
+  // that sizes that fit no reshape have an error of the original one.
+  ValueId between(const ReshapeDecision& decision, const Expression& expr, ValueId operand,
+                  std::vector<std::pair<std::string, Attr>> attrs) {
+    const Value& result = fusion_.value(expr.outputs[0]);
+    std::vector<SizeGuard>& guards = rewriter_.fusion().guards;
+    const size_t before = guards.size();
+    for (auto& [name, attr] : attrs) {
+      auto* sizes = std::get_if<std::vector<Size>>(&attr);
+      if (sizes == nullptr) continue;
+      *sizes = sizesBetween(decision, rewriter_.fusion().tensor(operand).sizes(), *sizes);
+    }
+    const bool splits = decision.first.front().to > 1;
+    rewriter_.builder()
+        .name(rewriter_.freeName(result.name + (splits ? "_split" : "_merged")))
+        .line(expr.line);
+    const ValueId now = rewriter_.builder().apply("reshape", {operand}, std::move(attrs));
+    for (size_t i = before; i < guards.size(); ++i) {
+      guards[i].source =
+          fmt::format("the splits and merges of %{}{}, for which the program exists", result.name,
+                      expr.line > 0 ? fmt::format(" at line {}", expr.line) : "");
+      between_guards_.push_back(guards[i]);
+    }
+    return now;
   }
 
   // Everything except the domain is a property of the old value.
@@ -116,6 +154,8 @@ class SizeConcretizer {
   const Fusion& fusion_;
   FusionRewriter rewriter_;
   std::set<std::string> ones_;
+  std::map<std::string, const ReshapeDecision*> reshapes_;  // by result; those with two reshapes
+  std::vector<SizeGuard> between_guards_;
 };
 
 }  // namespace
@@ -125,11 +165,12 @@ std::string SizeDecisions::str() const {
   for (const Decision& decision : decisions) {
     text += decision.symbol + (decision.is_one ? " = 1: broadcast\n" : ": iteration\n");
   }
+  for (const ReshapeDecision& reshape : reshapes) text += reshape.str();
   return text;
 }
 
 SizeDecisions decideSizes(const Fusion& fusion, const SizeBindings& sizes) {
-  SizeDecisions result;
+  SizeDecisions result{{}, decideReshapes(fusion, sizes)};
   const std::set<std::string> scalars = scalarSymbols(fusion);
   for (const std::string& symbol : fusion.symbolic_sizes) {
     const auto found = sizes.find(symbol);
@@ -147,12 +188,18 @@ SizeDecisions decideSizes(const Fusion& fusion, const SizeBindings& sizes) {
 }
 
 Fusion concretizeSizes(const Fusion& fusion, const SizeDecisions& decisions) {
-  if (fusion.symbolic_sizes.empty()) return fusion;
+  const bool reshapes =
+      std::any_of(decisions.reshapes.begin(), decisions.reshapes.end(),
+                  [](const ReshapeDecision& reshape) { return !reshape.then.empty(); });
+  if (fusion.symbolic_sizes.empty() && !reshapes) return fusion;
   return SizeConcretizer(fusion, decisions).run();
 }
 
 Fusion concretizeSizes(const Fusion& fusion, const SizeBindings& sizes) {
-  return concretizeSizes(fusion, decideSizes(fusion, sizes));
+  if (fusion.symbolic_sizes.empty()) return fusion;
+  SizeDecisions decisions = decideSizes(fusion, sizes);
+  decisions.reshapes.clear();
+  return concretizeSizes(fusion, decisions);
 }
 
 }  // namespace heddle

@@ -3,13 +3,16 @@
 #include <string>
 #include <vector>
 
+#include "ir/analysis/reshape_decisions.h"
 #include "ir/graph/fusion.h"
 
 namespace heddle {
 
-// The decisions about the symbolic sizes of a fusion (Fusion::symbolic_sizes): whether each size is
-// 1, so that its axes broadcast, or not, so that they iterate. A fusion needs one host program per
-// record, and the record contains no other numbers, so programs stay valid for many sizes.
+// The decisions of a run about a fusion. A fusion needs one host program per record, and the record
+// contains no other numbers, so programs stay valid for many sizes. Two parts:
+//  - Whether each symbolic size (Fusion::symbolic_sizes) is 1, so that its axes broadcast, or not,
+//    so that they iterate.
+//  - The splits and merges of each reshape whose sizes depend on scalars.
 struct SizeDecisions {
   struct Decision {
     std::string symbol;
@@ -17,8 +20,10 @@ struct SizeDecisions {
     bool operator==(const Decision&) const = default;
   };
   std::vector<Decision> decisions;  // in the order of Fusion::symbolic_sizes
+  std::vector<ReshapeDecision> reshapes;
   bool operator==(const SizeDecisions&) const = default;
-  // Returns one line per decision, such as "n = 1: broadcast\n" or "m: iteration\n".
+  // Returns one line per decision, such as "n = 1: broadcast\n", "m: iteration\n" or "reshape %y:
+  // split axis 0 into 2\n".
   std::string str() const;
 };
 
@@ -26,16 +31,20 @@ struct SizeDecisions {
 // `%n`. Throws UserError if a symbolic size has no value.
 SizeDecisions decideSizes(const Fusion& fusion, const SizeBindings& sizes);
 
-// Returns the fusion without symbolic axes.
+// Returns the fusion without symbolic axes, and with its reshapes as splits and merges.
 //  - A size that is 1 becomes the constant 1. The builder then broadcasts its axes.
 //  - All other sizes stay symbols. The builder adds guards: such a size must equal the size to
 //    which the other operands of an op are broadcast.
+//  - A reshape that splits and merges becomes two reshapes. The first one only splits axes, and the
+//    second one only merges axes; or the first one merges a group of axes that the second one
+//    splits. A guard requires that the axes divide.
 //  - Annotations are remapped or dropped (Fusion::inheritAnnotations()).
 //  - If a scalar %n decided that a size is 1, a guard requires %n == 1 in every run.
 // Throws UserError if an op does not accept the decisions.
 Fusion concretizeSizes(const Fusion& fusion, const SizeDecisions& decisions);
 
-// Does the same with the decisions for `sizes`. Returns the same fusion if it has no symbolic size.
+// Does the same with the decisions about symbolic sizes for `sizes`. Reshapes do not change, so the
+// result serves all values of scalars. Returns the same fusion if it has no symbolic size.
 Fusion concretizeSizes(const Fusion& fusion, const SizeBindings& sizes);
 
 }  // namespace heddle

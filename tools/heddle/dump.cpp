@@ -145,7 +145,8 @@ std::string concretizedIn(const Options& options, const Fusion& fusion) {
     json["text"] = text;
     return json.dump(2) + "\n";
   }
-  std::string notes = decisions.decisions.empty() ? "# no size has a '?'\n" : "";
+  const bool is_empty = decisions.decisions.empty() && decisions.reshapes.empty();
+  std::string notes = is_empty ? "# no size has a '?', and no reshape depends on a scalar\n" : "";
   std::istringstream lines(decisions.str());
   for (std::string line; std::getline(lines, line);) notes += "# " + line + "\n";
   return notes + text;
@@ -195,7 +196,7 @@ void dumpFusion(const Fusion& fusion, int ranks, const Options& options,
     pieces.push_back({"01_fusion." + suffix, "fusion",
                       options.format == "json" ? fusionJson(hinted, text) : text});
   }
-  const bool has_decisions = !fusion.symbolic_sizes.empty();
+  const bool has_decisions = !fusion.symbolic_sizes.empty() || !decideReshapes(fusion, {}).empty();
   if (options.stage == "concretized" || (has_decisions && wants(options, "concretized"))) {
     pieces.push_back({"01_concretized." + suffix, "concretized", concretizedIn(options, fusion)});
   }

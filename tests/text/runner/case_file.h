@@ -46,6 +46,7 @@
 //   skip=a,b      runs all passes except these
 //   overlap=off   like `heddle --overlap off`
 //   chunks=3      like `heddle --overlap 3`
+//   show=decisions  fusion: the decisions about the default sizes, and the fusion after them
 //   show=body     host, lower: the program without kernels and slots
 //   show=posts    host, lower: only the lines that post a collective
 //   show=why      fusion: what each move costs, and the alternatives; host: only the decisions of

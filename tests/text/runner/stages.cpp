@@ -15,9 +15,11 @@
 #include "host/text/program_text.h"
 #include "host/unroll/unroll.h"
 #include "host/verify/verify.h"
+#include "ir/analysis/concretize_sizes.h"
 #include "ir/analysis/kernel_rules.h"
 #include "ir/analysis/reshard_step.h"
 #include "ir/base/error.h"
+#include "ir/graph/size_scalars.h"
 #include "ir/graph/verify.h"
 #include "ir/passes/note_stream_splits.h"
 #include "ir/passes/pipeline.h"
@@ -184,7 +186,17 @@ std::string describeFacts(const Fusion& fusion, const Fusion& input) {
   return text;
 }
 
+// Returns the decisions for the default sizes as comments, and the fusion after them.
+std::string decidedText(const Fusion& input) {
+  const SizeDecisions decisions = decideSizes(input, defaultSizes(input));
+  std::string text;
+  for (const std::string& line : split(decisions.str(), '\n')) text += "# " + line + "\n";
+  const Fusion fusion = concretizeSizes(input, decisions);
+  return text + withoutVersion(print(fusion)) + describeFacts(fusion, input);
+}
+
 std::string fusionText(const Fusion& input, const Options& options) {
+  if (options.show == "decisions") return decidedText(input);
   const int64_t ranks = std::max<int64_t>(options.ranks, 1);
   const Fusion fusion = host::runFusionPasses(input, ranks, options.passes);
   if (options.twice) {

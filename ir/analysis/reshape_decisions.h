@@ -1,0 +1,50 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/graph/fusion.h"
+
+namespace heddle {
+
+// One step of a reshape: `from` consecutive axes, beginning with `axis`, become `to` axes. One of
+// both is 1, so the step splits an axis or merges axes.
+struct AxisStep {
+  int64_t axis = 0;
+  int64_t from = 1;
+  int64_t to = 1;
+  bool operator==(const AxisStep&) const = default;
+};
+
+// The splits and merges of a reshape whose sizes depend on scalars. They follow from the sizes of a
+// run, but contain no sizes: {8, 15, 7} -> {8, 3, 35} and {8, 15, 7} -> {8, 5, 21} are equal. The
+// steps of `first` are on the axes of the operand, and their axes do not overlap. Those of `then`
+// are on the axes of the result of `first`.
+struct ReshapeDecision {
+  enum class Kind : uint8_t {
+    Steps,
+    Open,   // the sizes are unknown or do not fit, so the reshape stays as it is
+    Empty,  // the tensor has no element, so every size fits: the reshape stays as it is
+  };
+  std::string value;  // the name of the result
+  Kind kind = Kind::Steps;
+  std::vector<AxisStep> first;
+  std::vector<AxisStep> then;
+  bool operator==(const ReshapeDecision&) const = default;
+  // Returns a line such as "reshape %y: split axis 1 into 2; then merge axes 2 and 3\n".
+  std::string str() const;
+};
+
+// Returns the decisions about all reshapes whose new sizes contain scalars, in the order of the
+// fusion. Axes are grouped by their expressions first (reshapeGroups() in
+// ir/analysis/reshape_order.h). The values of `sizes` decide in groups of several axes on both
+// sides. There, each axis is split such that the parts are the axes of the result, or merge to
+// them. If no such splits exist, as in {4, 6} -> {6, 4}, the axes are merged and then split.
+std::vector<ReshapeDecision> decideReshapes(const Fusion& fusion, const SizeBindings& sizes);
+
+// Returns the sizes after the steps `first`. `in` and `out` are the sizes of the operand and of the
+// result. Requires a decision with steps in both lists.
+std::vector<Size> sizesBetween(const ReshapeDecision& decision, const std::vector<Size>& in,
+                               const std::vector<Size>& out);
+
+}  // namespace heddle
