@@ -31,13 +31,14 @@ struct RunOptions {
   // memory for the duration of one call. This memory always comes from the device.
   Allocator* allocator = nullptr;
   // Tensors that receive the results: entry i receives output i. An entry without data is ignored.
-  // The program writes directly into the tensor if output i is a complete allocation of the program
-  // with the layout of the tensor. Otherwise the run copies the output to the tensor at the end.
-  // Tensors that the program writes directly must not overlap each other or an input. No tensor may
-  // overlap an input that the run writes, be in host memory, or have elements that overlap. If a
-  // descriptor gives unsharded sizes, they must be those of the output. If the user requires a
-  // memory order of the output (Layout::stride_order), the tensor must have it. An output that is
-  // stored in an input cannot be preallocated. Otherwise run() throws UserError.
+  // The program writes directly into the tensor, in any memory order and with gaps, if output i is
+  // a complete allocation of the program and no collective, library call other than a matrix
+  // product, or view that regroups axes needs another layout. Otherwise the run copies the output
+  // to the tensor at the end. Tensors that the program writes directly must not overlap each other
+  // or an input. No tensor may overlap an input that the run writes, be in host memory, or have
+  // elements that overlap. If a descriptor gives unsharded sizes, they must be those of the output.
+  // If the user requires a memory order of the output (Layout::required), the tensor must have it.
+  // An output that is stored in an input cannot be preallocated. Otherwise run() throws UserError.
   std::vector<Tensor> preallocated;
   // Records when each instruction ran. It must outlive the run. nullptr: nothing is recorded.
   RunProfile* profile = nullptr;

@@ -8,6 +8,7 @@
 #include "host/passes/analysis/buffer_accesses.h"
 #include "host/passes/analysis/slot_uses.h"
 #include "host/passes/move_items.h"
+#include "host/program/layout_needs.h"
 #include "host/program/visit.h"
 #include "host/text/program_text.h"
 #include "ir/analysis/memory_order.h"
@@ -167,23 +168,15 @@ class ReuseFinder {
     return "";
   }
 
-  // Returns an instruction that needs the buffer in the layout of its type: a collective, a library
-  // call other than a matrix product, or a view that regroups axes. Kernels, copies, matrix
-  // products and other views accept any strides.
+  // Returns an instruction that needs the buffer in the layout of its type.
   std::optional<size_t> userOfLayout(SlotId buffer) const {
     for (size_t i = 0; i < program_.body.size(); ++i) {
       const Op& op = program_.body[i].op;
+      if (!needsLayout(op)) continue;
       if (const auto* view = std::get_if<Alias>(&op)) {
-        const bool regroups = std::holds_alternative<Alias::Reshape>(view->view) ||
-                              std::holds_alternative<Alias::Unpad>(view->view) ||
-                              std::holds_alternative<Alias::Shard>(view->view);
-        if (regroups && isViewOf(view->in, buffer)) return i;
+        if (isViewOf(view->in, buffer)) return i;
         continue;
       }
-      const auto* call = std::get_if<CallLibrary>(&op);
-      const bool is_product =
-          call != nullptr && (call->function == "matmul" || call->function == "linear");
-      if (kindOf(op) != InstructionKind::Post && (call == nullptr || is_product)) continue;
       for (const Access& access : accessesOf(op)) {
         if (isViewOf(access.slot, buffer)) return i;
       }

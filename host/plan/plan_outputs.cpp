@@ -32,7 +32,7 @@ bool PlanBuilder::landsInPlace(const Plan::Output& output, const TensorDesc& giv
   const Buffer& buffer = unrolled_.buffers.at(id);
   return buffer.origin == Buffer::Origin::Allocated && output.place.offset == 0 &&
          output.desc.strides == given.strides && output.desc.alloc == given.alloc &&
-         buffer.bytes <= elements(given.alloc) * sizeOf(given.dtype) && !substituted_[id];
+         buffer.bytes <= given.allocBytes() && !substituted_[id];
 }
 
 // Checks the caller's tensor for output `i`.

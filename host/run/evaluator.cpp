@@ -4,6 +4,7 @@
 #include "host/plan/plan.h"
 #include "host/plan/run_key.h"
 #include "host/run/issue.h"
+#include "host/unroll/preallocated_layouts.h"
 #include "host/verify/verify.h"
 #include "ir/base/error.h"
 
@@ -31,10 +32,12 @@ HostIrEvaluator::HostIrEvaluator(const Program& program, Device& device,
 std::shared_ptr<const Plan> HostIrEvaluator::prepare(const std::vector<Argument>& inputs,
                                                      const std::vector<Tensor>& preallocated,
                                                      bool check_races, Stream stream) const {
-  const UnrollRequest request = bindInputs(program_, inputs_, inputs, rank_, ranks_);
+  UnrollRequest request = bindInputs(program_, inputs_, inputs, rank_, ranks_);
+  const GivenTensors given = givenTensors(inputs, preallocated);
+  request.layouts = preallocatedLayouts(program_, given.preallocated);
   const Unrolled unrolled = unroll(program_, request);
   if (check_races) checkRaces(program_, unrolled);
-  return makePlan(program_, unrolled, request.sizes, givenTensors(inputs, preallocated),
+  return makePlan(program_, unrolled, request.sizes, given,
                   {device_, communicators_, kernels_, matmuls_, ranks_, stream, segments_, streams_,
                    communication_streams_});
 }

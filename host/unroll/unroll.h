@@ -155,6 +155,9 @@ struct UnrollRequest {
   int64_t rank = 0;
   int64_t ranks = 1;     // number of ranks of the job
   LateInputs late = {};  // the late inputs; `sizes` contains a value of each
+  // The layouts of allocations that the caller's tensors replace
+  // (host/unroll/preallocated_layouts.h). All other allocations have the layouts of their types.
+  std::map<SlotId, TensorDesc> layouts = {};
 };
 
 // Unrolls the program. Throws UserError that names the instruction and the slot if a view does not

@@ -136,6 +136,11 @@ void Unroller::checkSizesInside(KernelId kernel, const UnrolledStep& step) {
 void Unroller::allocate(UnrolledStep& step, const Allocate& x) {
   HEDDLE_USER_CHECK(!slot(x.out).is_scalar, "%{} is a scalar", slot(x.out).name);
   TensorDesc desc = scope_.describe(slot(x.out));
+  const auto layout = request_.layouts.find(x.out);
+  if (layout != request_.layouts.end() && layout->second.sizes == desc.sizes) {
+    desc.alloc = layout->second.alloc;
+    desc.strides = layout->second.strides;
+  }
   const BufferId buffer = unrolled_.buffers.push_back(
       {Buffer::Origin::Allocated, -1, desc.allocBytes(), slot(x.out).name});
   define(x.out, {buffer, 0, std::move(desc)});

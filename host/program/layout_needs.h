@@ -1,0 +1,16 @@
+#pragma once
+
+#include "host/program/program.h"
+
+namespace heddle::host {
+
+// Returns whether the instruction needs its tensors in the layout that their types state: a
+// collective, a library call other than a matrix product, a copy to the host, or a view that
+// regroups axes. Kernels, copies, matrix products and other views accept any strides.
+bool needsLayout(const Op& op);
+
+// Returns the tensor that the operand of the view must be, so that the view is `out`. Requires that
+// the view is Same or Permute.
+TensorDesc operandOfView(const Alias& view, const TensorDesc& out);
+
+}  // namespace heddle::host

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "host/program/program.h"
+
+namespace heddle::host {
+
+// Returns the allocations that can have the layouts of the caller's preallocated outputs, so that
+// the program writes these outputs without a copy. The map contains the slot of each such
+// Allocate, with the sizes, strides and allocated sizes that its tensor must have. Conditions:
+//  - The output is the slot, or a permuted view of it.
+//  - One Allocate at the top level of the program defines the slot. Its views have one definition
+//    each.
+//  - No instruction needs the layout of the slot's type (needsLayout() in
+//    host/program/layout_needs.h). A hint is therefore not binding.
+//  - The user requires no order of the slot or of another view of it.
+//  - The caller's elements do not overlap.
+std::map<SlotId, TensorDesc> preallocatedLayouts(
+    const Program& program, const std::vector<std::optional<TensorDesc>>& preallocated);
+
+}  // namespace heddle::host
