@@ -76,6 +76,12 @@ const Attr* findAttr(const std::vector<std::pair<std::string, Attr>>& attrs,
   return nullptr;
 }
 
+template <class T>
+T attrOr(const std::vector<std::pair<std::string, Attr>>& attrs, std::string_view name, T missing) {
+  const Attr* attr = findAttr(attrs, name);
+  return attr == nullptr ? missing : std::get<T>(*attr);
+}
+
 void checkAttrs(const OpDef& op, const std::string& where,
                 const std::vector<std::pair<std::string, Attr>>& attrs) {
   for (const auto& [key, value] : attrs) {
@@ -205,33 +211,37 @@ ValueId FusionBuilder::applyStructural(const OpDef& def, const std::vector<Value
     }
     case OpKind::SizeOf:
       return sizeOf(operands[0], integer("axis"));
-    case OpKind::Reduction: {
-      const Attr* keepdim = findAttr(attrs, "keepdim");
-      const Attr* axes = findAttr(attrs, "axes");
-      return reduce(def.name, operands[0], axes == nullptr ? AxisOrder{} : ints("axes"),
-                    keepdim != nullptr && std::get<bool>(*keepdim));
-    }
+    case OpKind::Reduction:
+      return reduce(def.name, operands[0], attrOr(attrs, "axes", AxisOrder{}),
+                    attrOr(attrs, "keepdim", false));
     case OpKind::Broadcast:
       return broadcast(operands[0], ints("axes"));
     case OpKind::Expand:
       return expand(operands[0], sizes("sizes"));
-    case OpKind::Reshape: {
-      const Attr* gather = findAttr(attrs, "gather_uneven");
-      return reshape(operands[0], sizes("sizes"), gather != nullptr && std::get<bool>(*gather));
-    }
+    case OpKind::Reshape:
+      return reshape(operands[0], sizes("sizes"), attrOr(attrs, "gather_uneven", false));
     case OpKind::Permute:
       return permute(operands[0], ints("axes"));
     case OpKind::Diagonal: {
-      const auto given = [&](std::string_view name, int64_t missing) {
-        return findAttr(attrs, name) == nullptr ? missing : integer(name);
-      };
-      return diagonal(operands[0], given("offset", 0), given("axis1", 0), given("axis2", 1));
+      const auto axis1 = attrOr<int64_t>(attrs, "axis1", 0);
+      const auto axis2 = attrOr<int64_t>(attrs, "axis2", 1);
+      const Size offset = attrOr(attrs, "offset", std::vector<Size>{Size(0)}).front();
+      if (offset.isConstant()) return diagonal(operands[0], offset.constant(), axis1, axis2);
+      // Only a run knows the sign of the offset, so a slice along both axes skips the elements.
+      std::vector<Size> stops = tensorOf("diagonal", operands[0]).sizes();
+      std::vector<Size> starts(stops.size(), Size(0));
+      for (const auto& [axis, skipped] : {std::pair(axis1, Size(0) - offset), {axis2, offset}}) {
+        const auto i = static_cast<size_t>(normalizeAxis("diagonal", axis, stops.size()));
+        starts[i] = Size::min(Size::max(skipped, Size(0)), stops[i]);
+      }
+      std::string result_name = std::exchange(pending_name_, "");
+      const ValueId moved = slice(operands[0], std::move(starts), std::move(stops));
+      pending_name_ = std::move(result_name);
+      return diagonal(moved, 0, axis1, axis2);
     }
-    case OpKind::Slice: {
-      const Attr* steps = findAttr(attrs, "steps");
+    case OpKind::Slice:
       return slice(operands[0], sizes("starts"), sizes("stops"),
-                   steps == nullptr ? std::vector<int64_t>{} : ints("steps"));
-    }
+                   attrOr(attrs, "steps", std::vector<int64_t>{}));
     case OpKind::Full:
       return full(operands[0], sizes("sizes"), std::get<DType>(*findAttr(attrs, "dtype")));
     case OpKind::Iota:
@@ -249,11 +259,9 @@ ValueId FusionBuilder::applyStructural(const OpDef& def, const std::vector<Value
       return takeAlongAxis(operands[0], operands[1], integer("axis"));
     case OpKind::Scan: {
       if (def.name == "cumsum") return cumsum(operands[0], integer("axis"));
-      const Attr* axis = findAttr(attrs, "axis");
-      const Attr* descending = findAttr(attrs, "descending");
       const Attr* first = findAttr(attrs, "first");
-      return argsort(operands[0], axis == nullptr ? -1 : std::get<int64_t>(*axis),
-                     descending != nullptr && std::get<bool>(*descending),
+      return argsort(operands[0], attrOr<int64_t>(attrs, "axis", -1),
+                     attrOr(attrs, "descending", false),
                      first == nullptr ? std::nullopt : std::optional(std::get<int64_t>(*first)));
     }
     case OpKind::Scatter:

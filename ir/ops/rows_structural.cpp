@@ -13,7 +13,7 @@ constexpr AttrSpec kReshape[] = {{"sizes", AttrType::Sizes},
                                  {"gather_uneven", AttrType::Bool, false}};
 constexpr AttrSpec kSlice[] = {
     {"starts", AttrType::Sizes}, {"stops", AttrType::Sizes}, {"steps", AttrType::Ints, false}};
-constexpr AttrSpec kDiagonal[] = {{"offset", AttrType::Int, false},
+constexpr AttrSpec kDiagonal[] = {{"offset", AttrType::Size, false},
                                   {"axis1", AttrType::Int, false},
                                   {"axis2", AttrType::Int, false}};
 constexpr AttrSpec kProduct[] = {{"dtype", AttrType::DType, false},
@@ -60,7 +60,7 @@ constexpr OpDef kStructuralRows[] = {
     {"permute", K::Permute, 1, R::Promote, "", nullptr, nullptr, kAxes},
     {"slice", K::Slice, 1, R::Promote, "", nullptr, nullptr, kSlice},
     noted("The defaults are offset=0, axis1=0, axis2=1. An offset above 0 is above the main "
-          "diagonal",
+          "diagonal. The offset may be a scalar of a run",
           {"diagonal", K::Diagonal, 1, R::Promote, "", nullptr, nullptr, kDiagonal}),
     product("matmul", 0,
             "Operands of one dtype. Accumulates in f32 or wider, applies `activation` (none, relu, "

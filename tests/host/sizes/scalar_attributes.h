@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "host/fusion_executor.h"
 #include "ir/text/fusion_text.h"
@@ -86,6 +87,28 @@ inline void expectTriangles(Device& device) {
     EXPECT_EQ(results[1], upper) << d;
   }
   EXPECT_EQ(runner.plans(), 1);  // the diagonal is an argument of the kernel
+}
+
+// The offset decides the length of the diagonal, so each value needs a plan.
+inline void expectDiagonals(Device& device) {
+  Runner runner(device, "%d: i64",
+                "  %y = diagonal(%x, offset=%d)\n  %s = sum(%y)\n"
+                "  %t = diagonal(%x, offset=1 - %d, axis1=1, axis2=0)\n  return %y, %s, %t\n");
+  const auto diagonalOf = [](int64_t offset) {  // the elements with column - row = offset
+    std::vector<double> elements;
+    for (int64_t row = 0; row < kRows; ++row) {
+      const int64_t column = row + offset;
+      if (column >= 0 && column < kColumns) elements.push_back(element(row, column));
+    }
+    return elements;
+  };
+  for (int64_t d = -kRows - 1; d <= kColumns + 1; ++d) {
+    const auto results = runner.run({integer(d)});
+    const std::vector<double> expected = diagonalOf(d);
+    EXPECT_EQ(results[0], expected) << d;
+    EXPECT_EQ(results[1][0], std::accumulate(expected.begin(), expected.end(), 0.0)) << d;
+    EXPECT_EQ(results[2], diagonalOf(d - 1)) << d;
+  }
 }
 
 inline void expectTopk(Device& device) {

@@ -10,6 +10,7 @@ std::unique_ptr<Device> cpu() { return makeCpuDevice({.threads = 1, .adversarial
 
 TEST(ScalarAttributes, SelectTakesTheIndexFromTheRun) { expectSelect(*cpu()); }
 TEST(ScalarAttributes, TriangleTakesTheDiagonalFromTheRun) { expectTriangles(*cpu()); }
+TEST(ScalarAttributes, DiagonalTakesTheOffsetFromTheRun) { expectDiagonals(*cpu()); }
 TEST(ScalarAttributes, TopkTakesTheCountFromTheRun) { expectTopk(*cpu()); }
 TEST(ScalarAttributes, RangesTakeBoundsFromTheRun) { expectRanges(*cpu()); }
 TEST(ScalarAttributes, DropoutAndClampTakeNumbersFromTheRun) { expectDropout(*cpu()); }

@@ -9,6 +9,7 @@ using ScalarAttributesGpu = GpuDeviceFixture;
 
 TEST_F(ScalarAttributesGpu, SelectTakesTheIndexFromTheRun) { expectSelect(*device_); }
 TEST_F(ScalarAttributesGpu, TriangleTakesTheDiagonalFromTheRun) { expectTriangles(*device_); }
+TEST_F(ScalarAttributesGpu, DiagonalTakesTheOffsetFromTheRun) { expectDiagonals(*device_); }
 TEST_F(ScalarAttributesGpu, TopkTakesTheCountFromTheRun) { expectTopk(*device_); }
 TEST_F(ScalarAttributesGpu, RangesTakeBoundsFromTheRun) { expectRanges(*device_); }
 TEST_F(ScalarAttributesGpu, DropoutAndClampTakeNumbersFromTheRun) { expectDropout(*device_); }
