@@ -1,5 +1,6 @@
 #include "host/executable.h"
 
+#include <algorithm>
 #include <boost/container_hash/hash.hpp>
 #include <chrono>
 #include <cstdio>
@@ -9,6 +10,7 @@
 #include "host/executable_impl.h"
 #include "host/job/worlds.h"
 #include "host/plan/bind_inputs.h"
+#include "host/plan/peak_memory.h"
 #include "host/program/teams.h"
 #include "host/program/visit.h"
 #include "host/run/bind_run.h"
@@ -139,7 +141,7 @@ Executable::Impl::~Impl() {
 std::shared_ptr<const Plan> Executable::Impl::cachedPlan(const std::vector<Argument>& inputs,
                                                          const RunOptions& run_options) {
   std::lock_guard lock(plans_mutex);
-  const std::shared_ptr<const Plan>* plan = plans.find(inputs, run_options.preallocated);
+  const std::shared_ptr<const Plan>* plan = plans.find(tensorsOf(inputs, run_options));
   return plan == nullptr ? nullptr : *plan;
 }
 
@@ -155,11 +157,11 @@ std::shared_ptr<const Plan> Executable::Impl::planFor(const std::vector<Argument
                     inlined.outputs.size());
   resources->job.begin(comm::Activity::Compiling);
   const comm::World::Task task(world, comm::RankTask::PreparingRun);
-  plan = evaluator->prepare(inputs, run_options.preallocated, verifies, run_options.stream);
+  plan = evaluator->prepare(tensorsOf(inputs, run_options), verifies, run_options.stream);
   resources->job.end(comm::Activity::Compiling);
   if (!plan->references.empty()) reportReference(device);
   std::lock_guard cache_lock(plans_mutex);
-  plans.add(inputs, run_options.preallocated, plan->late, plan);
+  plans.add(tensorsOf(inputs, run_options), plan->late, plan);
   ++plan_count;
   return plan;
 }
@@ -246,10 +248,17 @@ Outputs Executable::Impl::issueWith(RunState& state, const std::shared_ptr<const
       state.record->finish(state, allocator, inputs, run_options.preallocated);
   device.recordEvent(state.completion->event, stream);
   ++run_count;
-  int64_t peak = peak_bytes.load();
-  while (peak < state.peak_bytes && !peak_bytes.compare_exchange_weak(peak, state.peak_bytes)) {
+  if (peak_bytes.load(std::memory_order_relaxed) < state.peak_bytes) {
+    notePeak(state.peak_bytes, plan);
   }
   return Outputs(std::move(result));
+}
+
+void Executable::Impl::notePeak(int64_t bytes, const std::shared_ptr<const Plan>& plan) {
+  std::lock_guard lock(largest_mutex);
+  if (bytes <= peak_bytes.load()) return;
+  peak_bytes.store(bytes);
+  largest = plan;
 }
 
 // Returns the fault for this run. Corrupt acts in every run, all other kinds only in the first run.
@@ -295,7 +304,13 @@ Executable::Stats Executable::stats() const {
   Stats stats;
   stats.plans = impl_->plan_count.load();
   stats.runs = impl_->run_count.load();
-  stats.peak_bytes = impl_->peak_bytes.load();
+  std::shared_ptr<const Plan> largest;
+  {
+    std::lock_guard lock(impl_->largest_mutex);
+    stats.peak_bytes = std::max<int64_t>(0, impl_->peak_bytes.load());
+    largest = impl_->largest;
+  }
+  if (largest) stats.peak_bytes_without_reuse = peakWithoutReuse(impl_->inlined, *largest);
   stats.held_bytes = impl_->resources->held_bytes.load();
   addCounts(*impl_->kernels, stats);
   stats.communicators = impl_->communicators->made();

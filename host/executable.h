@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -40,6 +41,16 @@ struct RunOptions {
   // If the user requires a memory order of the output (Layout::required), the tensor must have it.
   // An output that is stored in an input cannot be preallocated. Otherwise run() throws UserError.
   std::vector<Tensor> preallocated;
+  // Donated inputs: their positions. The caller gives up their values, and the run may store
+  // outputs and temporaries in their memory. Afterwards the tensors may contain anything, also if
+  // the run fails. An output that is stored in a donated input has the owner of this tensor, and
+  // Outputs::aliased() names the input. In a job of several ranks, all ranks must donate the same
+  // inputs.
+  // run() throws UserError if an input is donated twice, is a scalar, is in host memory, or is not
+  // allocated as inputDesc() says (host/tensor.h). It also throws UserError if another input or a
+  // preallocated tensor shares memory with a donated input, or if an output is a view of it or is
+  // stored in it (`return %w1 in %w`).
+  std::vector<size_t> donated;
   // Records when each instruction ran. It must outlive the run. nullptr: nothing is recorded.
   RunProfile* profile = nullptr;
 };
@@ -124,6 +135,9 @@ class Executable {
     // assumes that memory is allocated and freed in the order of the instructions. The order on the
     // device can differ, because streams run concurrently.
     int64_t peak_bytes = 0;
+    // The value that peak_bytes would have for the same run if no value reused the memory of a dead
+    // value or of a donated input. It is never less than peak_bytes.
+    int64_t peak_bytes_without_reuse = 0;
     int64_t held_bytes = 0;  // bytes of outputs that are not freed yet
     // Each new plan asks for its kernels. These counts say how it got them.
     int64_t kernel_texts = 0;      // number of kernel texts that were generated
@@ -133,6 +147,7 @@ class Executable {
     int64_t communicators = 0;     // number of communicators of this rank
     double communicator_seconds = 0;  // time spent on creating communicators, in seconds
   };
+  // Computes peak_bytes_without_reuse, which takes about as long as a new plan.
   Stats stats() const;
 
  private:

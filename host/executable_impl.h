@@ -17,6 +17,11 @@
 
 namespace heddle::host {
 
+// Returns the tensors of a run. The result refers to the lists.
+inline RunTensors tensorsOf(const std::vector<Argument>& inputs, const RunOptions& options) {
+  return {inputs, options.preallocated, options.donated};
+}
+
 struct Executable::Impl {
   Impl(Program p, const Context& context, const ExecutableOptions& o);
   ~Impl();
@@ -46,6 +51,7 @@ struct Executable::Impl {
   // Reports that this rank has failed, so that the other ranks stop waiting for it.
   void failJob(const char* reason) const noexcept;
   const InjectedFault* faultOfRun(const Plan& plan);
+  void notePeak(int64_t bytes, const std::shared_ptr<const Plan>& plan);
 
   Program program;  // every mesh in it has its size in this job
   Program inlined;  // the executed program: inlineCalls(program)
@@ -79,7 +85,9 @@ struct Executable::Impl {
 
   std::atomic<int64_t> plan_count{0};
   std::atomic<int64_t> run_count{0};
-  std::atomic<int64_t> peak_bytes{0};
+  std::atomic<int64_t> peak_bytes{-1};  // -1: no run yet
+  mutable std::mutex largest_mutex;     // guards the members below
+  std::shared_ptr<const Plan> largest;  // the plan of the run with peak_bytes; nullptr: no run yet
 };
 
 // Adds the counts of a store to those of an Executable.

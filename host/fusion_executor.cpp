@@ -106,7 +106,7 @@ struct FusionExecutor::Impl {
     std::lock_guard lock(mutex);
     joinMonitor();
     try {
-      const Known* found = known.find(inputs, run_options.preallocated);
+      const Known* found = known.find(tensorsOf(inputs, run_options));
       if (found != nullptr) {
         entries.splice(entries.begin(), entries, found->entry);
         return found->target;
@@ -127,7 +127,7 @@ struct FusionExecutor::Impl {
     });
     if (entry == entries.end()) return;  // another thread has dropped the program meanwhile
     const auto used = std::make_shared<const Target>(std::move(target));
-    known.add(inputs, run_options.preallocated, used->plan->late, {entry, used});
+    known.add(tensorsOf(inputs, run_options), used->plan->late, {entry, used});
   }
 
   // Creates the communicators that all programs share, and joins the job monitor.
@@ -271,7 +271,9 @@ struct FusionExecutor::Impl {
     sum.held_bytes += one.held_bytes;
     sum.communicators += one.communicators;
     sum.communicator_seconds += one.communicator_seconds;
-    sum.peak_bytes = std::max(sum.peak_bytes, one.peak_bytes);
+    if (one.runs == 0 || (sum.peak_bytes > 0 && one.peak_bytes <= sum.peak_bytes)) return;
+    sum.peak_bytes = one.peak_bytes;
+    sum.peak_bytes_without_reuse = one.peak_bytes_without_reuse;
   }
 
   SizeBindings sizesOf(const std::vector<Argument>& inputs) const {

@@ -54,7 +54,8 @@ class FusionExecutor {
   PreparedRun prepareRun(const std::vector<Argument>& inputs, const RunOptions& options = {});
 
   // Returns the sums over all programs that this object has created. Exceptions: `programs` is the
-  // number of cached programs, and `peak_bytes` is the maximum over the programs.
+  // number of cached programs, and the two peaks are those of the program with the largest
+  // `peak_bytes`.
   Executable::Stats stats() const;
 
   // Returns, for each input, the descriptor of the block that this rank passes to run(): its sizes

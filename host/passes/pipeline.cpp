@@ -12,6 +12,7 @@
 #include "host/passes/insert_frees.h"
 #include "host/passes/insert_sync.h"
 #include "host/passes/lift_posts.h"
+#include "host/passes/reuse_buffers.h"
 #include "host/passes/sink_waits.h"
 #include "host/passes/write_in_place.h"
 #include "host/text/program_text.h"
@@ -70,6 +71,8 @@ constexpr Pass kOrdering[] = {
      "streams and waits are final, so the missing orders are known"},
     {"insert_frees", &plain<insertFrees>, false, Legal::Program,
      "a buffer is freed where stream 0 is ordered after all its uses"},
+    {"reuse_buffers", &plain<reuseBuffers>, false, Legal::Program,
+     "streams and frees are final, so it is known which values are dead"},
 };
 
 void verifyAs(Legal legal, const Program& program) {
@@ -100,6 +103,7 @@ class Pipeline {
       most_ = Legal::Structure;
     }
     program = through(kFirst, std::move(program));
+    forgetReuses(program);
     std::optional<Chunked> chunked = inChunks(program);
     dropStreamSplits(program);
     if (chunked) dropStreamSplits(chunked->program);

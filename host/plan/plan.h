@@ -236,6 +236,7 @@ struct Plan {
     PointerIndex pointer;
     int32_t input;         // position of the argument
     bool written = false;  // true: a step writes the tensor
+    bool donated = false;  // true: the caller gives up its value
   };
   // An address that depends on late inputs (host/unroll/late_scalars.h). A run computes it when it
   // binds the inputs.
@@ -282,6 +283,7 @@ struct Plan {
   std::vector<StepNote> notes;                   // per step
   IdVector<TeamId, std::vector<int>> teams;      // teams of collectives, as ranks of the World
   uint64_t sizes_hash = 0;                       // hash of the sizes for which the plan was created
+  UnrollRequest request;                         // what the program was unrolled for
   // The ranks compare the operations that they post, in numbered rounds
   // (host/run/match_collectives_across_ranks.h). `agreed` is the number of the round in which the
   // operations of this plan were equal on all ranks; 0: there was no such round yet.
@@ -304,7 +306,8 @@ struct Plan {
   IdVector<BufferId, Buffer> buffers;
   IdVector<StreamId, int64_t> workspace_bytes;  // the steps of a stream share its workspace
   std::vector<BufferInput> buffer_inputs;
-  // The descriptors of all inputs, if a step writes an input; otherwise empty.
+  // The descriptors of all inputs, if a step writes an input or an input is donated; otherwise
+  // empty.
   std::vector<TensorDesc> input_descs;
   std::vector<ScalarInput> scalar_inputs;
   std::vector<ValueInput> value_inputs;
@@ -367,7 +370,7 @@ struct GivenTensors {
 // Throws UserError if the device cannot execute an instruction, or if a preallocated tensor does
 // not fit its output. The message names the instruction or the output.
 std::shared_ptr<const Plan> makePlan(const Program& program, const Unrolled& unrolled,
-                                     const SizeBindings& sizes, const GivenTensors& given,
+                                     const UnrollRequest& request, const GivenTensors& given,
                                      const PlanTarget& target);
 
 }  // namespace heddle::host

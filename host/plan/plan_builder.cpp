@@ -12,14 +12,16 @@
 namespace heddle::host {
 
 PlanBuilder::PlanBuilder(const Program& program, const Unrolled& unrolled,
-                         const SizeBindings& sizes, const GivenTensors& given,
-                         const PlanTarget& target)
+                         const UnrollRequest& request, const SizeBindings& sizes,
+                         const GivenTensors& given, const PlanTarget& target)
     : program_(program),
       unrolled_(unrolled),
       sizes_(sizes),
       given_(given),
       target_(target),
-      plan_(std::make_shared<Plan>()) {}
+      plan_(std::make_shared<Plan>()) {
+  plan_->request = request;
+}
 
 std::shared_ptr<const Plan> PlanBuilder::build() {
   plan_->streams = target_.streams;
@@ -169,8 +171,8 @@ void PlanBuilder::bindBuffers() {
     if (buffer.origin != Buffer::Origin::Input) continue;
     if (written[id]) checkWrittenInput(buffer);
     if (isByValue(buffer.input)) continue;
-    plan_->buffer_inputs.push_back({pointerTo(id), buffer.input, written[id]});
-    if (written[id]) plan_->input_descs = unrolled_.input_descs;
+    plan_->buffer_inputs.push_back({pointerTo(id), buffer.input, written[id], buffer.donated});
+    if (written[id] || buffer.donated) plan_->input_descs = unrolled_.input_descs;
     setAlignment(pointerTo(id), given_.input_alignments, static_cast<size_t>(buffer.input));
   }
   for (size_t i = 0; i < unrolled_.input_registers.size(); ++i) {
@@ -298,15 +300,16 @@ void PlanBuilder::findRemaining() {
 }
 
 std::shared_ptr<const Plan> makePlan(const Program& program, const Unrolled& unrolled,
-                                     const SizeBindings& sizes, const GivenTensors& given,
+                                     const UnrollRequest& request, const GivenTensors& given,
                                      const PlanTarget& target) {
-  if (unrolled.late.empty()) return PlanBuilder(program, unrolled, sizes, given, target).build();
+  if (unrolled.late.empty())
+    return PlanBuilder(program, unrolled, request, request.sizes, given, target).build();
   // The plan depends on no value of a late input. Ranks compare the sizes of their plans.
-  SizeBindings fixed = sizes;
+  SizeBindings fixed = request.sizes;
   for (const auto& [input, range] : unrolled.late) {
     fixed.erase(scalarSymbol(program.slots.at(program.inputs.at(static_cast<size_t>(input))).name));
   }
-  return PlanBuilder(program, unrolled, fixed, given, target).build();
+  return PlanBuilder(program, unrolled, request, fixed, given, target).build();
 }
 
 }  // namespace heddle::host

@@ -21,8 +21,9 @@ namespace heddle::host {
 // generated.
 class PlanBuilder {
  public:
-  PlanBuilder(const Program& program, const Unrolled& unrolled, const SizeBindings& sizes,
-              const GivenTensors& given, const PlanTarget& target);
+  // `sizes` are the sizes of the request on which the plan depends.
+  PlanBuilder(const Program& program, const Unrolled& unrolled, const UnrollRequest& request,
+              const SizeBindings& sizes, const GivenTensors& given, const PlanTarget& target);
   // Call this only once.
   std::shared_ptr<const Plan> build();
 

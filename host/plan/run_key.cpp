@@ -79,25 +79,25 @@ inline int64_t quickLengths(const TensorDesc& desc, bool& uniform) {
 
 // Visits the parts of a key in order: single numbers, and lists of numbers.
 template <class Visit>
-void forEachPart(const std::vector<Argument>& inputs, const std::vector<Tensor>& preallocated,
-                 const Visit& visit) {
+void forEachPart(const RunTensors& tensors, const Visit& visit) {
   const auto tensor = [&](const Tensor& t) {
     visit(headOf(t));
     visit(lengthsOf(t.desc));
     forEachList(t.desc, visit);
   };
-  for (const Argument& input : inputs) {
+  for (const Argument& input : tensors.inputs) {
     const auto* given = std::get_if<Tensor>(&input);
     given == nullptr ? visit(kScalar) : tensor(*given);
   }
-  for (const Tensor& given : preallocated) {
+  for (const Tensor& given : tensors.preallocated) {
     given.data == nullptr ? visit(kNotPreallocated) : tensor(given);
   }
+  for (size_t input : tensors.donated) visit(static_cast<int64_t>(input));
 }
 
 }  // namespace
 
-RunKey::RunKey(const std::vector<Argument>& inputs, const std::vector<Tensor>& preallocated) {
+RunKey::RunKey(const RunTensors& tensors) {
   struct Append {
     std::vector<int64_t>& to;
     void operator()(int64_t number) const { to.push_back(number); }
@@ -105,13 +105,13 @@ RunKey::RunKey(const std::vector<Argument>& inputs, const std::vector<Tensor>& p
       to.insert(to.end(), list.begin(), list.end());
     }
   } append{numbers_};
-  append(static_cast<int64_t>(inputs.size()));
-  append(static_cast<int64_t>(preallocated.size()));
-  forEachPart(inputs, preallocated, append);
+  append(static_cast<int64_t>(tensors.inputs.size()));
+  append(static_cast<int64_t>(tensors.preallocated.size()));
+  append(static_cast<int64_t>(tensors.donated.size()));
+  forEachPart(tensors, append);
 }
 
-bool RunKey::matches(const std::vector<Argument>& inputs,
-                     const std::vector<Tensor>& preallocated) const {
+bool RunKey::matches(const RunTensors& tensors) const {
   const int64_t* at = numbers_.data();
   const auto isNext = [&](int64_t number) { return *at++ == number; };
   // Requires that the lengths are equal, so that the key has these numbers too.
@@ -140,20 +140,21 @@ bool RunKey::matches(const std::vector<Argument>& inputs,
     at += 5 * rank;
     return differing == 0;
   };
-  if (!isNext(static_cast<int64_t>(inputs.size()))) return false;
-  if (!isNext(static_cast<int64_t>(preallocated.size()))) return false;
-  for (const Argument& input : inputs) {
+  if (!isNext(static_cast<int64_t>(tensors.inputs.size()))) return false;
+  if (!isNext(static_cast<int64_t>(tensors.preallocated.size()))) return false;
+  if (!isNext(static_cast<int64_t>(tensors.donated.size()))) return false;
+  for (const Argument& input : tensors.inputs) {
     const auto* given = std::get_if<Tensor>(&input);
     if (!(given == nullptr ? isNext(kScalar) : tensor(*given))) return false;
   }
-  for (const Tensor& given : preallocated) {
+  for (const Tensor& given : tensors.preallocated) {
     if (!(given.data == nullptr ? isNext(kNotPreallocated) : tensor(given))) return false;
   }
-  return true;
+  return std::all_of(tensors.donated.begin(), tensors.donated.end(),
+                     [&](size_t input) { return isNext(static_cast<int64_t>(input)); });
 }
 
-size_t RunKey::hashOf(const std::vector<Argument>& inputs,
-                      const std::vector<Tensor>& preallocated) {
+size_t RunKey::hashOf(const RunTensors& tensors) {
   struct Combine {
     size_t& hash;
     void operator()(int64_t number) const { boost::hash_combine(hash, number); }
@@ -161,16 +162,16 @@ size_t RunKey::hashOf(const std::vector<Argument>& inputs,
       boost::hash_range(hash, list.begin(), list.end());
     }
   };
-  size_t hash = inputs.size();
+  size_t hash = tensors.inputs.size();
   Combine combine{hash};
-  forEachPart(inputs, preallocated, combine);
+  forEachPart(tensors, combine);
   return hash;
 }
 
-GivenTensors givenTensors(const std::vector<Argument>& inputs,
-                          const std::vector<Tensor>& preallocated) {
+GivenTensors givenTensors(const RunTensors& tensors) {
+  const std::vector<Tensor>& preallocated = tensors.preallocated;
   GivenTensors given;
-  for (const Argument& input : inputs) {
+  for (const Argument& input : tensors.inputs) {
     const auto* tensor = std::get_if<Tensor>(&input);
     given.by_value.push_back(tensor != nullptr && tensor->in_host_memory);
     given.input_alignments.push_back(tensor == nullptr ? codegen::kFullAlignment
@@ -185,6 +186,23 @@ GivenTensors givenTensors(const std::vector<Argument>& inputs,
     given.preallocated.back() = completeDesc(preallocated[i].desc, i);
   }
   return given;
+}
+
+MemoryReuse reuseOf(const RunTensors& tensors) {
+  for (size_t i : tensors.donated) {
+    HEDDLE_USER_CHECK(i < tensors.inputs.size(),
+                      "there is no input {} to donate: the run has {} inputs", i,
+                      tensors.inputs.size());
+    const auto* tensor = std::get_if<Tensor>(&tensors.inputs[i]);
+    HEDDLE_USER_CHECK(tensor == nullptr || !tensor->in_host_memory,
+                      "input {} is in host memory and cannot be donated", i);
+  }
+  MemoryReuse reuse;
+  reuse.donated = tensors.donated;
+  for (const Tensor& output : tensors.preallocated) {
+    reuse.preallocated.push_back(output.data != nullptr);
+  }
+  return reuse;
 }
 
 }  // namespace heddle::host

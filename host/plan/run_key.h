@@ -12,19 +12,24 @@
 
 namespace heddle::host {
 
+// The tensors of a run. The object refers to lists of the caller.
+struct RunTensors {
+  const std::vector<Argument>& inputs;
+  const std::vector<Tensor>& preallocated;  // RunOptions::preallocated
+  const std::vector<size_t>& donated;       // RunOptions::donated
+};
+
 // Everything about the tensors of a run on which its plan (host/plan/plan.h) depends, as one list
 // of numbers: the descriptors and the alignments of the inputs and of the preallocated outputs,
-// which arguments are scalars, and which inputs are in host memory. Addresses and scalars are not
-// part of the key.
+// which arguments are scalars, which inputs are in host memory, and which are donated. Addresses
+// and scalars are not part of the key.
 class RunKey {
  public:
-  // `preallocated` is RunOptions::preallocated. An output that is not preallocated has no data.
-  RunKey(const std::vector<Argument>& inputs, const std::vector<Tensor>& preallocated);
+  explicit RunKey(const RunTensors& tensors);
   // Returns whether a key of these tensors equals this key. Allocates no memory.
-  bool matches(const std::vector<Argument>& inputs, const std::vector<Tensor>& preallocated) const;
+  bool matches(const RunTensors& tensors) const;
   // Returns the hash that a key of these tensors has. Allocates no memory.
-  static size_t hashOf(const std::vector<Argument>& inputs,
-                       const std::vector<Tensor>& preallocated);
+  static size_t hashOf(const RunTensors& tensors);
 
  private:
   std::vector<int64_t> numbers_;
@@ -44,12 +49,12 @@ class RunCache {
 
   // Returns the value for these arguments, or nullptr if there is none. Allocates no memory. The
   // pointer is valid until the next call of a member function.
-  Value* find(const std::vector<Argument>& inputs, const std::vector<Tensor>& preallocated) {
+  Value* find(const RunTensors& tensors) {
     if (entries_.empty()) return nullptr;
-    if (matches(entries_.front(), inputs, preallocated)) return &entries_.front().value;
-    const size_t hash = RunKey::hashOf(inputs, preallocated);
+    if (matches(entries_.front(), tensors)) return &entries_.front().value;
+    const size_t hash = RunKey::hashOf(tensors);
     for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
-      if (entry->hash != hash || !matches(*entry, inputs, preallocated)) continue;
+      if (entry->hash != hash || !matches(*entry, tensors)) continue;
       std::rotate(entries_.begin(), entry, entry + 1);
       return &entries_.front().value;
     }
@@ -57,10 +62,9 @@ class RunCache {
   }
 
   // Adds a value. `late` has the ranges of the late inputs (Plan::late).
-  void add(const std::vector<Argument>& inputs, const std::vector<Tensor>& preallocated,
-           const std::map<int32_t, LateRange>& late, Value value) {
-    Entry entry{RunKey::hashOf(inputs, preallocated), RunKey(inputs, preallocated),
-                scalars_.ranges(inputs, late), std::move(value)};
+  void add(const RunTensors& tensors, const std::map<int32_t, LateRange>& late, Value value) {
+    Entry entry{RunKey::hashOf(tensors), RunKey(tensors), scalars_.ranges(tensors.inputs, late),
+                std::move(value)};
     if (entries_.size() == kMost) entries_.pop_back();
     entries_.insert(entries_.begin(), std::move(entry));
   }
@@ -78,10 +82,9 @@ class RunCache {
     Value value;
   };
   // Compares the scalars first, because many entries may differ only in them.
-  bool matches(const Entry& entry, const std::vector<Argument>& inputs,
-               const std::vector<Tensor>& preallocated) const {
-    return (scalars_.size() == 0 || scalars_.areWithin(entry.scalars, inputs)) &&
-           entry.key.matches(inputs, preallocated);
+  bool matches(const Entry& entry, const RunTensors& tensors) const {
+    return (scalars_.size() == 0 || scalars_.areWithin(entry.scalars, tensors.inputs)) &&
+           entry.key.matches(tensors);
   }
 
   SizeInputs scalars_;
@@ -93,7 +96,10 @@ class RunCache {
 // `global`: an empty list states no unsharded sizes.
 // Throws UserError if a preallocated output is in host memory, if an axis of it with several
 // elements has no positive stride, or if its elements overlap.
-GivenTensors givenTensors(const std::vector<Argument>& inputs,
-                          const std::vector<Tensor>& preallocated);
+GivenTensors givenTensors(const RunTensors& tensors);
+
+// Says which memory the run lets its values reuse. Throws UserError if a donated input is in host
+// memory, or is no input of the run.
+MemoryReuse reuseOf(const RunTensors& tensors);
 
 }  // namespace heddle::host

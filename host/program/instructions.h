@@ -26,11 +26,16 @@ namespace heddle::host {
 struct Allocate {
   SlotId out;
   StreamId stream = kCallerStream;
+  // The slot gets the memory of the first tensor in this list that is available, and its value is
+  // lost. An input is available if the run donates it (RunOptions::donated). Memory is available
+  // only once. If no tensor is available, the instruction allocates new memory.
+  std::vector<SlotId> reuse = {};
   bool operator==(const Allocate&) const = default;
   static constexpr std::string_view kMnemonic = "allocate";
   static constexpr InstructionKind kKind = InstructionKind::Memory;
   static constexpr auto fields() {
-    return std::tuple(field::slot(&Allocate::out, kAllocated), field::stream(&Allocate::stream));
+    return std::tuple(field::slot(&Allocate::out, kAllocated),
+                      field::slot(&Allocate::reuse, kNamed), field::stream(&Allocate::stream));
   }
 };
 

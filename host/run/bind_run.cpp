@@ -30,7 +30,7 @@ void bindLate(const Plan& plan, const std::vector<Argument>& inputs, RunState& s
 
 // Rejects preallocated outputs that overlap inputs or each other. Otherwise the program could write
 // an output before it has read an input in the same memory. An output that is copied after all
-// inputs were read must only be apart from inputs that the run writes.
+// inputs were read must only be apart from inputs that are donated or that the run writes.
 void checkOverlap(const Plan& plan, const RunState& state) {
   for (const Plan::Preallocated& output : plan.preallocated) {
     const BufferId id = bufferOf(output.pointer);
@@ -49,7 +49,7 @@ void checkOverlap(const Plan& plan, const RunState& state) {
                         output.output, earlier.output);
     }
     for (const Plan::BufferInput& input : plan.buffer_inputs) {
-      if (is_copied && !input.written) continue;
+      if (is_copied && !input.written && !input.donated) continue;
       const Buffer& buffer = plan.buffers[bufferOf(input.pointer)];
       const std::byte* other = state.pointers[input.pointer];
       HEDDLE_USER_CHECK(end <= other || other + buffer.bytes <= begin,

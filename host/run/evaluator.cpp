@@ -29,15 +29,15 @@ HostIrEvaluator::HostIrEvaluator(const Program& program, Device& device,
   }
 }
 
-std::shared_ptr<const Plan> HostIrEvaluator::prepare(const std::vector<Argument>& inputs,
-                                                     const std::vector<Tensor>& preallocated,
-                                                     bool check_races, Stream stream) const {
-  UnrollRequest request = bindInputs(program_, inputs_, inputs, rank_, ranks_);
-  const GivenTensors given = givenTensors(inputs, preallocated);
+std::shared_ptr<const Plan> HostIrEvaluator::prepare(const RunTensors& tensors, bool check_races,
+                                                     Stream stream) const {
+  UnrollRequest request = bindInputs(program_, inputs_, tensors.inputs, rank_, ranks_);
+  const GivenTensors given = givenTensors(tensors);
+  request.reuse = reuseOf(tensors);
   request.layouts = preallocatedLayouts(program_, given.preallocated);
   const Unrolled unrolled = unroll(program_, request);
   if (check_races) checkRaces(program_, unrolled);
-  return makePlan(program_, unrolled, request.sizes, given,
+  return makePlan(program_, unrolled, request, given,
                   {device_, communicators_, kernels_, matmuls_, ranks_, stream, segments_, streams_,
                    communication_streams_});
 }

@@ -9,6 +9,7 @@
 #include "host/plan/bind_inputs.h"
 #include "host/plan/kernel_store.h"
 #include "host/plan/plan.h"
+#include "host/plan/run_key.h"
 #include "host/plan/stored_segment.h"
 #include "host/program/program.h"
 #include "host/run/run_state.h"
@@ -25,13 +26,11 @@ class HostIrEvaluator {
   HostIrEvaluator(const Program& program, Device& device, const Communicators& communicators,
                   KernelStore& kernels, AlgorithmAgreement& matmuls, int64_t rank, int64_t ranks);
 
-  // Checks the inputs and creates a plan for them (host/plan/plan.h). Throws the errors of
-  // bindInputs(), unroll() and makePlan().
-  //   preallocated  tensors for the outputs, as in givenTensors() (host/plan/run_key.h)
+  // Checks the tensors and creates a plan for them (host/plan/plan.h). Throws the errors of
+  // bindInputs(), reuseOf() and givenTensors() (host/plan/run_key.h), unroll() and makePlan().
   //   check_races   true: throws UserError if checkRaces() (host/verify/verify.h) finds a race
   //   stream        the stream of the coming run; library algorithms may be timed on it
-  std::shared_ptr<const Plan> prepare(const std::vector<Argument>& inputs,
-                                      const std::vector<Tensor>& preallocated, bool check_races,
+  std::shared_ptr<const Plan> prepare(const RunTensors& tensors, bool check_races,
                                       Stream stream) const;
 
   // Issues every step of the plan on state.streams.

@@ -1,6 +1,9 @@
 #include "host/run/input_overlap.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <vector>
 
 #include "host/unroll/overlap.h"
 #include "ir/base/error.h"
@@ -8,29 +11,32 @@
 namespace heddle::host {
 namespace {
 
-struct Range {
-  const std::byte* begin;
-  const std::byte* end;
-  const Plan::BufferInput* input;
-};
+using Range = RunState::InputRange;
 
-const TensorDesc& descOf(const Plan& plan, const Range& range) {
-  return plan.input_descs.at(static_cast<size_t>(range.input->input));
+bool isExclusive(const Range& range) { return range.input->written || range.input->donated; }
+
+// Returns the descriptor of all allocated elements of an input. A run may write the padding.
+TensorDesc allocationOf(const Plan& plan, const Range& range) {
+  TensorDesc desc = plan.input_descs.at(static_cast<size_t>(range.input->input));
+  desc.sizes = desc.alloc;
+  return desc;
 }
 
 void checkPair(const Plan& plan, const Range& a, const Range& b) {
-  const PlacedTensor first{descOf(plan, a), 0};
-  const PlacedTensor second{descOf(plan, b), b.begin - a.begin};
-  if (areApart(first, second)) return;
+  const TensorDesc first = allocationOf(plan, a);
+  const TensorDesc second = allocationOf(plan, b);
+  if (areApart({first, 0}, {second, b.begin - a.begin})) return;
   const auto nameOf = [&](const Range& range) -> const std::string& {
     return plan.buffers[bufferOf(range.input->pointer)].name;
   };
-  const Range& written = a.input->written ? a : b;
-  userError("inputs {} (%{}) and {} (%{}) overlap in memory, and the run updates %{} in place",
-            std::min(a.input->input, b.input->input),
-            nameOf(a.input->input < b.input->input ? a : b),
-            std::max(a.input->input, b.input->input),
-            nameOf(a.input->input < b.input->input ? b : a), nameOf(written));
+  const Range& exclusive = isExclusive(a) ? a : b;
+  userError(
+      "inputs {} (%{}) and {} (%{}) overlap in memory, and {}",
+      std::min(a.input->input, b.input->input), nameOf(a.input->input < b.input->input ? a : b),
+      std::max(a.input->input, b.input->input), nameOf(a.input->input < b.input->input ? b : a),
+      fmt::format(fmt::runtime(exclusive.input->donated ? "%{} is donated"
+                                                        : "the run updates %{} in place"),
+                  nameOf(exclusive)));
 }
 
 }  // namespace
@@ -43,7 +49,8 @@ void checkInputOverlap(const Plan& plan, RunState& state) {
                  state.apart_inputs.end(), is_checked)) {
     return;
   }
-  std::vector<Range> ranges;
+  std::vector<Range>& ranges = state.input_ranges;
+  ranges.clear();
   for (const Plan::BufferInput& input : plan.buffer_inputs) {
     const std::byte* begin = state.pointers[input.pointer];
     const int64_t bytes = plan.buffers[bufferOf(input.pointer)].bytes;
@@ -53,7 +60,7 @@ void checkInputOverlap(const Plan& plan, RunState& state) {
             [](const Range& a, const Range& b) { return a.begin < b.begin; });
   for (size_t i = 0; i < ranges.size(); ++i) {
     for (size_t k = i + 1; k < ranges.size() && ranges[k].begin < ranges[i].end; ++k) {
-      if (ranges[i].input->written || ranges[k].input->written) {
+      if (isExclusive(ranges[i]) || isExclusive(ranges[k])) {
         checkPair(plan, ranges[i], ranges[k]);
       }
     }

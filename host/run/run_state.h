@@ -27,6 +27,13 @@ class RunState {
   void prepare(const std::shared_ptr<const Plan>& plan, Stream stream);
 
   IdVector<PointerIndex, std::byte*> pointers;
+  // The memory of an input.
+  struct InputRange {
+    const std::byte* begin;
+    const std::byte* end;
+    const Plan::BufferInput* input;
+  };
+  std::vector<InputRange> input_ranges;  // working memory of checkInputOverlap()
   // The addresses of the inputs that checkInputOverlap() (host/run/input_overlap.h) accepted last.
   std::vector<std::byte*> apart_inputs;
   IdVector<BufferId, bool> owned;  // true: this run has allocated and not yet freed the buffer

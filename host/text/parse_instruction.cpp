@@ -101,9 +101,10 @@ std::optional<Op> InstructionParser::regular(auto defined) {
 Op InstructionParser::assignment() {
   const SlotId out = slot();
   in_.expectSymbol("=");
+  if (in_.acceptWord("allocate")) return allocate(out);
   if (in_.acceptWord("alias")) return alias(out);
   if (in_.acceptWord("evaluate")) return evaluate(out);
-  std::optional<Op> made = regular<Allocate, ReadBack>(out);
+  std::optional<Op> made = regular<ReadBack>(out);
   if (made) return *std::move(made);
   in_.fail("allocate, alias, evaluate or read_back");
 }
@@ -125,6 +126,16 @@ Op InstructionParser::eventAssignment() {
   std::optional<Op> made = regular<RecordEvent>(id);
   if (made) return *std::move(made);
   in_.fail("'record_event'");
+}
+
+Op InstructionParser::allocate(SlotId out) {
+  Allocate made{out};
+  if (in_.acceptWord("reuse")) {
+    in_.expectSymbol("=");
+    made.reuse = slots();
+  }
+  made.stream = stream();
+  return made;
 }
 
 Op InstructionParser::alias(SlotId out) {

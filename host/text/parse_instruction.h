@@ -38,6 +38,7 @@ class InstructionParser {
   std::optional<Op> regular(auto defined);
   template <class Regular>
   Op regularFields(auto defined);
+  Op allocate(SlotId out);
   Op alias(SlotId out);
   Op evaluate(SlotId out);
   Op launch();

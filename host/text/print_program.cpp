@@ -48,6 +48,10 @@ class InstructionPrinter {
     });
     return defined + std::string(Regular::kMnemonic) + named;
   }
+  std::string operator()(const Allocate& x) const {
+    return slot(x.out) + " = allocate" + (x.reuse.empty() ? "" : " reuse=" + slots(x.reuse)) +
+           stream(x.stream);
+  }
   std::string operator()(const Alias& x) const {
     return slot(x.out) + " = alias " + slot(x.in) + std::visit(ViewPrinter(), x.view);
   }

@@ -31,9 +31,10 @@ using RegisterId = Id<struct RegisterTag>;  // index into RunState::registers
 struct Buffer {
   enum class Origin : uint8_t { Input, Allocated };
   Origin origin = Origin::Allocated;
-  int32_t input = -1;  // Origin::Input: index into Program::inputs
-  int64_t bytes = 0;   // number of bytes allocated on this rank
-  std::string name;    // name of the slot that the Allocate defines, or of the input
+  int32_t input = -1;    // Origin::Input: index into Program::inputs
+  int64_t bytes = 0;     // number of bytes allocated on this rank
+  std::string name;      // name of the slot that the Allocate defines, or of the input
+  bool donated = false;  // Origin::Input: the run may write the memory, because it is donated
 };
 
 // The memory that a tensor slot names at one point of the program.
@@ -48,6 +49,9 @@ struct View {
   int64_t byte_offset = 0;
   TensorDesc desc;
   std::vector<LateTerm> late = {};
+  // The number of the value in the buffer, counted from 0. Each Allocate that reuses the buffer
+  // (Allocate::reuse) begins a new value.
+  int32_t value = 0;
 };
 
 using SharedView = std::shared_ptr<const View>;
@@ -145,6 +149,15 @@ struct Unrolled {
   int64_t rank = 0;
 };
 
+// How the values of a run share memory (Allocate::reuse).
+struct MemoryReuse {
+  bool enabled = true;               // false: every Allocate creates a buffer
+  std::vector<size_t> donated = {};  // positions of the inputs whose memory may be reused
+  // Per output: the caller gives its memory. Such an output does not reuse a donated input. Missing
+  // entries are false.
+  std::vector<bool> preallocated = {};
+};
+
 // The rank and the sizes for which a program is unrolled.
 struct UnrollRequest {
   SizeBindings sizes;  // the values of the symbols of the program
@@ -158,11 +171,17 @@ struct UnrollRequest {
   // The layouts of allocations that the caller's tensors replace
   // (host/unroll/preallocated_layouts.h). All other allocations have the layouts of their types.
   std::map<SlotId, TensorDesc> layouts = {};
+  MemoryReuse reuse = {};
 };
 
 // Unrolls the program. Throws UserError that names the instruction and the slot if a view does not
 // exist, if an index or peer is out of range, if a slot is used before it is defined, or if sizes
-// do not fit. A program of more than a million steps is rejected before any step is created.
+// do not fit. A program of more than a million steps is rejected before any step is created. Also
+// throws UserError if an instruction accesses a value after a later value has been written to its
+// memory (Allocate::reuse), or if an input cannot be donated:
+// - There is no such input, it is a scalar, or it is donated twice.
+// - It is not allocated as inputDesc() (host/tensor.h) says, for example because it has gaps.
+// - An output is a view of it, or is stored in it.
 Unrolled unroll(const Program& program, const UnrollRequest& request);
 
 // Returns the local descriptor of a slot on this rank for these sizes, in the allocation order of

@@ -47,6 +47,8 @@ void Unroller::instruction(const Instruction& x, InstructionIndex index) {
   // For and If are the only instructions with bodies.
   if (const auto* loop = std::get_if<For>(&x.op)) return openLoop(*loop, index);
   if (const auto* branch = std::get_if<If>(&x.op)) return openBranch(x, *branch, index);
+  if (const auto* made = std::get_if<Allocate>(&x.op); made && takeMemory(*made)) return;
+  if (const auto* freed = std::get_if<Free>(&x.op); freed && isTaken(*freed)) return;
   UnrolledStep step;
   step.instruction = &x;
   step.index = index;
@@ -63,6 +65,7 @@ void Unroller::instruction(const Instruction& x, InstructionIndex index) {
                        : access.write ? step.outputs[written++]
                                       : step.inputs[read++];
     if (!view.buffer.valid()) continue;  // this rank does not access the slot
+    checkValue(access, view);
     // The plan checks the strides of the caller's tensors.
     const int32_t input = unrolled_.buffers[view.buffer].input;
     const bool as_given = input >= 0 && !request_.inputs.empty() &&

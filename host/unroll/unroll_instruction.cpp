@@ -63,7 +63,10 @@ void Unroller::fill(UnrolledStep& step, const Op& op) {
   std::visit(
       Overloaded{
           [&](const Allocate& x) { allocate(step, x); },
-          [&](const Free& x) { read(step, x.slot); },
+          [&](const Free& x) {
+            read(step, x.slot);
+            valuesIn(step.inputs.front().buffer).free = unrolled_.steps.size();
+          },
           [&](const Alias& x) { alias(step, x); },
           [&](const Evaluate& x) { evaluate(step, x); },
           [&](const LaunchKernel& x) {

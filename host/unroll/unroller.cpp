@@ -33,9 +33,11 @@ Unrolled Unroller::run() {
   for (const SizeGuard& guard : program_.guards) scope_.restrictLate(guard.b - guard.a);
   checkSteps();
   inputs();
+  donate();
   frames_.push_back({Frame::Kind::Body, &program_.body});
   while (!frames_.empty()) advance();
   outputs();
+  dropTakenFrees();
   return std::move(unrolled_);
 }
 
@@ -134,6 +136,7 @@ void Unroller::outputs() {
     unrolled_.outputs.push_back(scalar ? View{} : viewOf(id));
   }
   for (const auto& [position, reuse] : program_.reuses) checkReuse(position, reuse.input);
+  checkDonatedOutputs();
 }
 
 // Requires that the output is the complete input. On a rank outside of their mesh, neither has

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -42,6 +43,13 @@ class Unroller {
     std::set<SlotId> then_scalars{};  // Else: new_scalars of the first body
   };
 
+  // The values in a buffer. View::value numbers them.
+  struct BufferValues {
+    int32_t latest = 0;               // the value for which an Allocate took the memory last
+    int32_t written = 0;              // the latest value that an instruction has written
+    std::optional<size_t> free = {};  // the step of the Free; nullopt: not freed
+  };
+
   const Slot& slot(SlotId id) const { return program_.slots.at(id); }
   // Returns the view of a slot; a view without a buffer if the slot is undefined.
   const View& viewOf(SlotId id) const { return views_.at(id) ? *views_[id] : kUndefined; }
@@ -72,6 +80,17 @@ class Unroller {
   // Returns the number of instructions of a body, with those of its inner bodies.
   int32_t lengthOf(const std::vector<Instruction>& body);
   std::string place(const Instruction& x, InstructionIndex index) const;
+
+  // unroll_reuse.cpp: values that share memory (Allocate::reuse).
+  void findPreallocated();
+  void donate();
+  BufferValues& valuesIn(BufferId buffer);
+  bool isAvailable(const View& view, SlotId taker);
+  bool takeMemory(const Allocate& x);
+  bool isTaken(const Free& x);
+  void checkValue(const Access& access, const View& view);
+  void checkDonatedOutputs() const;
+  void dropTakenFrees();
 
   // unroll_instruction.cpp: what an instruction reads, writes and defines.
   void define(SlotId id, SharedView view);
@@ -108,8 +127,11 @@ class Unroller {
   IdVector<SlotId, RegisterId> registers_;
   std::map<SlotId, int64_t> list_lengths_;
   std::map<SlotId, View> reused_;  // the inputs that outputs reuse, at the start of the program
-  std::set<SlotId> scalars_;       // the scalars that are defined
-  std::set<SlotId> branched_;      // slots that became undefined at the end of a branch
+  IdVector<BufferId, BufferValues> values_;  // may end before the last buffer
+  std::set<SlotId> preallocated_;            // the slots of preallocated outputs, without views
+  std::vector<size_t> taken_frees_;          // Free steps of buffers that were reused later
+  std::set<SlotId> scalars_;                 // the scalars that are defined
+  std::set<SlotId> branched_;                // slots that became undefined at the end of a branch
   // For each input whose allocation differs from that of its type: the descriptor that the type
   // states.
   std::map<BufferId, TensorDesc> elsewhere_;

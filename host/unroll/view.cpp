@@ -286,7 +286,7 @@ class ViewMaker {
     desc.global = want_.global;
     desc.offset = want_.offset;
     return {in_.buffer, in_.byte_offset + begin * heddle::sizeOf(desc.dtype), std::move(desc),
-            in_.late};
+            in_.late, in_.value};
   }
 
   const Slot& out_;

@@ -118,9 +118,9 @@ class RaceChecker {
     const bool is_input = info.origin == Buffer::Origin::Input;
     const bool is_free = std::holds_alternative<Free>(op);
     HEDDLE_USER_CHECK(!(is_input && is_free), "{}: frees the input %{}", text(at), info.name);
-    HEDDLE_USER_CHECK(!(is_input && access.write) || isReturned(access.buffer),
-                      "{}: writes to the input %{}, which is not also an output", text(at),
-                      info.name);
+    HEDDLE_USER_CHECK(!(is_input && access.write) || isReturned(access.buffer) || info.donated,
+                      "{}: writes to the input %{}, which is neither an output nor donated",
+                      text(at), info.name);
     HEDDLE_USER_CHECK(!is_free || !isReturned(access.buffer), "{}: frees the output %{}", text(at),
                       info.name);
     // Allocate and Free access the full buffer. All other instructions access the bytes of the

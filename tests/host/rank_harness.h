@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <functional>
 #include <limits>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -30,7 +32,9 @@ struct HarnessOptions {
   std::map<std::string, HostTensor> tensors;  // unsharded, by input name; others are random
   uint64_t seed = 1;
   bool verify = true;
-  int runs = 1;  // the outputs of the last run are returned
+  int runs = 1;                      // the outputs of the last run are returned
+  std::vector<size_t> donated = {};  // RunOptions::donated
+  std::function<void(const Executable::Stats&)> take_stats = {};  // called on rank 0 after the runs
 };
 
 inline HostTensor inputOf(const Program& program, size_t position, const SizeBindings& sizes,
@@ -104,12 +108,17 @@ inline RankOutputs runRank(const Program& program, comm::World& world, Device& d
   ExecutableOptions executable_options;
   executable_options.verify = options.verify;
   Executable executable(program, {&device, &world, nullptr}, executable_options);
-  const std::vector<Argument> arguments = argumentsOf(program, device, world.rank(), options);
+  std::vector<Argument> arguments = argumentsOf(program, device, world.rank(), options);
   std::optional<Outputs> results;
+  RunOptions run_options;
+  run_options.donated = options.donated;
   for (int run = 0; run < options.runs; ++run) {
-    results.emplace(executable.run(arguments));
+    results.emplace(executable.run(arguments, run_options));
     results->wait();
+    const bool again = run + 1 < options.runs && !options.donated.empty();
+    if (again) arguments = argumentsOf(program, device, world.rank(), options);
   }
+  if (options.take_stats && world.rank() == 0) options.take_stats(executable.stats());
   RankOutputs outputs;
   for (size_t i = 0; i < results->size(); ++i) {
     if (const auto* tensor = std::get_if<Tensor>(&(*results)[i])) {

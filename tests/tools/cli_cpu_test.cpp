@@ -10,6 +10,29 @@ namespace {
 
 namespace fs = std::filesystem;
 
+TEST_F(Cli, DonatedInputsSaveMemory) {
+  const std::string file = write("donate.fusion", R"(heddle 1
+fusion f(%x: f32[n, n], %y: f32[n, n]) with n = 16 {
+  %a = matmul(%x, %y)
+  %b = tanh(%a)
+  return %b
+})");
+  const auto report = [&](const std::string& options) {
+    return nlohmann::json::parse(
+        heddle("run " + file + " --device cpu --check=full --json " + options).text);
+  };
+  const auto plain = report(""), donating = report("--donate x,y --repeat 3");
+  EXPECT_EQ(plain["passed"], true);
+  EXPECT_EQ(plain["peak_bytes"], 4 * 16 * 16);
+  EXPECT_EQ(plain["peak_bytes_without_reuse"], 2 * 4 * 16 * 16);
+  EXPECT_EQ(donating["passed"], true);
+  EXPECT_EQ(donating["outputs"][0]["aliases"], "input %x");
+  EXPECT_EQ(donating["peak_bytes_without_reuse"], 2 * 4 * 16 * 16);
+  expectError("run " + file + " --device cpu --donate z",
+              "--donate z: the program has no input %z, its inputs are %x, %y");
+  expectError("run " + file + " --device cpu --donate x,x", "input 0 (%x) is donated twice");
+}
+
 TEST_F(Cli, RunChecksExamples) {
   const CliResult result =
       heddle("run examples/softmax.fusion --device cpu --check=full --repeat 2");

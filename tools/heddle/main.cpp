@@ -106,6 +106,9 @@ void addRun(CLI::App& app, Options& o) {
       "with --check: the fusion to compare with; it has inputs of the same names and the "
       "same outputs; default for a host program: the fusion of the same name in the "
       "same folder");
+  run->add_option("--donate", o.donate,
+                  "give up these inputs: outputs and temporaries may reuse their memory: x,y")
+      ->delimiter(',');
   run->add_option("--repeat", o.repeat, "number of timed runs after the first run")
       ->check(atLeast(1));
   run->add_flag("--json", o.json, "print one JSON object instead of text");

@@ -17,14 +17,16 @@ struct Options {
   int ranks = 0;       // ranks in this process; 0: one rank, or all ranks of an mpirun job
   std::vector<std::string> set;    // sizes and scalars, such as t=16 and S0=2.5
   std::vector<std::string> input;  // tensors in files, such as T4=x.npy
-  std::string output_dir;          // folder for the outputs; empty: outputs are not written
-  uint64_t seed = 0;               // seed of random inputs
-  std::string check;               // "sample", "full"; empty: no check
-  double check_memory = 2e9;       // CheckOptions::most_bytes (tools/heddle/check.h)
-  std::string reference;           // file of the fusion to compare with; empty: the default
-  int repeat = 1;                  // number of timed runs after the first run
-  int timed_runs = 20;             // of bench: number of runs with measurements
-  bool roofline = false;           // of bench: compare with a copy of the same bytes
+  // names of inputs whose memory a run may reuse
+  std::vector<std::string> donate;
+  std::string output_dir;     // folder for the outputs; empty: outputs are not written
+  uint64_t seed = 0;          // seed of random inputs
+  std::string check;          // "sample", "full"; empty: no check
+  double check_memory = 2e9;  // CheckOptions::most_bytes (tools/heddle/check.h)
+  std::string reference;      // file of the fusion to compare with; empty: the default
+  int repeat = 1;             // number of timed runs after the first run
+  int timed_runs = 20;        // of bench: number of runs with measurements
+  bool roofline = false;      // of bench: compare with a copy of the same bytes
   bool csv = false;
   bool json = false;
   bool verify = true;

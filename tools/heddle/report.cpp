@@ -88,8 +88,13 @@ std::string reportText(const Report& r) {
   }
   text += fmt::format("time     {:.3f} ms per run (median of {}), first run {:.1f} ms\n",
                       1e3 * median(r.seconds), r.seconds.size(), 1e3 * r.prepare_seconds);
-  text += fmt::format("memory   {} at the peak, temporaries and outputs of one rank\n",
-                      bytesText(r.stats.peak_bytes));
+  const int64_t without_reuse = r.stats.peak_bytes_without_reuse;
+  text +=
+      fmt::format("memory   {}{} at the peak, temporaries and outputs of one rank\n",
+                  bytesText(r.stats.peak_bytes),
+                  without_reuse == r.stats.peak_bytes
+                      ? ""
+                      : fmt::format(" ({} if no value reused memory)", bytesText(without_reuse)));
   if (r.stats.communicators > 0) {
     text += fmt::format("start    {} communicator(s) of rank 0, created in {:.1f} ms\n",
                         r.stats.communicators, 1e3 * r.stats.communicator_seconds);
@@ -112,6 +117,7 @@ std::string reportJson(const Report& r) {
                                  {"first_run_ms", 1e3 * r.prepare_seconds},
                                  {"runs", r.seconds.size()},
                                  {"peak_bytes", r.stats.peak_bytes},
+                                 {"peak_bytes_without_reuse", r.stats.peak_bytes_without_reuse},
                                  {"plans", r.stats.plans},
                                  {"kernel_texts", r.stats.kernel_texts},
                                  {"kernels_reused", r.stats.kernels_reused},

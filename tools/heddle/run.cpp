@@ -5,6 +5,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "codegen/compile/image_cache.h"
 #include "codegen/kernel.h"
@@ -139,6 +141,7 @@ std::map<std::string, std::string> sharedSettings(const Options& options) {
   if (!options.check.empty()) settings["--check"] = options.check;
   if (!options.trace.empty()) settings["--trace"] = "given";
   for (const std::string& pass : options.skip) settings["--skip " + pass] = "given";
+  for (const std::string& input : options.donate) settings["--donate " + input] = "given";
   for (const std::string& set : options.set) {
     const size_t equals = std::min(set.find('='), set.size());
     settings["--set " + set.substr(0, equals)] = set.substr(std::min(equals + 1, set.size()));
@@ -191,6 +194,26 @@ Job prepareJob(const Options& options, int ranks, comm::World& world) {
   return job;
 }
 
+std::vector<std::string> inputNames(const host::Program& program) {
+  std::vector<std::string> names;
+  for (host::SlotId id : program.inputs) names.push_back("%" + program.slots[id].name);
+  return names;
+}
+
+// Returns the positions of the inputs that --donate names.
+std::vector<size_t> donatedInputs(const host::Program& program, const Options& options) {
+  std::vector<size_t> positions;
+  for (const std::string& name : options.donate) {
+    const auto isIt = [&](host::SlotId id) { return program.slots[id].name == name; };
+    const auto found = std::find_if(program.inputs.begin(), program.inputs.end(), isIt);
+    HEDDLE_USER_CHECK(found != program.inputs.end(),
+                      "--donate {}: the program has no input %{}, its inputs are {}", name, name,
+                      fmt::join(inputNames(program), ", "));
+    positions.push_back(static_cast<size_t>(found - program.inputs.begin()));
+  }
+  return positions;
+}
+
 // Writes one timeline of all ranks. All ranks must call this function.
 void writeTimeline(const Rank& rank, host::RunProfile& profile, const std::string& path) {
   const comm::World::Task task(rank.world, comm::RankTask::WritingTimeline);
@@ -217,9 +240,11 @@ void runRank(const Rank& rank, const Job& job, const Options& options, Report& r
   std::optional<host::Outputs> outputs;
   host::RunProfile profile;
   host::RunOptions run_options;
+  run_options.donated = donatedInputs(executable.program(), options);
+  const bool changes_inputs = !executable.program().reuses.empty() || !options.donate.empty();
   const auto timedRun = [&] {
-    // Only one set of outputs is in memory. If a run updates inputs, each run gets new ones.
-    if (outputs && !executable.program().reuses.empty()) {
+    // Only one set of outputs is in memory. If a run changes inputs, each run gets new ones.
+    if (outputs && changes_inputs) {
       outputs.reset();
       arguments = placeInputs(rank, executable.program(), job.inputs);
     }

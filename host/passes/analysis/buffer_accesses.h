@@ -13,7 +13,7 @@ namespace heddle::host {
 // level of the program; a For or If together with its bodies is one item.
 
 // A root is a buffer. Each tensor input of the program is a buffer, and each Allocate instruction
-// creates one.
+// creates one. Memory that an Allocate reuses (Allocate::reuse) counts as new memory.
 using RootId = Id<struct RootTag>;  // index into BufferAccesses::allocate
 
 using PartId = Id<struct PartTag>;  // index into BufferAccesses::parts

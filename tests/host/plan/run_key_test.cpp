@@ -4,11 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <vector>
 
 namespace heddle::host::run_key_test {
 namespace {
 
 alignas(16) std::byte memory[64];
+
+const std::vector<Tensor> kNone;
+const std::vector<size_t> kNotDonated;
 
 Tensor tensorOf(std::vector<int64_t> sizes) {
   return {memory, denseDesc(DType::F32, std::move(sizes)), nullptr};
@@ -20,11 +24,13 @@ void expectAnotherKey(
     const char* what) {
   std::vector<Argument> inputs = {tensorOf({2, 3}), Scalar(int64_t{4}), tensorOf({3})};
   std::vector<Tensor> preallocated = {tensorOf({2, 3}), Tensor()};
-  const RunKey key(inputs, preallocated);
-  EXPECT_TRUE(key.matches(inputs, preallocated));
+  const std::vector<size_t> donated;
+  const RunTensors tensors{inputs, preallocated, donated};
+  const RunKey key(tensors);
+  EXPECT_TRUE(key.matches(tensors));
   change(inputs, preallocated);
-  EXPECT_FALSE(key.matches(inputs, preallocated)) << what;
-  EXPECT_TRUE(RunKey(inputs, preallocated).matches(inputs, preallocated)) << what;
+  EXPECT_FALSE(key.matches(tensors)) << what;
+  EXPECT_TRUE(RunKey(tensors).matches(tensors)) << what;
 }
 
 TEST(RunKey, EveryPropertyOfATensorCounts) {
@@ -61,17 +67,33 @@ TEST(RunKey, KindsAndNumbersOfArgumentsCount) {
 
 TEST(RunKey, AddressesAndScalarsDoNotCount) {
   std::vector<Argument> inputs = {tensorOf({2, 3}), Scalar(int64_t{4})};
-  const RunKey key(inputs, {});
+  const std::vector<Argument> others = {tensorOf({2, 3}), Scalar(true)};
+  const RunTensors tensors{inputs, kNone, kNotDonated};
+  const RunKey key(tensors);
   std::get<Tensor>(inputs[0]).data = memory + 16;
   inputs[1] = Scalar(5.0);
-  EXPECT_TRUE(key.matches(inputs, {}));
-  EXPECT_EQ(RunKey::hashOf(inputs, {}), RunKey::hashOf({tensorOf({2, 3}), Scalar(true)}, {}));
+  EXPECT_TRUE(key.matches(tensors));
+  EXPECT_EQ(RunKey::hashOf(tensors), RunKey::hashOf({others, kNone, kNotDonated}));
+}
+
+TEST(RunKey, DonatedInputsCount) {
+  const std::vector<Argument> inputs = {tensorOf({2, 3}), tensorOf({3})};
+  const std::vector<size_t> none, first = {0}, second = {1}, both = {0, 1};
+  const std::vector<Tensor> preallocated;
+  const std::vector<const std::vector<size_t>*> lists = {&none, &first, &second, &both};
+  for (const auto* a : lists) {
+    const RunKey key({inputs, preallocated, *a});
+    for (const auto* b : lists) {
+      EXPECT_EQ(key.matches({inputs, preallocated, *b}), a == b);
+    }
+  }
 }
 
 // A list of 5,000 numbers does not fit into a key. It must never match a shorter list.
 TEST(RunKey, VeryLongListsMatchNothing) {
   std::vector<Argument> inputs = {tensorOf(std::vector<int64_t>(5000, 1))};
-  EXPECT_FALSE(RunKey(inputs, {}).matches(inputs, {}));
+  const RunTensors tensors{inputs, kNone, kNotDonated};
+  EXPECT_FALSE(RunKey(tensors).matches(tensors));
 }
 
 }  // namespace

@@ -21,9 +21,12 @@ constexpr int kInputs = 4;
 
 class FusionWriter {
  public:
-  FusionWriter(uint64_t seed, bool sharded) : random_(seed), sharded_(sharded) {}
+  // `stores` says whether outputs are stored in inputs.
+  FusionWriter(uint64_t seed, bool sharded, bool stores = true)
+      : random_(seed), sharded_(sharded), stores_(stores) {}
 
-  // Returns a fusion over square matrices %x0 to %x3. Some of its outputs are stored in inputs.
+  // Returns a fusion over square matrices %x0 to %x3. If outputs are stored in inputs, these are
+  // only some of the outputs.
   std::string write() {
     std::string text =
         sharded_ ? "heddle 1\nmesh @m = [x=ranks]\nfusion f(" : "heddle 1\nfusion f(";
@@ -84,7 +87,7 @@ class FusionWriter {
     for (int i = 0; i < count; ++i) {
       text += (i > 0 ? ", " : "") +
               (below(4) == 0 ? values_[static_cast<size_t>(below(kInputs))] : operand());
-      if (below(4) == 0) continue;
+      if (!stores_ || below(4) == 0) continue;
       text += fmt::format(" in %x{}", free.back());
       free.pop_back();
     }
@@ -93,6 +96,7 @@ class FusionWriter {
 
   std::mt19937_64 random_;
   const bool sharded_;
+  const bool stores_;
   std::vector<std::string> values_;
 };
 

@@ -75,9 +75,9 @@ TEST_F(ExecutableMemory, PeakIsExactAndAllMemoryIsReleased) {
   EXPECT_EQ(executable.stats().held_bytes, 0);
 }
 
-// matmul, tanh and matmul are three segments. While tanh runs, its operand and its result are held.
-// While the second matmul runs, its operand and its result are held. All three buffers are never
-// held at the same time.
+// matmul, tanh and matmul are three segments. While tanh runs, its operand and its result are held,
+// in one buffer if tanh works in place. While the second matmul runs, its operand and its result
+// are held. All three values are never held at the same time.
 TEST_F(ExecutableMemory, ChainPeaksAtItsLargestPairOfBuffers) {
   FusionBuilder b("chain");
   const ValueId in = b.input("in", DType::F32, {Size::symbol("t"), Size::symbol("h")});
@@ -85,7 +85,11 @@ TEST_F(ExecutableMemory, ChainPeaksAtItsLargestPairOfBuffers) {
   const ValueId down = b.input("down", DType::F32, {Size::symbol("f"), Size::symbol("o")});
   const ValueId g = b.pointwise("tanh", {b.matmul(in, up)});
   b.output(b.matmul(g, down));
-  FusionExecutor executor(std::move(b).build(), context);
+  const Fusion chain = std::move(b).build();
+  FusionExecutor executor(chain, context);
+  CompileOptions skipping;
+  skipping.passes.skip = {"reuse_buffers"};
+  FusionExecutor apart(chain, context, skipping);
   const auto zeros = [&](int64_t rows, int64_t columns) {
     return deviceFloats(*device, std::vector<float>(static_cast<size_t>(rows * columns)),
                         {rows, columns});
@@ -96,10 +100,37 @@ TEST_F(ExecutableMemory, ChainPeaksAtItsLargestPairOfBuffers) {
   for (const auto& [f, o] : {std::pair<int64_t, int64_t>{11, 2}, {7, 40}, {6, 6}}) {
     tracking.resetPeak();
     executor.run({zeros(t, h), zeros(h, f), zeros(f, o)}, options).wait();
-    EXPECT_EQ(tracking.peakBytes(), 4 * t * (f + std::max(f, o))) << f << " " << o;
+    EXPECT_EQ(tracking.peakBytes(), 4 * t * (f + o)) << f << " " << o;
     EXPECT_EQ(tracking.heldBytes(), 0);
+    tracking.resetPeak();
+    apart.run({zeros(t, h), zeros(h, f), zeros(f, o)}, options).wait();
+    EXPECT_EQ(tracking.peakBytes(), 4 * t * (f + std::max(f, o))) << f << " " << o;
   }
   EXPECT_EQ(executor.stats().peak_bytes, 4 * t * (7 + 40));
+  EXPECT_EQ(apart.stats().peak_bytes, 4 * t * (7 + 40));
+}
+
+// The last kernel reads both matrix products and writes its result to one of them.
+TEST_F(ExecutableMemory, PeakWithoutReuseIsThatOfAProgramWithoutReuse) {
+  FusionBuilder b("products");
+  const ValueId x = b.input("x", DType::F32, {Size::symbol("n"), Size::symbol("n")});
+  const ValueId square = b.matmul(x, x);
+  const ValueId cube = b.matmul(x, square);
+  b.output(b.pointwise("add", {square, b.pointwise("tanh", {cube})}));
+  const Fusion fusion = std::move(b).build();
+  CompileOptions skipping;
+  skipping.passes.skip = {"reuse_buffers"};
+  FusionExecutor reusing(fusion, context), apart(fusion, context, skipping);
+  const int64_t n = 8, bytes = 4 * n * n;
+  const std::vector<float> values(static_cast<size_t>(n * n), 0.25f);
+  for (FusionExecutor* executor : {&reusing, &apart}) {
+    const std::vector<Argument> inputs = {deviceFloats(*device, values, {n, n})};
+    executor->run(inputs).wait();
+  }
+  EXPECT_EQ(reusing.stats().peak_bytes, 2 * bytes);
+  EXPECT_EQ(reusing.stats().peak_bytes_without_reuse, 3 * bytes);
+  EXPECT_EQ(apart.stats().peak_bytes, 3 * bytes);
+  EXPECT_EQ(apart.stats().peak_bytes_without_reuse, 3 * bytes);
 }
 
 TEST_F(ExecutableMemory, OutputsOutliveLaterRunsAndTheExecutable) {

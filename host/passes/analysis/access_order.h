@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "host/passes/analysis/buffer_accesses.h"
+#include "host/verify/happens_before.h"
+
+namespace heddle::host {
+
+// Says which accesses to buffers have certainly completed when a later access begins. The rules are
+// those of checkRaces() (host/verify/verify.h), but this class needs no sizes. Requires that no
+// item of the program is opaque (Item::opaque in buffer_accesses.h).
+class AccessOrder {
+ public:
+  // An access of an item to a buffer. Allocate and Free are not uses.
+  struct Use {
+    size_t item;
+    StreamId stream;
+    int32_t time;  // time of the item on its stream (VectorClock)
+    int32_t post;  // number of the posted operation that makes the access; -1: the item itself
+  };
+
+  AccessOrder(const Program& program, const BufferAccesses& items);
+
+  // Returns the uses of a buffer in the order of the program.
+  const std::vector<Use>& usesOf(RootId root) const { return uses_[root]; }
+  // Returns whether `a` has completed when the stream of `b` reaches `b`.
+  bool happensBefore(const Use& a, const Use& b) const {
+    const VectorClock& clock = before_[b.item];
+    return a.post >= 0 ? clock.knowsPost(a.post) : clock.knowsStep(a.stream, a.time);
+  }
+
+ private:
+  std::vector<VectorClock> before_;  // per item: the clock of its stream; empty without uses
+  IdVector<RootId, std::vector<Use>> uses_;
+};
+
+}  // namespace heddle::host

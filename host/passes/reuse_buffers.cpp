@@ -1,0 +1,313 @@
+#include "host/passes/reuse_buffers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codegen/plan/in_place.h"
+#include "host/lower/lower_all_to_all.h"
+#include "host/passes/analysis/access_order.h"
+#include "host/passes/analysis/buffer_accesses.h"
+#include "host/passes/analysis/slot_uses.h"
+#include "host/program/visit.h"
+#include "ir/analysis/memory_order.h"
+
+namespace heddle::host {
+namespace {
+
+// An input or the result of an Allocate.
+struct Value {
+  RootId root;
+  SlotId slot;
+  size_t allocate = 0;     // index of the Allocate
+  MeshId on = kNoMesh;     // the ranks on which the Allocate executes
+  std::string bytes = {};  // an expression; values with equal expressions have equal sizes
+  size_t last_use = 0;     // index of the last item that uses the value
+  size_t freed = 0;        // index of the Free; 0: the value is an input or returned
+  bool is_taken = false;
+};
+
+class BufferReuser {
+ public:
+  explicit BufferReuser(Program program)
+      : program_(std::move(program)),
+        items_(bufferAccessesOf(program_)),
+        slots_(slotUsesOf(program_)),
+        viewed_(program_.slots.size()) {}
+
+  Program run() {
+    if (items_.anyOpaque()) return std::move(program_);
+    order_.emplace(program_, items_);
+    findViews();
+    findInputs();
+    findAllocated();
+    for (size_t i = 0; i < allocated_.size(); ++i) {
+      if (isReturned(allocated_[i])) listInputs(allocated_[i], true);
+    }
+    for (size_t i = 0; i < allocated_.size(); ++i) {
+      if (!isReturned(allocated_[i])) listInputs(allocated_[i], false);
+    }
+    listAllocated();
+    return std::move(program_);
+  }
+
+ private:
+  // --- the values --------------------------------------------------------------------------------
+
+  const Slot& slot(SlotId id) const { return program_.slots[id]; }
+  bool isReturned(const Value& value) const { return items_.returned.contains(value.root); }
+  Allocate& allocateOf(const Value& value) {
+    return std::get<Allocate>(program_.body[value.allocate].op);
+  }
+
+  void findViews() {
+    for (const Instruction& x : program_.body) {
+      const auto* view = std::get_if<Alias>(&x.op);
+      if (view != nullptr && slots_[view->out].defined.size() == 1) viewed_[view->out] = view;
+    }
+  }
+
+  // Returns the number of bytes that each rank allocates for the slot: a product in one form.
+  std::string bytesOf(const Slot& of) const {
+    int64_t constant = sizeOf(of.tensor.dtype);
+    std::vector<std::string> factors;
+    std::vector<Size> open =
+        of.alloc.empty() ? blockAllocation(of.tensor, program_.meshes) : of.alloc;
+    while (!open.empty()) {
+      const Size size = open.back();
+      open.pop_back();
+      if (size.kind() == Size::Kind::Mul) {
+        open.push_back(size.lhs());
+        open.push_back(size.rhs());
+      } else if (!size.isConstant()) {
+        factors.push_back(size.str());
+      } else if (__builtin_mul_overflow(constant, size.constant(), &constant)) {
+        return "";
+      }
+    }
+    std::sort(factors.begin(), factors.end());
+    return fmt::format("{} {}", constant, fmt::join(factors, " * "));
+  }
+
+  void complete(Value& value) const {
+    value.bytes = bytesOf(slot(value.slot));
+    for (const AccessOrder::Use& use : order_->usesOf(value.root)) {
+      value.last_use = std::max(value.last_use, use.item);
+    }
+  }
+
+  void findInputs() {
+    auto root = items_.inputs.begin();
+    for (SlotId id : program_.inputs) {
+      if (slot(id).is_scalar) continue;
+      Value value{*root++, id};
+      const auto isStored = [&](const auto& entry) { return entry.second.input == id; };
+      const bool is_kept = isReturned(value) || !slots_[id].defined.empty() ||
+                           std::any_of(program_.reuses.begin(), program_.reuses.end(), isStored);
+      complete(value);
+      if (!is_kept && !value.bytes.empty()) inputs_.push_back(std::move(value));
+    }
+  }
+
+  // Finds the Allocates at the top level whose slots have one definition, and whose values are used
+  // and freed or returned.
+  void findAllocated() {
+    std::map<RootId, size_t> freed;
+    for (size_t i = 0; i < program_.body.size(); ++i) {
+      if (!std::holds_alternative<Free>(program_.body[i].op)) continue;
+      for (const ItemAccess& access : items_.items[i].accesses) freed[access.root] = i;
+    }
+    for (RootId root : items_.allocate.ids()) {
+      const Instruction* made = items_.allocate[root];
+      if (made == nullptr) continue;
+      Value value{root, std::get<Allocate>(made->op).out};
+      const std::vector<size_t>& defined = slots_[value.slot].defined;
+      if (defined.size() != 1 || &program_.body[defined.front()] != made) continue;
+      if (order_->usesOf(root).empty()) continue;
+      if (!isReturned(value) && !freed.contains(root)) continue;
+      if (freed.contains(root)) value.freed = freed[root];
+      value.allocate = defined.front();
+      value.on = made->on;
+      complete(value);
+      if (!value.bytes.empty()) allocated_.push_back(std::move(value));
+    }
+    std::sort(allocated_.begin(), allocated_.end(),
+              [](const Value& a, const Value& b) { return a.allocate < b.allocate; });
+  }
+
+  // --- legality ----------------------------------------------------------------------------------
+
+  // Returns the slot of the buffer that the slot names or views.
+  SlotId baseOf(SlotId id) const {
+    while (viewed_[id] != nullptr) id = viewed_[id]->in;
+    return id;
+  }
+
+  SlotId withoutNames(SlotId id) const {
+    while (viewed_[id] != nullptr && std::holds_alternative<Alias::Same>(viewed_[id]->view)) {
+      id = viewed_[id]->in;
+    }
+    return id;
+  }
+
+  // Returns whether the slot always names one buffer.
+  bool isFixed(SlotId id) const { return slot(id).is_scalar || slots_[id].defined.size() <= 1; }
+
+  // Returns whether both tensors have every element at the same position.
+  bool haveSameLayout(const Slot& old, const Slot& next) const {
+    if (old.tensor.dtype != next.tensor.dtype || old.tensor.sizes() != next.tensor.sizes()) {
+      return false;
+    }
+    if (!(old.tensor.sharding == next.tensor.sharding) || old.alloc != next.alloc) return false;
+    const auto& observed = old.tensor.layout.observed;
+    return sameOrder(observed ? observed->order : old.tensor.allocationOrder(),
+                     next.tensor.allocationOrder(), next.tensor);
+  }
+
+  // Returns whether the item may read `old` and write `next` in the same memory.
+  bool mayWorkInPlace(size_t item, const Value& old, const Value& next) const {
+    const auto* launch = std::get_if<LaunchKernel>(&program_.body[item].op);
+    if (launch == nullptr || !haveSameLayout(slot(old.slot), slot(next.slot))) return false;
+    const auto areFixed = [&](const std::vector<SlotId>& ids) {
+      return std::all_of(ids.begin(), ids.end(), [&](SlotId id) { return isFixed(baseOf(id)); });
+    };
+    if (!areFixed(launch->inputs) || !areFixed(launch->outputs)) return false;
+    const Fusion& segment = program_.kernels[launch->kernel].segment;
+    for (size_t k = 0; k < launch->outputs.size(); ++k) {
+      if (baseOf(launch->outputs[k]) == old.slot) return false;
+      if (baseOf(launch->outputs[k]) != next.slot) continue;
+      if (withoutNames(launch->outputs[k]) != next.slot) return false;
+      for (size_t i = 0; i < launch->inputs.size(); ++i) {
+        if (baseOf(launch->inputs[i]) != old.slot) continue;
+        if (withoutNames(launch->inputs[i]) != old.slot) return false;
+        if (!codegen::whyNotInPlace(segment, i, k).empty()) return false;
+      }
+    }
+    return true;
+  }
+
+  // Returns whether `next` may be stored in the memory of `old`.
+  bool mayReuse(const Value& old, const Value& next) const {
+    const std::vector<AccessOrder::Use>& later = order_->usesOf(next.root);
+    if (old.bytes != next.bytes || old.last_use > later.front().item) return false;
+    for (const AccessOrder::Use& before : order_->usesOf(old.root)) {
+      for (const AccessOrder::Use& after : later) {
+        const bool is_fine = before.item == after.item ? mayWorkInPlace(after.item, old, next)
+                                                       : order_->happensBefore(before, after);
+        if (!is_fine) return false;
+      }
+    }
+    return true;
+  }
+
+  // --- the lists ---------------------------------------------------------------------------------
+
+  static MeshId meshOf(const Slot& of) {
+    return of.tensor.sharding ? of.tensor.sharding->mesh : kNoMesh;
+  }
+
+  // Lists inputs for a value. An output reserves the first free input of its list, preferably one
+  // that the kernel of the output reads. A temporary gets only inputs that no output has reserved.
+  void listInputs(const Value& next, bool is_output) {
+    Allocate& made = allocateOf(next);
+    const size_t first_use = order_->usesOf(next.root).front().item;
+    std::vector<Value*> legal;
+    for (Value& input : inputs_) {
+      if (!is_output && input.is_taken) continue;
+      if (meshOf(slot(input.slot)) != meshOf(slot(next.slot)) || !mayReuse(input, next)) continue;
+      legal.push_back(&input);
+    }
+    if (legal.empty()) return;
+    const auto rank = [&](const Value* input) {
+      return std::pair(input->is_taken, input->last_use != first_use);
+    };
+    std::stable_sort(legal.begin(), legal.end(),
+                     [&](const Value* a, const Value* b) { return rank(a) < rank(b); });
+    if (is_output) legal.front()->is_taken = true;
+    legal.resize(std::min(legal.size(), kMostDonated));
+    for (const Value* input : legal) made.reuse.push_back(input->slot);
+  }
+
+  bool allocatesInside(const Instruction& x) const {
+    bool found = false;
+    forEachBody(x.op, [&](const std::vector<Instruction>& body) {
+      forEachInstruction(body, [&](const Instruction& inner, InstructionIndex) {
+        found = found || std::holds_alternative<Allocate>(inner.op);
+      });
+    });
+    return found;
+  }
+
+  // Lists at most one allocated tensor for each value, in the order of the program. If the program
+  // allocates new memory between the Free of the tensor and the new value, the tensor is not
+  // listed. It would otherwise stay allocated beside the new memory.
+  void listAllocated() {
+    std::map<std::string, std::vector<size_t>> earlier;  // by Value::bytes: values not taken yet
+    size_t last_new = 0;  // index of the last item that allocates new memory
+    size_t next = 0;
+    for (size_t i = 0; i < program_.body.size(); ++i) {
+      const Instruction& x = program_.body[i];
+      const bool is_value = next < allocated_.size() && allocated_[next].allocate == i;
+      if (!is_value) {
+        if (std::holds_alternative<Allocate>(x.op) || allocatesInside(x)) last_new = i;
+        continue;
+      }
+      std::vector<size_t>& list = earlier[allocated_[next].bytes];
+      const std::optional<size_t> old = bestOf(list, allocated_[next], last_new);
+      if (old) {
+        allocateOf(allocated_[next]).reuse.push_back(allocated_[*old].slot);
+        std::erase(list, *old);
+      } else {
+        last_new = i;
+      }
+      if (!isReturned(allocated_[next])) list.push_back(next);
+      ++next;
+    }
+  }
+
+  // Returns the value in the list whose memory the new value may take and that is freed last.
+  std::optional<size_t> bestOf(const std::vector<size_t>& list, const Value& next,
+                               size_t last_new) const {
+    std::optional<size_t> best;
+    for (size_t i : list) {
+      const Value& old = allocated_[i];
+      if (old.on != next.on || old.freed < last_new) continue;
+      if (best && old.freed <= allocated_[*best].freed) continue;
+      if (mayReuse(old, next)) best = i;
+    }
+    return best;
+  }
+
+  Program program_;
+  const BufferAccesses items_;
+  const IdVector<SlotId, SlotUses> slots_;
+  std::optional<AccessOrder> order_;
+  IdVector<SlotId, const Alias*> viewed_;  // the only Alias that defines the slot; nullptr: none
+  std::vector<Value> inputs_;
+  std::vector<Value> allocated_;  // in the order of the program
+};
+
+}  // namespace
+
+Program reuseBuffers(Program program) {
+  bool has_lists = false;
+  forEachInstruction(program.body, [&](const Instruction& x, InstructionIndex) {
+    const auto* made = std::get_if<Allocate>(&x.op);
+    has_lists = has_lists || (made != nullptr && !made->reuse.empty());
+  });
+  return has_lists ? std::move(program) : BufferReuser(std::move(program)).run();
+}
+
+void forgetReuses(Program& program) {
+  if (!isUnordered(program, bufferAccessesOf(program))) return;
+  forEachInstruction(program.body, [&](Instruction& x, InstructionIndex) {
+    if (auto* made = std::get_if<Allocate>(&x.op)) made->reuse.clear();
+  });
+}
+
+}  // namespace heddle::host

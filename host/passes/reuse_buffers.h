@@ -1,0 +1,33 @@
+#pragma once
+
+#include "host/program/program.h"
+
+namespace heddle::host {
+
+// Says which values may reuse the memory of other values (Allocate::reuse). The old value must be
+// dead: every access to it, on all streams and by all collectives, happens before each access to
+// the new value. Exception: a kernel that reads the old value may write the new one, if both have
+// the same type and the kernel may work in place (codegen/plan/in_place.h).
+//
+// A list contains up to kMostDonated inputs, which a run uses if the caller donates them, and then
+// at most one tensor that the program allocates. Both must certainly have as many bytes on every
+// rank as the new value, for all sizes.
+// - Each allocated tensor is in at most one list. Memory never stays allocated longer than before
+//   while the program allocates new memory, so the peak of a run does not grow.
+// - An input is first offered to the outputs of the program, because their memory outlives the run.
+// - An input is in no list if an output is a view of it or is stored in it.
+//
+// The pass changes no other instruction. An Allocate whose list has no available tensor allocates,
+// and the Free of a buffer that was reused has no effect. Run the pass after insertFrees().
+// A program does not change if it already has such lists, or if its author has ordered one of its
+// instructions (Item::opaque in host/passes/analysis/buffer_accesses.h).
+Program reuseBuffers(Program program);
+
+// Removes the lists of a program whose author has not ordered its streams (isUnordered() in
+// host/passes/analysis/buffer_accesses.h). Passes may move instructions of such a program, so old
+// lists may become wrong. Run this before all other passes.
+void forgetReuses(Program& program);
+
+inline constexpr size_t kMostDonated = 4;
+
+}  // namespace heddle::host

@@ -1,0 +1,36 @@
+#include "host/plan/peak_memory.h"
+
+#include <algorithm>
+#include <set>
+#include <variant>
+
+#include "host/program/instructions.h"
+#include "host/unroll/unroll.h"
+
+namespace heddle::host {
+
+int64_t peakWithoutReuse(const Program& program, const Plan& plan) {
+  UnrollRequest request = plan.request;
+  request.reuse = {};
+  request.reuse.enabled = false;
+  const Unrolled unrolled = unroll(program, request);
+  std::set<BufferId> of_caller;  // buffers that preallocated outputs replace
+  for (const Plan::Preallocated& output : plan.preallocated) {
+    const bool is_direct = plan.buffers.has(bufferOf(output.pointer));
+    const View& view = unrolled.outputs[static_cast<size_t>(output.output)];
+    if (is_direct && view.buffer.valid()) of_caller.insert(view.buffer);
+  }
+  int64_t held = 0, peak = 0;
+  for (const UnrolledStep& step : unrolled.steps) {
+    if (step.instruction == nullptr) continue;
+    const bool allocates = std::holds_alternative<Allocate>(step.instruction->op);
+    if (!allocates && !std::holds_alternative<Free>(step.instruction->op)) continue;
+    const BufferId buffer = (allocates ? step.outputs : step.inputs).front().buffer;
+    if (of_caller.contains(buffer)) continue;
+    held += (allocates ? 1 : -1) * unrolled.buffers[buffer].bytes;
+    peak = std::max(peak, held);
+  }
+  return peak;
+}
+
+}  // namespace heddle::host
