@@ -115,7 +115,8 @@ class Executable {
   //         Outputs::wait() returns, or until all work of the run on the run's stream is done. A
   //         tensor with `in_host_memory` must stay valid until run() returns.
   // Errors: UserError for a missing argument, a wrong dtype, number of axes or size, a size symbol
-  //         with two values, a preallocated tensor that does not fit, or exhausted memory. run()
+  //         with two values, a tensor in the memory of another GPU, a preallocated tensor that does
+  //         not fit, or exhausted memory. run()
   //         also throws the error of an earlier run, if no call has thrown this error yet. In a job
   //         of several ranks, the failure of a run fails the job on all ranks (see Context).
   Outputs run(const std::vector<Argument>& inputs, const RunOptions& options = {});

@@ -209,6 +209,13 @@ class Device {
   // Returns a name for messages, such as "cuda:0 NVIDIA H200 (sm_90)".
   virtual std::string description() const = 0;
   virtual Allocator& allocator() = 0;  // the device's own pool
+  // Returns the name of the device to which the memory at `data` belongs, such as "cuda:1", if this
+  // is another device of the same kind. Returns "" if the memory belongs to this device or to the
+  // host, or if the owner is unknown.
+  virtual std::string otherOwner(const void*) { return {}; }
+  // Returns the size of the aligned blocks of addresses that have one owner: a power of two.
+  // Returns 0 if otherOwner() always returns "".
+  virtual int64_t ownedBlockBytes() const { return 0; }
 
   // The state of a thread before makeCurrent().
   struct Current {

@@ -257,7 +257,8 @@ struct Plan {
   };
   struct Preallocated {  // a caller's tensor that receives an output
     PointerIndex pointer;
-    int32_t output;  // position of the output
+    int32_t output;    // position of the output
+    std::string name;  // name of the output, without '%'
   };
   // Facts about a step for timelines and injected faults.
   struct StepNote {

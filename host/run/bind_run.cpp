@@ -68,6 +68,7 @@ void bindRun(const Plan& plan, const std::vector<Argument>& inputs,
     const Buffer& buffer = plan.buffers[bufferOf(input.pointer)];
     HEDDLE_USER_CHECK(tensor.data != nullptr || buffer.bytes == 0, "input {} (%{}) has no data",
                       input.input, buffer.name);
+    state.owned_memory.check(tensor.data, "input", input.input, buffer.name);
     state.pointers[input.pointer] = static_cast<std::byte*>(tensor.data);
   }
   for (const Plan::ValueInput& input : plan.value_inputs) {
@@ -83,6 +84,7 @@ void bindRun(const Plan& plan, const std::vector<Argument>& inputs,
   }
   for (const Plan::Preallocated& output : plan.preallocated) {
     const Tensor& tensor = preallocated[static_cast<size_t>(output.output)];
+    state.owned_memory.check(tensor.data, "preallocated output", output.output, output.name);
     state.pointers[output.pointer] = static_cast<std::byte*>(tensor.data);
   }
   if (!plan.input_descs.empty()) checkInputOverlap(plan, state);

@@ -8,9 +8,11 @@
 namespace heddle::host {
 
 // Writes the pointers and scalars of a run to `state`, and computes the addresses that depend on
-// late inputs (Plan::LatePointer). Throws UserError if an input has no data, if a preallocated
-// output overlaps an input or another output, or if an input that the run writes overlaps another
-// input.
+// late inputs (Plan::LatePointer). Throws UserError in any of these cases:
+// - An input has no data.
+// - An input or a preallocated output is in the memory of another device.
+// - A preallocated output overlaps an input or another output.
+// - An input that is donated, or that the run writes, overlaps another input.
 void bindRun(const Plan& plan, const std::vector<Argument>& inputs,
              const std::vector<Tensor>& preallocated, RunState& state);
 

@@ -9,6 +9,7 @@
 #include "host/device/device.h"
 #include "host/job/inject_fault.h"
 #include "host/plan/plan.h"
+#include "host/run/owned_memory.h"
 #include "host/run/profile/run_profile.h"
 #include "host/run/run_record.h"
 
@@ -18,7 +19,7 @@ namespace heddle::host {
 // stores it. The vectors keep their memory, so that a repeated run does not allocate.
 class RunState {
  public:
-  explicit RunState(Device& device) : device_(device) {}
+  explicit RunState(Device& device) : owned_memory(device), device_(device) {}
   ~RunState();
   RunState(const RunState&) = delete;
   RunState& operator=(const RunState&) = delete;
@@ -33,6 +34,7 @@ class RunState {
     const std::byte* end;
     const Plan::BufferInput* input;
   };
+  OwnedMemory owned_memory;  // finds tensors of the caller in the memory of another device
   std::vector<InputRange> input_ranges;  // working memory of checkInputOverlap()
   // The addresses of the inputs that checkInputOverlap() (host/run/input_overlap.h) accepted last.
   std::vector<std::byte*> apart_inputs;

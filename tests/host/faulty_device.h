@@ -17,6 +17,7 @@ namespace heddle::host::testing {
 // - After failAt(n) the n-th call that may fail throws, counted from 0. Allocations throw
 //   std::bad_alloc.
 // - After loseAt(n) that call and all later calls throw, as after a fault of a GPU kernel.
+// - After giveAway(p) the memory at `p` looks like memory of another device.
 // - After faultInKernel() the next kernel fails while it runs, after the launch has returned.
 // If recordEvent(), waitEvent() or synchronize() fails, callers regard the device as lost (see
 // host/device/device.h). These functions therefore wait for all work before they throw.
@@ -36,6 +37,14 @@ class FaultyDevice : public Device {
   DeviceKind kind() const override { return inner_->kind(); }
   std::string description() const override { return inner_->description(); }
   Allocator& allocator() override { return allocator_; }
+  std::string otherOwner(const void* data) override {
+    ++owner_questions_;
+    return data == foreign_ ? "cpu:1" : "";
+  }
+  int64_t ownedBlockBytes() const override { return 64; }
+  // Makes the memory at `data` look like memory of another device, whose name is "cpu:1".
+  void giveAway(const void* data) { foreign_ = data; }
+  int64_t ownerQuestions() const { return owner_questions_; }
   Stream createStream() override {
     count();
     const Stream stream = inner_->createStream();
@@ -159,6 +168,8 @@ class FaultyDevice : public Device {
   std::atomic<bool> sticky_{false};
   std::atomic<bool> failed_{false};
   std::atomic<bool> kernel_faults_{false};
+  const void* foreign_ = nullptr;  // memory that looks like memory of another device
+  std::atomic<int64_t> owner_questions_{0};
 };
 
 }  // namespace heddle::host::testing

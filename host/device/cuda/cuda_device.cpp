@@ -73,6 +73,7 @@ CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal) {
   HEDDLE_USER_CHECK(count > 0, "cuda:{} cannot be used: {}", ordinal, why);
   HEDDLE_USER_CHECK(ordinal >= 0 && ordinal < count,
                     "there is no cuda:{}: this machine has {} GPUs", ordinal, count);
+  is_only_one_ = count == 1;
   DeviceGuard guard(ordinal_);
   cudaDeviceProp properties{};
   HEDDLE_CUDA(cudaGetDeviceProperties, &properties, ordinal);
@@ -80,6 +81,19 @@ CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal) {
   description_ = fmt::format("cuda:{} {} ({})", ordinal, properties.name, architecture_);
   allocator_ = std::make_unique<CudaAllocator>(ordinal);
 }
+
+std::string CudaDevice::otherOwner(const void* data) {
+  cudaPointerAttributes attributes{};
+  if (cudaPointerGetAttributes(&attributes, data) != cudaSuccess) {
+    cudaGetLastError();
+    return {};
+  }
+  const bool is_other = attributes.type == cudaMemoryTypeDevice && attributes.device != ordinal_;
+  return is_other ? fmt::format("cuda:{}", attributes.device) : std::string();
+}
+
+// CUDA maps the memory of a GPU in blocks of at least 2 MiB.
+int64_t CudaDevice::ownedBlockBytes() const { return is_only_one_ ? 0 : int64_t{2} << 20; }
 
 // The destructor first waits for all work of the device, because running work uses the kernels.
 CudaDevice::~CudaDevice() {

@@ -59,6 +59,8 @@ class CudaDevice : public Device {
   Allocator& allocator() override { return *allocator_; }
   Current makeCurrent() override { return host::makeCurrent(ordinal_); }
   void restoreCurrent(const Current& before) noexcept override { host::restoreCurrent(before); }
+  std::string otherOwner(const void* data) override;
+  int64_t ownedBlockBytes() const override;
 
   Stream createStream() override;
   Stream createUrgentStream() override;
@@ -99,6 +101,7 @@ class CudaDevice : public Device {
   void communicateAlone(std::span<const comm::Operation> group, Stream stream);
 
   int ordinal_;
+  bool is_only_one_;          // true: the process sees no other GPU
   std::string architecture_;  // "sm_90"
   std::string description_;
   std::unique_ptr<CudaAllocator> allocator_;

@@ -51,6 +51,40 @@ class DeviceFaults : public ::testing::Test {
   Program program_ = programWithEveryStep();
 };
 
+TEST_F(DeviceFaults, TensorOfAnotherDeviceIsAnError) {
+  const std::vector<Argument> arguments = inputs();
+  Executable executable(program_, context());
+  const Tensor other = testing::deviceFloats(*device_, testing::ramp(32, 0, 1), {4, 8});
+  device_->giveAway(other.data);
+  const auto errorOf = [&](const std::vector<Argument>& given, std::vector<Tensor> outputs) {
+    RunOptions options;
+    options.preallocated = std::move(outputs);
+    return userErrorOf([&] { executable.run(given, options).wait(); });
+  };
+  const std::string both =
+      " is in the memory of cpu:1, but the run is on " + device_->description();
+  EXPECT_EQ(errorOf({other, arguments[1]}, {}), "input 0 (%x)" + both);
+  const std::string output = program_.slots[program_.outputs[0]].name;
+  EXPECT_EQ(errorOf(arguments, {other}), "preallocated output 0 (%" + output + ")" + both);
+  EXPECT_EQ(errorOf(arguments, {}), "");
+}
+
+TEST_F(DeviceFaults, RepeatedRunDoesNotAskForTheOwnersOfTensors) {
+  const std::vector<Argument> arguments = inputs(), others = inputs();
+  Executable executable(program_, context());
+  for (int run = 0; run < 2; ++run) {
+    executable.run(arguments).wait();
+    executable.run(others).wait();
+  }
+  const int64_t before = device_->ownerQuestions();
+  for (int run = 0; run < 10; ++run) {
+    executable.run(arguments).wait();
+    executable.run(others).wait();
+  }
+  EXPECT_GT(before, 0);
+  EXPECT_EQ(device_->ownerQuestions(), before);
+}
+
 // Each device call fails in turn, including calls of the Executable's constructor. Then the device
 // works again, and the next run must be right. It uses the same Executable if the constructor
 // succeeded.

@@ -1,6 +1,9 @@
 // Tests that a repeated run allocates no heap memory.
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <vector>
+
 #include "host/device/null/null_device.h"
 #include "host/fusion_executor.h"
 #include "host/prepared_run.h"
@@ -50,6 +53,31 @@ program p(%x: f32[n, n], %flag: i64[1]) -> (%y) with n = 4 {{
 void expectNone(const std::string& body) {
   EXPECT_EQ(allocationsOfARun(body, 10), 0) << body;
   EXPECT_EQ(allocationsOfARun(body, 200), 0) << body;
+}
+
+// Two buffers take turns as the donated input, so the addresses change in every run.
+TEST(ExecutableHeap, RunWithDonatedInputsAllocatesNoHeapMemory) {
+  const auto device = makeNullDevice();
+  FusionBuilder b("step");
+  const ValueId w = b.input("w", DType::F32, {Size::symbol("n")});
+  const ValueId g = b.input("g", DType::F32, {Size::symbol("n")});
+  b.output(b.pointwise("sub", {w, g}));
+  FusionExecutor executor(std::move(b).build(), {device.get(), nullptr, nullptr});
+  static std::byte memory[3][64];
+  const auto tensor = [&](size_t i) {
+    return Tensor{memory[i], denseDesc(DType::F32, {16}), nullptr};
+  };
+  const std::vector<std::vector<Argument>> inputs = {{tensor(0), tensor(2)},
+                                                     {tensor(1), tensor(2)}};
+  RunOptions options;
+  options.donated = {0};
+  size_t next = 0;
+  EXPECT_EQ(testing::allocationsOfRepeatedRuns([&] {
+              const Outputs outputs = executor.run(inputs[next++ % 2], options);
+              outputs.wait();
+              EXPECT_EQ(outputs.aliased(0), (AliasedTensor{true, 0}));
+            }),
+            0);
 }
 
 // A run must find the program and the plan of known sizes without heap memory. A run after other

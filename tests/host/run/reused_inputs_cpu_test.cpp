@@ -41,6 +41,21 @@ fusion momentum(%w: f32[n], %g: f32[n], %m: f32[n]) {
   return %w1 in! %w, %m1 in! %m
 })";
 
+// The valid elements of %w and %g are apart, but %g is in the padding of %w.
+TEST_F(ReusedInputs, TensorInThePaddingOfAnotherOneIsAnError) {
+  FusionExecutor executor = executorOf(kMomentum);
+  const Tensor memory = tensor(ramp(8, 0, 1), {8});
+  Tensor w = memory, g = memory;
+  w.desc = g.desc = denseDesc(DType::F32, {2});
+  w.desc.alloc = {4};
+  const Tensor m = tensor({1, 2}, {2});
+  g.data = static_cast<float*>(memory.data) + 2;
+  EXPECT_EQ(errorOf(executor, {w, g, m}),
+            "inputs 0 (%w) and 1 (%g) overlap in memory, and the run updates %w in place");
+  g.data = static_cast<float*>(memory.data) + 4;
+  EXPECT_EQ(errorOf(executor, {w, g, m}), "");
+}
+
 TEST_F(ReusedInputs, CallersTensorsHoldTheResults) {
   FusionExecutor executor = executorOf(kMomentum);
   const size_t n = 1000;
