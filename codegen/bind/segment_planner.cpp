@@ -92,7 +92,7 @@ std::string SegmentPlanner::Loops::facts() const {
 
 SegmentPlanner::SegmentPlanner(Fusion segment, Target target)
     : segment_(std::move(segment)), target_(target), analysis_(analyze(segment_)) {
-  has_forms_ = columnReductionsOf(segment_, analysis_).empty() &&
+  has_forms_ = analysis_.parts.empty() && columnReductionsOf(segment_, analysis_).empty() &&
                !needsSeveralPasses(segment_, analysis_) && generatedValues(segment_).empty() &&
                !hasOpenWidths(segment_);
   if (!has_forms_) return;

@@ -11,8 +11,10 @@ namespace {
 
 class CudaEmitter {
  public:
-  explicit CudaEmitter(const LoopNest& nest)
+  // `is_part`: the text is a function that a shared launch calls.
+  CudaEmitter(const LoopNest& nest, bool is_part)
       : nest_(nest),
+        is_part_(is_part),
         s_(nest.schedule),
         inner_(s_.kind == ScheduleKind::InnerReduction),
         windows_(nest.computation.loop, nest.computation.accumulators, nest, s_.lanes),
@@ -21,10 +23,13 @@ class CudaEmitter {
   std::string emit() {
     std::string args = "Args_" + nest_.entry;
     std::string text = nest_.args.structText(args);
-    out_.open(
-        fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(const "
-                    "__grid_constant__ {} args) {{",
-                    s_.block, nest_.entry, args));
+    out_.open(is_part_
+                  ? fmt::format("__device__ inline void {}(const {}& args, const long long block, "
+                                "const long long blocks) {{",
+                                nest_.entry, args)
+                  : fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(const "
+                                "__grid_constant__ {} args) {{",
+                                s_.block, nest_.entry, args));
     out_.line(fmt::format("typedef {} Index;", nest_.wide_index ? "long long" : "int"));
     writeArguments(out_, nest_);
     if (s_.kind == ScheduleKind::Pointwise) {
@@ -231,10 +236,10 @@ class CudaEmitter {
 
   void emitPointwise() {
     int64_t step = int64_t{s_.block} * s_.unroll;
-    out_.open(
-        fmt::format("for (Index first = (Index)hd::block() * {0} + hd::thread(); first < "
-                    "kept_items; first += (Index)hd::blocks() * {0}) {{",
-                    step));
+    out_.open(fmt::format(
+        "for (Index first = (Index){1} * {0} + hd::thread(); first < kept_items; "
+        "first += (Index){2} * {0}) {{",
+        step, is_part_ ? "block" : "hd::block()", is_part_ ? "blocks" : "hd::blocks()"));
     // All loads of all items go out before the first store, which might alias them.
     declareBuffers(computation().loop, "in", s_.unroll);
     declareWindows();
@@ -368,6 +373,7 @@ class CudaEmitter {
   }
 
   const LoopNest& nest_;
+  const bool is_part_;
   const Schedule& s_;
   bool inner_;
   Windows windows_;  // of the loop body
@@ -377,6 +383,11 @@ class CudaEmitter {
 
 }  // namespace
 
-std::string emitCuda(const LoopNest& nest) { return CudaEmitter(nest).emit(); }
+std::string emitCuda(const LoopNest& nest) { return CudaEmitter(nest, false).emit(); }
+
+std::string emitCudaPart(const LoopNest& nest) {
+  HEDDLE_CHECK(nest.schedule.kind == ScheduleKind::Pointwise, "a part of a launch with reductions");
+  return CudaEmitter(nest, true).emit();
+}
 
 }  // namespace heddle::codegen

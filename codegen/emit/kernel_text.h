@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "codegen/families/shared_launch.h"
 #include "codegen/plan/loop_nest.h"
 #include "codegen/tile/program.h"
 
@@ -121,5 +122,12 @@ std::string emitCuda(const TileProgram& program);
 std::string emitCpp(const TileProgram& program);
 std::string emitSquaresCuda(const TileProgram& program);  // emitCuda() of a program with squares
 std::string emitSquaresCpp(const TileProgram& program);   // emitCpp() of a program with squares
+
+// Returns the text of a pointwise nest as a function of a CUDA kernel that several nests share:
+// `void entry(args, block, blocks)`. In C++, the text of emitCpp() is such a function.
+std::string emitCudaPart(const LoopNest& nest);
+// Return the text of such a kernel, which calls the functions of its parts.
+std::string emitSharedCuda(const SharedKernel& kernel);
+std::string emitSharedCpp(const SharedKernel& kernel);
 
 }  // namespace heddle::codegen

@@ -1,12 +1,16 @@
 #include "codegen/emit/plan_kernel.h"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
+#include <set>
 
 #include "codegen/emit/kernel_text.h"
 #include "codegen/emit/two_stages.h"
 #include "codegen/families/columns.h"
 #include "codegen/families/passes.h"
 #include "codegen/families/rows.h"
+#include "codegen/families/shared_launch.h"
 #include "codegen/families/squares.h"
 #include "codegen/plan/analysis.h"
 #include "codegen/plan/body.h"
@@ -51,8 +55,11 @@ void replaceAll(std::string& text, const std::string& from, const std::string& t
 // Texts that are compiled as one must not share names: each gets the hash of its own.
 void nameEntries(KernelPlan& plan) {
   const std::string suffix = fmt::format("_{:016x}", hash64(plan.source.text));
+  std::set<std::string> entries;
   for (LaunchStage& stage : plan.stages) {
-    replaceAll(plan.source.text, stage.entry, stage.entry + suffix);
+    if (entries.insert(stage.entry).second) {
+      replaceAll(plan.source.text, stage.entry, stage.entry + suffix);
+    }
     stage.entry += suffix;
   }
 }
@@ -61,19 +68,15 @@ void nameEntries(KernelPlan& plan) {
 // passes can join them.
 class Planner {
  public:
-  Planner(const Fusion& segment, const std::vector<TensorDesc>& inputs,
-          const std::vector<TensorDesc>& outputs, Target target, std::vector<int32_t> alignments,
-          const std::vector<TensorDesc>& generated, std::string suffix = "",
-          const Analysis* analysis = nullptr)
+  Planner(const Fusion& segment, const Operands& operands, Target target,
+          const std::vector<TensorDesc>& generated, std::string suffix, const Analysis* analysis)
       : segment_(segment),
-        inputs_(inputs),
-        outputs_(outputs),
+        operands_(operands),
         target_(target),
-        alignments_(std::move(alignments)),
         suffix_(std::move(suffix)),
         analysis_(analysis == nullptr ? analyze(segment) : *analysis),
-        extents_(axisExtents(segment, analysis_, inputs, outputs, generated)),
-        space_(coalesce(segment, analysis_, extents_, inputs, outputs)) {
+        extents_(axisExtents(segment, analysis_, operands.inputs, operands.outputs, generated)),
+        space_(coalesce(segment, analysis_, extents_, operands.inputs, operands.outputs)) {
     plan_.source.target = target;
     for (SpaceTensor& tensor : space_.tensors) tensor.alignment = operandAlignment(tensor.operand);
   }
@@ -94,16 +97,33 @@ class Planner {
   KernelPlan& plan() { return plan_; }
   const std::string& description() const { return description_; }
 
- private:
-  int32_t operandAlignment(int32_t operand) const {
-    return alignments_.empty() ? kFullAlignment : alignments_.at(static_cast<size_t>(operand));
+  // Returns whether there is nothing to compute.
+  bool isEmpty() const { return codegen::isEmpty(space_); }
+
+  // Adds the segment to shared launches, if it is a pointwise nest. Otherwise returns false.
+  bool addTo(SharedLaunches& shared, const std::vector<int>& operands) const {
+    if (space_.hasReduced() || hasUnalignedRows(space_, target_) || squaresOf()) return false;
+    NestRequest request;
+    request.entry = shared.bodyName();
+    request.space = space_;
+    request.computation = makeComputation(segment_, analysis_, space_);
+    request.schedule = chooseSharedSchedule(space_, target_);
+    dropUnusedTensors(request);
+    LoopNest nest = buildLoopNest(request);
+    std::string text = target_ == Target::Cuda ? emitCudaPart(nest) : emitCpp(nest);
+    shared.add(std::move(nest), std::move(text), describe(request.schedule, request.space),
+               operands);
+    return true;
   }
+
+ private:
+  int32_t operandAlignment(int32_t operand) const { return operands_.alignmentOf(operand); }
 
   void planOnePass() {
     Decision d = decideLoops(segment_, analysis_, space_, target_, suffix_);
     description_ = describe(d.first.schedule, d.first.space);
     if (d.two_stages) description_ += "\nthen " + describe(d.second.schedule, d.second.space);
-    if (isEmpty(space_)) return;
+    if (isEmpty()) return;
     plan_.workspace_bytes = d.workspace_bytes;
     for (const NestRequest* request : {&d.first, &d.second}) {
       if (request == &d.second && !d.two_stages) break;
@@ -132,15 +152,11 @@ class Planner {
   // The space of a part of the segment.
   Space spaceOf(const PassSegment& part, const Analysis& analysis,
                 const std::vector<TensorDesc>& temporaries) const {
-    const std::vector<TensorDesc> inputs = descsOf(temporaries, part.inputs);
-    const std::vector<TensorDesc> outputs = descsOf(temporaries, part.outputs);
+    const Operands of = operandsOf(part, operands_, temporaries);
     const AxisExtents extents =
-        axisExtents(part.segment, analysis, inputs, outputs, generatedOf(part.segment));
-    Space space = coalesce(part.segment, analysis, extents, inputs, outputs);
-    const std::vector<int32_t> alignments = alignmentsOf(part);
-    for (SpaceTensor& tensor : space.tensors) {
-      tensor.alignment = alignments.at(static_cast<size_t>(tensor.operand));
-    }
+        axisExtents(part.segment, analysis, of.inputs, of.outputs, generatedOf(part.segment));
+    Space space = coalesce(part.segment, analysis, extents, of.inputs, of.outputs);
+    for (SpaceTensor& tensor : space.tensors) tensor.alignment = of.alignmentOf(tensor.operand);
     return space;
   }
 
@@ -152,7 +168,8 @@ class Planner {
     Space rows = spaceOf(part.pass, row_analysis, part.operands);
     Decision d;
     const Analysis column_analysis = columnAnalysis(segment_, analysis_, columns);
-    d.first.space = coalesce(segment_, column_analysis, extents_, inputs_, outputs_);
+    d.first.space =
+        coalesce(segment_, column_analysis, extents_, operands_.inputs, operands_.outputs);
     for (SpaceTensor& tensor : d.first.space.tensors) {
       tensor.alignment = operandAlignment(tensor.operand);
     }
@@ -184,7 +201,7 @@ class Planner {
     KernelPlan row_plan;
     row_plan.source.text = target_ == Target::Cuda ? emitCuda(*program) : emitCpp(*program);
     row_plan.stages.push_back(makeStage(*program));
-    append(part.pass, {}, row_plan);
+    appendPass(plan_, part.pass, {}, std::move(row_plan));
     LoopNest nest = buildLoopNest(d.second);
     plan_.source.text += target_ == Target::Cuda ? emitCuda(nest) : emitCpp(nest);
     plan_.stages.push_back(makeStage(nest));
@@ -212,7 +229,7 @@ class Planner {
 
   void planTiles(TileProgram& program) {
     description_ = printProgram(program);
-    if (isEmpty(space_)) return;
+    if (isEmpty()) return;
     plan_.source.text = target_ == Target::Cuda ? emitCuda(program) : emitCpp(program);
     plan_.stages.push_back(makeStage(program));
   }
@@ -221,11 +238,9 @@ class Planner {
   void planPasses(const Passes& passes) {
     std::vector<KernelPlan> plans;
     for (const PassSegment& pass : passes.segments) {
-      const std::vector<TensorDesc> inputs = descsOf(passes.temporaries, pass.inputs);
-      const std::vector<TensorDesc> outputs = descsOf(passes.temporaries, pass.outputs);
-      const std::vector<int32_t> alignments = alignmentsOf(pass);
-      Planner planner(pass.segment, inputs, outputs, target_, alignments, generatedOf(pass.segment),
-                      suffix_ + fmt::format("_p{}_", plans.size()));
+      const Operands of = operandsOf(pass, operands_, passes.temporaries);
+      Planner planner(pass.segment, of, target_, generatedOf(pass.segment),
+                      suffix_ + fmt::format("_p{}_", plans.size()), nullptr);
       planner.run();
       description_ += fmt::format("{}pass {}: {}", plans.empty() ? "" : "\n", plans.size(),
                                   planner.description());
@@ -237,21 +252,9 @@ class Planner {
       places.push_back(ceilDiv(plan_.workspace_bytes, 16) * 16);
       plan_.workspace_bytes = places.back() + temporary.allocBytes();
     }
-    for (size_t i = 0; i < plans.size(); ++i) append(passes.segments[i], places, plans[i]);
-  }
-
-  std::vector<TensorDesc> descsOf(const std::vector<TensorDesc>& temporaries,
-                                  const std::vector<PassSegment::Operand>& operands) const {
-    std::vector<TensorDesc> descs;
-    for (const PassSegment::Operand& operand : operands) {
-      const auto i = static_cast<size_t>(operand.operand);
-      if (operand.temporary >= 0) {
-        descs.push_back(temporaries[static_cast<size_t>(operand.temporary)]);
-      } else {
-        descs.push_back(i < inputs_.size() ? inputs_[i] : outputs_[i - inputs_.size()]);
-      }
+    for (size_t i = 0; i < plans.size(); ++i) {
+      appendPass(plan_, passes.segments[i], places, std::move(plans[i]));
     }
-    return descs;
   }
 
   // The descriptors of the values of a part of the segment that have generated axes.
@@ -265,42 +268,9 @@ class Planner {
     return descs;
   }
 
-  std::vector<int32_t> alignmentsOf(const PassSegment& pass) const {
-    std::vector<int32_t> alignments;
-    for (const auto* operands : {&pass.inputs, &pass.outputs}) {
-      for (const PassSegment::Operand& operand : *operands) {
-        alignments.push_back(operand.temporary >= 0 ? kFullAlignment
-                                                    : operandAlignment(operand.operand));
-      }
-    }
-    return alignments;
-  }
-
-  void append(const PassSegment& pass, const std::vector<int64_t>& places, KernelPlan& part) {
-    const auto operandOf = [&](int32_t operand) -> const PassSegment::Operand& {
-      const auto i = static_cast<size_t>(operand);
-      return i < pass.inputs.size() ? pass.inputs[i] : pass.outputs[i - pass.inputs.size()];
-    };
-    plan_.source.text += part.source.text;
-    for (LaunchStage& stage : part.stages) {
-      for (LaunchStage::PointerPatch& patch : stage.pointers) {
-        if (patch.operand == LaunchStage::kWorkspace) continue;
-        const PassSegment::Operand& operand = operandOf(patch.operand);
-        patch.operand = operand.temporary < 0 ? operand.operand : LaunchStage::kWorkspace;
-        if (operand.temporary >= 0) patch.place = places[static_cast<size_t>(operand.temporary)];
-      }
-      for (LaunchStage::ScalarPatch& patch : stage.scalars) {
-        patch.operand = operandOf(patch.operand).operand;
-      }
-      plan_.stages.push_back(std::move(stage));
-    }
-  }
-
   const Fusion& segment_;
-  const std::vector<TensorDesc>& inputs_;
-  const std::vector<TensorDesc>& outputs_;
+  const Operands& operands_;
   const Target target_;
-  const std::vector<int32_t> alignments_;
   const std::string suffix_;
   Analysis analysis_;
   const AxisExtents extents_;
@@ -308,6 +278,71 @@ class Planner {
   KernelPlan plan_;
   std::string description_;
 };
+
+struct Planned {
+  KernelPlan plan;
+  std::string description;
+};
+
+// Returns the entries of `all`, the descriptors of generatedValues(segment), for a part.
+std::vector<TensorDesc> generatedOf(const Fusion& part, const Fusion& segment,
+                                    const std::vector<TensorDesc>& all) {
+  if (all.empty()) return {};
+  const std::vector<ValueId> values = generatedValues(segment);
+  std::vector<TensorDesc> descs;
+  for (ValueId id : generatedValues(part)) {
+    const auto found = std::find_if(values.begin(), values.end(), [&](ValueId value) {
+      return segment.value(value).name == part.value(id).name;
+    });
+    descs.push_back(all.at(static_cast<size_t>(found - values.begin())));
+  }
+  return descs;
+}
+
+// Plans the parts of a segment: pointwise nests share launches, all other parts have their own.
+Planned planParts(const Fusion& segment, const std::vector<AnalyzedPart>& parts,
+                  const Operands& operands, Target target,
+                  const std::vector<TensorDesc>& generated) {
+  Planned planned;
+  KernelPlan& plan = planned.plan;
+  SharedLaunches shared(target, "heddle_shared");
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const Fusion& part = parts[i].part.segment;
+    const PassSegment pass = passOf(parts[i].part);
+    const Operands of = operandsOf(pass, operands, {});
+    Planner planner(part, of, target, generatedOf(part, segment, generated),
+                    fmt::format("_part{}_", i), &parts[i].analysis);
+    if (planner.isEmpty() || planner.addTo(shared, parts[i].part.operands)) continue;
+    planner.run();
+    planned.description += fmt::format("part {}: {}\n", i, planner.description());
+    plan.workspace_bytes = std::max(plan.workspace_bytes, planner.plan().workspace_bytes);
+    appendPass(plan, pass, {}, std::move(planner.plan()));
+  }
+  SharedLaunches::Result result = shared.finish();
+  planned.description += result.description;
+  plan.source.text += result.bodies;
+  for (const SharedKernel& kernel : result.kernels) {
+    plan.source.text += target == Target::Cuda ? emitSharedCuda(kernel) : emitSharedCpp(kernel);
+  }
+  std::ranges::move(result.stages, std::back_inserter(plan.stages));
+  return planned;
+}
+
+Planned planSegment(const Fusion& segment, const Operands& operands, Target target,
+                    const std::vector<TensorDesc>& generated, const Analysis* analysis) {
+  std::optional<Analysis> own;
+  if (analysis == nullptr) analysis = &own.emplace(analyze(segment));
+  Planned planned;
+  if (!analysis->parts.empty()) {
+    planned = planParts(segment, analysis->parts, operands, target, generated);
+  } else {
+    Planner planner(segment, operands, target, generated, "", analysis);
+    planner.run();
+    planned = {std::move(planner.plan()), planner.description()};
+  }
+  planned.plan.source.target = target;
+  return planned;
+}
 
 }  // namespace
 
@@ -318,11 +353,15 @@ KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inpu
   HEDDLE_CHECK(alignments.empty() || alignments.size() == inputs.size() + outputs.size(),
                "planKernel got {} alignments for {} operands", alignments.size(),
                inputs.size() + outputs.size());
-  Planner planner(segment, inputs, outputs, target, alignments, generated, "", analysis);
-  planner.run();
-  KernelPlan plan = std::move(planner.plan());
+  KernelPlan plan =
+      planSegment(segment, {inputs, outputs, alignments}, target, generated, analysis).plan;
   if (target == Target::Cpp) nameEntries(plan);
-  for (const LaunchStage& stage : plan.stages) plan.source.entries.push_back(stage.entry);
+  for (const LaunchStage& stage : plan.stages) {
+    std::vector<std::string>& entries = plan.source.entries;
+    if (std::find(entries.begin(), entries.end(), stage.entry) == entries.end()) {
+      entries.push_back(stage.entry);
+    }
+  }
   return plan;
 }
 
@@ -337,9 +376,8 @@ std::string describeSchedule(const Fusion& segment, const std::vector<TensorDesc
                              const std::vector<TensorDesc>& outputs, Target target,
                              const std::vector<int32_t>& alignments,
                              const std::vector<TensorDesc>& generated) {
-  Planner planner(segment, inputs, outputs, target, alignments, generated);
-  planner.run();
-  return planner.description();
+  return planSegment(segment, {inputs, outputs, alignments}, target, generated, nullptr)
+      .description;
 }
 
 }  // namespace heddle::codegen

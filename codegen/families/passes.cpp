@@ -110,4 +110,52 @@ Passes divideIntoPasses(const Fusion& segment, const Analysis& analysis,
   return Divider(segment, analysis, extents).run();
 }
 
+PassSegment passOf(const SegmentPart& part) {
+  PassSegment pass;
+  for (size_t i = 0; i < part.operands.size(); ++i) {
+    const bool is_input = i < part.segment.inputs().size();
+    (is_input ? pass.inputs : pass.outputs).push_back({part.operands[i], -1});
+  }
+  return pass;
+}
+
+Operands operandsOf(const PassSegment& pass, const Operands& all,
+                    const std::vector<TensorDesc>& temporaries) {
+  Operands of;
+  const auto add = [&](const PassSegment::Operand& operand, std::vector<TensorDesc>& descs) {
+    if (operand.temporary >= 0) {
+      descs.push_back(temporaries[static_cast<size_t>(operand.temporary)]);
+      of.alignments.push_back(kFullAlignment);
+      return;
+    }
+    const auto i = static_cast<size_t>(operand.operand);
+    descs.push_back(i < all.inputs.size() ? all.inputs[i] : all.outputs[i - all.inputs.size()]);
+    of.alignments.push_back(all.alignmentOf(operand.operand));
+  };
+  for (const PassSegment::Operand& operand : pass.inputs) add(operand, of.inputs);
+  for (const PassSegment::Operand& operand : pass.outputs) add(operand, of.outputs);
+  return of;
+}
+
+void appendPass(KernelPlan& plan, const PassSegment& pass, const std::vector<int64_t>& places,
+                KernelPlan part) {
+  const auto operandOf = [&](int32_t operand) -> const PassSegment::Operand& {
+    const auto i = static_cast<size_t>(operand);
+    return i < pass.inputs.size() ? pass.inputs[i] : pass.outputs[i - pass.inputs.size()];
+  };
+  plan.source.text += part.source.text;
+  for (LaunchStage& stage : part.stages) {
+    for (LaunchStage::PointerPatch& patch : stage.pointers) {
+      if (patch.operand == LaunchStage::kWorkspace) continue;
+      const PassSegment::Operand& operand = operandOf(patch.operand);
+      patch.operand = operand.temporary < 0 ? operand.operand : LaunchStage::kWorkspace;
+      if (operand.temporary >= 0) patch.place = places[static_cast<size_t>(operand.temporary)];
+    }
+    for (LaunchStage::ScalarPatch& patch : stage.scalars) {
+      patch.operand = operandOf(patch.operand).operand;
+    }
+    plan.stages.push_back(std::move(stage));
+  }
+}
+
 }  // namespace heddle::codegen

@@ -23,6 +23,30 @@ struct PassSegment {
   std::vector<Operand> outputs;
 };
 
+// Returns the operands of a part of a segment (ir/analysis/independent_parts.h) as those of a pass
+// without temporaries. PassSegment::segment is empty, so that nothing copies the part.
+PassSegment passOf(const SegmentPart& part);
+
+// The operands of a segment, as planKernel() (codegen/emit/plan_kernel.h) receives them.
+struct Operands {
+  std::vector<TensorDesc> inputs;
+  std::vector<TensorDesc> outputs;
+  std::vector<int32_t> alignments;  // per operand; empty: all have kFullAlignment
+
+  int32_t alignmentOf(int operand) const {
+    return alignments.empty() ? kFullAlignment : alignments.at(static_cast<size_t>(operand));
+  }
+};
+
+// Returns the operands of a pass. `all` are those of the complete segment. Temporaries are aligned.
+Operands operandsOf(const PassSegment& pass, const Operands& all,
+                    const std::vector<TensorDesc>& temporaries);
+
+// Appends the text and the launches of a pass to the plan of the complete segment. Temporary i
+// begins at byte places[i] of the workspace.
+void appendPass(KernelPlan& plan, const PassSegment& pass, const std::vector<int64_t>& places,
+                KernelPlan part);
+
 struct Passes {
   std::vector<PassSegment> segments;    // in the order in which they must run
   std::vector<TensorDesc> temporaries;  // dense, one element per row

@@ -200,7 +200,13 @@ const JointReductions* Analysis::pairEndingWith(ExprId id) const {
 Analysis analyze(const Fusion& segment) {
   std::string reason = whyNotOneKernel(segment);
   HEDDLE_USER_CHECK(reason.empty(), "segment {} is not one kernel: {}", segment.name, reason);
-  return Analyzer(segment).run();
+  if (independentParts(segment).size() <= 1) return Analyzer(segment).run();
+  Analysis analysis;
+  for (SegmentPart& part : extractParts(segment)) {
+    Analysis of_part = Analyzer(part.segment).run();
+    analysis.parts.push_back({std::move(part), std::move(of_part)});
+  }
+  return analysis;
 }
 
 std::string whyNotOneKernel(const Fusion& segment) { return kernelRuleViolation(segment); }

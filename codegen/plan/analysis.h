@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "ir/analysis/independent_parts.h"
 #include "ir/analysis/indexed_axes.h"
 #include "ir/graph/fusion.h"
 
@@ -19,6 +20,8 @@ struct JointReductions {
   ExprId second = kNoExpr;
   ValueId center = kNoValue;  // Moments: the value per row that `second` subtracts
 };
+
+struct AnalyzedPart;
 
 // The structure of a segment, which is the part of a fusion that becomes one kernel. The kernel
 // has one iteration space. Each axis of a value maps to one axis of this space, except for axes
@@ -43,9 +46,17 @@ struct Analysis {
   std::vector<int> coordinates;
   // The pairs of reductions that the kernel computes in one pass. analyze() leaves the list empty.
   std::vector<JointReductions> joint;
+  // If the segment consists of several independent parts (ir/analysis/independent_parts.h): the
+  // parts. All other members are then empty.
+  std::vector<AnalyzedPart> parts;
 
   // Returns the pair whose second reduction is `id`, or nullptr.
   const JointReductions* pairEndingWith(ExprId id) const;
+};
+
+struct AnalyzedPart {
+  SegmentPart part;
+  Analysis analysis;  // of part.segment
 };
 
 // Analyzes `segment`. Throws UserError with the text of whyNotOneKernel() if `segment` cannot be

@@ -20,11 +20,24 @@ bool mayGenerate(const Fusion& segment) {
   return reduces && generates;
 }
 
+std::vector<ValueId> generatedOfParts(const Fusion& segment,
+                                      const std::vector<AnalyzedPart>& parts) {
+  std::vector<ValueId> found;
+  for (const AnalyzedPart& one : parts) {
+    for (ValueId id : generatedValues(one.part.segment)) {
+      found.push_back(segment.find(one.part.segment.value(id).name).value());
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
 }  // namespace
 
 std::vector<ValueId> generatedValues(const Fusion& segment) {
   if (!mayGenerate(segment)) return {};
   const Analysis analysis = analyze(segment);
+  if (!analysis.parts.empty()) return generatedOfParts(segment, analysis.parts);
   std::vector<bool> known(analysis.reduced.size(), false);
   // Marks the axes of the value. Returns whether one of them was unknown.
   const auto know = [&](ValueId id) {

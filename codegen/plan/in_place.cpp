@@ -28,9 +28,9 @@ bool isReadAfterReductions(const Fusion& segment, const Analysis& analysis, Valu
   return true;
 }
 
-}  // namespace
-
-std::string whyNotInPlace(const Fusion& segment, size_t input, size_t output) {
+// Returns the reason for a segment of one part.
+std::string whyNotInPart(const Fusion& segment, const Analysis& analysis, size_t input,
+                         size_t output) {
   const ValueId in = segment.inputs().at(input);
   const ValueId out = segment.outputs().at(output);
   const std::string& name = segment.value(in).name;
@@ -42,7 +42,6 @@ std::string whyNotInPlace(const Fusion& segment, size_t input, size_t output) {
   if (segment.tensor(in).dtype != segment.tensor(out).dtype) {
     return fmt::format("%{} and %{} have different dtypes", name, result);
   }
-  const Analysis analysis = analyze(segment);
   const std::vector<int>& axes = analysis.axes[in];
   if (axes != analysis.axes[out]) {
     return fmt::format("the kernel reads %{} at other indices than it writes %{}", name, result);
@@ -65,6 +64,33 @@ std::string whyNotInPlace(const Fusion& segment, size_t input, size_t output) {
                        segment.value(segment.expr(columns.front()).outputs[0]).name);
   }
   return "";
+}
+
+}  // namespace
+
+std::string InPlaceRules::whyNot(size_t input, size_t output) {
+  if (!analysis_) {
+    analysis_ = analyze(segment_);
+    const size_t operands = segment_.inputs().size() + segment_.outputs().size();
+    if (!analysis_->parts.empty()) places_.resize(operands);
+    for (size_t p = 0; p < analysis_->parts.size(); ++p) {
+      const std::vector<int>& of_part = analysis_->parts[p].part.operands;
+      for (size_t i = 0; i < of_part.size(); ++i) {
+        places_[static_cast<size_t>(of_part[i])].emplace_back(p, i);
+      }
+    }
+  }
+  if (places_.empty()) return whyNotInPart(segment_, *analysis_, input, output);
+  const auto [part, stored] = places_.at(segment_.inputs().size() + output).at(0);
+  const std::vector<std::pair<size_t, size_t>>& read = places_.at(input);
+  // Blocks of different parts run in any order.
+  if (read.size() != 1 || read.front().first != part) {
+    return fmt::format("another part of the kernel reads %{}",
+                       segment_.value(segment_.inputs()[input]).name);
+  }
+  const AnalyzedPart& one = analysis_->parts[part];
+  return whyNotInPart(one.part.segment, one.analysis, read.front().second,
+                      stored - one.part.segment.inputs().size());
 }
 
 }  // namespace heddle::codegen

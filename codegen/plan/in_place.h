@@ -1,26 +1,45 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "codegen/plan/analysis.h"
 #include "ir/graph/fusion.h"
 
 namespace heddle::codegen {
 
-// Returns "" if the kernel of a segment may store output `output` in the memory of input `input`.
-// Both must then be the same view of this memory. Otherwise returns the reason why it may not, with
-// the names of the values. `input` and `output` are positions in segment.inputs() and
-// segment.outputs().
-//
-// Every schedule guarantees that the thread that stores an element has read the same element of the
-// input before, and that no thread reads it afterwards, if these conditions hold:
+// Decides which outputs of a segment its kernel may store in the memory of inputs. Every schedule
+// guarantees that the thread that stores an element has read the same element of the input before,
+// and that no thread reads it afterwards, if these conditions hold:
 // - Input and output have the same dtype and the same axes of the iteration space
 //   (codegen/plan/analysis.h), in the same order. They have all axes of the space. Or they have
 //   exactly the axes that are not reduced, and the kernel reads the input only after its
 //   reductions.
 // - No expression reads the input at computed indices.
+// - If the segment consists of several parts (ir/analysis/independent_parts.h), only the part that
+//   stores the output reads the input. The other conditions hold for this part.
 // - The segment has no column reductions (rule 3 of ir/analysis/kernel_rules.h): they may read the
 //   input again in a later launch.
-std::string whyNotInPlace(const Fusion& segment, size_t input, size_t output);
+class InPlaceRules {
+ public:
+  // Borrows the segment, which must outlive this object.
+  explicit InPlaceRules(const Fusion& segment) : segment_(segment) {}
+
+  // Returns "" if the kernel may store output `output` in the memory of input `input`. Both must
+  // then be the same view of this memory. Otherwise returns the reason why it may not, with the
+  // names of the values. `input` and `output` are positions in segment.inputs() and
+  // segment.outputs(). The first call analyzes the segment.
+  std::string whyNot(size_t input, size_t output);
+
+ private:
+  const Fusion& segment_;
+  std::optional<Analysis> analysis_;
+  // Per operand of the segment: the indices of the parts that have it, and its place there. Empty
+  // if the segment has one part.
+  std::vector<std::vector<std::pair<size_t, size_t>>> places_;
+};
 
 }  // namespace heddle::codegen

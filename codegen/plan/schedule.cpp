@@ -49,8 +49,9 @@ bool isFull(const SpaceTensor& t, const Space& space) {
 
 // Returns the number of elements that a thread moves at once: 16 bytes of the widest tensor, if
 // every tensor is contiguous or constant along the lane axis. `only_full` ignores the width of the
-// tensors that are not full.
-int32_t vectorWidth(const Space& space, size_t axis, bool only_full = false) {
+// tensors that are not full. `any_extent` also permits vectors that are longer than the axis.
+int32_t vectorWidth(const Space& space, size_t axis, bool only_full = false,
+                    bool any_extent = false) {
   int64_t widest = 1;
   bool all_bytes = true;
   for (const SpaceTensor& t : space.tensors) {
@@ -60,7 +61,7 @@ int32_t vectorWidth(const Space& space, size_t axis, bool only_full = false) {
     all_bytes = all_bytes && sizeOf(t.dtype) == 1;
   }
   int64_t width = all_bytes ? 16 : std::min<int64_t>(16 / widest, 8);
-  while (width > 1 && width > space.extents[axis]) width /= 2;
+  while (!any_extent && width > 1 && width > space.extents[axis]) width /= 2;
   return static_cast<int32_t>(width);
 }
 
@@ -245,6 +246,21 @@ Schedule chooseSchedule(const Space& space, Target target, bool may_split) {
       cuda ? scheduleCudaReduction(space, s, may_split) : scheduleCpuReduction(space, s, may_split);
       break;
   }
+  return s;
+}
+
+Schedule chooseSharedSchedule(const Space& space, Target target) {
+  if (target == Target::Cpp) return chooseSchedule(space, target, false);
+  constexpr int32_t kMostInFlight = 2;
+  Schedule s;
+  s.target = target;
+  s.lanes = vectorWidth(space, s.laneAxis(space), true, true);
+  if (!isAligned(space, s.laneAxis(space), s.lanes)) {
+    s.lanes = vectorWidth(space, s.laneAxis(space), false, true);
+  }
+  s.chunk = s.lanes;
+  s.block = 256;
+  s.unroll = std::min(unrollFor(space, s.lanes), kMostInFlight);
   return s;
 }
 

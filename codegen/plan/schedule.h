@@ -53,6 +53,11 @@ int64_t reducedItems(const Schedule& schedule, const Space& space);
 // Chooses the schedule for `space`. `may_split` permits splits > 1, which need a workspace.
 Schedule chooseSchedule(const Space& space, Target target, bool may_split);
 
+// Chooses the schedule of a pointwise kernel that shares a launch with other kernels
+// (codegen/families/shared_launch.h). It depends on strides and alignments, and on no extents
+// except those of 1, so that one text serves parts of all sizes.
+Schedule chooseSharedSchedule(const Space& space, Target target);
+
 // Returns the schedule in words, for `heddle dump`.
 std::string describe(const Schedule& schedule, const Space& space);
 

@@ -28,6 +28,21 @@ struct Float8E5M2 {
 
 inline long long smaller(long long a, long long b) { return a < b ? a : b; }
 
+// Returns the part to which a block (on a CPU: a tile) of a shared launch belongs. first[i] is the
+// first block of part i, in ascending order. `parts` is not 0.
+inline int partOf(const int* first, int parts, long long block) {
+  int begin = 0;
+  for (int end = parts; end - begin > 1;) {
+    const int middle = (begin + end) / 2;
+    if (block < first[middle]) {
+      end = middle;
+    } else {
+      begin = middle;
+    }
+  }
+  return begin;
+}
+
 inline float infF32() { return __builtin_inff(); }
 inline double infF64() { return __builtin_inf(); }
 inline float nanF32() { return __builtin_nanf(""); }

@@ -42,6 +42,21 @@ __device__ inline int operator/(int n, Divisor d) {
 }
 __device__ inline int operator%(int n, Divisor d) { return n - n / d * d.value; }
 
+// Returns the part to which a block (on a CPU: a tile) of a shared launch belongs. first[i] is the
+// first block of part i, in ascending order. `parts` is not 0.
+__device__ inline int partOf(const int* first, int parts, long long block) {
+  int begin = 0;
+  for (int end = parts; end - begin > 1;) {
+    const int middle = (begin + end) / 2;
+    if (block < first[middle]) {
+      end = middle;
+    } else {
+      begin = middle;
+    }
+  }
+  return begin;
+}
+
 __device__ inline float infF32() { return __int_as_float(0x7f800000); }
 __device__ inline double infF64() { return __longlong_as_double(0x7ff0000000000000ll); }
 __device__ inline float nanF32() { return __int_as_float(0x7fc00000); }

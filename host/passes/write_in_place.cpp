@@ -248,7 +248,8 @@ class ReuseFinder {
                              nameOf(found.reuse.input));
         }
         const Fusion& segment = program_.kernels[launch->kernel].segment;
-        const std::string why = codegen::whyNotInPlace(segment, i, k);
+        const std::string why =
+            rules_.try_emplace(launch->kernel, segment).first->second.whyNot(i, k);
         if (!why.empty()) return fmt::format("{}: {}", textOf(item), why);
       }
     }
@@ -260,6 +261,7 @@ class ReuseFinder {
   const IdVector<SlotId, SlotUses> uses_;
   IdVector<SlotId, const Alias*> viewed_;  // the Alias that defines the slot; nullptr: none
   std::vector<size_t> operation_;  // per item: itself; of a wait: the post for which it waits
+  mutable std::map<KernelId, codegen::InPlaceRules> rules_;
   std::map<RootId, std::vector<size_t>> touching_;  // per buffer: the items that access it
 };
 

@@ -222,8 +222,8 @@ bool fitAsSymbols(const Fusion& segment, const std::vector<ValueId>& values,
 // the kernel must read each element only where it writes it. If only a run knows whether views with
 // late offsets share memory, the author of the program must ensure this. Inputs that the kernel
 // reads at computed indices are an exception: such views are refused.
-void checkSharedMemory(const Fusion& segment, const UnrolledStep& step, size_t input,
-                       size_t output) {
+void checkSharedMemory(const Fusion& segment, codegen::InPlaceRules& rules,
+                       const UnrolledStep& step, size_t input, size_t output) {
   const std::vector<ValueId> indexed = indexedInputs(segment);
   const bool is_indexed =
       std::find(indexed.begin(), indexed.end(), segment.inputs()[input]) != indexed.end();
@@ -231,7 +231,7 @@ void checkSharedMemory(const Fusion& segment, const UnrolledStep& step, size_t i
   if (!is_known && !is_indexed) return;
   const std::string& in = segment.value(segment.inputs()[input]).name;
   const std::string& out = segment.value(segment.outputs()[output]).name;
-  const std::string why = codegen::whyNotInPlace(segment, input, output);
+  const std::string why = rules.whyNot(input, output);
   HEDDLE_USER_CHECK(why.empty(), "%{} and %{} of kernel {} share memory, but {}", in, out,
                     segment.name, why);
   HEDDLE_USER_CHECK(isSameView(step.inputs[input], step.outputs[output]),
@@ -285,9 +285,12 @@ void checkLaunch(const Fusion& segment, const UnrolledStep& step) {
   if (std::all_of(step.outputs.begin(), step.outputs.end(), isEmpty)) return;
   checkUnitAxes(segment, segment.inputs(), step.inputs);
   checkUnitAxes(segment, segment.outputs(), step.outputs);
+  codegen::InPlaceRules rules(segment);
   for (size_t i = 0; i < step.inputs.size(); ++i) {
     for (size_t k = 0; k < step.outputs.size(); ++k) {
-      if (!areApart(step.inputs[i], step.outputs[k])) checkSharedMemory(segment, step, i, k);
+      if (!areApart(step.inputs[i], step.outputs[k])) {
+        checkSharedMemory(segment, rules, step, i, k);
+      }
     }
   }
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/analysis/independent_parts.h"
 #include "ir/analysis/kernel_question.h"
 #include "ir/analysis/reshard_step.h"
 #include "ir/base/error.h"
@@ -123,17 +124,21 @@ std::vector<ExprId> columnReductions(const Fusion& segment) {
 }
 
 std::string kernelRuleViolation(const Fusion& segment) {
-  std::vector<ExprId> exprs;
-  for (ExprId id : segment.exprs().ids()) {
-    const Expression& expr = segment.expr(id);
+  for (const Expression& expr : segment.exprs()) {
     if (expr.op->kind == OpKind::SizeOf) return whyNotOp(segment, expr);
-    if (!isHostScalar(segment, expr)) exprs.push_back(id);
   }
   for (ValueId output : segment.outputs()) {
     const Value& value = segment.value(output);
     if (value.is_scalar) return fmt::format("%{} is a scalar, which the host computes", value.name);
   }
-  return KernelRules(segment).violation(exprs, segment.outputs());
+  KernelRules rules(segment);
+  const std::vector<std::vector<ExprId>> parts = independentParts(segment);
+  if (parts.size() == 1) return rules.violation(parts.front(), segment.outputs());
+  for (const std::vector<ExprId>& exprs : parts) {
+    const std::string why = rules.violation(exprs);
+    if (!why.empty()) return why;
+  }
+  return {};
 }
 
 IdVector<ValueId, std::vector<ExprId>> readersOf(const Fusion& fusion) {

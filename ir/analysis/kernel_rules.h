@@ -65,9 +65,10 @@ class KernelRules {
   IdVector<ExprId, std::optional<AxisMap>> maps_;
 };
 
-// Returns "" if a fusion can be one kernel. Otherwise returns the reason. The fusion must be a
-// result of extract() (ir/segment/segment.h). It may also contain constants and arithmetic on
-// scalars.
+// Returns "" if a fusion can be one kernel. Otherwise returns the reason. If the fusion consists of
+// several independent parts (ir/analysis/independent_parts.h), each part must satisfy the rules.
+// The fusion must be a result of extract() (ir/segment/segment.h). It may also contain constants
+// and arithmetic on scalars.
 std::string kernelRuleViolation(const Fusion& segment);
 
 // Returns the column reductions of such a fusion (rule 3).

@@ -86,13 +86,18 @@ Fusion extract(const SegmentedFusion& segmented, const Group& group) {
   }
   FusionRewriter rewriter(from, fmt::format("{}_g{}", from.name, index), part);
   for (ValueId input : group.inputs) rewriter.input(input);
-  GroupCopier copier(from, group, rewriter);
-  for (ExprId id : group.exprs) {
-    for (ValueId input : from.expr(id).inputs) {
-      if (!rewriter.has(input)) copier.copy(from.value(input).definition);  // a constant
+  const auto copyAll = [&](const std::vector<ExprId>& exprs) {
+    GroupCopier copier(from, group, rewriter);
+    for (ExprId id : exprs) {
+      for (ValueId input : from.expr(id).inputs) {
+        if (!rewriter.has(input)) copier.copy(from.value(input).definition);  // a constant
+      }
+      copier.copy(id);
     }
-    copier.copy(id);
-  }
+  };
+  // Parts must not share computed values.
+  if (group.parts.empty()) copyAll(group.exprs);
+  for (const std::vector<ExprId>& part : group.parts) copyAll(part);
   for (ValueId output : group.outputs) rewriter.output(output);
   return std::move(rewriter).finishPart();
 }

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 
 #include "ir/analysis/kernel_rules.h"
@@ -11,6 +12,7 @@
 #include "ir/segment/choose_cats.h"
 #include "ir/segment/choose_views.h"
 #include "ir/segment/group_kind.h"
+#include "ir/segment/join_independent.h"
 #include "ir/segment/recompute.h"
 #include "ir/segment/reuse_forward.h"
 #include "ir/segment/segment_graph.h"
@@ -282,10 +284,9 @@ class Segmenter {
     for (ValueId input : fusion_.expr(user).inputs) {
       ExprId producer = fusion_.value(input).definition;
       if (producer == kNoExpr || indexOf(producer) < 0 || indexOf(producer) == to) continue;
-      std::string cut =
-          fmt::format("%{} feeds g{}: {}", fusion_.value(input).name, to, whyCut(producer, user));
-      if (told_.emplace(indexOf(producer), cut).second) {
-        groupOf(producer).cuts.push_back(std::move(cut));
+      std::string why = whyCut(producer, user);
+      if (told_.emplace(input, to, why).second) {
+        groupOf(producer).cuts.push_back({input, user, std::move(why)});
       }
     }
   }
@@ -330,7 +331,8 @@ class Segmenter {
     }
     for (size_t g = 0; g < result_.groups.size() && kernels > 1; ++g) {
       if (result_.groups[g].kind != GroupKind::Kernel || bound[g]) continue;
-      result_.groups[g].cuts.push_back("no value connects this group with another group");
+      result_.groups[g].cuts.push_back(
+          {kNoValue, kNoExpr, "no value connects this group with another group"});
     }
   }
 
@@ -352,7 +354,7 @@ class Segmenter {
     std::pair<size_t, size_t> sizes;  // of the groups of producer and user
   };
   std::map<std::pair<ExprId, ExprId>, Refusal> refusals_;  // by (producer, user)
-  std::set<std::pair<int, std::string>> told_;  // the cuts of each group, by index of the group
+  std::set<std::tuple<ValueId, int, std::string>> told_;   // value, reading group, reason
   SegmentedFusion result_;
 };
 
@@ -384,6 +386,7 @@ SegmentedFusion segment(const Fusion& fusion, const SegmentOptions& options) {
     std::ranges::move(*notes, std::back_inserter(segmented.notes));
   }
   settleOrders(segmented);
+  joinIndependent(segmented);
   return segmented;
 }
 

@@ -14,6 +14,13 @@ namespace heddle {
 enum class GroupKind : uint8_t { Kernel, Library, Communication, Metadata, Cat };
 std::string_view name(GroupKind kind);
 
+// Why a group was not merged with another group.
+struct Cut {
+  ValueId value = kNoValue;  // a result of the group that the other group reads; kNoValue: none
+  ExprId other = kNoExpr;    // an expression of the other group; kNoExpr: any group
+  std::string why;
+};
+
 // A segment of a fusion. Its expressions together become one generated kernel (Kernel), one library
 // call (Library), one collective (Communication), one view (Metadata), or one tensor into which
 // other groups write their results (Cat).
@@ -23,11 +30,14 @@ struct Group {
   std::vector<ValueId> inputs;  // values that the group reads but does not compute, in order of use
   std::vector<ValueId> outputs;    // computed values that other groups read or the fusion returns
   std::vector<std::string> joins;  // why expressions were merged: one reason per merge
-  std::vector<std::string> cuts;   // why this group was not merged with other groups
+  std::vector<Cut> cuts;           // why this group was not merged with other groups
   // The attention that the group computes in one library call. nullopt for every other group.
   std::optional<Attention> attention;
   // Only for GroupKind::Cat: the pieces, and which of them the group copies.
   std::optional<Cat> cat;
+  // The expressions of each part, if the group consists of several kernels that share a launch
+  // (ir/segment/join_independent.h). Empty for every other group.
+  std::vector<std::vector<ExprId>> parts;
 };
 
 // A fusion split into groups. The groups are in an order in which they can run. Two kinds of

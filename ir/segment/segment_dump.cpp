@@ -105,6 +105,10 @@ std::string describe(const SegmentedFusion& segmented, const Group& group) {
     const Expression& first = segmented.fusion.expr(group.exprs.front());
     return fmt::format("{} ({}{})", kind, first.op->name, productOnCuda(segmented.fusion, first));
   }
+  if (!group.parts.empty()) {
+    return fmt::format("{} (pointwise, {} parts, {} expressions)", kind, group.parts.size(),
+                       group.exprs.size());
+  }
   if (!hasReduction(segmented, group)) {
     return fmt::format("{} (pointwise, {} expressions)", kind, group.exprs.size());
   }
@@ -116,6 +120,23 @@ std::string describe(const SegmentedFusion& segmented, const Group& group) {
                        segmented.fusion.value(expr.inputs[0]).name, group.exprs.size());
   }
   return kind;
+}
+
+// Returns the reasons why a group was not merged with other groups, each once.
+std::vector<std::string> cutTexts(const SegmentedFusion& segmented, const Group& group) {
+  std::vector<std::string> texts;
+  for (const Cut& cut : group.cuts) {
+    std::string text = cut.why;
+    if (cut.other != kNoExpr) {
+      const std::string other = label(static_cast<size_t>(segmented.group_of.at(cut.other)));
+      text = cut.value == kNoValue
+                 ? fmt::format("no launch with {}: {}", other, cut.why)
+                 : fmt::format("%{} feeds {}: {}", segmented.fusion.value(cut.value).name, other,
+                               cut.why);
+    }
+    if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(text);
+  }
+  return texts;
 }
 
 std::string typed(const Fusion& fusion, ValueId id) {
@@ -199,7 +220,7 @@ std::string groupsJson(const SegmentedFusion& segmented) {
         "\"outputs\": {}, \"joins\": {}, \"cuts\": {}}}",
         g == 0 ? "" : ",", g, quotedText(name(group.kind)), fmt::join(group.exprs, ", "),
         valuesJson(segmented.fusion, group.inputs), valuesJson(segmented.fusion, group.outputs),
-        quotedList(group.joins), quotedList(group.cuts));
+        quotedList(group.joins), quotedList(cutTexts(segmented, group)));
   }
   return out;
 }
@@ -239,7 +260,7 @@ std::string dumpText(const SegmentedFusion& segmented) {
       if (!reuse.empty()) out += "  " + reuse + '\n';
     }
     for (const std::string& join : group.joins) out += "  joined: " + join + '\n';
-    for (const std::string& cut : group.cuts) out += "  split: " + cut + '\n';
+    for (const std::string& cut : cutTexts(segmented, group)) out += "  split: " + cut + '\n';
   }
   if (!segmented.notes.empty()) out += '\n';
   for (const std::string& note : segmented.notes) out += note + '\n';

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <vector>
+
+#include "ir/graph/fusion.h"
+
+namespace heddle {
+
+// A segment may consist of several independent parts that share one launch
+// (ir/segment/join_independent.h). Each part has its own iteration space and must satisfy the rules
+// of kernels (ir/analysis/kernel_rules.h) on its own.
+//
+// Two expressions belong to the same part if
+// - one reads a tensor that the other computes, or
+// - both read the same input of the segment, and this input has axes.
+//
+// Parts may share scalars and inputs without axes. Expressions on scalars belong to no part.
+
+// Returns the expressions of each part, in the order of the segment. The parts are in the order of
+// their first expressions. If an output of the segment is also an input, or is returned twice, the
+// segment has one part.
+std::vector<std::vector<ExprId>> independentParts(const Fusion& segment);
+
+// A part as a segment of its own.
+struct SegmentPart {
+  Fusion segment;
+  // Per operand of `segment`, its inputs and then its outputs: the index of this operand among the
+  // inputs and then the outputs of the complete segment.
+  std::vector<int> operands;
+};
+
+// Returns the parts as separate segments. Requires that the segment has several parts. Each part
+// contains the expressions on scalars that it needs. Values keep their names.
+std::vector<SegmentPart> extractParts(const Fusion& segment);
+
+}  // namespace heddle

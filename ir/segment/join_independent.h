@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include "ir/segment/segment.h"
+
+namespace heddle {
+
+// Why two independent kernels do not share a launch.
+enum class Apart : uint8_t {
+  SharedTensor,  // both read the same tensor with axes
+  InPlace,       // one stores a result in the memory of a tensor that the other reads
+  Devices,       // different ranks run them
+  Collectives,   // one would delay a collective, or wait for a collective of the other
+  Overlap,       // a library call reads a result while collectives run
+  Distance,      // too many groups run between them
+  Memory,        // too many values would be in memory at the same time
+  Full,          // the launch has enough parts or bodies
+};
+std::string_view text(Apart why);
+
+// Joins independent pointwise kernels into groups that need one launch each (Group::parts), for
+// example the updates of all parameters by an optimizer. Two kernels are independent if no path of
+// values leads from one to the other. The parts of a group keep their own iteration spaces.
+//
+// A kernel joins an earlier group and then runs at the place of this group, before the groups
+// between them. It joins if all of this is true:
+// - Neither has reductions, and all groups on whose results it depends run before the earlier one.
+// - They read no common tensor, except tensors without axes. (Kernels that read a common tensor may
+//   become one part instead: ir/segment/siblings.h.)
+// - If one of them stores a result in a reused input (Fusion::reuses()), the other does not read
+//   this input, and all other readers of the input run earlier.
+// - Their results are on the same mesh.
+// - No collective depends on one of them, or on a group between them. Both depend on the same
+//   collectives. If there are such collectives, no library call reads their results, because chunks
+//   of the call may overlap with a collective (host/passes/chunk).
+// - At most kMostGroupsBetween groups other than views run between them.
+// - The group has at most kMostHeldParts parts that need additional memory: a part that stores a
+//   value in new memory and reads a result of another group, or that stores an intermediate result
+//   and moves before another group. All these values are in memory at the same time.
+// - The group has at most kMostParts parts with at most kMostBodies different bodies. Parts with
+// the
+//   same ops on the same number of axes have the same body. A launch has the registers of its
+//   largest body, and each body takes time to compile.
+//
+// The rules do not look at sizes, so every rank joins the same kernels. Joins always pay within
+// these limits: a launch takes longer than the search for the part of a block.
+inline constexpr size_t kMostGroupsBetween = 8;
+inline constexpr size_t kMostHeldParts = 8;
+inline constexpr size_t kMostParts = 256;
+inline constexpr size_t kMostBodies = 4;
+void joinIndependent(SegmentedFusion& segmented);
+
+}  // namespace heddle
