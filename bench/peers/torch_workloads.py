@@ -46,12 +46,29 @@ def residual_block(x, skip, m, v, g, b):
     return s, s.contiguous(memory_format=torch.channels_last)
 
 
+def adam_tensors():
+    shapes = ((1023, 1025), (1001,), (257, 515), (61,))
+    return tuple([rand(*shapes[p % 4], dtype=torch.float32) for p in range(200)] for _ in range(4))
+
+
+def adam(w, m, v, g):
+    torch._foreach_mul_(m, 0.9)
+    torch._foreach_add_(m, g, alpha=0.1)
+    torch._foreach_mul_(v, 0.999)
+    torch._foreach_addcmul_(v, g, g, value=0.001)
+    scale = torch._foreach_sqrt(v)
+    torch._foreach_div_(scale, 0.03)
+    torch._foreach_add_(scale, 1e-8)
+    torch._foreach_addcdiv_(w, m, scale, value=-0.01)
+
+
 def workloads():
     """Yields the name, the function and a function that makes its inputs."""
     for h in (1024, 4096, 8192, 16384):
         yield (f"layer_norm_{h}", lambda x, w, b: F.layer_norm(x, [x.shape[1]], w, b, 1e-5),
                lambda h=h: (rand(16384, h), rand(h), rand(h)))
         yield f"softmax_{h}", lambda x: torch.softmax(x, -1), lambda h=h: (rand(16384, h),)
+    yield "adam_200", adam, adam_tensors
     yield ("rms_norm_4096", lambda x, w: F.rms_norm(x, [x.shape[1]], w, 1e-5),
            lambda: (rand(16384, 4096), rand(4096)))
     for t, h in ((2048, 50257), (8191, 4097), (65536, 257)):

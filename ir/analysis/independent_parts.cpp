@@ -32,8 +32,17 @@ class ExprSets {
   std::vector<size_t> parent_;
 };
 
-bool connects(const Value& value) {
-  return !value.is_scalar && (value.definition != kNoExpr || value.tensor.rank() > 0);
+// Returns, per expression, whether each part that needs its result computes it: arithmetic on
+// scalars, and a scalar that becomes a tensor without axes.
+IdVector<ExprId, bool> copiedExprs(const Fusion& segment) {
+  const IdVector<ValueId, bool> is_output = segment.outputFlags();
+  IdVector<ExprId, bool> copied;
+  for (const Expression& expr : segment.exprs()) {
+    const ValueId result = expr.outputs[0];
+    const bool is_tensor = expr.op->kind == OpKind::Full && segment.tensor(result).rank() == 0;
+    copied.push_back(isHostScalar(segment, expr) || (is_tensor && !is_output[result]));
+  }
+  return copied;
 }
 
 // Returns whether an output is an input, or is returned twice.
@@ -44,30 +53,50 @@ bool hasUnusualOutputs(const Fusion& segment) {
   });
 }
 
-// Copies one part of a segment.
-SegmentPart extractPart(const Fusion& segment, const std::vector<ExprId>& exprs,
-                        const std::unordered_map<ValueId, int>& operand_of) {
-  std::set<ExprId> needed(exprs.begin(), exprs.end());
-  std::set<ValueId> values;
-  std::vector<ExprId> open = exprs;
-  while (!open.empty()) {
-    const Expression& expr = segment.expr(open.back());
-    open.pop_back();
-    values.insert(expr.outputs[0]);
-    for (ValueId input : expr.inputs) {
-      if (!values.insert(input).second) continue;
-      const ExprId definition = segment.value(input).definition;
-      if (definition != kNoExpr && needed.insert(definition).second) open.push_back(definition);
+// The expressions of a part with the scalars that they need, and its inputs, in the order of use.
+// Parts with the same ops have the same order, wherever the segment computes shared scalars.
+struct PartContents {
+  std::vector<ExprId> exprs;
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> values;
+};
+
+PartContents contentsOf(const Fusion& segment, const std::vector<ExprId>& computed) {
+  PartContents contents;
+  std::set<ValueId> seen;
+  for (ExprId id : computed) {
+    // The expression, and those on scalars that no earlier expression needs.
+    std::set<ExprId> added = {id};
+    std::vector<ExprId> open = {id};
+    while (!open.empty()) {
+      const Expression& expr = segment.expr(open.back());
+      open.pop_back();
+      for (ValueId input : expr.inputs) {
+        if (!seen.insert(input).second) continue;
+        contents.values.push_back(input);
+        const ExprId definition = segment.value(input).definition;
+        if (definition == kNoExpr) contents.inputs.push_back(input);
+        if (definition != kNoExpr && added.insert(definition).second) open.push_back(definition);
+      }
     }
+    contents.exprs.insert(contents.exprs.end(), added.begin(), added.end());
+    seen.insert(segment.expr(id).outputs[0]);
+    contents.values.push_back(segment.expr(id).outputs[0]);
   }
+  return contents;
+}
+
+// Copies one part of a segment.
+SegmentPart extractPart(const Fusion& segment, const std::vector<ExprId>& computed,
+                        const std::unordered_map<ValueId, int>& operand_of) {
+  const PartContents contents = contentsOf(segment, computed);
   SegmentPart part;
-  FusionRewriter rewriter(segment, segment.name, {values.begin(), values.end()});
-  for (ValueId id : segment.inputs()) {
-    if (!values.contains(id)) continue;
+  FusionRewriter rewriter(segment, segment.name, contents.values);
+  for (ValueId id : contents.inputs) {
     rewriter.input(id);
     part.operands.push_back(operand_of.at(id));
   }
-  for (ExprId id : needed) {
+  for (ExprId id : contents.exprs) {
     const Expression& expr = segment.expr(id);
     const Value& old = segment.value(expr.outputs[0]);
     std::vector<ValueId> operands;
@@ -80,7 +109,7 @@ SegmentPart extractPart(const Fusion& segment, const std::vector<ExprId>& exprs,
   }
   for (ValueId id : segment.outputs()) {
     const ExprId definition = segment.value(id).definition;
-    if (!std::binary_search(exprs.begin(), exprs.end(), definition)) continue;
+    if (!std::binary_search(computed.begin(), computed.end(), definition)) continue;
     rewriter.builder().output(rewriter.at(id));
     part.operands.push_back(operand_of.at(id));
   }
@@ -94,13 +123,17 @@ std::vector<std::vector<ExprId>> independentParts(const Fusion& segment) {
   ExprSets sets(segment.exprs().size());
   IdVector<ValueId, ExprId> reader(segment.values().size(), kNoExpr);  // the first one
   std::vector<ExprId> computed;
+  const IdVector<ExprId, bool> copied = copiedExprs(segment);
   for (ExprId id : segment.exprs().ids()) {
-    const Expression& expr = segment.expr(id);
-    if (isHostScalar(segment, expr)) continue;
+    if (copied[id]) continue;
     computed.push_back(id);
-    for (ValueId input : expr.inputs) {
-      if (!connects(segment.value(input))) continue;
-      const ExprId definition = segment.value(input).definition;
+    for (ValueId input : segment.expr(id).inputs) {
+      const Value& value = segment.value(input);
+      const ExprId definition = value.definition;
+      if (value.is_scalar ||
+          (definition == kNoExpr ? value.tensor.rank() == 0 : copied[definition])) {
+        continue;
+      }
       const ExprId other = definition != kNoExpr ? definition : reader[input];
       if (other != kNoExpr) sets.join(other.index(), id.index());
       reader[input] = id;

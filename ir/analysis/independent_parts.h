@@ -14,7 +14,8 @@ namespace heddle {
 // - one reads a tensor that the other computes, or
 // - both read the same input of the segment, and this input has axes.
 //
-// Parts may share scalars and inputs without axes. Expressions on scalars belong to no part.
+// Parts may share scalars and inputs without axes. Expressions on scalars belong to no part, and
+// neither does a `full` without axes that the segment does not return.
 
 // Returns the expressions of each part, in the order of the segment. The parts are in the order of
 // their first expressions. If an output of the segment is also an input, or is returned twice, the
@@ -31,6 +32,7 @@ struct SegmentPart {
 
 // Returns the parts as separate segments. Requires that the segment has several parts. Each part
 // contains the expressions on scalars that it needs. Values keep their names.
+// Inputs are in the order of use.
 std::vector<SegmentPart> extractParts(const Fusion& segment);
 
 }  // namespace heddle

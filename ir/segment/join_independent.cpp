@@ -21,7 +21,6 @@ struct Facts {
   std::vector<size_t> after;      // groups that must run before
   std::set<ValueId> reads;        // tensors with axes
   std::set<ValueId> memory;       // inputs of the fusion whose memory it reads
-  std::set<ValueId> writes;       // inputs of the fusion in which it stores results
   std::vector<bool> waits_for;    // per collective: whether the group depends on it
   bool feeds_collective = false;  // a collective depends on the group, or it is one
   bool feeds_library = false;     // a library call depends on the group
@@ -37,8 +36,6 @@ struct Unit {
   std::vector<size_t> groups;
   std::set<std::string> bodies;
   std::set<ValueId> reads;
-  std::set<ValueId> memory;
-  std::set<ValueId> writes;
   size_t held = 0;
 };
 
@@ -154,7 +151,7 @@ class FactFinder {
       const std::optional<OutputReuse>& reuse = fusion_.reuses()[i];
       const std::optional<size_t> writer = groupOf(baseOf(fusion_.outputs()[i]));
       if (!reuse || !writer) continue;
-      if (facts_[*writer].writes.insert(reuse->input).second) ++stored[*writer];
+      ++stored[*writer];
       for (size_t reader : readers[reuse->input]) {
         if (reader < *writer) facts_[*writer].after.push_back(reader);
         if (reader > *writer) facts_[*writer].candidate = facts_[reader].candidate = false;
@@ -251,11 +248,9 @@ class IndependentJoiner {
     const Facts& facts = facts_[g];
     const Facts& first = facts_[unit.groups.front()];
     if (meet(unit.reads, facts.reads)) return Apart::SharedTensor;
-    if (meet(unit.writes, facts.memory) || meet(unit.memory, facts.writes)) return Apart::InPlace;
     if (facts.mesh != first.mesh) return Apart::Devices;
-    if (facts.feeds_collective || first.feeds_collective || facts.waits_for != first.waits_for) {
-      return Apart::Collectives;
-    }
+    if (facts.feeds_collective || first.feeds_collective) return Apart::Delay;
+    if (facts.waits_for != first.waits_for) return Apart::Collectives;
     const bool waits =
         std::find(facts.waits_for.begin(), facts.waits_for.end(), true) != facts.waits_for.end();
     if (waits && (facts.feeds_library || first.feeds_library)) return Apart::Overlap;
@@ -263,7 +258,7 @@ class IndependentJoiner {
     for (size_t i = units_.size(); i-- > u + 1;) {
       const size_t other = units_[i].groups.front();
       if (group(other).kind == GroupKind::Metadata) continue;
-      if (facts_[other].feeds_collective) return Apart::Collectives;
+      if (facts_[other].feeds_collective) return Apart::Delay;
       if (++between > kMostGroupsBetween) return Apart::Distance;
     }
     if (unit.held + (isHeld(facts, between > 0) ? 1 : 0) > kMostHeldParts) return Apart::Memory;
@@ -281,8 +276,6 @@ class IndependentJoiner {
     unit.groups.push_back(g);
     unit.bodies.insert(facts.body);
     unit.reads.insert(facts.reads.begin(), facts.reads.end());
-    unit.memory.insert(facts.memory.begin(), facts.memory.end());
-    unit.writes.insert(facts.writes.begin(), facts.writes.end());
     unit.held += isHeld(facts, moves) ? 1 : 0;
   }
 
@@ -334,12 +327,12 @@ std::string_view text(Apart why) {
   switch (why) {
     case Apart::SharedTensor:
       return "both read the same tensor";
-    case Apart::InPlace:
-      return "one stores a result in a tensor that the other reads";
     case Apart::Devices:
       return "they run on different devices";
+    case Apart::Delay:
+      return "a collective could start later";
     case Apart::Collectives:
-      return "a collective would start later, or they wait for different collectives";
+      return "they depend on different collectives";
     case Apart::Overlap:
       return "a library call that may overlap with a collective reads a result";
     case Apart::Distance:

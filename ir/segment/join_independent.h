@@ -10,9 +10,9 @@ namespace heddle {
 // Why two independent kernels do not share a launch.
 enum class Apart : uint8_t {
   SharedTensor,  // both read the same tensor with axes
-  InPlace,       // one stores a result in the memory of a tensor that the other reads
   Devices,       // different ranks run them
-  Collectives,   // one would delay a collective, or wait for a collective of the other
+  Delay,         // a collective that depends on one of them would start later
+  Collectives,   // they depend on different collectives
   Overlap,       // a library call reads a result while collectives run
   Distance,      // too many groups run between them
   Memory,        // too many values would be in memory at the same time
@@ -29,8 +29,8 @@ std::string_view text(Apart why);
 // - Neither has reductions, and all groups on whose results it depends run before the earlier one.
 // - They read no common tensor, except tensors without axes. (Kernels that read a common tensor may
 //   become one part instead: ir/segment/siblings.h.)
-// - If one of them stores a result in a reused input (Fusion::reuses()), the other does not read
-//   this input, and all other readers of the input run earlier.
+// - If one of them stores a result in a reused input (Fusion::reuses()), no other group reads this
+//   input later. A group that reads it earlier counts as a group on which the kernel depends.
 // - Their results are on the same mesh.
 // - No collective depends on one of them, or on a group between them. Both depend on the same
 //   collectives. If there are such collectives, no library call reads their results, because chunks

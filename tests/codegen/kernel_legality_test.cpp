@@ -79,10 +79,27 @@ TEST(KernelLegality, ReductionOfAReductionNeedsTwoKernels) {
   EXPECT_FALSE(whyNotOneKernel(std::move(b).build()).empty());
 }
 
-TEST(KernelLegality, UnrelatedIterationSpacesNeedTwoKernels) {
+TEST(KernelLegality, UnrelatedIterationSpacesAreParts) {
   FusionBuilder b;
   b.output(b.pointwise("neg", {b.input("x", DType::F32, sizes("a"))}));
   b.output(b.pointwise("neg", {b.input("y", DType::F32, sizes("b"))}));
+  EXPECT_EQ(whyNotOneKernel(std::move(b).build()), "");
+}
+
+TEST(KernelLegality, EachPartMustBeLegal) {
+  FusionBuilder b;
+  b.output(b.pointwise("neg", {b.input("x", DType::F32, sizes("a"))}));
+  ValueId y = b.input("y", DType::F32, sizes("b"));
+  b.output(b.pointwise("add", {b.broadcast(y, {0}), b.broadcast(y, {1})}));
+  EXPECT_TRUE(contains(whyNotOneKernel(std::move(b).build()), "two different axes"));
+}
+
+TEST(KernelLegality, DifferentIterationSpacesOfOneInputNeedTwoKernels) {
+  FusionBuilder b;
+  ValueId x = b.input("x", DType::F32, sizes("a"));
+  ValueId y = b.input("y", DType::F32, sizes("b"));
+  b.output(b.pointwise("add", {b.broadcast(x, {1}), b.broadcast(y, {0})}));
+  b.output(b.pointwise("neg", {x}));
   EXPECT_TRUE(contains(whyNotOneKernel(std::move(b).build()), "spans only 1 of the 2 axes"));
 }
 

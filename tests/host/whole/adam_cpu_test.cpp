@@ -11,6 +11,7 @@
 #include "host/fusion_executor.h"
 #include "host/text/program_text.h"
 #include "tests/host/executable_common.h"
+#include "tests/host/whole/adam_steps.h"
 
 namespace heddle::host::adam_cpu_test {
 namespace {
@@ -125,6 +126,16 @@ TEST(Adam, ThousandStepsInPlaceMatchTheReference) {
     expectNear(floatsOf(*device, parameter.m), of["m"], p);
     expectNear(floatsOf(*device, parameter.v), of["v"], p);
   }
+}
+
+TEST(Adam, ParametersOfOddSizesNeedOneLaunch) {
+  adam_steps::expectStep(50, 1, DeviceKind::Cpu);
+  adam_steps::expectStep(200, 1, DeviceKind::Cpu);
+}
+
+TEST(Adam, ParametersOnSeveralRanksNeedOneLaunch) {
+  adam_steps::expectStep(50, 2, DeviceKind::Cpu);
+  adam_steps::expectStep(200, 3, DeviceKind::Cpu);
 }
 
 // A loop of a host program updates a parameter in place: w -= 0.5 * w, three times.

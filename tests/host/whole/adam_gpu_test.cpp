@@ -1,0 +1,21 @@
+#include <gtest/gtest.h>
+
+#include "tests/host/gpu_device.h"
+#include "tests/host/whole/adam_steps.h"
+
+namespace heddle::host::adam_gpu_test {
+namespace {
+
+using AdamGpu = GpuDeviceFixture;
+
+TEST_F(AdamGpu, ParametersOfOddSizesNeedOneLaunch) {
+  adam_steps::expectStep(50, 1, DeviceKind::Cuda);
+  adam_steps::expectStep(200, 1, DeviceKind::Cuda);
+}
+
+TEST_F(AdamGpu, ParametersOnSeveralRanksNeedOneLaunch) {
+  adam_steps::expectStep(50, 2, DeviceKind::Cuda);
+}
+
+}  // namespace
+}  // namespace heddle::host::adam_gpu_test
