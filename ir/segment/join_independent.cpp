@@ -36,6 +36,7 @@ struct Unit {
   std::vector<size_t> groups;
   std::set<std::string> bodies;
   std::set<ValueId> reads;
+  size_t body_exprs = 0;  // of all different bodies
   size_t held = 0;
 };
 
@@ -263,8 +264,13 @@ class IndependentJoiner {
     }
     if (unit.held + (isHeld(facts, between > 0) ? 1 : 0) > kMostHeldParts) return Apart::Memory;
     const bool full = unit.groups.size() >= kMostParts ||
-                      (!unit.bodies.contains(facts.body) && unit.bodies.size() >= kMostBodies);
+                      (!unit.bodies.contains(facts.body) && !hasRoomForBody(unit, g));
     return full ? std::optional(Apart::Full) : std::nullopt;
+  }
+
+  bool hasRoomForBody(const Unit& unit, size_t g) const {
+    return unit.bodies.size() < kMostBodies &&
+           unit.body_exprs + group(g).exprs.size() <= kMostBodyExprs;
   }
 
   static bool isHeld(const Facts& facts, bool moves) {
@@ -274,7 +280,7 @@ class IndependentJoiner {
   void add(Unit& unit, size_t g, bool moves) {
     const Facts& facts = facts_[g];
     unit.groups.push_back(g);
-    unit.bodies.insert(facts.body);
+    if (unit.bodies.insert(facts.body).second) unit.body_exprs += group(g).exprs.size();
     unit.reads.insert(facts.reads.begin(), facts.reads.end());
     unit.held += isHeld(facts, moves) ? 1 : 0;
   }

@@ -39,10 +39,11 @@ std::string_view text(Apart why);
 // - The group has at most kMostHeldParts parts that need additional memory: a part that stores a
 //   value in new memory and reads a result of another group, or that stores an intermediate result
 //   and moves before another group. All these values are in memory at the same time.
-// - The group has at most kMostParts parts with at most kMostBodies different bodies. Parts with
-// the
-//   same ops on the same number of axes have the same body. A launch has the registers of its
-//   largest body, and each body takes time to compile.
+// - The group has at most kMostParts parts. It has one body, or at most kMostBodies different
+// bodies
+//   with kMostBodyExprs expressions together. Parts with the same ops on the same number of axes
+//   have the same body. A launch has the registers of its largest body, and each body takes time to
+//   compile.
 //
 // The rules do not look at sizes, so every rank joins the same kernels. Joins always pay within
 // these limits: a launch takes longer than the search for the part of a block.
@@ -50,6 +51,7 @@ inline constexpr size_t kMostGroupsBetween = 8;
 inline constexpr size_t kMostHeldParts = 8;
 inline constexpr size_t kMostParts = 256;
 inline constexpr size_t kMostBodies = 4;
+inline constexpr size_t kMostBodyExprs = 64;
 void joinIndependent(SegmentedFusion& segmented);
 
 }  // namespace heddle

@@ -11,7 +11,7 @@
 #include "host/fusion_executor.h"
 #include "host/text/program_text.h"
 #include "tests/host/executable_common.h"
-#include "tests/host/whole/adam_steps.h"
+#include "tests/host/adam_steps.h"
 
 namespace heddle::host::adam_cpu_test {
 namespace {

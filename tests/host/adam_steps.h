@@ -18,12 +18,13 @@ namespace heddle::host::adam_steps {
 // Returns the fusion. Every fifth parameter is sharded if there are several ranks, and the norm %s
 // scales all gradients.
 inline Fusion adamStep(int parameters, bool sharded) {
+  const int least = sharded ? 2 : 1;  // axes of one element are not sharded
   std::string inputs;
   std::string body;
   std::string outputs;
   for (int p = 0; p < parameters; ++p) {
-    const std::string shape = p % 3 == 0 ? fmt::format("[{}]", p * 7 % 97 + 1)
-                                         : fmt::format("[{}, {}]", p % 7 + 1, p * 5 % 61 + 3);
+    const std::string shape = p % 3 == 0 ? fmt::format("[{}]", p * 7 % 97 + least)
+                                         : fmt::format("[{}, {}]", p % 7 + least, p * 5 % 61 + 3);
     const std::string type =
         "f32" + shape + (sharded ? p % 5 == 0 ? " shard(@m, 0: x)" : " shard(@m)" : "");
     for (const char* name : {"w", "m", "v", "g"})
