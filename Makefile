@@ -1,10 +1,12 @@
 # The commands for a first look. Everything else uses CMake (see CMakePresets.json and
 # docs/contributing.md).
-.PHONY: help setup build run test format clean
+.PHONY: help setup build product run install test format clean
+PREFIX ?= /usr/local
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make run      install missing packages, build, run the example fusion and check its result"
+	@echo "make install  build what make run builds, and install it in PREFIX=DIR (default: /usr/local)"
 	@echo "make test     install missing packages, then run every test, the sanitizers and a minute of fuzzing"
 	@echo "make build    build everything in release mode (build/release)"
 	@echo "make format   run clang-format on all sources"
@@ -17,10 +19,15 @@ build: setup
 	cmake --preset release
 	cmake --build --preset release
 
-run: setup
+product: setup
 	cmake --preset release
 	cmake --build --preset release --target heddle_product
+
+run: product
 	build/release/bin/heddle run examples/gelu_backward_bias_grad.fusion --check
+
+install: product
+	cmake --install build/release --prefix "$(PREFIX)"
 
 test: setup
 	@tests/run_all.sh

@@ -1,17 +1,15 @@
-# Rules of `cmake --install`, and the package for find_package(heddle).
+# Rules of `cmake --install`, the package for find_package(heddle), and heddle.pc for pkg-config. The
+# fuzzer and the examples are not installed.
 include(CMakePackageConfigHelpers)
 
-install(TARGETS heddle_core EXPORT heddle_targets LIBRARY DESTINATION lib)
+install(TARGETS ${heddle_installed} EXPORT heddle_targets LIBRARY DESTINATION lib)
 if(heddle_modules)
   install(TARGETS ${heddle_modules} LIBRARY DESTINATION lib)
 endif()
-# Programs include these headers by paths such as "host/executable.h". The headers include each other
-# in the same way.
-include("${CMAKE_CURRENT_LIST_DIR}/public_headers.cmake")
-foreach(header IN LISTS heddle_public_headers)
-  cmake_path(GET header PARENT_PATH folder)
-  install(FILES "${PROJECT_SOURCE_DIR}/${header}" DESTINATION "include/heddle/${folder}")
-endforeach()
+if(TARGET heddle)
+  install(TARGETS heddle RUNTIME DESTINATION bin)
+endif()
+install(DIRECTORY "${heddle_include_dir}/heddle" DESTINATION include FILES_MATCHING PATTERN "*.h")
 
 set(package_dir lib/cmake/heddle)
 install(EXPORT heddle_targets NAMESPACE heddle:: FILE heddleTargets.cmake DESTINATION ${package_dir})
@@ -22,3 +20,6 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/heddle-config-version.cm
 install(FILES "${PROJECT_BINARY_DIR}/heddle-config.cmake"
               "${PROJECT_BINARY_DIR}/heddle-config-version.cmake"
   DESTINATION ${package_dir})
+
+configure_file("${PROJECT_SOURCE_DIR}/cmake/heddle.pc.in" "${PROJECT_BINARY_DIR}/heddle.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/heddle.pc" DESTINATION lib/pkgconfig)

@@ -25,11 +25,9 @@ foreach(header IN LISTS runtime_headers)
   heddle_embed_header("${header}" core_sources)
 endforeach()
 
+# The libheddle.so of the build. It exports all symbols of heddle, because the tests call internal
+# functions. cmake/installed_library.cmake links the same objects to the one that is installed.
 add_library(heddle_core SHARED ${core_sources})
-add_library(heddle::heddle ALIAS heddle_core)
-set_target_properties(heddle_core PROPERTIES
-  OUTPUT_NAME heddle EXPORT_NAME heddle
-  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 # Unity builds compile templates once per batch of files, not once per file. This halves the time of
 # a sanitizer build and of a first build. With ccache, single files are better, because most changes
 # then recompile only few files.
@@ -46,27 +44,52 @@ if(CMAKE_BUILD_TYPE STREQUAL "Release")
     "${PROJECT_SOURCE_DIR}/host/device/cpu/cpu_matmul.cpp" PROPERTIES
     COMPILE_OPTIONS "-O3;-fno-trapping-math" SKIP_PRECOMPILE_HEADERS ON)
 endif()
-target_include_directories(heddle_core
-  PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/heddle>
-  PRIVATE ${CBLAS_INCLUDE_DIR})
-target_compile_features(heddle_core PUBLIC cxx_std_20)
-target_link_libraries(heddle_core
-  PUBLIC fmt::fmt Boost::headers Threads::Threads
-  PRIVATE $<BUILD_INTERFACE:heddle_options> Boost::headers $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>
-          $<BUILD_INTERFACE:OpenSSL::Crypto> ${OPENBLAS_LIBRARY} ${CMAKE_DL_LIBS})
+set_source_files_properties("${PROJECT_SOURCE_DIR}/ir/base/version.cpp" PROPERTIES
+  COMPILE_DEFINITIONS "HEDDLE_VERSION=\"${PROJECT_VERSION}\"")
+target_include_directories(heddle_core PRIVATE "${PROJECT_SOURCE_DIR}" ${CBLAS_INCLUDE_DIR})
+
+# Sets the names, the libraries and the exported symbols of a libheddle.so. MAP is a version script of
+# the linker.
+function(heddle_library target map)
+  set_target_properties(${target} PROPERTIES
+    OUTPUT_NAME heddle EXPORT_NAME heddle LINKER_LANGUAGE CXX
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  target_include_directories(${target} INTERFACE $<INSTALL_INTERFACE:include>)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_link_libraries(${target}
+    PUBLIC Threads::Threads
+    PRIVATE $<BUILD_INTERFACE:heddle_options> $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>
+            $<BUILD_INTERFACE:OpenSSL::Crypto> ${OPENBLAS_LIBRARY} ${CMAKE_DL_LIBS})
+  # With this option, the link of the core fails if the core uses a symbol of a module. Without it,
+  # the error would appear only when a program loads the core.
+  target_link_options(${target} PRIVATE ${heddle_no_undefined})
+  if(HEDDLE_SANITIZE)
+    # libheddle uses its own sanitized versions of inline functions, even if the program contains
+    # other versions.
+    target_link_options(${target} PRIVATE LINKER:-Bsymbolic-functions)
+  else()
+    target_link_options(${target} PRIVATE "LINKER:--version-script=${map}")
+    set_target_properties(${target} PROPERTIES LINK_DEPENDS "${map}")
+  endif()
+endfunction()
+heddle_library(heddle_core "${PROJECT_SOURCE_DIR}/cmake/exported_symbols.map")
+
+# The sources of this project include each other by paths from its root, and use fmt and Boost. The
+# public headers use neither.
+target_include_directories(heddle_options INTERFACE "${PROJECT_SOURCE_DIR}")
+target_link_libraries(heddle_options INTERFACE fmt::fmt Boost::headers)
+
+# What another project sees, if it adds heddle with add_subdirectory(): the same as after an
+# installation.
+include("${CMAKE_CURRENT_LIST_DIR}/generate_headers.cmake")
+add_library(heddle_package INTERFACE)
+add_library(heddle::heddle ALIAS heddle_package)
+target_include_directories(heddle_package INTERFACE "${heddle_include_dir}")
+target_link_libraries(heddle_package INTERFACE heddle_core)
 
 if(HEDDLE_PRECOMPILE)
   target_precompile_headers(heddle_core PRIVATE <algorithm> <functional> <map> <memory> <optional> <set> <string>
     <unordered_map> <variant> <vector> <fmt/format.h> "${PROJECT_SOURCE_DIR}/ir/graph/fusion.h")
-endif()
-
-# With this option, the link of the core fails if the core uses a symbol of a module. Without it, the
-# error would appear only when a program loads the core.
-target_link_options(heddle_core PRIVATE ${heddle_no_undefined})
-if(HEDDLE_SANITIZE)
-  # libheddle uses its own sanitized versions of inline functions, even if the program contains other
-  # versions.
-  target_link_options(heddle_core PRIVATE LINKER:-Bsymbolic-functions)
 endif()
 
 # heddle_module(NAME FOLDERS ... LIBRARIES ... INCLUDES ...) adds a module, which the core loads

@@ -6,6 +6,8 @@ set(heddle_public_headers
   comm/communicator.h
   comm/rank_task.h
   comm/monitor/options.h
+  host/builder/program_builder.h
+  host/cache_limits.h
   host/compile.h
   host/context.h
   host/device/cpu/cpu_device.h
@@ -13,13 +15,13 @@ set(heddle_public_headers
   host/device/device_tensor.h
   host/device/library_call.h
   host/device/null/null_device.h
+  host/dlpack/dlpack.h
   host/executable.h
   host/fusion_executor.h
   host/job/inject_fault.h
   host/job/worlds.h
   host/outputs.h
   host/prepared_run.h
-  host/program/fields.h
   host/program/ids.h
   host/program/alias.h
   host/program/instruction_kind.h
@@ -30,18 +32,20 @@ set(heddle_public_headers
   host/run/profile/timeline.h
   host/tensor.h
   host/text/program_text.h
+  host/verify/verify.h
   ir/base/dtype.h
   ir/base/error.h
   ir/base/id.h
-  ir/base/pass_driver.h
+  ir/base/pass_options.h
   ir/base/size.h
-  ir/base/size_guard.h
+  ir/base/version.h
   ir/composite/composite.h
   ir/graph/builder.h
   ir/graph/fusion.h
   ir/graph/print_values.h
   ir/ops/op.h
   ir/reference/reference.h
+  ir/sizes/size_guard.h
   ir/text/fusion_text.h
   ir/types/host_tensor.h
   ir/types/mesh.h

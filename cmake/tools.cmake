@@ -25,7 +25,6 @@ function(heddle_tool name)
   heddle_batch(${name})
   target_link_libraries(${name} PRIVATE heddle_commands heddle_core heddle_options CLI11::CLI11
     nlohmann_json::nlohmann_json)
-  install(TARGETS ${name} RUNTIME DESTINATION bin)
 endfunction()
 
 # The commands of heddle, which the fuzzer also runs.
@@ -42,6 +41,9 @@ heddle_tool(heddle-fuzz ${fuzz_sources})
 if(TARGET heddle-fuzz)
   target_link_libraries(heddle-fuzz PRIVATE heddle_random)
 endif()
+# The load test of one process.
+heddle_glob(load_sources tools/load)
+heddle_tool(heddle-load ${load_sources})
 if(TARGET heddle)
   add_dependencies(heddle_product heddle)
 endif()
@@ -52,6 +54,6 @@ endif()
 # The example of heddle inside an MPI program.
 if(heddle_have_mpi AND HEDDLE_TESTS)
   add_executable(mpi_job examples/mpi_job.cpp)
-  target_link_libraries(mpi_job PRIVATE heddle_core heddle_options MPI::MPI_CXX)
+  target_link_libraries(mpi_job PRIVATE heddle::heddle heddle_options MPI::MPI_CXX)
   add_dependencies(mpi_job heddle_mpi)
 endif()

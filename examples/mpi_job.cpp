@@ -7,6 +7,7 @@
 //
 // heddle calls MPI from its own thread, so the program requests MPI_THREAD_MULTIPLE. heddle
 // finalizes MPI only if it has started MPI.
+#include <heddle/heddle.h>
 #include <mpi.h>
 
 #include <algorithm>
@@ -15,14 +16,6 @@
 #include <cstdio>
 #include <thread>
 #include <vector>
-
-#include "host/device/cpu/cpu_device.h"
-#include "host/executable.h"
-#include "host/fusion_executor.h"
-#include "host/job/worlds.h"
-#include "host/tensor.h"
-#include "ir/base/error.h"
-#include "ir/graph/builder.h"
 
 namespace {
 

@@ -1,20 +1,16 @@
 // Shows heddle inside another application. The fusion is built in C++ and runs on the application's
-// own stream, with memory from the application's own allocator. The program needs no MPI and no
-// files. It runs on the CPU, and on GPU 0 if there is a GPU.
+// own stream, with memory from the application's own allocator. An input comes from another library
+// through DLPack. The kernels are compiled before the first run, and errors are told apart by their
+// codes. The program needs no MPI and no files. It runs on the CPU, and on GPU 0 if there is a GPU.
+#include <heddle/heddle.h>
+
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <mutex>
 #include <new>
 #include <string>
 #include <vector>
-
-#include "host/device/cpu/cpu_device.h"
-#include "host/executable.h"
-#include "host/fusion_executor.h"
-#include "host/tensor.h"
-#include "ir/base/error.h"
-#include "ir/composite/composite.h"
 
 namespace {
 
@@ -26,11 +22,12 @@ constexpr int64_t kColumns = 1000;
 // Builds y[r] = sum over c of gelu(x[r, c] + bias[c]) * scale.
 Fusion buildFusion() {
   FusionBuilder b("bias_gelu_sum");
-  const ValueId x = b.input("x", DType::F32, {Size::symbol("r"), Size::symbol("c")});
-  const ValueId bias = b.input("bias", DType::F32, {Size::symbol("c")});
+  const ValueId x = b.input("x", DType::F32, {"r", "c"});
+  const ValueId bias = b.input("bias", DType::F32, {"c"});
   const ValueId scale = b.scalarInput("scale", DType::F32, Scalar(1.0));
   const ValueId activated = gelu(b, b.pointwise("add", {x, bias}), GeluKind::Tanh);
-  b.output(b.name("y").reduce("sum", b.pointwise("mul", {activated, scale}), {1}));
+  const ValueId scaled = b.pointwise("mul", {activated, scale});
+  b.output(b.name("y").reduce("sum", scaled, {1}));
   return std::move(b).build();
 }
 
@@ -97,6 +94,24 @@ double largestError(const HostTensor& got, const std::vector<double>& expected) 
   return error;
 }
 
+// Another library gives its tensors as DLPack. Here heddle itself plays this library.
+DLManagedTensor* tensorOfAnotherLibrary(host::Device& device, const HostTensor& values) {
+  const host::Tensor tensor =
+      host::toDevice(device, device.allocator(), values, denseDesc(values.dtype, values.sizes));
+  return host::toDLPack(device, tensor);
+}
+
+// Returns whether a run with a wrong number of columns fails with the code that says so.
+bool refusesWrongShape(host::FusionExecutor& executor, const std::vector<host::Argument>& inputs) {
+  try {
+    executor.run({inputs[1], inputs[1], inputs[2]});
+  } catch (const Error& error) {
+    std::printf("  expected error (%s): %s\n", nameOf(error.code()), error.what());
+    return error.code() == ErrorCode::ShapeMismatch;
+  }
+  return false;
+}
+
 bool runOn(host::Device& device) {
   const HostTensor x = randomTensor(DType::F32, {kRows, kColumns}, 1, "x");
   const HostTensor bias = randomTensor(DType::F32, {kColumns}, 1, "bias");
@@ -105,29 +120,37 @@ bool runOn(host::Device& device) {
   Arena arena(device.allocator(), int64_t{1} << 20);
   const host::Stream stream = device.createStream();
   double error = 0;
+  bool good = true;
   {
     host::FusionExecutor executor(buildFusion(), {&device, nullptr, nullptr});
-    const host::Tensor device_x =
-        host::toDevice(device, device.allocator(), x, denseDesc(DType::F32, x.sizes));
-    const host::Tensor device_bias =
-        host::toDevice(device, device.allocator(), bias, denseDesc(DType::F32, bias.sizes));
+    // Compile before the first request. The shapes have no data yet.
     host::RunOptions options;
     options.stream = stream;
     options.allocator = &arena;
+    executor.prepare(
+        {host::Tensor{nullptr, denseDesc(DType::F32, {kRows, kColumns}), nullptr},
+         host::Tensor{nullptr, denseDesc(DType::F32, {kColumns}), nullptr}, Scalar(scale)},
+        options);
+    // The tensor owns the memory of the other library. A run keeps it until its work is done.
+    const std::vector<host::Argument> inputs = {
+        host::fromDLPack(device, tensorOfAnotherLibrary(device, x)),
+        host::toDevice(device, device.allocator(), bias, denseDesc(DType::F32, bias.sizes)),
+        Scalar(scale)};
     for (int i = 0; i < 3; ++i) {
-      const host::Outputs outputs = executor.run({device_x, device_bias, Scalar(scale)}, options);
+      const host::Outputs outputs = executor.run(inputs, options);
       outputs.wait();
-      const HostTensor y = host::toHost(device, std::get<host::Tensor>(outputs[0]));
+      const HostTensor y = host::toHost(device, outputs.tensor("y"));
       error = largestError(y, plainLoop(x, bias, scale));
       if (i > 0) continue;
       std::printf("%s\n  y =", device.description().c_str());
       for (int64_t r = 0; r < kRows; ++r) std::printf(" %.4f", toDouble(y.at(r)));
       std::printf("\n");
     }
+    good = refusesWrongShape(executor, inputs);
   }
   const int64_t left = arena.reset();
   device.destroyStream(stream);
-  const bool good = error < 1e-2 && left == 0;
+  good = good && error < 1e-2 && left == 0;
   std::printf("  against a plain loop: largest error %.2g; blocks not deallocated: %lld: %s\n",
               error, static_cast<long long>(left), good ? "ok" : "WRONG");
   return good;

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Checks the public headers in the form in which they are installed.
+#  - Each header compiles alone, with many warnings, which are errors.
+#  - A header reaches only the C++ standard library and other public headers.
+#  - All headers together have at most 5,000 preprocessed lines.
+# Arguments: the folder that contains heddle/, the C++ compiler.
+set -euo pipefail
+include_dir=$(cd "$1" && pwd)
+export include_dir compiler=$2
+most_lines=5000
+banned='[/](boost|fmt|spdlog|nlohmann|openssl|CLI|gtest|cudnn[^/]*|openmpi|mpich)/|/(cuda|cudnn|cublas|nvrtc|nccl|mpi|cblas)[^/]*\.h'
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export work
+bad=0
+
+# Writes the compiler's messages about a header to a file in $work, or nothing.
+check_alone() {
+  local name=${1//\//.}
+  echo "#include <$1>" |
+    "$compiler" -std=c++20 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -fsyntax-only \
+      -I"$include_dir" -x c++ - 2>"$work/$name.messages" || { echo "$1" >"$work/$name.failed"; }
+}
+export -f check_alone
+
+cd "$include_dir"
+mapfile -t headers < <(find heddle -name '*.h' | sort)
+[ ${#headers[@]} -gt 10 ] || { echo "check_headers: $include_dir has no public headers"; exit 1; }
+printf '%s\0' "${headers[@]}" | xargs -0 -P "$(nproc)" -I {} bash -c 'check_alone "$1"' _ {}
+for failed in "$work"/*.failed; do
+  [ -e "$failed" ] || continue
+  echo "$(cat "$failed") does not compile alone:"
+  head -30 "${failed%.failed}.messages"
+  bad=1
+done
+
+if grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' "${headers[@]}"; then
+  echo "check_headers: public headers include each other as <heddle/...>"
+  bad=1
+fi
+
+echo '#include <heddle/heddle.h>' | "$compiler" -std=c++20 -E -I. -x c++ - >"$work/all.ii"
+# A line that starts with '# NUMBER "FILE"' names the file of the lines that follow it.
+if sed -nE 's/^# [0-9]+ "([^"]*)".*/\1/p' "$work/all.ii" | sort -u | grep -vE "^(\./)?heddle/" | grep -E "$banned"; then
+  echo "check_headers: heddle/heddle.h reaches the headers above, which users do not need"
+  bad=1
+fi
+lines=$(awk '/^# [0-9]+ "/ { own = ($3 ~ /^"(\.\/)?heddle\//); next } own { lines++ } END { print lines + 0 }' "$work/all.ii")
+if [ "$lines" -eq 0 ] || [ "$lines" -ge "$most_lines" ]; then
+  echo "check_headers: heddle's headers have $lines preprocessed lines, the limit is $most_lines"
+  bad=1
+fi
+[ "$bad" -eq 0 ] && echo "check_headers: ok, ${#headers[@]} headers, $lines preprocessed lines"
+exit "$bad"
