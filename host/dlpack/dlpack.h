@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+
+#include "host/device/device.h"
+#include "host/device/device_tensor.h"
+
+// Defined by dlpack.h of the DLPack project. These declarations agree with each of its versions, so
+// a program may include any dlpack.h, or none.
+struct DLManagedTensor;
+struct DLManagedTensorVersioned;
+
+// Exchanges tensors with NumPy, PyTorch and other libraries through DLPack. No function copies data
+// or waits for a device.
+//
+// Elements: all dtypes of heddle, with one lane. F8E4M3 is DLPack's float8_e4m3fn.
+// Devices:  a CPU device takes memory of the CPU and pinned memory. A CUDA device takes memory of
+//           its own GPU and CUDA managed memory. A null device takes memory of the CPU, and gives
+//           none.
+// Threads:  all functions are thread-safe. Any thread may release a tensor or call a deleter.
+// Errors:   UserError, which states what was found and what was expected. Its code is Type for a
+//           dtype, ShapeMismatch for sizes or strides, Unsupported for a device or a version, and
+//           otherwise InvalidArgument.
+namespace heddle::host {
+
+// What the receiver of a tensor may do with its elements.
+enum class DLPackAccess : uint8_t { ReadWrite, ReadOnly };
+
+// Return a tensor in the memory of a managed tensor.
+//
+// Ownership: if the call succeeds, the result owns `managed`. The release of the last copy of
+//            Tensor::owner calls the deleter, once, on the thread that releases the copy. A run
+//            keeps a copy until its work is done. A deleter that needs a lock, such as Python's
+//            GIL, must take the lock itself. If the call throws, the caller still owns `managed`.
+// Streams:   a run does not know what the producer has enqueued. The producer's work must be done
+//            before the run, or must precede it on RunOptions::stream. In Python, call
+//            `tensor.__dlpack__(stream=s)` with the handle of this stream as an integer. The
+//            handle of CUDA's default stream is 1, for both.
+// Result:    the sizes, strides and address of the managed tensor. TensorDesc::global equals
+//            TensorDesc::sizes. For a block of a sharded tensor, the caller sets `global` to the
+//            unsharded sizes.
+// Read-only: a tensor with the flag READ_ONLY requires `access` ReadOnly. The caller then promises
+//            that no run writes the tensor: it is neither donated nor preallocated, and the program
+//            stores no output in it.
+// Limits:    the address must be a multiple of the size of an element. Strides must not be
+//            negative. Lists and data must be present if there are axes and elements.
+Tensor fromDLPack(Device& device, DLManagedTensor* managed);
+Tensor fromDLPack(Device& device, DLManagedTensorVersioned* managed,
+                  DLPackAccess access = DLPackAccess::ReadWrite);
+
+// Return a new managed tensor in the memory of `tensor`. toDLPack() creates the struct without a
+// version, for libraries from before DLPack 1.0.
+//
+// Ownership: the consumer owns the result and calls its deleter once. Until then, the result holds
+//            a copy of Tensor::owner. If Tensor::owner is empty, the owner of the memory must keep
+//            it valid until then.
+// Lifetimes: the device, and the allocator and the stream of the run that created the tensor, must
+//            outlive the call of the deleter.
+// Streams:   call Outputs::wait(), or Outputs::makeWait() with the consumer's stream, before the
+//            consumer reads an output. The deleter frees an output in the order of the run's
+//            stream. A consumer that works on another stream must therefore finish its work, or
+//            make the run's stream wait for it, before it calls the deleter. Neither is necessary
+//            if the run used the consumer's stream (RunOptions::stream).
+// Result:    the sizes of this rank's block, without padding, and always strides. A tensor that
+//            comes back with fromDLPack() has another owner. Its runs do not know which run has
+//            computed it, so they do not fail if that run has failed.
+// Access:    ReadOnly sets the flag READ_ONLY, for example for an output that is a view of an input
+//            (Outputs::aliased()). A struct without a version has no such flag.
+DLManagedTensor* toDLPack(Device& device, const Tensor& tensor);
+DLManagedTensorVersioned* toDLPackVersioned(Device& device, const Tensor& tensor,
+                                            DLPackAccess access = DLPackAccess::ReadWrite);
+
+}  // namespace heddle::host
