@@ -3,6 +3,7 @@
 
 #include "host/text/parse_instruction.h"
 #include "host/text/text_names.h"
+#include "ir/base/check.h"
 #include "ir/text/text_pieces.h"
 
 namespace heddle::host {

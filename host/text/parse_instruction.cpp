@@ -7,7 +7,9 @@
 
 #include "host/program/library_op.h"
 #include "host/program/visit.h"
+#include "host/text/program_rules.h"
 #include "host/text/text_names.h"
+#include "ir/base/check.h"
 #include "ir/text/text_pieces.h"
 
 namespace heddle::host {
@@ -78,10 +80,10 @@ Op InstructionParser::regularFields(auto defined) {
       member = slot();
     } else if constexpr (kKind == FieldKind::Token) {
       member = token();
-    } else if constexpr (kKind == FieldKind::Event) {
+    } else if constexpr (kKind == FieldKind::EventUse) {
       member = event();
     } else {
-      static_assert(kKind == FieldKind::Stream, "this instruction has no regular form");
+      static_assert(kKind == FieldKind::StreamUse, "this instruction has no regular form");
       member = stream();
     }
   });
@@ -187,11 +189,8 @@ Op InstructionParser::evaluate(SlotId out) {
   }
   if (in_.at(TokenKind::Word) && in_.atSymbol("(", 1) && in_.peek(2).kind == TokenKind::Value) {
     const Token at = in_.next();
-    const OpDef* found = findOp(at.text);
-    if (found == nullptr || found->kind != OpKind::Pointwise) {
-      in_.failAt(at, fmt::format("found '{}', expected a pointwise op", at.text));
-    }
-    return Evaluate{out, Evaluate::Apply{found, slots()}};
+    failIf(in_, at, pointwiseViolation(at.text));
+    return Evaluate{out, Evaluate::Apply{findOp(at.text), slots()}};
   }
   const bool integer = in_.peek(in_.atSymbol("-") ? 1 : 0).kind == TokenKind::Int;
   if (atScalar(in_) && !integer) return Evaluate{out, parseScalar(in_)};
@@ -233,9 +232,7 @@ int32_t InstructionParser::countOf(std::string_view key, int32_t most) {
   if (!acceptKey(key)) return 0;
   const Token at = in_.peek();
   const int64_t count = in_.expectInt("a number");
-  if (count < 1 || count > most) {
-    in_.failAt(at, fmt::format("{}={} is not in 1 .. {}", key, count, most));
-  }
+  failIf(in_, at, countViolation(key, count, most));
   return static_cast<int32_t>(count);
 }
 
@@ -254,7 +251,7 @@ void InstructionParser::libraryArguments(const OpDef& op, CallLibrary& call) {
     });
     if (spec == op.attrs.end()) in_.fail(libraryArgumentsOf(op));
     std::optional<Attr>& value = found[static_cast<size_t>(spec - op.attrs.begin())];
-    if (value) in_.fail(fmt::format("{}= once", spec->name));
+    if (value) in_.failAt(in_.peek(), repeatedAttribute(spec->name));
     in_.next();
     in_.next();
     value = parseAttr(in_, spec->type);
@@ -361,9 +358,7 @@ StreamId InstructionParser::stream() {
   in_.next();
   const Token at = in_.peek();
   const int64_t id = in_.expectInt("the number of a stream");
-  if (id < 0 || id > kMaxStream.number()) {
-    in_.failAt(at, fmt::format("stream {} is not in 0 .. {}", id, kMaxStream));
-  }
+  failIf(in_, at, streamViolation(id));
   return StreamId(id);
 }
 

@@ -1,23 +1,13 @@
 #include <map>
-#include <set>
 
 #include "host/text/parse_instruction.h"
+#include "host/text/program_rules.h"
 #include "host/text/program_text.h"
+#include "ir/base/check.h"
 #include "ir/text/text_pieces.h"
 
 namespace heddle::host {
 namespace {
-
-// The most programs that the calls of one program may reach. A program contains a copy of each
-// program that it calls. Without a limit, a few lines of text could expand to very many programs.
-constexpr size_t kMaxCallees = 200;
-constexpr size_t kMaxDefaults = 10'000;
-
-size_t countPrograms(const Program& program) {
-  size_t count = 1;
-  for (const Program& callee : program.callees) count += countPrograms(callee);
-  return count;
-}
 
 // Parses one program. Its meshes come first in the text, then its kernels, then the program itself.
 class SectionParser {
@@ -52,32 +42,22 @@ class SectionParser {
     in_.next();
     const Token at = in_.peek();
     const std::string name = in_.expectName(TokenKind::Mesh, "the name of a kernel, as in @k0");
-    if (!kernel_names_.insert(name).second) {
-      in_.failAt(at, fmt::format("kernel @{} is defined twice", name));
-    }
+    failIf(in_, at, names_.addKernel(name));
     in_.expectSymbol("{");
     program_.kernels.push_back({name, parseFusionBody(in_, program_.meshes)});
-    if (!program_.kernels.back().segment.symbolic_sizes.empty()) {
-      in_.failAt(
-          at,
-          fmt::format("kernel @{} has a size with '?': sizes of a host program are decided", name));
-    }
+    failIf(in_, at, kernelSizesViolation(program_.kernels.back()));
     in_.expectSymbol("}");
   }
 
   SlotId declare(std::string_view expected, OrderOf order_of) {
     const Token at = in_.peek();
     const std::string name = in_.expectName(TokenKind::Value, expected);
-    if (!names_.insert(name).second) in_.failAt(at, fmt::format("%{} is declared twice", name));
+    failIf(in_, at, names_.addSlot(name));
     in_.expectSymbol(":");
     const bool list = in_.acceptWord("list");
     const Token type_at = in_.peek();
     ParsedType type = parseType(in_, program_.meshes, order_of);
-    for (const IterDomain& axis : type.tensor.domain) {
-      if (axis.kind == IterKind::Symbolic) {
-        in_.failAt(type_at, "sizes of a host program have no '?'");
-      }
-    }
+    failIf(in_, type_at, slotSizesViolation(type.tensor));
     Slot slot{name, list || type.is_scalar, std::move(type.tensor), {}, {}};
     if (list && !slot.isList()) in_.fail("the size of a list, as in list i64[ranks]");
     if (in_.atWord("alloc") && in_.atSymbol("=", 1)) alloc(slot);
@@ -86,13 +66,9 @@ class SectionParser {
 
   void alloc(Slot& slot) {
     const Token at = in_.next();
-    if (slot.is_scalar) in_.failAt(at, "a scalar has no allocation");
     in_.next();
     slot.alloc = parseSizes(in_);
-    if (slot.alloc.size() != slot.tensor.rank()) {
-      in_.failAt(at, fmt::format("alloc has {} sizes for a tensor of rank {}", slot.alloc.size(),
-                                 slot.tensor.rank()));
-    }
+    failIf(in_, at, allocViolation(slot));
   }
 
   void inputs() {
@@ -131,27 +107,18 @@ class SectionParser {
     for (SlotId id : program_.inputs) {
       if (program_.slots[id].name == name) return {id, required};
     }
-    in_.failAt(at, fmt::format("found {}, expected an input of the program", describe(at)));
+    in_.failAt(at, noInput(describe(at)));
   }
 
   void defaults() {
-    std::set<std::string> seen;
     do {
       const Token at = in_.peek();
       const std::string symbol = parseDefaultSymbol(in_);
-      if (!seen.insert(symbol).second) {
-        in_.failAt(at, fmt::format("size {} has two defaults", symbol));
-      }
+      failIf(in_, at, names_.addSizeDefault(symbol));
       in_.expectSymbol("=");
       const Token value_at = in_.peek();
       const int64_t value = in_.expectInt("the default size");
-      if (value < 0 && !isScalarSymbol(symbol))
-        in_.failAt(value_at, fmt::format("the size {} is negative", value));
-      if (program_.size_defaults.size() >= kMaxDefaults) {
-        in_.failAt(at,
-                   fmt::format("the default of size {} is number {}, and at most {} are allowed",
-                               symbol, kMaxDefaults + 1, kMaxDefaults));
-      }
+      failIf(in_, value_at, defaultSizeViolation(symbol, value));
       program_.size_defaults.emplace_back(symbol, value);
     } while (in_.acceptSymbol(","));
   }
@@ -173,17 +140,13 @@ class SectionParser {
   }
 
   void callees(const std::vector<Token>& called) {
-    size_t total = 1;
     for (const Token& at : called) {
       const auto found = earlier_.find(at.text);
       if (found == earlier_.end()) {
         in_.failAt(
             at, fmt::format("found {}, expected a program from earlier in the file", describe(at)));
       }
-      total += countPrograms(found->second);
-      if (total > kMaxCallees) {
-        in_.failAt(at, fmt::format("calls reach more than {} programs", kMaxCallees));
-      }
+      failIf(in_, at, calleeViolation(program_, found->second));
       program_.callees.push_back(found->second);
     }
   }
@@ -191,8 +154,7 @@ class SectionParser {
   TokenStream& in_;
   const std::map<std::string, Program>& earlier_;
   Program program_;
-  std::set<std::string> names_;
-  std::set<std::string> kernel_names_;
+  DeclaredNames names_;
 };
 
 Program parseSections(TokenStream& in) {
@@ -203,7 +165,7 @@ Program parseSections(TokenStream& in) {
     if (in.atEnd()) return program;
     const std::string name = program.name;
     if (!earlier.emplace(name, std::move(program)).second) {
-      in.failAt(at, fmt::format("two programs are called {}", name));
+      in.failAt(at, twoPrograms(name));
     }
   }
 }

@@ -3,9 +3,10 @@
 #include <set>
 
 #include "host/program/visit.h"
+#include "host/text/program_rules.h"
 #include "host/text/program_text.h"
 #include "host/text/text_names.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/print_values.h"
 #include "ir/text/text_pieces.h"
 
@@ -39,7 +40,7 @@ class InstructionPrinter {
     std::string defined, named;
     forEachFieldOf(x, [&](const auto& field, const auto& member) {
       constexpr FieldKind kKind = std::decay_t<decltype(field)>::kKind;
-      if constexpr (kKind == FieldKind::Stream) {
+      if constexpr (kKind == FieldKind::StreamUse) {
         named += stream(member);
       } else {
         const std::string name = nameOf(member);
@@ -287,7 +288,7 @@ void collect(const Program& program, std::vector<const Program*>& order) {
   for (const Program& callee : program.callees) collect(callee, order);
   for (const Program* seen : order) {
     if (seen->name != program.name) continue;
-    HEDDLE_USER_CHECK(sameProgram(*seen, program), "two programs are called {}", program.name);
+    HEDDLE_USER_CHECK(sameProgram(*seen, program), "{}", twoPrograms(program.name));
     return;
   }
   order.push_back(&program);

@@ -1,7 +1,7 @@
 #include "ir/text/op_call.h"
 
+#include "ir/base/check.h"
 #include "ir/base/edit_distance.h"
-#include "ir/base/error.h"
 #include "ir/composite/table.h"
 
 namespace heddle {

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "ir/base/check.h"
 #include "ir/composite/table.h"
 #include "ir/graph/print_values.h"
 #include "ir/ops/op.h"
@@ -72,7 +73,7 @@ std::string_view typeName(AttrType type) {
       return "size";
     case AttrType::Number:
       return "number or size";
-    case AttrType::Scalar:
+    case AttrType::Literal:
       return "literal";
   }
   return {};

@@ -3,6 +3,7 @@
 #include <type_traits>
 #include <unordered_map>
 
+#include "ir/base/check.h"
 #include "ir/base/unique_names.h"
 #include "ir/graph/builder.h"
 #include "ir/graph/print_values.h"
@@ -51,7 +52,7 @@ class FusionParser {
     try {
       return build();
     } catch (const UserError& error) {
-      throw UserError(in_.prefix(line) + error.what());
+      throw withText(error, in_.prefix(line) + error.what());
     }
   }
 

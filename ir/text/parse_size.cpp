@@ -1,3 +1,4 @@
+#include "ir/base/check.h"
 #include "ir/text/text_pieces.h"
 
 namespace heddle {

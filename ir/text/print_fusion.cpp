@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/base/check.h"
 #include "ir/graph/print_list.h"
 #include "ir/graph/print_values.h"
 #include "ir/text/fusion_text.h"

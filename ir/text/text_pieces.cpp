@@ -1,10 +1,10 @@
 #include "ir/text/text_pieces.h"
 
-#include <algorithm>
 #include <limits>
 #include <set>
 
-#include "ir/graph/print_values.h"
+#include "ir/base/check.h"
+#include "ir/text/declaration_rules.h"
 
 namespace heddle {
 namespace {
@@ -13,14 +13,7 @@ AxisOrder parseAxisOrder(TokenStream& in, size_t rank) {
   in.expectSymbol("=");
   Token at = in.peek();
   AxisOrder order = parseInts(in);
-  AxisOrder sorted = order;
-  std::sort(sorted.begin(), sorted.end());
-  if (sorted != rowMajor(rank)) {
-    in.failAt(at,
-              fmt::format("found order={}, expected each of the {} axes of the tensor once, as in "
-                          "order={}",
-                          str(order), rank, str(rowMajor(rank))));
-  }
+  failIf(in, at, orderViolation(order, rank));
   return order;
 }
 
@@ -28,10 +21,7 @@ std::vector<bool> parseContiguous(TokenStream& in, size_t rank) {
   in.expectSymbol("=");
   Token at = in.peek();
   std::vector<bool> contiguous = parseBools(in);
-  if (contiguous.size() != rank) {
-    in.failAt(at, fmt::format("contiguous has {} entries for a tensor of rank {}",
-                              contiguous.size(), rank));
-  }
+  failIf(in, at, contiguousViolation(contiguous.size(), rank));
   return contiguous;
 }
 
@@ -73,7 +63,7 @@ class SuffixParser {
     }
     if (!in_.acceptWord("contiguous")) return false;
     once(at, at.text);
-    if (of_ != OrderOf::Input) in_.failAt(at, "contiguous describes inputs only");
+    if (of_ != OrderOf::Input) in_.failAt(at, kContiguousOfValue);
     observed().contiguous = parseContiguous(in_, rank_);
     return true;
   }
@@ -83,9 +73,7 @@ class SuffixParser {
     if (is_prefixed) in_.next();
     in_.next();
     once(at, is_prefixed ? at.text + " order" : "order");
-    if (is_prefixed && of_ == OrderOf::Input) {
-      in_.failAt(at, at.text + " order describes computed values only; write order= for an input");
-    }
+    if (is_prefixed && of_ == OrderOf::Input) in_.failAt(at, inputOrderViolation(at.text));
     AxisOrder order = parseAxisOrder(in_, rank_);
     if (at.text == "needed") {
       suffix_.layout.needed = std::move(order);
@@ -129,14 +117,13 @@ IterDomain parseExtent(TokenStream& in) {
     in.next();
     in.next();
     at = in.peek();
-    if (!parseSize(in).isConstant(1)) in.failAt(at, "the extent of a broadcast axis must be 1");
+    IterDomain axis{parseSize(in), IterKind::Broadcast};
+    failIf(in, at, extentViolation(axis));
     in.expectSymbol(")");
-    return {Size(1), IterKind::Broadcast};
+    return axis;
   }
   Size extent = parseSize(in);
-  if (extent.isConstant() && extent.constant() < 0) {
-    in.failAt(at, fmt::format("the extent {} is negative", extent.constant()));
-  }
+  failIf(in, at, extentViolation({extent, IterKind::Iteration}));
   if (!in.atSymbol("?")) return {extent, IterKind::Iteration};
   if (extent.kind() != Size::Kind::Symbol)
     in.failAt(at, "only a size symbol can have a '?', as n?");
@@ -167,6 +154,10 @@ Attr toAttr(const Scalar& scalar) {
 }
 
 }  // namespace
+
+void failIf(const TokenStream& in, const Token& at, const std::string& violation) {
+  if (!violation.empty()) in.failAt(at, violation);
+}
 
 void parseVersion(TokenStream& in) {
   in.expectWord("heddle");
@@ -201,12 +192,8 @@ Scalar parseScalar(TokenStream& in) {
 Scalar parseDefault(TokenStream& in, DType dtype) {
   const Token at = in.peek();
   const Scalar value = parseScalar(in);
-  const bool fits = isFloat(dtype) ? !std::holds_alternative<bool>(value)
-                    : dtype == DType::Bool
-                        ? std::holds_alternative<bool>(value)
-                        : std::holds_alternative<int64_t>(value) && roundTo(dtype, value) == value;
-  if (!fits) in.failAt(at, fmt::format("{} is not a value of {}", printScalar(value), name(dtype)));
-  return isFloat(dtype) ? Scalar(toDouble(value)) : value;
+  failIf(in, at, defaultViolation(dtype, value));
+  return storedDefault(dtype, value);
 }
 
 DType parseDType(TokenStream& in) {
@@ -245,7 +232,7 @@ Attr parseAttr(TokenStream& in, AttrType type) {
     case AttrType::Number:
       if (atFloat(in)) return toDouble(parseScalar(in));
       return std::vector<Size>{parseSize(in)};
-    case AttrType::Scalar:
+    case AttrType::Literal:
       return toAttr(parseScalar(in));
   }
   HEDDLE_CHECK(false, "attribute type {}", static_cast<int>(type));

@@ -14,6 +14,10 @@ namespace heddle {
 // Each parse function consumes its tokens from the stream. If it finds an unexpected token, it
 // throws UserError with the file, line and column.
 
+// Throws UserError with the position of `at`, followed by `violation`, unless `violation` is empty.
+// Functions of ir/text/declaration_rules.h return such texts.
+void failIf(const TokenStream& in, const Token& at, const std::string& violation);
+
 // Parses `heddle 1`.
 void parseVersion(TokenStream& in);
 

@@ -1,0 +1,153 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "host/builder/program_builder.h"
+#include "host/text/program_rules.h"
+#include "host/verify/verify_structure.h"
+#include "ir/base/check.h"
+
+namespace heddle::host {
+
+// The program that a ProgramBuilder has built so far.
+struct ProgramBuilder::State {
+  State();
+
+  // The scope of bodies. The destructor ends the loops, groups and restrictions that began in the
+  // scope. If a body throws, it also drops all instructions that the scope has appended.
+  class Scope {
+   public:
+    explicit Scope(State& state);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+    void keep() { is_kept_ = true; }
+
+   private:
+    State& state_;
+    const size_t open_, instructions_, loops_;
+    const MeshId on_;
+    const bool in_group_;
+    const InstructionIndex next_index_;
+    bool is_kept_ = false;
+  };
+
+  // --- declarations ----------------------------------------------------------------------------
+
+  // Throws UserError "<declaration>: <violation>", unless `violation` is empty.
+  static void refuse(const std::string& declaration, const std::string& violation) {
+    HEDDLE_USER_CHECK(violation.empty(), "{}: {}", declaration, violation);
+  }
+  // Checks and appends a slot. `declaration` is the position in errors.
+  SlotRef declare(const std::string& declaration, Slot slot);
+  // Replaces the meshes of a kernel by those of the program with the same names.
+  void adoptMeshes(const std::string& declaration, Fusion& segment) const;
+
+  // --- references ------------------------------------------------------------------------------
+
+  template <class IdType>
+  Ref<IdType> ref(IdType id) const {
+    return {id, number};
+  }
+  // Returns the id of a Ref. Throws UserError if the Ref is empty or of another builder.
+  template <class IdType>
+  IdType id(Ref<IdType> ref) const {
+    constexpr std::string_view kWhat = nameOf(static_cast<IdType*>(nullptr));
+    HEDDLE_USER_CHECK(ref.builder_ != 0, "a {} is missing: its Ref is empty{}", kWhat,
+                      kWhat == "token" ? " (inside a group, only the group has a token)" : "");
+    HEDDLE_USER_CHECK(ref.builder_ == number, "{} {} belongs to another ProgramBuilder", kWhat,
+                      ref.id_);
+    return ref.id_;
+  }
+  std::vector<SlotId> ids(const Slots& slots) const;
+  // Returns the id of the token, or a new token with a default name.
+  TokenId tokenOr(const std::optional<TokenRef>& token);
+  // Appends a name that is not in the list: the prefix and a number.
+  template <class IdType>
+  static IdType addDefaultName(IdVector<IdType, std::string>& names, std::string_view prefix) {
+    for (size_t n = names.size();; ++n) {
+      std::string name = fmt::format("{}{}", prefix, n);
+      if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+      return names.push_back(std::move(name));
+    }
+  }
+
+  // --- instructions ----------------------------------------------------------------------------
+
+  // Appends the instruction that `make` returns.
+  template <class Make>
+  void append(const Make& make) {
+    close(checked(make));
+  }
+  // Returns the instruction that `make` returns, with all sizes resolved, after the checks that
+  // need no other instruction. Gives it the next number.
+  template <class Make>
+  Instruction checked(const Make& make) {
+    using Made = std::invoke_result_t<Make>;
+    Instruction x;
+    x.on = on;
+    try {
+      x.op = make();
+      resolve(x);
+    } catch (const UserError& error) {
+      userErrorWith(error.code(), "instruction {} ({}): {}", next_index, Made::kMnemonic,
+                    error.what());
+    }
+    verifyInstruction(program, x, next_index);
+    ++next_index;
+    return x;
+  }
+  // Appends an instruction whose bodies are complete.
+  void close(Instruction x) { open.back().push_back(std::move(x)); }
+  template <class Transfer>
+  TokenRef transfer(SlotRef slot, const Size& peer, const TransferOptions& options);
+  void branch(const std::function<Predicate()>& predicate, const Body& then_body,
+              const Body& else_body);
+  // Adds the program to the programs that this program calls.
+  void addCallee(const Program& callee);
+  // Calls `body` and returns the instructions that it appends. Requires a Scope around the call.
+  std::vector<Instruction> collect(const Body& body);
+
+  // --- loop indices ----------------------------------------------------------------------------
+
+  // In the sizes of the caller, the index of a loop is a symbol that no other loop of the process
+  // has. resolve() replaces it by the name of the index.
+  struct Loop {
+    std::string symbol;
+    std::string index;
+  };
+  // Opens a loop and returns its index. The Scope around the call closes the loop.
+  Size beginLoop(const std::string& index);
+  // Throws UserError if the size contains the index of a loop that is not open.
+  Size resolved(const Size& size) const;
+  void resolve(Instruction& x) const;
+  static bool hasLoopIndex(const Size& size);
+  // Returns a name for a loop index: i, j, ...
+  std::string unusedIndex() const;
+
+  Program program;
+  const int64_t number;  // of this builder, unique in the process
+  DeclaredNames names;
+  std::set<std::string> size_symbols;          // of inputs and defaults
+  std::vector<std::vector<Instruction>> open;  // the bodies around the next instruction
+  std::vector<Loop> loops;                     // the loops around the next instruction
+  MeshId on = kNoMesh;                         // Instruction::on of the next instruction
+  bool in_group = false;
+  InstructionIndex next_index = 0;
+
+ private:
+  static constexpr std::string_view nameOf(const SlotId*) { return "slot"; }
+  static constexpr std::string_view nameOf(const TokenId*) { return "token"; }
+  static constexpr std::string_view nameOf(const EventId*) { return "event"; }
+  static constexpr std::string_view nameOf(const KernelId*) { return "kernel"; }
+  static constexpr std::string_view nameOf(const MeshId*) { return "mesh"; }
+};
+
+}  // namespace heddle::host

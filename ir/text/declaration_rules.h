@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "ir/text/text_pieces.h"
+#include "ir/types/mesh.h"
+#include "ir/types/sharding.h"
+#include "ir/types/tensor.h"
+
+namespace heddle {
+
+// Rules for meshes and types that a user declares. The parsers of the text form and
+// host::ProgramBuilder (host/builder/program_builder.h) share them, so both report an error in the
+// same words. Each function returns "" if the declaration keeps the rule. Otherwise it returns the
+// text of the error, without a position.
+
+// Checks whether `axis` may follow the axes that the mesh already has.
+std::string meshAxisViolation(const DeviceMesh& mesh, MeshAxis axis);
+std::string meshSizeViolation(int64_t size);  // of one axis, given as a number
+// Checks that at most one axis takes its size from the job.
+std::string jobAxesViolation(const DeviceMesh& mesh);
+std::string meshDevicesViolation(const DeviceMesh& mesh);
+// Checks a list of ranks that the user has given. The list may be empty.
+std::string meshRanksViolation(const DeviceMesh& mesh);
+// Checks whether one more mesh may be declared after `meshes`.
+std::string meshCountViolation(const Meshes& meshes);
+std::string meshNameViolation(const Meshes& meshes, const std::string& name);
+// Makes all checks above for a mesh that is declared after `meshes`.
+std::string meshViolation(const Meshes& meshes, const DeviceMesh& mesh);
+
+std::string extentViolation(const IterDomain& axis);
+std::string orderViolation(const AxisOrder& order, size_t rank);
+std::string contiguousViolation(size_t entries, size_t rank);
+std::string chunksViolation(int64_t chunks);  // of a Sharding::StreamSplit
+// Checks an axis of a tensor with `rank` axes. A negative axis counts from the end.
+std::string logicalAxisViolation(int64_t axis, size_t rank);
+inline const char* const kContiguousOfValue = "contiguous describes inputs only";
+// Returns the error that an input has `needed order=` or `hinted order=`.
+std::string inputOrderViolation(const std::string& prefix);
+
+// Checks that a sharding uses each mesh axis at most once.
+class MeshAxisUse {
+ public:
+  explicit MeshAxisUse(const DeviceMesh& mesh) : mesh_(mesh) {}
+  std::string use(MeshAxis axis);
+
+ private:
+  const DeviceMesh& mesh_;
+  std::set<MeshAxis> used_;
+};
+
+// Checks a tensor type with its sharding and its layout.
+std::string typeViolation(const TensorView& tensor, const Meshes& meshes, OrderOf of);
+
+// Checks the default value of a scalar of this dtype.
+std::string defaultViolation(DType dtype, const Scalar& value);
+// Returns the default value as the program stores it. Requires that defaultViolation() is "".
+Scalar storedDefault(DType dtype, const Scalar& value);
+
+}  // namespace heddle
