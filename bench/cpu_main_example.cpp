@@ -15,6 +15,7 @@
 #include "bench/main_example.h"
 #include "bench/timing.h"
 #include "host/device/cpu/cpu_device.h"
+#include "ir/base/check.h"
 
 namespace {
 

@@ -14,6 +14,7 @@
 #include "host/executable.h"
 #include "host/fusion_executor.h"
 #include "host/tensor.h"
+#include "ir/base/check.h"
 #include "ir/composite/composite.h"
 
 namespace {

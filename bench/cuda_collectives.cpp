@@ -26,6 +26,7 @@
 #include "host/job/worlds.h"
 #include "host/tensor.h"
 #include "host/text/program_text.h"
+#include "ir/base/check.h"
 
 namespace {
 

@@ -15,6 +15,7 @@
 #include "host/prepared_run.h"
 #include "host/tensor.h"
 #include "host/text/program_text.h"
+#include "ir/base/check.h"
 
 namespace {
 

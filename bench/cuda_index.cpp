@@ -12,6 +12,7 @@
 #include "bench/cuda_timing.h"
 #include "host/executable.h"
 #include "host/fusion_executor.h"
+#include "ir/base/check.h"
 #include "ir/text/fusion_text.h"
 
 namespace {

@@ -10,6 +10,7 @@
 
 #include "bench/cuda_timing.h"
 #include "bench/main_example.h"
+#include "ir/base/check.h"
 
 namespace {
 

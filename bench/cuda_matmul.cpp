@@ -15,7 +15,7 @@
 #include "host/executable.h"
 #include "host/tensor.h"
 #include "host/text/program_text.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/builder.h"
 
 namespace {

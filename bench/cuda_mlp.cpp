@@ -34,7 +34,7 @@
 #include "host/executable.h"
 #include "host/job/worlds.h"
 #include "host/tensor.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/text/fusion_text.h"
 
 namespace {

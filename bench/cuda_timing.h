@@ -3,7 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include "bench/timing.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::bench {
 

@@ -23,6 +23,7 @@
 #include "host/executable.h"
 #include "host/fusion_executor.h"
 #include "host/tensor.h"
+#include "ir/base/check.h"
 #include "ir/text/fusion_text.h"
 
 namespace {

@@ -17,6 +17,7 @@
 #include "host/job/worlds.h"
 #include "host/prepared_run.h"
 #include "host/text/program_text.h"
+#include "ir/base/check.h"
 #include "ir/text/fusion_text.h"
 #include "tests/host/count_heap.h"
 

@@ -8,7 +8,7 @@
 #include "host/compile.h"
 #include "host/executable.h"
 #include "host/tensor.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/text/fusion_text.h"
 
 namespace heddle::bench {

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "ir/base/check.h"
+
 // Helpers of the benchmarks, which report the median of several rounds. The first rounds do not
 // count, because they plan, compile and fill memory pools.
 namespace heddle::bench {

@@ -3,7 +3,7 @@
 #include <type_traits>
 
 #include "comm/communicator.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/base/small_floats.h"
 
 namespace heddle::comm {

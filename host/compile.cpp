@@ -6,6 +6,7 @@
 #include "host/device/attention.h"
 #include "host/lower/lower.h"
 #include "host/passes/pipeline.h"
+#include "ir/base/pass_driver.h"
 #include "ir/segment/segment.h"
 
 namespace heddle::host {

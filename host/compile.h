@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "host/cache_limits.h"
 #include "host/program/pass_options.h"
 #include "host/program/program.h"
 #include "ir/graph/fusion.h"
@@ -15,6 +16,7 @@ namespace heddle::host {
 // Options of compile(). They must be equal on all ranks of a job.
 struct CompileOptions {
   PassOptions passes;
+  CacheLimits caches = {};  // of a FusionExecutor; compile() ignores them
 };
 
 // Compiles a fusion to a host program, the list of instructions that every rank executes. The

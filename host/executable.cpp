@@ -9,15 +9,15 @@
 
 #include "host/executable_impl.h"
 #include "host/job/worlds.h"
+#include "host/peak_memory.h"
 #include "host/plan/bind_inputs.h"
-#include "host/plan/peak_memory.h"
 #include "host/program/teams.h"
 #include "host/program/visit.h"
 #include "host/run/bind_run.h"
 #include "host/run/issue.h"
 #include "host/text/program_text.h"
 #include "host/verify/verify.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {
@@ -52,19 +52,24 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
       rank(world == nullptr ? 0 : world->rank()),
       ranks(world == nullptr ? 1 : world->size()),
       verifies(options.verify),
+      output_names(options.output_names),
       inject(options.inject && options.inject->rank == rank ? options.inject : std::nullopt),
       communicators(options.communicators && ranks > 1 ? options.communicators
                                                        : std::make_shared<Communicators>()),
       kernels(options.kernels ? options.kernels
                               : std::make_shared<KernelStore>(device, context.images)),
-      states(device) {
+      states(device, ranks > 1) {
   joinMonitor(context);
   try {
     if (verifies) verify(p, {ranks, options.verified_sizes});
     program = concretized(std::move(p), ranks);
     inlined = inlineCalls(program);
-    plans = RunCache<std::shared_ptr<const Plan>>(SizeInputs(inlined));
+    plans = RunCache<std::shared_ptr<const Plan>>(
+        SizeInputs(inlined), {options.caches.plans, options.caches.plan_bytes});
     communicates = communicatesAnywhere(inlined);
+    if (output_names.empty()) {
+      for (SlotId output : inlined.outputs) output_names.push_back(inlined.slots[output].name);
+    }
     // This must precede checkAgreement(), so that errors on all ranks can name instructions.
     if (monitor != nullptr) nameInstructions();
     std::lock_guard lock(order->running);
@@ -75,6 +80,10 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
     makeCommunicators();
     makeRunner(options.stream, number);
     if (on_shared_monitor) ++order->alive;  // nothing throws after this, so ~Impl() will run
+  } catch (const UserError& e) {
+    if (monitor != nullptr) throwIfOtherRankFailed(*monitor, e);
+    failJob(e.what());
+    throw;
   } catch (const std::exception& e) {
     failJob(e.what());
     throw;
@@ -93,6 +102,7 @@ void Executable::Impl::joinMonitor(const Context& context) {
 
 void Executable::Impl::makeRunner(const std::shared_ptr<SharedStream>& stream, int64_t number) {
   resources = std::make_shared<RunResources>(device, instructionTexts(inlined), stream);
+  resources->output_names = output_names;
   if (monitor != nullptr) resources->job.open(*world, *monitor, hash, number);
   matmuls = std::make_unique<AlgorithmAgreement>(
       world, communicates && hasMatmuls(inlined) && device.choosesAlgorithms());
@@ -128,6 +138,7 @@ Executable::Impl::~Impl() {
       (monitor->failed() || !states.endWithin(kLongestUnwinding))) {
     failJob("an exception unwound its Executable");
   }
+  if (resources) resources->stream().reaper.forget(states);
   states.synchronize();
   if (resources) resources->job.close();
   std::lock_guard lock(order->running);
@@ -142,7 +153,25 @@ std::shared_ptr<const Plan> Executable::Impl::cachedPlan(const std::vector<Argum
                                                          const RunOptions& run_options) {
   std::lock_guard lock(plans_mutex);
   const std::shared_ptr<const Plan>* plan = plans.find(tensorsOf(inputs, run_options));
-  return plan == nullptr ? nullptr : *plan;
+  if (plan == nullptr) return nullptr;
+  plan_hits.fetch_add(1, std::memory_order_relaxed);
+  return *plan;
+}
+
+std::unique_lock<std::mutex> Executable::Impl::lockOrder(const std::vector<Argument>& inputs,
+                                                         const RunOptions& run_options,
+                                                         bool has_plan) {
+  if (!communicates) return {};
+  const auto isCached = [&] {
+    std::lock_guard lock(plans_mutex);
+    return plans.peek(tensorsOf(inputs, run_options)) != nullptr;
+  };
+  if (!has_plan && !isCached()) {
+    resources->job.begin(comm::Activity::Compiling);
+    evaluator->compileKernels(tensorsOf(inputs, run_options));
+    resources->job.end(comm::Activity::Compiling);
+  }
+  return std::unique_lock(order->running);
 }
 
 std::shared_ptr<const Plan> Executable::Impl::planFor(const std::vector<Argument>& inputs,
@@ -161,7 +190,7 @@ std::shared_ptr<const Plan> Executable::Impl::planFor(const std::vector<Argument
   resources->job.end(comm::Activity::Compiling);
   if (!plan->references.empty()) reportReference(device);
   std::lock_guard cache_lock(plans_mutex);
-  plans.add(tensorsOf(inputs, run_options), plan->late, plan);
+  plans.add(tensorsOf(inputs, run_options), plan->late, plan, bytesOf(*plan));
   ++plan_count;
   return plan;
 }
@@ -171,14 +200,17 @@ Outputs Executable::Impl::run(const std::vector<Argument>& inputs, const RunOpti
                               std::shared_ptr<const Plan>* found) {
   try {
     const CurrentDevice current(device);
-    std::unique_lock<std::mutex> order_lock;
-    if (communicates) order_lock = std::unique_lock(order->running);
+    const std::unique_lock<std::mutex> order_lock = lockOrder(inputs, run_options, plan != nullptr);
     if (!plan) *found = planFor(inputs, run_options);
     const std::shared_ptr<const Plan>& used = plan ? plan : *found;
     if (run_options.stream != nullptr) return issue(used, run_options.stream, inputs, run_options);
     SharedStream& shared = resources->stream();
     std::lock_guard lock(shared.issuing);
     return issue(used, shared.get(), inputs, run_options);
+  } catch (const UserError& e) {
+    if (monitor != nullptr) throwIfOtherRankFailed(*monitor, e);
+    failJob(e.what());
+    throw;
   } catch (const std::exception& e) {
     failJob(e.what());
     throw;
@@ -188,9 +220,12 @@ Outputs Executable::Impl::run(const std::vector<Argument>& inputs, const RunOpti
 std::shared_ptr<const Plan> Executable::Impl::prepare(const std::vector<Argument>& inputs,
                                                       const RunOptions& run_options) {
   try {
-    std::unique_lock<std::mutex> order_lock;
-    if (communicates) order_lock = std::unique_lock(order->running);
+    const std::unique_lock<std::mutex> order_lock = lockOrder(inputs, run_options, false);
     return planFor(inputs, run_options);
+  } catch (const UserError& e) {
+    if (monitor != nullptr) throwIfOtherRankFailed(*monitor, e);
+    failJob(e.what());
+    throw;
   } catch (const std::exception& e) {
     failJob(e.what());
     throw;
@@ -234,6 +269,7 @@ Outputs Executable::Impl::issueWith(RunState& state, const std::shared_ptr<const
                                     const RunOptions& run_options) {
   state.prepare(plan, stream);
   bindRun(*plan, inputs, run_options.preallocated, state);
+  keepOwners(inputs, run_options.preallocated, *state.completion);
   state.fault = faultOfRun(*plan);
   state.profile = run_options.profile;
   state.completion->observer = RunObserver(resources->job.status(), state.profile);
@@ -269,6 +305,18 @@ const InjectedFault* Executable::Impl::faultOfRun(const Plan& plan) {
   return &*inject;
 }
 
+// Keeps the memory of the caller's tensors until the run has ended. Throws if an input is an output
+// of a failed run.
+void Executable::Impl::keepOwners(const std::vector<Argument>& inputs,
+                                  const std::vector<Tensor>& preallocated, Completion& completion) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto* tensor = std::get_if<Tensor>(&inputs[i]);
+    if (tensor != nullptr) completion.owners.add(tensor->owner, static_cast<int>(i));
+  }
+  for (const Tensor& tensor : preallocated) completion.owners.add(tensor.owner, -1);
+  completion.checkInputs();
+}
+
 // Ends a run after issueWith() has failed. Work that was issued before the failure may still report
 // errors. These errors count as reported, because the caller already gets the first error.
 void Executable::Impl::leaveFailed(RunState& state, Stream stream) {
@@ -283,6 +331,7 @@ void Executable::Impl::leaveFailed(RunState& state, Stream stream) {
 void addCounts(const KernelStore& kernels, Executable::Stats& stats) {
   const KernelStore::Counts counts = kernels.counts();
   stats.kernel_texts += counts.texts;
+  stats.compile_seconds += counts.compile_seconds;
   stats.kernels_reused += counts.reused;
   stats.kernels_compiled += counts.compiled;
   stats.kernels_loaded += counts.loaded;
@@ -303,6 +352,11 @@ Outputs Executable::run(const std::vector<Argument>& inputs, const RunOptions& o
 Executable::Stats Executable::stats() const {
   Stats stats;
   stats.plans = impl_->plan_count.load();
+  stats.plan_hits = impl_->plan_hits.load();
+  {
+    std::lock_guard lock(impl_->plans_mutex);
+    stats.plan_evictions = impl_->plans.evictions();
+  }
   stats.runs = impl_->run_count.load();
   std::shared_ptr<const Plan> largest;
   {
@@ -312,6 +366,7 @@ Executable::Stats Executable::stats() const {
   }
   if (largest) stats.peak_bytes_without_reuse = peakWithoutReuse(impl_->inlined, *largest);
   stats.held_bytes = impl_->resources->held_bytes.load();
+  stats.unreported_failures = impl_->resources->unreported_failures.load();
   addCounts(*impl_->kernels, stats);
   stats.communicators = impl_->communicators->made();
   stats.communicator_seconds = impl_->communicators->seconds();

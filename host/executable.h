@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "host/cache_limits.h"
 #include "host/context.h"
 #include "host/device/device_tensor.h"
 #include "host/job/inject_fault.h"
@@ -77,6 +79,9 @@ struct ExecutableOptions {
   // Kernels that several Executables share. These Executables must use one device. nullptr: the
   // Executable creates its own store.
   std::shared_ptr<KernelStore> kernels;
+  CacheLimits caches = {};  // the limit of programs has no effect
+  // Names of the outputs for Outputs::tensor(). Empty: the names in the program.
+  std::vector<std::string> output_names = {};
   // A deliberate fault, for tests. It acts only on the rank that it names.
   std::optional<InjectedFault> inject;
 };
@@ -111,14 +116,23 @@ class Executable {
   const Program& program() const;
 
   // Starts a run and returns before the device has finished.
-  // Memory: the run keeps no reference to the inputs. Their memory must stay valid until
-  //         Outputs::wait() returns, or until all work of the run on the run's stream is done. A
-  //         tensor with `in_host_memory` must stay valid until run() returns.
+  // Memory: the run keeps Tensor::owner of the inputs and of the preallocated tensors until its
+  // work
+  //         is done. It releases them in Outputs::wait(), in a later run, or on a thread that polls
+  //         every few milliseconds. The destructor of an owner may therefore run on any thread.
+  //         Memory without an owner must stay valid until Outputs::wait() returns, or until all
+  //         work of the run on the run's stream is done. A tensor with `in_host_memory` must stay
+  //         valid until run() returns.
   // Errors: UserError for a missing argument, a wrong dtype, number of axes or size, a size symbol
   //         with two values, a tensor in the memory of another GPU, a preallocated tensor that does
-  //         not fit, or exhausted memory. run()
-  //         also throws the error of an earlier run, if no call has thrown this error yet. In a job
-  //         of several ranks, the failure of a run fails the job on all ranks (see Context).
+  //         not fit, or exhausted memory. Error::code() says which kind it is. In a job of one
+  //         rank, an error that is found later belongs to its run alone: Outputs::wait() throws it,
+  //         and a run that reads an output of the failed run (with its Tensor::owner) fails too.
+  //         Other runs continue, unless the device is lost: then every unfinished run fails. A
+  //         failed run for which nobody waits is printed to stderr and counted
+  //         (Stats::unreported_failures). In a job of several ranks, the failure of a run fails the
+  //         job on all ranks (see Context), and run() also throws the error of an earlier run, if
+  //         no call has thrown this error yet.
   Outputs run(const std::vector<Argument>& inputs, const RunOptions& options = {});
 
   // Prepares runs with the shapes of these arguments (host/prepared_run.h). A prepared run does not
@@ -131,7 +145,15 @@ class Executable {
   struct Stats {
     int64_t programs = 1;  // number of programs that exist now; an Executable has one
     int64_t plans = 0;     // number of plans created so far
-    int64_t runs = 0;      // number of runs issued so far
+    // Number of runs that found their plan, and number of plans that were dropped because a cache
+    // was full (CacheLimits). A run that found no plan has created one (`plans`).
+    int64_t plan_hits = 0;
+    int64_t plan_evictions = 0;
+    // FusionExecutor only: look-ups that found a program without a plan, and programs that were
+    // dropped because the cache was full.
+    int64_t program_hits = 0;
+    int64_t program_evictions = 0;
+    int64_t runs = 0;  // number of runs issued so far
     // Largest number of bytes that a run held at once for temporaries and outputs. The count
     // assumes that memory is allocated and freed in the order of the instructions. The order on the
     // device can differ, because streams run concurrently.
@@ -140,11 +162,14 @@ class Executable {
     // value or of a donated input. It is never less than peak_bytes.
     int64_t peak_bytes_without_reuse = 0;
     int64_t held_bytes = 0;  // bytes of outputs that are not freed yet
+    // Number of failed runs whose Outputs were destroyed before any call threw their error.
+    int64_t unreported_failures = 0;
     // Each new plan asks for its kernels. These counts say how it got them.
     int64_t kernel_texts = 0;      // number of kernel texts that were generated
     int64_t kernels_reused = 0;    // number of kernels that were found without generating a text
     int64_t kernels_compiled = 0;  // number of texts that were compiled
     int64_t kernels_loaded = 0;    // number of images that were found on disk or in the image cache
+    double compile_seconds = 0;    // time spent on compiling or reading images, in seconds
     int64_t communicators = 0;     // number of communicators of this rank
     double communicator_seconds = 0;  // time spent on creating communicators, in seconds
   };

@@ -35,6 +35,10 @@ struct Executable::Impl {
                                       const RunOptions& run_options);
 
   void makeCommunicators();
+  // Locks RunOrder::running for a program that communicates, after it has compiled the kernels of
+  // the run if `has_plan` is false.
+  std::unique_lock<std::mutex> lockOrder(const std::vector<Argument>& inputs,
+                                         const RunOptions& run_options, bool has_plan);
   std::shared_ptr<const Plan> planFor(const std::vector<Argument>& inputs,
                                       const RunOptions& run_options);
   std::shared_ptr<const Plan> cachedPlan(const std::vector<Argument>& inputs,
@@ -44,6 +48,8 @@ struct Executable::Impl {
   Outputs issueWith(RunState& state, const std::shared_ptr<const Plan>& plan, Stream stream,
                     const std::vector<Argument>& inputs, const RunOptions& run_options);
   void waitForLatest(Stream stream);
+  void keepOwners(const std::vector<Argument>& inputs, const std::vector<Tensor>& preallocated,
+                  Completion& completion);
   void leaveFailed(RunState& state, Stream stream);
   void joinMonitor(const Context& context);
   void makeRunner(const std::shared_ptr<SharedStream>& stream, int64_t number);
@@ -61,6 +67,7 @@ struct Executable::Impl {
   int64_t ranks = 1;
   int exceptions = std::uncaught_exceptions();
   bool verifies;
+  std::vector<std::string> output_names;
   std::optional<InjectedFault> inject;  // nullopt: no fault on this rank
   std::atomic<bool> injected{false};
   comm::JobMonitor* monitor = nullptr;
@@ -84,6 +91,7 @@ struct Executable::Impl {
   RunStatePool states;
 
   std::atomic<int64_t> plan_count{0};
+  std::atomic<int64_t> plan_hits{0};
   std::atomic<int64_t> run_count{0};
   std::atomic<int64_t> peak_bytes{-1};  // -1: no run yet
   mutable std::mutex largest_mutex;     // guards the members below

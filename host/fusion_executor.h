@@ -2,12 +2,29 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "host/compile.h"
 #include "host/executable.h"
+#include "host/tensor.h"
 
 namespace heddle::host {
+
+// The state of FusionExecutor::prepareAsync(). Thread-safe.
+class Preparation {
+ public:
+  bool isDone() const;
+  // Blocks until the preparation has ended. If it failed, throws its error at every call.
+  void wait() const;
+
+ private:
+  friend class FusionExecutor;
+  struct State;
+  explicit Preparation(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  std::shared_ptr<State> state_;
+};
 
 // Runs a fusion on this rank. A FusionExecutor caches host programs. If no cached program fits the
 // inputs of a run, it compiles a new one.
@@ -31,16 +48,18 @@ namespace heddle::host {
 // No mesh:       in a job of several ranks, a fusion without a mesh is lowered only once, except if
 //                it contains attention. It is then lowered again when sizes change that decide
 //                whether a library computes the attention.
-// Cache:         holds up to kMostPrograms programs. When it is full, the least recently used
-//                program is dropped. All ranks drop the same program, because they begin runs in
-//                the same order.
+// Cache:         CompileOptions::caches limits the numbers of programs and plans. When a cache is
+//                full, the least recently used entry is dropped. All ranks drop the same program,
+//                because they begin runs in the same order.
+// Threads:       a thread that lowers a fusion or compiles kernels holds no lock that runs with
+//                prepared shapes need. If two threads need the same new program or plan, it is
+//                created once. A run that communicates waits while an earlier run on this rank is
+//                issued, because ranks must keep one order; its kernels are compiled before.
 // Shared:        all programs share the communicators, the job monitor and the kernels. A kernel
 //                that two programs or plans need is compiled once. Runs without RunOptions::stream
 //                share one stream.
 class FusionExecutor {
  public:
-  static constexpr size_t kMostPrograms = 64;
-
   FusionExecutor(Fusion fusion, const Context& context, const CompileOptions& options = {});
   ~FusionExecutor();
   FusionExecutor(FusionExecutor&&) noexcept;
@@ -52,6 +71,27 @@ class FusionExecutor {
   // prepared run keeps its program, even if the cache drops the program. In a job of several ranks,
   // all ranks must prepare the same runs in the same order.
   PreparedRun prepareRun(const std::vector<Argument>& inputs, const RunOptions& options = {});
+
+  // Prepares runs with these shapes: creates the program and the plan, and compiles and loads the
+  // kernels. A later run() with equal shapes then only starts. A shape is an argument of run(), but
+  // a tensor needs no data: if its `data` is nullptr, it stands for a tensor with an alignment of
+  // 256 bytes. Scalars and tensors in host memory need the values that decide sizes. Preallocated
+  // and donated tensors of `options` are part of the shape. Throws the errors of run(). In a job of
+  // several ranks, all ranks must call this function in the same order among their runs.
+  void prepare(const std::vector<Argument>& shapes, const RunOptions& options = {});
+  // Does the same on a thread of this object, whose destructor waits for it. For jobs of one rank;
+  // otherwise throws UserError.
+  Preparation prepareAsync(std::vector<Argument> shapes, const RunOptions& options = {});
+  // Returns whether a run with these shapes would find its plan. The call does not count as a use.
+  bool isPrepared(const std::vector<Argument>& shapes, const RunOptions& options = {}) const;
+
+  // Return what runs with these shapes execute, and create the program if none fits: the host
+  // program, one line per segment, and the source of the kernel that the program launches as number
+  // `i`. The program stays valid while the result exists. In a job of several ranks, program() and
+  // kernelText() have the rule of prepare() about the order of calls.
+  std::shared_ptr<const Program> program(const std::vector<Argument>& shapes);
+  std::vector<std::string> segments(const std::vector<Argument>& shapes) const;
+  std::string kernelText(const std::vector<Argument>& shapes, size_t i);
 
   // Returns the sums over all programs that this object has created. Exceptions: `programs` is the
   // number of cached programs, and the two peaks are those of the program with the largest
@@ -67,6 +107,9 @@ class FusionExecutor {
   // Throws UserError if `sizes` contains a symbol that no input of the fusion has, or if a symbol
   // has no value.
   std::vector<TensorDesc> inputDescs(const SizeBindings& sizes = {}) const;
+  // Returns the descriptors of all inputs and outputs on every rank of the job. `sizes` are as
+  // above. Does not communicate.
+  std::vector<RankDescs> describe(const SizeBindings& sizes = {}) const;
 
  private:
   struct Impl;

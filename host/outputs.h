@@ -3,8 +3,11 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
+#include "host/device/device.h"
 #include "host/device/device_tensor.h"
 
 namespace heddle::host {
@@ -32,16 +35,31 @@ class Outputs {
   // job. It does so even if the work of the run completed before this call. The reason: an aborted
   // collective looks like a successful one on the device.
   void wait() const;
+  // Delays later work on `stream` until the run has completed, without blocking the host. Call this
+  // before another library reads an output on its own stream. Work that follows a failed run reads
+  // values that are not valid; only wait() throws the error. The stream must belong to the device
+  // of the run. Throws UserError if the device is lost.
+  void makeWait(Stream stream) const;
   size_t size() const;
   // Returns output `i`. Its data is valid after wait(), and for later work on the run's stream.
   // Throws UserError if there is no output `i`.
   const Argument& operator[](size_t i) const;
+  // Return an output that is a tensor, or one that is a scalar, by its position or by its name. The
+  // name is that of the returned value of the fusion or of the output of the host program, without
+  // '%'. Throw UserError if there is no such output or if it is of the other kind.
+  const Tensor& tensor(size_t i) const;
+  const Tensor& tensor(std::string_view name) const;
+  Scalar scalar(size_t i) const;
+  Scalar scalar(std::string_view name) const;
+  // Returns the name of output `i`.
+  const std::string& name(size_t i) const;
   // Returns the tensor in whose memory output `i` is: the input or the earlier output of which it
   // is a view, or the input in which the run has stored it. Returns nullopt if the output has
   // memory of its own, or is a scalar. Throws UserError if there is no output `i`.
   std::optional<AliasedTensor> aliased(size_t i) const;
 
  private:
+  size_t positionOf(std::string_view name) const;
   std::shared_ptr<RunResult> result_;
 };
 

@@ -1,7 +1,7 @@
 #include "host/prepared_run.h"
 
 #include "host/prepared_run_impl.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

@@ -7,7 +7,7 @@
 #include "host/program/visit.h"
 #include "host/unroll/scope.h"
 #include "host/unroll/unroll.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {
@@ -55,7 +55,8 @@ std::shared_ptr<void> allocateOwned(Allocator& allocator, int64_t bytes) {
   try {
     memory = allocator.allocate(bytes, nullptr);
   } catch (const std::bad_alloc& why) {
-    userError("out of memory: a tensor of {} bytes{}", bytes, saidBy(why));
+    userErrorWith(ErrorCode::OutOfMemory, "out of memory: a tensor of {} bytes{}", bytes,
+                  saidBy(why));
   }
   return {memory, [&allocator, bytes](void* p) { allocator.deallocate(p, bytes, nullptr); }};
 }
@@ -83,6 +84,21 @@ TensorDesc outputDesc(const Program& program, size_t position, const SizeBinding
   completeSizes(concrete, request.sizes);
   request.inputs = describeInputs(concrete, Scope(concrete.meshes, request.sizes, rank, ranks));
   return unroll(concrete, request).outputs[position].desc;
+}
+
+std::vector<RankDescs> describe(const Program& program, const SizeBindings& sizes, int64_t ranks) {
+  const Program concrete = inlineCalls(concretized(program, ranks));
+  std::vector<RankDescs> all;
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    UnrollRequest request{sizes, {}, rank, ranks};
+    completeSizes(concrete, request.sizes);
+    RankDescs descs;
+    descs.inputs = describeInputs(concrete, Scope(concrete.meshes, request.sizes, rank, ranks));
+    request.inputs = descs.inputs;
+    for (const View& view : unroll(concrete, request).outputs) descs.outputs.push_back(view.desc);
+    all.push_back(std::move(descs));
+  }
+  return all;
 }
 
 Tensor toDevice(Device& device, Allocator& allocator, const HostTensor& local,

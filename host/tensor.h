@@ -26,6 +26,15 @@ TensorDesc outputDesc(const Program& program, size_t position, const SizeBinding
 std::vector<TensorDesc> inputDescs(const Program& program, const SizeBindings& sizes, int64_t rank,
                                    int64_t ranks);
 
+// The descriptors of one rank. The descriptor of a scalar is empty.
+struct RankDescs {
+  std::vector<TensorDesc> inputs;
+  std::vector<TensorDesc> outputs;
+};
+// Returns the descriptors of all inputs and outputs for a job of `ranks` ranks, one entry per rank.
+// Otherwise like inputDesc().
+std::vector<RankDescs> describe(const Program& program, const SizeBindings& sizes, int64_t ranks);
+
 // Allocates device memory, copies a tensor to it, and returns when the copy has completed. The
 // result owns the memory. `allocator` must outlive the result.
 // Throws UserError if `local` and `desc` differ in dtype or sizes, or if the memory is exhausted.

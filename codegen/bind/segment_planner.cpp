@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <cstring>
 
-#include "codegen/emit/two_stages.h"
 #include "codegen/families/columns.h"
 #include "codegen/families/rows.h"
 #include "codegen/families/squares.h"
 #include "codegen/plan/body.h"
 #include "codegen/plan/generated.h"
 #include "codegen/plan/loop_nest.h"
-#include "ir/base/error.h"
+#include "codegen/plan/two_stages.h"
+#include "ir/base/check.h"
 
 namespace heddle::codegen {
 namespace {

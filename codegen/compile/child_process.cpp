@@ -20,7 +20,7 @@
 #include <set>
 #include <thread>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 extern char** environ;
 
@@ -241,7 +241,7 @@ TempFolder::TempFolder() {
     checkTemporaryBase(base);
     folder_ = createLockedFolder(base, kFolderPrefix);
   } catch (const UserError& error) {
-    userError("cannot create a temporary folder (set TMPDIR): {}", error.what());
+    userErrorWith(error.code(), "cannot create a temporary folder (set TMPDIR): {}", error.what());
   }
   outliving().folders.insert(folder_.path);
 }

@@ -13,7 +13,7 @@
 #include "codegen/compile/child_process.h"
 #include "codegen/compile/load_library.h"
 #include "codegen/compile/runtime_text.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/system/files.h"
 #include "ir/system/start_thread.h"
 
@@ -97,35 +97,38 @@ void checkProcessLimit() {
 // full. Otherwise the user would get the wrong message that there is no compiler.
 void checkMachine(const ProcessResult& result, const std::string& program,
                   const std::string& folder) {
-  HEDDLE_USER_CHECK(result.started || result.start_error == ENOENT ||
-                        result.start_error == EACCES || result.start_error == ENOEXEC,
-                    "cannot start the C++ compiler {}: {}", program, result.output);
-  HEDDLE_USER_CHECK(!result.timed_out,
-                    "the C++ compiler {} was ended after {} s (HEDDLE_CXX_TIMEOUT changes this "
-                    "limit); it said:\n{}",
-                    program, static_cast<double>(timeLimit().count()) / 1e3, result.output);
+  HEDDLE_USER_CHECK_CODE(CompileFailure,
+                         result.started || result.start_error == ENOENT ||
+                             result.start_error == EACCES || result.start_error == ENOEXEC,
+                         "cannot start the C++ compiler {}: {}", program, result.output);
+  HEDDLE_USER_CHECK_CODE(
+      CompileFailure, !result.timed_out,
+      "the C++ compiler {} was ended after {} s (HEDDLE_CXX_TIMEOUT changes this "
+      "limit); it said:\n{}",
+      program, static_cast<double>(timeLimit().count()) / 1e3, result.output);
   if (result.started && result.exit_code == 0) return;
   constexpr uint64_t kLeastBytes = uint64_t{1} << 20;
   struct statvfs disk {};
   if (statvfs(folder.c_str(), &disk) != 0) return;
   const uint64_t free = uint64_t{disk.f_bavail} * disk.f_frsize;
-  HEDDLE_USER_CHECK(free >= kLeastBytes,
-                    "the C++ compiler {} failed, and the disk of {} has only {} free bytes; set "
-                    "TMPDIR to a folder with more space; it said:\n{}",
-                    program, folder, free, result.output);
+  HEDDLE_USER_CHECK_CODE(
+      CompileFailure, free >= kLeastBytes,
+      "the C++ compiler {} failed, and the disk of {} has only {} free bytes; set "
+      "TMPDIR to a folder with more space; it said:\n{}",
+      program, folder, free, result.output);
 }
 
 constexpr int64_t kLargestOutput = int64_t{1} << 28;
 
 std::vector<std::byte> readImage(const std::string& path, const std::string& program) {
   std::error_code error;
-  HEDDLE_USER_CHECK(std::filesystem::exists(path, error),
-                    "the C++ compiler {} reported success, but wrote no kernel to {}", program,
-                    path);
+  HEDDLE_USER_CHECK_CODE(CompileFailure, std::filesystem::exists(path, error),
+                         "the C++ compiler {} reported success, but wrote no kernel to {}", program,
+                         path);
   const RegularFile file = openRegularFile(path);
-  HEDDLE_USER_CHECK(file.bytes > 0 && file.bytes <= kLargestOutput,
-                    "the C++ compiler {} reported success, but wrote {} bytes to {}", program,
-                    file.bytes, path);
+  HEDDLE_USER_CHECK_CODE(CompileFailure, file.bytes > 0 && file.bytes <= kLargestOutput,
+                         "the C++ compiler {} reported success, but wrote {} bytes to {}", program,
+                         file.bytes, path);
   std::vector<std::byte> image(static_cast<size_t>(file.bytes));
   readExactly(file, image.data(), file.bytes, path);
   return image;
@@ -153,9 +156,9 @@ class CppCompiler : public KernelCompiler {
     command.push_back("-lm");
     ProcessResult result = runProcess(command, timeLimit());
     checkMachine(result, program_, folder.path());
-    HEDDLE_USER_CHECK(result.started && result.exit_code == 0,
-                      "{} failed with exit code {} on a kernel:\n{}\n{}", program_,
-                      result.exit_code, result.output, numberLines(text));
+    HEDDLE_USER_CHECK_CODE(CompileFailure, result.started && result.exit_code == 0,
+                           "{} failed with exit code {} on a kernel:\n{}\n{}", program_,
+                           result.exit_code, result.output, numberLines(text));
     return readImage(out, program_);
   }
 
@@ -204,9 +207,9 @@ std::string identify(const std::string& program, bool mvec) {
       {program, "-march=native", "-O3", "-dM", "-E", "-x", "c++", "/dev/null"}, timeLimit());
   // Without the version, the cache could return images of another compiler.
   for (const ProcessResult* result : {&version, &macros}) {
-    HEDDLE_USER_CHECK(result->started && !result->timed_out && result->exit_code == 0,
-                      "the C++ compiler {} does not report its version: {}", program,
-                      result->output);
+    HEDDLE_USER_CHECK_CODE(
+        CompileFailure, result->started && !result->timed_out && result->exit_code == 0,
+        "the C++ compiler {} does not report its version: {}", program, result->output);
   }
   std::string text = fmt::format("{}\n{}\n", program, version.output);
   for (const std::string& flag : kFlags) text += flag + " ";

@@ -15,7 +15,7 @@
 
 #include "codegen/compile/image_files.h"
 #include "codegen/compile/load_library.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/system/usable_cpus.h"
 
 namespace heddle::codegen {

@@ -10,7 +10,7 @@
 #include "codegen/compile/load_library.h"
 #include "codegen/compile/runtime_text.h"
 #include "codegen/compile/sha256.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::codegen {
 namespace {

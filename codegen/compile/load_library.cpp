@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/system/files.h"
 
 namespace heddle::codegen {
@@ -58,14 +58,15 @@ bool isWhole(int file) {
 }  // namespace
 
 std::shared_ptr<void> loadLibrary(int file) {
-  HEDDLE_USER_CHECK(isWhole(file),
-                    "the compiled kernel cannot be loaded: the file is no ELF file, or its end is "
-                    "missing");
+  HEDDLE_USER_CHECK_CODE(
+      CompileFailure, isWhole(file),
+      "the compiled kernel cannot be loaded: the file is no ELF file, or its end is "
+      "missing");
   void* library = dlopen(uniquePathOf(file).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* said = dlerror();
-    userError("the compiled kernel cannot be loaded: dlopen: {}",
-              said == nullptr ? "unknown error" : said);
+    userErrorWith(ErrorCode::CompileFailure, "the compiled kernel cannot be loaded: dlopen: {}",
+                  said == nullptr ? "unknown error" : said);
   }
   return {library, [](void* handle) { dlclose(handle); }};
 }

@@ -16,7 +16,7 @@
 #include <set>
 
 #include "codegen/compile/child_process.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/system/files.h"
 
 namespace heddle::codegen {

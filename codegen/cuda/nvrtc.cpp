@@ -4,13 +4,14 @@
 
 #include "codegen/compile/child_process.h"
 #include "codegen/compile/runtime_text.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::codegen {
 namespace {
 
 void check(nvrtcResult result, const char* call) {
-  HEDDLE_USER_CHECK(result == NVRTC_SUCCESS, "{}: {}", call, nvrtcGetErrorString(result));
+  HEDDLE_USER_CHECK_CODE(CompileFailure, result == NVRTC_SUCCESS, "{}: {}", call,
+                         nvrtcGetErrorString(result));
 }
 
 class Program {
@@ -69,8 +70,10 @@ class NvrtcCompiler : public KernelCompiler {
     std::string text = runtimeHeader(Target::Cuda) + source.text;
     Program program(text);
     nvrtcResult result = program.compile(options_);
-    HEDDLE_USER_CHECK(result == NVRTC_SUCCESS, "nvrtcCompileProgram: {} ({}) on a kernel:\n{}\n{}",
-                      nvrtcGetErrorString(result), identity_, program.log(), numberLines(text));
+    HEDDLE_USER_CHECK_CODE(CompileFailure, result == NVRTC_SUCCESS,
+                           "nvrtcCompileProgram: {} ({}) on a kernel:\n{}\n{}",
+                           nvrtcGetErrorString(result), identity_, program.log(),
+                           numberLines(text));
     return program.cubin();
   }
 

@@ -2,6 +2,7 @@
 
 #include "codegen/emit/kernel_text.h"
 #include "codegen/plan/joint.h"
+#include "ir/base/check.h"
 
 namespace heddle::codegen {
 namespace {

@@ -9,7 +9,7 @@
 #include "codegen/emit/emit_row_combine.h"
 #include "codegen/emit/kernel_text.h"
 #include "codegen/tile/program.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::codegen {
 

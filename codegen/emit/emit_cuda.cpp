@@ -4,7 +4,7 @@
 #include "codegen/emit/emit_loop_combine.h"
 #include "codegen/emit/kernel_text.h"
 #include "codegen/emit/windows.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::codegen {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "codegen/emit/kernel_text.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::codegen {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/emit/accumulator_text.h"
+#include "ir/base/check.h"
 
 namespace heddle::codegen {
 

@@ -1,4 +1,5 @@
 #include "codegen/emit/kernel_text.h"
+#include "ir/base/check.h"
 
 namespace heddle::codegen {
 namespace {

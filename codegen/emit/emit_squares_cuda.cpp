@@ -3,7 +3,7 @@
 #include <set>
 
 #include "codegen/emit/kernel_text.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::codegen {
 namespace {

@@ -2,6 +2,7 @@
 // the other statements.
 #include "codegen/emit/cuda_tile_emitter.h"
 #include "codegen/plan/joint.h"
+#include "ir/base/check.h"
 
 namespace heddle::codegen {
 

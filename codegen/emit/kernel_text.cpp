@@ -6,7 +6,7 @@
 #include <set>
 
 #include "codegen/emit/accumulator_text.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::codegen {
 

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "codegen/emit/kernel_text.h"
+#include "ir/base/check.h"
 
 namespace heddle::codegen {
 namespace {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/base/check.h"
 #include "ir/base/dtype.h"
 
 namespace heddle::codegen {

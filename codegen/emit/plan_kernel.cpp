@@ -6,7 +6,6 @@
 #include <set>
 
 #include "codegen/emit/kernel_text.h"
-#include "codegen/emit/two_stages.h"
 #include "codegen/families/columns.h"
 #include "codegen/families/passes.h"
 #include "codegen/families/rows.h"
@@ -19,8 +18,9 @@
 #include "codegen/plan/loop_nest.h"
 #include "codegen/plan/schedule.h"
 #include "codegen/plan/space.h"
+#include "codegen/plan/two_stages.h"
 #include "codegen/text_hash.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::codegen {
 namespace {

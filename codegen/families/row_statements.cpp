@@ -4,7 +4,7 @@
 #include <map>
 
 #include "ir/analysis/indexed_axes.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::codegen {
 namespace {

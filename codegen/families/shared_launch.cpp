@@ -5,6 +5,7 @@
 #include <map>
 
 #include "ir/base/ceil_div.h"
+#include "ir/base/check.h"
 
 namespace heddle::codegen {
 namespace {

@@ -7,7 +7,7 @@
 #include "ir/analysis/axis_map.h"
 #include "ir/analysis/indexed_axes.h"
 #include "ir/analysis/kernel_rules.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::codegen {
 namespace {

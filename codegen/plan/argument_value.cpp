@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "ir/base/ceil_div.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::codegen {
 namespace {

@@ -6,7 +6,7 @@
 #include "codegen/plan/joint.h"
 #include "ir/analysis/indexed_axes.h"
 #include "ir/analysis/shardable_axes.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/compute_type.h"
 
 namespace heddle::codegen {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ir/analysis/indexed_axes.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::codegen {
 namespace {

@@ -7,6 +7,7 @@
 #include "codegen/plan/analysis.h"
 #include "ir/analysis/indexed_axes.h"
 #include "ir/analysis/kernel_rules.h"
+#include "ir/base/check.h"
 
 namespace heddle::codegen {
 namespace {

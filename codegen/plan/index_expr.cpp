@@ -3,7 +3,7 @@
 #include <limits>
 #include <utility>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::codegen {
 

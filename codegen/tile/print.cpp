@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include "codegen/tile/program.h"
+#include "ir/base/check.h"
 
 namespace heddle::codegen {
 namespace {

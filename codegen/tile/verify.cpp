@@ -2,7 +2,7 @@
 #include <map>
 
 #include "codegen/tile/program.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::codegen {
 namespace {

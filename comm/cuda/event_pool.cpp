@@ -1,6 +1,7 @@
 #include "comm/cuda/event_pool.h"
 
 #include "comm/cuda_call/cuda_call.h"
+#include "ir/base/check.h"
 
 namespace heddle::comm {
 

@@ -9,7 +9,7 @@
 #include "comm/cuda_call/cuda_call.h"
 #include "comm/in_process/operation_parts.h"
 #include "comm/operation.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::comm {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 // This code is header-only, because the modules that use it are separate shared libraries.
 namespace heddle::comm {
@@ -38,13 +38,22 @@ inline std::string cudaErrorText(cudaError_t status) {
                                       : "");
 }
 
+// Returns the code of heddle's error.
+inline ErrorCode codeOf(cudaError_t status) {
+  if (losesGpu(status)) return ErrorCode::DeviceLost;
+  if (status == cudaErrorMemoryAllocation) return ErrorCode::OutOfMemory;
+  const bool lacks = status == cudaErrorNoDevice || status == cudaErrorNotSupported ||
+                     status == cudaErrorInsufficientDriver;
+  return lacks ? ErrorCode::Unsupported : ErrorCode::InvalidArgument;
+}
+
 // Throws UserError if `status` is an error. The message has the name of the call and
 // cudaErrorText(). Clears CUDA's last error. Otherwise the next check of a kernel launch would
 // report it again.
 inline void checkCuda(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return;
   cudaGetLastError();
-  userError("{} failed: {}", call, cudaErrorText(status));
+  userErrorWith(codeOf(status), "{} failed: {}", call, cudaErrorText(status));
 }
 
 }  // namespace heddle::comm

@@ -13,7 +13,7 @@
 #include "comm/in_process/operation_parts.h"
 #include "comm/in_process/worlds.h"
 #include "comm/operation.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::comm {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "comm/in_process/job.h"
 #include "comm/operation.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::comm {
 

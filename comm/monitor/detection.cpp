@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "comm/process/process_info.h"
+#include "ir/base/check.h"
 
 namespace heddle::comm {
 namespace {

@@ -10,7 +10,7 @@
 #include "comm/monitor/watcher.h"
 #include "comm/process/process_info.h"
 #include "comm/process/start_timeout.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::comm {
 namespace {
@@ -41,6 +41,7 @@ std::string_view stateText(const RankSnapshot& entry) {
     case RankState::Gone:
       return "gone";
     case RankState::Lost:
+    case RankState::Stuck:
       return "lost";
     default:
       return entry.wait == RankWait::None ? name(entry.phase) : "waiting";
@@ -141,7 +142,7 @@ void JobMonitor::compareRuns() const {
   const auto& [blamed, other, reason] = found.front();
   statuses_[blamed].state.leave(RankState::Lost, reason);
   watcher_->wake();
-  userError("{}", describeLost(readAll(statuses()), blamed, reason));
+  userErrorWith(ErrorCode::RankLost, "{}", describeLost(readAll(statuses()), blamed, reason));
 }
 
 // Compares the runs of all ranks for the last time, when this rank leaves. The watcher will soon
@@ -157,7 +158,8 @@ void JobMonitor::compareLastRuns() {
   if (!state.leave(RankState::Lost, reason) && !isLost(state.get())) {
     mine().state.leave(RankState::Failed, reason);
   }
-  if (!setFailure({blamed, false, 0, describeLost(readAll(statuses()), blamed, reason)})) return;
+  std::string text = describeLost(readAll(statuses()), blamed, reason);
+  if (!setFailure({blamed, false, 0, ErrorCode::RankLost, std::move(text)})) return;
   if (!isOneOfProcesses()) print();
   notifyOwner();
 }
@@ -194,7 +196,7 @@ bool JobMonitor::othersHaveReported() const {
   for (int rank = 0; rank < size(); ++rank) {
     const RankStatus& status = statuses_[rank];
     const RankState state = status.state.get();
-    const bool lost = state == RankState::Gone || state == RankState::Lost;
+    const bool lost = state != RankState::Failed && isLost(state);
     if (rank == rank_ || lost || status.reported.load()) continue;
     const bool is_here = std::binary_search(here.begin(), here.end(), rank);
     const int pid = places_.ranks[static_cast<size_t>(rank)].pid;
@@ -328,13 +330,16 @@ std::string JobMonitor::describeLost(const RankSnapshots& ranks, int rank,
 JobFailure JobMonitor::describeFailure(const RankSnapshots& ranks, int rank) const {
   const RankSnapshot& lost = ranks[static_cast<size_t>(rank)];
   if (lost.state != RankState::Failed && lost.isLost()) {
-    return {rank, false, 0, describeLost(ranks, rank, lost.reason)};
+    const bool is_stuck = lost.state == RankState::Stuck;
+    return {rank, false, 0, is_stuck ? ErrorCode::Deadlock : ErrorCode::RankLost,
+            describeLost(ranks, rank, lost.reason)};
   }
   const bool failed = lost.state == RankState::Failed;
   const std::string position = positionOf(ranks, lost);
   const std::string what = failed ? fmt::format("failed {}: {}", position, lost.reason)
                                   : fmt::format("left the job {}, while others need it", position);
-  return {rank, failed, 0, fmt::format("rank {} {}\n{}", rank, what, positions(ranks))};
+  return {rank, failed, 0, ErrorCode::RankLost,
+          fmt::format("rank {} {}\n{}", rank, what, positions(ranks))};
 }
 
 std::string JobMonitor::positions(const RankSnapshots& ranks) const {

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "comm/process/process_info.h"
+#include "ir/base/check.h"
 
 namespace heddle::comm {
 namespace {

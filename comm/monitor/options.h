@@ -4,6 +4,8 @@
 #include <functional>
 #include <string>
 
+#include "ir/base/error.h"
+
 namespace heddle::comm {
 
 // Why a job has failed.
@@ -11,7 +13,9 @@ struct JobFailure {
   int rank = -1;      // the rank to blame; -1: none
   bool told = false;  // true: `rank` itself reported the failure
   int signal = 0;     // the signal that asked this process to end; 0: none
-  std::string text;   // the rank, its instruction, the reason; then one line per rank
+  // RankLost, or Deadlock if the ranks wait for each other.
+  ErrorCode code = ErrorCode::RankLost;
+  std::string text;  // the rank, its instruction, the reason; then one line per rank
 };
 
 struct JobMonitorOptions {

@@ -1,6 +1,6 @@
 #include "comm/monitor/posted_counts.h"
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::comm {
 namespace {

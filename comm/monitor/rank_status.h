@@ -23,11 +23,13 @@ enum class RankState : uint32_t {
   Left,     // left the job without a failure of its own
   Gone,     // its process ended, but the rank had not left the job
   Lost,     // another rank reported a failure of this rank, for example that it is stopped
+  Stuck,    // another rank reported that the job makes no progress because of this rank
 };
 
 // Returns whether a rank in this state makes the job fail.
 constexpr bool isLost(RankState state) {
-  return state == RankState::Failed || state == RankState::Gone || state == RankState::Lost;
+  return state == RankState::Failed || state == RankState::Gone || state == RankState::Lost ||
+         state == RankState::Stuck;
 }
 
 // The current activity of a rank. If its state is not Alive, this is its last activity.

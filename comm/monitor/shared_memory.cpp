@@ -10,7 +10,7 @@
 #include <cstring>
 #include <optional>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/system/temp_folders.h"
 
 namespace heddle::comm {
@@ -35,7 +35,7 @@ class NamedFile {
     try {
       folder_ = createLockedFolder(folderForFiles(), prefix);
     } catch (const UserError& error) {
-      userError("memory of the {}: {}", what, error.what());
+      userErrorWith(error.code(), "memory of the {}: {}", what, error.what());
     }
   }
   ~NamedFile() {

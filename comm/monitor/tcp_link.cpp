@@ -13,7 +13,7 @@
 #include <sstream>
 #include <thread>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::comm {
 namespace {

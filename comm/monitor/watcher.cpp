@@ -23,6 +23,24 @@ microseconds intervalFor(double deadline) {
   return std::clamp(wanted, kShortestInterval, kLongestInterval);
 }
 
+// Returns the state of the rank that a finding blames.
+RankState stateAfter(Finding::Rule rule) {
+  switch (rule) {
+    case Finding::Rule::Gone:
+      return RankState::Gone;
+    case Finding::Rule::Unmatched:
+    case Finding::Rule::Alone:
+    case Finding::Rule::Stalled:
+      return RankState::Stuck;
+    case Finding::Rule::Silent:
+    case Finding::Rule::DifferentRuns:
+    case Finding::Rule::Absent:
+    case Finding::Rule::MissedCall:
+      return RankState::Lost;
+  }
+  return RankState::Lost;
+}
+
 std::vector<bool> maskOf(const std::vector<int>& ranks, size_t size) {
   std::vector<bool> mask(size);
   for (int rank : ranks) mask[static_cast<size_t>(rank)] = true;
@@ -139,8 +157,7 @@ void Watcher::judge() {
     if (job_.ranks[blamed].state == RankState::Left) {
       left_early_.push_back(finding.blamed);
     } else {
-      const bool gone = finding.rule == Finding::Rule::Gone;
-      statuses_[blamed].state.leave(gone ? RankState::Gone : RankState::Lost, finding.reason());
+      statuses_[blamed].state.leave(stateAfter(finding.rule), finding.reason());
     }
   }
   held_ = std::move(held);

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "comm/mpi/mpi_thread.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::comm::mpi {
 namespace {

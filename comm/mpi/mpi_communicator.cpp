@@ -6,7 +6,7 @@
 
 #include "comm/mpi/transfer.h"
 #include "comm/operation.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::comm::mpi {
 namespace {

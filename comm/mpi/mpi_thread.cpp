@@ -6,7 +6,7 @@
 
 #include "comm/mpi/element_type.h"
 #include "comm/process/start_timeout.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/system/start_thread.h"
 
 namespace heddle::comm::mpi {

@@ -16,7 +16,7 @@
 #include "comm/mpi/mpi_thread.h"
 #include "comm/operation.h"
 #include "comm/process/start_timeout.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::comm::mpi {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "comm/mpi/element_type.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::comm::mpi {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "comm/monitor/shared_memory.h"
 #include "comm/process/process_info.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::comm::nccl {
 

@@ -4,7 +4,7 @@
 #include <exception>
 
 #include "comm/operation.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::comm::nccl {
 namespace {

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "comm/nccl/nccl_call.h"
+#include "ir/base/check.h"
 
 namespace heddle::comm::nccl {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::comm::nccl {
 namespace {

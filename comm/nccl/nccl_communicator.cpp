@@ -4,7 +4,7 @@
 
 #include "comm/nccl/nccl_init.h"
 #include "comm/operation.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::comm::nccl {
 namespace {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <thread>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/system/start_thread.h"
 
 namespace heddle::comm::nccl {

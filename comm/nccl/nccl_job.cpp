@@ -5,7 +5,7 @@
 #include <chrono>
 #include <vector>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/system/start_thread.h"
 
 namespace heddle::comm::nccl {

@@ -13,7 +13,7 @@
 #include "comm/nccl/nccl_call.h"
 #include "comm/nccl/stream_barrier.h"
 #include "comm/process/process_info.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::comm::nccl {
 namespace {

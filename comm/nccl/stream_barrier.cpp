@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "comm/nccl/nccl_call.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::comm::nccl {
 namespace {

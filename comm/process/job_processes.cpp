@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "comm/process/process_info.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::comm {
 namespace {

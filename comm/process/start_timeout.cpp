@@ -5,7 +5,7 @@
 #include <chrono>
 
 #include "comm/process/job_processes.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/system/start_thread.h"
 
 namespace heddle::comm {

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "host/device/load_module.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "ir/base/ceil_div.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

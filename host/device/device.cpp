@@ -2,7 +2,7 @@
 
 #include "host/device/cuda_module.h"
 #include "host/device/load_module.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {
@@ -58,9 +58,9 @@ void ErrorSink::rethrow(const std::vector<std::string>* instruction_texts) const
   try {
     std::rethrow_exception(error);
   } catch (const UserError& e) {
-    throw UserError(where + e.what());
+    throw withText(e, where + e.what());
   } catch (const std::bad_alloc& e) {
-    throw UserError(where + "out of memory" + saidBy(e));
+    throw UserError(where + "out of memory" + saidBy(e), ErrorCode::OutOfMemory);
   } catch (const InternalError& e) {
     throw InternalError(where + e.what());
   } catch (const std::exception& e) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ir/base/ceil_div.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

@@ -3,7 +3,7 @@
 #include <sstream>
 #include <vector>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

@@ -11,7 +11,7 @@
 #include "host/program/teams.h"
 #include "host/program/visit.h"
 #include "host/text/program_text.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

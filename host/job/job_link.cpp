@@ -4,6 +4,12 @@
 
 namespace heddle::host {
 
+void throwIfOtherRankFailed(const comm::JobMonitor& monitor, const UserError& error) {
+  if (!monitor.failed()) return;
+  const comm::JobFailure failure = monitor.failure();
+  if (failure.rank != monitor.rank()) throw UserError(error.what(), failure.code);
+}
+
 void JobLink::open(comm::World& world, comm::JobMonitor& monitor, uint64_t program,
                    int64_t number) {
   std::lock_guard lock(mutex_);
@@ -89,6 +95,11 @@ void JobLink::fail(const std::string& reason) noexcept {
 bool JobLink::failed() const {
   std::lock_guard lock(mutex_);
   return monitor_ != nullptr && monitor_->failed();
+}
+
+void JobLink::throwIfOtherRankFailed(const UserError& error) const {
+  std::lock_guard lock(mutex_);
+  if (monitor_ != nullptr) host::throwIfOtherRankFailed(*monitor_, error);
 }
 
 std::string JobLink::failure() const {

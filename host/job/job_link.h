@@ -8,8 +8,13 @@
 #include <vector>
 
 #include "comm/monitor/job_monitor.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
+
+// Throws an error of this rank again, with the code of the failure of the job, if another rank has
+// failed. The error of this rank is then only a consequence.
+void throwIfOtherRankFailed(const comm::JobMonitor& monitor, const UserError& error);
 
 // Reports the runs of one Executable to the job monitor (comm/monitor/job_monitor.h). All reports
 // do nothing in a job of one rank, before open(), and after close(). Thread-safe.
@@ -57,6 +62,7 @@ class JobLink {
   bool failed() const;
   // Returns the failure of the job, or an empty string if failed() is false.
   std::string failure() const;
+  void throwIfOtherRankFailed(const UserError& error) const;
 
  private:
   // Returns whether open() was never called. The reports of a job of one rank then take no lock.

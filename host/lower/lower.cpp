@@ -10,7 +10,7 @@
 #include "ir/analysis/kernel_rules.h"
 #include "ir/analysis/memory_order.h"
 #include "ir/analysis/reshard_step.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/passes/note_stream_splits.h"
 #include "ir/segment/reuse_forward.h"
 #include "ir/types/mesh_relations.h"

@@ -1,6 +1,6 @@
 #include "host/lower/lower_all_to_all.h"
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/builder.h"
 #include "ir/types/mesh_relations.h"
 

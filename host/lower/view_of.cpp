@@ -2,7 +2,7 @@
 
 #include "host/lower/cat_slices.h"
 #include "ir/analysis/reshard_step.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 

@@ -9,6 +9,7 @@
 
 #include "host/passes/analysis/buffer_accesses.h"
 #include "host/passes/analysis/stream_order.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

@@ -18,7 +18,8 @@
 #include "host/text/program_text.h"
 #include "host/verify/verify.h"
 #include "host/verify/verify_structure.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
+#include "ir/base/pass_driver.h"
 #include "ir/passes/pipeline.h"
 
 namespace heddle::host {

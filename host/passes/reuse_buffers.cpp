@@ -16,6 +16,7 @@
 #include "host/passes/analysis/slot_uses.h"
 #include "host/program/visit.h"
 #include "ir/analysis/memory_order.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {
@@ -177,7 +178,8 @@ class BufferReuser {
       return std::all_of(ids.begin(), ids.end(), [&](SlotId id) { return isFixed(baseOf(id)); });
     };
     if (!areFixed(launch->inputs) || !areFixed(launch->outputs)) return false;
-    const Fusion& segment = program_.kernels[launch->kernel].segment;
+    codegen::InPlaceRules& rules =
+        rules_.try_emplace(launch->kernel, program_.kernels[launch->kernel].segment).first->second;
     for (size_t k = 0; k < launch->outputs.size(); ++k) {
       if (baseOf(launch->outputs[k]) == old.slot) return false;
       if (baseOf(launch->outputs[k]) != next.slot) continue;
@@ -185,7 +187,7 @@ class BufferReuser {
       for (size_t i = 0; i < launch->inputs.size(); ++i) {
         if (baseOf(launch->inputs[i]) != old.slot) continue;
         if (withoutNames(launch->inputs[i]) != old.slot) return false;
-        if (!codegen::whyNotInPlace(segment, i, k).empty()) return false;
+        if (!rules.whyNot(i, k).empty()) return false;
       }
     }
     return true;
@@ -288,6 +290,7 @@ class BufferReuser {
   const IdVector<SlotId, SlotUses> slots_;
   std::optional<AccessOrder> order_;
   IdVector<SlotId, const Alias*> viewed_;  // the only Alias that defines the slot; nullptr: none
+  mutable std::map<KernelId, codegen::InPlaceRules> rules_;  // each analyzes its kernel once
   std::vector<Value> inputs_;
   std::vector<Value> allocated_;  // in the order of the program
 };

@@ -12,7 +12,7 @@
 #include "host/program/visit.h"
 #include "host/text/program_text.h"
 #include "ir/analysis/memory_order.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "host/plan/size_inputs.h"
 #include "host/unroll/scope.h"
-#include "ir/base/error.h"
-#include "ir/base/size_solve.h"
+#include "ir/base/check.h"
+#include "ir/sizes/size_solve.h"
 
 namespace heddle::host {
 namespace {
@@ -24,8 +24,9 @@ void bindSymbols(const Slot& slot, const std::vector<int64_t>& global, SizeBindi
     if (is_first) {
       sources[symbol] = axisOf(slot, axis);
     } else {
-      HEDDLE_USER_CHECK(at->second == global[axis], "size {} is {} in {} but {} in {}", symbol,
-                        at->second, sources[symbol], global[axis], axisOf(slot, axis));
+      HEDDLE_USER_CHECK_CODE(ShapeMismatch, at->second == global[axis],
+                             "size {} is {} in {} but {} in {}", symbol, at->second,
+                             sources[symbol], global[axis], axisOf(slot, axis));
     }
   }
 }
@@ -52,10 +53,10 @@ void checkExtents(const Slot& slot, const std::vector<int64_t>& global, const Si
     const Size& extent = slot.tensor.domain[axis].extent;
     if (extent.kind() == Size::Kind::Symbol) continue;
     const int64_t expected = extent.evaluate(lookupIn(sizes));
-    HEDDLE_USER_CHECK(global[axis] == expected, "{} has size {}, the program expects {}{}{}",
-                      axisOf(slot, axis), global[axis], expected,
-                      extent.isConstant() ? "" : " = " + extent.str(),
-                      defaultsIn(extent, given, sizes));
+    HEDDLE_USER_CHECK_CODE(ShapeMismatch, global[axis] == expected,
+                           "{} has size {}, the program expects {}{}{}", axisOf(slot, axis),
+                           global[axis], expected, extent.isConstant() ? "" : " = " + extent.str(),
+                           defaultsIn(extent, given, sizes));
   }
 }
 
@@ -90,25 +91,27 @@ void checkCount(const Program& program, size_t given) {
 
 void checkKind(const Slot& slot, size_t position, const Argument& argument) {
   const bool is_scalar = std::holds_alternative<Scalar>(argument);
-  HEDDLE_USER_CHECK(is_scalar == slot.is_scalar, "input {} (%{}) is a {}, got a {}", position,
-                    slot.name, slot.is_scalar ? "scalar" : "tensor",
-                    is_scalar ? "scalar" : "tensor");
+  HEDDLE_USER_CHECK_CODE(Type, is_scalar == slot.is_scalar, "input {} (%{}) is a {}, got a {}",
+                         position, slot.name, slot.is_scalar ? "scalar" : "tensor",
+                         is_scalar ? "scalar" : "tensor");
 }
 
 void checkMemory(const Slot& slot, const Tensor& tensor) {
-  HEDDLE_USER_CHECK(!tensor.in_host_memory || tensor.desc.rank() == 0,
-                    "input %{} is a tensor {} in host memory; only a tensor without axes can be "
-                    "passed by value, toDevice() copies others",
-                    slot.name, str(tensor.desc.sizes));
+  HEDDLE_USER_CHECK_CODE(
+      ShapeMismatch, !tensor.in_host_memory || tensor.desc.rank() == 0,
+      "input %{} is a tensor {} in host memory; only a tensor without axes can be "
+      "passed by value, toDevice() copies others",
+      slot.name, str(tensor.desc.sizes));
 }
 
 // Completes a descriptor (see bindInputs()), and checks the properties that do not depend on sizes.
 TensorDesc complete(const Slot& slot, const TensorDesc& given) {
   TensorDesc desc = given;
-  HEDDLE_USER_CHECK(desc.dtype == slot.tensor.dtype, "input %{} is {}, got {}", slot.name,
-                    name(slot.tensor.dtype), name(desc.dtype));
-  HEDDLE_USER_CHECK(desc.rank() == slot.tensor.rank(), "input %{} has {} axes, got {} axes {}",
-                    slot.name, slot.tensor.rank(), desc.rank(), str(desc.sizes));
+  HEDDLE_USER_CHECK_CODE(Type, desc.dtype == slot.tensor.dtype, "input %{} is {}, got {}",
+                         slot.name, name(slot.tensor.dtype), name(desc.dtype));
+  HEDDLE_USER_CHECK_CODE(ShapeMismatch, desc.rank() == slot.tensor.rank(),
+                         "input %{} has {} axes, got {} axes {}", slot.name, slot.tensor.rank(),
+                         desc.rank(), str(desc.sizes));
   if (desc.global.empty()) {
     HEDDLE_USER_CHECK(!isSplit(slot),
                       "input %{} is sharded: its descriptor must give the unsharded sizes (global)",
@@ -120,8 +123,8 @@ TensorDesc complete(const Slot& slot, const TensorDesc& given) {
   if (desc.offset.empty()) desc.offset.assign(desc.rank(), 0);
   const bool ranks_agree = desc.global.size() == desc.rank() && desc.alloc.size() == desc.rank() &&
                            desc.strides.size() == desc.rank() && desc.offset.size() == desc.rank();
-  HEDDLE_USER_CHECK(ranks_agree, "input %{}: the lists of its descriptor differ in length",
-                    slot.name);
+  HEDDLE_USER_CHECK_CODE(ShapeMismatch, ranks_agree,
+                         "input %{}: the lists of its descriptor differ in length", slot.name);
   return desc;
 }
 
@@ -135,20 +138,22 @@ bool isGiven(const std::vector<int64_t>& offset) {
 // sets the offset. The caller's strides do not change.
 void checkBlock(const Slot& slot, const Scope& scope, TensorDesc& desc) {
   const TensorDesc expected = scope.describe(slot);
-  HEDDLE_USER_CHECK(desc.sizes == expected.sizes,
-                    "input %{} of global sizes {}: rank {} holds the block {}, got {}", slot.name,
-                    str(desc.global), scope.rank(), str(expected.sizes), str(desc.sizes));
+  HEDDLE_USER_CHECK_CODE(ShapeMismatch, desc.sizes == expected.sizes,
+                         "input %{} of global sizes {}: rank {} holds the block {}, got {}",
+                         slot.name, str(desc.global), scope.rank(), str(expected.sizes),
+                         str(desc.sizes));
   const bool has_offset = expected.held && expected.numel() > 0 && isGiven(desc.offset);
-  HEDDLE_USER_CHECK(
-      !has_offset || desc.offset == expected.offset,
+  HEDDLE_USER_CHECK_CODE(
+      ShapeMismatch, !has_offset || desc.offset == expected.offset,
       "input %{} of global sizes {}: rank {} holds the block at {}, got the one at {}", slot.name,
       str(desc.global), scope.rank(), str(expected.offset), str(desc.offset));
   for (size_t axis = 0; axis < desc.rank(); ++axis) {
-    HEDDLE_USER_CHECK(desc.alloc[axis] >= desc.sizes[axis],
-                      "input %{}: axis {} has size {} but an allocation of {}", slot.name, axis,
-                      desc.sizes[axis], desc.alloc[axis]);
-    HEDDLE_USER_CHECK(desc.strides[axis] >= 0, "input %{}: axis {} has the negative stride {}",
-                      slot.name, axis, desc.strides[axis]);
+    HEDDLE_USER_CHECK_CODE(ShapeMismatch, desc.alloc[axis] >= desc.sizes[axis],
+                           "input %{}: axis {} has size {} but an allocation of {}", slot.name,
+                           axis, desc.sizes[axis], desc.alloc[axis]);
+    HEDDLE_USER_CHECK_CODE(ShapeMismatch, desc.strides[axis] >= 0,
+                           "input %{}: axis {} has the negative stride {}", slot.name, axis,
+                           desc.strides[axis]);
   }
   desc.offset = expected.offset;
   desc.held = expected.held;
@@ -170,10 +175,10 @@ void checkObserved(const Slot& slot, const TensorDesc& desc) {
     const int64_t stride = desc.strides[axis];
     const bool contiguous = axis < observed.contiguous.size() && observed.contiguous[axis];
     if (stride == 0 && !contiguous) continue;  // a stretched axis has no place in the order
-    HEDDLE_USER_CHECK(contiguous ? stride == inner_span : stride >= inner_stride,
-                      "input %{}: axis {} has stride {}, its layout in the program requires {}{}",
-                      slot.name, axis, stride, contiguous ? "" : "at least ",
-                      contiguous ? inner_span : inner_stride);
+    HEDDLE_USER_CHECK_CODE(
+        ShapeMismatch, contiguous ? stride == inner_span : stride >= inner_stride,
+        "input %{}: axis {} has stride {}, its layout in the program requires {}{}", slot.name,
+        axis, stride, contiguous ? "" : "at least ", contiguous ? inner_span : inner_stride);
     inner_span = stride * desc.alloc[axis];
     inner_stride = stride;
   }

@@ -9,7 +9,7 @@
 #include "host/unroll/late_scalars.h"
 #include "host/unroll/unroll.h"
 #include "ir/base/size.h"
-#include "ir/base/size_guard.h"
+#include "ir/sizes/size_guard.h"
 
 namespace heddle::host {
 

@@ -1,9 +1,13 @@
 #include "host/plan/kernel_store.h"
 
+#include <algorithm>
 #include <boost/container_hash/hash.hpp>
+#include <chrono>
+#include <set>
+#include <string_view>
 
 #include "codegen/compile/image_cache.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/text/fusion_text.h"
 
 namespace heddle::host {
@@ -53,45 +57,64 @@ std::string identityOf(const Fusion& given) {
 KernelStore::KernelStore(Device& device, codegen::ImageCache* images)
     : device_(device), images_(images) {}
 
-void KernelStore::prepare(const std::vector<const codegen::KernelPlan*>& plans) {
-  // New sources are added to loaded_ before the compiler runs. The compiler runs without mutex_, so
-  // that handle() does not wait for the compiler. If the compiler fails, the new sources are
-  // removed.
-  std::lock_guard preparing(preparing_);
-  std::vector<const codegen::KernelSource*> added;
-  {
-    std::lock_guard lock(mutex_);
-    for (const codegen::KernelPlan* plan : plans) {
-      if (plan->stages.empty()) continue;
-      if (loaded_.try_emplace(plan->source.text).second) added.push_back(&plan->source);
-    }
+std::vector<const codegen::KernelSource*> KernelStore::newSources(
+    const std::vector<const codegen::KernelPlan*>& plans) const {
+  std::vector<const codegen::KernelSource*> sources;
+  std::set<std::string_view> seen;
+  std::lock_guard lock(mutex_);
+  for (const codegen::KernelPlan* plan : plans) {
+    if (plan->stages.empty() || loaded_.contains(plan->source.text)) continue;
+    if (seen.insert(plan->source.text).second) sources.push_back(&plan->source);
   }
-  if (images_ == nullptr) {
+  return sources;
+}
+
+KernelStore::Images KernelStore::imagesOf(
+    const std::vector<const codegen::KernelSource*>& sources) {
+  if (sources.empty()) return {};
+  std::call_once(own_images_made_, [&] {
+    if (images_ != nullptr) return;
     own_images_ = std::make_unique<codegen::ImageCache>();
     images_ = own_images_.get();
-  }
-  std::vector<std::shared_ptr<const codegen::KernelImage>> images;
-  const auto forget = [&] {
-    std::lock_guard lock(mutex_);
-    for (const codegen::KernelSource* source : added) loaded_.erase(source->text);
-  };
+  });
+  const auto begin = std::chrono::steady_clock::now();
   int64_t compiled = 0;
-  try {
-    if (!added.empty()) images = images_->get(added, *device_.compiler(), &compiled);
-  } catch (...) {
-    forget();
-    throw;
-  }
+  Images images = images_->get(sources, *device_.compiler(), &compiled);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   std::lock_guard lock(mutex_);
-  counts_.texts += static_cast<int64_t>(plans.size());
   counts_.compiled += compiled;
-  counts_.loaded += static_cast<int64_t>(added.size()) - compiled;
-  for (size_t i = 0; i < added.size(); ++i) loaded_[added[i]->text].image = images[i];
+  counts_.compile_seconds += seconds.count();
+  return images;
+}
+
+void KernelStore::compile(const std::vector<const codegen::KernelPlan*>& plans) {
+  imagesOf(newSources(plans));
+}
+
+void KernelStore::prepare(const std::vector<const codegen::KernelPlan*>& plans) {
+  const std::vector<const codegen::KernelSource*> added = newSources(plans);
+  const Images images = imagesOf(added);
+  std::lock_guard loading(loading_);
+  {
+    std::lock_guard lock(mutex_);
+    counts_.texts += static_cast<int64_t>(plans.size());
+    for (size_t i = 0; i < added.size(); ++i) {
+      // Another thread may have added the source meanwhile.
+      const auto [entry, is_new] = loaded_.try_emplace(added[i]->text);
+      if (is_new) entry->second.image = images[i];
+    }
+  }
+  // Only threads that hold loading_ add entries to a source that is in loaded_.
   for (const codegen::KernelPlan* plan : plans) {
     for (const codegen::LaunchStage& stage : plan->stages) {
+      std::unique_lock lock(mutex_);
       Loaded& loaded = loaded_.at(plan->source.text);
       if (loaded.entries.contains(stage.entry)) continue;
-      loaded.entries.emplace(stage.entry, device_.load(*loaded.image, stage.entry));
+      const std::shared_ptr<const codegen::KernelImage> image = loaded.image;
+      lock.unlock();
+      const KernelHandle handle = device_.load(*image, stage.entry);
+      lock.lock();
+      loaded.entries.emplace(stage.entry, handle);
     }
   }
 }
@@ -147,7 +170,9 @@ void KernelStore::add(Key key, std::shared_ptr<const Kernel> kernel) {
 
 KernelStore::Counts KernelStore::counts() const {
   std::lock_guard lock(mutex_);
-  return counts_;
+  Counts counts = counts_;
+  counts.loaded = std::max<int64_t>(0, static_cast<int64_t>(loaded_.size()) - counts.compiled);
+  return counts;
 }
 
 }  // namespace heddle::host

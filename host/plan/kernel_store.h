@@ -30,8 +30,11 @@ class KernelStore {
 
   // Compiles all new sources of the kernel plans together, and loads the entry points of their
   // launches. If several sources fail to compile, throws the error of the first one in the order of
-  // `plans`.
+  // `plans`. While the compiler runs, no lock is held. If two threads need the same source, it is
+  // compiled once (codegen/compile/image_cache.h).
   void prepare(const std::vector<const codegen::KernelPlan*>& plans);
+  // Does the same, but loads nothing: prepare() then finds the images in the image cache.
+  void compile(const std::vector<const codegen::KernelPlan*>& plans);
   // Returns entry point `entry` of a source. Requires that prepare() has loaded it before.
   KernelHandle handle(const std::string& source, const std::string& entry) const;
 
@@ -65,10 +68,11 @@ class KernelStore {
 
   // How the plans got their kernels so far.
   struct Counts {
-    int64_t texts = 0;     // number of generated texts
-    int64_t reused = 0;    // number of kernels that were found without generating a text
-    int64_t compiled = 0;  // number of texts that were compiled
-    int64_t loaded = 0;    // number of texts whose image was on disk or in the image cache
+    int64_t texts = 0;           // number of generated texts
+    int64_t reused = 0;          // number of kernels that were found without generating a text
+    int64_t compiled = 0;        // number of texts that were compiled
+    int64_t loaded = 0;          // number of texts whose image was on disk or in the image cache
+    double compile_seconds = 0;  // time that calls spent on getting images, in seconds
   };
   Counts counts() const;
 
@@ -78,11 +82,18 @@ class KernelStore {
     std::map<std::string, KernelHandle> entries;
   };
 
+  using Images = std::vector<std::shared_ptr<const codegen::KernelImage>>;
+  // The sources of the plans that are not in loaded_, each once.
+  std::vector<const codegen::KernelSource*> newSources(
+      const std::vector<const codegen::KernelPlan*>& plans) const;
+  Images imagesOf(const std::vector<const codegen::KernelSource*>& sources);
+
   Device& device_;
+  std::once_flag own_images_made_;
   std::unique_ptr<codegen::ImageCache> own_images_;
   codegen::ImageCache* images_;
-  std::mutex preparing_;                  // held while kernels are compiled
-  mutable std::mutex mutex_;              // guards all members below
+  std::mutex loading_;                    // held while the device loads images
+  mutable std::mutex mutex_;              // guards all members below; taken after loading_
   std::map<std::string, Loaded> loaded_;  // by source text
   std::unordered_map<std::string, std::shared_ptr<StoredSegment>> segments_;  // by text
   std::unordered_multimap<size_t, std::pair<Key, std::shared_ptr<const Kernel>>>

@@ -5,7 +5,7 @@
 #include "codegen/plan/generated.h"
 #include "host/unroll/unroll.h"
 #include "ir/analysis/shardable_axes.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/builder.h"
 
 namespace heddle::host {

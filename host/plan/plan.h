@@ -249,6 +249,7 @@ struct Plan {
     int32_t input;
     DType dtype;
     Scalar default_value;  // used if the caller passes no value
+    std::string name;      // name of the input, without '%'
   };
   struct ValueInput {  // a 0-d tensor in host memory
     RegisterId out;    // register that receives its element
@@ -259,6 +260,7 @@ struct Plan {
     PointerIndex pointer;
     int32_t output;    // position of the output
     std::string name;  // name of the output, without '%'
+    int64_t bytes;     // from the first element of the caller's tensor to its last
   };
   // Facts about a step for timelines and injected faults.
   struct StepNote {
@@ -373,5 +375,12 @@ struct GivenTensors {
 std::shared_ptr<const Plan> makePlan(const Program& program, const Unrolled& unrolled,
                                      const UnrollRequest& request, const GivenTensors& given,
                                      const PlanTarget& target);
+// Only compiles the kernels of the plan, so that makePlan() finds their images. Needs no other
+// rank.
+void compileKernels(const Program& program, const Unrolled& unrolled, const UnrollRequest& request,
+                    const GivenTensors& given, const PlanTarget& target);
+
+// Returns roughly how many bytes a plan occupies.
+int64_t bytesOf(const Plan& plan);
 
 }  // namespace heddle::host

@@ -6,7 +6,7 @@
 #include "host/device/load_module.h"
 #include "host/plan/plan_builder.h"
 #include "host/program/library_op.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

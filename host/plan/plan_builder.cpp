@@ -7,7 +7,7 @@
 #include "host/text/program_text.h"
 #include "host/unroll/overlap.h"
 #include "host/unroll/view.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 
@@ -24,6 +24,19 @@ PlanBuilder::PlanBuilder(const Program& program, const Unrolled& unrolled,
 }
 
 std::shared_ptr<const Plan> PlanBuilder::build() {
+  draft();
+  prepareMatmuls();
+  loadKernels();
+  return plan_;
+}
+
+void PlanBuilder::compileKernels() {
+  draft();
+  target_.kernels.compile(newKernels());
+}
+
+// Does everything that needs no other rank, and loads nothing.
+void PlanBuilder::draft() {
   plan_->streams = target_.streams;
   plan_->communication_streams = target_.communication_streams;
   for (auto* list : {&plan_->instruction_of, &step_of_unrolled_}) {
@@ -55,9 +68,6 @@ std::shared_ptr<const Plan> PlanBuilder::build() {
   finishOutputs();
   finishJumps();
   findRemaining();
-  prepareMatmuls();
-  loadKernels();
-  return plan_;
 }
 
 Step& PlanBuilder::emit(Step step) {
@@ -133,7 +143,8 @@ void PlanBuilder::findEventUses() {
     // GroupEnd has no stream. Its token is recorded on the stream of the posts in the group.
     const StreamId stream = streamOf(op).value_or(group_stream);
     forEachToken(op, [&](TokenId id, FieldRole) { useEvent(id, stream); });
-    forEachFieldOfKind<FieldKind::Event>(op, [&](EventId id, FieldRole) { useEvent(id, stream); });
+    forEachFieldOfKind<FieldKind::EventUse>(op,
+                                            [&](EventId id, FieldRole) { useEvent(id, stream); });
   }
 }
 
@@ -180,7 +191,7 @@ void PlanBuilder::bindBuffers() {
     const Slot& input = slot(program_.inputs[i]);
     plan_->scalar_inputs.push_back({unrolled_.input_registers[i], static_cast<int32_t>(i),
                                     input.tensor.dtype,
-                                    input.default_value.value_or(Scalar(int64_t{0}))});
+                                    input.default_value.value_or(Scalar(int64_t{0})), input.name});
   }
 }
 
@@ -218,8 +229,8 @@ void PlanBuilder::emitAll() {
       emitOne(step);
     } catch (const UserError& e) {
       if (step.instruction == nullptr) throw;
-      userError("instruction {} ({}): {}", step.index,
-                printInstruction(program_, *step.instruction), e.what());
+      userErrorWith(e.code(), "instruction {} ({}): {}", step.index,
+                    printInstruction(program_, *step.instruction), e.what());
     }
   }
   step_of_unrolled_.push_back(static_cast<int32_t>(plan_->steps.size()));
@@ -299,17 +310,41 @@ void PlanBuilder::findRemaining() {
   }
 }
 
+namespace {
+
+// Returns the sizes without the late inputs, because a plan depends on no value of a late input.
+// Ranks compare the sizes of their plans.
+SizeBindings fixedSizes(const Program& program, const Unrolled& unrolled, SizeBindings sizes) {
+  for (const auto& [input, range] : unrolled.late) {
+    sizes.erase(scalarSymbol(program.slots.at(program.inputs.at(static_cast<size_t>(input))).name));
+  }
+  return sizes;
+}
+
+}  // namespace
+
 std::shared_ptr<const Plan> makePlan(const Program& program, const Unrolled& unrolled,
                                      const UnrollRequest& request, const GivenTensors& given,
                                      const PlanTarget& target) {
-  if (unrolled.late.empty())
+  if (unrolled.late.empty()) {
     return PlanBuilder(program, unrolled, request, request.sizes, given, target).build();
-  // The plan depends on no value of a late input. Ranks compare the sizes of their plans.
-  SizeBindings fixed = request.sizes;
-  for (const auto& [input, range] : unrolled.late) {
-    fixed.erase(scalarSymbol(program.slots.at(program.inputs.at(static_cast<size_t>(input))).name));
   }
+  const SizeBindings fixed = fixedSizes(program, unrolled, request.sizes);
   return PlanBuilder(program, unrolled, request, fixed, given, target).build();
+}
+
+void compileKernels(const Program& program, const Unrolled& unrolled, const UnrollRequest& request,
+                    const GivenTensors& given, const PlanTarget& target) {
+  const SizeBindings fixed = fixedSizes(program, unrolled, request.sizes);
+  PlanBuilder(program, unrolled, request, fixed, given, target).compileKernels();
+}
+
+int64_t bytesOf(const Plan& plan) {
+  const auto bytes = [](const auto& list) { return list.size() * sizeof(*list.begin()); };
+  return static_cast<int64_t>(sizeof(plan) + bytes(plan.steps) + bytes(plan.instruction_of) +
+                              bytes(plan.notes) + bytes(plan.args) + bytes(plan.pointer_patches) +
+                              bytes(plan.scalar_patches) + bytes(plan.stages) +
+                              bytes(plan.buffers) + bytes(plan.outputs) + bytes(plan.operations));
 }
 
 }  // namespace heddle::host

@@ -24,10 +24,12 @@ class PlanBuilder {
   // `sizes` are the sizes of the request on which the plan depends.
   PlanBuilder(const Program& program, const Unrolled& unrolled, const UnrollRequest& request,
               const SizeBindings& sizes, const GivenTensors& given, const PlanTarget& target);
-  // Call this only once.
+  // Call one of these functions, and only once. compileKernels() only compiles the kernels.
   std::shared_ptr<const Plan> build();
+  void compileKernels();
 
  private:
+  void draft();
   // The uses of one token or event of the program. A token represents posted operations until a
   // Wait (host/program/instructions.h). A token or event that orders two streams needs an event of
   // the device.
@@ -183,6 +185,7 @@ class PlanBuilder {
   void findKernel(PlannedKernel& kernel);
   void planNew(PlannedKernel& kernel) const;
   void addStages(PlannedKernel& kernel);
+  std::vector<const codegen::KernelPlan*> newKernels() const;
   void loadKernels();
   void store(PlannedKernel& kernel);
 

@@ -3,7 +3,7 @@
 
 #include "host/plan/plan_builder.h"
 #include "host/program/teams.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

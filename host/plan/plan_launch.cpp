@@ -7,7 +7,7 @@
 #include "host/plan/local_segment.h"
 #include "host/plan/plan_builder.h"
 #include "host/plan/stored_segment.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {
@@ -200,11 +200,16 @@ void PlanBuilder::addStages(PlannedKernel& kernel) {
 
 // Compiles and loads all new kernels of the plan together, because a compiler can compile several
 // kernels at once.
-void PlanBuilder::loadKernels() {
+std::vector<const codegen::KernelPlan*> PlanBuilder::newKernels() const {
   std::vector<const codegen::KernelPlan*> added;
   for (const PlannedKernel& kernel : kernels_) {
     if (kernel.isNew()) added.push_back(&kernel.plan);
   }
+  return added;
+}
+
+void PlanBuilder::loadKernels() {
+  const std::vector<const codegen::KernelPlan*> added = newKernels();
   if (!added.empty()) target_.kernels.prepare(added);
   for (PlannedKernel& kernel : kernels_) {
     if (kernel.isNew()) store(kernel);

@@ -5,7 +5,7 @@
 #include "host/plan/plan_builder.h"
 #include "host/program/library_op.h"
 #include "host/text/program_text.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {
@@ -129,8 +129,8 @@ void PlanBuilder::prepareMatmuls() {
     try {
       work();
     } catch (const UserError& e) {
-      userError("instruction {} ({}): {}", planned.first->index,
-                printInstruction(program_, *planned.first->instruction), e.what());
+      userErrorWith(e.code(), "instruction {} ({}): {}", planned.first->index,
+                    printInstruction(program_, *planned.first->instruction), e.what());
     }
   };
   for (const PlannedMatmul& planned : planned_matmuls_) {

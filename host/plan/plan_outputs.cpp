@@ -4,7 +4,7 @@
 
 #include "host/plan/plan_builder.h"
 #include "host/unroll/view.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 
@@ -83,8 +83,8 @@ void PlanBuilder::bindOutputs() {
     output.preallocated = true;
     if (!landsInPlace(output, given)) continue;
     substituted_[bufferOf(output.place.pointer)] = true;
-    plan_->preallocated.push_back(
-        {output.place.pointer, static_cast<int32_t>(i), slot(program_.outputs[i]).name});
+    plan_->preallocated.push_back({output.place.pointer, static_cast<int32_t>(i),
+                                   slot(program_.outputs[i]).name, given.allocBytes()});
     setAlignment(output.place.pointer, given_.output_alignments, i);
   }
 }
@@ -99,8 +99,8 @@ void PlanBuilder::finishOutputs() {
     };
     if (std::any_of(plan_->preallocated.begin(), plan_->preallocated.end(), in_place)) continue;
     const PointerIndex pointer = plan_->preallocatedPointer(i);
-    plan_->preallocated.push_back(
-        {pointer, static_cast<int32_t>(i), slot(program_.outputs[i]).name});
+    plan_->preallocated.push_back({pointer, static_cast<int32_t>(i), slot(program_.outputs[i]).name,
+                                   given_.preallocated[i]->allocBytes()});
     setAlignment(pointer, given_.output_alignments, i);
     emitCopy({{pointer, 0}, *given_.preallocated[i]}, {output.place, output.desc}, kCallerStream);
   }

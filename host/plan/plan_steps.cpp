@@ -5,7 +5,7 @@
 #include "host/plan/plan_builder.h"
 #include "host/program/visit.h"
 #include "host/unroll/view.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/builder.h"
 
 namespace heddle::host {

@@ -6,7 +6,7 @@
 
 #include "host/plan/by_value_inputs.h"
 #include "host/plan/plan_builder.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 

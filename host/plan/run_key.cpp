@@ -4,7 +4,7 @@
 #include <boost/container_hash/hash.hpp>
 
 #include "host/unroll/overlap.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {
@@ -14,18 +14,21 @@ TensorDesc completeDesc(TensorDesc desc, size_t output) {
   if (desc.alloc.empty()) desc.alloc = desc.sizes;
   if (desc.strides.empty()) desc.strides = stridesFor(desc.alloc, rowMajor(desc.rank()));
   if (desc.offset.empty()) desc.offset.assign(desc.rank(), 0);
-  HEDDLE_USER_CHECK(desc.alloc.size() == desc.rank() && desc.strides.size() == desc.rank() &&
-                        desc.offset.size() == desc.rank(),
-                    "preallocated output {}: the lists of its descriptor differ in length", output);
+  HEDDLE_USER_CHECK_CODE(ShapeMismatch,
+                         desc.alloc.size() == desc.rank() && desc.strides.size() == desc.rank() &&
+                             desc.offset.size() == desc.rank(),
+                         "preallocated output {}: the lists of its descriptor differ in length",
+                         output);
   for (size_t axis = 0; axis < desc.rank(); ++axis) {
-    HEDDLE_USER_CHECK(desc.sizes[axis] <= 1 || desc.strides.at(axis) > 0,
-                      "preallocated output {}: axis {} of size {} has the stride {}", output, axis,
-                      desc.sizes[axis], desc.strides.at(axis));
+    HEDDLE_USER_CHECK_CODE(ShapeMismatch, desc.sizes[axis] <= 1 || desc.strides.at(axis) > 0,
+                           "preallocated output {}: axis {} of size {} has the stride {}", output,
+                           axis, desc.sizes[axis], desc.strides.at(axis));
   }
-  HEDDLE_USER_CHECK(!mayOverlapItself(desc),
-                    "preallocated output {}: its elements overlap, because it has the sizes {} and "
-                    "the strides {}",
-                    output, str(desc.sizes), str(desc.strides));
+  HEDDLE_USER_CHECK_CODE(
+      ShapeMismatch, !mayOverlapItself(desc),
+      "preallocated output {}: its elements overlap, because it has the sizes {} and "
+      "the strides {}",
+      output, str(desc.sizes), str(desc.strides));
   return desc;
 }
 

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
+#include <list>
 #include <map>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -35,44 +38,62 @@ class RunKey {
   std::vector<int64_t> numbers_;
 };
 
-// Caches up to kMost values, one for each key of a run. The key consists of the RunKey and the
-// values of the inputs that decide sizes. For late inputs (host/unroll/late_scalars.h), a value is
-// found for all numbers in a range. A full cache drops the least recently used value. Not
-// thread-safe.
+// Caches values, one for each key of a run. The key consists of the RunKey and the values of the
+// inputs that decide sizes. For late inputs (host/unroll/late_scalars.h), a value is found for all
+// numbers in a range. A full cache drops the least recently used values. Not thread-safe.
 template <class Value>
 class RunCache {
  public:
-  static constexpr size_t kMost = 128;
+  struct Limits {
+    size_t most = 1024;
+    int64_t bytes = int64_t{256} << 20;
+  };
 
   RunCache() = default;
-  explicit RunCache(SizeInputs scalars) : scalars_(std::move(scalars)) {}
+  RunCache(SizeInputs scalars, Limits limits) : scalars_(std::move(scalars)), limits_(limits) {}
 
   // Returns the value for these arguments, or nullptr if there is none. Allocates no memory. The
   // pointer is valid until the next call of a member function.
   Value* find(const RunTensors& tensors) {
     if (entries_.empty()) return nullptr;
     if (matches(entries_.front(), tensors)) return &entries_.front().value;
-    const size_t hash = RunKey::hashOf(tensors);
-    for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
-      if (entry->hash != hash || !matches(*entry, tensors)) continue;
-      std::rotate(entries_.begin(), entry, entry + 1);
-      return &entries_.front().value;
-    }
-    return nullptr;
+    const auto found = lookUp(tensors);
+    if (found == entries_.end()) return nullptr;
+    entries_.splice(entries_.begin(), entries_, found);
+    return &entries_.front().value;
+  }
+  // Does the same, but the look-up does not count as a use of the value.
+  const Value* peek(const RunTensors& tensors) {
+    const auto found = lookUp(tensors);
+    return found == entries_.end() ? nullptr : &found->value;
   }
 
-  // Adds a value. `late` has the ranges of the late inputs (Plan::late).
-  void add(const RunTensors& tensors, const std::map<int32_t, LateRange>& late, Value value) {
-    Entry entry{RunKey::hashOf(tensors), RunKey(tensors), scalars_.ranges(tensors.inputs, late),
-                std::move(value)};
-    if (entries_.size() == kMost) entries_.pop_back();
-    entries_.insert(entries_.begin(), std::move(entry));
+  // Adds a value of `bytes` bytes. `late` has the ranges of the late inputs (Plan::late). The value
+  // stays in the cache even if it alone exceeds the limit.
+  void add(const RunTensors& tensors, const std::map<int32_t, LateRange>& late, Value value,
+           int64_t bytes) {
+    const size_t hash = RunKey::hashOf(tensors);
+    entries_.push_front(
+        {hash, RunKey(tensors), scalars_.ranges(tensors.inputs, late), std::move(value), bytes});
+    index_.emplace(hash, entries_.begin());
+    bytes_ += bytes;
+    while (entries_.size() > 1 && (entries_.size() > limits_.most || bytes_ > limits_.bytes)) {
+      erase(std::prev(entries_.end()));
+      ++evictions_;
+    }
   }
 
   template <class Condition>
   void eraseIf(const Condition& condition) {
-    std::erase_if(entries_, [&](const Entry& entry) { return condition(entry.value); });
+    for (auto entry = entries_.begin(); entry != entries_.end();) {
+      const auto next = std::next(entry);
+      if (condition(entry->value)) erase(entry);
+      entry = next;
+    }
   }
+
+  // Returns how many values were dropped because the cache was full.
+  int64_t evictions() const { return evictions_; }
 
  private:
   struct Entry {
@@ -80,15 +101,35 @@ class RunCache {
     RunKey key;
     std::vector<LateRange> scalars;  // of the inputs that decide sizes
     Value value;
+    int64_t bytes;
   };
+  using Entries = std::list<Entry>;  // most recently used first
+
+  typename Entries::iterator lookUp(const RunTensors& tensors) {
+    const auto [begin, end] = index_.equal_range(RunKey::hashOf(tensors));
+    for (auto entry = begin; entry != end; ++entry) {
+      if (matches(*entry->second, tensors)) return entry->second;
+    }
+    return entries_.end();
+  }
   // Compares the scalars first, because many entries may differ only in them.
   bool matches(const Entry& entry, const RunTensors& tensors) const {
     return (scalars_.size() == 0 || scalars_.areWithin(entry.scalars, tensors.inputs)) &&
            entry.key.matches(tensors);
   }
+  void erase(typename Entries::iterator entry) {
+    const auto [begin, end] = index_.equal_range(entry->hash);
+    index_.erase(std::find_if(begin, end, [&](const auto& each) { return each.second == entry; }));
+    bytes_ -= entry->bytes;
+    entries_.erase(entry);
+  }
 
   SizeInputs scalars_;
-  std::vector<Entry> entries_;  // most recently used first
+  Limits limits_;
+  Entries entries_;
+  std::unordered_multimap<size_t, typename Entries::iterator> index_;  // by hash
+  int64_t bytes_ = 0;
+  int64_t evictions_ = 0;
 };
 
 // Describes the tensors of a run in the form that makePlan() takes. If a list in the descriptor of

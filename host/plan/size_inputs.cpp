@@ -1,6 +1,6 @@
 #include "host/plan/size_inputs.h"
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/size_scalars.h"
 #include "ir/types/host_tensor.h"
 

@@ -7,7 +7,7 @@
 #include "host/device/device_tensor.h"
 #include "host/program/program.h"
 #include "host/unroll/late_scalars.h"
-#include "ir/base/size_guard.h"
+#include "ir/sizes/size_guard.h"
 
 namespace heddle::host {
 

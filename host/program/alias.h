@@ -2,13 +2,12 @@
 
 #include <cstdint>
 #include <string_view>
-#include <tuple>
 #include <variant>
 #include <vector>
 
-#include "host/program/fields.h"
 #include "host/program/ids.h"
 #include "host/program/instruction_kind.h"
+#include "ir/base/size.h"
 
 namespace heddle::host {
 
@@ -57,10 +56,6 @@ struct Alias {
   bool operator==(const Alias&) const = default;
   static constexpr std::string_view kMnemonic = "alias";
   static constexpr InstructionKind kKind = InstructionKind::View;
-  static constexpr auto fields() {
-    return std::tuple(field::slot(&Alias::out, kDefined), field::slot(&Alias::in),
-                      field::size(&Alias::view));
-  }
 };
 
 }  // namespace heddle::host

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "host/program/fields.h"
 #include "host/program/instructions.h"
 
 // Finds the slots (registers of a host program, host/program/program.h) and the sizes that members

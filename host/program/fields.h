@@ -14,12 +14,12 @@
 
 namespace heddle::host {
 
-// Every instruction of a host program (host/program/instructions.h) declares a list of its fields.
-// Each entry has the kind of the field and its role. A field may name a slot (a register of the
-// program) or a token (which represents a posted operation). The functions of host/program/visit.h
-// and host/program/program.h use the lists to find the slots, tokens, sizes, streams, teams and
-// bodies of an instruction. The build fails if an instruction has no list, or if its list leaves a
-// member out.
+// Every instruction of a host program (host/program/instructions.h) has a list of its fields
+// (host/program/instruction_fields.h). Each entry has the kind of the field and its role. A field
+// may name a slot (a register of the program) or a token (which represents a posted operation). The
+// functions of host/program/visit.h and host/program/program.h use the lists to find the slots,
+// tokens, sizes, streams, teams and bodies of an instruction. The build fails if an instruction has
+// no list, or if its list leaves a member out.
 
 // The role of a field: how the instruction uses the slot, token or event that the field names.
 struct FieldRole {
@@ -41,9 +41,9 @@ inline constexpr FieldRole kReceived{.writes = true, .borrowed = true};
 enum class FieldKind : uint8_t {
   Slot,       // SlotId, an optional SlotId, or a list of SlotIds or of pairs of SlotIds
   Token,      // TokenId or an optional TokenId
-  Event,      // EventId
+  EventUse,   // EventId
   Kernel,     // KernelId
-  Stream,     // StreamId
+  StreamUse,  // StreamId
   Size,       // Size, or a type that contains sizes
   Operand,    // a size, a slot or a constant
   Team,       // Team
@@ -70,9 +70,9 @@ struct Make {
 };
 inline constexpr Make<FieldKind::Slot> slot;
 inline constexpr Make<FieldKind::Token> token;
-inline constexpr Make<FieldKind::Event> event;
+inline constexpr Make<FieldKind::EventUse> event;
 inline constexpr Make<FieldKind::Kernel> kernel;
-inline constexpr Make<FieldKind::Stream> stream;
+inline constexpr Make<FieldKind::StreamUse> stream;
 inline constexpr Make<FieldKind::Size> size;
 inline constexpr Make<FieldKind::Operand> operand;
 inline constexpr Make<FieldKind::Team> team;
@@ -98,12 +98,16 @@ constexpr size_t countMembers() {
   }
 }
 
+// The field list of an instruction: a tuple kFields of objects of type Field.
+template <class Instruction>
+struct FieldList;
+
 // Calls `visit(field, member)` for each field of the instruction `x`, in the order of its field
 // list.
 template <class X, class Visit>
 void forEachFieldOf(X& x, Visit&& visit) {
   using Instruction = std::remove_const_t<X>;
-  constexpr auto kFields = Instruction::fields();
+  constexpr auto kFields = FieldList<Instruction>::kFields;
   static_assert(std::tuple_size_v<decltype(kFields)> == countMembers<Instruction>(),
                 "the field list of this instruction leaves a member out");
   std::apply([&](const auto&... each) { (visit(each, x.*each.member), ...); }, kFields);

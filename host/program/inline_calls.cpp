@@ -3,7 +3,7 @@
 #include <set>
 
 #include "host/program/visit.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/base/unique_names.h"
 #include "ir/graph/size_scalars.h"
 

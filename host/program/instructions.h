@@ -4,14 +4,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "comm/communicator.h"
 #include "host/program/alias.h"
-#include "host/program/fields.h"
 #include "host/program/ids.h"
 #include "host/program/instruction_kind.h"
 #include "ir/graph/fusion.h"
@@ -20,7 +18,7 @@ namespace heddle::host {
 
 // The instructions of a host program (host/program/program.h). An instruction names registers of
 // the program, called slots. docs/host_instructions.md describes grammar and meaning. Each struct
-// ends with its mnemonic, its kind, and the list of its fields in the order of the text form.
+// ends with its mnemonic and its kind.
 
 // Allocates stream-ordered memory for the slot, with the size and axis order of the slot's type.
 struct Allocate {
@@ -33,10 +31,6 @@ struct Allocate {
   bool operator==(const Allocate&) const = default;
   static constexpr std::string_view kMnemonic = "allocate";
   static constexpr InstructionKind kKind = InstructionKind::Memory;
-  static constexpr auto fields() {
-    return std::tuple(field::slot(&Allocate::out, kAllocated),
-                      field::slot(&Allocate::reuse, kNamed), field::stream(&Allocate::stream));
-  }
 };
 
 // Frees the buffer of the slot. No later instruction may access the buffer, through any slot.
@@ -46,9 +40,6 @@ struct Free {
   bool operator==(const Free&) const = default;
   static constexpr std::string_view kMnemonic = "free";
   static constexpr InstructionKind kKind = InstructionKind::Memory;
-  static constexpr auto fields() {
-    return std::tuple(field::slot(&Free::slot, kWritten), field::stream(&Free::stream));
-  }
 };
 
 // Computes a value on the host: a size expression, a literal, or an op on scalar slots.
@@ -63,9 +54,6 @@ struct Evaluate {
   bool operator==(const Evaluate&) const = default;
   static constexpr std::string_view kMnemonic = "evaluate";
   static constexpr InstructionKind kKind = InstructionKind::View;
-  static constexpr auto fields() {
-    return std::tuple(field::slot(&Evaluate::out, kDefined), field::operand(&Evaluate::expression));
-  }
 };
 
 // Launches a kernel. The slots are in the order of the inputs and outputs of Kernel::segment. A
@@ -79,11 +67,6 @@ struct LaunchKernel {
   bool operator==(const LaunchKernel&) const = default;
   static constexpr std::string_view kMnemonic = "launch";
   static constexpr InstructionKind kKind = InstructionKind::Work;
-  static constexpr auto fields() {
-    return std::tuple(
-        field::kernel(&LaunchKernel::kernel), field::slot(&LaunchKernel::inputs, kRead),
-        field::slot(&LaunchKernel::outputs, kWritten), field::stream(&LaunchKernel::stream));
-  }
 };
 
 inline constexpr int32_t kMostCtas = 64;         // largest comm::Carrier::ctas
@@ -101,12 +84,6 @@ struct CallLibrary {
   bool operator==(const CallLibrary&) const = default;
   static constexpr std::string_view kMnemonic = "call_library";
   static constexpr InstructionKind kKind = InstructionKind::Work;
-  static constexpr auto fields() {
-    return std::tuple(
-        field::setting(&CallLibrary::function), field::slot(&CallLibrary::inputs, kRead),
-        field::slot(&CallLibrary::outputs, kWritten), field::size(&CallLibrary::attrs),
-        field::setting(&CallLibrary::spare_sms), field::stream(&CallLibrary::stream));
-  }
 };
 
 // Copies `in` to `out`. Both have equal dtypes and local sizes; their strides may differ.
@@ -117,10 +94,6 @@ struct Copy {
   bool operator==(const Copy&) const = default;
   static constexpr std::string_view kMnemonic = "copy";
   static constexpr InstructionKind kKind = InstructionKind::Work;
-  static constexpr auto fields() {
-    return std::tuple(field::slot(&Copy::in, kRead), field::slot(&Copy::out, kWritten),
-                      field::stream(&Copy::stream));
-  }
 };
 
 // Posts (starts) a collective. `token` represents it until it has completed.
@@ -155,15 +128,6 @@ struct Communicate {
   bool operator==(const Communicate&) const = default;
   static constexpr std::string_view kMnemonic = "communicate";
   static constexpr InstructionKind kKind = InstructionKind::Post;
-  static constexpr auto fields() {
-    return std::tuple(field::token(&Communicate::token, kDefined),
-                      field::setting(&Communicate::kind), field::slot(&Communicate::in, kSent),
-                      field::slot(&Communicate::out, kReceived), field::slot(&Communicate::also),
-                      field::team(&Communicate::team), field::setting(&Communicate::reduce),
-                      field::size(&Communicate::root), field::slot(&Communicate::send_counts),
-                      field::slot(&Communicate::recv_counts), field::setting(&Communicate::carrier),
-                      field::stream(&Communicate::stream));
-  }
 };
 
 // Returns whether one Communicate of this kind may have several pairs. The result is true for
@@ -182,11 +146,6 @@ struct Send {
   bool operator==(const Send&) const = default;
   static constexpr std::string_view kMnemonic = "send";
   static constexpr InstructionKind kKind = InstructionKind::Post;
-  static constexpr auto fields() {
-    return std::tuple(field::token(&Send::token, kDefined), field::slot(&Send::slot, kSent),
-                      field::size(&Send::peer), field::team(&Send::team),
-                      field::stream(&Send::stream));
-  }
 };
 struct Recv {
   SlotId slot;
@@ -197,11 +156,6 @@ struct Recv {
   bool operator==(const Recv&) const = default;
   static constexpr std::string_view kMnemonic = "recv";
   static constexpr InstructionKind kKind = InstructionKind::Post;
-  static constexpr auto fields() {
-    return std::tuple(field::token(&Recv::token, kDefined), field::slot(&Recv::slot, kReceived),
-                      field::size(&Recv::peer), field::team(&Recv::team),
-                      field::stream(&Recv::stream));
-  }
 };
 // Begins a group: the sends and receives up to GroupEnd are posted together, on one stream and
 // team.
@@ -209,14 +163,12 @@ struct GroupBegin {
   bool operator==(const GroupBegin&) const = default;
   static constexpr std::string_view kMnemonic = "group_begin";
   static constexpr InstructionKind kKind = InstructionKind::Group;
-  static constexpr auto fields() { return std::tuple(); }
 };
 struct GroupEnd {
   TokenId token;
   bool operator==(const GroupEnd&) const = default;
   static constexpr std::string_view kMnemonic = "group_end";
   static constexpr InstructionKind kKind = InstructionKind::Group;
-  static constexpr auto fields() { return std::tuple(field::token(&GroupEnd::token, kDefined)); }
 };
 
 // Makes the stream wait until the operation of the token has completed. The host does not wait. If
@@ -227,9 +179,6 @@ struct Wait {
   bool operator==(const Wait&) const = default;
   static constexpr std::string_view kMnemonic = "wait";
   static constexpr InstructionKind kKind = InstructionKind::Order;
-  static constexpr auto fields() {
-    return std::tuple(field::token(&Wait::token), field::stream(&Wait::stream));
-  }
 };
 
 // RecordEvent records the event on its stream. WaitEvent makes its stream wait until the latest
@@ -240,10 +189,6 @@ struct RecordEvent {
   bool operator==(const RecordEvent&) const = default;
   static constexpr std::string_view kMnemonic = "record_event";
   static constexpr InstructionKind kKind = InstructionKind::Order;
-  static constexpr auto fields() {
-    return std::tuple(field::event(&RecordEvent::event, kDefined),
-                      field::stream(&RecordEvent::stream));
-  }
 };
 struct WaitEvent {
   EventId event;
@@ -251,9 +196,6 @@ struct WaitEvent {
   bool operator==(const WaitEvent&) const = default;
   static constexpr std::string_view kMnemonic = "wait_event";
   static constexpr InstructionKind kKind = InstructionKind::Order;
-  static constexpr auto fields() {
-    return std::tuple(field::event(&WaitEvent::event), field::stream(&WaitEvent::stream));
-  }
 };
 
 // Copies a tensor to the host: one element into a scalar slot, or an i64 tensor without gaps into a
@@ -265,10 +207,6 @@ struct ReadBack {
   bool operator==(const ReadBack&) const = default;
   static constexpr std::string_view kMnemonic = "read_back";
   static constexpr InstructionKind kKind = InstructionKind::Work;
-  static constexpr auto fields() {
-    return std::tuple(field::slot(&ReadBack::out, kDefined), field::slot(&ReadBack::in, kRead),
-                      field::stream(&ReadBack::stream));
-  }
 };
 
 struct Instruction;
@@ -283,10 +221,6 @@ struct For {
   bool operator==(const For&) const = default;
   static constexpr std::string_view kMnemonic = "for";
   static constexpr InstructionKind kKind = InstructionKind::Control;
-  static constexpr auto fields() {
-    return std::tuple(field::loopIndex(&For::index), field::size(&For::start),
-                      field::size(&For::stop), field::body(&For::body));
-  }
 };
 
 // The condition of an If. If `lhs` is a size expression, the condition is decided when a plan is
@@ -305,10 +239,6 @@ struct If {
   bool operator==(const If&) const = default;
   static constexpr std::string_view kMnemonic = "if";
   static constexpr InstructionKind kKind = InstructionKind::Control;
-  static constexpr auto fields() {
-    return std::tuple(field::operand(&If::predicate), field::body(&If::then_body),
-                      field::body(&If::else_body));
-  }
 };
 
 // Runs program `program` of Program::callees on `inputs`. The results define the slots `outputs`.
@@ -319,10 +249,6 @@ struct Call {
   bool operator==(const Call&) const = default;
   static constexpr std::string_view kMnemonic = "call";
   static constexpr InstructionKind kKind = InstructionKind::Call;
-  static constexpr auto fields() {
-    return std::tuple(field::setting(&Call::program), field::slot(&Call::outputs, kDefined),
-                      field::slot(&Call::inputs));
-  }
 };
 
 // Check fails the run if a value is NaN or infinity. Print prints the slot name and first values.
@@ -332,9 +258,6 @@ struct Check {
   bool operator==(const Check&) const = default;
   static constexpr std::string_view kMnemonic = "check";
   static constexpr InstructionKind kKind = InstructionKind::Work;
-  static constexpr auto fields() {
-    return std::tuple(field::slot(&Check::slot, kRead), field::stream(&Check::stream));
-  }
 };
 struct Print {
   SlotId slot;
@@ -342,9 +265,6 @@ struct Print {
   bool operator==(const Print&) const = default;
   static constexpr std::string_view kMnemonic = "print";
   static constexpr InstructionKind kKind = InstructionKind::Work;
-  static constexpr auto fields() {
-    return std::tuple(field::slot(&Print::slot, kRead), field::stream(&Print::stream));
-  }
 };
 
 using Op = std::variant<Allocate, Free, Alias, Evaluate, LaunchKernel, CallLibrary, Copy,

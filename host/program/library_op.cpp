@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {
@@ -50,7 +50,7 @@ bool hasType(const Attr& value, AttrType type) {
     case AttrType::Number:
       return std::holds_alternative<std::vector<Size>>(value) ||
              std::holds_alternative<double>(value);
-    case AttrType::Scalar:
+    case AttrType::Literal:
       return true;
   }
   return false;

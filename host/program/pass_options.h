@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "host/program/program.h"
-#include "ir/base/pass_driver.h"
+#include "ir/base/pass_options.h"
 
 namespace heddle::host {
 

@@ -52,6 +52,10 @@ bool sameKernel(const Kernel& a, const Kernel& b) {
 
 }  // namespace
 
+bool Instruction::operator==(const Instruction& other) const {
+  return on == other.on && op == other.op;
+}
+
 bool mayGroup(comm::CollectiveKind kind) {
   using enum comm::CollectiveKind;
   return kind == Allreduce || kind == Reduce || kind == Broadcast || kind == Allgather ||
@@ -128,7 +132,7 @@ std::vector<Access> accessesOf(const Op& op) {
 
 std::optional<StreamId> streamOf(const Op& op) {
   std::optional<StreamId> stream;
-  forEachFieldOfKind<FieldKind::Stream>(op, [&](StreamId id, FieldRole) { stream = id; });
+  forEachFieldOfKind<FieldKind::StreamUse>(op, [&](StreamId id, FieldRole) { stream = id; });
   return stream;
 }
 

@@ -43,7 +43,7 @@ struct Instruction {
   Op op;
   MeshId on = kNoMesh;  // only the ranks of this mesh execute it; kNoMesh: all ranks
   int line = 0;         // line in the parsed text; operator== ignores it
-  bool operator==(const Instruction& other) const { return on == other.on && op == other.op; }
+  bool operator==(const Instruction& other) const;
 };
 
 // A kernel of the program. Its segment is the part of a fusion (ir/graph/fusion.h) from which the
@@ -104,7 +104,7 @@ bool sameProgram(const Program& a, const Program& b);
 using InstructionIndex = int32_t;
 int32_t countInstructions(const std::vector<Instruction>& body);
 
-// --- derived from the field lists of instructions (host/program/instructions.h) ----------------
+// --- derived from the field lists of instructions (host/program/instruction_fields.h) ----------
 
 // A read or write of the memory of a tensor slot by an instruction. In a collective with a root,
 // only some ranks access each slot. accessesOf() returns the accesses of all ranks; the unrolled

@@ -10,7 +10,8 @@ void rename(Instruction& instruction, const Renaming& to) {
   forEachSlot(op, [&](SlotId& id, FieldRole) { replace(id, to.slot); });
   forEachSize(op, [&](Size& size) { replace(size, to.size); });
   forEachToken(op, [&](TokenId& id, FieldRole) { replace(id, to.token); });
-  forEachFieldOfKind<FieldKind::Event>(op, [&](EventId& id, FieldRole) { replace(id, to.event); });
+  forEachFieldOfKind<FieldKind::EventUse>(op,
+                                          [&](EventId& id, FieldRole) { replace(id, to.event); });
   forEachFieldOfKind<FieldKind::Kernel>(op,
                                         [&](KernelId& id, FieldRole) { replace(id, to.kernel); });
   forEachFieldOfKind<FieldKind::Team>(op, [&](Team& team, FieldRole) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "host/program/field_parts.h"
+#include "host/program/instruction_fields.h"
 #include "host/program/program.h"
 
 namespace heddle::host {

@@ -1,7 +1,8 @@
 #include "host/run/bind_run.h"
 
 #include "host/run/input_overlap.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
+#include "ir/types/exact_scalar.h"
 
 namespace heddle::host {
 namespace {
@@ -33,18 +34,13 @@ void bindLate(const Plan& plan, const std::vector<Argument>& inputs, RunState& s
 // inputs were read must only be apart from inputs that are donated or that the run writes.
 void checkOverlap(const Plan& plan, const RunState& state) {
   for (const Plan::Preallocated& output : plan.preallocated) {
-    const BufferId id = bufferOf(output.pointer);
-    const bool is_copied = !plan.buffers.has(id);
+    const bool is_copied = !plan.buffers.has(bufferOf(output.pointer));
     const std::byte* begin = state.pointers[output.pointer];
-    const std::byte* end =
-        begin + (is_copied ? plan.outputs[static_cast<size_t>(output.output)].desc.allocBytes()
-                           : plan.buffers[id].bytes);
+    const std::byte* end = begin + output.bytes;
     for (const Plan::Preallocated& earlier : plan.preallocated) {
-      if (&earlier == &output || is_copied) break;
-      if (!plan.buffers.has(bufferOf(earlier.pointer))) continue;
-      const Buffer& buffer = plan.buffers[bufferOf(earlier.pointer)];
+      if (&earlier == &output) break;
       const std::byte* other = state.pointers[earlier.pointer];
-      HEDDLE_USER_CHECK(end <= other || other + buffer.bytes <= begin,
+      HEDDLE_USER_CHECK(end <= other || other + earlier.bytes <= begin,
                         "preallocated output {} overlaps the memory of preallocated output {}",
                         output.output, earlier.output);
     }
@@ -80,6 +76,10 @@ void bindRun(const Plan& plan, const std::vector<Argument>& inputs,
     const auto position = static_cast<size_t>(input.input);
     const Scalar& value =
         position < inputs.size() ? std::get<Scalar>(inputs[position]) : input.default_value;
+    if (const std::string why = whyNotScalar(input.dtype, value); !why.empty()) {
+      userErrorWith(ErrorCode::Type, "input {} (%{}) of type {} {}", input.input, input.name,
+                    name(input.dtype), why);
+    }
     state.registers[input.out] = roundTo(input.dtype, value);
   }
   for (const Plan::Preallocated& output : plan.preallocated) {

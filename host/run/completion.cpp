@@ -1,10 +1,11 @@
 #include "host/run/completion.h"
 
 #include <chrono>
+#include <cstdio>
 #include <thread>
 
 #include "host/run/run_record.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {
@@ -79,9 +80,11 @@ void Completion::reuse(std::shared_ptr<RunResources> r) {
   if (errors.failed()) errors.clear();
   reported.store(false, std::memory_order_relaxed);
   settled_.store(false, std::memory_order_relaxed);
+  by_input_.store(false, std::memory_order_relaxed);
 }
 
 bool Completion::done() {
+  if (settled_.load()) return true;
   try {
     if (!device_.eventDone(event)) return false;
   } catch (const std::exception&) {
@@ -105,6 +108,12 @@ void Completion::setDone() {
 }
 
 void Completion::wait() {
+  waitForEnd();
+  owners.release();
+  rethrow();
+}
+
+void Completion::waitForEnd() noexcept {
   try {
     if (!settled_.load()) waitForDevice();
   } catch (const std::exception&) {
@@ -113,7 +122,6 @@ void Completion::wait() {
     errors.report(std::current_exception(), -1);
   }
   settled_.store(true);
-  rethrow();
 }
 
 void Completion::waitForDevice() {
@@ -125,13 +133,56 @@ void Completion::waitForDevice() {
   conclude();
 }
 
+// Throws if the run cannot have read correct values.
 void Completion::conclude() {
+  if (!errors.failed()) checkInputs(true);
   // Collectives that wait on the device also complete if probe() has aborted them. A completed run
   // is therefore not always a successful run.
   if (plan && !plan->stream_ordered.empty() && resources->job.failed()) {
-    throw UserError(resources->job.failure());
+    throw UserError(resources->job.failure(), ErrorCode::RankLost);
   }
   if (!errors.failed()) resources->job.endRun(run);
+}
+
+// `settle`: the event of this run has happened, so the earlier runs whose outputs it reads have
+// ended too, and may find out now that they have failed.
+void Completion::checkInputs(bool settle) {
+  const bool is_local = resources->job.status() == nullptr;
+  if (is_local && !RunResources::any_local_error.load(std::memory_order_acquire)) return;
+  Completion* producer = nullptr;
+  int failed_input = -1;
+  owners.findInput([&](const std::shared_ptr<void>& owner, int input) {
+    Completion* const earlier = input < 0 ? nullptr : RunRecord::producerOf(owner);
+    if (earlier == nullptr || earlier == this) return false;
+    if (settle && !earlier->settled_.load()) earlier->done();
+    if (!earlier->errors.failed()) return false;
+    producer = earlier;
+    failed_input = input;
+    return true;
+  });
+  if (producer != nullptr) throwOfInput(*producer, failed_input);
+}
+
+void Completion::throwOfInput(const Completion& producer, int input) {
+  by_input_.store(true);
+  try {
+    producer.errors.rethrow(&producer.resources->texts());
+  } catch (const Error& e) {
+    if (producer.by_input_.load()) throw;
+    throw UserError(fmt::format("input {} is an output of a failed run: {}", input, e.what()),
+                    e.code());
+  }
+  throw InternalError("the error of a failed run is missing");
+}
+
+void Completion::reportUnwaited() noexcept {
+  if (!errors.failed() || reported.exchange(true)) return;
+  ++resources->unreported_failures;
+  try {
+    errors.rethrow(&resources->texts());
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "heddle: a run failed and no caller waited for it: %s\n", e.what());
+  }
 }
 
 void Completion::rethrow() {
@@ -139,6 +190,10 @@ void Completion::rethrow() {
   reported.store(true);
   try {
     errors.rethrow(&resources->texts());
+  } catch (const UserError& e) {
+    resources->job.throwIfOtherRankFailed(e);
+    resources->job.fail(e.what());
+    throw;
   } catch (const std::exception& e) {
     resources->job.fail(e.what());
     throw;

@@ -11,6 +11,8 @@
 #include "host/device/device.h"
 #include "host/job/job_link.h"
 #include "host/plan/plan.h"
+#include "host/run/kept_owners.h"
+#include "host/run/owner_reaper.h"
 #include "host/run/profile/run_observer.h"
 
 namespace heddle::host {
@@ -32,6 +34,7 @@ class SharedStream {
   // Returns the stream, and creates it at the first call. The caller must hold `issuing`.
   Stream get();
   std::mutex issuing;  // a thread holds this lock while it issues a run on the stream
+  OwnerReaper reaper;  // releases the inputs of runs, also of runs on other streams
 
  private:
   Device& device_;
@@ -63,8 +66,15 @@ class RunResources : public std::enable_shared_from_this<RunResources> {
 
   std::atomic<int64_t> held_bytes{0};  // bytes of outputs that are not freed yet
 
-  // true: a run may have an error that no call has thrown yet.
+  // true: a run may have an error that no call has thrown yet. In a job of one rank,
+  // any_local_error serves instead.
   std::atomic<bool> any_error{false};
+  // true: some run of this process, in a job of one rank, has failed. Runs then check whether their
+  // inputs are outputs of failed runs.
+  static inline std::atomic<bool> any_local_error{false};
+  std::atomic<int64_t> unreported_failures{0};  // number of failed runs that nobody waited for
+
+  std::vector<std::string> output_names;  // by position; set before the first run
 
   JobLink job;  // the link to the job monitor; open while the Executable exists
 
@@ -83,12 +93,15 @@ void awaitEvent(Device& device, Event event, const Plan& plan);
 
 // Represents the end of one run, and stores the error of the run. The Outputs and the RunState of
 // the run share this object, which is part of the run's record (host/run/run_record.h).
+// A run that reads an output of a failed run fails too. Its error names the input and repeats the
+// first error.
 // Thread-safe, except reuse().
 struct Completion {
   explicit Completion(std::shared_ptr<RunResources> r)
       : resources(std::move(r)),
         event(resources->device().createEvent()),
-        errors(resources->any_error),
+        errors(resources->job.status() != nullptr ? resources->any_error
+                                                  : RunResources::any_local_error),
         device_(resources->device()) {}
   ~Completion() { device_.destroyEvent(event); }
   Completion(const Completion&) = delete;
@@ -101,29 +114,42 @@ struct Completion {
   bool done();
   // Tells the object that the run has completed, so that done() need not query the device.
   void setDone();
-  // Blocks the host until the run has completed, then calls rethrow().
+  // Blocks the host until the run has completed, releases `owners`, then calls rethrow().
   void wait();
+  // Only blocks the host until the run has completed.
+  void waitForEnd() noexcept;
   // If the run has an error: sets `reported`, reports the failure to the job, and throws the error.
   void rethrow();
+  // If the run has an error that no call has thrown: prints it to stderr and counts it.
+  void reportUnwaited() noexcept;
+  // Throws an error if an input is an output of a run that has failed by now. Does not ask the
+  // device.
+  void checkInputs() { checkInputs(false); }
 
   std::shared_ptr<RunResources> resources;  // nullptr: no run uses the record
   std::shared_ptr<const Plan> plan;         // kept alive, because work in flight reads it
   Event event;
   ErrorSink errors;
+  KeptOwners owners;                  // released when the run has ended
   RunObserver observer;               // records the work of the run
   std::atomic<bool> reported{false};  // true: a call has thrown the error
   int64_t run = 0;                    // the result of JobLink::beginRun()
   Stream stream = nullptr;            // the stream on which the run began and ends
   std::thread::id thread;             // the thread that issues the run
+  // Used by the RunStatePool: the next run in a list of runs that have ended.
+  std::shared_ptr<Completion> next_ended;
 
  private:
   void waitForDevice();
   void conclude();  // call this once the event has happened
+  void checkInputs(bool settle);
+  [[noreturn]] void throwOfInput(const Completion& producer, int input);
 
   // true: it is known whether the run has failed. done() and wait() then no longer use the
   // communicators. The destructor of the Executable waits until this is true, because it destroys
   // the communicators, and a caller may still call Outputs::wait() afterwards.
   std::atomic<bool> settled_{false};
+  std::atomic<bool> by_input_{false};  // true: the error is that of an input
   Device& device_;
 };
 

@@ -6,7 +6,7 @@
 #include "host/run/issue.h"
 #include "host/unroll/preallocated_layouts.h"
 #include "host/verify/verify.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 
@@ -29,17 +29,33 @@ HostIrEvaluator::HostIrEvaluator(const Program& program, Device& device,
   }
 }
 
-std::shared_ptr<const Plan> HostIrEvaluator::prepare(const RunTensors& tensors, bool check_races,
-                                                     Stream stream) const {
+UnrollRequest HostIrEvaluator::requestFor(const RunTensors& tensors,
+                                          const GivenTensors& given) const {
   UnrollRequest request = bindInputs(program_, inputs_, tensors.inputs, rank_, ranks_);
-  const GivenTensors given = givenTensors(tensors);
   request.reuse = reuseOf(tensors);
   request.layouts = preallocatedLayouts(program_, given.preallocated);
+  return request;
+}
+
+PlanTarget HostIrEvaluator::target(Stream stream) const {
+  return {device_,  communicators_,        kernels_, matmuls_, ranks_, stream, segments_,
+          streams_, communication_streams_};
+}
+
+std::shared_ptr<const Plan> HostIrEvaluator::prepare(const RunTensors& tensors, bool check_races,
+                                                     Stream stream) const {
+  const GivenTensors given = givenTensors(tensors);
+  const UnrollRequest request = requestFor(tensors, given);
   const Unrolled unrolled = unroll(program_, request);
   if (check_races) checkRaces(program_, unrolled);
-  return makePlan(program_, unrolled, request, given,
-                  {device_, communicators_, kernels_, matmuls_, ranks_, stream, segments_, streams_,
-                   communication_streams_});
+  return makePlan(program_, unrolled, request, given, target(stream));
+}
+
+void HostIrEvaluator::compileKernels(const RunTensors& tensors) const {
+  if (segments_.empty()) return;
+  const GivenTensors given = givenTensors(tensors);
+  const UnrollRequest request = requestFor(tensors, given);
+  host::compileKernels(program_, unroll(program_, request), request, given, target(nullptr));
 }
 
 void HostIrEvaluator::execute(const Plan& plan, RunState& state, Allocator& allocator) const {
@@ -53,7 +69,7 @@ void HostIrEvaluator::execute(const Plan& plan, RunState& state, Allocator& allo
   } catch (const UserError& e) {
     issuer.freeAll();
     if (has_instruction()) throw;
-    throw UserError(instruction() + ": " + e.what());
+    throw withText(e, instruction() + ": " + e.what());
   } catch (const InternalError& e) {
     issuer.freeAll();
     if (has_instruction()) throw;

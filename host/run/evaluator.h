@@ -33,6 +33,10 @@ class HostIrEvaluator {
   std::shared_ptr<const Plan> prepare(const RunTensors& tensors, bool check_races,
                                       Stream stream) const;
 
+  // Compiles the kernels that a plan for these tensors needs, so that prepare() finds their images.
+  // Needs no other rank, and loads nothing on the device. Throws the errors of prepare().
+  void compileKernels(const RunTensors& tensors) const;
+
   // Issues every step of the plan on state.streams.
   // Before: state.prepare() was called for the plan. `state` contains the pointers of the inputs
   //         and preallocated outputs, and the scalar inputs.
@@ -43,6 +47,9 @@ class HostIrEvaluator {
   void execute(const Plan& plan, RunState& state, Allocator& allocator) const;
 
  private:
+  UnrollRequest requestFor(const RunTensors& tensors, const GivenTensors& given) const;
+  PlanTarget target(Stream stream) const;
+
   const Program& program_;
   Device& device_;
   const Communicators& communicators_;

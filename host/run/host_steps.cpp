@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/print_values.h"
 #include "ir/reference/reference.h"
 #include "ir/text/fusion_text.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "host/unroll/overlap.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

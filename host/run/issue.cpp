@@ -5,7 +5,7 @@
 
 #include "host/device/attention.h"
 #include "host/run/host_steps.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {
@@ -62,7 +62,9 @@ void Issuer::allocateWorkspaces() {
     try {
       pointer = static_cast<std::byte*>(allocator_.allocate(bytes, stream(id)));
     } catch (const std::bad_alloc& why) {
-      userError("out of memory: {} bytes for the workspace of the kernels{}", bytes, saidBy(why));
+      userErrorWith(ErrorCode::OutOfMemory,
+                    "out of memory: {} bytes for the workspace of the kernels{}", bytes,
+                    saidBy(why));
     }
   }
 }
@@ -121,8 +123,9 @@ void Issuer::throwOutOfMemory(const AllocateStep& step, const std::bad_alloc& wh
     list += fmt::format("{}%{} {}", i == 0 ? ": " : ", ", held[i]->name, held[i]->bytes);
   }
   if (held.size() > kListed) list += fmt::format(" and {} more", held.size() - kListed);
-  userError("out of memory: %{} asks for {} bytes, the run holds {} bytes{}{}",
-            plan_.buffers[step.buffer].name, step.bytes, state_.held_bytes, list, saidBy(why));
+  userErrorWith(ErrorCode::OutOfMemory,
+                "out of memory: %{} asks for {} bytes, the run holds {} bytes{}{}",
+                plan_.buffers[step.buffer].name, step.bytes, state_.held_bytes, list, saidBy(why));
 }
 
 void Issuer::operator()(const AllocateStep& step) {

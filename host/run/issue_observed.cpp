@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "host/run/issue.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

@@ -10,7 +10,7 @@
 #include "comm/operation.h"
 #include "host/verify/collectives_fit.h"
 #include "host/verify/post_sequence.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

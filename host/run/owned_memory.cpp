@@ -1,6 +1,6 @@
 #include "host/run/owned_memory.h"
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 

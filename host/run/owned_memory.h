@@ -26,19 +26,23 @@ class OwnedMemory {
   void check(const void* data, const char* kind, int32_t position, const std::string& name) {
     if (known_.empty() || data == nullptr) return;
     const uintptr_t block = reinterpret_cast<uintptr_t>(data) >> shift_;
-    if (known_[block % kBlocks] == block) return;
+    // Blocks at regular distances must not share an entry, so the block number is mixed.
+    uintptr_t* const entry = &known_[(block * kMixer >> (64 - kSetBits)) * 2];
+    if (entry[0] == block || entry[1] == block) return;
     ask(data, kind, position, name);
-    known_[block % kBlocks] = block;
+    entry[1] = entry[0];
+    entry[0] = block;
   }
 
  private:
-  static constexpr size_t kBlocks = 1024;
+  static constexpr int kSetBits = 9;
+  static constexpr size_t kBlocks = size_t{2} << kSetBits;
+  static constexpr uint64_t kMixer = 0x9E3779B97F4A7C15;  // 2^64 divided by the golden ratio
   void ask(const void* data, const char* kind, int32_t position, const std::string& name) const;
 
   Device& device_;
-  int shift_ = 0;  // an address shifted by this number is the number of its block
-  std::vector<uintptr_t>
-      known_;  // block numbers, by number modulo kBlocks; empty: nothing to check
+  int shift_ = 0;                 // an address shifted by this number is the number of its block
+  std::vector<uintptr_t> known_;  // sets of two block numbers; empty: nothing to check
 };
 
 }  // namespace heddle::host

@@ -1,5 +1,7 @@
 #include "host/run/run_record.h"
 
+#include <algorithm>
+
 #include "host/run/run_state.h"
 
 namespace heddle::host {
@@ -41,10 +43,15 @@ void RunRecord::prepareFor(const Plan& plan) {
   std::vector<Argument>& values = result_.values;
   if (values.size() != plan.outputs.size()) {
     owners_ = std::make_unique<Owner[]>(plan.outputs.size());
+    stored_.resize(plan.outputs.size());
     values.assign(plan.outputs.size(), Scalar(int64_t{0}));
   }
   for (size_t i = 0; i < values.size(); ++i) {
     const Plan::Output& output = plan.outputs[i];
+    stored_[i] = std::any_of(plan.buffer_inputs.begin(), plan.buffer_inputs.end(),
+                             [&](const Plan::BufferInput& input) {
+                               return input.written && input.input == output.input;
+                             });
     if (output.scalar.valid()) continue;
     if (!std::holds_alternative<Tensor>(values[i])) values[i] = Tensor();
     auto& tensor = std::get<Tensor>(values[i]);
@@ -73,7 +80,7 @@ std::shared_ptr<RunResult> RunRecord::finish(RunState& state, Allocator& allocat
     if (output.preallocated) {
       if (is_new_) tensor.desc = preallocated[i].desc;
       tensor.data = preallocated[i].data;
-      tensor.owner = preallocated[i].owner;
+      tensor.owner = borrow(preallocated[i].owner, owners_[i]);
       continue;
     }
     if (!output.desc.held) continue;
@@ -81,7 +88,8 @@ std::shared_ptr<RunResult> RunRecord::finish(RunState& state, Allocator& allocat
     std::byte* base = state.pointers[output.place.pointer];
     tensor.data = base == nullptr ? nullptr : base + output.place.offset;  // nullptr: 0 bytes
     if (output.input >= 0) {
-      tensor.owner = std::get<Tensor>(inputs[static_cast<size_t>(output.input)]).owner;
+      const auto& owner = std::get<Tensor>(inputs[static_cast<size_t>(output.input)]).owner;
+      tensor.owner = stored_[i] ? borrow(owner, owners_[i]) : owner;
     } else if (state.owned[buffer]) {
       tensor.owner = take(state, buffer, allocator, owners_[i]);
     } else {
@@ -105,10 +113,28 @@ std::shared_ptr<void> RunRecord::take(RunState& state, BufferId buffer, Allocato
   owner.bytes = completion_.plan->buffers[buffer].bytes;
   state.owned[buffer] = false;
   completion_.resources->held_bytes += owner.bytes;
-  return share(owner, owner.counts, [this](Owner* o) { free(*o); });
+  return share(owner, owner.counts, ReleaseOwner{this});
+}
+
+// Returns an owner that keeps `lender` alive, so that later runs find out whether this run has
+// failed. Returns nullptr if there is no lender: the memory then belongs to the caller.
+std::shared_ptr<void> RunRecord::borrow(const std::shared_ptr<void>& lender, Owner& owner) {
+  if (!lender) return nullptr;
+  const auto* earlier = std::get_deleter<ReleaseOwner>(lender) == nullptr
+                            ? nullptr
+                            : static_cast<const Owner*>(lender.get());
+  owner.memory = nullptr;
+  owner.lender = earlier != nullptr && earlier->lender ? earlier->lender : lender;
+  return share(owner, owner.counts, ReleaseOwner{this});
+}
+
+Completion* RunRecord::producerOf(const std::shared_ptr<void>& owner) {
+  const auto* release = std::get_deleter<ReleaseOwner>(owner);
+  return release == nullptr ? nullptr : &release->record->completion_;
 }
 
 void RunRecord::free(Owner& owner) noexcept {
+  owner.lender.reset();
   if (owner.memory == nullptr) return;
   // For cudaStreamPerThread, the thread that destroys the last owner may have a different stream
   // than the thread that issued the run. Its stream must wait for the run.
@@ -126,6 +152,7 @@ void RunRecord::free(Owner& owner) noexcept {
 
 void RunRecord::releasePart() noexcept {
   if (parts_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+  completion_.reportUnwaited();
   // The resources own all free records. Their destruction may therefore destroy this record.
   const std::shared_ptr<RunResources> resources = std::move(completion_.resources);
   resources->giveRecord(*this);

@@ -41,6 +41,9 @@ class RunRecord {
   std::shared_ptr<RunResult> finish(RunState& state, Allocator& allocator,
                                     const std::vector<Argument>& inputs,
                                     const std::vector<Tensor>& preallocated);
+  // Returns the end of the run to whose outputs the owner belongs, or nullptr if the owner is not
+  // Tensor::owner of an output of a run. The result is valid as long as the owner exists.
+  static Completion* producerOf(const std::shared_ptr<void>& owner);
   // Deletes the records of a list.
   static void destroyAll(RunRecord* first) noexcept;
 
@@ -56,9 +59,18 @@ class RunRecord {
   struct Owner {
     Allocator* allocator = nullptr;
     Stream stream = nullptr;
-    void* memory = nullptr;
+    void* memory = nullptr;  // nullptr: `lender` owns the memory
     int64_t bytes = 0;
+    // The owner of the input or preallocated tensor in which the output is stored. It is never the
+    // owner of an output that is itself stored in another tensor, so that a run that updates a
+    // tensor again and again keeps no earlier record.
+    std::shared_ptr<void> lender;
     Counts counts;
+  };
+  // Releases an owner. producerOf() finds the record by this type.
+  struct ReleaseOwner {
+    RunRecord* record;
+    void operator()(Owner* owner) const noexcept { record->free(*owner); }
   };
   // Gives the reference counts of a part the memory in the record. Releasing this memory releases
   // the part.
@@ -90,6 +102,7 @@ class RunRecord {
   void releasePart() noexcept;
   void prepareFor(const Plan& plan);
   std::shared_ptr<void> take(RunState& state, BufferId buffer, Allocator& allocator, Owner& owner);
+  std::shared_ptr<void> borrow(const std::shared_ptr<void>& lender, Owner& owner);
   void free(Owner& owner) noexcept;
 
   std::atomic<int64_t> parts_{0};  // number of parts that are in use
@@ -98,6 +111,7 @@ class RunRecord {
   RunResult result_;
   Counts result_counts_;
   std::unique_ptr<Owner[]> owners_;  // one per output
+  std::vector<bool> stored_;         // per output: the run writes it into the memory of an input
   bool is_new_ = true;               // true: `result_` has no descriptors of preallocated tensors
 };
 

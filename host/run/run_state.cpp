@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <thread>
 
 #include "ir/base/error.h"
@@ -43,8 +42,8 @@ void RunState::prepare(const std::shared_ptr<const Plan>& plan, Stream stream) {
 
 RunState& RunStatePool::take(const std::shared_ptr<RunResources>& resources,
                              const std::shared_ptr<const Plan>& plan, Stream stream) {
+  if (in_job_) rethrowErrors();
   std::lock_guard lock(mutex_);
-  rethrowLocked();
   RunState& state = stateFor(stream);
   RunRecord& record = resources->takeRecord();
   state.completion = record.begin(resources, plan);
@@ -69,25 +68,57 @@ RunState& RunStatePool::stateFor(Stream stream) {
   return *states_.back();
 }
 
-void RunStatePool::giveBack(RunState& state) {
-  std::lock_guard lock(mutex_);
-  state.busy = false;
-  watched_.push_back(state.completion);
-  // Another thread may have reset the flag while this run was not watched yet.
-  if (state.completion->errors.failed()) state.completion->resources->any_error.store(true);
-  if (watched_.size() < query_at_) return;
-  forgetCompleted();
-  query_at_ = std::max(kUnqueried, watched_.size() + kUnqueried / 2);
+namespace {
+
+// Releases the owners of inputs of a list of runs. They may call code of the user, so the caller
+// must not hold the lock of the pool.
+void releaseOwners(std::shared_ptr<Completion> ended) {
+  while (ended) {
+    ended->owners.release();
+    const std::shared_ptr<Completion> last = std::move(ended);
+    ended = std::move(last->next_ended);
+  }
 }
 
-// Drops watched runs that have completed without an error. The runs that one thread issues on one
-// stream complete in the order in which they began. A query for one of them therefore also answers
-// for the earlier ones. Two threads may record the events of their runs in another order than that
-// of `watched_`.
-void RunStatePool::forgetCompleted() {
+}  // namespace
+
+void RunStatePool::giveBack(RunState& state) {
+  std::shared_ptr<Completion> ended;
+  RunResources& resources = *state.completion->resources;
+  bool reaps = false;
+  {
+    std::lock_guard lock(mutex_);
+    state.busy = false;
+    watched_.push_back(state.completion);
+    // Another thread may have reset the flag while this run was not watched yet.
+    if (in_job_ && state.completion->errors.failed()) resources.any_error.store(true);
+    reaps = !is_reaped_ && !state.completion->owners.empty();
+    is_reaped_ = is_reaped_ || reaps;
+    if (watched_.size() >= query_at_) {
+      ended = takeCompleted();
+      query_at_ = std::max(kUnqueried, watched_.size() + kUnqueried / 2);
+    }
+  }
+  if (reaps) resources.stream().reaper.watch(*this);
+  releaseOwners(std::move(ended));
+}
+
+// Adds a run that has completed to a list. The caller then removes the run from the watched runs.
+void RunStatePool::end(std::vector<std::shared_ptr<Completion>>::iterator run,
+                       std::shared_ptr<Completion>& ended) {
+  (*run)->next_ended = std::move(ended);
+  ended = std::move(*run);
+}
+
+// Removes watched runs that have completed, and returns them. The runs that one thread issues on
+// one stream complete in the order in which they began. A query for one of them therefore also
+// answers for the earlier ones. Two threads may record the events of their runs in another order
+// than that of `watched_`.
+std::shared_ptr<Completion> RunStatePool::takeCompleted() {
+  std::shared_ptr<Completion> ended;
   const size_t last = watched_.size() - watched_.size() / 4 - 1;
   Completion& later = *watched_[last];
-  if (!later.done()) return;
+  if (!later.done()) return ended;
   size_t dropped = 0;
   for (; dropped <= last; ++dropped) {
     Completion& run = *watched_[dropped];
@@ -97,32 +128,61 @@ void RunStatePool::forgetCompleted() {
     } else if (!run.done()) {
       break;
     }
-    if (run.errors.failed()) break;
+    if (in_job_ && run.errors.failed()) break;
   }
-  watched_.erase(watched_.begin(), watched_.begin() + static_cast<std::ptrdiff_t>(dropped));
+  const auto end_of_dropped = watched_.begin() + static_cast<std::ptrdiff_t>(dropped);
+  for (auto run = watched_.begin(); run != end_of_dropped; ++run) end(run, ended);
+  watched_.erase(watched_.begin(), end_of_dropped);
+  return ended;
+}
+
+bool RunStatePool::releaseEnded() {
+  std::shared_ptr<Completion> ended;
+  bool has_more = false;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto run = watched_.begin(); run != watched_.end();) {
+      if ((*run)->owners.empty()) {
+        ++run;
+      } else if (!(*run)->done() || (in_job_ && (*run)->errors.failed())) {
+        has_more = true;
+        ++run;
+      } else {
+        end(run, ended);
+        run = watched_.erase(run);
+      }
+    }
+    is_reaped_ = has_more;
+  }
+  releaseOwners(std::move(ended));
+  return has_more;
 }
 
 void RunStatePool::rethrowErrors() {
-  std::lock_guard lock(mutex_);
-  rethrowLocked();
+  while (const std::shared_ptr<Completion> failed = takeFailed()) {
+    failed->owners.release();
+    if (!failed->reported.load()) failed->rethrow();
+  }
 }
 
-// Repeated runs without an error only read one flag.
-void RunStatePool::rethrowLocked() {
-  if (watched_.empty()) return;
+// Removes a watched run that has completed with an error, and returns it. Returns nullptr if there
+// is none. Repeated runs without an error only read one flag.
+std::shared_ptr<Completion> RunStatePool::takeFailed() {
+  std::lock_guard lock(mutex_);
+  if (watched_.empty()) return nullptr;
   std::atomic<bool>& any_error = watched_.front()->resources->any_error;
-  if (!any_error.load(std::memory_order_acquire)) return;
+  if (!any_error.load(std::memory_order_acquire)) return nullptr;
   any_error.store(false);
-  for (size_t i = 0; i < watched_.size();) {
-    if (!watched_[i]->errors.failed() || !watched_[i]->done()) {
-      if (watched_[i]->errors.failed()) any_error.store(true);
-      ++i;
-      continue;
-    }
-    const std::shared_ptr<Completion> completed = std::move(watched_[i]);
-    watched_.erase(watched_.begin() + static_cast<std::ptrdiff_t>(i));
-    if (!completed->reported.load()) completed->rethrow();
+  std::shared_ptr<Completion> found;
+  for (auto run = watched_.begin(); run != watched_.end(); ++run) {
+    if (!(*run)->errors.failed()) continue;
+    any_error.store(true);
+    if (!(*run)->done()) continue;
+    found = std::move(*run);
+    watched_.erase(run);
+    break;
   }
+  return found;
 }
 
 bool RunStatePool::endWithin(std::chrono::milliseconds most) {
@@ -137,17 +197,21 @@ bool RunStatePool::endWithin(std::chrono::milliseconds most) {
 }
 
 void RunStatePool::synchronize() noexcept {
-  std::lock_guard lock(mutex_);
-  for (const std::shared_ptr<Completion>& completion : watched_) {
-    const bool was_reported = completion->reported.load();
-    try {
-      completion->wait();
-    } catch (const std::exception& e) {
-      if (was_reported) continue;
-      std::fprintf(stderr, "heddle: a run failed and no caller waited for it: %s\n", e.what());
-    }
+  std::shared_ptr<Completion> ended;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto run = watched_.begin(); run != watched_.end(); ++run) end(run, ended);
+    watched_.clear();
   }
-  watched_.clear();
+  for (Completion* run = ended.get(); run != nullptr; run = run->next_ended.get()) {
+    run->waitForEnd();
+  }
+  while (ended) {
+    ended->reportUnwaited();
+    ended->owners.release();
+    const std::shared_ptr<Completion> last = std::move(ended);
+    ended = std::move(last->next_ended);
+  }
 }
 
 }  // namespace heddle::host

@@ -62,20 +62,26 @@ class RunState {
 // Owns the RunStates of an Executable, and finds the errors of its runs. Thread-safe.
 class RunStatePool {
  public:
-  explicit RunStatePool(Device& device) : device_(device) {}
-  // Throws the error of an earlier run, if rethrowErrors() finds one. Otherwise returns a state
-  // that no thread uses, with a record for a run of the plan. Either the last run of the state has
-  // completed, or its last run was on `stream` too, so that the new run starts after it.
+  // `in_job`: the runs belong to a job of several ranks, which fails as a whole. In a job of one
+  // rank, an error belongs to its run alone.
+  RunStatePool(Device& device, bool in_job) : device_(device), in_job_(in_job) {}
+  // In a job of several ranks, throws the error of an earlier run, if rethrowErrors() finds one.
+  // Returns a state that no thread uses, with a record for a run of the plan. Either the last run
+  // of the state has completed, or its last run was on `stream` too, so that the new run starts
+  // after it.
   RunState& take(const std::shared_ptr<RunResources>& resources,
                  const std::shared_ptr<const Plan>& plan, Stream stream);
-  // Takes a state back, and adds its run to the watched runs. If the run fails and no
-  // Outputs::wait() throws its error, rethrowErrors() throws the error later.
+  // Takes a state back, and adds its run to the watched runs. In a job of several ranks, if the run
+  // fails and no Outputs::wait() throws its error, rethrowErrors() throws the error later.
   void giveBack(RunState& state);
   // Throws the error of a watched run that has completed, if no call has thrown this error yet. The
   // function queries the device only for runs with an error in Completion::errors, because a query
   // takes a third of the time of a launch. An error of any other run is found by a later
   // giveBack().
   void rethrowErrors();
+  // Releases the owners of the inputs of runs that have completed. Returns whether other watched
+  // runs still keep owners.
+  bool releaseEnded();
   // Waits until all watched runs have completed, but at most for the time `most`. Returns whether
   // they have completed.
   bool endWithin(std::chrono::milliseconds most);
@@ -88,14 +94,18 @@ class RunStatePool {
   static constexpr size_t kUnqueried = 32;
 
   RunState& stateFor(Stream stream);
-  void rethrowLocked();
-  void forgetCompleted();
+  std::shared_ptr<Completion> takeFailed();
+  std::shared_ptr<Completion> takeCompleted();
+  void end(std::vector<std::shared_ptr<Completion>>::iterator run,
+           std::shared_ptr<Completion>& ended);
 
   Device& device_;
+  const bool in_job_;
   std::mutex mutex_;  // guards all members below, and RunResources::takeRecord()
   std::vector<std::unique_ptr<RunState>> states_;
   std::vector<std::shared_ptr<Completion>> watched_;  // oldest first
   size_t query_at_ = kUnqueried;  // giveBack() queries the device when it watches so many runs
+  bool is_reaped_ = false;        // true: an OwnerReaper calls releaseEnded()
 };
 
 }  // namespace heddle::host

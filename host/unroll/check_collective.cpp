@@ -6,7 +6,7 @@
 #include "comm/operation.h"
 #include "host/text/text_names.h"
 #include "host/unroll/check_operands.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

@@ -7,8 +7,8 @@
 #include "host/unroll/overlap.h"
 #include "host/unroll/view.h"
 #include "ir/analysis/indexed_axes.h"
-#include "ir/base/error.h"
-#include "ir/base/size_solve.h"
+#include "ir/base/check.h"
+#include "ir/sizes/size_solve.h"
 
 namespace heddle::host {
 namespace {

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "ir/base/check.h"
 #include "ir/graph/size_scalars.h"
 
 namespace heddle::host {

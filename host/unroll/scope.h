@@ -43,7 +43,7 @@ class Scope {
   std::vector<View::LateTerm> lateTermsOf(const Size& size) const;
   int64_t lateValue(int32_t input) const;  // the value in values()
 
-  // Checks the guards (checkGuards() of ir/base/size_guard.h).
+  // Checks the guards (checkGuards() of ir/sizes/size_guard.h).
   void check(const std::vector<SizeGuard>& guards) const;
 
  private:

@@ -3,7 +3,7 @@
 #include "host/unroll/check_operands.h"
 #include "host/unroll/compare.h"
 #include "host/unroll/unroller.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 bool compare(Predicate::Compare how, int64_t a, int64_t b) {
@@ -35,7 +35,7 @@ void Unroller::advance() {
   try {
     instruction(x, index);
   } catch (const UserError& error) {
-    throw UserError(place(x, index) + error.what());
+    throw withText(error, place(x, index) + error.what());
   }
 }
 

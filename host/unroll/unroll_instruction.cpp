@@ -6,7 +6,7 @@
 #include "host/unroll/check_operands.h"
 #include "host/unroll/unroller.h"
 #include "host/unroll/view.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/verify.h"
 
 namespace heddle::host {
@@ -131,7 +131,7 @@ void Unroller::checkSizesInside(KernelId kernel, const UnrolledStep& step) {
     SizeBindings own;
     checkSizes(segment, sizesInside(segment, step, scope_.values(), own));
   } catch (const UserError& error) {
-    userError("kernel {}: {}", segment.name, error.what());
+    userErrorWith(error.code(), "kernel {}: {}", segment.name, error.what());
   }
   checked = std::move(sizes);
 }

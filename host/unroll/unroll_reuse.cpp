@@ -3,7 +3,7 @@
 
 #include "host/program/visit.h"
 #include "host/unroll/unroller.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 

@@ -2,7 +2,7 @@
 
 #include "host/unroll/check_operands.h"
 #include "host/unroll/count_steps.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "host/program/visit.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 

@@ -4,7 +4,7 @@
 #include "host/text/program_text.h"
 #include "host/verify/race_state.h"
 #include "host/verify/verify.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

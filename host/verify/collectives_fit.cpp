@@ -1,7 +1,7 @@
 #include "host/verify/collectives_fit.h"
 
 #include "comm/operation.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 

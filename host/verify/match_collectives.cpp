@@ -8,7 +8,7 @@
 #include "host/program/teams.h"
 #include "host/text/program_text.h"
 #include "host/verify/collectives_fit.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

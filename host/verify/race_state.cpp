@@ -91,7 +91,7 @@ void RaceState::refreshToken(TokenId id) {
 bool RaceState::order(const Op& op, StreamId stream) {
   if (kindOf(op) != InstructionKind::Order) return false;
   forEachToken(op, [&](TokenId id, FieldRole) { refreshToken(id); });
-  forEachFieldOfKind<FieldKind::Event>(op, [&](EventId id, FieldRole role) {
+  forEachFieldOfKind<FieldKind::EventUse>(op, [&](EventId id, FieldRole role) {
     if (!role.defines) return refreshEvent(id);
     storeEvent(id);
     event_raises_[id] = raises_.size();

@@ -20,7 +20,7 @@ bool StreamClocks::order(const Op& op, StreamId stream) {
     clock.join(token.start);
     for (int32_t post : token.posts) clock.addPost(post);
   });
-  forEachFieldOfKind<FieldKind::Event>(op, [&](EventId id, FieldRole role) {
+  forEachFieldOfKind<FieldKind::EventUse>(op, [&](EventId id, FieldRole role) {
     std::optional<VectorClock>& event = events.at(id);
     if (role.defines) {
       event = clock;

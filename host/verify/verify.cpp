@@ -11,7 +11,7 @@
 #include "host/unroll/scope.h"
 #include "host/verify/match_collectives.h"
 #include "host/verify/verify_structure.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

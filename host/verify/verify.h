@@ -4,9 +4,10 @@
 #include <optional>
 
 #include "host/program/program.h"
-#include "host/unroll/unroll.h"
 
 namespace heddle::host {
+
+struct Unrolled;  // host/unroll/unroll.h
 
 // The job in which a program will run, as far as it is known.
 struct ActualJob {

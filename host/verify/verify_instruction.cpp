@@ -3,9 +3,10 @@
 #include "comm/operation.h"
 #include "host/program/library_op.h"
 #include "host/program/visit.h"
+#include "host/text/program_rules.h"
 #include "host/text/text_names.h"
 #include "host/verify/verify_structure.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {
@@ -66,8 +67,7 @@ class InstructionVerifier {
   void operator()(const CallLibrary& x) const {
     for (SlotId id : x.inputs) tensor(id);
     for (SlotId id : x.outputs) tensor(id);
-    HEDDLE_USER_CHECK(x.spare_sms >= 0 && x.spare_sms <= kMostCtas,
-                      "{}: spare_sms={}, expected 1 to {}", x.function, x.spare_sms, kMostCtas);
+    inRange(x.function, "spare_sms", x.spare_sms, kMostCtas);
     verifyLibrary(program_, x);
   }
   void operator()(const Copy& x) const {
@@ -88,11 +88,8 @@ class InstructionVerifier {
                       rooted ? "needs root=" : "has no root: remove root=");
     if (rooted) sameOnTheTeam(*x.root, x.team);
     const comm::Carrier carrier = x.carrier;
-    HEDDLE_USER_CHECK(carrier.ctas >= 0 && carrier.ctas <= kMostCtas,
-                      "{}: ctas={}, expected 1 to {}", kind, carrier.ctas, kMostCtas);
-    HEDDLE_USER_CHECK(carrier.copy_channel >= 0 && carrier.copy_channel <= kMostCopyChannels,
-                      "{}: lane={}, expected 1 to {}", kind, carrier.copy_channel,
-                      kMostCopyChannels);
+    inRange(kind, "ctas", carrier.ctas, kMostCtas);
+    inRange(kind, "lane", carrier.copy_channel, kMostCopyChannels);
     HEDDLE_USER_CHECK(carrier.copy_channel == 0 || comm::mayCopy(x.kind),
                       "{}: lane= is for allreduce, allgather and reduce_scatter", kind);
     const bool counts = x.kind == CollectiveKind::AllToAllV;
@@ -149,6 +146,11 @@ class InstructionVerifier {
   void scalar(SlotId id) const {
     HEDDLE_USER_CHECK(slot(id).is_scalar, "%{} is a tensor, expected a scalar", slot(id).name);
     HEDDLE_USER_CHECK(!slot(id).isList(), "%{} is a list, expected a scalar", slot(id).name);
+  }
+  // Checks a count of the instruction `what`. 0 means that the text has no such count.
+  static void inRange(std::string_view what, std::string_view key, int32_t count, int32_t most) {
+    const std::string why = count == 0 ? "" : countViolation(key, count, most);
+    HEDDLE_USER_CHECK(why.empty(), "{}: {}", what, why);
   }
   // Requires that the root is the same on all ranks of the team. The root must not depend on
   // `rank`, nor on the coordinate along a mesh axis in which ranks of the team differ.
@@ -211,18 +213,17 @@ class InstructionVerifier {
 void verifyIds(const Program& program, const Instruction& x) {
   if (x.on.valid()) verifyId(x.on, program.meshes, "mesh");
   forEachSlot(x.op, [&](SlotId id, FieldRole) { verifyId(id, program.slots, "slot"); });
-  const StreamId stream = streamOf(x.op).value_or(kCallerStream);
-  HEDDLE_USER_CHECK(stream.valid() && stream <= kMaxStream, "stream {} is not in 0 .. {}", stream,
-                    kMaxStream);
+  const std::string bad_stream = streamViolation(streamOf(x.op).value_or(kCallerStream).number());
+  HEDDLE_USER_CHECK(bad_stream.empty(), "{}", bad_stream);
   forEachToken(x.op, [&](TokenId id, FieldRole) { verifyId(id, program.tokens, "token"); });
-  forEachFieldOfKind<FieldKind::Event>(
+  forEachFieldOfKind<FieldKind::EventUse>(
       x.op, [&](EventId id, FieldRole) { verifyId(id, program.events, "event"); });
   forEachFieldOfKind<FieldKind::Kernel>(
       x.op, [&](KernelId id, FieldRole) { verifyId(id, program.kernels, "kernel"); });
   if (const Team* team = teamOf(x.op)) verifyTeam(program, *team);
 }
 
-void verifyInstruction(const Program& program, const Op& op) {
+void verifyOperands(const Program& program, const Op& op) {
   std::visit(InstructionVerifier(program), op);
 }
 

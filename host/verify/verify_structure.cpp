@@ -7,12 +7,30 @@
 #include "host/program/visit.h"
 #include "host/text/program_text.h"
 #include "ir/analysis/kernel_rules.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/base/lexer.h"
 #include "ir/graph/size_scalars.h"
 
 namespace heddle::host {
 namespace {
+
+// Checks the ids of the instruction, and then calls `check`. Adds the number and the text of the
+// instruction to errors.
+template <class Check>
+void atInstruction(const Program& program, const Instruction& x, InstructionIndex index,
+                   const Check& check) {
+  try {
+    verifyIds(program, x);
+  } catch (const UserError& error) {
+    userErrorWith(error.code(), "instruction {} ({}): {}", index, mnemonic(x.op), error.what());
+  }
+  try {
+    check();
+  } catch (const UserError& error) {
+    userErrorWith(error.code(), "instruction {} `{}`: {}", index, printInstruction(program, x),
+                  error.what());
+  }
+}
 
 class StructureVerifier {
  public:
@@ -185,7 +203,7 @@ class StructureVerifier {
   void collectPosts() {
     forEachInstruction(program_.body, [&](const Instruction& x, InstructionIndex) {
       if (const std::optional<TokenId> token = postedToken(x.op)) posted_.insert(*token);
-      forEachFieldOfKind<FieldKind::Event>(x.op, [&](EventId id, FieldRole role) {
+      forEachFieldOfKind<FieldKind::EventUse>(x.op, [&](EventId id, FieldRole role) {
         if (role.defines) recorded_.insert(id);
       });
     });
@@ -201,17 +219,7 @@ class StructureVerifier {
     const bool inside = group_.has_value();
     const Instruction* open = nullptr;  // the GroupBegin of a group that began in this list
     for (const Instruction& x : body) {
-      const InstructionIndex index = next_index_++;
-      try {
-        verifyIds(program_, x);
-      } catch (const UserError& error) {
-        userError("instruction {} ({}): {}", index, mnemonic(x.op), error.what());
-      }
-      try {
-        instruction(x, inside, open);
-      } catch (const UserError& error) {
-        userError("instruction {} `{}`: {}", index, printInstruction(program_, x), error.what());
-      }
+      atInstruction(program_, x, next_index_++, [&] { instruction(x, inside, open); });
       bodies(x, depth);
     }
     HEDDLE_USER_CHECK(open == nullptr, "program {}: a group_begin has no group_end", program_.name);
@@ -233,7 +241,7 @@ class StructureVerifier {
   }
 
   void instruction(const Instruction& x, bool inside, const Instruction*& open) {
-    verifyInstruction(program_, x.op);
+    verifyOperands(program_, x.op);
     for (const Size& size : sizesOf(x.op)) known(size);
     if (const std::optional<std::string> index = loopIndexOf(x.op)) {
       HEDDLE_USER_CHECK(isWord(*index) && symbols_.count(*index) == 0,
@@ -242,7 +250,7 @@ class StructureVerifier {
     forEachToken(x.op, [&](TokenId token, FieldRole role) {
       HEDDLE_USER_CHECK(role.defines || posted_.count(token) > 0, "nothing posts this token");
     });
-    forEachFieldOfKind<FieldKind::Event>(x.op, [&](EventId event, FieldRole role) {
+    forEachFieldOfKind<FieldKind::EventUse>(x.op, [&](EventId event, FieldRole role) {
       HEDDLE_USER_CHECK(role.defines || recorded_.count(event) > 0, "nothing records this event");
     });
     groups(x, inside, open);
@@ -306,5 +314,9 @@ class StructureVerifier {
 }  // namespace
 
 void verifyStructure(const Program& program) { StructureVerifier(program).run(); }
+
+void verifyInstruction(const Program& program, const Instruction& x, InstructionIndex index) {
+  atInstruction(program, x, index, [&] { verifyOperands(program, x.op); });
+}
 
 }  // namespace heddle::host

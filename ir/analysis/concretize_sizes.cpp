@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/rewrite.h"
 #include "ir/graph/size_scalars.h"
 

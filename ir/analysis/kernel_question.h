@@ -14,6 +14,7 @@
 #include "ir/analysis/indexed_axes.h"
 #include "ir/analysis/kernel_axes.h"
 #include "ir/analysis/kernel_rules.h"
+#include "ir/base/check.h"
 #include "ir/graph/fusion.h"
 
 namespace heddle {

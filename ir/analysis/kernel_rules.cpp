@@ -5,7 +5,7 @@
 #include "ir/analysis/independent_parts.h"
 #include "ir/analysis/kernel_question.h"
 #include "ir/analysis/reshard_step.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle {
 namespace {

@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "ir/analysis/reshape_order.h"
-#include "ir/base/error.h"
-#include "ir/base/size_quotient.h"
+#include "ir/base/check.h"
+#include "ir/sizes/size_quotient.h"
 
 namespace heddle {
 namespace {

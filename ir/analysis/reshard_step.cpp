@@ -4,7 +4,7 @@
 
 #include "ir/analysis/memory_order.h"
 #include "ir/analysis/reshard_step_between_meshes.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/types/mesh_relations.h"
 
 namespace heddle {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/base/size_quotient.h"
+#include "ir/sizes/size_quotient.h"
 
 namespace heddle {
 namespace {

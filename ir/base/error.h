@@ -1,53 +1,53 @@
 #pragma once
 
-#include <fmt/format.h>
-
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 
 namespace heddle {
 
-// heddle throws two kinds of errors. A message names the op, the value or the instruction, and
-// states what was found and what was expected. It also gives the source line if the line is known.
+// The kind of an error, for callers that react to it. The message says what happened.
+enum class ErrorCode : uint8_t {
+  InvalidArgument,  // a wrong argument, option, file or environment
+  Parse,            // the text of a fusion, of a host program or of an option is malformed
+  Type,             // a dtype or a kind of value is not the expected one
+  ShapeMismatch,    // the number of axes, a size or strides are not the expected ones
+  Unsupported,      // a device, a library or this build cannot do what was requested
+  OutOfMemory,      // memory of a device or of the host is exhausted
+  DeviceLost,       // the device fails every later call of this process
+  RankLost,         // another rank of the job has failed, stopped or ended
+  Deadlock,         // the ranks wait for each other
+  CompileFailure,   // a compiler has rejected the text of a kernel, or could not run
+  Internal,         // a bug in heddle
+};
 
-// A fault of the caller: malformed text, shapes that disagree, a missing device.
-class UserError : public std::runtime_error {
+// Returns the name of a code, such as "out of memory".
+const char* nameOf(ErrorCode code);
+
+// The base of all errors that heddle throws. A message names the op, the value or the instruction,
+// and states what was found and what was expected. It also gives the source line if the line is
+// known.
+class Error : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  Error(const std::string& message, ErrorCode code) : std::runtime_error(message), code_(code) {}
+  ErrorCode code() const noexcept { return code_; }
+
+ private:
+  ErrorCode code_;
+};
+
+// A fault of the caller or of the machine: malformed text, shapes that disagree, a missing device,
+// exhausted memory, a lost rank.
+class UserError : public Error {
+ public:
+  explicit UserError(const std::string& message, ErrorCode code = ErrorCode::InvalidArgument)
+      : Error(message, code) {}
 };
 
 // A bug in heddle: an invariant does not hold.
-class InternalError : public std::logic_error {
+class InternalError : public Error {
  public:
-  using std::logic_error::logic_error;
+  explicit InternalError(const std::string& message) : Error(message, ErrorCode::Internal) {}
 };
 
-// Throw an error. These functions are not inline, so that a check adds only one branch to the code
-// of its caller.
-[[noreturn]] void throwUserError(std::string message);
-[[noreturn]] void throwInternalError(const char* file, int line, const char* condition,
-                                     std::string message);
-
-template <class... Args>
-[[noreturn]] void userError(fmt::format_string<Args...> format, Args&&... args) {
-  throwUserError(fmt::format(format, std::forward<Args>(args)...));
-}
-
 }  // namespace heddle
-
-// Check a condition and throw an error if it is false. HEDDLE_CHECK throws InternalError and also
-// reports the condition, the file and the line. HEDDLE_USER_CHECK throws UserError. The message is
-// formatted only if the condition is false.
-#define HEDDLE_CHECK(condition, ...)                                                            \
-  do {                                                                                          \
-    if (!(condition)) [[unlikely]] {                                                            \
-      ::heddle::throwInternalError(__FILE__, __LINE__, #condition, ::fmt::format(__VA_ARGS__)); \
-    }                                                                                           \
-  } while (false)
-
-#define HEDDLE_USER_CHECK(condition, ...)                   \
-  do {                                                      \
-    if (!(condition)) [[unlikely]] {                        \
-      ::heddle::throwUserError(::fmt::format(__VA_ARGS__)); \
-    }                                                       \
-  } while (false)

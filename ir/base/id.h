@@ -1,7 +1,5 @@
 #pragma once
 
-#include <fmt/format.h>
-
 #include <compare>
 #include <concepts>
 #include <cstddef>
@@ -162,11 +160,4 @@ class IdVector {
 template <class Tag>
 struct std::hash<heddle::Id<Tag>> {
   size_t operator()(heddle::Id<Tag> id) const noexcept { return std::hash<int32_t>()(id.number()); }
-};
-
-template <class Tag>
-struct fmt::formatter<heddle::Id<Tag>> : fmt::formatter<int32_t> {
-  auto format(heddle::Id<Tag> id, fmt::format_context& context) const {
-    return fmt::formatter<int32_t>::format(id.number(), context);
-  }
 };

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <utility>
 
+#include "ir/base/check.h"
+
 namespace heddle {
 namespace {
 
@@ -63,7 +65,7 @@ class Lexer {
   }
 
   [[noreturn]] void fail(const Token& where, const std::string& message) const {
-    userError("{}:{}:{}: {}", origin_, where.line, where.column, message);
+    userErrorWith(ErrorCode::Parse, "{}:{}:{}: {}", origin_, where.line, where.column, message);
   }
 
   // Skips white space and comments. Returns false at the end of the text.
@@ -266,7 +268,7 @@ void TokenStream::fail(std::string_view expected) const {
 }
 
 void TokenStream::failAt(const Token& token, std::string_view message) const {
-  userError("{}:{}:{}: {}", origin_, token.line, token.column, message);
+  userErrorWith(ErrorCode::Parse, "{}:{}:{}: {}", origin_, token.line, token.column, message);
 }
 
 std::string TokenStream::prefix(int line) const { return fmt::format("{}:{}: ", origin_, line); }

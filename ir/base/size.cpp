@@ -6,7 +6,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle {
 

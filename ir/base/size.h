@@ -1,5 +1,7 @@
 #pragma once
 
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -45,6 +47,12 @@ class Size {
 
   Size() : Size(0) {}
   Size(int64_t value);  // NOLINT: implicit, so that callers can write an extent as a number
+  // A symbol, so that callers can write {"t", "h"}. Throws UserError if the text is not the name of
+  // a symbol: letters, digits and '_', not beginning with a digit, after an optional '%'.
+  template <class Name>
+  requires std::convertible_to<const Name&, std::string_view> &&
+      (!std::same_as<Name, std::nullptr_t>)Size(const Name& name)  // NOLINT: implicit
+      : Size(named(std::string_view(name))) {}
   static Size symbol(std::string name);
 
   Kind kind() const;
@@ -94,6 +102,7 @@ class Size {
   explicit Size(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
   // Throws UserError if operands nest too deep, because the functions above are recursive.
   static Size binary(Kind kind, const Size& a, const Size& b);
+  static Size named(std::string_view name);
   std::shared_ptr<const Node> node_;
 
  public:

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "ir/base/check.h"
 #include "ir/base/lexer.h"
 
 namespace heddle {
@@ -98,6 +99,13 @@ Size product(const std::vector<Size>& sizes) {
   Size result(1);
   for (const Size& size : sizes) result = result * size;
   return result;
+}
+
+Size Size::named(std::string_view name) {
+  const bool is_scalar = name.starts_with('%');
+  HEDDLE_USER_CHECK(isWord(is_scalar ? name.substr(1) : name, is_scalar),
+                    "'{}' is not the name of a size, as in n", name);
+  return symbol(std::string(name));
 }
 
 }  // namespace heddle

@@ -7,6 +7,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "ir/base/check.h"
+
 namespace heddle {
 
 // A set of names. fresh() invents names that the set does not contain yet.

@@ -1,7 +1,7 @@
 // Gated and smooth activations, and their gradients.
 #include <cmath>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/composite/composite.h"
 #include "ir/composite/terms.h"
 

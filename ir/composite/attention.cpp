@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/composite/composite.h"
 #include "ir/composite/terms.h"
 

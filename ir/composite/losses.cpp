@@ -1,7 +1,7 @@
 // Losses, their gradients, and the gradient of embedding.
 #include <cmath>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/composite/composite.h"
 #include "ir/composite/norms.h"
 

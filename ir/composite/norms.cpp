@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/composite/composite.h"
 
 namespace heddle {

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/composite/composite.h"
 #include "ir/composite/table.h"
 

@@ -1,3 +1,4 @@
+#include "ir/base/check.h"
 #include "ir/composite/rows.h"
 
 namespace heddle::composite_rows {

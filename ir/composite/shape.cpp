@@ -1,7 +1,7 @@
 // Ops that add, remove, split and join axes.
 #include <algorithm>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/composite/composite.h"
 #include "ir/composite/terms.h"
 

@@ -1,6 +1,6 @@
 #include "ir/composite/table.h"
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/composite/rows.h"
 
 namespace heddle {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/base/size_symbols.h"
 #include "ir/graph/print_values.h"
 
@@ -131,8 +131,9 @@ ValueId FusionBuilder::input(std::string input_name, DType dtype, std::vector<Si
 ValueId FusionBuilder::input(std::string input_name, TensorView tensor) {
   name(std::move(input_name));
   for (const IterDomain& axis : tensor.domain) {
-    HEDDLE_USER_CHECK(!axis.extent.isConstant() || axis.extent.constant() >= 0,
-                      "input %{} has the negative extent {}", pending_name_, axis.extent.str());
+    HEDDLE_USER_CHECK_CODE(ShapeMismatch, !axis.extent.isConstant() || axis.extent.constant() >= 0,
+                           "input %{} has the negative extent {}", pending_name_,
+                           axis.extent.str());
   }
   Value value = tensorValue(tensor.dtype, std::move(tensor.domain));
   value.tensor.layout = std::move(tensor.layout);
@@ -140,15 +141,6 @@ ValueId FusionBuilder::input(std::string input_name, TensorView tensor) {
   const ValueId id = addInput(std::move(value));
   if (tensor.sharding) shard(id, std::move(*tensor.sharding));
   return id;
-}
-
-ValueId FusionBuilder::scalarInput(std::string input_name, DType dtype,
-                                   std::optional<Scalar> default_value) {
-  name(std::move(input_name));
-  Value value = scalarValue(dtype);
-  value.name = takeName(true);
-  if (default_value) value.default_value = roundTo(dtype, *default_value);
-  return addInput(std::move(value));
 }
 
 void FusionBuilder::sizeDefault(const std::string& symbol, int64_t value) {
@@ -176,16 +168,18 @@ ValueId FusionBuilder::append(const OpDef& op, std::vector<ValueId> inputs, Attr
 const TensorView& FusionBuilder::tensorOf(std::string_view op_name, ValueId id) const {
   HEDDLE_USER_CHECK(fusion_.values().has(id), "{}: there is no value with id {}", where(op_name),
                     id);
-  HEDDLE_USER_CHECK(!fusion_.value(id).is_scalar, "{}: operand {} is a scalar, expected a tensor",
-                    where(op_name), typeOf(id));
+  HEDDLE_USER_CHECK_CODE(Type, !fusion_.value(id).is_scalar,
+                         "{}: operand {} is a scalar, expected a tensor", where(op_name),
+                         typeOf(id));
   return fusion_.tensor(id);
 }
 
 void FusionBuilder::refuseFloat8(std::string_view op_name, ValueId id) const {
-  HEDDLE_USER_CHECK(!isFloat8(fusion_.tensor(id).dtype),
-                    "{}: {} is of an f8 type, which only casts, data movement and matrix products "
-                    "accept: cast it",
-                    where(op_name), typeOf(id));
+  HEDDLE_USER_CHECK_CODE(
+      Type, !isFloat8(fusion_.tensor(id).dtype),
+      "{}: {} is of an f8 type, which only casts, data movement and matrix products "
+      "accept: cast it",
+      where(op_name), typeOf(id));
 }
 
 void FusionBuilder::checkFloat8Operands(std::string_view op_name,
@@ -195,17 +189,17 @@ void FusionBuilder::checkFloat8Operands(std::string_view op_name,
     if (fusion_.value(operands[i]).is_scalar) continue;
     const DType dtype = fusion_.tensor(operands[i]).dtype;
     const DType other = seen == kNoValue ? dtype : fusion_.tensor(seen).dtype;
-    HEDDLE_USER_CHECK(dtype == other || (!isFloat8(dtype) && !isFloat8(other)),
-                      "{}: {} and {} have no common type: cast one of them", where(op_name),
-                      typeOf(seen), typeOf(operands[i]));
+    HEDDLE_USER_CHECK_CODE(Type, dtype == other || (!isFloat8(dtype) && !isFloat8(other)),
+                           "{}: {} and {} have no common type: cast one of them", where(op_name),
+                           typeOf(seen), typeOf(operands[i]));
     seen = operands[i];
   }
 }
 
 int64_t FusionBuilder::normalizeAxis(std::string_view op_name, int64_t axis, size_t rank) const {
   const auto n = static_cast<int64_t>(rank);
-  HEDDLE_USER_CHECK(axis >= -n && axis < n, "{}: axis {} is out of range for {} axes",
-                    where(op_name), axis, n);
+  HEDDLE_USER_CHECK_CODE(ShapeMismatch, axis >= -n && axis < n,
+                         "{}: axis {} is out of range for {} axes", where(op_name), axis, n);
   return axis < 0 ? axis + n : axis;
 }
 
@@ -242,9 +236,9 @@ IterDomain FusionBuilder::broadcastAxis(std::string_view op_name,
     if (mine.extent == chosen->extent) continue;
     const std::string both = fmt::format("axis {} of {} and of {}, operands of {}", axis,
                                          typeOf(source), typeOf(id), where(op_name));
-    HEDDLE_USER_CHECK(!mine.extent.isConstant() || !chosen->extent.isConstant(),
-                      "{}: shapes disagree, {} and {} ({})", where(op_name), chosen->extent.str(),
-                      mine.extent.str(), both);
+    HEDDLE_USER_CHECK_CODE(ShapeMismatch, !mine.extent.isConstant() || !chosen->extent.isConstant(),
+                           "{}: shapes disagree, {} and {} ({})", where(op_name),
+                           chosen->extent.str(), mine.extent.str(), both);
     fusion_.guards.push_back({chosen->extent, mine.extent, both});
   }
   if (chosen != nullptr) return {chosen->extent, IterKind::Iteration};
@@ -322,7 +316,8 @@ void FusionBuilder::shard(ValueId id, Sharding sharding) {
     use(partial.axis);
     HEDDLE_USER_CHECK(partial.op != ReduceOp::Avg || isFloat(tensor.dtype),
                       "{}: partial(avg) needs a float type", target);
-    HEDDLE_USER_CHECK(!isFloat8(tensor.dtype), "{}: an f8 type cannot be partial", target);
+    HEDDLE_USER_CHECK_CODE(Type, !isFloat8(tensor.dtype), "{}: an f8 type cannot be partial",
+                           target);
   }
   if (sharding.stream) {
     HEDDLE_USER_CHECK(sharding.stream->axis >= 0 &&
@@ -344,9 +339,9 @@ void FusionBuilder::checkOrder(ValueId value, const AxisOrder& order) const {
   const TensorView& tensor = tensorOf("order", value);
   AxisOrder sorted = order;
   std::sort(sorted.begin(), sorted.end());
-  HEDDLE_USER_CHECK(sorted == rowMajor(tensor.rank()),
-                    "order={} of {}: expected each of its {} axes once, as in order={}", str(order),
-                    typeOf(value), tensor.rank(), str(rowMajor(tensor.rank())));
+  HEDDLE_USER_CHECK_CODE(ShapeMismatch, sorted == rowMajor(tensor.rank()),
+                         "order={} of {}: expected each of its {} axes once, as in order={}",
+                         str(order), typeOf(value), tensor.rank(), str(rowMajor(tensor.rank())));
 }
 
 void FusionBuilder::requireOrder(ValueId value, AxisOrder order) {

@@ -2,7 +2,7 @@
 // argsort.
 #include <algorithm>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/builder.h"
 
 namespace heddle {
@@ -24,8 +24,8 @@ std::vector<IterDomain> domainOf(const std::vector<Size>& sizes) {
 }  // namespace
 
 ValueId FusionBuilder::full(ValueId scalar, std::vector<Size> sizes, DType dtype) {
-  HEDDLE_USER_CHECK(fusion_.value(scalar).is_scalar, "{}: {} is a tensor, expected a scalar",
-                    where("full"), typeOf(scalar));
+  HEDDLE_USER_CHECK_CODE(Type, fusion_.value(scalar).is_scalar,
+                         "{}: {} is a tensor, expected a scalar", where("full"), typeOf(scalar));
   checkSizes("full", sizes);
   guardSizes("full", sizes, dtype);
   std::vector<IterDomain> domain = domainOf(sizes);
@@ -44,8 +44,8 @@ ValueId FusionBuilder::iota(std::vector<Size> sizes, int64_t axis) {
 
 const TensorView& FusionBuilder::indexOf(std::string_view op_name, ValueId id) const {
   const TensorView& index = tensorOf(op_name, id);
-  HEDDLE_USER_CHECK(index.dtype == DType::I64 || index.dtype == DType::I32,
-                    "{}: the index {} must be i64 or i32", where(op_name), typeOf(id));
+  HEDDLE_USER_CHECK_CODE(Type, index.dtype == DType::I64 || index.dtype == DType::I32,
+                         "{}: the index {} must be i64 or i32", where(op_name), typeOf(id));
   return index;
 }
 
@@ -56,8 +56,9 @@ void FusionBuilder::agree(std::string_view op_name, ValueId a, size_t a_axis, Va
   if (x == y) return;
   const std::string both = fmt::format("axis {} of {} and axis {} of {}, operands of {}", a_axis,
                                        typeOf(a), b_axis, typeOf(b), where(op_name));
-  HEDDLE_USER_CHECK(!x.isConstant() || !y.isConstant(), "{}: shapes disagree, {} and {} ({})",
-                    where(op_name), x.str(), y.str(), both);
+  HEDDLE_USER_CHECK_CODE(ShapeMismatch, !x.isConstant() || !y.isConstant(),
+                         "{}: shapes disagree, {} and {} ({})", where(op_name), x.str(), y.str(),
+                         both);
   fusion_.guards.push_back({x, y, both});
 }
 
@@ -76,11 +77,12 @@ ValueId FusionBuilder::pad(ValueId value, std::vector<Size> lows, std::vector<Si
     fill = constant(int64_t{0});
     pending_name_ = std::move(result_name);
   }
-  HEDDLE_USER_CHECK(lows.size() == tensor.rank() && highs.size() == tensor.rank(),
-                    "{}: {} has {} axes, got {} lows and {} highs", where("pad"), typeOf(value),
-                    tensor.rank(), lows.size(), highs.size());
-  HEDDLE_USER_CHECK(fusion_.value(fill).is_scalar, "{}: {} is a tensor, expected a scalar",
-                    where("pad"), typeOf(fill));
+  HEDDLE_USER_CHECK_CODE(ShapeMismatch,
+                         lows.size() == tensor.rank() && highs.size() == tensor.rank(),
+                         "{}: {} has {} axes, got {} lows and {} highs", where("pad"),
+                         typeOf(value), tensor.rank(), lows.size(), highs.size());
+  HEDDLE_USER_CHECK_CODE(Type, fusion_.value(fill).is_scalar,
+                         "{}: {} is a tensor, expected a scalar", where("pad"), typeOf(fill));
   std::vector<IterDomain> domain;
   for (size_t i = 0; i < lows.size(); ++i) {
     const IterDomain& from = tensor.domain[i];
@@ -89,9 +91,9 @@ ValueId FusionBuilder::pad(ValueId value, std::vector<Size> lows, std::vector<Si
       continue;
     }
     Size extent = from.extent + lows[i] + highs[i];
-    HEDDLE_USER_CHECK(!extent.isConstant() || extent.constant() >= 0,
-                      "{}: axis {} of {} cannot be cut by {} and {}", where("pad"), i,
-                      typeOf(value), (Size(0) - lows[i]).str(), (Size(0) - highs[i]).str());
+    HEDDLE_USER_CHECK_CODE(ShapeMismatch, !extent.isConstant() || extent.constant() >= 0,
+                           "{}: axis {} of {} cannot be cut by {} and {}", where("pad"), i,
+                           typeOf(value), (Size(0) - lows[i]).str(), (Size(0) - highs[i]).str());
     guardAtMost(Size(0), extent,
                 fmt::format("axis {} of {} after {}", i, typeOf(value), where("pad")));
     domain.push_back({std::move(extent), IterKind::Iteration});

@@ -1,7 +1,7 @@
 // FusionBuilder: dtype and shape rules of the ops.
 #include <algorithm>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/builder.h"
 #include "ir/graph/promote_operands.h"
 
@@ -35,7 +35,7 @@ bool hasType(const Attr& attr, AttrType type) {
     case AttrType::Number:
       return std::holds_alternative<std::vector<Size>>(attr) ||
              std::holds_alternative<double>(attr);
-    case AttrType::Scalar:
+    case AttrType::Literal:
       return std::holds_alternative<bool>(attr) || std::holds_alternative<int64_t>(attr) ||
              std::holds_alternative<double>(attr);
   }
@@ -62,7 +62,7 @@ std::string_view describe(AttrType type) {
       return "a size";
     case AttrType::Number:
       return "a number or a size";
-    case AttrType::Scalar:
+    case AttrType::Literal:
       return "a literal";
   }
   HEDDLE_CHECK(false, "attribute type {} is not in the enum", static_cast<int>(type));
@@ -100,12 +100,12 @@ void checkAttrs(const OpDef& op, const std::string& where,
 }
 
 void checkType(const OpDef& op, DType promoted, const std::string& where) {
-  HEDDLE_USER_CHECK(promoted != DType::Bool || op.takes_bools,
-                    "{}: bool is refused, got only bool operands; cast one first", where);
-  HEDDLE_USER_CHECK(isFloat(promoted) || op.on_ints != nullptr, "{}: {} is not a float type", where,
-                    name(promoted));
-  HEDDLE_USER_CHECK(!isFloat(promoted) || op.on_floats != nullptr, "{}: {} is not an integer type",
-                    where, name(promoted));
+  HEDDLE_USER_CHECK_CODE(Type, promoted != DType::Bool || op.takes_bools,
+                         "{}: bool is refused, got only bool operands; cast one first", where);
+  HEDDLE_USER_CHECK_CODE(Type, isFloat(promoted) || op.on_ints != nullptr,
+                         "{}: {} is not a float type", where, name(promoted));
+  HEDDLE_USER_CHECK_CODE(Type, !isFloat(promoted) || op.on_floats != nullptr,
+                         "{}: {} is not an integer type", where, name(promoted));
 }
 
 }  // namespace
@@ -150,15 +150,15 @@ ValueId FusionBuilder::apply(std::string_view op_name, std::vector<ValueId> oper
       if (!moves_bits) refuseFloat8(op_name, operands[i]);
       types.push_back({value.tensor.dtype, kindOf(value)});
     } else {
-      HEDDLE_USER_CHECK(value.tensor.dtype == DType::Bool, "{}: condition {} must be bool",
-                        where(op_name), typeOf(operands[i]));
+      HEDDLE_USER_CHECK_CODE(Type, value.tensor.dtype == DType::Bool,
+                             "{}: condition {} must be bool", where(op_name), typeOf(operands[i]));
     }
   }
   if (moves_bits) checkFloat8Operands(op_name, operands, def.bool_operands);
   DType dtype = promoteOperands(types);
   // If the condition of `where` is the only tensor, float scalars give f32, as in PyTorch.
   const bool only_scalars = std::all_of(types.begin(), types.end(), [](const OperandType& type) {
-    return type.kind == OperandKind::Scalar;
+    return type.kind == OperandKind::HostScalar;
   });
   if (only_scalars && !all_scalars && isFloat(dtype)) dtype = DType::F32;
   if (def.dtype_rule == DTypeRule::PromoteFloat) dtype = resultType(def, dtype);
@@ -314,9 +314,10 @@ ValueId FusionBuilder::reshape(ValueId value, std::vector<Size> sizes, bool gath
   resolveOpenSize(sizes, before);
   checkSizes("reshape", sizes);
   const Size after = product(sizes);
-  HEDDLE_USER_CHECK(!before.isConstant() || !after.isConstant() || before == after,
-                    "{}: {} has {} elements, the new shape has {}", where("reshape"), typeOf(value),
-                    before.str(), after.str());
+  HEDDLE_USER_CHECK_CODE(ShapeMismatch,
+                         !before.isConstant() || !after.isConstant() || before == after,
+                         "{}: {} has {} elements, the new shape has {}", where("reshape"),
+                         typeOf(value), before.str(), after.str());
   if (!(before == after)) {
     fusion_.guards.push_back(
         {before, after,
@@ -340,54 +341,6 @@ ValueId FusionBuilder::permute(ValueId value, std::vector<int64_t> axes) {
   std::vector<IterDomain> domain;
   for (int64_t axis : axes) domain.push_back(tensor.domain[static_cast<size_t>(axis)]);
   return append(op("permute"), {value}, {{"axes", std::move(axes)}},
-                tensorResult(tensor.dtype, std::move(domain)));
-}
-
-ValueId FusionBuilder::slice(ValueId value, std::vector<Size> starts, std::vector<Size> stops,
-                             std::vector<int64_t> steps) {
-  const TensorView tensor = tensorOf("slice", value);
-  HEDDLE_USER_CHECK(starts.size() == tensor.rank() && stops.size() == tensor.rank(),
-                    "{}: {} has {} axes, got {} starts and {} stops", where("slice"), typeOf(value),
-                    tensor.rank(), starts.size(), stops.size());
-  HEDDLE_USER_CHECK(steps.empty() || steps.size() == tensor.rank(),
-                    "{}: {} has {} axes, got {} steps", where("slice"), typeOf(value),
-                    tensor.rank(), steps.size());
-  std::vector<IterDomain> domain;
-  for (size_t i = 0; i < starts.size(); ++i) {
-    const IterDomain& from = tensor.domain[i];
-    const int64_t step = steps.empty() ? 1 : steps[i];
-    HEDDLE_USER_CHECK(step > 0, "{}: axis {} of {} has the step {}, expected 1 or more",
-                      where("slice"), i, typeOf(value), step);
-    if (starts[i].isConstant(0) && stops[i] == from.extent && step == 1) {
-      domain.push_back(from);
-      continue;
-    }
-    if (starts[i].hasScalar() || stops[i].hasScalar()) {
-      const auto bound = [&](std::string_view which) {
-        return fmt::format("the {} of axis {} of {} in {}", which, i, typeOf(value),
-                           where("slice"));
-      };
-      guardAtMost(Size(0), starts[i], bound("start"));
-      guardAtMost(starts[i], stops[i], bound("range"));
-      guardAtMost(stops[i], from.extent, bound("stop"));
-    }
-    const bool known = starts[i].isConstant() && stops[i].isConstant();
-    HEDDLE_USER_CHECK(
-        !known || (starts[i].constant() >= 0 && starts[i].constant() <= stops[i].constant()),
-        "{}: axis {} of {} has no range {} to {}", where("slice"), i, typeOf(value),
-        starts[i].str(), stops[i].str());
-    HEDDLE_USER_CHECK(!stops[i].isConstant() || !from.extent.isConstant() ||
-                          stops[i].constant() <= from.extent.constant(),
-                      "{}: axis {} of {} ends at {}, before {}", where("slice"), i, typeOf(value),
-                      from.extent.str(), stops[i].str());
-    domain.push_back({Size::ceilDiv(stops[i] - starts[i], Size(step)), IterKind::Iteration});
-  }
-  Attrs attrs = {{"starts", std::move(starts)}, {"stops", std::move(stops)}};
-  // Omit `steps` if all steps are 1, so that equal fusions have equal texts.
-  if (std::any_of(steps.begin(), steps.end(), [](int64_t step) { return step != 1; })) {
-    attrs.emplace_back("steps", std::move(steps));
-  }
-  return append(op("slice"), {value}, std::move(attrs),
                 tensorResult(tensor.dtype, std::move(domain)));
 }
 

@@ -1,7 +1,7 @@
 // FusionBuilder: matmul and linear.
 #include <algorithm>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/builder.h"
 
 namespace heddle {
@@ -40,19 +40,20 @@ DType FusionBuilder::productType(std::string_view op_name, const std::vector<Val
   const DType a = fusion_.tensor(operands[0]).dtype;
   const DType b = fusion_.tensor(operands[1]).dtype;
   const DType result = options.dtype.value_or(a);
-  HEDDLE_USER_CHECK(a == b || (isFloat8(a) && isFloat8(b)), "{}: {} and {} have different dtypes",
-                    where(op_name), typeOf(operands[0]), typeOf(operands[1]));
-  HEDDLE_USER_CHECK(a == b || options.dtype,
-                    "{}: {} and {} are of two f8 types: say dtype=f32, "
-                    "bf16 or f16",
-                    where(op_name), typeOf(operands[0]), typeOf(operands[1]));
+  HEDDLE_USER_CHECK_CODE(Type, a == b || (isFloat8(a) && isFloat8(b)),
+                         "{}: {} and {} have different dtypes", where(op_name), typeOf(operands[0]),
+                         typeOf(operands[1]));
+  HEDDLE_USER_CHECK_CODE(Type, a == b || options.dtype,
+                         "{}: {} and {} are of two f8 types: say dtype=f32, "
+                         "bf16 or f16",
+                         where(op_name), typeOf(operands[0]), typeOf(operands[1]));
   const bool half = result == DType::F16 || result == DType::BF16;
   HEDDLE_USER_CHECK((result == a && a == b) || (isFloat8(a) && (half || result == DType::F32)),
                     "{}: dtype={} of {}; f32, bf16 and f16 are for operands of f8 types",
                     where(op_name), heddle::name(result), typeOf(operands[0]));
   if (operands.size() == 2) return result;
-  HEDDLE_USER_CHECK(
-      fusion_.tensor(operands[2]).dtype == result, "{}: {} and {} have different dtypes",
+  HEDDLE_USER_CHECK_CODE(
+      Type, fusion_.tensor(operands[2]).dtype == result, "{}: {} and {} have different dtypes",
       where(op_name),
       isFloat8(a) ? fmt::format("the {} result", heddle::name(result)) : typeOf(operands[0]),
       typeOf(operands[2]));
@@ -67,15 +68,15 @@ DType FusionBuilder::checkProduct(std::string_view op_name, const std::vector<Va
   HEDDLE_USER_CHECK(activation == "none" || activation == "relu" || activation == "gelu_tanh",
                     "{}: found activation={}, expected none, relu or gelu_tanh", where(op_name),
                     activation);
-  HEDDLE_USER_CHECK(activation != "gelu_tanh" || isFloat(dtype),
-                    "{}: activation=gelu_tanh is for float types, {} is not", where(op_name),
-                    typeOf(operands[0]));
+  HEDDLE_USER_CHECK_CODE(Type, activation != "gelu_tanh" || isFloat(dtype),
+                         "{}: activation=gelu_tanh is for float types, {} is not", where(op_name),
+                         typeOf(operands[0]));
   HEDDLE_USER_CHECK(options.precision == "full" || options.precision == "tf32",
                     "{}: found precision={}, expected full or tf32", where(op_name),
                     options.precision);
-  HEDDLE_USER_CHECK(options.precision == "full" || dtype == DType::F32,
-                    "{}: precision=tf32 is for f32, {} is not", where(op_name),
-                    typeOf(operands[0]));
+  HEDDLE_USER_CHECK_CODE(Type, options.precision == "full" || dtype == DType::F32,
+                         "{}: precision=tf32 is for f32, {} is not", where(op_name),
+                         typeOf(operands[0]));
   return result;
 }
 
@@ -139,8 +140,8 @@ ValueId FusionBuilder::matmul(ValueId a, ValueId b, const ProductOptions& option
 // Returns the bias with the shape [n]. A bias of one element is expanded.
 ValueId FusionBuilder::linearBias(ValueId w, ValueId bias) {
   const TensorView tensor = tensorOf("linear", bias);
-  HEDDLE_USER_CHECK(tensor.rank() <= 1, "{}: the bias {} needs one axis", where("linear"),
-                    typeOf(bias));
+  HEDDLE_USER_CHECK_CODE(ShapeMismatch, tensor.rank() <= 1, "{}: the bias {} needs one axis",
+                         where("linear"), typeOf(bias));
   const Size n = fusion_.tensor(w).domain[0].extent;
   const bool one = tensor.rank() == 0 || tensor.domain[0].extent.isConstant(1);
   if (one && !(tensor.rank() == 1 && n.isConstant(1))) return expand(bias, {n});
@@ -155,9 +156,9 @@ ValueId FusionBuilder::linear(ValueId x, ValueId w, std::optional<ValueId> bias,
   if (bias) operands.push_back(*bias);
   const DType dtype = checkProduct("linear", operands, options);
   const size_t w_rank = fusion_.tensor(w).rank();
-  HEDDLE_USER_CHECK(w_rank == 2 || (w_rank == 1 && !bias),
-                    "{}: the weight {} needs two axes, or one without a bias", where("linear"),
-                    typeOf(w));
+  HEDDLE_USER_CHECK_CODE(ShapeMismatch, w_rank == 2 || (w_rank == 1 && !bias),
+                         "{}: the weight {} needs two axes, or one without a bias", where("linear"),
+                         typeOf(w));
   agree("linear", x, fusion_.tensor(x).rank() - 1, w, w_rank - 1);
   const bool row = fusion_.tensor(x).rank() == 1;
   std::string result_name = std::exchange(pending_name_, "");

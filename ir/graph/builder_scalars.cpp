@@ -2,10 +2,11 @@
 #include <algorithm>
 #include <map>
 
-#include "ir/base/error.h"
-#include "ir/base/size_quotient.h"
+#include "ir/base/check.h"
 #include "ir/graph/builder.h"
 #include "ir/graph/size_scalars.h"
+#include "ir/sizes/size_quotient.h"
+#include "ir/types/exact_scalar.h"
 
 namespace heddle {
 namespace {
@@ -144,6 +145,22 @@ void FusionBuilder::resolveOpenSize(std::vector<Size>& sizes, const Size& elemen
   }
   guardAtMost(minus_ones, Size(1), where("reshape"));
   sizes = std::move(resolved);
+}
+
+ValueId FusionBuilder::scalarInput(std::string input_name, DType dtype,
+                                   std::optional<Scalar> default_value) {
+  name(std::move(input_name));
+  Value value;
+  value.is_scalar = true;
+  value.tensor.dtype = dtype;
+  value.name = takeName(true);
+  if (default_value) {
+    const std::string why = whyNotScalar(dtype, *default_value);
+    HEDDLE_USER_CHECK_CODE(Type, why.empty(), "the default of the scalar %{} of type {} {}",
+                           value.name, heddle::name(dtype), why);
+    value.default_value = roundTo(dtype, *default_value);
+  }
+  return addInput(std::move(value));
 }
 
 }  // namespace heddle

@@ -1,5 +1,5 @@
 // FusionBuilder: ops that read or write elements at indices along one axis.
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/builder.h"
 
 namespace heddle {
@@ -30,9 +30,9 @@ ValueId FusionBuilder::cutToIndex(std::string_view op_name, ValueId value, Value
       agree(op_name, value, i, index, i);
       continue;
     }
-    HEDDLE_USER_CHECK(wanted.constant() <= sizes[i].constant(),
-                      "{}: the index {} is larger than {} along axis {}", where(op_name),
-                      typeOf(index), typeOf(value), i);
+    HEDDLE_USER_CHECK_CODE(ShapeMismatch, wanted.constant() <= sizes[i].constant(),
+                           "{}: the index {} is larger than {} along axis {}", where(op_name),
+                           typeOf(index), typeOf(value), i);
     stops[i] = wanted;
   }
   if (stops == sizes) return value;
@@ -59,9 +59,9 @@ ValueId FusionBuilder::takeAlongAxis(ValueId value, ValueId index, int64_t axis)
   const char* name = "take_along_axis";
   const size_t rank = tensorOf(name, value).rank();
   const size_t index_rank = indexOf(name, index).rank();
-  HEDDLE_USER_CHECK(rank == index_rank || std::max(rank, index_rank) == 1,
-                    "{}: {} and its index {} differ in rank", where(name), typeOf(value),
-                    typeOf(index));
+  HEDDLE_USER_CHECK_CODE(ShapeMismatch, rank == index_rank || std::max(rank, index_rank) == 1,
+                         "{}: {} and its index {} differ in rank", where(name), typeOf(value),
+                         typeOf(index));
   const std::vector<int64_t> axes = normalizeAxes(name, {axis}, rank);
   axis = axes.empty() ? 0 : axes[0];
   std::string result_name = std::exchange(pending_name_, "");
@@ -96,12 +96,13 @@ ValueId FusionBuilder::scatterBy(std::string_view op_name, ValueId value, ValueI
   const size_t source_rank = tensorOf(op_name, source).rank();
   if (op_name == "scatter_add") refuseFloat8(op_name, value);
   const size_t most = std::max({tensor.rank(), index_rank, source_rank});
-  HEDDLE_USER_CHECK(most <= 1 || (index_rank == tensor.rank() && source_rank == tensor.rank()),
-                    "{}: {}, its index {} and its source {} differ in rank", where(op_name),
-                    typeOf(value), typeOf(index), typeOf(source));
-  HEDDLE_USER_CHECK(fusion_.tensor(source).dtype == tensor.dtype,
-                    "{}: {} and its source {} differ in dtype", where(op_name), typeOf(value),
-                    typeOf(source));
+  HEDDLE_USER_CHECK_CODE(ShapeMismatch,
+                         most <= 1 || (index_rank == tensor.rank() && source_rank == tensor.rank()),
+                         "{}: {}, its index {} and its source {} differ in rank", where(op_name),
+                         typeOf(value), typeOf(index), typeOf(source));
+  HEDDLE_USER_CHECK_CODE(Type, fusion_.tensor(source).dtype == tensor.dtype,
+                         "{}: {} and its source {} differ in dtype", where(op_name), typeOf(value),
+                         typeOf(source));
   const std::vector<int64_t> axes = normalizeAxes(op_name, {axis}, tensor.rank());
   axis = axes.empty() ? 0 : axes[0];
   std::string result_name = std::exchange(pending_name_, "");
@@ -132,9 +133,9 @@ void FusionBuilder::fitScatter(std::string_view op_name, ValueId value, ValueId&
       const Size& mine = fusion_.tensor(value).domain[i].extent;
       const Size& theirs = fusion_.tensor(index).domain[i].extent;
       if (static_cast<int64_t>(i) == axis || !areNumbers(mine, theirs)) continue;
-      HEDDLE_USER_CHECK(theirs.constant() <= mine.constant(),
-                        "{}: the index {} is larger than {} along axis {}", where(op_name),
-                        typeOf(index), typeOf(value), i);
+      HEDDLE_USER_CHECK_CODE(ShapeMismatch, theirs.constant() <= mine.constant(),
+                             "{}: the index {} is larger than {} along axis {}", where(op_name),
+                             typeOf(index), typeOf(value), i);
     }
     index = grownTo(index, value, axis, int64_t{-1});
     source = grownTo(source, value, axis, int64_t{0});

@@ -1,8 +1,8 @@
-// FusionBuilder: checks of axes, of sizes and of outputs in inputs, and the op expand.
+// FusionBuilder: checks of axes, of sizes and of outputs in inputs, and the ops expand and slice.
 #include <algorithm>
 #include <cstdint>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/builder.h"
 
 namespace heddle {
@@ -37,9 +37,9 @@ void FusionBuilder::checkReuse(ValueId value, ValueId input) {
                     fusion_.values().has(input) ? typeOf(input) : fmt::format("value {}", input));
   const TensorView result = tensorOf(kWhat, value);
   const TensorView memory = tensorOf(kWhat, input);
-  HEDDLE_USER_CHECK(result.dtype == memory.dtype && result.rank() == memory.rank(),
-                    "{}: {} cannot be stored in {}, because their types differ", where(kWhat),
-                    typeOf(value), typeOf(input));
+  HEDDLE_USER_CHECK_CODE(Type, result.dtype == memory.dtype && result.rank() == memory.rank(),
+                         "{}: {} cannot be stored in {}, because their types differ", where(kWhat),
+                         typeOf(value), typeOf(input));
   for (size_t axis = 0; axis < result.rank(); ++axis) agree(kWhat, value, axis, input, axis);
   for (size_t i = 0; i < fusion_.outputs().size(); ++i) {
     HEDDLE_USER_CHECK(!fusion_.reuses()[i] || fusion_.reuses()[i]->input != input,
@@ -50,8 +50,8 @@ void FusionBuilder::checkReuse(ValueId value, ValueId input) {
 
 ValueId FusionBuilder::expand(ValueId value, std::vector<Size> sizes) {
   const size_t rank = tensorOf("expand", value).rank();
-  HEDDLE_USER_CHECK(sizes.size() >= rank, "{}: {} has {} axes, got {} sizes", where("expand"),
-                    typeOf(value), rank, sizes.size());
+  HEDDLE_USER_CHECK_CODE(ShapeMismatch, sizes.size() >= rank, "{}: {} has {} axes, got {} sizes",
+                         where("expand"), typeOf(value), rank, sizes.size());
   const size_t added = sizes.size() - rank;
   for (size_t i = 0; i < rank; ++i) {
     Size& size = sizes[added + i];
@@ -85,7 +85,8 @@ ValueId FusionBuilder::expand(ValueId value, std::vector<Size> sizes) {
       domain.push_back({sizes[i], IterKind::Iteration});
       continue;
     }
-    HEDDLE_USER_CHECK(
+    HEDDLE_USER_CHECK_CODE(
+        ShapeMismatch,
         !from.extent.isConstant() || !sizes[i].isConstant() || from.extent == sizes[i],
         "{}: axis {} of {} is not 1 and cannot become {}", where("expand"), i, typeOf(value),
         sizes[i].str());
@@ -129,6 +130,59 @@ ValueId FusionBuilder::diagonal(ValueId value, int64_t offset, int64_t axis1, in
   const auto extent = [&](int64_t axis) { return tensor.domain[static_cast<size_t>(axis)].extent; };
   result.tensor.domain.push_back({Size::min(extent(axis1), extent(axis2))});
   return append(op("diagonal"), {value}, {{"axis1", axis1}, {"axis2", axis2}}, std::move(result));
+}
+
+ValueId FusionBuilder::slice(ValueId value, std::vector<Size> starts, std::vector<Size> stops,
+                             std::vector<int64_t> steps) {
+  const TensorView tensor = tensorOf("slice", value);
+  HEDDLE_USER_CHECK_CODE(ShapeMismatch,
+                         starts.size() == tensor.rank() && stops.size() == tensor.rank(),
+                         "{}: {} has {} axes, got {} starts and {} stops", where("slice"),
+                         typeOf(value), tensor.rank(), starts.size(), stops.size());
+  HEDDLE_USER_CHECK_CODE(ShapeMismatch, steps.empty() || steps.size() == tensor.rank(),
+                         "{}: {} has {} axes, got {} steps", where("slice"), typeOf(value),
+                         tensor.rank(), steps.size());
+  std::vector<IterDomain> domain;
+  for (size_t i = 0; i < starts.size(); ++i) {
+    const IterDomain& from = tensor.domain[i];
+    const int64_t step = steps.empty() ? 1 : steps[i];
+    HEDDLE_USER_CHECK(step > 0, "{}: axis {} of {} has the step {}, expected 1 or more",
+                      where("slice"), i, typeOf(value), step);
+    if (starts[i].isConstant(0) && stops[i] == from.extent && step == 1) {
+      domain.push_back(from);
+      continue;
+    }
+    if (starts[i].hasScalar() || stops[i].hasScalar()) {
+      const auto bound = [&](std::string_view which) {
+        return fmt::format("the {} of axis {} of {} in {}", which, i, typeOf(value),
+                           where("slice"));
+      };
+      guardAtMost(Size(0), starts[i], bound("start"));
+      guardAtMost(starts[i], stops[i], bound("range"));
+      guardAtMost(stops[i], from.extent, bound("stop"));
+    }
+    const bool known = starts[i].isConstant() && stops[i].isConstant();
+    HEDDLE_USER_CHECK_CODE(
+        ShapeMismatch,
+        !known || (starts[i].constant() >= 0 && starts[i].constant() <= stops[i].constant()),
+        "{}: axis {} of {} has no range {} to {}", where("slice"), i, typeOf(value),
+        starts[i].str(), stops[i].str());
+    HEDDLE_USER_CHECK_CODE(ShapeMismatch,
+                           !stops[i].isConstant() || !from.extent.isConstant() ||
+                               stops[i].constant() <= from.extent.constant(),
+                           "{}: axis {} of {} ends at {}, before {}", where("slice"), i,
+                           typeOf(value), from.extent.str(), stops[i].str());
+    domain.push_back({Size::ceilDiv(stops[i] - starts[i], Size(step)), IterKind::Iteration});
+  }
+  Attrs attrs = {{"starts", std::move(starts)}, {"stops", std::move(stops)}};
+  // Omit `steps` if all steps are 1, so that equal fusions have equal texts.
+  if (std::any_of(steps.begin(), steps.end(), [](int64_t step) { return step != 1; })) {
+    attrs.emplace_back("steps", std::move(steps));
+  }
+  Value result;
+  result.tensor.dtype = tensor.dtype;
+  result.tensor.domain = std::move(domain);
+  return append(op("slice"), {value}, std::move(attrs), std::move(result));
 }
 
 }  // namespace heddle

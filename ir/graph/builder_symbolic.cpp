@@ -1,7 +1,7 @@
 // FusionBuilder: sizes that may be 1 in a run.
 #include <algorithm>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/builder.h"
 
 namespace heddle {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "ir/base/error.h"
-#include "ir/base/size_solve.h"
+#include "ir/base/check.h"
 #include "ir/graph/compute_type.h"
+#include "ir/sizes/size_solve.h"
 
 namespace heddle {
 
@@ -156,9 +156,9 @@ SizeBindings bindSizes(const Fusion& fusion, const std::vector<std::vector<int64
     for (size_t i = 0; i < inputs.size(); ++i) {
       const Value& value = fusion.value(fusion.inputs()[i]);
       if (value.is_scalar) continue;
-      HEDDLE_USER_CHECK(inputs[i].size() == value.tensor.rank(),
-                        "input %{} has {} axes, got sizes {}", value.name, value.tensor.rank(),
-                        str(inputs[i]));
+      HEDDLE_USER_CHECK_CODE(ShapeMismatch, inputs[i].size() == value.tensor.rank(),
+                             "input %{} has {} axes, got sizes {}", value.name, value.tensor.rank(),
+                             str(inputs[i]));
       for (size_t axis = 0; axis < inputs[i].size(); ++axis) {
         visit(value, axis, value.tensor.domain[axis].extent, inputs[i][axis]);
       }
@@ -188,7 +188,7 @@ SizeBindings bindSizes(const Fusion& fusion, const std::vector<std::vector<int64
 }
 
 OperandKind kindOf(const Value& value) {
-  if (value.is_scalar) return OperandKind::Scalar;
+  if (value.is_scalar) return OperandKind::HostScalar;
   return value.tensor.rank() == 0 ? OperandKind::ZeroDim : OperandKind::Tensor;
 }
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "ir/base/id.h"
-#include "ir/base/size_guard.h"
 #include "ir/ops/op.h"
+#include "ir/sizes/size_guard.h"
 #include "ir/types/mesh.h"
 #include "ir/types/tensor.h"
 

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "ir/base/check.h"
 #include "ir/base/lexer.h"
 #include "ir/graph/print_list.h"
 

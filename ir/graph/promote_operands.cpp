@@ -4,7 +4,7 @@
 #include <cmath>
 #include <optional>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/print_values.h"
 
 namespace heddle {
@@ -63,9 +63,9 @@ ValueId besideIntegers(FusionBuilder& b, const OpDef& def, ValueId id, size_t op
   const IntRange range = rangeOf(dtype);
   const bool too_low = use != ScalarUse::Lower && toInt(*literal) < range.lowest;
   const bool too_high = use != ScalarUse::Upper && toInt(*literal) > range.highest;
-  HEDDLE_USER_CHECK(!too_low && !too_high, "{}: {} is no number of {}, which holds {} to {}",
-                    b.where(def.name), printScalar(*literal), name(dtype), range.lowest,
-                    range.highest);
+  HEDDLE_USER_CHECK_CODE(Type, !too_low && !too_high,
+                         "{}: {} is no number of {}, which holds {} to {}", b.where(def.name),
+                         printScalar(*literal), name(dtype), range.lowest, range.highest);
   return id;
 }
 
@@ -101,9 +101,9 @@ void fitParameters(FusionBuilder& b, const OpDef& def, std::vector<ValueId>& ope
     const Value& value = b.fusion().value(id);
     if (!value.is_scalar || !isFloat(value.tensor.dtype)) continue;
     const std::optional<Scalar> literal = literalOf(b.fusion(), id);
-    HEDDLE_USER_CHECK(!literal || std::fabs(toDouble(*literal)) < 0x1p63,
-                      "{}: {} is no number of {}", b.where(def.name), printScalar(*literal),
-                      name(*integers));
+    HEDDLE_USER_CHECK_CODE(Type, !literal || std::fabs(toDouble(*literal)) < 0x1p63,
+                           "{}: {} is no number of {}", b.where(def.name), printScalar(*literal),
+                           name(*integers));
     id = literal ? b.constant(Scalar(toInt(*literal))) : b.cast(id, DType::I64);
   }
   kept.giveBack();

@@ -5,7 +5,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/builder.h"
 #include "ir/graph/print_values.h"
 #include "ir/graph/size_scalars.h"
@@ -331,7 +331,7 @@ std::optional<int64_t> checkedExtent(const Value& value, size_t axis, const Size
   try {
     n = evaluateKnown(extent, sizes);
   } catch (const UserError& error) {
-    userError("axis {} of {}: {}", axis, named(value), error.what());
+    userErrorWith(error.code(), "axis {} of {}: {}", axis, named(value), error.what());
   }
   HEDDLE_USER_CHECK(!n || *n >= 0, "axis {} of {} has the size {} = {}", axis, named(value),
                     extent.str(), *n);

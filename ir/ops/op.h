@@ -52,11 +52,11 @@ using Attr = std::variant<bool, int64_t, double, std::string, DType, std::vector
                           std::vector<Size>>;
 // Only composite ops (ir/composite/table.h) have the types Size and Number. Such an attribute is a
 // list of one size; an attribute of type Number may also be a literal with a float type.
-enum class AttrType : uint8_t { Bool, Int, Float, Name, DType, Ints, Sizes, Scalar, Size, Number };
+enum class AttrType : uint8_t { Bool, Int, Float, Name, DType, Ints, Sizes, Literal, Size, Number };
 
 struct AttrSpec {
   std::string_view name;
-  AttrType type;  // Scalar: bool, i64 or f64 literal
+  AttrType type;  // Literal: bool, i64 or f64 literal
   bool required = true;
 };
 
@@ -136,7 +136,7 @@ DType operandType(const OpDef& op, DType result, DType promoted);
 
 // The kinds of operands in the order in which promoteOperands() considers them: tensors with axes,
 // 0-d tensors, scalars in host memory.
-enum class OperandKind : uint8_t { Tensor, ZeroDim, Scalar };
+enum class OperandKind : uint8_t { Tensor, ZeroDim, HostScalar };
 struct OperandType {
   DType dtype;
   OperandKind kind;

@@ -5,7 +5,7 @@
 namespace heddle::op_rows {
 namespace {
 
-constexpr AttrSpec kValue[] = {{"value", AttrType::Scalar}};
+constexpr AttrSpec kValue[] = {{"value", AttrType::Literal}};
 constexpr AttrSpec kAxis[] = {{"axis", AttrType::Int}};
 constexpr AttrSpec kAxes[] = {{"axes", AttrType::Ints}};
 constexpr AttrSpec kSizes[] = {{"sizes", AttrType::Sizes}};

@@ -1,8 +1,8 @@
 // The op table, composed of the rows in ir/ops/rows_*.cpp, and the type rules that all ops share.
 #include <limits>
 
+#include "ir/base/check.h"
 #include "ir/base/edit_distance.h"
-#include "ir/base/error.h"
 #include "ir/ops/rows.h"
 
 namespace heddle {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "ir/analysis/concretize_sizes.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/remove_dead.h"
 #include "ir/graph/size_scalars.h"
 #include "ir/graph/verify.h"

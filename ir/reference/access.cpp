@@ -1,5 +1,5 @@
 #include "ir/analysis/axis_map.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/reference/elements.h"
 
 namespace heddle {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/reference/indexed.h"
 #include "ir/reference/parallel.h"
 #include "ir/reference/reduce.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/compute_type.h"
 #include "ir/ops/scalar_functions.h"
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <numeric>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle {
 namespace {

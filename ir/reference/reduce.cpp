@@ -4,7 +4,7 @@
 #include <cmath>
 #include <type_traits>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/reference/parallel.h"
 #include "ir/reference/walk.h"
 

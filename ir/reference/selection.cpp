@@ -5,7 +5,7 @@
 #include <iterator>
 #include <numeric>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/reference/parallel.h"
 
 namespace heddle {

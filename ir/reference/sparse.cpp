@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/reference/concrete.h"
 #include "ir/reference/dense.h"
 #include "ir/reference/elements.h"

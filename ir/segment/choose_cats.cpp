@@ -4,6 +4,7 @@
 #include <set>
 
 #include "ir/analysis/kernel_rules.h"
+#include "ir/base/check.h"
 #include "ir/segment/group_kind.h"
 
 namespace heddle {

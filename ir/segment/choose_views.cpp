@@ -6,6 +6,7 @@
 #include "ir/analysis/kernel_rules.h"
 #include "ir/analysis/memory_order.h"
 #include "ir/analysis/reshard_step.h"
+#include "ir/base/check.h"
 #include "ir/segment/group_kind.h"
 
 namespace heddle {

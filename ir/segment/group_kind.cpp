@@ -1,7 +1,7 @@
 #include "ir/segment/group_kind.h"
 
 #include "ir/analysis/reshard_step.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle {
 namespace {

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "ir/analysis/axis_map.h"
+#include "ir/base/check.h"
 #include "ir/graph/print_values.h"
 
 namespace heddle {

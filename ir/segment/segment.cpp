@@ -8,7 +8,7 @@
 #include <unordered_map>
 
 #include "ir/analysis/kernel_rules.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/segment/choose_cats.h"
 #include "ir/segment/choose_views.h"
 #include "ir/segment/group_kind.h"

@@ -2,7 +2,7 @@
 #include <set>
 
 #include "ir/analysis/kernel_rules.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/print_values.h"
 #include "ir/passes/orders/order_notes.h"
 #include "ir/passes/sharding/reshard_moves.h"

@@ -6,7 +6,7 @@
 #include <queue>
 
 #include "ir/analysis/kernel_rules.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle {
 namespace {

@@ -8,7 +8,7 @@
 #include "ir/analysis/kernel_axes.h"
 #include "ir/analysis/kernel_rules.h"
 #include "ir/analysis/memory_order.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/passes/orders/order_notes.h"
 
 namespace heddle {

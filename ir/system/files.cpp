@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle {
 namespace {

@@ -5,7 +5,7 @@
 #include <thread>
 #include <utility>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle {
 

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle {
 namespace {

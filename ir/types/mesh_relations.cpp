@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "ir/base/error.h"
-#include "ir/base/size_quotient.h"
+#include "ir/base/check.h"
+#include "ir/sizes/size_quotient.h"
 
 namespace heddle {
 

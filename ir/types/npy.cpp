@@ -10,7 +10,7 @@
 #include <ostream>
 #include <utility>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/system/files.h"
 
 namespace heddle {

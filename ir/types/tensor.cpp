@@ -5,6 +5,8 @@
 
 #include <numeric>
 
+#include "ir/base/check.h"
+
 namespace heddle {
 
 std::vector<Size> TensorView::sizes() const {

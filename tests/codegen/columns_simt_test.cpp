@@ -1,5 +1,6 @@
 // Runs CUDA kernels on the host that reduce rows and columns in one pass over the elements, and
 // compares them with the reference evaluator.
+#include "ir/base/check.h"
 #include "tests/codegen/simt/simt_cases.h"
 
 namespace heddle::codegen::columns_simt_test {

@@ -8,7 +8,7 @@
 #include "codegen/emit/plan_kernel.h"
 #include "codegen/kernel.h"
 #include "host/compile.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/builder.h"
 #include "ir/text/fusion_text.h"
 

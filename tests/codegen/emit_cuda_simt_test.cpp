@@ -1,6 +1,7 @@
 // Runs generated CUDA kernels on the host and compares them with the reference evaluator.
 #include <set>
 
+#include "ir/base/check.h"
 #include "tests/codegen/simt/simt_cases.h"
 
 namespace heddle::codegen::emit_cuda_simt_test {

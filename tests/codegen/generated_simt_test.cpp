@@ -1,6 +1,7 @@
 // Runs CUDA kernels on the host that reduce along an axis which no operand has, and compares them
 // with the reference evaluator.
 #include "codegen/plan/generated.h"
+#include "ir/base/check.h"
 #include "tests/codegen/simt/simt_cases.h"
 
 namespace heddle::codegen::generated_simt_test {

@@ -9,7 +9,7 @@
 
 #include "codegen/compile/child_process.h"
 #include "codegen/kernel.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::codegen::image_cache_test {
 namespace {

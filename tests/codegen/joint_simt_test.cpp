@@ -1,5 +1,6 @@
 // Runs CUDA kernels on the host whose pairs of reductions share one pass over the elements
 // (codegen/plan/joint.h), and compares them with the reference evaluator.
+#include "ir/base/check.h"
 #include "tests/codegen/simt/simt_cases.h"
 
 namespace heddle::codegen::joint_simt_test {

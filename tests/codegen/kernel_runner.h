@@ -13,7 +13,7 @@
 #include "codegen/compile/image_cache.h"
 #include "codegen/emit/plan_kernel.h"
 #include "codegen/kernel.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/builder.h"
 
 namespace heddle::codegen::testing {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/base/check.h"
 #include "tests/codegen/simt/simt_cases.h"
 
 namespace heddle::codegen::shared_launch_simt_test {

@@ -12,6 +12,7 @@
 
 #include "codegen/emit/plan_kernel.h"
 #include "codegen/plan/in_place.h"
+#include "ir/base/check.h"
 #include "ir/text/fusion_text.h"
 
 namespace heddle::codegen::shared_launch_test {

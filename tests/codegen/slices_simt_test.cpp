@@ -1,5 +1,6 @@
 // Runs CUDA kernels whose outputs are slices of larger tensors, as those of a cat are. The results
 // must be right, and the bytes outside of the slices must not change.
+#include "ir/base/check.h"
 #include "tests/codegen/simt/simt_cases.h"
 
 namespace heddle::codegen::slices_simt_test {

@@ -2,6 +2,7 @@
 // reference evaluator computes.
 #include <numeric>
 
+#include "ir/base/check.h"
 #include "ir/reference/reference.h"
 #include "ir/text/fusion_text.h"
 #include "tests/codegen/kernel_runner.h"

@@ -2,6 +2,7 @@
 // evaluator.
 #include <set>
 
+#include "ir/base/check.h"
 #include "tests/codegen/simt/simt_cases.h"
 
 namespace heddle::codegen::squares_simt_test {

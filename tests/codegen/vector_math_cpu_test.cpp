@@ -3,6 +3,7 @@
 #include <cstring>
 #include <limits>
 
+#include "ir/base/check.h"
 #include "tests/codegen/kernel_runner.h"
 #include "tests/sanitized.h"
 

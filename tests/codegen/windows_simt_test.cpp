@@ -1,5 +1,6 @@
 // Runs CUDA kernels that load neighbouring elements at computed indices, and compares them with the
 // reference evaluator.
+#include "ir/base/check.h"
 #include "tests/codegen/simt/simt_cases.h"
 
 namespace heddle::codegen::windows_simt_test {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "host/compile.h"
+#include "ir/base/check.h"
 #include "ir/text/fusion_text.h"
 #include "tests/host/rank_harness.h"
 

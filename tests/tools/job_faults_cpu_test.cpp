@@ -11,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include "ir/base/check.h"
 #include "tests/tools/cli.h"
 
 namespace heddle::tools::job_faults_cpu_test {

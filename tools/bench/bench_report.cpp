@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "ir/base/check.h"
+
 namespace heddle::tools {
 namespace {
 

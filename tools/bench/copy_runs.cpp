@@ -4,7 +4,7 @@
 
 #include "host/compile.h"
 #include "host/tensor.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/builder.h"
 
 namespace heddle::tools {

@@ -7,7 +7,7 @@
 #include "host/executable.h"
 #include "host/run/profile/run_profile.h"
 #include "host/run/run_state.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "tools/bench/copy_runs.h"
 #include "tools/bench/median.h"
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "ir/base/check.h"
+
 namespace heddle::tools {
 
 void PassTimes::add(std::string_view pass, double seconds) {

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <variant>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/reference/sparse.h"
 #include "tools/heddle/options.h"
 #include "tools/heddle/source.h"

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "tools/fuzz/commands.h"
 #include "tools/fuzz/mutator.h"
 #include "tools/fuzz/soak.h"

@@ -10,7 +10,7 @@
 
 #include "codegen/compile/image_cache.h"
 #include "host/device/cpu/cpu_device.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/text/fusion_text.h"
 #include "ir/types/npy.h"
 #include "tools/random/case_files.h"

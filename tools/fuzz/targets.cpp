@@ -4,7 +4,7 @@
 #include "host/executable.h"
 #include "host/text/program_text.h"
 #include "host/verify/verify.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/verify.h"
 #include "ir/text/fusion_text.h"
 

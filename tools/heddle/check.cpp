@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "ir/base/check.h"
 #include "ir/reference/sparse.h"
 
 namespace heddle::tools {

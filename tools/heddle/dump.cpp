@@ -4,14 +4,12 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "codegen/emit/plan_kernel.h"
-#include "codegen/kernel.h"
 #include "host/device/attention.h"
 #include "host/executable.h"
+#include "host/inspect.h"
 #include "host/passes/chunk/chunk_collectives.h"
 #include "host/passes/write_in_place.h"
 #include "host/plan/bind_inputs.h"
-#include "host/plan/local_segment.h"
 #include "host/program/visit.h"
 #include "host/tensor.h"
 #include "host/text/program_text.h"
@@ -19,7 +17,7 @@
 #include "host/unroll/unroll.h"
 #include "host/verify/verify.h"
 #include "ir/analysis/concretize_sizes.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/base/pass_driver.h"
 #include "ir/graph/size_scalars.h"
 #include "ir/graph/verify.h"
@@ -59,23 +57,6 @@ std::string segmentsIn(const std::string& format, const SegmentedFusion& segment
   return format == "json" ? dumpJson(segmented) : dumpText(segmented);
 }
 
-std::vector<TensorDesc> descsOf(const host::ViewList& views) {
-  std::vector<TensorDesc> descs;
-  for (const host::View& view : views) descs.push_back(view.desc);
-  return descs;
-}
-
-// Returns the alignments of the operands, as if all tensors of the caller were aligned.
-std::vector<int32_t> alignmentsOf(const host::UnrolledStep& step) {
-  std::vector<int32_t> alignments;
-  for (const auto* views : {&step.inputs, &step.outputs}) {
-    for (const host::View& view : *views) {
-      alignments.push_back(codegen::alignmentOf(static_cast<uint64_t>(view.byte_offset)));
-    }
-  }
-  return alignments;
-}
-
 // Adds the list of values that a run of one rank finds out only when it starts.
 void dumpLateValues(const host::Program& program, const SizeBindings& sizes, int rank, int ranks,
                     std::vector<Piece>& pieces) {
@@ -97,34 +78,18 @@ SegmentOptions libraryOptions(const Source& source, const Options& options) {
 // contain no calls, because a callee has its own kernel ids.
 void dumpKernels(const host::Program& program, const SizeBindings& sizes, int rank, int ranks,
                  const Options& options, std::vector<Piece>& pieces) {
-  host::UnrollRequest request{sizes, host::inputDescs(program, sizes, rank, ranks), rank, ranks};
-  const auto target = options.device == "cuda" ? codegen::Target::Cuda : codegen::Target::Cpp;
-  const char* suffix = target == codegen::Target::Cuda ? "cu" : "cpp";
-  IdVector<host::KernelId, bool> seen(program.kernels.size());
-  const host::Unrolled unrolled = host::unroll(program, request);
-  for (const host::UnrolledStep& step : unrolled.steps) {
-    if (step.instruction == nullptr) continue;
-    const auto* launch = std::get_if<host::LaunchKernel>(&step.instruction->op);
-    if (launch == nullptr || seen[launch->kernel]) continue;
-    seen[launch->kernel] = true;
-    const host::Kernel& kernel = program.kernels[launch->kernel];
-    const std::vector<TensorDesc> in = descsOf(step.inputs);
-    const std::vector<TensorDesc> out = descsOf(step.outputs);
-    const std::vector<int32_t> alignments = alignmentsOf(step);
-    const std::optional<Fusion> numbers = host::withPadWidths(kernel.segment, in, out, sizes);
-    const Fusion& segment = numbers ? *numbers : kernel.segment;
-    const std::vector<TensorDesc> generated =
-        host::generatedDescs(kernel.segment, in, out, sizes, rank, ranks);
+  const bool is_cuda = options.device == "cuda";
+  const auto device = is_cuda ? host::DeviceKind::Cuda : host::DeviceKind::Cpu;
+  const char* suffix = is_cuda ? "cu" : "cpp";
+  for (const host::KernelTexts& kernel : host::kernelTexts(program, sizes, rank, ranks, device)) {
     const std::string label = fmt::format("{} rank {}", kernel.name, rank);
     if (wants(options, "schedule")) {
-      pieces.push_back(
-          {fmt::format("03_schedule_{}_rank{}.txt", kernel.name, rank), "schedule " + label,
-           codegen::describeSchedule(segment, in, out, target, alignments, generated) + "\n"});
+      pieces.push_back({fmt::format("03_schedule_{}_rank{}.txt", kernel.name, rank),
+                        "schedule " + label, kernel.schedule + "\n"});
     }
     if (wants(options, "kernel")) {
-      pieces.push_back(
-          {fmt::format("04_kernel_{}_rank{}.{}", kernel.name, rank, suffix), "kernel " + label,
-           codegen::planKernel(segment, in, out, target, alignments, generated).source.text});
+      pieces.push_back({fmt::format("04_kernel_{}_rank{}.{}", kernel.name, rank, suffix),
+                        "kernel " + label, kernel.source});
     }
   }
 }

@@ -16,7 +16,7 @@
 #include "host/device/null/null_device.h"
 #include "host/job/communicators.h"
 #include "host/job/worlds.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/system/start_thread.h"
 #include "tools/heddle/job_end.h"
 #include "tools/heddle/options.h"

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "codegen/compile/child_process.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "tools/heddle/job.h"
 
 namespace heddle::tools {

@@ -18,7 +18,7 @@
 #include <thread>
 
 #include "codegen/compile/child_process.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "tools/bench/bench.h"
 #include "tools/heddle/job.h"
 #include "tools/heddle/job_end.h"

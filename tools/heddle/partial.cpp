@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "comm/communicator.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/ops/op.h"
 
 namespace heddle::tools {

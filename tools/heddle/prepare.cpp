@@ -5,28 +5,17 @@
 
 #include "comm/communicator.h"
 #include "host/device/attention.h"
+#include "host/inspect.h"
 #include "host/passes/pipeline.h"
 #include "host/tensor.h"
 #include "host/verify/verify.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/verify.h"
 #include "tools/heddle/gather.h"
 #include "tools/heddle/partial.h"
 
 namespace heddle::tools {
 namespace {
-
-std::vector<std::string> segmentTexts(const SegmentedFusion& segmented) {
-  std::vector<std::string> texts;
-  for (size_t g = 0; g < segmented.groups.size(); ++g) {
-    const Group& group = segmented.groups[g];
-    std::string results;
-    for (ValueId id : group.outputs) results += " %" + segmented.fusion.value(id).name;
-    texts.push_back(
-        fmt::format("g{} {}, {} op(s) ->{}", g, name(group.kind), group.exprs.size(), results));
-  }
-  return texts;
-}
 
 // Returns the program of the source. If the source is a fusion, also fills `segments` with one line
 // per segment. `sizes` are the sizes of the run.
@@ -37,7 +26,7 @@ host::Program programOf(const Source& source, const SizeBindings& sizes, int ran
   const host::PassOptions passes = passOptions(options, settingsOf(source, options).sizes, &times);
   Lowered steps = lowered(std::get<Fusion>(source), ranks, passes,
                           host::attentionOptions(chooseDevice(options.device), sizes));
-  segments = segmentTexts(steps.segmented);
+  segments = host::segmentTexts(steps.segmented);
   return host::runPasses(std::move(steps.program), passes);
 }
 

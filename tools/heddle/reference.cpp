@@ -4,7 +4,7 @@
 
 #include "host/executable.h"
 #include "host/tensor.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::tools {
 namespace {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "ir/base/check.h"
 #include "ir/graph/print_values.h"
 #include "ir/text/fusion_text.h"
 #include "tools/bench/median.h"

@@ -18,7 +18,7 @@
 #include "host/tensor.h"
 #include "host/text/program_text.h"
 #include "host/unroll/unroll.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/system/files.h"
 #include "ir/types/npy.h"
 #include "tools/heddle/gather.h"

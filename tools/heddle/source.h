@@ -8,7 +8,7 @@
 
 #include "host/passes/pipeline.h"
 #include "host/program/program.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/reference/reference.h"
 #include "ir/segment/segment.h"
 #include "ir/types/host_tensor.h"
@@ -32,7 +32,7 @@ void atLine(const std::string& file, const Source& source, const Work& work) {
   try {
     work();
   } catch (const UserError& error) {
-    throw UserError(withLine(error.what(), file, source));
+    throw withText(error, withLine(error.what(), file, source));
   }
 }
 
@@ -46,7 +46,7 @@ decltype(auto) inFile(const std::string& file, const Source& source, const Work&
   try {
     return work();
   } catch (const UserError& error) {
-    throw UserError(withFile(error.what(), file, source));
+    throw withText(error, withFile(error.what(), file, source));
   }
 }
 

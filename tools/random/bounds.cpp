@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/print_values.h"
 #include "ir/reference/dense.h"
 #include "ir/text/fusion_text.h"

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <utility>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/builder.h"
 #include "tools/random/bounds.h"
 

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <sstream>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/text/fusion_text.h"
 #include "ir/types/npy.h"
 #include "tools/random/rebuild.h"

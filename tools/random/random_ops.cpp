@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/composite/composite.h"
 
 namespace heddle::random {
@@ -179,7 +179,7 @@ bool OpMaker::randomAttrs(const OpDef& op, Attrs& attrs) {
       case AttrType::Float:
         attrs.emplace_back(key, choices_.pick<double>({0.5, 1.0, 2.0, 0.01, -1.0}));
         break;
-      case AttrType::Scalar:
+      case AttrType::Literal:
         std::visit([&](auto v) { attrs.emplace_back(key, v); }, literal());
         break;
       case AttrType::DType:

@@ -1,7 +1,7 @@
 // Ops that create tensors, and ops that access elements at computed indices.
 #include <algorithm>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "tools/random/random_ops.h"
 
 namespace heddle::random {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/builder.h"
 #include "ir/reference/dense.h"
 

@@ -7,7 +7,7 @@
 #include "host/executable.h"
 #include "host/text/program_text.h"
 #include "host/verify/verify.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/verify.h"
 #include "ir/passes/pipeline.h"
 #include "ir/reference/sparse.h"

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

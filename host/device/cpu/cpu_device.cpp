@@ -12,7 +12,7 @@
 #include "host/device/cpu/cpu_matmul.h"
 #include "host/device/cpu/cpu_stream.h"
 #include "host/device/cpu/tile_pool.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/system/usable_cpus.h"
 
 namespace heddle::host {
@@ -270,7 +270,7 @@ KernelHandle CpuDevice::load(const codegen::KernelImage& image, const std::strin
   try {
     kernel->library = image.library ? image.library : codegen::loadLibrary(image.bytes);
   } catch (const UserError& error) {
-    userError("kernel {}: {}", entry, error.what());
+    userErrorWith(error.code(), "kernel {}: {}", entry, error.what());
   }
   void* symbol = codegen::findEntry(kernel->library, entry);
   HEDDLE_USER_CHECK(symbol != nullptr, "the kernel image has no entry point {}", entry);

@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "ir/base/ceil_div.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

@@ -12,7 +12,7 @@
 #include "host/device/cpu/matmul_elements.h"
 #include "host/device/cpu/matmul_operand.h"
 #include "host/device/cpu/parallel_rows.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace matmul {

@@ -5,7 +5,7 @@
 
 #include "host/device/cuda/cuda_device.h"
 #include "host/device/cuda/kernel/cuda_check.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

@@ -7,7 +7,7 @@
 #include "codegen/cuda/nvrtc.h"
 #include "comm/operation.h"
 #include "host/device/cuda/kernel/cuda_check.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

@@ -5,7 +5,7 @@
 #include "comm/in_process/worlds.h"
 #include "host/device/cuda/cuda_device.h"
 #include "host/device/cuda/kernel/reduce_kernel.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

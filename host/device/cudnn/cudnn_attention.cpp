@@ -6,7 +6,7 @@
 
 #include "host/device/cudnn/attention_graphs.h"
 #include "host/device/cudnn/cudnn_handle.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host::cudnn {
 namespace {

@@ -1,6 +1,6 @@
 #include "host/device/cudnn/cudnn_check.h"
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host::cudnn {
 

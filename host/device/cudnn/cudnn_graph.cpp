@@ -1,6 +1,6 @@
 #include "host/device/cudnn/cudnn_graph.h"
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host::cudnn {
 namespace {

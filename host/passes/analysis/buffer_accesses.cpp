@@ -216,7 +216,7 @@ bool BufferAccesses::conflict(const Item& a, const Item& b) const {
 bool isUnordered(const Program& program, const BufferAccesses& items) {
   bool events = false;
   for (const Instruction& x : program.body) {
-    forEachFieldOfKind<FieldKind::Event>(x.op, [&](EventId, FieldRole) { events = true; });
+    forEachFieldOfKind<FieldKind::EventUse>(x.op, [&](EventId, FieldRole) { events = true; });
   }
   return !events && !items.anyOpaque();
 }

@@ -1,7 +1,7 @@
 #include "host/passes/analysis/nominal_sizes.h"
 
-#include "ir/analysis/size_reads.h"
 #include "ir/base/error.h"
+#include "ir/sizes/size_reads.h"
 
 namespace heddle::host {
 namespace {

@@ -28,7 +28,7 @@ class NominalSizes {
   // Returns the size of the same block in bytes.
   double bytes(const Program& program, const Slot& slot) const;
   // Returns whether the size is larger than `limit`. Unlike value(), only this answer counts as a
-  // reason to lower the fusion again for other sizes (ir/analysis/size_reads.h).
+  // reason to lower the fusion again for other sizes (ir/sizes/size_reads.h).
   bool isAbove(const Size& size, int64_t limit) const;
 
  private:

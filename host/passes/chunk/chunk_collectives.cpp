@@ -16,7 +16,7 @@
 #include "host/passes/chunk/unserved_split.h"
 #include "host/passes/chunk/work_estimate.h"
 #include "host/text/text_names.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

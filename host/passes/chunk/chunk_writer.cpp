@@ -8,6 +8,7 @@
 #include "host/passes/chunk/remainders.h"
 #include "host/passes/chunk/row_cuts.h"
 #include "host/passes/chunk/rowwise_kernel.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

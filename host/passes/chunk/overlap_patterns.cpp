@@ -10,7 +10,7 @@
 #include "host/passes/chunk/row_cuts.h"
 #include "host/passes/chunk/rowwise_kernel.h"
 #include "host/program/visit.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/builder.h"
 
 namespace heddle::host {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "host/text/text_names.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

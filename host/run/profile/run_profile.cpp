@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "host/plan/plan.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <tuple>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

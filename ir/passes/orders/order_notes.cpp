@@ -4,7 +4,7 @@
 
 #include "ir/analysis/memory_order.h"
 #include "ir/analysis/reshard_step.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle {
 namespace {

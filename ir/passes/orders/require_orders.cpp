@@ -4,7 +4,7 @@
 #include <map>
 
 #include "ir/analysis/memory_order.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/rewrite.h"
 
 namespace heddle {

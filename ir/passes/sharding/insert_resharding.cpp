@@ -7,14 +7,14 @@
 #include "ir/analysis/kernel_rules.h"
 #include "ir/analysis/memory_order.h"
 #include "ir/analysis/reshard_step.h"
-#include "ir/base/error.h"
-#include "ir/base/size_quotient.h"
+#include "ir/base/check.h"
 #include "ir/graph/remove_dead.h"
 #include "ir/graph/rewrite.h"
 #include "ir/passes/sharding/local_shardings.h"
 #include "ir/passes/sharding/reshape_sharding.h"
 #include "ir/passes/sharding/reshard_moves.h"
 #include "ir/passes/sharding/reused_inputs.h"
+#include "ir/sizes/size_quotient.h"
 #include "ir/types/mesh_relations.h"
 
 namespace heddle {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "ir/analysis/size_reads.h"
 #include "ir/base/error.h"
-#include "ir/base/size_quotient.h"
 #include "ir/passes/sharding/reshape_sharding.h"
+#include "ir/sizes/size_quotient.h"
+#include "ir/sizes/size_reads.h"
 #include "ir/types/mesh_relations.h"
 
 namespace heddle {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "ir/analysis/shardable_axes.h"
-#include "ir/base/error.h"
-#include "ir/base/size_quotient.h"
+#include "ir/base/check.h"
+#include "ir/sizes/size_quotient.h"
 #include "ir/types/mesh_relations.h"
 
 namespace heddle {

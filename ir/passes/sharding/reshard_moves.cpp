@@ -1,6 +1,6 @@
 #include "ir/passes/sharding/reshard_moves.h"
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle {
 namespace {

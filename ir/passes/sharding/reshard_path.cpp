@@ -5,9 +5,9 @@
 #include <set>
 #include <tuple>
 
-#include "ir/analysis/size_reads.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/size_scalars.h"
+#include "ir/sizes/size_reads.h"
 #include "ir/types/mesh_relations.h"
 
 namespace heddle {

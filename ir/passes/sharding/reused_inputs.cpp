@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ir/base/check.h"
 #include "ir/graph/rewrite.h"
 
 namespace heddle {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/base/check.h"
 #include "ir/reference/reference.h"
 #include "ir/text/fusion_text.h"
 #include "tests/codegen/simt/simt_kernels.h"

@@ -12,7 +12,7 @@
 #include "codegen/compile/child_process.h"
 #include "codegen/compile/runtime_text.h"
 #include "codegen/emit/plan_kernel.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/ops/scalar_functions.h"
 #include "tests/codegen/kernel_runner.h"
 #include "tests/codegen/simt/grid.h"

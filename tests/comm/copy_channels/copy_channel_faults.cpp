@@ -7,7 +7,7 @@
 #include "comm/in_process/worlds.h"
 #include "comm/nccl/copy_channel_table.h"
 #include "comm/nccl/nccl_job.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "tests/comm/copy_channels/copy_channel_ranks.h"
 
 namespace heddle::comm::conformance::copy_channel_faults {

@@ -2,6 +2,7 @@
 #include "host/compile.h"
 #include "host/fusion_executor.h"
 #include "host/text/program_text.h"
+#include "ir/base/check.h"
 #include "ir/text/fusion_text.h"
 #include "tests/host/device/attention_cases.h"
 #include "tests/host/example_files.h"

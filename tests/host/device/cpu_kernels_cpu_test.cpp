@@ -13,7 +13,7 @@
 #include "comm/in_process/worlds.h"
 #include "host/device/cpu/cpu_device.h"
 #include "host/device/device.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host::device_kernel_cpu_test {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "host/device/cpu/cpu_device.h"
 #include "host/device/device.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host::device_streams_test {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "comm/communicator.h"
 #include "comm/in_process/worlds.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "tests/host/gpu_device.h"
 
 namespace heddle::host::device_gpu_test {

@@ -14,7 +14,7 @@ TEST(ParallelRows, EveryRowIsVisitedOnce) {
   TilePool pool(3);
   for (const int64_t rows : {0, 1, 2, 16, 4097}) {
     for (const int64_t cost : {0, 1, 100, 1 << 20}) {
-      SCOPED_TRACE(testing::Message() << rows << " rows of cost " << cost);
+      SCOPED_TRACE(::testing::Message() << rows << " rows of cost " << cost);
       std::vector<std::atomic<int>> visits(static_cast<size_t>(rows));
       forRows(pool, rows, cost, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) ++visits[static_cast<size_t>(i)];

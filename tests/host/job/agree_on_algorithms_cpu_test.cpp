@@ -11,6 +11,7 @@
 #include "host/device/choice_cache.h"
 #include "host/job/agree_on_algorithms.h"
 #include "host/job/inject_fault.h"
+#include "ir/base/check.h"
 #include "tests/host/executable_common.h"
 #include "tests/host/rank_harness.h"
 

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "host/job/communicators.h"
+#include "ir/base/check.h"
 #include "tests/host/executable_common.h"
 #include "tests/host/faulty_device.h"
 #include "tests/host/rank_harness.h"

@@ -11,7 +11,7 @@
 #include "host/passes/analysis/buffer_accesses.h"
 #include "host/text/program_text.h"
 #include "host/verify/verify.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/text/fusion_text.h"
 
 namespace heddle::host::passes_test {

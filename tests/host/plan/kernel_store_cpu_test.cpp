@@ -9,6 +9,7 @@
 #include "codegen/compile/image_cache.h"
 #include "host/device/cpu/cpu_device.h"
 #include "host/fusion_executor.h"
+#include "ir/base/check.h"
 #include "ir/text/fusion_text.h"
 #include "tests/host/executable_common.h"
 

@@ -9,6 +9,7 @@
 
 #include "host/compile.h"
 #include "host/passes/pipeline.h"
+#include "ir/base/check.h"
 #include "ir/composite/composite.h"
 #include "ir/graph/builder.h"
 #include "ir/segment/segment.h"

@@ -10,6 +10,7 @@
 #include "host/compile.h"
 #include "host/plan/bind_inputs.h"
 #include "host/unroll/unroll.h"
+#include "ir/base/check.h"
 #include "ir/text/fusion_text.h"
 #include "tests/host/random/random_reuses.h"
 #include "tests/host/rank_harness.h"

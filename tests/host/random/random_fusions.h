@@ -7,7 +7,7 @@
 #include <iostream>
 
 #include "codegen/compile/image_cache.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/text/fusion_text.h"
 #include "tools/random/case_files.h"
 #include "tools/random/run_case.h"

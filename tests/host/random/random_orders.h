@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "host/compile.h"
+#include "ir/base/check.h"
 #include "ir/composite/composite.h"
 #include "ir/graph/builder.h"
 #include "ir/text/fusion_text.h"

@@ -11,6 +11,7 @@
 
 #include "host/compile.h"
 #include "host/text/program_text.h"
+#include "ir/base/check.h"
 #include "ir/text/fusion_text.h"
 #include "tests/host/rank_harness.h"
 

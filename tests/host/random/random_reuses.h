@@ -9,6 +9,7 @@
 #include "host/compile.h"
 #include "host/device/cpu/cpu_device.h"
 #include "host/text/program_text.h"
+#include "ir/base/check.h"
 #include "ir/text/fusion_text.h"
 #include "tests/host/random/random_fusions.h"
 #include "tests/host/rank_harness.h"

@@ -1,12 +1,12 @@
-// Creates random small fusions with random shardings. Compares their results on several ranks with
-// the reference evaluator on the unsharded fusion. Streams run in adversarial order, and fresh
-// memory is NaN.
+// Compares random small fusions with random shardings on several ranks with the reference evaluator
+// on the unsharded fusion. Streams run in adversarial order, and fresh memory is NaN.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <random>
 
 #include "host/compile.h"
+#include "ir/base/check.h"
 #include "ir/graph/builder.h"
 #include "ir/text/fusion_text.h"
 #include "tests/host/rank_harness.h"

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "host/device/cpu/cpu_device.h"
+#include "ir/base/check.h"
 #include "tests/host/count_heap.h"
 #include "tests/host/executable_common.h"
 

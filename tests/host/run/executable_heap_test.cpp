@@ -7,6 +7,7 @@
 #include "host/device/null/null_device.h"
 #include "host/fusion_executor.h"
 #include "host/prepared_run.h"
+#include "ir/base/check.h"
 #include "tests/host/count_heap.h"
 #include "tests/host/executable_common.h"
 

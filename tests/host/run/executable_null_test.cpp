@@ -131,7 +131,7 @@ TEST_F(ExecutableNull, CachedProgramsOfAFusionAreBounded) {
     ++runs;
   } while (std::next_permutation(order.begin(), order.end()));
   executor.run({input}).wait();
-  EXPECT_EQ(executor.stats().programs, static_cast<int64_t>(FusionExecutor::kMostPrograms));
+  EXPECT_EQ(executor.stats().programs, static_cast<int64_t>(CacheLimits().programs));
   EXPECT_EQ(executor.stats().plans, runs);
   EXPECT_EQ(executor.stats().runs, runs + 1);
 }

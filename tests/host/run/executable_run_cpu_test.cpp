@@ -152,7 +152,7 @@ TEST_F(ExecutableRun, RunIsOrderedOnTheCallersStream) {
   device->destroyEvent(event);
 }
 
-TEST_F(ExecutableRun, LateErrorNamesItsInstructionAndIsReportedOnce) {
+TEST_F(ExecutableRun, LateErrorNamesItsInstruction) {
   Executable executable(programOf(R"(
 program p(%x: f32[n]) -> (%x) with n = 4 {
   check %x stream=0
@@ -166,15 +166,6 @@ program p(%x: f32[n]) -> (%x) with n = 4 {
   const std::string message = userErrorOf([&] { failed.wait(); });
   EXPECT_NE(message.find("instruction 0"), std::string::npos) << message;
   EXPECT_NE(message.find("%x"), std::string::npos) << message;
-  executable.run({good}).wait();
-  // Nobody waits for this run, so the next call of run() throws its error.
-  { const Outputs dropped = executable.run({bad}); }
-  std::string later;
-  for (int i = 0; i < 200 && later.empty(); ++i) {
-    later = userErrorOf([&] { executable.run({good}); });
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  EXPECT_NE(later.find("instruction 0"), std::string::npos) << later;
   executable.run({good}).wait();
 }
 

@@ -4,6 +4,7 @@
 #include "host/compile.h"
 #include "host/device/cpu/cpu_device.h"
 #include "host/fusion_executor.h"
+#include "ir/base/check.h"
 #include "ir/text/fusion_text.h"
 #include "tests/host/on_ranks.h"
 #include "tests/host/rank_harness.h"

@@ -20,7 +20,7 @@ TEST(RunStatePool, RunsOfAnotherThreadAreNotCompletedTooEarly) {
   const auto plan = std::make_shared<const Plan>();
   const Stream stream = device->createStream();
   {
-    RunStatePool pool(*device);
+    RunStatePool pool(*device, false);
     RunState* late[2] = {};
     std::thread other([&] {
       for (RunState*& state : late) state = &pool.take(resources, plan, stream);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "host/fusion_executor.h"
+#include "ir/base/check.h"
 #include "ir/text/fusion_text.h"
 #include "tests/host/executable_common.h"
 

@@ -2,15 +2,21 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <random>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "host/fusion_executor.h"
+#include "ir/base/check.h"
 #include "ir/reference/reference.h"
 #include "ir/text/fusion_text.h"
 #include "tests/host/executable_common.h"
 
-// Runs fusions with random sequences of shapes and scalars. Each result must equal that of a new
-// executor, so no cache may return a plan for other scalars. It must also equal the reference.
+// Runs fusions with random sequences of shapes, memory orders and scalars. Runs repeat arguments of
+// earlier runs, donate inputs and preallocate outputs. Each result must equal that of a new
+// executor, so no cache may return a plan for other arguments. It must also equal the reference.
 namespace heddle::host::random_sizes {
 
 class Choices {
@@ -36,6 +42,8 @@ class Choices {
 struct Case {
   const char* statements;
   std::pair<int64_t, int64_t> (*choose)(Choices&, int64_t t, int64_t h);
+  // true: axes whose size is the value of a scalar broadcast if the value is 1.
+  bool broadcasts = false;
 };
 
 inline constexpr Case kCases[] = {
@@ -65,8 +73,36 @@ inline constexpr Case kCases[] = {
        const int64_t n = t * h == 0 ? choices.between(1, 2) : choices.divisor(t * h);
        const int64_t m = n == 1 ? choices.between(0, 3) : choices.between(0, 1) == 0 ? 1 : n;
        return std::pair(n, m);
-     }},
+     },
+     true},
 };
+
+// The arguments of a run.
+struct Arguments {
+  int64_t t = 0, h = 0, n = 0, m = 0;
+  enum class Memory { Dense, Columns, Gaps } memory = Memory::Dense;  // how %x is stored
+};
+
+// Returns the descriptor of %x with sizes [t, h].
+inline TensorDesc descOf(const Arguments& arguments) {
+  const int64_t t = arguments.t, h = arguments.h;
+  TensorDesc desc = denseDesc(DType::F32, {t, h});
+  if (arguments.memory == Arguments::Memory::Columns) desc.strides = {1, std::max<int64_t>(t, 1)};
+  if (arguments.memory == Arguments::Memory::Gaps) desc.strides = {h + 3, 1};
+  return desc;
+}
+
+inline HostTensor valuesOf(const Arguments& arguments) {
+  HostTensor x(DType::F32, {arguments.t, arguments.h});
+  for (int64_t i = 0; i < x.numel(); ++i) x.set(i, static_cast<double>(i % 7) / 4);
+  return x;
+}
+
+inline Fusion fusionOf(const Case& one, bool broadcasts) {
+  const std::string type = broadcasts ? "i64?" : "i64";
+  return parseFusion("heddle 1\nfusion f(%x: f32[t, h], %n: " + type + ", %m: " + type + ") {\n" +
+                     one.statements + "\n}\n");
+}
 
 inline void expectEqual(const HostTensor& got, const HostTensor& expected,
                         const std::string& where) {
@@ -80,36 +116,33 @@ class Sequence {
  public:
   Sequence(const Case& one, Device& device, uint64_t seed)
       : case_(one),
-        fusion_(parseFusion("heddle 1\nfusion f(%x: f32[t, h], %n: i64?, %m: i64?) {\n" +
-                            std::string(one.statements) + "\n}\n")),
-        device_(device),
         choices_(seed),
+        fusion_(fusionOf(one, one.broadcasts || choices_.between(0, 1) == 0)),
+        device_(device),
         executor_(fusion_, {&device}) {}
 
   void run(const std::string& where) {
-    const bool is_first = runs_++ == 0;             // the executor is new
-    if (is_first || choices_.between(0, 1) == 0) {  // otherwise only the scalars change
-      t_ = choices_.between(0, 5);
-      h_ = choices_.between(1, 4);
-    }
-    const auto [n, m] = case_.choose(choices_, t_, h_);
-    HostTensor x = HostTensor(DType::F32, {t_, h_});
-    for (int64_t i = 0; i < x.numel(); ++i) x.set(i, static_cast<double>(i % 7) / 4);
-    const std::vector<Argument> arguments = {
-        toDevice(device_, device_.allocator(), x, denseDesc(DType::F32, {t_, h_})), Scalar(n),
-        Scalar(m)};
-    const Outputs outputs = executor_.run(arguments);
-    outputs.wait();
+    const Arguments arguments = choose();
+    SCOPED_TRACE(fmt::format("{}: x[{}, {}] stored as {}, n = {}, m = {}", where, arguments.t,
+                             arguments.h, static_cast<int>(arguments.memory), arguments.n,
+                             arguments.m));
     FusionExecutor fresh(fusion_, {&device_});
-    const Outputs expected = is_first ? outputs : fresh.run(arguments);
+    const Outputs expected = fresh.run(inputsOf(arguments));
     expected.wait();
+    RunOptions options;
+    if (choices_.between(0, 2) == 0) options.preallocated = likeFirst(expected);
+    if (arguments.memory == Arguments::Memory::Dense && choices_.between(0, 3) == 0)
+      donate(options);
+    const Outputs outputs = executor_.run(inputsOf(arguments), options);
+    outputs.wait();
     const auto& inputs = fusion_.inputs();
-    const std::vector<HostTensor> reference = evaluateReference(
-        fusion_, {{{inputs[0], x}}, {{inputs[1], Scalar(n)}, {inputs[2], Scalar(m)}}},
-        {{"t", t_}, {"h", h_}});
+    const std::vector<HostTensor> reference =
+        evaluateReference(fusion_,
+                          {{{inputs[0], valuesOf(arguments)}},
+                           {{inputs[1], Scalar(arguments.n)}, {inputs[2], Scalar(arguments.m)}}},
+                          {{"t", arguments.t}, {"h", arguments.h}});
     for (size_t i = 0; i < reference.size(); ++i) {
-      const std::string which =
-          fmt::format("{}: x[{}, {}], n = {}, m = {}, output {}", where, t_, h_, n, m, i);
+      const std::string which = fmt::format("output {}", i);
       const HostTensor got = toHost(device_, std::get<Tensor>(outputs[i]));
       expectEqual(got, toHost(device_, std::get<Tensor>(expected[i])), which);
       expectEqual(got, reference[i], which);
@@ -117,21 +150,60 @@ class Sequence {
   }
 
  private:
+  // Chooses the arguments of an earlier run, other scalars for the same tensor, or everything anew.
+  Arguments choose() {
+    if (!earlier_.empty() && choices_.between(0, 2) == 0) {
+      return earlier_[static_cast<size_t>(
+          choices_.between(0, static_cast<int64_t>(earlier_.size()) - 1))];
+    }
+    Arguments next;
+    if (earlier_.empty() || choices_.between(0, 1) == 0) {
+      next.t = choices_.between(0, 5);
+      next.h = choices_.between(1, 4);
+      next.memory = static_cast<Arguments::Memory>(std::max<int64_t>(0, choices_.between(-1, 2)));
+    } else {
+      next = earlier_.back();
+    }
+    std::tie(next.n, next.m) = case_.choose(choices_, next.t, next.h);
+    earlier_.push_back(next);
+    return next;
+  }
+
+  std::vector<Argument> inputsOf(const Arguments& arguments) {
+    return {toDevice(device_, device_.allocator(), valuesOf(arguments), descOf(arguments)),
+            Scalar(arguments.n), Scalar(arguments.m)};
+  }
+
+  // Returns a preallocated tensor for output 0.
+  std::vector<Tensor> likeFirst(const Outputs& outputs) {
+    const std::vector<int64_t> sizes = std::get<Tensor>(outputs[0]).desc.sizes;
+    return {toDevice(device_, device_.allocator(), HostTensor(DType::F32, sizes),
+                     denseDesc(DType::F32, sizes))};
+  }
+
+  // Donates %x, unless an output may be a view of it.
+  void donate(RunOptions& options) const {
+    for (ValueId output : fusion_.outputs()) {
+      const OpKind kind = fusion_.expr(fusion_.value(output).definition).op->kind;
+      if (kind != OpKind::Pointwise && kind != OpKind::Reduction) return;
+    }
+    options.donated = {0};
+  }
+
   const Case& case_;
+  Choices choices_;
   Fusion fusion_;
   Device& device_;
-  Choices choices_;
   FusionExecutor executor_;
-  int64_t t_ = 0, h_ = 0;
-  int runs_ = 0;
+  std::vector<Arguments> earlier_;
 };
 
-// Runs `sequences` sequences of two runs each on the device.
-inline void expectRandomSizes(Device& device, int sequences) {
+// Runs `sequences` sequences of `runs` runs each on the device.
+inline void expectRandomSizes(Device& device, int sequences, int runs) {
   for (int i = 0; i < sequences && !::testing::Test::HasFailure(); ++i) {
     Sequence sequence(kCases[static_cast<size_t>(i) % std::size(kCases)], device,
                       static_cast<uint64_t>(i));
-    for (int run = 0; run < 2; ++run) sequence.run(fmt::format("sequence {}, run {}", i, run));
+    for (int run = 0; run < runs; ++run) sequence.run(fmt::format("sequence {}, run {}", i, run));
   }
 }
 

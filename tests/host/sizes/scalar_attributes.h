@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "host/fusion_executor.h"
+#include "ir/base/check.h"
 #include "ir/text/fusion_text.h"
 #include "tests/host/executable_common.h"
 

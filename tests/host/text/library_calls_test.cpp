@@ -3,7 +3,7 @@
 
 #include "host/text/program_text.h"
 #include "host/verify/verify.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host::library_text_test {
 namespace {

@@ -9,6 +9,7 @@
 #include "host/program/visit.h"
 #include "host/text/program_text.h"
 #include "host/verify/verify.h"
+#include "ir/base/check.h"
 #include "tests/host/example_files.h"
 
 namespace heddle::host::missing_sync_cpu_test {

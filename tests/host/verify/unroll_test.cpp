@@ -6,7 +6,7 @@
 #include <ctime>
 
 #include "host/text/program_text.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host::unroll_test {
 namespace {

@@ -10,8 +10,9 @@
 #include "host/device/cpu/cpu_device.h"
 #include "host/fusion_executor.h"
 #include "host/text/program_text.h"
-#include "tests/host/executable_common.h"
+#include "ir/base/check.h"
 #include "tests/host/adam_steps.h"
+#include "tests/host/executable_common.h"
 
 namespace heddle::host::adam_cpu_test {
 namespace {

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "tests/host/gpu_device.h"
 #include "tests/host/adam_steps.h"
+#include "tests/host/gpu_device.h"
 
 namespace heddle::host::adam_gpu_test {
 namespace {

@@ -3,6 +3,7 @@
 
 #include "host/compile.h"
 #include "host/device/cpu/cpu_device.h"
+#include "ir/base/check.h"
 #include "tests/host/example_files.h"
 #include "tests/host/run/loop_program.h"
 #include "tests/sanitized.h"

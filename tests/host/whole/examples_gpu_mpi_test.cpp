@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "host/compile.h"
+#include "ir/base/check.h"
 #include "tests/host/collective_programs.h"
 #include "tests/host/lookup_bits.h"
 

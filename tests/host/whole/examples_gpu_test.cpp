@@ -6,6 +6,7 @@
 #include "host/compile.h"
 #include "host/device/load_module.h"
 #include "host/job/worlds.h"
+#include "ir/base/check.h"
 #include "tests/host/example_files.h"
 #include "tests/host/run/loop_program.h"
 

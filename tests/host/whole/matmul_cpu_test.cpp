@@ -1,6 +1,7 @@
 // Tests matmul and linear on the CPU device, on one rank and on several.
 #include "host/compile.h"
 #include "host/device/cpu/cpu_device.h"
+#include "ir/base/check.h"
 #include "tests/host/rank_harness.h"
 #include "tests/host/whole/matmul_runs.h"
 

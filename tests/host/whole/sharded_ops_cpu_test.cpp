@@ -6,6 +6,7 @@
 #include "host/device/null/null_device.h"
 #include "host/plan/bind_inputs.h"
 #include "host/tensor.h"
+#include "ir/base/check.h"
 #include "ir/text/fusion_text.h"
 #include "tests/host/rank_harness.h"
 

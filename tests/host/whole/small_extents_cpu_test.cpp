@@ -6,6 +6,7 @@
 #include <random>
 
 #include "host/compile.h"
+#include "ir/base/check.h"
 #include "ir/text/fusion_text.h"
 #include "tests/goldens/goldens.h"
 #include "tests/host/rank_harness.h"

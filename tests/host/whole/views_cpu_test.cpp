@@ -5,6 +5,7 @@
 #include "host/device/cpu/cpu_device.h"
 #include "host/fusion_executor.h"
 #include "host/program/visit.h"
+#include "ir/base/check.h"
 #include "ir/text/fusion_text.h"
 #include "tests/host/executable_common.h"
 #include "tests/host/rank_harness.h"

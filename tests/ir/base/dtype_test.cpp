@@ -152,7 +152,8 @@ TEST(DType, PromotionMatchesPyTorch) {
 // is bool, integer, float.
 TEST(DType, ScalarsPromoteByCategory) {
   const auto result = [](DType tensor, DType scalar) {
-    const OperandType operands[] = {{tensor, OperandKind::Tensor}, {scalar, OperandKind::Scalar}};
+    const OperandType operands[] = {{tensor, OperandKind::Tensor},
+                                    {scalar, OperandKind::HostScalar}};
     return promoteOperands(operands);
   };
   EXPECT_EQ(result(DType::U8, DType::I64), DType::U8);
@@ -167,7 +168,7 @@ TEST(DType, ScalarsPromoteByCategory) {
 // tests/goldens/promotion.py tests all pairs.
 TEST(DType, ZeroDimTensorsPromoteByCategory) {
   const auto result = [](DType tensor, DType point, DType scalar) {
-    const OperandType operands[] = {{scalar, OperandKind::Scalar},
+    const OperandType operands[] = {{scalar, OperandKind::HostScalar},
                                     {point, OperandKind::ZeroDim},
                                     {tensor, OperandKind::Tensor}};
     return promoteOperands(operands);

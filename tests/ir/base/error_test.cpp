@@ -1,8 +1,8 @@
-#include "ir/base/error.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
+
+#include "ir/base/check.h"
 
 namespace heddle::error_test {
 namespace {

@@ -9,6 +9,8 @@
 #include <type_traits>
 #include <unordered_set>
 
+#include "ir/base/check.h"
+
 namespace heddle::id_test {
 namespace {
 

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::pass_driver_test {
 namespace {

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "ir/base/error.h"
-#include "ir/base/size_guard.h"
 #include "ir/base/size_symbols.h"
+#include "ir/sizes/size_guard.h"
 
 namespace heddle::base_test {
 namespace {

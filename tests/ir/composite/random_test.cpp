@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "ir/base/check.h"
 #include "ir/reference/reference.h"
 #include "ir/text/fusion_text.h"
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/base/check.h"
 #include "ir/text/fusion_text.h"
 #include "ir/types/host_tensor.h"
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/analysis/axis_map.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/builder.h"
 #include "ir/passes/pipeline.h"
 #include "ir/reference/sparse.h"

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/analysis/reshard_step.h"
+#include "ir/base/check.h"
 #include "ir/graph/builder.h"
 #include "ir/segment/segment.h"
 #include "ir/text/fusion_text.h"

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/ops/op.h"
 #include "ir/reference/reference.h"
 #include "ir/text/fusion_text.h"

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/composite/composite.h"
 #include "ir/graph/remove_dead.h"
 #include "ir/graph/rewrite.h"

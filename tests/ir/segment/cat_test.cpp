@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "ir/base/check.h"
 #include "ir/text/fusion_text.h"
 
 namespace heddle::cat_test {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ir/analysis/independent_parts.h"
+#include "ir/base/check.h"
 #include "ir/segment/segment.h"
 #include "ir/text/fusion_text.h"
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/analysis/kernel_rules.h"
+#include "ir/base/check.h"
 #include "ir/graph/builder.h"
 #include "ir/text/fusion_text.h"
 #include "tests/sanitized.h"

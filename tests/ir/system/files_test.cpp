@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/system/temp_folders.h"
 
 namespace heddle::files_test {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <sstream>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::npy_test {
 namespace {

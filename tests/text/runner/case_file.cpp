@@ -7,7 +7,7 @@
 #include <set>
 #include <sstream>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::text_tests {
 namespace {

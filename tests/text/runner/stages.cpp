@@ -18,7 +18,7 @@
 #include "ir/analysis/concretize_sizes.h"
 #include "ir/analysis/kernel_rules.h"
 #include "ir/analysis/reshard_step.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 #include "ir/graph/size_scalars.h"
 #include "ir/graph/verify.h"
 #include "ir/passes/note_stream_splits.h"

@@ -1,6 +1,6 @@
 #include "host/device/cuda/kernel/cuda_check.h"
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 

@@ -5,6 +5,7 @@
 
 #include "comm/cuda_call/cuda_call.h"
 #include "host/device/device.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 

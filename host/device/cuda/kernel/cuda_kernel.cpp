@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "host/device/cuda/kernel/cuda_check.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 

@@ -4,7 +4,7 @@
 
 #include "host/device/cuda/kernel/cuda_check.h"
 #include "host/device/cuda/kernel/lazy_kernel.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "host/device/cuda/kernel/cuda_check.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

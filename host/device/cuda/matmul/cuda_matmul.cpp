@@ -9,7 +9,7 @@
 #include "host/device/cuda/kernel/cuda_check.h"
 #include "host/device/cuda/matmul/prepared_cuda_matmul.h"
 #include "host/device/timed_choice.h"
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

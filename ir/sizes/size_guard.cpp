@@ -1,12 +1,12 @@
-#include "ir/base/size_guard.h"
+#include "ir/sizes/size_guard.h"
 
 #include <fmt/ranges.h>
 
 #include <optional>
 
-#include "ir/base/error.h"
-#include "ir/base/size_quotient.h"
+#include "ir/base/check.h"
 #include "ir/base/size_symbols.h"
+#include "ir/sizes/size_quotient.h"
 
 namespace heddle {
 namespace {
@@ -147,7 +147,8 @@ void checkGuards(const std::vector<SizeGuard>& guards, const SizeBindings& sizes
                  const SizeSources& sources) {
   for (const SizeGuard& guard : guards) {
     if (holds(guard, sizes)) continue;
-    userError("{}: {}{}", guard.source, violation(guard, sizes), valuesIn(guard, sizes, sources));
+    userErrorWith(ErrorCode::ShapeMismatch, "{}: {}{}", guard.source, violation(guard, sizes),
+                  valuesIn(guard, sizes, sources));
   }
 }
 

@@ -1,4 +1,4 @@
-#include "ir/analysis/size_reads.h"
+#include "ir/sizes/size_reads.h"
 
 #include <algorithm>
 

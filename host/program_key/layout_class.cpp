@@ -1,4 +1,4 @@
-#include "host/layout_class.h"
+#include "host/program_key/layout_class.h"
 
 #include <algorithm>
 

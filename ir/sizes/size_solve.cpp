@@ -1,4 +1,4 @@
-#include "ir/base/size_solve.h"
+#include "ir/sizes/size_solve.h"
 
 #include <algorithm>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "host/attention_search.h"
+#include "host/program_key/attention_search.h"
 
 #include "ir/graph/remove_dead.h"
 

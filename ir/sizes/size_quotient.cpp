@@ -1,4 +1,4 @@
-#include "ir/base/size_quotient.h"
+#include "ir/sizes/size_quotient.h"
 
 #include <algorithm>
 

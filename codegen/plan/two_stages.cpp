@@ -1,4 +1,4 @@
-#include "codegen/emit/two_stages.h"
+#include "codegen/plan/two_stages.h"
 
 #include "codegen/plan/body.h"
 #include "codegen/plan/schedule.h"

@@ -1,9 +1,9 @@
-#include "host/input_sizes.h"
+#include "host/program_key/input_sizes.h"
 
 #include <cstddef>
 #include <variant>
 
-#include "ir/base/error.h"
+#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {

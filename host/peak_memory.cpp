@@ -1,4 +1,4 @@
-#include "host/plan/peak_memory.h"
+#include "host/peak_memory.h"
 
 #include <algorithm>
 #include <set>

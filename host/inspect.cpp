@@ -1,0 +1,74 @@
+#include "host/inspect.h"
+
+#include <optional>
+#include <variant>
+
+#include "codegen/emit/plan_kernel.h"
+#include "codegen/kernel.h"
+#include "host/plan/local_segment.h"
+#include "host/tensor.h"
+#include "host/unroll/unroll.h"
+#include "ir/base/check.h"
+
+namespace heddle::host {
+namespace {
+
+std::vector<TensorDesc> descsOf(const ViewList& views) {
+  std::vector<TensorDesc> descs;
+  for (const View& view : views) descs.push_back(view.desc);
+  return descs;
+}
+
+// Returns the alignments of the operands, as if all tensors of the caller were aligned.
+std::vector<int32_t> alignmentsOf(const UnrolledStep& step) {
+  std::vector<int32_t> alignments;
+  for (const auto* views : {&step.inputs, &step.outputs}) {
+    for (const View& view : *views) {
+      alignments.push_back(codegen::alignmentOf(static_cast<uint64_t>(view.byte_offset)));
+    }
+  }
+  return alignments;
+}
+
+}  // namespace
+
+std::vector<KernelTexts> kernelTexts(const Program& program, const SizeBindings& sizes,
+                                     int64_t rank, int64_t ranks, DeviceKind device) {
+  const UnrollRequest request{sizes, inputDescs(program, sizes, rank, ranks), rank, ranks};
+  const auto target = device == DeviceKind::Cuda ? codegen::Target::Cuda : codegen::Target::Cpp;
+  IdVector<KernelId, bool> seen(program.kernels.size());
+  std::vector<KernelTexts> texts;
+  const Unrolled unrolled = unroll(program, request);
+  for (const UnrolledStep& step : unrolled.steps) {
+    if (step.instruction == nullptr) continue;
+    const auto* launch = std::get_if<LaunchKernel>(&step.instruction->op);
+    if (launch == nullptr || seen[launch->kernel]) continue;
+    seen[launch->kernel] = true;
+    const Kernel& kernel = program.kernels[launch->kernel];
+    const std::vector<TensorDesc> in = descsOf(step.inputs);
+    const std::vector<TensorDesc> out = descsOf(step.outputs);
+    const std::vector<int32_t> alignments = alignmentsOf(step);
+    const std::optional<Fusion> numbers = withPadWidths(kernel.segment, in, out, sizes);
+    const Fusion& segment = numbers ? *numbers : kernel.segment;
+    const std::vector<TensorDesc> generated =
+        generatedDescs(kernel.segment, in, out, sizes, rank, ranks);
+    texts.push_back(
+        {kernel.name, codegen::describeSchedule(segment, in, out, target, alignments, generated),
+         codegen::planKernel(segment, in, out, target, alignments, generated).source.text});
+  }
+  return texts;
+}
+
+std::vector<std::string> segmentTexts(const SegmentedFusion& segmented) {
+  std::vector<std::string> texts;
+  for (size_t g = 0; g < segmented.groups.size(); ++g) {
+    const Group& group = segmented.groups[g];
+    std::string results;
+    for (ValueId id : group.outputs) results += " %" + segmented.fusion.value(id).name;
+    texts.push_back(
+        fmt::format("g{} {}, {} op(s) ->{}", g, name(group.kind), group.exprs.size(), results));
+  }
+  return texts;
+}
+
+}  // namespace heddle::host

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "host/device/device.h"
+#include "host/program/program.h"
+#include "ir/segment/segment.h"
+
+namespace heddle::host {
+
+// The texts of one kernel of a program, for the sizes of a run.
+struct KernelTexts {
+  std::string name;      // its name in the program
+  std::string schedule;  // how its loops are mapped to threads (codegen/emit/plan_kernel.h)
+  std::string source;    // CUDA or C++
+};
+
+// Returns the texts of the kernels that rank `rank` launches, each kernel once, in the order of
+// their first launch. The tensors of the caller are assumed to be aligned. The program must contain
+// no calls. Throws UserError if a size has no value or contradicts another one.
+std::vector<KernelTexts> kernelTexts(const Program& program, const SizeBindings& sizes,
+                                     int64_t rank, int64_t ranks, DeviceKind device);
+
+// Returns one line per segment, such as "g0 kernel, 22 op(s) -> %y".
+std::vector<std::string> segmentTexts(const SegmentedFusion& segmented);
+
+}  // namespace heddle::host

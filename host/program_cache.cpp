@@ -1,0 +1,390 @@
+#include "host/program_cache.h"
+
+#include <algorithm>
+#include <boost/container_hash/hash.hpp>
+#include <unordered_set>
+
+#include "host/compile_again.h"
+#include "host/device/attention.h"
+#include "host/executable_impl.h"
+#include "host/inspect.h"
+#include "host/job/communicators.h"
+#include "host/job/job_link.h"
+#include "host/passes/pipeline.h"
+#include "host/plan/bind_inputs.h"
+#include "host/plan/kernel_store.h"
+#include "host/program_key/input_sizes.h"
+#include "host/run/completion.h"
+#include "host/run/run_order.h"
+#include "host/tensor.h"
+#include "ir/base/check.h"
+#include "ir/graph/size_scalars.h"
+
+namespace heddle::host {
+namespace {
+
+// Returns the fusion with the sizes of a run as its default sizes, on which the passes base their
+// decisions.
+Fusion withSizes(Fusion fusion, const SizeBindings& sizes) {
+  fusion.size_defaults.assign(sizes.begin(), sizes.end());
+  return fusion;
+}
+
+// Returns the decisions that change the program. A reshape that only splits or only merges axes
+// stays as it is.
+SizeDecisions decisionsFor(const Fusion& fusion, const SizeBindings& sizes) {
+  SizeDecisions decisions = decideSizes(fusion, sizes);
+  std::erase_if(decisions.reshapes,
+                [](const ReshapeDecision& reshape) { return reshape.then.empty(); });
+  return decisions;
+}
+
+Program withoutSizes(Program program) {
+  program.size_defaults.clear();
+  return program;
+}
+
+void addStats(const Executable::Stats& one, Executable::Stats& sum) {
+  sum.plans += one.plans;
+  sum.plan_hits += one.plan_hits;
+  sum.plan_evictions += one.plan_evictions;
+  sum.runs += one.runs;
+  sum.held_bytes += one.held_bytes;
+  sum.unreported_failures += one.unreported_failures;
+  sum.communicators += one.communicators;
+  sum.communicator_seconds += one.communicator_seconds;
+  if (one.runs == 0 || (sum.peak_bytes > 0 && one.peak_bytes <= sum.peak_bytes)) return;
+  sum.peak_bytes = one.peak_bytes;
+  sum.peak_bytes_without_reuse = one.peak_bytes_without_reuse;
+}
+
+}  // namespace
+
+ProgramCache::ProgramCache(Fusion fusion, const Context& context, const CompileOptions& options)
+    : fusion_(std::move(fusion)), context_(context), options_(options), size_inputs_(fusion_) {
+  constexpr const char* kWhy = "a FusionExecutor needs a device";
+  if (context_.device == nullptr && context_.world != nullptr) context_.world->fail(kWhy);
+  HEDDLE_USER_CHECK(context_.device != nullptr, "{}", kWhy);
+  ranks_ = context_.world == nullptr ? 1 : context_.world->size();
+  depends_on_sizes_ = ranks_ > 1 && !fusion_.meshes.empty();
+  if (fusion_.symbolic_sizes.empty()) {
+    attentions_ = std::make_shared<AttentionSearch>(fusion_, context_.device->kind());
+  }
+  // Trial sizes seldom fit the scalars of a fusion, so the sizes of the run serve to verify it.
+  verifies_sizes_ = size_inputs_.size() > 0 || !attentions_;
+  shared_.stream = std::make_shared<SharedStream>(*context_.device);
+  shared_.kernels = std::make_shared<KernelStore>(*context_.device, context_.images);
+  shared_.passes = options_.passes;
+  shared_.caches = options_.caches;
+  for (ValueId output : fusion_.outputs()) {
+    shared_.output_names.push_back(fusion_.value(output).name);
+  }
+}
+
+ProgramCache::EntryPtr ProgramCache::find(const std::vector<Argument>& inputs) {
+  std::lock_guard creating(creating_);
+  joinMonitor();
+  try {
+    EntryPtr entry = depends_on_sizes_ ? entryForSizes(inputs) : entryForClass(inputs);
+    use(*entry);
+    return entry;
+  } catch (const UserError& e) {
+    if (monitor_ != nullptr) throwIfOtherRankFailed(*monitor_, e);
+    failJob(e.what());
+    throw;
+  } catch (const std::exception& e) {
+    failJob(e.what());
+    throw;
+  }
+}
+
+ProgramCache::EntryPtr ProgramCache::findExisting(const std::vector<Argument>& inputs) {
+  if (!depends_on_sizes_) return entryOf(keyOf(inputs));
+  const SizeBindings sizes = sizesOfInputs(fusion_, size_inputs_, inputs);
+  if (EntryPtr known = knownBySizes(sizes)) return known;
+  return knownByReads(decisionsFor(fusion_, sizes), sizes);
+}
+
+// Creates the communicators that all programs share, and joins the job monitor.
+void ProgramCache::joinMonitor() {
+  if (ranks_ == 1 || shared_.communicators) return;
+  comm::JobMonitor* const joined =
+      &jobMonitorOf(*context_.world, context_.monitor, context_.monitor_options);
+  std::lock_guard lock(mutex_);
+  monitor_ = joined;
+  shared_.communicators = std::make_shared<Communicators>();
+}
+
+// Reports that this rank has failed, so that the other ranks stop waiting for it.
+void ProgramCache::failJob(const char* reason) const noexcept {
+  if (monitor_ == nullptr) return;
+  monitor_->fail(reason);
+  context_.world->interrupt(reason);
+}
+
+// Returns the attentions of the fusion after decisions about its sizes.
+std::shared_ptr<const AttentionSearch> ProgramCache::attentionsOf(const Fusion& decided) const {
+  return attentions_ ? attentions_
+                     : std::make_shared<AttentionSearch>(decided, context_.device->kind());
+}
+
+ProgramCache::ClassKey ProgramCache::keyOf(const std::vector<Argument>& inputs) const {
+  ClassKey key;
+  key.layouts = classOf(fusion_, inputs, ranks_ == 1);
+  if (verifies_sizes_) {
+    key.sizes = sizesOfInputs(fusion_, size_inputs_, inputs);
+  } else if (!attentions_->empty()) {
+    key.sizes = sizesIfValid(inputs);
+  }
+  key.decisions = decisionsFor(fusion_, key.sizes);
+  if (key.decisions != SizeDecisions()) key.decided = concretizeSizes(fusion_, key.decisions);
+  key.attention_sizes =
+      attentionsOf(key.decided ? *key.decided : fusion_)->decidingSizesFor(key.sizes);
+  return key;
+}
+
+ProgramCache::EntryPtr ProgramCache::entryOf(const ClassKey& key) const {
+  std::lock_guard lock(mutex_);
+  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const EntryPtr& entry) {
+    return entry->layouts == key.layouts && entry->attention_sizes == key.attention_sizes &&
+           entry->decisions == key.decisions;
+  });
+  return found == entries_.end() ? nullptr : *found;
+}
+
+// Finds or adds the entry of the inputs' layout class. Used if depends_on_sizes_ is false.
+ProgramCache::EntryPtr ProgramCache::entryForClass(const std::vector<Argument>& inputs) {
+  ClassKey key = keyOf(inputs);
+  if (EntryPtr found = entryOf(key)) return found;
+  Program program =
+      lowered(withLayouts(key.decided ? *key.decided : fusion_, key.layouts), key.sizes);
+  auto entry = std::make_shared<Entry>();
+  entry->layouts = std::move(key.layouts);
+  entry->attention_sizes = std::move(key.attention_sizes);
+  entry->decisions = std::move(key.decisions);
+  return add(std::move(entry), std::move(program),
+             verifies_sizes_ ? std::optional(key.sizes) : std::nullopt);
+}
+
+// Lowers the fusion for the sizes of the inputs, then finds or adds the entry of the result. Used
+// if depends_on_sizes_ is true. The result depends only on the sizes, not on the contents of the
+// cache, so all ranks get the same result.
+ProgramCache::EntryPtr ProgramCache::entryForSizes(const std::vector<Argument>& inputs) {
+  SizeBindings sizes = requiredSizes(inputs);
+  EntryPtr entry = knownBySizes(sizes);
+  if (entry) return entry;
+  SizeDecisions decisions = decisionsFor(fusion_, sizes);
+  entry = knownByReads(decisions, sizes);
+  if (!entry) {
+    const Fusion decided = concretizeSizes(fusion_, decisions);
+    KnownReads known{std::move(decisions), attentionsOf(decided), {}, {}, {}};
+    known.attention_sizes = known.attentions->decidingSizesFor(sizes);
+    known.entry = entry = lowerForSizes(decided, sizes, known.reads);
+    std::lock_guard lock(mutex_);
+    if (known_reads_.size() == kMostKnownReads) known_reads_.pop_back();
+    known_reads_.push_front(std::move(known));
+  }
+  std::lock_guard lock(mutex_);
+  if (known_sizes_.size() == kMostKnownSizes) known_sizes_.pop_back();
+  known_sizes_.push_front({std::move(sizes), entry});
+  return entry;
+}
+
+ProgramCache::EntryPtr ProgramCache::knownBySizes(const SizeBindings& sizes) {
+  std::lock_guard lock(mutex_);
+  const auto same = std::find_if(known_sizes_.begin(), known_sizes_.end(),
+                                 [&](const KnownSizes& each) { return each.sizes == sizes; });
+  if (same == known_sizes_.end()) return nullptr;
+  known_sizes_.splice(known_sizes_.begin(), known_sizes_, same);
+  return same->entry;
+}
+
+// Finds the entry without lowering, if an earlier lowering has read the same values. The result is
+// the one that lowering would give, so ranks with different caches still agree.
+ProgramCache::EntryPtr ProgramCache::knownByReads(const SizeDecisions& decisions,
+                                                  const SizeBindings& sizes) {
+  std::lock_guard lock(mutex_);
+  const auto same =
+      std::find_if(known_reads_.begin(), known_reads_.end(), [&](const KnownReads& each) {
+        return each.decisions == decisions && each.reads.holdFor(sizes) &&
+               each.attentions->decidingSizesFor(sizes) == each.attention_sizes;
+      });
+  if (same == known_reads_.end()) return nullptr;
+  known_reads_.splice(known_reads_.begin(), known_reads_, same);
+  return same->entry;
+}
+
+// `reads` receives the values of sizes that decide something while the fusion is lowered.
+ProgramCache::EntryPtr ProgramCache::lowerForSizes(const Fusion& decided, const SizeBindings& sizes,
+                                                   SizeReads& reads) {
+  Program program = [&] {
+    const SizeReads::Recording recording(reads);
+    return lowered(withSizes(decided, sizes), sizes);
+  }();
+  auto entry = std::make_shared<Entry>();
+  entry->program = withoutSizes(program);
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const EntryPtr& each) {
+      return each->program->body.size() == entry->program->body.size() &&  // cheap, often decides
+             sameProgram(*each->program, *entry->program);
+    });
+    if (found != entries_.end()) return *found;
+  }
+  const int64_t creation = size() == 0 ? 0 : beginCreation(sizes);
+  EntryPtr added = add(std::move(entry), std::move(program));
+  if (creation != 0) endCreation(creation);
+  return added;
+}
+
+// Reports to the job monitor that this rank begins to create a further Executable together with the
+// other ranks. To the monitor, the creation looks like a run. If some rank runs a cached program
+// instead, because it has different sizes, the monitor reports that the runs differ.
+int64_t ProgramCache::beginCreation(const SizeBindings& sizes) const {
+  size_t plan = 0;
+  for (const auto& [symbol, size] : sizes) {
+    boost::hash_combine(plan, symbol);
+    boost::hash_combine(plan, size);
+  }
+  const auto order = runOrderOf(*monitor_);
+  std::lock_guard lock(order->running);
+  const int64_t number = monitor_->activity().beginRun(0, plan, 0);
+  monitor_->activity().begin(comm::Activity::Waiting);
+  return number;
+}
+
+void ProgramCache::endCreation(int64_t number) const {
+  monitor_->activity().end(comm::Activity::Waiting);
+  monitor_->activity().endRun(number);
+}
+
+ProgramCache::EntryPtr ProgramCache::add(EntryPtr entry, Program program,
+                                         std::optional<SizeBindings> verified_sizes) {
+  ExecutableOptions options = shared_;
+  options.verified_sizes = std::move(verified_sizes);
+  entry->executable = std::make_shared<Executable>(std::move(program), context_, options);
+  use(*entry);
+  std::lock_guard lock(mutex_);
+  if (entries_.size() >= std::max<size_t>(1, options_.caches.programs)) dropOldest();
+  entries_.push_back(entry);
+  return entry;
+}
+
+void ProgramCache::dropOldest() {
+  const auto oldest = std::min_element(
+      entries_.begin(), entries_.end(),
+      [](const EntryPtr& a, const EntryPtr& b) { return a->last_use.load() < b->last_use.load(); });
+  const EntryPtr dropped = *oldest;
+  dropped->dropped.store(true);
+  std::erase_if(known_sizes_, [&](const KnownSizes& each) { return each.entry == dropped; });
+  std::erase_if(known_reads_, [&](const KnownReads& each) { return each.entry == dropped; });
+  addStats(dropped->executable->stats(), dropped_stats_);
+  ++dropped_stats_.program_evictions;
+  entries_.erase(oldest);
+}
+
+size_t ProgramCache::size() const {
+  std::lock_guard lock(mutex_);
+  return entries_.size();
+}
+
+// Returns the sizes of the inputs, or no sizes if the inputs do not fit the fusion.
+// Executable::run() reports the error later.
+SizeBindings ProgramCache::sizesIfValid(const std::vector<Argument>& inputs) const {
+  try {
+    return sizesOfInputs(fusion_, size_inputs_, inputs);
+  } catch (const UserError&) {
+    return {};
+  }
+}
+
+// Returns the sizes of the inputs. If the inputs do not fit the fusion, bindInputs() checks them
+// against a program for the default sizes, and throws the same UserError as Executable::run().
+SizeBindings ProgramCache::requiredSizes(const std::vector<Argument>& inputs) const {
+  try {
+    return sizesOfInputs(fusion_, size_inputs_, inputs);
+  } catch (const UserError&) {
+    if (fusion_.symbolic_sizes.empty()) {
+      const Program program = compile(fusion_, ranks_, options_);
+      bindInputs(program, InputFacts(program), inputs, context_.world->rank(), ranks_);
+    }
+    throw;
+  }
+}
+
+std::vector<TensorDesc> ProgramCache::inputDescs(const SizeBindings& given) const {
+  const SizeBindings sizes = sizesWith(given);
+  const int64_t rank = context_.world == nullptr ? 0 : context_.world->rank();
+  return host::inputDescs(programFor(sizes), sizes, rank, ranks_);
+}
+
+std::vector<RankDescs> ProgramCache::describe(const SizeBindings& given) const {
+  const SizeBindings sizes = sizesWith(given);
+  return host::describe(programFor(sizes), sizes, ranks_);
+}
+
+SizeBindings ProgramCache::sizesOf(const std::vector<Argument>& inputs) const {
+  return sizesOfInputs(fusion_, size_inputs_, inputs);
+}
+
+std::vector<std::string> ProgramCache::segments(const std::vector<Argument>& inputs) const {
+  const SizeBindings sizes = sizesOf(inputs);
+  Fusion ready = concretizeSizes(fusion_, decisionsFor(fusion_, sizes));
+  ready = depends_on_sizes_ ? withSizes(std::move(ready), sizes)
+                            : withLayouts(ready, classOf(fusion_, inputs, ranks_ == 1));
+  return segmentTexts(segment(runFusionPasses(ready, ranks_, options_.passes),
+                              attentionOptions(context_.device->kind(), sizes)));
+}
+
+// Returns the default sizes, replaced by the given ones.
+SizeBindings ProgramCache::sizesWith(const SizeBindings& given) const {
+  SizeBindings sizes = defaultSizes(fusion_);
+  std::vector<std::string> symbols;
+  std::unordered_set<std::string> known;
+  for (const std::string& symbol : size_inputs_.symbols()) known.insert(symbol);
+  for (ValueId id : fusion_.inputs()) {
+    for (const IterDomain& axis : fusion_.tensor(id).domain) {
+      axis.extent.collectSymbols(symbols, known);
+    }
+  }
+  for (const auto& [symbol, size] : given) {
+    HEDDLE_USER_CHECK(known.contains(symbol), "no input of fusion {} has a size {}", fusion_.name,
+                      symbol);
+    sizes[symbol] = size;
+  }
+  return sizes;
+}
+
+Program ProgramCache::programFor(const SizeBindings& sizes) const {
+  const bool needs_sizes = depends_on_sizes_ || !fusion_.symbolic_sizes.empty();
+  return compile(needs_sizes ? withSizes(fusion_, sizes) : fusion_, ranks_, options_);
+}
+
+Program ProgramCache::lowered(const Fusion& ready, const SizeBindings& sizes) const {
+  const SegmentOptions library = attentions_ && attentions_->empty()
+                                     ? SegmentOptions{}
+                                     : attentionOptions(context_.device->kind(), sizes);
+  // The Executable of a new program verifies the program, so compileAgain() need not. Trial sizes
+  // may contradict scalars, so a program with scalars is verified for the sizes of the run only.
+  const bool again = (depends_on_sizes_ && size() > 0) || verifies_sizes_;
+  return again ? compileAgain(ready, ranks_, options_, library)
+               : compile(ready, ranks_, options_, library);
+}
+
+Executable::Stats ProgramCache::stats() const {
+  // The peaks are computed without the lock, because this takes as long as a new plan.
+  std::unique_lock lock(mutex_);
+  Executable::Stats sum = dropped_stats_;
+  const std::vector<EntryPtr> entries = entries_;
+  lock.unlock();
+  for (const EntryPtr& entry : entries) addStats(entry->executable->stats(), sum);
+  sum.programs = static_cast<int64_t>(entries.size());
+  addCounts(*shared_.kernels, sum);
+  if (shared_.communicators) {
+    sum.communicators = shared_.communicators->made();
+    sum.communicator_seconds = shared_.communicators->seconds();
+  }
+  return sum;
+}
+
+}  // namespace heddle::host

@@ -1,0 +1,141 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "host/program_key/attention_search.h"
+#include "host/compile.h"
+#include "host/executable.h"
+#include "host/program_key/layout_class.h"
+#include "host/plan/size_inputs.h"
+#include "host/tensor.h"
+#include "ir/analysis/concretize_sizes.h"
+#include "ir/sizes/size_reads.h"
+
+namespace heddle::host {
+
+// The programs of a FusionExecutor (host/fusion_executor.h). Finds the program for the inputs of a
+// run, or lowers the fusion and creates it.
+//
+// Limit:   at most CacheLimits::programs programs. A full cache drops the least recently used one.
+//          All ranks drop the same program, because they begin runs in the same order.
+// Threads: thread-safe. A thread that lowers or creates a program holds no lock that a look-up of
+// an
+//          existing program needs. If several threads need the same new program, one of them
+//          creates it, and the others wait.
+class ProgramCache {
+ public:
+  struct Entry {
+    // If depends_on_sizes is false, these three members are the key of the entry.
+    LayoutClass layouts;
+    std::vector<int64_t> attention_sizes;  // AttentionSearch::decidingSizesFor()
+    SizeDecisions decisions;
+    // If depends_on_sizes is true, the key is the lowered program without default sizes.
+    std::optional<Program> program;
+    std::shared_ptr<Executable> executable;
+    std::atomic<uint64_t> last_use{0};
+    std::atomic<bool> dropped{false};  // true: the cache has dropped the program
+  };
+  using EntryPtr = std::shared_ptr<Entry>;
+
+  ProgramCache(Fusion fusion, const Context& context, const CompileOptions& options);
+
+  // Returns the entry for these inputs. If this rank fails, the job fails.
+  EntryPtr find(const std::vector<Argument>& inputs);
+  // Returns the entry for these inputs if it exists. Creates nothing, and counts as no use.
+  EntryPtr findExisting(const std::vector<Argument>& inputs);
+  // Marks an entry as used now.
+  void use(Entry& entry) { entry.last_use.store(++clock_, std::memory_order_relaxed); }
+
+  // Returns FusionExecutor::inputDescs().
+  std::vector<TensorDesc> inputDescs(const SizeBindings& given) const;
+  // Returns FusionExecutor::describe().
+  std::vector<RankDescs> describe(const SizeBindings& given) const;
+  // Returns segmentTexts() (host/inspect.h) for these inputs.
+  std::vector<std::string> segments(const std::vector<Argument>& inputs) const;
+  // Returns the values of sizes for these inputs.
+  SizeBindings sizesOf(const std::vector<Argument>& inputs) const;
+  // Returns FusionExecutor::stats(), without the counts of other caches.
+  Executable::Stats stats() const;
+
+  const Context& context() const { return context_; }
+  const SizeInputs& sizeInputs() const { return size_inputs_; }
+  int64_t ranks() const { return ranks_; }
+
+ private:
+  // The entry for the sizes of an earlier run. Used if depends_on_sizes_ is true.
+  struct KnownSizes {
+    SizeBindings sizes;
+    EntryPtr entry;
+  };
+  static constexpr size_t kMostKnownSizes = 128;
+  // The entry for all sizes that have these decisions, these deciding sizes of attentions, and the
+  // values of `reads`. Used if depends_on_sizes_ is true.
+  struct KnownReads {
+    SizeDecisions decisions;
+    std::shared_ptr<const AttentionSearch> attentions;  // of the fusion with the decisions
+    std::vector<int64_t> attention_sizes;
+    SizeReads reads;
+    EntryPtr entry;
+  };
+  static constexpr size_t kMostKnownReads = 32;
+  // What decides the program of a job of one rank, or of a fusion without a mesh.
+  struct ClassKey {
+    LayoutClass layouts;
+    SizeBindings sizes;
+    SizeDecisions decisions;
+    std::optional<Fusion> decided;  // nullopt: there is nothing to decide
+    std::vector<int64_t> attention_sizes;
+  };
+
+  void joinMonitor();
+  void failJob(const char* reason) const noexcept;
+  ClassKey keyOf(const std::vector<Argument>& inputs) const;
+  EntryPtr entryOf(const ClassKey& key) const;
+  EntryPtr entryForClass(const std::vector<Argument>& inputs);
+  EntryPtr entryForSizes(const std::vector<Argument>& inputs);
+  EntryPtr knownBySizes(const SizeBindings& sizes);
+  EntryPtr knownByReads(const SizeDecisions& decisions, const SizeBindings& sizes);
+  EntryPtr lowerForSizes(const Fusion& decided, const SizeBindings& sizes, SizeReads& reads);
+  int64_t beginCreation(const SizeBindings& sizes) const;
+  void endCreation(int64_t number) const;
+  EntryPtr add(EntryPtr entry, Program program, std::optional<SizeBindings> verified_sizes = {});
+  void dropOldest();
+  std::shared_ptr<const AttentionSearch> attentionsOf(const Fusion& decided) const;
+  SizeBindings sizesIfValid(const std::vector<Argument>& inputs) const;
+  SizeBindings requiredSizes(const std::vector<Argument>& inputs) const;
+  SizeBindings sizesWith(const SizeBindings& given) const;
+  Program programFor(const SizeBindings& sizes) const;
+  Program lowered(const Fusion& ready, const SizeBindings& sizes) const;
+  size_t size() const;
+
+  Fusion fusion_;
+  Context context_;
+  CompileOptions options_;
+  SizeInputs size_inputs_;
+  int64_t ranks_ = 1;
+  bool depends_on_sizes_ = false;  // true: different sizes may need a different program
+  bool verifies_sizes_ = false;    // true: new programs are verified for the sizes of the run
+  // nullptr: the fusion has symbolic sizes, so the attentions depend on the decisions about them.
+  std::shared_ptr<const AttentionSearch> attentions_;
+  ExecutableOptions shared_;  // options of all Executables
+  std::atomic<uint64_t> clock_{0};
+
+  std::mutex creating_;       // held while a program is lowered and created
+  mutable std::mutex mutex_;  // guards all members below; taken after creating_
+  comm::JobMonitor* monitor_ = nullptr;
+  std::vector<EntryPtr> entries_;
+  // The contents of these lists may differ between ranks. A rank that does not find its inputs here
+  // needs no other rank: it lowers the fusion again. Most recently used first.
+  std::list<KnownSizes> known_sizes_;
+  std::list<KnownReads> known_reads_;
+  Executable::Stats dropped_stats_;  // sum over the programs that were dropped
+};
+
+}  // namespace heddle::host

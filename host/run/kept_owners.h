@@ -1,0 +1,61 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace heddle::host {
+
+// The owners of the memory that a run reads or writes for its caller: inputs and preallocated
+// outputs. A run keeps them until it has ended, so the caller may release its tensors at once. A
+// list keeps its memory between runs, so that a repeated run does not allocate.
+//
+// Threads: only the thread that issues the run calls add(), before other threads know the run. The
+//          other functions are thread-safe.
+class KeptOwners {
+ public:
+  // Adds the owner of input `input`. `input` is -1 for a preallocated output. Does nothing if
+  // `owner` is empty.
+  void add(const std::shared_ptr<void>& owner, int input) {
+    if (!owner) return;
+    owners_.emplace_back(owner, input);
+    has_owners_.store(true, std::memory_order_release);
+  }
+  bool empty() const { return !has_owners_.load(std::memory_order_acquire); }
+  // Releases the owners. An owner may call code of the user, so the caller must hold no lock.
+  void release() noexcept {
+    if (empty()) return;
+    {
+      std::lock_guard lock(mutex_);
+      if (owners_.empty()) return;
+      // No other thread uses released_: it would have to find owners, and a run adds owners only
+      // after all threads have finished with the earlier run.
+      owners_.swap(released_);
+      has_owners_.store(false, std::memory_order_release);
+    }
+    released_.clear();
+    std::lock_guard lock(mutex_);
+    owners_.swap(released_);  // keeps the memory of the list for the next run
+  }
+
+  // Calls visit(owner, input) for each owner until it returns true.
+  template <class Visit>
+  void findInput(const Visit& visit) const {
+    if (empty()) return;
+    std::lock_guard lock(mutex_);
+    for (const auto& [owner, input] : owners_) {
+      if (visit(owner, input)) return;
+    }
+  }
+
+ private:
+  using Owners = std::vector<std::pair<std::shared_ptr<void>, int>>;
+  mutable std::mutex mutex_;  // guards owners_
+  std::atomic<bool> has_owners_{false};
+  Owners owners_;
+  Owners released_;  // only the thread that has emptied owners_ uses this list
+};
+
+}  // namespace heddle::host

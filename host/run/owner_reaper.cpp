@@ -1,0 +1,95 @@
+#include "host/run/owner_reaper.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "host/run/run_state.h"
+#include "ir/base/error.h"
+#include "ir/system/start_thread.h"
+
+namespace heddle::host {
+namespace {
+
+// The time for which memory may stay alive after its run has ended. A query of a GPU takes about a
+// microsecond, so one query per interval costs nothing.
+constexpr std::chrono::milliseconds kInterval{2};
+
+}  // namespace
+
+struct OwnerReaper::State {
+  std::mutex mutex;  // guards all members
+  std::condition_variable changed;
+  std::vector<RunStatePool*> pools;
+  RunStatePool* current = nullptr;  // the pool that the thread is calling
+  bool stop = false;
+  std::thread thread;
+};
+
+OwnerReaper::OwnerReaper() : state_(std::make_shared<State>()) {}
+
+OwnerReaper::~OwnerReaper() {
+  std::thread thread;
+  {
+    std::lock_guard lock(state_->mutex);
+    state_->stop = true;
+    thread = std::move(state_->thread);
+  }
+  state_->changed.notify_all();
+  if (!thread.joinable()) return;
+  if (thread.get_id() == std::this_thread::get_id()) {
+    thread.detach();
+  } else {
+    thread.join();
+  }
+}
+
+void OwnerReaper::watch(RunStatePool& pool) noexcept {
+  std::lock_guard lock(state_->mutex);
+  try {
+    state_->pools.push_back(&pool);
+    if (!state_->thread.joinable()) {
+      state_->thread = startThread("the memory of inputs", [state = state_] { poll(*state); });
+    }
+  } catch (const std::exception&) {
+    std::erase(state_->pools, &pool);
+    return;
+  }
+  state_->changed.notify_all();
+}
+
+void OwnerReaper::forget(const RunStatePool& pool) noexcept {
+  std::unique_lock lock(state_->mutex);
+  const bool is_own_thread = state_->thread.get_id() == std::this_thread::get_id();
+  if (!is_own_thread) state_->changed.wait(lock, [&] { return state_->current != &pool; });
+  std::erase(state_->pools, &pool);
+  if (state_->current == &pool) state_->current = nullptr;
+}
+
+void OwnerReaper::poll(State& state) {
+  std::unique_lock lock(state.mutex);
+  while (!state.stop) {
+    if (state.pools.empty()) {
+      state.changed.wait(lock, [&] { return state.stop || !state.pools.empty(); });
+    }
+    state.changed.wait_for(lock, kInterval, [&] { return state.stop; });
+    for (size_t left = state.pools.size(); left > 0 && !state.stop && !state.pools.empty();
+         --left) {
+      RunStatePool* const pool = state.pools.front();
+      state.pools.erase(state.pools.begin());
+      state.current = pool;
+      lock.unlock();
+      const bool has_more = pool->releaseEnded();
+      lock.lock();
+      // forget() resets `current` if the call has destroyed the pool.
+      if (has_more && state.current == pool) state.pools.push_back(pool);
+      state.current = nullptr;
+      state.changed.notify_all();
+    }
+  }
+}
+
+}  // namespace heddle::host

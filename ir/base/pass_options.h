@@ -1,0 +1,33 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heddle {
+
+// Returns true if the environment variable HEDDLE_VERIFY_EACH is set to anything but "" and "0".
+// ctest sets it for every test.
+bool verifyEachByDefault();
+
+// Options of a pipeline, a sequence of passes. One pipeline transforms fusions (ir/graph/fusion.h).
+// A second one transforms host programs (host/program/program.h).
+struct PassOptions {
+  // Names of the passes to skip. The pipeline throws UserError for a name that no pass has.
+  std::vector<std::string> skip;
+  // Called after each pass that changed the fusion or the program. `text` is the text form after
+  // the pass.
+  std::function<void(std::string_view pass, const std::string& text)> dump;
+  // Called after every pass with its duration. If the pipeline runs a pass on two versions of a
+  // program, the pass is reported twice.
+  std::function<void(std::string_view pass, double seconds)> timing;
+  // true: the pipeline verifies its final result. A caller that verifies the result itself, or has
+  // already done so, sets this to false.
+  bool verify = true;
+  // true: the pipeline verifies the fusion or the program after every pass. If a verification
+  // fails, the pipeline throws InternalError with the name of the pass.
+  bool verify_each = verifyEachByDefault();
+};
+
+}  // namespace heddle

@@ -1,0 +1,214 @@
+// Tests to which runs an error belongs, and how long a run keeps its inputs.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "host/compile.h"
+#include "host/device/cpu/cpu_device.h"
+#include "host/executable.h"
+#include "host/fusion_executor.h"
+#include "host/tensor.h"
+#include "ir/text/fusion_text.h"
+#include "tests/host/executable_common.h"
+
+namespace heddle::host::completion_cpu_test {
+namespace {
+
+using testing::deviceFloats;
+using testing::floatsOf;
+using testing::programOf;
+using testing::userErrorOf;
+
+// Copies %x to %y, and fails if %x contains a NaN.
+const char* const kCheckedCopy = R"(
+program p(%x: f32[n]) -> (%y) with n = 2 {
+  slot %y: f32[n]
+  %y = allocate stream=0
+  check %x stream=0
+  copy %x -> %y stream=0
+}
+)";
+
+// Waits at most ten seconds for a condition.
+bool becomesTrue(const std::function<bool()>& condition) {
+  for (int i = 0; i < 10'000 && !condition(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return condition();
+}
+
+ErrorCode codeOf(const Outputs& outputs) {
+  try {
+    outputs.wait();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  ADD_FAILURE() << "no error";
+  return ErrorCode::Internal;
+}
+
+struct CompletionCpu : ::testing::Test {
+  std::unique_ptr<Device> device = makeCpuDevice({.threads = 2, .adversarial_seed = {}});
+  Context context{device.get(), nullptr, nullptr};
+  Tensor good = deviceFloats(*device, {1, 2}, {2});
+  Tensor bad = deviceFloats(*device, {1, NAN}, {2});
+};
+
+TEST_F(CompletionCpu, OtherRunsDoNotThrowTheErrorOfARun) {
+  Executable executable(programOf(kCheckedCopy), context);
+  const Outputs failed = executable.run({bad});
+  EXPECT_NE(userErrorOf([&] { failed.wait(); }).find("instruction 1"), std::string::npos);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(floatsOf(*device, (executable.run({good}).wait(), executable.run({good})[0])).size(),
+              2u);
+  }
+  EXPECT_FALSE(userErrorOf([&] { failed.wait(); }).empty()) << "every wait() throws the error";
+  EXPECT_EQ(executable.stats().unreported_failures, 0);
+}
+
+TEST_F(CompletionCpu, ThreadsGetTheErrorsOfTheirOwnRuns) {
+  Executable executable(programOf(kCheckedCopy), context);
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, fails = t % 2 == 0] {
+      for (int i = 0; i < 200; ++i) {
+        const std::string error = userErrorOf([&] { executable.run({fails ? bad : good}).wait(); });
+        if (error.empty() == fails) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong.load(), 0);
+}
+
+TEST_F(CompletionCpu, FailedRunWithoutAWaitIsPrintedAndCounted) {
+  Executable executable(programOf(kCheckedCopy), context);
+  ::testing::internal::CaptureStderr();
+  { const Outputs dropped = executable.run({bad}); }
+  EXPECT_TRUE(becomesTrue([&] {
+    executable.run({good}).wait();
+    return executable.stats().unreported_failures == 1;
+  }));
+  const std::string text = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(text.find("a run failed and no caller waited for it: instruction 1"), std::string::npos)
+      << text;
+}
+
+TEST_F(CompletionCpu, RunThatReadsAnOutputOfAFailedRunFails) {
+  Executable executable(programOf(kCheckedCopy), context);
+  FusionExecutor relu(parseFusion("heddle 1\nfusion f(%x: f32[n]) {\n"
+                                  "  %y = relu(%x)\n  return %y\n}\n"),
+                      context);
+  RunOptions options;
+  options.stream = device->createStream();
+  relu.run({good}, options).wait();
+  executable.run({good}, options).wait();
+  ErrorSink errors;
+  {
+    // The first run fails when all three have been issued.
+    device->hostTask([] { std::this_thread::sleep_for(std::chrono::milliseconds(50)); },
+                     options.stream, {&errors, -1});
+    const Outputs failed = executable.run({bad}, options);
+    const Outputs second = relu.run({failed[0]}, options);
+    const Outputs third = relu.run({second[0]}, options);
+    const std::string error = userErrorOf([&] { third.wait(); });
+    EXPECT_EQ(error.find("input 0 is an output of a failed run: instruction 1"), 0u) << error;
+    EXPECT_EQ(userErrorOf([&] { second.wait(); }), error);
+    EXPECT_EQ(codeOf(second), codeOf(failed));
+    // The failure is known now, so a further run does not start.
+    EXPECT_EQ(userErrorOf([&] { relu.run({third[0]}, options); }), error);
+    relu.run({good}, options).wait();
+  }
+  device->destroyStream(options.stream);
+}
+
+TEST_F(CompletionCpu, UpdateInPlaceOfAFailedResultFails) {
+  Executable executable(programOf(R"(
+program p(%w: f32[n], %x: f32[n]) -> (%w) with n = 2 {
+  check %x stream=0
+  copy %x -> %w stream=0
+}
+)"),
+                        context);
+  RunOptions options;
+  options.stream = device->createStream();
+  {
+    const Tensor w = deviceFloats(*device, {0, 0}, {2});
+    const std::weak_ptr<void> memory = w.owner;
+    Outputs latest = executable.run({w, good}, options);
+    for (int i = 0; i < 10; ++i) latest = executable.run({latest[0], good}, options);
+    latest.wait();
+    EXPECT_EQ(floatsOf(*device, latest[0]), (std::vector<float>{1, 2}));
+    EXPECT_FALSE(memory.expired());
+    latest = executable.run({latest[0], bad}, options);
+    const std::string error =
+        userErrorOf([&] { executable.run({latest[0], good}, options).wait(); });
+    EXPECT_EQ(error.find("input 0 is an output of a failed run"), 0u) << error;
+  }
+  device->destroyStream(options.stream);
+}
+
+// The memory of a temporary tensor is overwritten when its owner is released.
+TEST_F(CompletionCpu, InputsStayAliveUntilTheRunHasEnded) {
+  Executable executable(programOf(kCheckedCopy), context);
+  const Stream stream = device->createStream();
+  RunOptions options;
+  options.stream = stream;
+  std::vector<float> memory{3, 4};
+  const auto temporary = [&] {
+    Tensor x{memory.data(), denseDesc(DType::F32, {2}), nullptr};
+    x.owner = std::shared_ptr<void>(memory.data(), [&](void*) { memory = {-1, -1}; });
+    return x;
+  };
+  executable.run({good}, options).wait();
+  ErrorSink errors;
+  device->hostTask([] { std::this_thread::sleep_for(std::chrono::milliseconds(30)); }, stream,
+                   {&errors, -1});
+  const Outputs outputs = executable.run({temporary()}, options);
+  outputs.wait();
+  EXPECT_EQ(floatsOf(*device, outputs[0]), (std::vector<float>{3, 4}));
+  EXPECT_EQ(memory, (std::vector<float>{-1, -1})) << "wait() releases the inputs";
+  device->destroyStream(stream);
+}
+
+TEST_F(CompletionCpu, InputsAreReleasedWithoutAWait) {
+  Executable executable(programOf(kCheckedCopy), context);
+  std::vector<std::weak_ptr<void>> owners;
+  std::vector<Outputs> outputs;
+  for (int i = 0; i < 3; ++i) {
+    Tensor x = deviceFloats(*device, {1, 2}, {2});
+    owners.push_back(x.owner);
+    outputs.push_back(executable.run({x}));
+  }
+  for (const std::weak_ptr<void>& owner : owners) {
+    EXPECT_TRUE(becomesTrue([&] { return owner.expired(); }));
+  }
+}
+
+// An owner may destroy the Executable whose run kept it.
+TEST_F(CompletionCpu, OwnerMayDestroyTheExecutable) {
+  auto executable = std::make_unique<Executable>(programOf(kCheckedCopy), context);
+  std::atomic<bool> destroyed{false};
+  {
+    Tensor x = good;
+    auto* const target = executable.get();
+    x.owner = std::shared_ptr<void>(
+        good.data,
+        [kept = std::shared_ptr<Executable>(std::move(executable)), &destroyed](void*) mutable {
+          kept.reset();
+          destroyed = true;
+        });
+    target->run({x});
+  }
+  EXPECT_TRUE(becomesTrue([&] { return destroyed.load(); }));
+}
+
+}  // namespace
+}  // namespace heddle::host::completion_cpu_test

@@ -1,0 +1,30 @@
+#include "host/device/cpu/cpu_device.h"
+#include "tests/host/views/generated_operands.h"
+
+namespace heddle::host::generated_operands_cpu_test {
+namespace {
+
+using namespace generated_operands;
+
+std::unique_ptr<Device> cpu() { return makeCpuDevice({.threads = 2, .adversarial_seed = {}}); }
+
+TEST(GeneratedOperands, MaximumOfAnExpandedVectorIsTheVector) {
+  expectMaximumOfExpandedVector(*cpu());
+}
+TEST(GeneratedOperands, SumOfAnExpandedColumnIsAMultiple) { expectSumOfExpandedColumn(*cpu()); }
+TEST(GeneratedOperands, CountOfIndicesIsTheLength) { expectCountOfIndices(*cpu()); }
+TEST(GeneratedOperands, GeneratedAxisMayHaveAnyPosition) { expectGeneratedAxes(*cpu()); }
+TEST(GeneratedOperands, GatherAtGeneratedIndicesNeedsNoMemory) {
+  expectGatherAtGeneratedIndices(*cpu());
+}
+TEST(GeneratedOperands, FilledTensorsAndRandomNumbersNeedNoMemory) {
+  expectFilledTensorsAndRandomNumbers(*cpu());
+}
+TEST(GeneratedOperands, TakeFromGeneratedValuesNeedsNoMemory) {
+  expectTakeFromGeneratedValues(*cpu());
+}
+TEST(GeneratedOperands, ShardedAxesGiveTheResultOfOneRank) { expectShardedAxes(DeviceKind::Cpu); }
+TEST(GeneratedOperands, SizesOfTheWrongSignAreRefused) { expectErrorOfNegativeSize(*cpu()); }
+
+}  // namespace
+}  // namespace heddle::host::generated_operands_cpu_test
