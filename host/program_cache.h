@@ -9,11 +9,11 @@
 #include <optional>
 #include <vector>
 
-#include "host/program_key/attention_search.h"
 #include "host/compile.h"
 #include "host/executable.h"
-#include "host/program_key/layout_class.h"
 #include "host/plan/size_inputs.h"
+#include "host/program_key/attention_search.h"
+#include "host/program_key/layout_class.h"
 #include "host/tensor.h"
 #include "ir/analysis/concretize_sizes.h"
 #include "ir/sizes/size_reads.h"

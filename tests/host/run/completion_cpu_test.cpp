@@ -148,8 +148,9 @@ program p(%w: f32[n], %x: f32[n]) -> (%w) with n = 2 {
     EXPECT_EQ(floatsOf(*device, latest[0]), (std::vector<float>{1, 2}));
     EXPECT_FALSE(memory.expired());
     latest = executable.run({latest[0], bad}, options);
-    const std::string error =
-        userErrorOf([&] { executable.run({latest[0], good}, options).wait(); });
+    const std::string error = userErrorOf([&] {
+      executable.run({latest[0], good}, options).wait();
+    });
     EXPECT_EQ(error.find("input 0 is an output of a failed run"), 0u) << error;
   }
   device->destroyStream(options.stream);
