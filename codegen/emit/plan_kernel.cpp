@@ -1,6 +1,7 @@
 #include "codegen/emit/plan_kernel.h"
 
 #include <algorithm>
+#include <boost/algorithm/string/replace.hpp>
 #include <iterator>
 #include <optional>
 #include <set>
@@ -46,19 +47,13 @@ LaunchStage makeStage(TileProgram& program) {
   return stage;
 }
 
-void replaceAll(std::string& text, const std::string& from, const std::string& to) {
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
-    text.replace(at, from.size(), to);
-  }
-}
-
 // Texts that are compiled as one must not share names: each gets the hash of its own.
 void nameEntries(KernelPlan& plan) {
   const std::string suffix = fmt::format("_{:016x}", hash64(plan.source.text));
   std::set<std::string> entries;
   for (LaunchStage& stage : plan.stages) {
     if (entries.insert(stage.entry).second) {
-      replaceAll(plan.source.text, stage.entry, stage.entry + suffix);
+      boost::replace_all(plan.source.text, stage.entry, stage.entry + suffix);
     }
     stage.entry += suffix;
   }

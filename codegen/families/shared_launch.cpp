@@ -1,6 +1,7 @@
 #include "codegen/families/shared_launch.h"
 
 #include <algorithm>
+#include <boost/algorithm/string/replace.hpp>
 #include <cstring>
 #include <map>
 
@@ -20,12 +21,6 @@ constexpr size_t kPartStep = 16;
 constexpr size_t kByteStep = 512;
 
 size_t roundUp(size_t n, size_t step) { return (n + step - 1) / step * step; }
-
-void replaceAll(std::string& text, const std::string& from, const std::string& to) {
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
-    text.replace(at, from.size(), to);
-  }
-}
 
 template <class T>
 void put(std::vector<std::byte>& bytes, size_t offset, T value) {
@@ -170,7 +165,7 @@ SharedLaunches::Result SharedLaunches::finish() const {
       kind.kernel.bodies.push_back(name->second);
       if (!is_new) continue;
       std::string text = bodies_[b].text;
-      replaceAll(text, bodyName(), name->second);
+      boost::replace_all(text, bodyName(), name->second);
       result.bodies += text;
     }
     for (const Launch& launch : kind.launches) {

@@ -22,7 +22,7 @@ namespace heddle::host {
 namespace {
 
 // An input or the result of an Allocate.
-struct Value {
+struct StoredValue {
   RootId root;
   SlotId slot;
   size_t allocate = 0;     // index of the Allocate
@@ -61,8 +61,8 @@ class BufferReuser {
   // --- the values --------------------------------------------------------------------------------
 
   const Slot& slot(SlotId id) const { return program_.slots[id]; }
-  bool isReturned(const Value& value) const { return items_.returned.contains(value.root); }
-  Allocate& allocateOf(const Value& value) {
+  bool isReturned(const StoredValue& value) const { return items_.returned.contains(value.root); }
+  Allocate& allocateOf(const StoredValue& value) {
     return std::get<Allocate>(program_.body[value.allocate].op);
   }
 
@@ -95,7 +95,7 @@ class BufferReuser {
     return fmt::format("{} {}", constant, fmt::join(factors, " * "));
   }
 
-  void complete(Value& value) const {
+  void complete(StoredValue& value) const {
     value.bytes = bytesOf(slot(value.slot));
     for (const AccessOrder::Use& use : order_->usesOf(value.root)) {
       value.last_use = std::max(value.last_use, use.item);
@@ -106,7 +106,7 @@ class BufferReuser {
     auto root = items_.inputs.begin();
     for (SlotId id : program_.inputs) {
       if (slot(id).is_scalar) continue;
-      Value value{*root++, id};
+      StoredValue value{*root++, id};
       const auto isStored = [&](const auto& entry) { return entry.second.input == id; };
       const bool is_kept = isReturned(value) || !slots_[id].defined.empty() ||
                            std::any_of(program_.reuses.begin(), program_.reuses.end(), isStored);
@@ -126,7 +126,7 @@ class BufferReuser {
     for (RootId root : items_.allocate.ids()) {
       const Instruction* made = items_.allocate[root];
       if (made == nullptr) continue;
-      Value value{root, std::get<Allocate>(made->op).out};
+      StoredValue value{root, std::get<Allocate>(made->op).out};
       const std::vector<size_t>& defined = slots_[value.slot].defined;
       if (defined.size() != 1 || &program_.body[defined.front()] != made) continue;
       if (order_->usesOf(root).empty()) continue;
@@ -138,7 +138,7 @@ class BufferReuser {
       if (!value.bytes.empty()) allocated_.push_back(std::move(value));
     }
     std::sort(allocated_.begin(), allocated_.end(),
-              [](const Value& a, const Value& b) { return a.allocate < b.allocate; });
+              [](const StoredValue& a, const StoredValue& b) { return a.allocate < b.allocate; });
   }
 
   // --- legality ----------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ class BufferReuser {
   }
 
   // Returns whether the item may read `old` and write `next` in the same memory.
-  bool mayWorkInPlace(size_t item, const Value& old, const Value& next) const {
+  bool mayWorkInPlace(size_t item, const StoredValue& old, const StoredValue& next) const {
     const auto* launch = std::get_if<LaunchKernel>(&program_.body[item].op);
     if (launch == nullptr || !haveSameLayout(slot(old.slot), slot(next.slot))) return false;
     const auto areFixed = [&](const std::vector<SlotId>& ids) {
@@ -194,7 +194,7 @@ class BufferReuser {
   }
 
   // Returns whether `next` may be stored in the memory of `old`.
-  bool mayReuse(const Value& old, const Value& next) const {
+  bool mayReuse(const StoredValue& old, const StoredValue& next) const {
     const std::vector<AccessOrder::Use>& later = order_->usesOf(next.root);
     if (old.bytes != next.bytes || old.last_use > later.front().item) return false;
     for (const AccessOrder::Use& before : order_->usesOf(old.root)) {
@@ -215,24 +215,24 @@ class BufferReuser {
 
   // Lists inputs for a value. An output reserves the first free input of its list, preferably one
   // that the kernel of the output reads. A temporary gets only inputs that no output has reserved.
-  void listInputs(const Value& next, bool is_output) {
+  void listInputs(const StoredValue& next, bool is_output) {
     Allocate& made = allocateOf(next);
     const size_t first_use = order_->usesOf(next.root).front().item;
-    std::vector<Value*> legal;
-    for (Value& input : inputs_) {
+    std::vector<StoredValue*> legal;
+    for (StoredValue& input : inputs_) {
       if (!is_output && input.is_taken) continue;
       if (meshOf(slot(input.slot)) != meshOf(slot(next.slot)) || !mayReuse(input, next)) continue;
       legal.push_back(&input);
     }
     if (legal.empty()) return;
-    const auto rank = [&](const Value* input) {
+    const auto rank = [&](const StoredValue* input) {
       return std::pair(input->is_taken, input->last_use != first_use);
     };
     std::stable_sort(legal.begin(), legal.end(),
-                     [&](const Value* a, const Value* b) { return rank(a) < rank(b); });
+                     [&](const StoredValue* a, const StoredValue* b) { return rank(a) < rank(b); });
     if (is_output) legal.front()->is_taken = true;
     legal.resize(std::min(legal.size(), kMostDonated));
-    for (const Value* input : legal) made.reuse.push_back(input->slot);
+    for (const StoredValue* input : legal) made.reuse.push_back(input->slot);
   }
 
   bool allocatesInside(const Instruction& x) const {
@@ -249,7 +249,8 @@ class BufferReuser {
   // allocates new memory between the Free of the tensor and the new value, the tensor is not
   // listed. It would otherwise stay allocated beside the new memory.
   void listAllocated() {
-    std::map<std::string, std::vector<size_t>> earlier;  // by Value::bytes: values not taken yet
+    std::map<std::string, std::vector<size_t>>
+        earlier;          // by StoredValue::bytes: values not taken yet
     size_t last_new = 0;  // index of the last item that allocates new memory
     size_t next = 0;
     for (size_t i = 0; i < program_.body.size(); ++i) {
@@ -273,11 +274,11 @@ class BufferReuser {
   }
 
   // Returns the value in the list whose memory the new value may take and that is freed last.
-  std::optional<size_t> bestOf(const std::vector<size_t>& list, const Value& next,
+  std::optional<size_t> bestOf(const std::vector<size_t>& list, const StoredValue& next,
                                size_t last_new) const {
     std::optional<size_t> best;
     for (size_t i : list) {
-      const Value& old = allocated_[i];
+      const StoredValue& old = allocated_[i];
       if (old.on != next.on || old.freed < last_new) continue;
       if (best && old.freed <= allocated_[*best].freed) continue;
       if (mayReuse(old, next)) best = i;
@@ -291,8 +292,8 @@ class BufferReuser {
   std::optional<AccessOrder> order_;
   IdVector<SlotId, const Alias*> viewed_;  // the only Alias that defines the slot; nullptr: none
   mutable std::map<KernelId, codegen::InPlaceRules> rules_;  // each analyzes its kernel once
-  std::vector<Value> inputs_;
-  std::vector<Value> allocated_;  // in the order of the program
+  std::vector<StoredValue> inputs_;
+  std::vector<StoredValue> allocated_;  // in the order of the program
 };
 
 }  // namespace

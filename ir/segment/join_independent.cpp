@@ -14,7 +14,7 @@ namespace heddle {
 namespace {
 
 // The number of groups with which a kernel is compared.
-constexpr size_t kMostOpen = 4;
+constexpr size_t kMostOpenLaunches = 4;
 
 // What the joins need to know about one group.
 struct Facts {
@@ -208,7 +208,7 @@ class IndependentJoiner {
       units_.emplace_back();
       add(units_.back(), g, false);
       if (!facts_[g].candidate) continue;
-      if (open_.size() == kMostOpen) open_.erase(open_.begin());
+      if (open_.size() == kMostOpenLaunches) open_.erase(open_.begin());
       open_.push_back(unit_of_[g]);
     }
     if (units_.size() < facts_.size()) rebuild();

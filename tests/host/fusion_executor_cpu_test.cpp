@@ -229,6 +229,77 @@ TEST(FusionExecutorThreads, PreparedRunsContinueWhileAThreadCompiles) {
   EXPECT_TRUE(executor.isPrepared({transposedShapeOf(2, 2)}));
 }
 
+// On each rank, one thread compiles a new shape of a program that communicates. Meanwhile another
+// thread runs prepared shapes of the program.
+TEST(FusionExecutorThreads, CommunicatingRunsContinueWhileAThreadCompiles) {
+  const Program program = testing::programOf(R"(
+kernel @k {
+  fusion k(%x: f32[n, m]) {
+    %y = add(%x, 1.0)
+    return %y
+  }
+}
+program p(%x: f32[n, m]) -> (%z) with n = 2, m = 2 {
+  slot %y: f32[n, m]
+  slot %z: f32[n, m]
+  %y = allocate stream=0
+  %z = allocate stream=0
+  launch @k(%x) -> (%y) stream=0
+  $t = communicate allreduce %y -> %z op=sum stream=0
+  wait $t stream=0
+  free %y stream=0
+}
+)");
+  codegen::TempFolder folder;
+  codegen::ImageCache images(folder.path());
+  const auto errors = testing::onRanks(2, [&](comm::World& world) {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool blocks = false, is_blocked = false;
+    ObservedCompilerDevice device([&] {
+      std::unique_lock lock(mutex);
+      if (!blocks) return;
+      is_blocked = true;
+      changed.notify_all();
+      changed.wait(lock, [&] { return !blocks; });
+    });
+    if (device.compiler() == nullptr) return;
+    codegen::ImageCache own(folder.path() + fmt::format("/{}", world.rank()));
+    Executable executable(program, {&device, &world, &own});
+    const Tensor x = testing::deviceFloats(device, {1, 2, 3, 4}, {2, 2});
+    Tensor transposed = x;
+    transposed.desc.strides = {1, 2};
+    executable.run({x}).wait();
+    {
+      std::lock_guard lock(mutex);
+      blocks = true;
+    }
+    std::vector<float> result;
+    std::thread compiling([&] {
+      const Outputs outputs = executable.run({transposed});
+      outputs.wait();
+      result = floatsOf(device, outputs[0]);
+    });
+    {
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [&] { return is_blocked; });
+    }
+    for (int i = 0; i < 20; ++i) {
+      const Outputs outputs = executable.run({x});
+      outputs.wait();
+      EXPECT_EQ(floatsOf(device, outputs[0]), (std::vector<float>{4, 6, 8, 10}));
+    }
+    {
+      std::lock_guard lock(mutex);
+      blocks = false;
+    }
+    changed.notify_all();
+    compiling.join();
+    EXPECT_EQ(result, (std::vector<float>{4, 8, 6, 10}));
+  });
+  for (const std::string& error : errors) EXPECT_EQ(error, "");
+}
+
 TEST(FusionExecutorThreads, ThreadsCompileANewShapeOnce) {
   std::atomic<int> compiled{0};
   ObservedCompilerDevice device([&] { ++compiled; });
