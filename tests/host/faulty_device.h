@@ -71,7 +71,7 @@ class FaultyDevice : public Device {
   }
   // Queries are not counted, because a thread of the executable polls.
   bool eventDone(Event event) override {
-    HEDDLE_USER_CHECK(!(sticky_ && failed_), "{}", kLost);
+    HEDDLE_USER_CHECK_CODE(DeviceLost, !(sticky_ && failed_), "{}", kLost);
     return inner_->eventDone(event);
   }
   void synchronize(Event event) override {
@@ -144,11 +144,11 @@ class FaultyDevice : public Device {
     if (sticky_) finishWork();
     return true;
   }
-  void count() { HEDDLE_USER_CHECK(!isDue(), "{}", kLost); }
+  void count() { HEDDLE_USER_CHECK_CODE(DeviceLost, !isDue(), "{}", kLost); }
   void countLoss() {
     if (!isDue()) return;
     finishWork();
-    userError("{}", kLost);
+    userErrorWith(ErrorCode::DeviceLost, "{}", kLost);
   }
   void finishWork() {
     std::set<Stream> streams;

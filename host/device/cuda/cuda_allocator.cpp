@@ -34,7 +34,8 @@ CudaAllocator::CudaAllocator(int device) : device_(device) {
   DeviceGuard guard(device_);
   int pools = 0;
   HEDDLE_CUDA(cudaDeviceGetAttribute, &pools, cudaDevAttrMemoryPoolsSupported, device_);
-  HEDDLE_USER_CHECK(pools != 0, "cuda:{} has no stream-ordered memory pools", device_);
+  HEDDLE_USER_CHECK_CODE(Unsupported, pools != 0, "cuda:{} has no stream-ordered memory pools",
+                         device_);
   cudaMemPool_t pool = nullptr;
   HEDDLE_CUDA(cudaDeviceGetDefaultMemPool, &pool, device_);
   // Without this setting, each synchronization would return the free memory of the pool to the

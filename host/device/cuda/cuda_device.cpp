@@ -70,7 +70,7 @@ std::string architectureOf(int ordinal) {
 CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal) {
   std::string why;
   const int count = countCudaDevices(why);
-  HEDDLE_USER_CHECK(count > 0, "cuda:{} cannot be used: {}", ordinal, why);
+  HEDDLE_USER_CHECK_CODE(Unsupported, count > 0, "cuda:{} cannot be used: {}", ordinal, why);
   HEDDLE_USER_CHECK(ordinal >= 0 && ordinal < count,
                     "there is no cuda:{}: this machine has {} GPUs", ordinal, count);
   is_only_one_ = count == 1;

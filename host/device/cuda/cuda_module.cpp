@@ -15,8 +15,8 @@ std::unique_ptr<Device> makeDevice(int ordinal) { return std::make_unique<CudaDe
 comm::DeviceReduce makeReduce(int device) {
   std::string why;
   const int count = countCudaDevices(why);
-  HEDDLE_USER_CHECK(device >= 0 && device < count, "cuda:{} cannot be used: {}", device,
-                    count == 0 ? why : fmt::format("this machine has {} GPUs", count));
+  HEDDLE_USER_CHECK_CODE(Unsupported, device >= 0 && device < count, "cuda:{} cannot be used: {}",
+                         device, count == 0 ? why : fmt::format("this machine has {} GPUs", count));
   return makeDeviceReduce(device, codegen::makeNvrtcCompiler(architectureOf(device)));
 }
 
