@@ -87,6 +87,13 @@ void expectEqualRuns(const std::vector<testing::RankOutputs>& got,
   }
 }
 
+// Returns whether an output of the run is sharded.
+bool hasShardedOutput(const std::vector<testing::RankOutputs>& ranks) {
+  const std::vector<TensorDesc>& descs = ranks[0].descs;
+  return std::any_of(descs.begin(), descs.end(),
+                     [](const TensorDesc& desc) { return desc.sizes != desc.global; });
+}
+
 // Runs the case on one rank and on two ranks. Two ranks divide the sizes 5 and 7 unevenly.
 void expectResultOfOneRank(const ShardedCase& one) {
   for (const int axis : {0, 1}) {
@@ -100,6 +107,7 @@ void expectResultOfOneRank(const ShardedCase& one) {
         SCOPED_TRACE(fmt::format("run {}", run));
         expectEqualRuns(got.runs[run], expected.runs[run][0].locals);
       }
+      EXPECT_TRUE(std::any_of(got.runs.begin(), got.runs.end(), hasShardedOutput));
     }
   }
 }
@@ -138,7 +146,9 @@ TEST(ScalarAttributes, TwoRanksSelectAsOneRank) {
 TEST(ScalarAttributes, TwoRanksPadAsOneRank) {
   expectResultOfOneRank({"%a: i64 = 0, %b: i64 = 0",
                          "  %p = pad(%x, 9.0, lows=[%a, %b], highs=[%b, 1])\n"
-                         "  %y = neg(%p)\n  return %p, %y\n",
+                         "  %y = neg(%p) shard(@m, 0: x)\n"
+                         "  %q = pad(%x, 9.0, lows=[0, %a], highs=[0, %b])\n"
+                         "  return %p, %y, %q\n",
                          {{integer(0), integer(0)},
                           {integer(2), integer(1)},
                           {integer(1), integer(3)},
