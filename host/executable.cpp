@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <limits>
 #include <mutex>
 
 #include "host/executable_impl.h"
@@ -20,19 +21,6 @@
 #include "ir/base/check.h"
 
 namespace heddle::host {
-namespace {
-
-// Prints, once per process, that the slow reference evaluator runs the kernels.
-void reportReference(const Device& device) {
-  static std::once_flag reported;
-  std::call_once(reported, [&] {
-    fmt::print(stderr, "heddle: kernels run in the slow reference evaluator, because {}\n",
-               device.whyNoCompiler());
-  });
-}
-
-}  // namespace
-
 namespace {
 
 constexpr std::chrono::seconds kLongestUnwinding{3};
@@ -66,6 +54,9 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
     inlined = inlineCalls(program);
     plans = RunCache<std::shared_ptr<const Plan>>(
         SizeInputs(inlined), {options.caches.plans, options.caches.plan_bytes});
+    planned = RunCache<int64_t>(SizeInputs(inlined), {std::numeric_limits<size_t>::max(), 0});
+    HEDDLE_USER_CHECK(output_names.empty() || output_names.size() == inlined.outputs.size(),
+                      "{} names for {} outputs", output_names.size(), inlined.outputs.size());
     communicates = communicatesAnywhere(inlined);
     if (output_names.empty()) {
       for (SlotId output : inlined.outputs) output_names.push_back(inlined.slots[output].name);
@@ -149,79 +140,20 @@ Executable::Impl::~Impl() {
   }
 }
 
-std::shared_ptr<const Plan> Executable::Impl::cachedPlan(const std::vector<Argument>& inputs,
-                                                         const RunOptions& run_options) {
-  std::lock_guard lock(plans_mutex);
-  const std::shared_ptr<const Plan>* plan = plans.find(tensorsOf(inputs, run_options));
-  if (plan == nullptr) return nullptr;
-  plan_hits.fetch_add(1, std::memory_order_relaxed);
-  return *plan;
-}
-
-std::unique_lock<std::mutex> Executable::Impl::lockOrder(const std::vector<Argument>& inputs,
-                                                         const RunOptions& run_options,
-                                                         bool has_plan) {
-  if (!communicates) return {};
-  const auto isCached = [&] {
-    std::lock_guard lock(plans_mutex);
-    return plans.peek(tensorsOf(inputs, run_options)) != nullptr;
-  };
-  if (!has_plan && !isCached()) {
-    resources->job.begin(comm::Activity::Compiling);
-    evaluator->compileKernels(tensorsOf(inputs, run_options));
-    resources->job.end(comm::Activity::Compiling);
-  }
-  return std::unique_lock(order->running);
-}
-
-std::shared_ptr<const Plan> Executable::Impl::planFor(const std::vector<Argument>& inputs,
-                                                      const RunOptions& run_options) {
-  std::shared_ptr<const Plan> plan = cachedPlan(inputs, run_options);
-  if (plan) return plan;
-  std::lock_guard lock(planning);
-  plan = cachedPlan(inputs, run_options);  // another thread may have created it meanwhile
-  if (plan) return plan;
-  HEDDLE_USER_CHECK(run_options.preallocated.size() <= inlined.outputs.size(),
-                    "{} preallocated tensors for {} outputs", run_options.preallocated.size(),
-                    inlined.outputs.size());
-  resources->job.begin(comm::Activity::Compiling);
-  const comm::World::Task task(world, comm::RankTask::PreparingRun);
-  plan = evaluator->prepare(tensorsOf(inputs, run_options), verifies, run_options.stream);
-  resources->job.end(comm::Activity::Compiling);
-  if (!plan->references.empty()) reportReference(device);
-  std::lock_guard cache_lock(plans_mutex);
-  plans.add(tensorsOf(inputs, run_options), plan->late, plan, bytesOf(*plan));
-  ++plan_count;
-  return plan;
-}
-
 Outputs Executable::Impl::run(const std::vector<Argument>& inputs, const RunOptions& run_options,
                               const std::shared_ptr<const Plan>& plan,
                               std::shared_ptr<const Plan>* found) {
+  EndedRuns ended;  // destroyed after all locks
   try {
     const CurrentDevice current(device);
     const std::unique_lock<std::mutex> order_lock = lockOrder(inputs, run_options, plan != nullptr);
     if (!plan) *found = planFor(inputs, run_options);
     const std::shared_ptr<const Plan>& used = plan ? plan : *found;
-    if (run_options.stream != nullptr) return issue(used, run_options.stream, inputs, run_options);
+    if (run_options.stream != nullptr)
+      return issue(used, run_options.stream, inputs, run_options, ended);
     SharedStream& shared = resources->stream();
     std::lock_guard lock(shared.issuing);
-    return issue(used, shared.get(), inputs, run_options);
-  } catch (const UserError& e) {
-    if (monitor != nullptr) throwIfOtherRankFailed(*monitor, e);
-    failJob(e.what());
-    throw;
-  } catch (const std::exception& e) {
-    failJob(e.what());
-    throw;
-  }
-}
-
-std::shared_ptr<const Plan> Executable::Impl::prepare(const std::vector<Argument>& inputs,
-                                                      const RunOptions& run_options) {
-  try {
-    const std::unique_lock<std::mutex> order_lock = lockOrder(inputs, run_options, false);
-    return planFor(inputs, run_options);
+    return issue(used, shared.get(), inputs, run_options, ended);
   } catch (const UserError& e) {
     if (monitor != nullptr) throwIfOtherRankFailed(*monitor, e);
     failJob(e.what());
@@ -245,21 +177,21 @@ void Executable::Impl::waitForLatest(Stream stream) {
 }
 
 Outputs Executable::Impl::issue(const std::shared_ptr<const Plan>& plan, Stream stream,
-                                const std::vector<Argument>& inputs,
-                                const RunOptions& run_options) {
+                                const std::vector<Argument>& inputs, const RunOptions& run_options,
+                                EndedRuns& ended) {
   if (plan->communicates) waitForLatest(stream);
-  RunState& state = states.take(resources, plan, stream);
+  RunState& state = states.take(resources, plan, stream, ended);
   try {
     Outputs outputs = issueWith(state, plan, stream, inputs, run_options);
     if (plan->communicates) {
       order->latest = state.completion;
       order->latest_stream = stream;
     }
-    states.giveBack(state);
+    states.giveBack(state, ended);
     return outputs;
   } catch (...) {
     leaveFailed(state, stream);
-    states.giveBack(state);
+    states.giveBack(state, ended);
     throw;
   }
 }

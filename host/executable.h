@@ -109,6 +109,8 @@ class Executable {
   // Prepares the program. The constructor is collective over the job: the ranks compare their
   // programs. If the programs differ, every rank throws UserError with the first line that differs.
   Executable(Program program, const Context& context, const ExecutableOptions& options = {});
+  // Waits until all runs have ended, and releases what they keep. The calling thread must hold no
+  // lock that the destructor of an input's owner needs.
   ~Executable();
   Executable(Executable&&) noexcept;
 
@@ -162,7 +164,8 @@ class Executable {
     // value or of a donated input. It is never less than peak_bytes.
     int64_t peak_bytes_without_reuse = 0;
     int64_t held_bytes = 0;  // bytes of outputs that are not freed yet
-    // Number of failed runs whose Outputs were destroyed before any call threw their error.
+    // Number of failed runs for which no call has thrown the error. A run counts when its record is
+    // used again, at the latest when the Executable is destroyed.
     int64_t unreported_failures = 0;
     // Each new plan asks for its kernels. These counts say how it got them.
     int64_t kernel_texts = 0;      // number of kernel texts that were generated
@@ -179,6 +182,7 @@ class Executable {
  private:
   friend class FusionExecutor;
   friend class PreparedRun;
+  friend class ProgramCache;
   struct Impl;  // host/executable_impl.h
   std::unique_ptr<Impl> impl_;
 };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -44,7 +45,8 @@ struct Executable::Impl {
   std::shared_ptr<const Plan> cachedPlan(const std::vector<Argument>& inputs,
                                          const RunOptions& run_options);
   Outputs issue(const std::shared_ptr<const Plan>& plan, Stream stream,
-                const std::vector<Argument>& inputs, const RunOptions& run_options);
+                const std::vector<Argument>& inputs, const RunOptions& run_options,
+                EndedRuns& ended);
   Outputs issueWith(RunState& state, const std::shared_ptr<const Plan>& plan, Stream stream,
                     const std::vector<Argument>& inputs, const RunOptions& run_options);
   void waitForLatest(Stream stream);
@@ -85,9 +87,12 @@ struct Executable::Impl {
   std::shared_ptr<RunResources> resources;
   std::unique_ptr<HostIrEvaluator> evaluator;
 
-  std::mutex planning;     // held while a plan is created
-  std::mutex plans_mutex;  // guards `plans`; taken after `planning`
+  class Flight;            // the creation of a plan
+  std::mutex plans_mutex;  // guards the members below; held for a look-up only
+  std::condition_variable plan_ended;
   RunCache<std::shared_ptr<const Plan>> plans;
+  RunCache<int64_t> planned;  // the arguments for which a thread creates a plan
+  int64_t flights = 0;        // number of creations so far
   RunStatePool states;
 
   std::atomic<int64_t> plan_count{0};

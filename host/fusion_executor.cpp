@@ -85,11 +85,13 @@ struct FusionExecutor::Impl {
   TargetPtr remember(const std::vector<Argument>& inputs, const RunOptions& run_options,
                      Target target) {
     auto kept = std::make_shared<const Target>(std::move(target));
+    std::vector<TargetPtr> dropped;  // destroyed after the lock, because this may wait for runs
     std::lock_guard lock(mutex);
     // Another thread may have added the plan, and may have dropped the program.
-    known.eraseIf([](const TargetPtr& each) { return each->entry->dropped.load(); });
+    known.eraseIf([](const TargetPtr& each) { return each->entry->dropped.load(); }, dropped);
     if (!kept->entry->dropped.load() && known.peek(tensorsOf(inputs, run_options)) == nullptr) {
-      known.add(tensorsOf(inputs, run_options), kept->plan->late, kept, bytesOf(*kept->plan));
+      known.add(tensorsOf(inputs, run_options), kept->plan->late, kept, bytesOf(*kept->plan),
+                dropped);
     }
     return kept;
   }
@@ -98,7 +100,16 @@ struct FusionExecutor::Impl {
   mutable std::mutex mutex;  // guards the members below; held for a look-up only
   RunCache<TargetPtr> known;
   int64_t plan_hits = 0;
-  std::vector<std::thread> threads;  // of prepareAsync()
+
+  // A thread of prepareAsync().
+  struct Worker {
+    std::thread thread;
+    std::shared_ptr<Preparation::State> state;
+  };
+  std::vector<Worker> workers;
+
+  // Joins the threads that have ended. Requires `mutex`.
+  void joinEnded();
 };
 
 // The state that a Preparation shares with the thread that prepares.
@@ -108,6 +119,14 @@ struct Preparation::State {
   bool is_done = false;
   std::exception_ptr error;
 };
+
+void FusionExecutor::Impl::joinEnded() {
+  std::erase_if(workers, [](Worker& worker) {
+    if (!Preparation(worker.state).isDone()) return false;
+    worker.thread.join();
+    return true;
+  });
+}
 
 bool Preparation::isDone() const {
   std::lock_guard lock(state_->mutex);
@@ -125,7 +144,7 @@ FusionExecutor::FusionExecutor(Fusion fusion, const Context& context, const Comp
 
 FusionExecutor::~FusionExecutor() {
   if (!impl_) return;
-  for (std::thread& thread : impl_->threads) thread.join();
+  for (Impl::Worker& worker : impl_->workers) worker.thread.join();
 }
 
 FusionExecutor::FusionExecutor(FusionExecutor&&) noexcept = default;
@@ -164,7 +183,15 @@ Preparation FusionExecutor::prepareAsync(std::vector<Argument> shapes, const Run
     state->ended.notify_all();
   };
   std::lock_guard lock(impl_->mutex);
-  impl_->threads.push_back(startThread("prepareAsync()", std::move(work)));
+  impl_->joinEnded();
+  Impl::Worker& worker = impl_->workers.emplace_back();
+  try {
+    worker.thread = startThread("prepareAsync()", std::move(work));
+  } catch (...) {
+    impl_->workers.pop_back();
+    throw;
+  }
+  worker.state = state;
   return Preparation(std::move(state));
 }
 
@@ -179,7 +206,7 @@ bool FusionExecutor::isPrepared(const std::vector<Argument>& shapes,
 
 std::shared_ptr<const Program> FusionExecutor::program(const std::vector<Argument>& shapes) {
   const ProgramCache::EntryPtr entry = impl_->programs.find(withAddresses(shapes));
-  return {entry->executable, &entry->executable->program()};
+  return std::make_shared<const Program>(entry->executable->program());
 }
 
 std::vector<std::string> FusionExecutor::segments(const std::vector<Argument>& shapes) const {
@@ -211,7 +238,6 @@ Executable::Stats FusionExecutor::stats() const {
   Executable::Stats stats = impl_->programs.stats();
   std::lock_guard lock(impl_->mutex);
   stats.plan_hits += impl_->plan_hits;
-  stats.plan_evictions += impl_->known.evictions();
   return stats;
 }
 

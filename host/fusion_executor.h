@@ -76,18 +76,20 @@ class FusionExecutor {
   // kernels. A later run() with equal shapes then only starts. A shape is an argument of run(), but
   // a tensor needs no data: if its `data` is nullptr, it stands for a tensor with an alignment of
   // 256 bytes. Scalars and tensors in host memory need the values that decide sizes. Preallocated
-  // and donated tensors of `options` are part of the shape. Throws the errors of run(). In a job of
-  // several ranks, all ranks must call this function in the same order among their runs.
+  // tensors with axes and donated tensors of `options` are part of the shape. Throws the errors of
+  // run(). In a job of several ranks, all ranks must call this function in the same order among
+  // their runs.
   void prepare(const std::vector<Argument>& shapes, const RunOptions& options = {});
-  // Does the same on a thread of this object, whose destructor waits for it. For jobs of one rank;
-  // otherwise throws UserError.
+  // Does the same on a new thread. The destructor of this object waits for the thread. For jobs of
+  // one rank; otherwise throws UserError.
   Preparation prepareAsync(std::vector<Argument> shapes, const RunOptions& options = {});
   // Returns whether a run with these shapes would find its plan. The call does not count as a use.
   bool isPrepared(const std::vector<Argument>& shapes, const RunOptions& options = {}) const;
 
   // Return what runs with these shapes execute, and create the program if none fits: the host
   // program, one line per segment, and the source of the kernel that the program launches as number
-  // `i`. The program stays valid while the result exists. In a job of several ranks, program() and
+  // `i`. kernelText() assumes aligned tensors with the strides of inputDescs(); a run with other
+  // tensors may use another variant of the kernel. In a job of several ranks, program() and
   // kernelText() have the rule of prepare() about the order of calls.
   std::shared_ptr<const Program> program(const std::vector<Argument>& shapes);
   std::vector<std::string> segments(const std::vector<Argument>& shapes) const;

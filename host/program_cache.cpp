@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <boost/container_hash/hash.hpp>
-#include <unordered_set>
 
 #include "host/compile_again.h"
 #include "host/device/attention.h"
 #include "host/executable_impl.h"
-#include "host/inspect.h"
 #include "host/job/communicators.h"
 #include "host/job/job_link.h"
-#include "host/passes/pipeline.h"
 #include "host/plan/bind_inputs.h"
 #include "host/plan/kernel_store.h"
 #include "host/program_key/input_sizes.h"
@@ -18,26 +15,9 @@
 #include "host/run/run_order.h"
 #include "host/tensor.h"
 #include "ir/base/check.h"
-#include "ir/graph/size_scalars.h"
 
 namespace heddle::host {
 namespace {
-
-// Returns the fusion with the sizes of a run as its default sizes, on which the passes base their
-// decisions.
-Fusion withSizes(Fusion fusion, const SizeBindings& sizes) {
-  fusion.size_defaults.assign(sizes.begin(), sizes.end());
-  return fusion;
-}
-
-// Returns the decisions that change the program. A reshape that only splits or only merges axes
-// stays as it is.
-SizeDecisions decisionsFor(const Fusion& fusion, const SizeBindings& sizes) {
-  SizeDecisions decisions = decideSizes(fusion, sizes);
-  std::erase_if(decisions.reshapes,
-                [](const ReshapeDecision& reshape) { return reshape.then.empty(); });
-  return decisions;
-}
 
 Program withoutSizes(Program program) {
   program.size_defaults.clear();
@@ -82,12 +62,16 @@ ProgramCache::ProgramCache(Fusion fusion, const Context& context, const CompileO
 }
 
 ProgramCache::EntryPtr ProgramCache::find(const std::vector<Argument>& inputs) {
-  std::lock_guard creating(creating_);
-  joinMonitor();
   try {
+    if (ranks_ == 1) {
+      if (EntryPtr found = entryOf(keyOf(inputs))) return hit(std::move(found));
+    }
+    const std::lock_guard creating(creating_);
+    joinMonitor();
+    const int64_t before = created_;
     EntryPtr entry = depends_on_sizes_ ? entryForSizes(inputs) : entryForClass(inputs);
     use(*entry);
-    return entry;
+    return created_ == before ? hit(std::move(entry)) : entry;
   } catch (const UserError& e) {
     if (monitor_ != nullptr) throwIfOtherRankFailed(*monitor_, e);
     failJob(e.what());
@@ -98,11 +82,10 @@ ProgramCache::EntryPtr ProgramCache::find(const std::vector<Argument>& inputs) {
   }
 }
 
-ProgramCache::EntryPtr ProgramCache::findExisting(const std::vector<Argument>& inputs) {
-  if (!depends_on_sizes_) return entryOf(keyOf(inputs));
-  const SizeBindings sizes = sizesOfInputs(fusion_, size_inputs_, inputs);
-  if (EntryPtr known = knownBySizes(sizes)) return known;
-  return knownByReads(decisionsFor(fusion_, sizes), sizes);
+ProgramCache::EntryPtr ProgramCache::hit(EntryPtr entry) {
+  use(*entry);
+  hits_.fetch_add(1, std::memory_order_relaxed);
+  return entry;
 }
 
 // Creates the communicators that all programs share, and joins the job monitor.
@@ -128,6 +111,22 @@ std::shared_ptr<const AttentionSearch> ProgramCache::attentionsOf(const Fusion& 
                      : std::make_shared<AttentionSearch>(decided, context_.device->kind());
 }
 
+// Returns the fusion with the sizes of a run as its default sizes, on which the passes base their
+// decisions.
+Fusion ProgramCache::withSizes(Fusion fusion, const SizeBindings& sizes) {
+  fusion.size_defaults.assign(sizes.begin(), sizes.end());
+  return fusion;
+}
+
+// Returns the decisions that change the program. A reshape that only splits or only merges axes
+// stays as it is.
+SizeDecisions ProgramCache::decisionsFor(const SizeBindings& sizes) const {
+  SizeDecisions decisions = decideSizes(fusion_, sizes);
+  std::erase_if(decisions.reshapes,
+                [](const ReshapeDecision& reshape) { return reshape.then.empty(); });
+  return decisions;
+}
+
 ProgramCache::ClassKey ProgramCache::keyOf(const std::vector<Argument>& inputs) const {
   ClassKey key;
   key.layouts = classOf(fusion_, inputs, ranks_ == 1);
@@ -136,7 +135,7 @@ ProgramCache::ClassKey ProgramCache::keyOf(const std::vector<Argument>& inputs) 
   } else if (!attentions_->empty()) {
     key.sizes = sizesIfValid(inputs);
   }
-  key.decisions = decisionsFor(fusion_, key.sizes);
+  key.decisions = decisionsFor(key.sizes);
   if (key.decisions != SizeDecisions()) key.decided = concretizeSizes(fusion_, key.decisions);
   key.attention_sizes =
       attentionsOf(key.decided ? *key.decided : fusion_)->decidingSizesFor(key.sizes);
@@ -173,7 +172,7 @@ ProgramCache::EntryPtr ProgramCache::entryForSizes(const std::vector<Argument>& 
   SizeBindings sizes = requiredSizes(inputs);
   EntryPtr entry = knownBySizes(sizes);
   if (entry) return entry;
-  SizeDecisions decisions = decisionsFor(fusion_, sizes);
+  SizeDecisions decisions = decisionsFor(sizes);
   entry = knownByReads(decisions, sizes);
   if (!entry) {
     const Fusion decided = concretizeSizes(fusion_, decisions);
@@ -264,23 +263,35 @@ ProgramCache::EntryPtr ProgramCache::add(EntryPtr entry, Program program,
   options.verified_sizes = std::move(verified_sizes);
   entry->executable = std::make_shared<Executable>(std::move(program), context_, options);
   use(*entry);
+  ++created_;
+  const EntryPtr dropped = dropOldest();
+  if (dropped) {
+    const Executable::Stats stats = dropped->executable->stats();
+    std::lock_guard lock(mutex_);
+    addStats(stats, dropped_stats_);
+    dropped_stats_.held_bytes = 0;
+    ++dropped_stats_.program_evictions;
+    dropped_resources_.push_back(dropped->executable->impl_->resources);
+  }
   std::lock_guard lock(mutex_);
-  if (entries_.size() >= std::max<size_t>(1, options_.caches.programs)) dropOldest();
   entries_.push_back(entry);
   return entry;
 }
 
-void ProgramCache::dropOldest() {
+// Removes the least recently used entry from a full cache and returns it, so that it is destroyed
+// without the lock. Its destructor waits for its runs.
+ProgramCache::EntryPtr ProgramCache::dropOldest() {
+  std::lock_guard lock(mutex_);
+  if (entries_.size() < std::max<size_t>(1, options_.caches.programs)) return nullptr;
   const auto oldest = std::min_element(
       entries_.begin(), entries_.end(),
       [](const EntryPtr& a, const EntryPtr& b) { return a->last_use.load() < b->last_use.load(); });
-  const EntryPtr dropped = *oldest;
+  EntryPtr dropped = *oldest;
   dropped->dropped.store(true);
   std::erase_if(known_sizes_, [&](const KnownSizes& each) { return each.entry == dropped; });
   std::erase_if(known_reads_, [&](const KnownReads& each) { return each.entry == dropped; });
-  addStats(dropped->executable->stats(), dropped_stats_);
-  ++dropped_stats_.program_evictions;
   entries_.erase(oldest);
+  return dropped;
 }
 
 size_t ProgramCache::size() const {
@@ -312,54 +323,6 @@ SizeBindings ProgramCache::requiredSizes(const std::vector<Argument>& inputs) co
   }
 }
 
-std::vector<TensorDesc> ProgramCache::inputDescs(const SizeBindings& given) const {
-  const SizeBindings sizes = sizesWith(given);
-  const int64_t rank = context_.world == nullptr ? 0 : context_.world->rank();
-  return host::inputDescs(programFor(sizes), sizes, rank, ranks_);
-}
-
-std::vector<RankDescs> ProgramCache::describe(const SizeBindings& given) const {
-  const SizeBindings sizes = sizesWith(given);
-  return host::describe(programFor(sizes), sizes, ranks_);
-}
-
-SizeBindings ProgramCache::sizesOf(const std::vector<Argument>& inputs) const {
-  return sizesOfInputs(fusion_, size_inputs_, inputs);
-}
-
-std::vector<std::string> ProgramCache::segments(const std::vector<Argument>& inputs) const {
-  const SizeBindings sizes = sizesOf(inputs);
-  Fusion ready = concretizeSizes(fusion_, decisionsFor(fusion_, sizes));
-  ready = depends_on_sizes_ ? withSizes(std::move(ready), sizes)
-                            : withLayouts(ready, classOf(fusion_, inputs, ranks_ == 1));
-  return segmentTexts(segment(runFusionPasses(ready, ranks_, options_.passes),
-                              attentionOptions(context_.device->kind(), sizes)));
-}
-
-// Returns the default sizes, replaced by the given ones.
-SizeBindings ProgramCache::sizesWith(const SizeBindings& given) const {
-  SizeBindings sizes = defaultSizes(fusion_);
-  std::vector<std::string> symbols;
-  std::unordered_set<std::string> known;
-  for (const std::string& symbol : size_inputs_.symbols()) known.insert(symbol);
-  for (ValueId id : fusion_.inputs()) {
-    for (const IterDomain& axis : fusion_.tensor(id).domain) {
-      axis.extent.collectSymbols(symbols, known);
-    }
-  }
-  for (const auto& [symbol, size] : given) {
-    HEDDLE_USER_CHECK(known.contains(symbol), "no input of fusion {} has a size {}", fusion_.name,
-                      symbol);
-    sizes[symbol] = size;
-  }
-  return sizes;
-}
-
-Program ProgramCache::programFor(const SizeBindings& sizes) const {
-  const bool needs_sizes = depends_on_sizes_ || !fusion_.symbolic_sizes.empty();
-  return compile(needs_sizes ? withSizes(fusion_, sizes) : fusion_, ranks_, options_);
-}
-
 Program ProgramCache::lowered(const Fusion& ready, const SizeBindings& sizes) const {
   const SegmentOptions library = attentions_ && attentions_->empty()
                                      ? SegmentOptions{}
@@ -376,13 +339,18 @@ Executable::Stats ProgramCache::stats() const {
   std::unique_lock lock(mutex_);
   Executable::Stats sum = dropped_stats_;
   const std::vector<EntryPtr> entries = entries_;
+  const std::shared_ptr<Communicators> communicators = shared_.communicators;
+  for (const std::weak_ptr<RunResources>& each : dropped_resources_) {
+    if (const auto resources = each.lock()) sum.held_bytes += resources->held_bytes.load();
+  }
   lock.unlock();
+  sum.program_hits = hits_.load();
   for (const EntryPtr& entry : entries) addStats(entry->executable->stats(), sum);
   sum.programs = static_cast<int64_t>(entries.size());
   addCounts(*shared_.kernels, sum);
-  if (shared_.communicators) {
-    sum.communicators = shared_.communicators->made();
-    sum.communicator_seconds = shared_.communicators->seconds();
+  if (communicators) {
+    sum.communicators = communicators->made();
+    sum.communicator_seconds = communicators->seconds();
   }
   return sum;
 }

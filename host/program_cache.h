@@ -20,15 +20,16 @@
 
 namespace heddle::host {
 
+class RunResources;  // host/run/completion.h
+
 // The programs of a FusionExecutor (host/fusion_executor.h). Finds the program for the inputs of a
 // run, or lowers the fusion and creates it.
 //
 // Limit:   at most CacheLimits::programs programs. A full cache drops the least recently used one.
 //          All ranks drop the same program, because they begin runs in the same order.
-// Threads: thread-safe. A thread that lowers or creates a program holds no lock that a look-up of
-// an
-//          existing program needs. If several threads need the same new program, one of them
-//          creates it, and the others wait.
+// Threads: thread-safe. In a job of one rank, a thread that lowers or creates a program holds no
+//          lock that a look-up of an existing program needs. If several threads need the same new
+//          program, one of them creates it, and the others wait.
 class ProgramCache {
  public:
   struct Entry {
@@ -48,8 +49,6 @@ class ProgramCache {
 
   // Returns the entry for these inputs. If this rank fails, the job fails.
   EntryPtr find(const std::vector<Argument>& inputs);
-  // Returns the entry for these inputs if it exists. Creates nothing, and counts as no use.
-  EntryPtr findExisting(const std::vector<Argument>& inputs);
   // Marks an entry as used now.
   void use(Entry& entry) { entry.last_use.store(++clock_, std::memory_order_relaxed); }
 
@@ -96,6 +95,8 @@ class ProgramCache {
 
   void joinMonitor();
   void failJob(const char* reason) const noexcept;
+  static Fusion withSizes(Fusion fusion, const SizeBindings& sizes);
+  SizeDecisions decisionsFor(const SizeBindings& sizes) const;
   ClassKey keyOf(const std::vector<Argument>& inputs) const;
   EntryPtr entryOf(const ClassKey& key) const;
   EntryPtr entryForClass(const std::vector<Argument>& inputs);
@@ -106,7 +107,8 @@ class ProgramCache {
   int64_t beginCreation(const SizeBindings& sizes) const;
   void endCreation(int64_t number) const;
   EntryPtr add(EntryPtr entry, Program program, std::optional<SizeBindings> verified_sizes = {});
-  void dropOldest();
+  EntryPtr dropOldest();
+  EntryPtr hit(EntryPtr entry);
   std::shared_ptr<const AttentionSearch> attentionsOf(const Fusion& decided) const;
   SizeBindings sizesIfValid(const std::vector<Argument>& inputs) const;
   SizeBindings requiredSizes(const std::vector<Argument>& inputs) const;
@@ -127,7 +129,9 @@ class ProgramCache {
   ExecutableOptions shared_;  // options of all Executables
   std::atomic<uint64_t> clock_{0};
 
-  std::mutex creating_;       // held while a program is lowered and created
+  std::mutex creating_;  // held while a program is lowered and created
+  int64_t created_ = 0;  // number of programs created so far; creating_ guards it
+  std::atomic<int64_t> hits_{0};
   mutable std::mutex mutex_;  // guards all members below; taken after creating_
   comm::JobMonitor* monitor_ = nullptr;
   std::vector<EntryPtr> entries_;
@@ -136,6 +140,8 @@ class ProgramCache {
   std::list<KnownSizes> known_sizes_;
   std::list<KnownReads> known_reads_;
   Executable::Stats dropped_stats_;  // sum over the programs that were dropped
+  // Of the programs that were dropped: their outputs may still exist.
+  std::vector<std::weak_ptr<RunResources>> dropped_resources_;
 };
 
 }  // namespace heddle::host

@@ -12,7 +12,9 @@ namespace heddle::host {
 struct Tensor {
   void* data = nullptr;
   TensorDesc desc;
-  std::shared_ptr<void> owner;  // keeps the memory alive; empty if the caller owns the memory
+  // Keeps the memory alive. Empty: the caller owns the memory. An output also has an owner if it is
+  // stored in a tensor of the caller: the owner then says which run has written the memory.
+  std::shared_ptr<void> owner;
   // true: `data` is in host memory. This is allowed only for inputs without axes. run() reads the
   // single element before it returns, also on a CPU device.
   bool in_host_memory = false;

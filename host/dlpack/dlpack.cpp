@@ -198,6 +198,11 @@ struct Given {
 };
 
 std::vector<int64_t> stridesOf(const TensorDesc& desc) {
+  const size_t rank = desc.rank();
+  HEDDLE_USER_CHECK_CODE(ShapeMismatch,
+                         (desc.strides.empty() || desc.strides.size() == rank) &&
+                             (desc.alloc.empty() || desc.alloc.size() == rank),
+                         "the lists of the descriptor of a tensor for DLPack differ in length");
   if (!desc.strides.empty()) return desc.strides;
   return stridesFor(desc.alloc.empty() ? desc.sizes : desc.alloc, rowMajor(desc.rank()));
 }

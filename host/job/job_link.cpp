@@ -7,7 +7,8 @@ namespace heddle::host {
 void throwIfOtherRankFailed(const comm::JobMonitor& monitor, const UserError& error) {
   if (!monitor.failed()) return;
   const comm::JobFailure failure = monitor.failure();
-  if (failure.rank != monitor.rank()) throw UserError(error.what(), failure.code);
+  const bool is_own = failure.told && failure.rank == monitor.rank();
+  if (!is_own) throw UserError(error.what(), failure.code);
 }
 
 void JobLink::open(comm::World& world, comm::JobMonitor& monitor, uint64_t program,
@@ -95,6 +96,11 @@ void JobLink::fail(const std::string& reason) noexcept {
 bool JobLink::failed() const {
   std::lock_guard lock(mutex_);
   return monitor_ != nullptr && monitor_->failed();
+}
+
+ErrorCode JobLink::failureCode() const {
+  std::lock_guard lock(mutex_);
+  return monitor_ != nullptr ? monitor_->failure().code : ErrorCode::RankLost;
 }
 
 void JobLink::throwIfOtherRankFailed(const UserError& error) const {

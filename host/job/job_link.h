@@ -12,8 +12,8 @@
 
 namespace heddle::host {
 
-// Throws an error of this rank again, with the code of the failure of the job, if another rank has
-// failed. The error of this rank is then only a consequence.
+// Throws an error of this rank again, with the code of the failure of the job, unless the error is
+// itself the failure of the job. The error of this rank is then only a consequence.
 void throwIfOtherRankFailed(const comm::JobMonitor& monitor, const UserError& error);
 
 // Reports the runs of one Executable to the job monitor (comm/monitor/job_monitor.h). All reports
@@ -62,6 +62,7 @@ class JobLink {
   bool failed() const;
   // Returns the failure of the job, or an empty string if failed() is false.
   std::string failure() const;
+  ErrorCode failureCode() const;
   void throwIfOtherRankFailed(const UserError& error) const;
 
  private:

@@ -119,7 +119,9 @@ TensorDesc complete(const Slot& slot, const TensorDesc& given) {
     desc.global = desc.sizes;
   }
   if (desc.alloc.empty()) desc.alloc = desc.sizes;
-  if (desc.strides.empty()) desc.strides = stridesFor(desc.alloc, rowMajor(desc.rank()));
+  if (desc.strides.empty() && desc.alloc.size() == desc.rank()) {
+    desc.strides = stridesFor(desc.alloc, rowMajor(desc.rank()));
+  }
   if (desc.offset.empty()) desc.offset.assign(desc.rank(), 0);
   const bool ranks_agree = desc.global.size() == desc.rank() && desc.alloc.size() == desc.rank() &&
                            desc.strides.size() == desc.rank() && desc.offset.size() == desc.rank();

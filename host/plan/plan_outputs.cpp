@@ -44,16 +44,21 @@ void PlanBuilder::checkPreallocated(size_t i, const TensorDesc& given) const {
   HEDDLE_USER_CHECK(!program_.reuses.contains(i),
                     "output {} (%{}) is stored in an input (%{}), so it cannot be preallocated", i,
                     type.name, slot(program_.reuses.at(i).input).name);
-  HEDDLE_USER_CHECK(given.dtype == output.desc.dtype && given.sizes == output.desc.sizes,
-                    "output {} (%{}) is {}{}, its preallocated tensor is {}{}", i, type.name,
-                    heddle::name(output.desc.dtype), str(output.desc.sizes),
-                    heddle::name(given.dtype), str(given.sizes));
-  HEDDLE_USER_CHECK(given.global.empty() || given.global == output.desc.global,
-                    "output {} (%{}) has the unsharded sizes {}, its preallocated tensor has {}", i,
-                    type.name, str(output.desc.global), str(given.global));
+  HEDDLE_USER_CHECK_CODE(Type, given.dtype == output.desc.dtype,
+                         "output {} (%{}) is {}{}, its preallocated tensor is {}{}", i, type.name,
+                         heddle::name(output.desc.dtype), str(output.desc.sizes),
+                         heddle::name(given.dtype), str(given.sizes));
+  HEDDLE_USER_CHECK_CODE(ShapeMismatch, given.sizes == output.desc.sizes,
+                         "output {} (%{}) is {}{}, its preallocated tensor is {}{}", i, type.name,
+                         heddle::name(output.desc.dtype), str(output.desc.sizes),
+                         heddle::name(given.dtype), str(given.sizes));
+  HEDDLE_USER_CHECK_CODE(
+      ShapeMismatch, given.global.empty() || given.global == output.desc.global,
+      "output {} (%{}) has the unsharded sizes {}, its preallocated tensor has {}", i, type.name,
+      str(output.desc.global), str(given.global));
   const std::optional<AxisOrder>& order = type.tensor.layout.required;
-  HEDDLE_USER_CHECK(
-      !order || hasOrder(given, *order),
+  HEDDLE_USER_CHECK_CODE(
+      ShapeMismatch, !order || hasOrder(given, *order),
       "output {} (%{}) must have the memory order {}, its preallocated tensor has the "
       "sizes {} and the strides {}",
       i, type.name, str(*order), str(given.sizes), str(given.strides));

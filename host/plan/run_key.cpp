@@ -12,7 +12,9 @@ namespace {
 // Returns the descriptor of preallocated output `output`, with the lists that describe its memory.
 TensorDesc completeDesc(TensorDesc desc, size_t output) {
   if (desc.alloc.empty()) desc.alloc = desc.sizes;
-  if (desc.strides.empty()) desc.strides = stridesFor(desc.alloc, rowMajor(desc.rank()));
+  if (desc.strides.empty() && desc.alloc.size() == desc.rank()) {
+    desc.strides = stridesFor(desc.alloc, rowMajor(desc.rank()));
+  }
   if (desc.offset.empty()) desc.offset.assign(desc.rank(), 0);
   HEDDLE_USER_CHECK_CODE(ShapeMismatch,
                          desc.alloc.size() == desc.rank() && desc.strides.size() == desc.rank() &&

@@ -69,25 +69,27 @@ class RunCache {
   }
 
   // Adds a value of `bytes` bytes. `late` has the ranges of the late inputs (Plan::late). The value
-  // stays in the cache even if it alone exceeds the limit.
+  // stays in the cache even if it alone exceeds the limit. `dropped` receives the values that no
+  // longer fit, so that the caller can destroy them without a lock.
   void add(const RunTensors& tensors, const std::map<int32_t, LateRange>& late, Value value,
-           int64_t bytes) {
+           int64_t bytes, std::vector<Value>& dropped) {
     const size_t hash = RunKey::hashOf(tensors);
     entries_.push_front(
         {hash, RunKey(tensors), scalars_.ranges(tensors.inputs, late), std::move(value), bytes});
     index_.emplace(hash, entries_.begin());
     bytes_ += bytes;
     while (entries_.size() > 1 && (entries_.size() > limits_.most || bytes_ > limits_.bytes)) {
-      erase(std::prev(entries_.end()));
+      dropped.push_back(erase(std::prev(entries_.end())));
       ++evictions_;
     }
   }
 
+  // Moves all values for which `condition` holds to `dropped`.
   template <class Condition>
-  void eraseIf(const Condition& condition) {
+  void eraseIf(const Condition& condition, std::vector<Value>& dropped) {
     for (auto entry = entries_.begin(); entry != entries_.end();) {
       const auto next = std::next(entry);
-      if (condition(entry->value)) erase(entry);
+      if (condition(entry->value)) dropped.push_back(erase(entry));
       entry = next;
     }
   }
@@ -117,11 +119,13 @@ class RunCache {
     return (scalars_.size() == 0 || scalars_.areWithin(entry.scalars, tensors.inputs)) &&
            entry.key.matches(tensors);
   }
-  void erase(typename Entries::iterator entry) {
+  Value erase(typename Entries::iterator entry) {
     const auto [begin, end] = index_.equal_range(entry->hash);
     index_.erase(std::find_if(begin, end, [&](const auto& each) { return each.second == entry; }));
     bytes_ -= entry->bytes;
+    Value value = std::move(entry->value);
     entries_.erase(entry);
+    return value;
   }
 
   SizeInputs scalars_;

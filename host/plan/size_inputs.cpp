@@ -42,12 +42,13 @@ int64_t SizeInputs::value(size_t i, const std::vector<Argument>& arguments) cons
   }
   if (!input.is_scalar) return 0;
   const auto* value = std::get_if<int64_t>(&std::get<Scalar>(argument));
-  HEDDLE_USER_CHECK(value != nullptr,
-                    "input {} (%{}) decides a size, so it must be an integer, got {}",
-                    input.position, input.name, toDouble(std::get<Scalar>(argument)));
-  HEDDLE_USER_CHECK(roundTo(input.dtype, *value) == Scalar(*value),
-                    "input {} (%{}) decides a size, but its value {} is outside the range of {}",
-                    input.position, input.name, *value, heddle::name(input.dtype));
+  HEDDLE_USER_CHECK_CODE(Type, value != nullptr,
+                         "input {} (%{}) decides a size, so it must be an integer, got {}",
+                         input.position, input.name, toDouble(std::get<Scalar>(argument)));
+  HEDDLE_USER_CHECK_CODE(
+      Type, roundTo(input.dtype, *value) == Scalar(*value),
+      "input {} (%{}) decides a size, but its value {} is outside the range of {}", input.position,
+      input.name, *value, heddle::name(input.dtype));
   return *value;
 }
 

@@ -2,7 +2,9 @@
 
 #include <chrono>
 #include <cstdio>
+#include <set>
 #include <thread>
+#include <vector>
 
 #include "host/run/run_record.h"
 #include "ir/base/check.h"
@@ -139,7 +141,7 @@ void Completion::conclude() {
   // Collectives that wait on the device also complete if probe() has aborted them. A completed run
   // is therefore not always a successful run.
   if (plan && !plan->stream_ordered.empty() && resources->job.failed()) {
-    throw UserError(resources->job.failure(), ErrorCode::RankLost);
+    throw UserError(resources->job.failure(), resources->job.failureCode());
   }
   if (!errors.failed()) resources->job.endRun(run);
 }
@@ -147,20 +149,49 @@ void Completion::conclude() {
 // `settle`: the event of this run has happened, so the earlier runs whose outputs it reads have
 // ended too, and may find out now that they have failed.
 void Completion::checkInputs(bool settle) {
-  const bool is_local = resources->job.status() == nullptr;
-  if (is_local && !RunResources::any_local_error.load(std::memory_order_acquire)) return;
+  const bool may_have_failed = RunResources::any_local_error.load(std::memory_order_acquire) ||
+                               RunResources::any_job.load(std::memory_order_relaxed);
+  if (!may_have_failed) return;
+  if (settle) settleProducers();
   Completion* producer = nullptr;
   int failed_input = -1;
-  owners.findInput([&](const std::shared_ptr<void>& owner, int input) {
-    Completion* const earlier = input < 0 ? nullptr : RunRecord::producerOf(owner);
-    if (earlier == nullptr || earlier == this) return false;
-    if (settle && !earlier->settled_.load()) earlier->done();
-    if (!earlier->errors.failed()) return false;
-    producer = earlier;
+  findProducer([&](Completion& earlier, int input) {
+    if (!earlier.errors.failed()) return false;
+    producer = &earlier;
     failed_input = input;
     return true;
   });
   if (producer != nullptr) throwOfInput(*producer, failed_input);
+}
+
+template <class Visit>
+void Completion::findProducer(const Visit& visit) const {
+  owners.findInput([&](const std::shared_ptr<void>& owner, int input) {
+    Completion* const earlier = input < 0 ? nullptr : RunRecord::producerOf(owner);
+    return earlier != nullptr && earlier != this && visit(*earlier, input);
+  });
+}
+
+// Finds out whether the runs that have computed the inputs have failed, oldest first. A chain of
+// runs may be long, so this is a loop.
+void Completion::settleProducers() {
+  std::vector<Completion*> chain{this};
+  std::set<const Completion*> visited{this};
+  while (!chain.empty()) {
+    Completion* const run = chain.back();
+    Completion* next = nullptr;
+    run->findProducer([&](Completion& earlier, int) {
+      if (earlier.settled_.load() || !visited.insert(&earlier).second) return false;
+      next = &earlier;
+      return true;
+    });
+    if (next != nullptr) {
+      chain.push_back(next);
+      continue;
+    }
+    chain.pop_back();
+    if (run != this) run->done();
+  }
 }
 
 void Completion::throwOfInput(const Completion& producer, int input) {
@@ -178,6 +209,7 @@ void Completion::throwOfInput(const Completion& producer, int input) {
 void Completion::reportUnwaited() noexcept {
   if (!errors.failed() || reported.exchange(true)) return;
   ++resources->unreported_failures;
+  if (by_input_.load()) return;  // the run that failed first prints its error
   try {
     errors.rethrow(&resources->texts());
   } catch (const std::exception& e) {

@@ -72,7 +72,8 @@ class RunResources : public std::enable_shared_from_this<RunResources> {
   // true: some run of this process, in a job of one rank, has failed. Runs then check whether their
   // inputs are outputs of failed runs.
   static inline std::atomic<bool> any_local_error{false};
-  std::atomic<int64_t> unreported_failures{0};  // number of failed runs that nobody waited for
+  static inline std::atomic<bool> any_job{false};  // true: this process had runs of a job
+  std::atomic<int64_t> unreported_failures{0};     // number of failed runs that nobody waited for
 
   std::vector<std::string> output_names;  // by position; set before the first run
 
@@ -102,7 +103,9 @@ struct Completion {
         event(resources->device().createEvent()),
         errors(resources->job.status() != nullptr ? resources->any_error
                                                   : RunResources::any_local_error),
-        device_(resources->device()) {}
+        device_(resources->device()) {
+    if (resources->job.status() != nullptr) RunResources::any_job.store(true);
+  }
   ~Completion() { device_.destroyEvent(event); }
   Completion(const Completion&) = delete;
   Completion& operator=(const Completion&) = delete;
@@ -120,7 +123,8 @@ struct Completion {
   void waitForEnd() noexcept;
   // If the run has an error: sets `reported`, reports the failure to the job, and throws the error.
   void rethrow();
-  // If the run has an error that no call has thrown: prints it to stderr and counts it.
+  // If the run has an error that no call has thrown: counts it, and prints it to stderr unless it
+  // is that of an input.
   void reportUnwaited() noexcept;
   // Throws an error if an input is an output of a run that has failed by now. Does not ask the
   // device.
@@ -143,6 +147,10 @@ struct Completion {
   void waitForDevice();
   void conclude();  // call this once the event has happened
   void checkInputs(bool settle);
+  void settleProducers();
+  // Calls visit(completion) for each earlier run whose output is an input, until it returns true.
+  template <class Visit>
+  void findProducer(const Visit& visit) const;
   [[noreturn]] void throwOfInput(const Completion& producer, int input);
 
   // true: it is known whether the run has failed. done() and wait() then no longer use the

@@ -7,14 +7,22 @@
 namespace heddle::host {
 namespace {
 
+// Returns whether the program writes preallocated output `i` directly.
+bool isWritten(const Plan& plan, size_t i) {
+  return std::any_of(plan.preallocated.begin(), plan.preallocated.end(), [&](const auto& given) {
+    return given.output == static_cast<int32_t>(i) &&
+           given.pointer == plan.outputs[i].place.pointer;
+  });
+}
+
 // Returns the owner of an earlier output that is a view of the same buffer. Returns nullptr if
 // there is no such output.
 std::shared_ptr<void> ownerOf(const Plan& plan, size_t output,
                               const std::vector<Argument>& outputs) {
   for (size_t i = 0; i < output; ++i) {
     const Plan::Output& other = plan.outputs[i];
-    if (!other.scalar.valid() && !other.preallocated &&
-        other.place.pointer == plan.outputs[output].place.pointer) {
+    if (!other.scalar.valid() && other.place.pointer == plan.outputs[output].place.pointer &&
+        (!other.preallocated || isWritten(plan, i))) {
       return std::get<Tensor>(outputs[i]).owner;
     }
   }
@@ -113,23 +121,21 @@ std::shared_ptr<void> RunRecord::take(RunState& state, BufferId buffer, Allocato
   owner.bytes = completion_.plan->buffers[buffer].bytes;
   state.owned[buffer] = false;
   completion_.resources->held_bytes += owner.bytes;
-  return share(owner, owner.counts, ReleaseOwner{this});
+  return share(owner, owner.counts, ReleaseOwner{this, &owner});
 }
 
-// Returns an owner that keeps `lender` alive, so that later runs find out whether this run has
-// failed. Returns nullptr if there is no lender: the memory then belongs to the caller.
+// Returns an owner that keeps `lender` alive. Through it, later runs find out whether this run has
+// failed. This is also its purpose if there is no lender.
 std::shared_ptr<void> RunRecord::borrow(const std::shared_ptr<void>& lender, Owner& owner) {
-  if (!lender) return nullptr;
-  const auto* earlier = std::get_deleter<ReleaseOwner>(lender) == nullptr
-                            ? nullptr
-                            : static_cast<const Owner*>(lender.get());
+  const auto* release = lender ? std::get_deleter<ReleaseOwner>(lender) : nullptr;
   owner.memory = nullptr;
-  owner.lender = earlier != nullptr && earlier->lender ? earlier->lender : lender;
-  return share(owner, owner.counts, ReleaseOwner{this});
+  owner.lender =
+      release != nullptr && release->owner->memory == nullptr ? release->owner->lender : lender;
+  return share(owner, owner.counts, ReleaseOwner{this, &owner});
 }
 
 Completion* RunRecord::producerOf(const std::shared_ptr<void>& owner) {
-  const auto* release = std::get_deleter<ReleaseOwner>(owner);
+  const auto* release = owner ? std::get_deleter<ReleaseOwner>(owner) : nullptr;
   return release == nullptr ? nullptr : &release->record->completion_;
 }
 

@@ -59,18 +59,20 @@ class RunRecord {
   struct Owner {
     Allocator* allocator = nullptr;
     Stream stream = nullptr;
-    void* memory = nullptr;  // nullptr: `lender` owns the memory
+    void* memory = nullptr;  // nullptr: the output is stored in a tensor of the caller
     int64_t bytes = 0;
-    // The owner of the input or preallocated tensor in which the output is stored. It is never the
-    // owner of an output that is itself stored in another tensor, so that a run that updates a
-    // tensor again and again keeps no earlier record.
+    // The owner of the tensor of the caller; may be empty. It is never the owner of an output that
+    // is itself stored in another tensor, so that a run that updates a tensor again and again keeps
+    // no earlier record.
     std::shared_ptr<void> lender;
     Counts counts;
   };
-  // Releases an owner. producerOf() finds the record by this type.
+  // Releases an owner. producerOf() finds the record by this type. `owner` is not the pointer of
+  // the std::shared_ptr, because a caller may create an aliasing one.
   struct ReleaseOwner {
     RunRecord* record;
-    void operator()(Owner* owner) const noexcept { record->free(*owner); }
+    Owner* owner;
+    void operator()(Owner*) const noexcept { record->free(*owner); }
   };
   // Gives the reference counts of a part the memory in the record. Releasing this memory releases
   // the part.

@@ -41,8 +41,9 @@ void RunState::prepare(const std::shared_ptr<const Plan>& plan, Stream stream) {
 }
 
 RunState& RunStatePool::take(const std::shared_ptr<RunResources>& resources,
-                             const std::shared_ptr<const Plan>& plan, Stream stream) {
-  if (in_job_) rethrowErrors();
+                             const std::shared_ptr<const Plan>& plan, Stream stream,
+                             EndedRuns& ended) {
+  if (in_job_) rethrowErrors(ended);
   std::lock_guard lock(mutex_);
   RunState& state = stateFor(stream);
   RunRecord& record = resources->takeRecord();
@@ -68,22 +69,15 @@ RunState& RunStatePool::stateFor(Stream stream) {
   return *states_.back();
 }
 
-namespace {
-
-// Releases the owners of inputs of a list of runs. They may call code of the user, so the caller
-// must not hold the lock of the pool.
-void releaseOwners(std::shared_ptr<Completion> ended) {
-  while (ended) {
-    ended->owners.release();
-    const std::shared_ptr<Completion> last = std::move(ended);
-    ended = std::move(last->next_ended);
+void EndedRuns::release() noexcept {
+  while (first_) {
+    first_->owners.release();
+    const std::shared_ptr<Completion> last = std::move(first_);
+    first_ = std::move(last->next_ended);
   }
 }
 
-}  // namespace
-
-void RunStatePool::giveBack(RunState& state) {
-  std::shared_ptr<Completion> ended;
+void RunStatePool::giveBack(RunState& state, EndedRuns& ended) {
   RunResources& resources = *state.completion->resources;
   bool reaps = false;
   {
@@ -95,30 +89,21 @@ void RunStatePool::giveBack(RunState& state) {
     reaps = !is_reaped_ && !state.completion->owners.empty();
     is_reaped_ = is_reaped_ || reaps;
     if (watched_.size() >= query_at_) {
-      ended = takeCompleted();
+      takeCompleted(ended);
       query_at_ = std::max(kUnqueried, watched_.size() + kUnqueried / 2);
     }
   }
   if (reaps) resources.stream().reaper.watch(*this);
-  releaseOwners(std::move(ended));
 }
 
-// Adds a run that has completed to a list. The caller then removes the run from the watched runs.
-void RunStatePool::end(std::vector<std::shared_ptr<Completion>>::iterator run,
-                       std::shared_ptr<Completion>& ended) {
-  (*run)->next_ended = std::move(ended);
-  ended = std::move(*run);
-}
-
-// Removes watched runs that have completed, and returns them. The runs that one thread issues on
-// one stream complete in the order in which they began. A query for one of them therefore also
-// answers for the earlier ones. Two threads may record the events of their runs in another order
-// than that of `watched_`.
-std::shared_ptr<Completion> RunStatePool::takeCompleted() {
-  std::shared_ptr<Completion> ended;
+// Moves watched runs that have completed to `ended`. The runs that one thread issues on one stream
+// complete in the order in which they began. A query for one of them therefore also answers for the
+// earlier ones. Two threads may record the events of their runs in another order than that of
+// `watched_`.
+void RunStatePool::takeCompleted(EndedRuns& ended) {
   const size_t last = watched_.size() - watched_.size() / 4 - 1;
   Completion& later = *watched_[last];
-  if (!later.done()) return ended;
+  if (!later.done()) return;
   size_t dropped = 0;
   for (; dropped <= last; ++dropped) {
     Completion& run = *watched_[dropped];
@@ -131,36 +116,41 @@ std::shared_ptr<Completion> RunStatePool::takeCompleted() {
     if (in_job_ && run.errors.failed()) break;
   }
   const auto end_of_dropped = watched_.begin() + static_cast<std::ptrdiff_t>(dropped);
-  for (auto run = watched_.begin(); run != end_of_dropped; ++run) end(run, ended);
+  for (auto run = watched_.begin(); run != end_of_dropped; ++run) ended.add(std::move(*run));
   watched_.erase(watched_.begin(), end_of_dropped);
-  return ended;
 }
 
+// Queries the device for at most one unfinished run per thread and stream, because its later runs
+// have not ended either.
 bool RunStatePool::releaseEnded() {
-  std::shared_ptr<Completion> ended;
+  EndedRuns ended;
+  std::lock_guard lock(mutex_);
+  std::vector<const Completion*>& unfinished = unfinished_;
+  unfinished.clear();
   bool has_more = false;
-  {
-    std::lock_guard lock(mutex_);
-    for (auto run = watched_.begin(); run != watched_.end();) {
-      if ((*run)->owners.empty()) {
-        ++run;
-      } else if (!(*run)->done() || (in_job_ && (*run)->errors.failed())) {
-        has_more = true;
-        ++run;
-      } else {
-        end(run, ended);
-        run = watched_.erase(run);
-      }
+  const auto takes = [&](std::shared_ptr<Completion>& run) {
+    if (run->owners.empty()) return false;
+    const auto isBehind = [&](const Completion* earlier) {
+      return earlier->stream == run->stream && earlier->thread == run->thread;
+    };
+    const bool waits = std::any_of(unfinished.begin(), unfinished.end(), isBehind);
+    const bool is_done = !waits && run->done();
+    if (!waits && !is_done) unfinished.push_back(run.get());
+    if (!is_done || (in_job_ && run->errors.failed())) {
+      has_more = true;
+      return false;
     }
-    is_reaped_ = has_more;
-  }
-  releaseOwners(std::move(ended));
+    ended.add(std::move(run));
+    return true;
+  };
+  watched_.erase(std::remove_if(watched_.begin(), watched_.end(), takes), watched_.end());
+  is_reaped_ = has_more;
   return has_more;
 }
 
-void RunStatePool::rethrowErrors() {
+void RunStatePool::rethrowErrors(EndedRuns& ended) {
   while (const std::shared_ptr<Completion> failed = takeFailed()) {
-    failed->owners.release();
+    ended.add(failed);
     if (!failed->reported.load()) failed->rethrow();
   }
 }
@@ -197,20 +187,15 @@ bool RunStatePool::endWithin(std::chrono::milliseconds most) {
 }
 
 void RunStatePool::synchronize() noexcept {
-  std::shared_ptr<Completion> ended;
+  EndedRuns ended;
   {
     std::lock_guard lock(mutex_);
-    for (auto run = watched_.begin(); run != watched_.end(); ++run) end(run, ended);
+    for (std::shared_ptr<Completion>& run : watched_) ended.add(std::move(run));
     watched_.clear();
   }
-  for (Completion* run = ended.get(); run != nullptr; run = run->next_ended.get()) {
+  for (Completion* run = ended.first(); run != nullptr; run = run->next_ended.get()) {
     run->waitForEnd();
-  }
-  while (ended) {
-    ended->reportUnwaited();
-    ended->owners.release();
-    const std::shared_ptr<Completion> last = std::move(ended);
-    ended = std::move(last->next_ended);
+    run->reportUnwaited();
   }
 }
 

@@ -59,6 +59,26 @@ class RunState {
   std::shared_ptr<const Plan> plan_;
 };
 
+// Runs that have ended, in a list. The destructor releases the owners of their inputs. Owners may
+// call code of the user, so the object must be destroyed while its thread holds no lock.
+class EndedRuns {
+ public:
+  EndedRuns() = default;
+  ~EndedRuns() { release(); }
+  EndedRuns(const EndedRuns&) = delete;
+  EndedRuns& operator=(const EndedRuns&) = delete;
+  void add(std::shared_ptr<Completion> run) noexcept {
+    run->next_ended = std::move(first_);
+    first_ = std::move(run);
+  }
+  void release() noexcept;
+  // Returns the first run of the list. Each run names the next one.
+  Completion* first() const { return first_.get(); }
+
+ private:
+  std::shared_ptr<Completion> first_;
+};
+
 // Owns the RunStates of an Executable, and finds the errors of its runs. Thread-safe.
 class RunStatePool {
  public:
@@ -69,16 +89,17 @@ class RunStatePool {
   // Returns a state that no thread uses, with a record for a run of the plan. Either the last run
   // of the state has completed, or its last run was on `stream` too, so that the new run starts
   // after it.
+  // `ended` receives runs that have completed.
   RunState& take(const std::shared_ptr<RunResources>& resources,
-                 const std::shared_ptr<const Plan>& plan, Stream stream);
+                 const std::shared_ptr<const Plan>& plan, Stream stream, EndedRuns& ended);
   // Takes a state back, and adds its run to the watched runs. In a job of several ranks, if the run
   // fails and no Outputs::wait() throws its error, rethrowErrors() throws the error later.
-  void giveBack(RunState& state);
+  void giveBack(RunState& state, EndedRuns& ended);
   // Throws the error of a watched run that has completed, if no call has thrown this error yet. The
   // function queries the device only for runs with an error in Completion::errors, because a query
   // takes a third of the time of a launch. An error of any other run is found by a later
   // giveBack().
-  void rethrowErrors();
+  void rethrowErrors(EndedRuns& ended);
   // Releases the owners of the inputs of runs that have completed. Returns whether other watched
   // runs still keep owners.
   bool releaseEnded();
@@ -95,9 +116,7 @@ class RunStatePool {
 
   RunState& stateFor(Stream stream);
   std::shared_ptr<Completion> takeFailed();
-  std::shared_ptr<Completion> takeCompleted();
-  void end(std::vector<std::shared_ptr<Completion>>::iterator run,
-           std::shared_ptr<Completion>& ended);
+  void takeCompleted(EndedRuns& ended);
 
   Device& device_;
   const bool in_job_;
@@ -106,6 +125,7 @@ class RunStatePool {
   std::vector<std::shared_ptr<Completion>> watched_;  // oldest first
   size_t query_at_ = kUnqueried;  // giveBack() queries the device when it watches so many runs
   bool is_reaped_ = false;        // true: an OwnerReaper calls releaseEnded()
+  std::vector<const Completion*> unfinished_;  // working memory of releaseEnded()
 };
 
 }  // namespace heddle::host

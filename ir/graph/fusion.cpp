@@ -168,8 +168,9 @@ SizeBindings bindSizes(const Fusion& fusion, const std::vector<std::vector<int64
     if (extent.kind() != Size::Kind::Symbol) return;
     const std::string here = fmt::format("axis {} of %{}", axis, value.name);
     auto [found, fresh] = bindings.try_emplace(extent.symbolName(), got);
-    HEDDLE_USER_CHECK(fresh || found->second == got, "size '{}' is {} from {} but {} from {}",
-                      extent.symbolName(), found->second, source[extent.symbolName()], got, here);
+    HEDDLE_USER_CHECK_CODE(ShapeMismatch, fresh || found->second == got,
+                           "size '{}' is {} from {} but {} from {}", extent.symbolName(),
+                           found->second, source[extent.symbolName()], got, here);
     if (fresh) source[extent.symbolName()] = here;
   });
   std::vector<std::pair<Size, int64_t>> extents;

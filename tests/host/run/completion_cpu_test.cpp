@@ -65,8 +65,9 @@ TEST_F(CompletionCpu, OtherRunsDoNotThrowTheErrorOfARun) {
   const Outputs failed = executable.run({bad});
   EXPECT_NE(userErrorOf([&] { failed.wait(); }).find("instruction 1"), std::string::npos);
   for (int i = 0; i < 100; ++i) {
-    EXPECT_EQ(floatsOf(*device, (executable.run({good}).wait(), executable.run({good})[0])).size(),
-              2u);
+    const Outputs outputs = executable.run({good});
+    outputs.wait();
+    EXPECT_EQ(floatsOf(*device, outputs[0]), (std::vector<float>{1, 2}));
   }
   EXPECT_FALSE(userErrorOf([&] { failed.wait(); }).empty()) << "every wait() throws the error";
   EXPECT_EQ(executable.stats().unreported_failures, 0);
@@ -154,6 +155,82 @@ program p(%w: f32[n], %x: f32[n]) -> (%w) with n = 2 {
     EXPECT_EQ(error.find("input 0 is an output of a failed run"), 0u) << error;
   }
   device->destroyStream(options.stream);
+}
+
+// A caller may give a part of an output an owner of its own, which aliases that of the output.
+TEST_F(CompletionCpu, OwnersMayBeAliased) {
+  Executable executable(programOf(R"(
+program p(%w: f32[n], %x: f32[n]) -> (%w) with n = 2 {
+  check %x stream=0
+  copy %x -> %w stream=0
+}
+)"),
+                        context);
+  Tensor w = deviceFloats(*device, {0, 0}, {2});
+  const std::weak_ptr<void> memory = w.owner;
+  for (int i = 0; i < 3; ++i) {
+    const Outputs outputs = executable.run({w, good});
+    outputs.wait();
+    w = outputs.tensor(0);
+    w.owner = std::shared_ptr<void>(w.owner, w.data);
+  }
+  EXPECT_EQ(floatsOf(*device, w), (std::vector<float>{1, 2}));
+  EXPECT_FALSE(memory.expired());
+  w.owner.reset();
+  EXPECT_TRUE(becomesTrue([&] { return memory.expired(); }));
+}
+
+// The memory belongs to the caller, so the tensor has no owner of its own.
+TEST_F(CompletionCpu, FailureIsFoundThroughPreallocatedMemory) {
+  Executable executable(programOf(kCheckedCopy), context);
+  std::vector<float> memory(2);
+  RunOptions options;
+  options.preallocated = {Tensor{memory.data(), denseDesc(DType::F32, {2}), nullptr}};
+  const Outputs failed = executable.run({bad}, options);
+  const std::string error = userErrorOf([&] { executable.run({failed[0]}).wait(); });
+  EXPECT_EQ(error.find("input 0 is an output of a failed run"), 0u) << error;
+  EXPECT_FALSE(userErrorOf([&] { failed.wait(); }).empty());
+}
+
+// The runs of a long chain wait for each other. The last one finds out that the first has failed.
+TEST_F(CompletionCpu, FailurePassesThroughLongChains) {
+  Executable executable(programOf(kCheckedCopy), context);
+  FusionExecutor relu(parseFusion("heddle 1\nfusion f(%x: f32[n]) {\n"
+                                  "  %y = relu(%x)\n  return %y\n}\n"),
+                      context);
+  RunOptions options;
+  options.stream = device->createStream();
+  relu.run({good}, options).wait();
+  ErrorSink errors;
+  {
+    device->hostTask([] { std::this_thread::sleep_for(std::chrono::milliseconds(100)); },
+                     options.stream, {&errors, -1});
+    std::vector<Outputs> chain = {executable.run({bad}, options)};
+    for (int i = 0; i < 2000; ++i) {
+      try {
+        chain.push_back(relu.run({chain.back()[0]}, options));
+      } catch (const UserError&) {
+        break;  // the failure was found while the chain was issued
+      }
+    }
+    EXPECT_FALSE(userErrorOf([&] { chain.back().wait(); }).empty());
+  }
+  device->destroyStream(options.stream);
+}
+
+// The owner of an input runs the executor again, so it must be released without a lock.
+TEST_F(CompletionCpu, OwnerMayStartARun) {
+  Executable executable(programOf(kCheckedCopy), context);
+  std::atomic<int> runs{0};
+  for (int i = 0; i < 100; ++i) {
+    Tensor x = good;
+    x.owner = std::shared_ptr<void>(good.data, [&](void*) {
+      executable.run({good}).wait();
+      ++runs;
+    });
+    executable.run({x});
+  }
+  EXPECT_TRUE(becomesTrue([&] { return runs.load() == 100; }));
 }
 
 // The memory of a temporary tensor is overwritten when its owner is released.

@@ -20,15 +20,16 @@ TEST(RunStatePool, RunsOfAnotherThreadAreNotCompletedTooEarly) {
   const auto plan = std::make_shared<const Plan>();
   const Stream stream = device->createStream();
   {
+    EndedRuns ended;
     RunStatePool pool(*device, false);
     RunState* late[2] = {};
     std::thread other([&] {
-      for (RunState*& state : late) state = &pool.take(resources, plan, stream);
+      for (RunState*& state : late) state = &pool.take(resources, plan, stream, ended);
     });
     other.join();
     std::vector<RunState*> early;
     for (int i = 0; i < 6; ++i) {
-      early.push_back(&pool.take(resources, plan, stream));
+      early.push_back(&pool.take(resources, plan, stream, ended));
       device->recordEvent(early.back()->completion->event, stream);
     }
     device->synchronize(early.back()->completion->event);
@@ -41,8 +42,8 @@ TEST(RunStatePool, RunsOfAnotherThreadAreNotCompletedTooEarly) {
         stream, {&errors, -1});
     for (RunState* state : late) device->recordEvent(state->completion->event, stream);
     const std::shared_ptr<Completion> first = late[0]->completion;
-    for (RunState* state : late) pool.giveBack(*state);
-    for (RunState* state : early) pool.giveBack(*state);
+    for (RunState* state : late) pool.giveBack(*state, ended);
+    for (RunState* state : early) pool.giveBack(*state, ended);
     std::thread opener([&] {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
       open = true;
