@@ -42,7 +42,7 @@ template <class Module>
 const Module& require(const Module* (*find)(std::string&)) {
   std::string why;
   const Module* module = find(why);
-  if (module == nullptr) throwUserError(why);
+  if (module == nullptr) throwUserError(why, ErrorCode::Unsupported);
   return *module;
 }
 
