@@ -71,13 +71,8 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
     makeCommunicators();
     makeRunner(options.stream, number);
     if (on_shared_monitor) ++order->alive;  // nothing throws after this, so ~Impl() will run
-  } catch (const UserError& e) {
-    if (monitor != nullptr) throwIfOtherRankFailed(*monitor, e);
-    failJob(e.what());
-    throw;
-  } catch (const std::exception& e) {
-    failJob(e.what());
-    throw;
+  } catch (const std::exception&) {
+    failJobAndRethrow(monitor, world);
   }
 }
 
@@ -108,12 +103,6 @@ void Executable::Impl::nameInstructions() {
   monitor->addProgram(hash, instructionTexts(inlined));
 }
 
-void Executable::Impl::failJob(const char* reason) const noexcept {
-  if (monitor == nullptr) return;
-  monitor->fail(reason);
-  world->interrupt(reason);
-}
-
 // In a job of one rank, this function creates a World whose transport supports this device.
 void Executable::Impl::makeCommunicators() {
   if (!communicates) return;
@@ -127,7 +116,7 @@ Executable::Impl::~Impl() {
   const bool thrown = std::uncaught_exceptions() > exceptions;
   if (thrown && communicates && monitor != nullptr &&
       (monitor->failed() || !states.endWithin(kLongestUnwinding))) {
-    failJob("an exception unwound its Executable");
+    failJob(monitor, world, "an exception unwound its Executable");
   }
   if (resources) resources->stream().reaper.forget(states);
   states.synchronize();
@@ -154,13 +143,8 @@ Outputs Executable::Impl::run(const std::vector<Argument>& inputs, const RunOpti
     SharedStream& shared = resources->stream();
     std::lock_guard lock(shared.issuing);
     return issue(used, shared.get(), inputs, run_options, ended);
-  } catch (const UserError& e) {
-    if (monitor != nullptr) throwIfOtherRankFailed(*monitor, e);
-    failJob(e.what());
-    throw;
-  } catch (const std::exception& e) {
-    failJob(e.what());
-    throw;
+  } catch (const std::exception&) {
+    failJobAndRethrow(monitor, world);
   }
 }
 

@@ -56,8 +56,6 @@ struct Executable::Impl {
   void joinMonitor(const Context& context);
   void makeRunner(const std::shared_ptr<SharedStream>& stream, int64_t number);
   void nameInstructions();
-  // Reports that this rank has failed, so that the other ranks stop waiting for it.
-  void failJob(const char* reason) const noexcept;
   const InjectedFault* faultOfRun(const Plan& plan);
   void notePeak(int64_t bytes, const std::shared_ptr<const Plan>& plan);
 

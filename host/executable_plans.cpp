@@ -110,13 +110,8 @@ std::shared_ptr<const Plan> Executable::Impl::prepare(const std::vector<Argument
   try {
     const std::unique_lock<std::mutex> order_lock = lockOrder(inputs, run_options, false);
     return planFor(inputs, run_options);
-  } catch (const UserError& e) {
-    if (monitor != nullptr) throwIfOtherRankFailed(*monitor, e);
-    failJob(e.what());
-    throw;
-  } catch (const std::exception& e) {
-    failJob(e.what());
-    throw;
+  } catch (const std::exception&) {
+    failJobAndRethrow(monitor, world);
   }
 }
 

@@ -72,13 +72,8 @@ ProgramCache::EntryPtr ProgramCache::find(const std::vector<Argument>& inputs) {
     EntryPtr entry = depends_on_sizes_ ? entryForSizes(inputs) : entryForClass(inputs);
     use(*entry);
     return created_ == before ? hit(std::move(entry)) : entry;
-  } catch (const UserError& e) {
-    if (monitor_ != nullptr) throwIfOtherRankFailed(*monitor_, e);
-    failJob(e.what());
-    throw;
-  } catch (const std::exception& e) {
-    failJob(e.what());
-    throw;
+  } catch (const std::exception&) {
+    failJobAndRethrow(monitor_, context_.world);
   }
 }
 
@@ -96,13 +91,6 @@ void ProgramCache::joinMonitor() {
   std::lock_guard lock(mutex_);
   monitor_ = joined;
   shared_.communicators = std::make_shared<Communicators>();
-}
-
-// Reports that this rank has failed, so that the other ranks stop waiting for it.
-void ProgramCache::failJob(const char* reason) const noexcept {
-  if (monitor_ == nullptr) return;
-  monitor_->fail(reason);
-  context_.world->interrupt(reason);
 }
 
 // Returns the attentions of the fusion after decisions about its sizes.

@@ -94,7 +94,6 @@ class ProgramCache {
   };
 
   void joinMonitor();
-  void failJob(const char* reason) const noexcept;
   static Fusion withSizes(Fusion fusion, const SizeBindings& sizes);
   SizeDecisions decisionsFor(const SizeBindings& sizes) const;
   ClassKey keyOf(const std::vector<Argument>& inputs) const;

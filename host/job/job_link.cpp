@@ -88,9 +88,7 @@ void JobLink::compareCounts(int32_t instruction, int32_t occurrence,
 
 void JobLink::fail(const std::string& reason) noexcept {
   std::lock_guard lock(mutex_);
-  if (monitor_ == nullptr) return;
-  monitor_->fail(reason);
-  world_->interrupt(reason);
+  failJob(monitor_, world_, reason.c_str());
 }
 
 bool JobLink::failed() const {
@@ -101,6 +99,25 @@ bool JobLink::failed() const {
 ErrorCode JobLink::failureCode() const {
   std::lock_guard lock(mutex_);
   return monitor_ != nullptr ? monitor_->failure().code : ErrorCode::RankLost;
+}
+
+void failJob(comm::JobMonitor* monitor, comm::World* world, const char* reason) noexcept {
+  if (monitor == nullptr) return;
+  monitor->fail(reason);
+  world->interrupt(reason);
+}
+
+void failJobAndRethrow(comm::JobMonitor* monitor, comm::World* world) {
+  try {
+    throw;
+  } catch (const UserError& error) {
+    if (monitor != nullptr) throwIfOtherRankFailed(*monitor, error);
+    failJob(monitor, world, error.what());
+    throw;
+  } catch (const std::exception& error) {
+    failJob(monitor, world, error.what());
+    throw;
+  }
 }
 
 void JobLink::throwIfOtherRankFailed(const UserError& error) const {

@@ -15,6 +15,12 @@ namespace heddle::host {
 // Throws an error of this rank again, with the code of the failure of the job, unless the error is
 // itself the failure of the job. The error of this rank is then only a consequence.
 void throwIfOtherRankFailed(const comm::JobMonitor& monitor, const UserError& error);
+// Reports that this rank has failed, so that the other ranks stop waiting for it. Does nothing in a
+// job of one rank, in which `monitor` is nullptr.
+void failJob(comm::JobMonitor* monitor, comm::World* world, const char* reason) noexcept;
+// Reports the exception that is being handled to the job, and throws it again. Call this function
+// in a catch block.
+[[noreturn]] void failJobAndRethrow(comm::JobMonitor* monitor, comm::World* world);
 
 // Reports the runs of one Executable to the job monitor (comm/monitor/job_monitor.h). All reports
 // do nothing in a job of one rank, before open(), and after close(). Thread-safe.
