@@ -175,6 +175,12 @@ void Completion::findProducer(const Visit& visit) const {
 // Finds out whether the runs that have computed the inputs have failed, oldest first. A chain of
 // runs may be long, so this is a loop.
 void Completion::settleProducers() {
+  bool has_unsettled = false;
+  findProducer([&](const Completion& earlier, int) {
+    has_unsettled = !earlier.settled_.load();
+    return has_unsettled;
+  });
+  if (!has_unsettled) return;  // the usual case, which must not allocate
   std::vector<Completion*> chain{this};
   std::set<const Completion*> visited{this};
   while (!chain.empty()) {
