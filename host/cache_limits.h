@@ -8,9 +8,9 @@ namespace heddle::host {
 // Limits of the caches of an Executable or a FusionExecutor. A full cache drops what has not been
 // used for the longest time. Runs in flight keep what they use. Stats counts what was dropped.
 struct CacheLimits {
-  // Most plans (host/plan/plan.h), and most bytes of their steps and arguments. A FusionExecutor
-  // applies the limits to the plans of all its programs together, and each program to its own
-  // plans.
+  // Most plans (host/plan/plan.h) of a program, and most bytes of their steps and arguments. A
+  // FusionExecutor also applies the limits to its table of the plans of all programs. A plan that
+  // is only dropped from this table is found again without being created.
   size_t plans = 1024;
   int64_t plan_bytes = int64_t{256} << 20;
   // Most programs of a FusionExecutor. All ranks of a job must have the same limit.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <boost/container_hash/hash.hpp>
 #include <chrono>
-#include <cstdio>
 #include <exception>
 #include <limits>
 #include <mutex>

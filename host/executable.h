@@ -37,21 +37,21 @@ struct RunOptions {
   // The program writes directly into the tensor, in any memory order and with gaps, if output i is
   // a complete allocation of the program and no collective, library call other than a matrix
   // product, or view that regroups axes needs another layout. Otherwise the run copies the output
-  // to the tensor at the end. Tensors that the program writes directly must not overlap each other
-  // or an input. No tensor may overlap an input that the run writes, be in host memory, or have
-  // elements that overlap. If a descriptor gives unsharded sizes, they must be those of the output.
-  // If the user requires a memory order of the output (Layout::required), the tensor must have it.
-  // An output that is stored in an input cannot be preallocated. Otherwise run() throws UserError.
+  // to the tensor at the end. No two of these tensors may overlap. A tensor that the program writes
+  // directly must not overlap an input. No tensor may overlap an input that the run writes, be in
+  // host memory, or have elements that overlap. If a descriptor gives unsharded sizes, they must be
+  // those of the output. If the user requires a memory order of the output (Layout::required), the
+  // tensor must have it. An output that is stored in an input cannot be preallocated. Otherwise
+  // run() throws UserError.
   std::vector<Tensor> preallocated;
   // Donated inputs: their positions. The caller gives up their values, and the run may store
   // outputs and temporaries in their memory. Afterwards the tensors may contain anything, also if
-  // the run fails. An output that is stored in a donated input has the owner of this tensor, and
-  // Outputs::aliased() names the input. In a job of several ranks, all ranks must donate the same
-  // inputs.
-  // run() throws UserError if an input is donated twice, is a scalar, is in host memory, or is not
-  // allocated as inputDesc() says (host/tensor.h). It also throws UserError if another input or a
-  // preallocated tensor shares memory with a donated input, or if an output is a view of it or is
-  // stored in it (`return %w1 in %w`).
+  // the run fails. An output that is stored in a donated input keeps the owner of this tensor
+  // alive, and Outputs::aliased() names the input. In a job of several ranks, all ranks must donate
+  // the same inputs. run() throws UserError if an input is donated twice, is a scalar, is in host
+  // memory, or is not allocated as inputDesc() says (host/tensor.h). It also throws UserError if
+  // another input or a preallocated tensor shares memory with a donated input, or if an output is a
+  // view of it or is stored in it (`return %w1 in %w`).
   std::vector<size_t> donated;
   // Records when each instruction ran. It must outlive the run. nullptr: nothing is recorded.
   RunProfile* profile = nullptr;

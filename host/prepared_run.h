@@ -18,7 +18,8 @@ namespace heddle::host {
 //           (host or device) of the tensor that it replaces. heddle cannot check this.
 // Options:  the object keeps the RunOptions. Their allocator, profile and stream must outlive it.
 // Memory:   the object keeps no reference to the tensors. The rules of Executable::run() apply to
-//           their memory. An output that shares the memory of an input has no owner.
+//           their memory. An output that is a view of an input has no owner. An output
+//           that is stored in an input has one, but it does not keep the memory alive.
 // Threads:  one thread at a time may use the object. Several threads may use several objects.
 // Lifetime: the Executable or FusionExecutor that created the object must outlive it.
 class PreparedRun {

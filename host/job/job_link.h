@@ -68,6 +68,7 @@ class JobLink {
   bool failed() const;
   // Returns the failure of the job, or an empty string if failed() is false.
   std::string failure() const;
+  // Returns the code of this failure.
   ErrorCode failureCode() const;
   void throwIfOtherRankFailed(const UserError& error) const;
 

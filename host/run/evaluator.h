@@ -34,7 +34,7 @@ class HostIrEvaluator {
                                       Stream stream) const;
 
   // Compiles the kernels that a plan for these tensors needs, so that prepare() finds their images.
-  // Needs no other rank, and loads nothing on the device. Throws the errors of prepare().
+  // Needs no other rank, and loads no kernels on the device. Throws the errors of prepare().
   void compileKernels(const RunTensors& tensors) const;
 
   // Issues every step of the plan on state.streams.

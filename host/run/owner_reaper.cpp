@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "host/run/run_state.h"
-#include "ir/base/error.h"
 #include "ir/system/start_thread.h"
 
 namespace heddle::host {
