@@ -37,7 +37,7 @@ class DryDevice : public host::Device {
   bool eventDone(host::Event) override { return true; }
   void synchronize(host::Event) override {}
   const codegen::KernelCompiler* compiler() const override { return cpu_->compiler(); }
-  host::KernelHandle load(const codegen::KernelImage& image, const std::string& entry) override {
+  host::LoadedKernel load(const codegen::KernelImage& image, const std::string& entry) override {
     return cpu_->load(image, entry);
   }
   void launch(host::KernelHandle, const codegen::LaunchStage&, const std::byte*, host::Stream,

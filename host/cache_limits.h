@@ -15,6 +15,12 @@ struct CacheLimits {
   int64_t plan_bytes = int64_t{256} << 20;
   // Most programs of a FusionExecutor. All ranks of a job must have the same limit.
   size_t programs = 64;
+  // Most bytes of kernels that the device has loaded. A new plan that exceeds the limit unloads the
+  // kernels that were prepared first. A plan keeps its kernels. If unloading kernels without a plan
+  // is not enough, plans are dropped too. These kernels always stay: those of the new plan, of runs
+  // in flight, of runs whose outputs the caller holds, and of PreparedRuns. An unloaded kernel is
+  // loaded again from the image cache when a plan needs it.
+  int64_t kernel_bytes = int64_t{512} << 20;
 };
 
 }  // namespace heddle::host

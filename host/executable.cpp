@@ -44,7 +44,9 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
       communicators(options.communicators && ranks > 1 ? options.communicators
                                                        : std::make_shared<Communicators>()),
       kernels(options.kernels ? options.kernels
-                              : std::make_shared<KernelStore>(device, context.images)),
+                              : std::make_shared<KernelStore>(device, context.images,
+                                                              options.caches.kernel_bytes)),
+      shares_kernels(options.kernels != nullptr),
       states(device, ranks > 1) {
   joinMonitor(context);
   try {
@@ -250,6 +252,8 @@ void addCounts(const KernelStore& kernels, Executable::Stats& stats) {
   stats.kernels_reused += counts.reused;
   stats.kernels_compiled += counts.compiled;
   stats.kernels_loaded += counts.loaded;
+  stats.kernels_unloaded += counts.unloaded;
+  stats.kernel_bytes += counts.bytes;
 }
 
 Executable::Executable(Program program, const Context& context, const ExecutableOptions& options)
@@ -278,6 +282,7 @@ Executable::Stats Executable::stats() const {
     std::lock_guard lock(impl_->largest_mutex);
     stats.peak_bytes = std::max<int64_t>(0, impl_->peak_bytes.load());
     largest = impl_->largest;
+    stats.peak_bytes_without_reuse = impl_->largest_without_reuse;
   }
   if (largest) stats.peak_bytes_without_reuse = peakWithoutReuse(impl_->inlined, *largest);
   stats.held_bytes = impl_->resources->held_bytes.load();

@@ -172,6 +172,8 @@ class Executable {
     int64_t kernels_reused = 0;    // number of kernels that were found without generating a text
     int64_t kernels_compiled = 0;  // number of texts that were compiled
     int64_t kernels_loaded = 0;    // number of images that were found on disk or in the image cache
+    int64_t kernels_unloaded = 0;  // number of texts whose kernels were unloaded (CacheLimits)
+    int64_t kernel_bytes = 0;      // bytes of the images and texts of the kernels that are loaded
     double compile_seconds = 0;    // time spent on compiling or reading images, in seconds
     int64_t communicators = 0;     // number of communicators of this rank
     double communicator_seconds = 0;  // time spent on creating communicators, in seconds

@@ -53,7 +53,8 @@ ProgramCache::ProgramCache(Fusion fusion, const Context& context, const CompileO
   // Trial sizes seldom fit the scalars of a fusion, so the sizes of the run serve to verify it.
   verifies_sizes_ = size_inputs_.size() > 0 || !attentions_;
   shared_.stream = std::make_shared<SharedStream>(*context_.device);
-  shared_.kernels = std::make_shared<KernelStore>(*context_.device, context_.images);
+  shared_.kernels = std::make_shared<KernelStore>(*context_.device, context_.images,
+                                                  options_.caches.kernel_bytes);
   shared_.passes = options_.passes;
   shared_.caches = options_.caches;
   for (ValueId output : fusion_.outputs()) {

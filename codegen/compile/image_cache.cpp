@@ -13,6 +13,7 @@
 #include <system_error>
 #include <thread>
 
+#include "codegen/compile/image_bytes.h"
 #include "codegen/compile/image_files.h"
 #include "codegen/compile/load_library.h"
 #include "ir/base/check.h"
@@ -84,6 +85,7 @@ Image loadCompiled(const KernelSource& source, std::vector<std::byte> bytes) {
   auto image = std::make_shared<KernelImage>();
   const bool is_cuda = source.target == Target::Cuda;
   const size_t size = bytes.size();
+  image->size = static_cast<int64_t>(size);
   if (is_cuda) image->bytes = std::move(bytes);
   if (!is_cuda) image->library = loadLibrary(bytes);
   for (const std::string& entry : source.entries) {
@@ -97,13 +99,21 @@ Image loadCompiled(const KernelSource& source, std::vector<std::byte> bytes) {
 }  // namespace
 
 struct ImageCache::Impl {
-  Impl(std::string folder, int64_t max_bytes) : files(std::move(folder), max_bytes) {}
+  Impl(std::string folder, int64_t max_bytes, int64_t memory_bytes)
+      : files(std::move(folder), max_bytes), most_bytes(memory_bytes) {}
 
   ImageFiles files;
   std::atomic<int64_t> compiled{0};
   std::mutex mutex;
   std::condition_variable finished;
-  std::map<std::string, Image> images;  // by key text; nullptr: a thread compiles or loads it
+  struct Held {
+    Image image;  // nullptr: a thread compiles or loads it
+    int64_t last_use = 0;
+  };
+  std::map<std::string, Held> images;  // by key text
+  ImageBytes bytes;                    // of `images`
+  int64_t most_bytes;                  // that `images` may have
+  int64_t uses = 0;
 
   // Takes the images that exist. Claims all missing images that no other thread has claimed: this
   // thread must compile or load them. If only images of other threads are missing, waits for these
@@ -115,8 +125,9 @@ struct ImageCache::Impl {
       bool others = false;
       for (Wanted& w : wanted) {
         if (w.image) continue;
-        auto [entry, fresh] = images.emplace(w.key.text, nullptr);
-        w.image = entry->second;
+        auto [entry, fresh] = images.try_emplace(w.key.text);
+        w.image = entry->second.image;
+        entry->second.last_use = ++uses;
         w.mine = fresh;
         mine = mine || fresh;
         others = others || (!fresh && !w.image);
@@ -134,10 +145,33 @@ struct ImageCache::Impl {
     for (Wanted& w : wanted) {
       if (!w.mine) continue;
       w.mine = false;
-      if (w.image) images[w.key.text] = w.image;
-      if (!w.image) images.erase(w.key.text);
+      if (!w.image) {
+        images.erase(w.key.text);
+        continue;
+      }
+      images.at(w.key.text).image = w.image;
+      bytes.add(w.image, w.key.text);
     }
+    dropOldest();
     finished.notify_all();
+  }
+
+  // Drops the least recently used images until the rest fits. Keeps the last one.
+  void dropOldest() {
+    while (bytes.total() > most_bytes) {
+      auto oldest = images.end();
+      size_t complete = 0;
+      for (auto each = images.begin(); each != images.end(); ++each) {
+        if (!each->second.image) continue;
+        ++complete;
+        if (oldest == images.end() || each->second.last_use < oldest->second.last_use) {
+          oldest = each;
+        }
+      }
+      if (complete < 2) return;
+      bytes.remove(oldest->second.image, oldest->first);
+      images.erase(oldest);
+    }
   }
 
   void compileGroup(const Group& group, const KernelCompiler& compiler) {
@@ -186,8 +220,8 @@ struct ImageCache::Impl {
   }
 };
 
-ImageCache::ImageCache(std::string folder, int64_t max_bytes)
-    : impl_(std::make_unique<Impl>(std::move(folder), max_bytes)) {}
+ImageCache::ImageCache(std::string folder, int64_t max_bytes, int64_t memory_bytes)
+    : impl_(std::make_unique<Impl>(std::move(folder), max_bytes, memory_bytes)) {}
 
 ImageCache::~ImageCache() = default;
 

@@ -23,6 +23,9 @@ namespace heddle::codegen {
 // - If the folder cannot be written, the cache prints a message on stderr once, and only reads the
 //   folder.
 // - If the folder exceeds `max_bytes`, the least recently used images are removed.
+// - The process holds the images of the latest requests in memory, at most `memory_bytes` or one
+//   image. It reads an older image from the folder again. An image stays in memory as long as a
+//   caller holds it.
 // - If several threads of a process request an image, only one of them compiles it.
 //
 // get() compiles the requested sources that are neither in memory nor in the folder. One run of
@@ -33,7 +36,8 @@ class ImageCache {
  public:
   // The default folder is $HEDDLE_CACHE_DIR, else $XDG_CACHE_HOME/heddle, else ~/.cache/heddle,
   // else heddle-cache-UID in the system's temporary folder.
-  explicit ImageCache(std::string folder = defaultFolder(), int64_t max_bytes = int64_t{1} << 30);
+  explicit ImageCache(std::string folder = defaultFolder(), int64_t max_bytes = int64_t{1} << 30,
+                      int64_t memory_bytes = int64_t{256} << 20);
   ~ImageCache();
   std::shared_ptr<const KernelImage> get(const KernelSource& source,
                                          const KernelCompiler& compiler);

@@ -94,6 +94,7 @@ std::shared_ptr<const KernelImage> ImageFiles::load(const ImageKey& key) {
   const auto file = folder_->read(imageNameOf(key), kLargestImage);
   if (!file || key_file->bytes != checksumLine(file->bytes) + key.text) return nullptr;
   auto image = std::make_shared<KernelImage>();
+  image->size = static_cast<int64_t>(file->bytes.size());
   try {
     const auto* begin = reinterpret_cast<const std::byte*>(file->bytes.data());
     if (key.target == Target::Cuda) image->bytes.assign(begin, begin + file->bytes.size());

@@ -37,6 +37,10 @@ std::string_view name(DeviceKind kind);
 using Stream = void*;
 using Event = void*;
 using KernelHandle = const void*;
+// Owns a loaded kernel; get() is its handle. When the last copy is destroyed, the device unloads
+// the kernel. By then, all work that launched the kernel must be done. A copy must not outlive the
+// device.
+using LoadedKernel = std::shared_ptr<const void>;
 
 class WorkObserver;
 
@@ -261,8 +265,8 @@ class Device {
   // there is no compiler; whyNoCompiler() then returns the reason.
   virtual const codegen::KernelCompiler* compiler() const = 0;
   virtual std::string whyNoCompiler() const { return {}; }
-  // Loads one entry point of an image. The device owns the handle.
-  virtual KernelHandle load(const codegen::KernelImage& image, const std::string& entry) = 0;
+  // Loads one entry point of an image.
+  virtual LoadedKernel load(const codegen::KernelImage& image, const std::string& entry) = 0;
   // Enqueues one launch of a kernel. `args` is copied before the call returns.
   virtual void launch(KernelHandle kernel, const codegen::LaunchStage& stage, const std::byte* args,
                       Stream stream, const Issue& issue) = 0;

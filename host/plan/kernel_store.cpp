@@ -54,22 +54,41 @@ std::string identityOf(const Fusion& given) {
 
 }  // namespace
 
-KernelStore::KernelStore(Device& device, codegen::ImageCache* images)
-    : device_(device), images_(images) {}
+KernelStore::KernelStore(Device& device, codegen::ImageCache* images, int64_t most_bytes)
+    : device_(device), images_(images), most_bytes_(most_bytes) {}
 
-std::vector<const codegen::KernelSource*> KernelStore::newSources(
+bool KernelStore::Source::isUsed() const {
+  return std::any_of(entries.begin(), entries.end(),
+                     [](const auto& entry) { return entry.second.use_count() > 1; });
+}
+
+std::map<std::string_view, KernelStore::SourcePtr> KernelStore::sourcesOf(
     const std::vector<const codegen::KernelPlan*>& plans) const {
-  std::vector<const codegen::KernelSource*> sources;
-  std::set<std::string_view> seen;
+  std::map<std::string_view, SourcePtr> sources;
   std::lock_guard lock(mutex_);
   for (const codegen::KernelPlan* plan : plans) {
-    if (plan->stages.empty() || loaded_.contains(plan->source.text)) continue;
-    if (seen.insert(plan->source.text).second) sources.push_back(&plan->source);
+    if (plan->stages.empty()) continue;
+    SourcePtr& source = sources[plan->source.text];
+    const auto found = sources_.find(plan->source.text);
+    if (!source) source = found == sources_.end() ? std::make_shared<Source>() : found->second;
   }
   return sources;
 }
 
-KernelStore::Images KernelStore::imagesOf(
+void KernelStore::addImages(const std::vector<const codegen::KernelPlan*>& plans,
+                            std::map<std::string_view, SourcePtr>& sources) {
+  std::vector<const codegen::KernelSource*> added;
+  std::set<const Source*> seen;
+  for (const codegen::KernelPlan* plan : plans) {
+    if (plan->stages.empty()) continue;
+    const SourcePtr& source = sources.at(plan->source.text);
+    if (!source->image && seen.insert(source.get()).second) added.push_back(&plan->source);
+  }
+  const std::vector<Image> images = imagesOf(added);
+  for (size_t i = 0; i < added.size(); ++i) sources.at(added[i]->text)->image = images[i];
+}
+
+std::vector<KernelStore::Image> KernelStore::imagesOf(
     const std::vector<const codegen::KernelSource*>& sources) {
   if (sources.empty()) return {};
   std::call_once(own_images_made_, [&] {
@@ -79,7 +98,7 @@ KernelStore::Images KernelStore::imagesOf(
   });
   const auto begin = std::chrono::steady_clock::now();
   int64_t compiled = 0;
-  Images images = images_->get(sources, *device_.compiler(), &compiled);
+  std::vector<Image> images = images_->get(sources, *device_.compiler(), &compiled);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   std::lock_guard lock(mutex_);
   counts_.compiled += compiled;
@@ -88,43 +107,67 @@ KernelStore::Images KernelStore::imagesOf(
 }
 
 void KernelStore::compile(const std::vector<const codegen::KernelPlan*>& plans) {
-  imagesOf(newSources(plans));
+  std::map<std::string_view, SourcePtr> sources = sourcesOf(plans);
+  addImages(plans, sources);
 }
 
-void KernelStore::prepare(const std::vector<const codegen::KernelPlan*>& plans) {
-  const std::vector<const codegen::KernelSource*> added = newSources(plans);
-  const Images images = imagesOf(added);
+std::vector<KernelStore::Loaded> KernelStore::prepare(
+    const std::vector<const codegen::KernelPlan*>& plans) {
+  std::map<std::string_view, SourcePtr> sources = sourcesOf(plans);
+  addImages(plans, sources);
   std::lock_guard loading(loading_);
   {
     std::lock_guard lock(mutex_);
     counts_.texts += static_cast<int64_t>(plans.size());
-    for (size_t i = 0; i < added.size(); ++i) {
-      // Another thread may have added the source meanwhile.
-      const auto [entry, is_new] = loaded_.try_emplace(added[i]->text);
-      if (is_new) entry->second.image = images[i];
+    for (auto& [text, source] : sources) {
+      // Another thread may have added the source meanwhile, or unloaded it.
+      const auto [entry, is_new] = sources_.try_emplace(std::string(text), source);
+      source = entry->second;
+      source->last_use = ++uses_;
+      if (is_new) bytes_.add(source->image, text);
     }
   }
-  // Only threads that hold loading_ add entries to a source that is in loaded_.
-  for (const codegen::KernelPlan* plan : plans) {
-    for (const codegen::LaunchStage& stage : plan->stages) {
-      std::unique_lock lock(mutex_);
-      Loaded& loaded = loaded_.at(plan->source.text);
-      if (loaded.entries.contains(stage.entry)) continue;
-      const std::shared_ptr<const codegen::KernelImage> image = loaded.image;
-      lock.unlock();
-      const KernelHandle handle = device_.load(*image, stage.entry);
-      lock.lock();
-      loaded.entries.emplace(stage.entry, handle);
+  std::vector<Loaded> loaded(plans.size());
+  for (size_t i = 0; i < plans.size(); ++i) {
+    for (const codegen::LaunchStage& stage : plans[i]->stages) {
+      loaded[i].push_back(entryOf(*sources.at(plans[i]->source.text), stage.entry));
     }
   }
+  return loaded;
 }
 
-KernelHandle KernelStore::handle(const std::string& source, const std::string& entry) const {
+// Loads the entry if it is missing. Only a thread that holds loading_ adds entries. The device
+// loads without mutex_, because this can take long.
+LoadedKernel KernelStore::entryOf(Source& source, const std::string& entry) {
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = source.entries.find(entry);
+    if (found != source.entries.end()) return found->second;
+  }
+  LoadedKernel loaded = device_.load(*source.image, entry);
   std::lock_guard lock(mutex_);
-  auto found = loaded_.find(source);
-  HEDDLE_CHECK(found != loaded_.end() && found->second.entries.contains(entry),
-               "kernel {} was not loaded", entry);
-  return found->second.entries.at(entry);
+  return source.entries.emplace(entry, std::move(loaded)).first->second;
+}
+
+int64_t KernelStore::unloadUnused() {
+  std::vector<SourcePtr> unloaded;  // destroyed without the lock, because unloading can take long
+  std::lock_guard lock(mutex_);
+  if (bytes_.total() <= most_bytes_) return 0;
+  std::vector<std::pair<int64_t, const std::string*>> unused;
+  for (const auto& [text, source] : sources_) {
+    // prepare() holds a copy of the pointer until the new plan holds the kernels.
+    if (source.use_count() == 1 && !source->isUsed()) unused.push_back({source->last_use, &text});
+  }
+  std::sort(unused.begin(), unused.end());
+  for (const auto& [last_use, text] : unused) {
+    if (bytes_.total() <= most_bytes_) break;
+    const auto source = sources_.find(*text);
+    bytes_.remove(source->second->image, source->first);
+    unloaded.push_back(std::move(source->second));
+    sources_.erase(source);
+    ++counts_.unloaded;
+  }
+  return std::max<int64_t>(0, bytes_.total() - most_bytes_);
 }
 
 std::shared_ptr<StoredSegment> KernelStore::segmentOf(const Fusion& segment) {
@@ -149,29 +192,38 @@ std::optional<StoredSegment::Bound> KernelStore::bind(StoredSegment& segment,
   return bound;
 }
 
-std::shared_ptr<const KernelStore::Kernel> KernelStore::find(const Key& key) {
+std::optional<KernelStore::Kernel> KernelStore::find(const Key& key) {
   const size_t hash = hashOf(key);
   std::lock_guard lock(mutex_);
   const auto [begin, end] = kernels_.equal_range(hash);
   for (auto found = begin; found != end; ++found) {
     if (!(found->second.first == key)) continue;
+    const Stored& stored = found->second.second;
+    std::optional<Loaded> loaded = lockAll(stored.loaded);
+    if (!loaded) {
+      kernels_.erase(found);
+      return std::nullopt;
+    }
     ++counts_.reused;
-    return found->second.second;
+    return Kernel{stored.plan, std::move(*loaded)};
   }
-  return nullptr;
+  return std::nullopt;
 }
 
-void KernelStore::add(Key key, std::shared_ptr<const Kernel> kernel) {
+void KernelStore::add(Key key, codegen::KernelPlan plan, const Loaded& loaded) {
   const size_t hash = hashOf(key);
+  Stored stored{std::move(plan), {loaded.begin(), loaded.end()}};
   std::lock_guard lock(mutex_);
   if (kernels_.size() >= kMostKernels) kernels_.clear();
-  kernels_.emplace(hash, std::pair(std::move(key), std::move(kernel)));
+  kernels_.emplace(hash, std::pair(std::move(key), std::move(stored)));
 }
 
 KernelStore::Counts KernelStore::counts() const {
   std::lock_guard lock(mutex_);
   Counts counts = counts_;
-  counts.loaded = std::max<int64_t>(0, static_cast<int64_t>(loaded_.size()) - counts.compiled);
+  const auto got = static_cast<int64_t>(sources_.size()) + counts.unloaded;
+  counts.loaded = std::max<int64_t>(0, got - counts.compiled);
+  counts.bytes = bytes_.total();
   return counts;
 }
 

@@ -6,10 +6,12 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "codegen/compile/image_bytes.h"
 #include "codegen/compile/image_cache.h"
 #include "codegen/kernel.h"
 #include "codegen/plan/desc_list.h"
@@ -25,23 +27,27 @@ namespace heddle::host {
 class KernelStore {
  public:
   // `device` and `images` must outlive the store. `images` nullptr: the store creates a private
-  // cache in the default folder.
-  KernelStore(Device& device, codegen::ImageCache* images);
+  // cache in the default folder. `most_bytes`: CacheLimits::kernel_bytes.
+  KernelStore(Device& device, codegen::ImageCache* images, int64_t most_bytes);
 
+  // One per stage of a kernel.
+  using Loaded = std::vector<LoadedKernel>;
   // Compiles all new sources of the kernel plans together, and loads the entry points of their
-  // launches. If several sources fail to compile, throws the error of the first one in the order of
-  // `plans`. While the compiler runs, no lock is held. If two threads need the same source, it is
-  // compiled once (codegen/compile/image_cache.h).
-  void prepare(const std::vector<const codegen::KernelPlan*>& plans);
+  // launches. Returns these per plan. If several sources fail to compile, throws the error of the
+  // first one in the order of `plans`. While the compiler runs, no lock is held. If two threads
+  // need the same source, it is compiled once (codegen/compile/image_cache.h).
+  std::vector<Loaded> prepare(const std::vector<const codegen::KernelPlan*>& plans);
   // Does the same, but loads nothing: prepare() then finds the images in the image cache.
   void compile(const std::vector<const codegen::KernelPlan*>& plans);
-  // Returns entry point `entry` of a source. Requires that prepare() has loaded it before.
-  KernelHandle handle(const std::string& source, const std::string& entry) const;
+  // Unloads kernels that no one outside of the store holds, in the order of the latest prepare() of
+  // each, until the rest fits into `most_bytes`. Returns by how many bytes the rest is too large,
+  // or 0.
+  int64_t unloadUnused();
 
   // A kernel that is ready to launch. The text of its source is empty.
   struct Kernel {
     codegen::KernelPlan plan;
-    std::vector<KernelHandle> handles;  // one per stage of `plan`
+    Loaded loaded;  // one per stage of `plan`
   };
   // Everything that decides a kernel and its arguments on one device.
   struct Key {
@@ -59,11 +65,12 @@ class KernelStore {
   std::optional<StoredSegment::Bound> bind(StoredSegment& segment, codegen::DescList inputs,
                                            codegen::DescList outputs,
                                            const std::vector<int32_t>& alignments);
-  // Returns the kernel that add() has stored for the key, or nullptr.
-  std::shared_ptr<const Kernel> find(const Key& key);
-  // Stores a kernel that has no form (StoredSegment::add()). When kMostKernels are stored, all of
-  // them are dropped first.
-  void add(Key key, std::shared_ptr<const Kernel> kernel);
+  // Returns the kernel that add() has stored for the key. Returns nullopt if there is none, or if
+  // it was unloaded.
+  std::optional<Kernel> find(const Key& key);
+  // Stores a kernel that has no form (StoredSegment::add()), but does not keep it loaded. When
+  // kMostKernels are stored, all of them are dropped first.
+  void add(Key key, codegen::KernelPlan plan, const Loaded& loaded);
   static constexpr size_t kMostKernels = 8192;
 
   // How the plans got their kernels so far.
@@ -72,32 +79,49 @@ class KernelStore {
     int64_t reused = 0;          // number of kernels that were found without generating a text
     int64_t compiled = 0;        // number of texts that were compiled
     int64_t loaded = 0;          // number of texts whose image was on disk or in the image cache
+    int64_t unloaded = 0;        // number of texts whose kernels were unloaded
+    int64_t bytes = 0;           // bytes of the kernels that are loaded now
     double compile_seconds = 0;  // time that calls spent on getting images, in seconds
   };
   Counts counts() const;
 
  private:
-  struct Loaded {
-    std::shared_ptr<const codegen::KernelImage> image;
-    std::map<std::string, KernelHandle> entries;
+  using Image = std::shared_ptr<const codegen::KernelImage>;
+  // A source that is loaded. Its kernels are in use if another copy of an owner exists.
+  struct Source {
+    Image image;
+    std::map<std::string, LoadedKernel> entries;
+    int64_t last_use = 0;
+    bool isUsed() const;
+  };
+  using SourcePtr = std::shared_ptr<Source>;
+  struct Stored {
+    codegen::KernelPlan plan;
+    WeakKernels loaded;
   };
 
-  using Images = std::vector<std::shared_ptr<const codegen::KernelImage>>;
-  // The sources of the plans that are not in loaded_, each once.
-  std::vector<const codegen::KernelSource*> newSources(
+  // Returns the sources of the plans by text. New sources have no image yet.
+  std::map<std::string_view, SourcePtr> sourcesOf(
       const std::vector<const codegen::KernelPlan*>& plans) const;
-  Images imagesOf(const std::vector<const codegen::KernelSource*>& sources);
+  // Returns one image per source.
+  std::vector<Image> imagesOf(const std::vector<const codegen::KernelSource*>& sources);
+  // Gets the images of the sources that have none.
+  void addImages(const std::vector<const codegen::KernelPlan*>& plans,
+                 std::map<std::string_view, SourcePtr>& sources);
+  LoadedKernel entryOf(Source& source, const std::string& entry);
 
   Device& device_;
   std::once_flag own_images_made_;
   std::unique_ptr<codegen::ImageCache> own_images_;
   codegen::ImageCache* images_;
-  std::mutex loading_;                    // held while the device loads images
-  mutable std::mutex mutex_;              // guards all members below; taken after loading_
-  std::map<std::string, Loaded> loaded_;  // by source text
+  std::mutex loading_;                        // held while the device loads images
+  mutable std::mutex mutex_;                  // guards all members below; taken after loading_
+  std::map<std::string, SourcePtr> sources_;  // by source text
+  codegen::ImageBytes bytes_;                 // of sources_
+  const int64_t most_bytes_;
+  int64_t uses_ = 0;
   std::unordered_map<std::string, std::shared_ptr<StoredSegment>> segments_;  // by text
-  std::unordered_multimap<size_t, std::pair<Key, std::shared_ptr<const Kernel>>>
-      kernels_;  // by hash
+  std::unordered_multimap<size_t, std::pair<Key, Stored>> kernels_;           // by hash
   Counts counts_;
 };
 

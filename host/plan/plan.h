@@ -168,8 +168,8 @@ struct Plan {
   // One launch of a kernel.
   struct Stage {
     codegen::LaunchStage launch;
-    KernelHandle kernel = nullptr;
-    int32_t args = 0;  // offset of the stage's argument block in Plan::args
+    KernelHandle kernel = nullptr;  // kept by Plan::kernels
+    int32_t args = 0;               // offset of the stage's argument block in Plan::args
   };
   // A pointer that a run writes to an argument block.
   struct PointerPatch {
@@ -293,7 +293,8 @@ struct Plan {
   // RunOrder::running guards this member.
   mutable uint64_t agreed = 0;
   IdVector<StageId, Stage> stages;
-  std::vector<std::byte> args;  // the argument blocks of all stages
+  std::vector<LoadedKernel> kernels;  // of the stages
+  std::vector<std::byte> args;        // the argument blocks of all stages
   std::vector<PointerPatch> pointer_patches;
   std::vector<ScalarPatch> scalar_patches;
   std::vector<comm::Operation> operations;

@@ -63,11 +63,11 @@ class PlanBuilder {
     std::vector<int32_t> alignments = {};  // of the inputs, then of the outputs
     // false: the kernel also depends on sizes that no operand has, so the store cannot hold it.
     bool is_stored = true;
-    codegen::KernelPlan plan = {};           // after addStages(): without launches, if not new
-    std::vector<KernelHandle> handles = {};  // one per stage; empty: the kernel is new
-    StageId first_stage = {};                // the stages of the kernel are consecutive
+    codegen::KernelPlan plan = {};    // after addStages(): without launches, if not new
+    KernelStore::Loaded loaded = {};  // one per stage; empty: the kernel is new
+    StageId first_stage = {};         // the stages of the kernel are consecutive
     size_t stage_count = 0;
-    bool isNew() const { return handles.empty() && stage_count > 0; }
+    bool isNew() const { return loaded.empty() && stage_count > 0; }
     IdRange<StageId> stages() const {
       return {first_stage, StageId(first_stage.index() + stage_count)};
     }

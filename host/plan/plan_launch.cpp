@@ -1,5 +1,6 @@
 // The members of PlanBuilder for generated kernels.
 #include <algorithm>
+#include <iterator>
 
 #include "codegen/emit/plan_kernel.h"
 #include "codegen/kernel.h"
@@ -157,14 +158,14 @@ void PlanBuilder::findKernel(PlannedKernel& kernel) {
   if (auto bound =
           target_.kernels.bind(*kernel.stored, kernel.inputs, kernel.outputs, kernel.alignments)) {
     kernel.plan = std::move(bound->plan);
-    kernel.handles = std::move(bound->handles);
+    kernel.loaded = std::move(bound->loaded);
     return;
   }
-  const auto found = target_.kernels.find({kernel.stored->number(), descsOf(kernel.inputs),
-                                           descsOf(kernel.outputs), kernel.alignments});
+  auto found = target_.kernels.find({kernel.stored->number(), descsOf(kernel.inputs),
+                                     descsOf(kernel.outputs), kernel.alignments});
   if (!found) return planNew(kernel);
-  kernel.plan = found->plan;
-  kernel.handles = found->handles;
+  kernel.plan = std::move(found->plan);
+  kernel.loaded = std::move(found->loaded);
 }
 
 void PlanBuilder::planNew(PlannedKernel& kernel) const {
@@ -210,32 +211,31 @@ std::vector<const codegen::KernelPlan*> PlanBuilder::newKernels() const {
 
 void PlanBuilder::loadKernels() {
   const std::vector<const codegen::KernelPlan*> added = newKernels();
-  if (!added.empty()) target_.kernels.prepare(added);
+  std::vector<KernelStore::Loaded> loaded;
+  if (!added.empty()) loaded = target_.kernels.prepare(added);
+  size_t next = 0;
   for (PlannedKernel& kernel : kernels_) {
-    if (kernel.isNew()) store(kernel);
+    if (kernel.isNew()) {
+      kernel.loaded = std::move(loaded[next++]);
+      store(kernel);
+    }
     size_t stage = 0;
-    for (StageId id : kernel.stages()) plan_->stages[id].kernel = kernel.handles[stage++];
+    for (StageId id : kernel.stages()) plan_->stages[id].kernel = kernel.loaded[stage++].get();
+    std::move(kernel.loaded.begin(), kernel.loaded.end(), std::back_inserter(plan_->kernels));
   }
 }
 
-// Sets the handles of a new kernel, and stores it for later plans. Requires that the store has
-// prepared the kernel.
+// Stores a new kernel for later plans.
 void PlanBuilder::store(PlannedKernel& kernel) {
-  for (const codegen::LaunchStage& stage : kernel.plan.stages) {
-    kernel.handles.push_back(target_.kernels.handle(kernel.plan.source.text, stage.entry));
-  }
   if (!kernel.is_stored) return;
   if (kernel.stored->add(kernel.inputs, kernel.outputs, kernel.alignments, kernel.plan,
-                         kernel.handles)) {
+                         kernel.loaded)) {
     return;
   }
-  auto stored = std::make_shared<KernelStore::Kernel>();
   kernel.plan.source.text.clear();
-  stored->plan = std::move(kernel.plan);
-  stored->handles = kernel.handles;
   target_.kernels.add(
       {kernel.stored->number(), descsOf(kernel.inputs), descsOf(kernel.outputs), kernel.alignments},
-      std::move(stored));
+      std::move(kernel.plan), kernel.loaded);
 }
 
 }  // namespace heddle::host

@@ -4,6 +4,15 @@
 
 namespace heddle::host {
 
+std::optional<std::vector<LoadedKernel>> lockAll(const WeakKernels& kernels) {
+  std::vector<LoadedKernel> loaded;
+  loaded.reserve(kernels.size());
+  for (const std::weak_ptr<const void>& kernel : kernels) {
+    if (!loaded.emplace_back(kernel.lock())) return std::nullopt;
+  }
+  return loaded;
+}
+
 codegen::SegmentPlanner& StoredSegment::planner() {
   std::call_once(planned_,
                  [&] { planner_ = std::make_unique<codegen::SegmentPlanner>(segment_, target_); });
@@ -19,20 +28,22 @@ std::optional<StoredSegment::Bound> StoredSegment::bind(codegen::DescList inputs
   if (bound->form == codegen::SegmentPlanner::kNone) return result;
   const auto form = static_cast<size_t>(bound->form);
   std::lock_guard lock(mutex_);
-  if (form >= handles_.size() || handles_[form].empty()) return std::nullopt;
-  result.handles = handles_[form];
+  if (form >= loaded_.size() || loaded_[form].empty()) return std::nullopt;
+  std::optional<std::vector<LoadedKernel>> loaded = lockAll(loaded_[form]);
+  if (!loaded) return std::nullopt;
+  result.loaded = std::move(*loaded);
   return result;
 }
 
 bool StoredSegment::add(codegen::DescList inputs, codegen::DescList outputs,
                         const std::vector<int32_t>& alignments, const codegen::KernelPlan& plan,
-                        std::vector<KernelHandle> handles) {
+                        const std::vector<LoadedKernel>& loaded) {
   const std::optional<int64_t> form = planner().add(inputs, outputs, alignments, plan);
   if (!form) return false;
   std::lock_guard lock(mutex_);
-  if (handles_.size() <= static_cast<size_t>(*form))
-    handles_.resize(static_cast<size_t>(*form) + 1);
-  handles_[static_cast<size_t>(*form)] = std::move(handles);
+  const auto number = static_cast<size_t>(*form);
+  if (loaded_.size() <= number) loaded_.resize(number + 1);
+  loaded_[number].assign(loaded.begin(), loaded.end());
   return true;
 }
 

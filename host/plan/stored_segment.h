@@ -15,6 +15,11 @@
 
 namespace heddle::host {
 
+// One per stage of a kernel that may have been unloaded.
+using WeakKernels = std::vector<std::weak_ptr<const void>>;
+// Returns the owners of the stages, or nullopt if one was unloaded.
+std::optional<std::vector<LoadedKernel>> lockAll(const WeakKernels& kernels);
+
 // A segment whose kernels a KernelStore holds. All programs of the store with an equal segment
 // share the object. Thread-safe.
 class StoredSegment {
@@ -28,18 +33,18 @@ class StoredSegment {
   codegen::SegmentPlanner& planner();
 
   struct Bound {
-    codegen::KernelPlan plan;           // without source
-    std::vector<KernelHandle> handles;  // one per stage of `plan`
+    codegen::KernelPlan plan;          // without source
+    std::vector<LoadedKernel> loaded;  // one per stage of `plan`
   };
   // Returns the kernel for these operands, if add() was called for a kernel of the same form
-  // (codegen::SegmentPlanner::bind()). Otherwise returns nullopt.
+  // (codegen::SegmentPlanner::bind()), and this kernel is still loaded. Otherwise returns nullopt.
   std::optional<Bound> bind(codegen::DescList inputs, codegen::DescList outputs,
                             const std::vector<int32_t>& alignments);
-  // Stores the handles of a kernel, which codegen::planKernel() has planned for these operands.
-  // Returns false if the kernel has no form, or if the segment has too many forms.
+  // Stores a kernel, which codegen::planKernel() has planned for these operands, but does not keep
+  // it loaded. Returns false if the kernel has no form, or if the segment has too many forms.
   bool add(codegen::DescList inputs, codegen::DescList outputs,
            const std::vector<int32_t>& alignments, const codegen::KernelPlan& plan,
-           std::vector<KernelHandle> handles);
+           const std::vector<LoadedKernel>& loaded);
 
  private:
   const int64_t number_;
@@ -47,8 +52,8 @@ class StoredSegment {
   const codegen::Target target_;
   std::once_flag planned_;
   std::unique_ptr<codegen::SegmentPlanner> planner_;
-  std::mutex mutex_;                               // guards handles_
-  std::deque<std::vector<KernelHandle>> handles_;  // per form; empty: add() has not ended yet
+  std::mutex mutex_;                // guards loaded_
+  std::deque<WeakKernels> loaded_;  // per form; empty: add() has not ended yet
 };
 
 }  // namespace heddle::host

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "codegen/compile/child_process.h"
+#include "codegen/compile/image_files.h"
 #include "codegen/kernel.h"
 #include "ir/base/check.h"
 
@@ -55,6 +56,40 @@ TEST(ImageCache, ImagesComeFromMemoryThenDisk) {
   EXPECT_EQ(textOf(*second.get(source("a"), compiler)), "a");
   EXPECT_EQ(second.compiled(), 0);
   EXPECT_EQ(compiler.count, 1);
+}
+
+TEST(ImageCache, OldImagesLeaveMemory) {
+  TempFolder folder;
+  FakeCompiler compiler;
+  const std::string large(1000, 'x');
+  const auto bytesOf = [&](const std::string& text) {
+    return static_cast<int64_t>(text.size() + ImageKey(source(text), compiler).text.size());
+  };
+  // There is room for two of the three images.
+  ImageCache cache(folder.path(), 1 << 30, bytesOf("a" + large) * 5 / 2);
+  const auto get = [&](const char* name) { return cache.get(source(name + large), compiler); };
+  std::shared_ptr<const KernelImage> a = get("a");
+  const std::weak_ptr<const KernelImage> b = get("b");
+  const std::weak_ptr<const KernelImage> first = a;
+  get("b");
+  get("a");
+  get("c");
+  EXPECT_TRUE(b.expired()) << "b was not used for the longest time";
+  get("b");
+  EXPECT_EQ(get("c"), get("c"));
+  EXPECT_NE(get("a"), a) << "a came from the folder again";
+  EXPECT_FALSE(first.expired()) << "a caller holds the image";
+  a.reset();
+  EXPECT_TRUE(first.expired());
+  EXPECT_EQ(compiler.count, 3);
+}
+
+TEST(ImageCache, OneImageStaysInMemory) {
+  TempFolder folder;
+  FakeCompiler compiler;
+  ImageCache cache(folder.path(), 1 << 30, 0);
+  EXPECT_EQ(cache.get(source("a"), compiler), cache.get(source("a"), compiler));
+  EXPECT_EQ(cache.get(source("b"), compiler), cache.get(source("b"), compiler));
 }
 
 TEST(ImageCache, ImageWithoutItsKernelIsNotStored) {

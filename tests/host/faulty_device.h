@@ -80,7 +80,7 @@ class FaultyDevice : public Device {
   }
   const codegen::KernelCompiler* compiler() const override { return inner_->compiler(); }
   std::string whyNoCompiler() const override { return inner_->whyNoCompiler(); }
-  KernelHandle load(const codegen::KernelImage& image, const std::string& entry) override {
+  LoadedKernel load(const codegen::KernelImage& image, const std::string& entry) override {
     return count(), inner_->load(image, entry);
   }
   void launch(KernelHandle kernel, const codegen::LaunchStage& stage, const std::byte* args,

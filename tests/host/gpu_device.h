@@ -57,7 +57,7 @@ class GpuDeviceFixture : public ::testing::Test {
   KernelHandle compile(const std::string& text, const std::string& entry) {
     codegen::KernelImage image;
     image.bytes = device_->compiler()->compile({codegen::Target::Cuda, text});
-    return device_->load(image, entry);
+    return kernels_.emplace_back(device_->load(image, entry)).get();
   }
 
   struct Block {
@@ -67,6 +67,7 @@ class GpuDeviceFixture : public ::testing::Test {
   std::unique_ptr<Device> device_;
   Stream stream_ = nullptr;
   std::vector<Block> blocks_;
+  std::vector<LoadedKernel> kernels_;
 };
 
 }  // namespace heddle::host

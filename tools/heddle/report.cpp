@@ -124,6 +124,8 @@ std::string reportJson(const Report& r) {
                                  {"kernels_reused", r.stats.kernels_reused},
                                  {"kernels_compiled", r.stats.kernels_compiled},
                                  {"kernels_loaded", r.stats.kernels_loaded},
+                                 {"kernels_unloaded", r.stats.kernels_unloaded},
+                                 {"kernel_bytes", r.stats.kernel_bytes},
                                  {"communicators", r.stats.communicators},
                                  {"communicators_ms", 1e3 * r.stats.communicator_seconds}};
   for (size_t i = 0; i < r.outputs.size(); ++i) {

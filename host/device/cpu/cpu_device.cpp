@@ -218,7 +218,7 @@ class CpuDevice : public Device {
     return compiler_.get();
   }
   std::string whyNoCompiler() const override { return why_no_compiler_; }
-  KernelHandle load(const codegen::KernelImage& image, const std::string& entry) override;
+  LoadedKernel load(const codegen::KernelImage& image, const std::string& entry) override;
   void launch(KernelHandle kernel, const codegen::LaunchStage& stage, const std::byte* args,
               Stream stream, const Issue& issue) override;
   std::shared_ptr<const PreparedMatmul> prepareMatmul(const MatmulSpec& spec,
@@ -261,12 +261,10 @@ class CpuDevice : public Device {
   mutable std::once_flag compiler_once_;
   mutable std::unique_ptr<codegen::KernelCompiler> compiler_;
   mutable std::string why_no_compiler_;
-  std::mutex kernels_mutex_;
-  std::vector<std::unique_ptr<CpuKernel>> kernels_;
 };
 
-KernelHandle CpuDevice::load(const codegen::KernelImage& image, const std::string& entry) {
-  auto kernel = std::make_unique<CpuKernel>();
+LoadedKernel CpuDevice::load(const codegen::KernelImage& image, const std::string& entry) {
+  auto kernel = std::make_shared<CpuKernel>();
   try {
     kernel->library = image.library ? image.library : codegen::loadLibrary(image.bytes);
   } catch (const UserError& error) {
@@ -275,9 +273,7 @@ KernelHandle CpuDevice::load(const codegen::KernelImage& image, const std::strin
   void* symbol = codegen::findEntry(kernel->library, entry);
   HEDDLE_USER_CHECK(symbol != nullptr, "the kernel image has no entry point {}", entry);
   kernel->function = reinterpret_cast<CpuKernelFunction>(symbol);
-  std::lock_guard lock(kernels_mutex_);
-  kernels_.push_back(std::move(kernel));
-  return kernels_.back().get();
+  return kernel;
 }
 
 void CpuDevice::launch(KernelHandle kernel, const codegen::LaunchStage& stage,

@@ -103,7 +103,6 @@ CudaDevice::~CudaDevice() {
   cudaDeviceSynchronize();
   matmul_.reset();
   library_.clear();
-  kernels_.clear();
   allocator_.reset();
   cudaSetDevice(before);
 }
@@ -192,12 +191,9 @@ const codegen::KernelCompiler* CudaDevice::compiler() const {
   return compiler_.get();
 }
 
-KernelHandle CudaDevice::load(const codegen::KernelImage& image, const std::string& entry) {
+LoadedKernel CudaDevice::load(const codegen::KernelImage& image, const std::string& entry) {
   DeviceGuard guard(ordinal_);
-  auto kernel = std::make_unique<CudaKernel>(image.bytes, entry);
-  std::lock_guard lock(kernels_mutex_);
-  kernels_.push_back(std::move(kernel));
-  return kernels_.back().get();
+  return std::make_shared<CudaKernel>(image.bytes, entry);
 }
 
 void CudaDevice::launch(KernelHandle kernel, const codegen::LaunchStage& stage,

@@ -77,7 +77,7 @@ class CudaDevice : public Device {
   void endRange() override;
 
   const codegen::KernelCompiler* compiler() const override;
-  KernelHandle load(const codegen::KernelImage& image, const std::string& entry) override;
+  LoadedKernel load(const codegen::KernelImage& image, const std::string& entry) override;
   void launch(KernelHandle kernel, const codegen::LaunchStage& stage, const std::byte* args,
               Stream stream, const Issue& issue) override;
   std::optional<KernelResources> resourcesOf(KernelHandle kernel,
@@ -110,8 +110,6 @@ class CudaDevice : public Device {
   std::once_flag matmul_once_;
   std::unique_ptr<CudaMatmul> matmul_;
   CudaLibrary library_;
-  std::mutex kernels_mutex_;
-  std::vector<std::unique_ptr<CudaKernel>> kernels_;
 };
 
 // Returns the number of usable GPUs, or 0 with the reason in `why`.

@@ -54,8 +54,8 @@ class NullDevice : public Device {
   void synchronize(Event) override { ++counts_->synchronize; }
 
   const codegen::KernelCompiler* compiler() const override { return nullptr; }
-  KernelHandle load(const codegen::KernelImage&, const std::string&) override {
-    return handle(++counts_->load);
+  LoadedKernel load(const codegen::KernelImage&, const std::string&) override {
+    return {LoadedKernel(), handle(++counts_->load)};  // nothing to unload
   }
   void launch(KernelHandle, const codegen::LaunchStage&, const std::byte*, Stream,
               const Issue&) override {

@@ -87,8 +87,8 @@ TEST_F(CpuKernels, EachTileRunsOnce) {
     CpuOptions options;
     options.threads = threads;
     auto device = makeCpuDevice(options);
-    KernelHandle kernel = device->load(library(), "addTiles");
-    for (int64_t n : {1, 16, 17, 1000, 100003}) launchAndCheck(*device, kernel, n);
+    const LoadedKernel kernel = device->load(library(), "addTiles");
+    for (int64_t n : {1, 16, 17, 1000, 100003}) launchAndCheck(*device, kernel.get(), n);
   }
 }
 
@@ -96,18 +96,18 @@ TEST_F(CpuKernels, KernelsLoadFromBytes) {
   CpuOptions options;
   options.adversarial_seed = 1;
   auto device = makeCpuDevice(options);
-  launchAndCheck(*device, device->load(bytes(), "addTiles"), 1000);
+  launchAndCheck(*device, device->load(bytes(), "addTiles").get(), 1000);
 }
 
 TEST_F(CpuKernels, SeveralStreamsShareTheThreadPool) {
   CpuOptions options;
   options.threads = 3;
   auto device = makeCpuDevice(options);
-  KernelHandle kernel = device->load(library(), "addTiles");
+  const LoadedKernel kernel = device->load(library(), "addTiles");
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
-      for (int i = 0; i < 50; ++i) launchAndCheck(*device, kernel, 500);
+      for (int i = 0; i < 50; ++i) launchAndCheck(*device, kernel.get(), 500);
     });
   }
   for (std::thread& thread : threads) thread.join();

@@ -20,7 +20,7 @@ TEST(NullDevice, CallsAreCountedAndMemoryIsUntouched) {
   device->hostTask([&] { ran = true; }, stream, {});
   device->copy(nullptr, nullptr, 128, stream, {});
   device->fill(nullptr, 0, 128, stream, {});
-  device->launch(device->load({}, "k"), {}, nullptr, stream, {});
+  device->launch(device->load({}, "k").get(), {}, nullptr, stream, {});
   device->prepareMatmul({}, {})->run({}, stream, {});
   Event event = device->createEvent();
   device->recordEvent(event, stream);

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string_view>
+
+#include "codegen/kernel.h"
+
+namespace heddle::codegen {
+
+// Counts the bytes of images that a cache holds, and of the texts by which it finds them. Several
+// texts may share one image, whose bytes count once. Not thread-safe.
+class ImageBytes {
+ public:
+  using Image = std::shared_ptr<const KernelImage>;
+  void add(const Image& image, std::string_view text) {
+    if (++users_[image.get()] == 1) total_ += image->size;
+    total_ += static_cast<int64_t>(text.size());
+  }
+  // Requires that add() was called with the same arguments.
+  void remove(const Image& image, std::string_view text) {
+    const auto users = users_.find(image.get());
+    total_ -= static_cast<int64_t>(text.size());
+    if (--users->second > 0) return;
+    total_ -= image->size;
+    users_.erase(users);
+  }
+  int64_t total() const { return total_; }
+
+ private:
+  std::map<const KernelImage*, int64_t> users_;  // number of texts per image
+  int64_t total_ = 0;
+};
+
+}  // namespace heddle::codegen

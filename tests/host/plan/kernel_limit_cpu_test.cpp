@@ -1,0 +1,160 @@
+// Tests that a KernelStore unloads kernels which exceed its limit of bytes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "codegen/compile/child_process.h"
+#include "codegen/compile/image_cache.h"
+#include "host/device/cpu/cpu_device.h"
+#include "host/fusion_executor.h"
+#include "host/plan/kernel_store.h"
+#include "ir/base/check.h"
+#include "ir/text/fusion_text.h"
+#include "tests/host/executable_common.h"
+#include "tests/host/faulty_device.h"
+
+namespace heddle::host::kernel_limit_cpu_test {
+namespace {
+
+// Counts the kernels that are loaded now.
+class CountingDevice : public testing::FaultyDevice {
+ public:
+  LoadedKernel load(const codegen::KernelImage& image, const std::string& entry) override {
+    const LoadedKernel kernel = FaultyDevice::load(image, entry);
+    ++*count_;
+    return {kernel.get(), [kernel, count = count_](const void*) { --*count; }};
+  }
+  int loaded() const { return count_->load(); }
+
+ private:
+  std::shared_ptr<std::atomic<int>> count_ = std::make_shared<std::atomic<int>>(0);
+};
+
+// A kernel that writes nothing. Each number gives another source.
+codegen::KernelPlan kernel(int number) {
+  codegen::KernelPlan plan;
+  const std::string entry = fmt::format("kernel{}", number);
+  plan.source = {codegen::Target::Cpp,
+                 fmt::format("extern \"C\" void {}(const void*, long, long) {{}}\n", entry),
+                 {entry}};
+  plan.stages.emplace_back().entry = entry;
+  return plan;
+}
+
+class KernelLimitCpu : public ::testing::Test {
+ protected:
+  std::vector<LoadedKernel> prepare(KernelStore& store, int number) {
+    const codegen::KernelPlan plan = kernel(number);
+    return store.prepare({&plan}).front();
+  }
+
+  CountingDevice device;
+  codegen::TempFolder folder;
+  codegen::ImageCache images{folder.path()};
+};
+
+TEST_F(KernelLimitCpu, UnusedKernelsAreUnloadedFirstTheOldest) {
+  KernelStore measured(device, &images, 0);
+  std::vector<LoadedKernel> one = prepare(measured, 0);
+  const int64_t bytes = measured.counts().bytes;
+  KernelStore store(device, &images, 5 * bytes / 2);
+  std::vector<LoadedKernel> used = prepare(store, 0);
+  for (int number : {1, 2, 3}) prepare(store, number);
+  prepare(store, 1);
+  one.clear();
+  EXPECT_EQ(measured.unloadUnused(), 0);
+  EXPECT_EQ(device.loaded(), 4);
+  EXPECT_EQ(store.unloadUnused(), 0);
+  EXPECT_EQ(store.counts().unloaded, 2) << "kernels 2 and 3";
+  EXPECT_EQ(device.loaded(), 2);
+  const int64_t compiled = images.compiled();
+  prepare(store, 1);
+  EXPECT_EQ(device.loaded(), 2) << "kernel 1 was still loaded";
+  prepare(store, 2);
+  EXPECT_EQ(device.loaded(), 3) << "kernel 2 was loaded again";
+  EXPECT_EQ(images.compiled(), compiled);
+}
+
+TEST_F(KernelLimitCpu, UsedKernelsStay) {
+  KernelStore store(device, &images, 0);
+  std::vector<LoadedKernel> used = prepare(store, 0);
+  EXPECT_GT(store.unloadUnused(), 0);
+  EXPECT_EQ(device.loaded(), 1);
+  used.clear();
+  EXPECT_EQ(store.unloadUnused(), 0);
+  EXPECT_EQ(device.loaded(), 0);
+}
+
+TEST_F(KernelLimitCpu, UnloadedKernelsWithoutFormAreNotFound) {
+  KernelStore store(device, &images, 0);
+  const KernelStore::Key key{7, {}, {}, {}};
+  {
+    std::vector<LoadedKernel> used = prepare(store, 0);
+    store.add(key, kernel(0), used);
+    ASSERT_TRUE(store.find(key).has_value());
+    EXPECT_EQ(store.find(key)->loaded, used);
+  }
+  store.unloadUnused();
+  EXPECT_FALSE(store.find(key).has_value());
+}
+
+// Runs two kinds of shapes in turn, each of which needs its own kernel for the sum: one row is
+// summed by two launches, many short rows by one. Returns the number of loaded kernels after each
+// run.
+std::vector<int> runBoth(FusionExecutor& executor, CountingDevice& device) {
+  std::vector<int> loaded;
+  for (int run = 0; run < 6; ++run) {
+    const int64_t rows = run % 2 == 0 ? 64 : 1;
+    HostTensor values(DType::F32, {rows, (int64_t{1} << 20) / rows});
+    for (int64_t i = 0; i < values.numel(); ++i) values.set(i, static_cast<double>(i % 4));
+    const Outputs outputs = executor.run(
+        {toDevice(device, device.allocator(), values, denseDesc(DType::F32, values.sizes))});
+    outputs.wait();
+    const HostTensor sums = toHost(device, outputs.tensor(0));
+    EXPECT_EQ(sums.numel(), rows);
+    for (int64_t row = 0; row < rows; ++row) {
+      EXPECT_EQ(toDouble(sums.at(row)), 1.5 * static_cast<double>(values.sizes[1])) << rows;
+    }
+    loaded.push_back(device.loaded());
+  }
+  return loaded;
+}
+
+TEST_F(KernelLimitCpu, ExecutorDropsPlansUntilKernelsFit) {
+  const Fusion fusion = parseFusion(
+      "heddle 1\nfusion f(%x: f32[m, k]) {\n  %s = sum(%x, axes=[1])\n  return %s\n}\n");
+  int64_t bytes_of_both = 0;
+  {
+    FusionExecutor unlimited(fusion, {&device, nullptr, &images});
+    const std::vector<int> loaded = runBoth(unlimited, device);
+    EXPECT_GT(loaded[1], loaded[0]);
+    EXPECT_EQ(loaded.back(), loaded[1]);
+    EXPECT_EQ(unlimited.stats().plans, 2);
+    EXPECT_EQ(unlimited.stats().kernels_unloaded, 0);
+    bytes_of_both = unlimited.stats().kernel_bytes;
+  }
+  EXPECT_EQ(device.loaded(), 0);
+  CompileOptions options;
+  options.caches.kernel_bytes = 1;
+  {
+    FusionExecutor limited(fusion, {&device, nullptr, &images}, options);
+    const std::vector<int> loaded = runBoth(limited, device);
+    EXPECT_EQ(loaded[2], loaded[0]);
+    EXPECT_EQ(loaded[4], loaded[0]);
+    EXPECT_EQ(loaded[5], loaded[1]);
+    const Executable::Stats stats = limited.stats();
+    EXPECT_EQ(stats.plans, 6);
+    EXPECT_EQ(stats.kernels_unloaded, 5);
+    EXPECT_EQ(stats.kernels_compiled, 0);
+    EXPECT_LT(stats.kernel_bytes, bytes_of_both);
+    EXPECT_GT(stats.peak_bytes_without_reuse, 0);
+  }
+  EXPECT_EQ(device.loaded(), 0);
+}
+
+}  // namespace
+}  // namespace heddle::host::kernel_limit_cpu_test
