@@ -1,14 +1,11 @@
-#!/usr/bin/env bash
-# Runs every test: first the release build with all labels except `big`, then the tests with
-# sanitizers, then a minute of fuzzing. While the tests of one build run, the next build is
-# compiled, because many tests wait more than they compute. Stops at the first stage that fails and
-# shows its output. Prints the time per label at the end.
-set -euo pipefail
-cd "$(dirname "$0")/.."
+#!/ usr / bin / env bash
+#Runs every test : first the release build with all labels except `big`, then the tests with
+#sanitizers, then a minute of fuzzing.While the tests of one build run, the next build is
+#compiled, because many tests wait more than they compute.Stops at the first stage that fails and
+#shows its output.Prints the time per label at the end.
+set - euo pipefail cd "$(dirname " $0 ")/.."
 
-logs=build/test_logs
-mkdir -p "$logs"
-rm -f "$logs"/*.log
+    logs = build / test_logs mkdir - p "$logs" rm - f "$logs"/*.log
 
 step() { printf '\n== %s [%dm%02ds]\n' "$*" $((SECONDS / 60)) $((SECONDS % 60)); }
 
@@ -30,12 +27,13 @@ build() {
 fixed_layout=()
 if setarch "$(uname -m)" -R true 2>/dev/null; then fixed_layout=(setarch "$(uname -m)" -R); fi
 
-# run_ctest LOG PRESET ARGUMENTS...: runs ctest and writes its output to the log.
+# run_ctest LOG PRESET ARGUMENTS...: runs ctest and writes its output to the log. On two cores it runs
+# three tests at a time, because some tests mostly wait. Tests under mpirun occupy two places.
 run_ctest() {
   local log=$1 preset=$2 wrapper=()
   shift 2
   [ "$preset" = release ] || wrapper=("${fixed_layout[@]}")
-  "${wrapper[@]}" ctest --test-dir "build/$preset" -j2 --output-on-failure --no-tests=error "$@" </dev/null \
+  "${wrapper[@]}" ctest --test-dir "build/$preset" -j3 --output-on-failure --no-tests=error "$@" </dev/null \
     >"$logs/$log.log" 2>&1
 }
 
