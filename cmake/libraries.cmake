@@ -28,12 +28,10 @@ endforeach()
 # The libheddle.so of the build. It exports all symbols of heddle, because the tests call internal
 # functions. cmake/installed_library.cmake links the same objects to the one that is installed.
 add_library(heddle_core SHARED ${core_sources})
-# Unity builds compile templates once per batch of files, not once per file. This halves the time of
-# a sanitizer build and of a first build. With ccache, single files are better, because most changes
-# then recompile only few files.
+# Unity builds compile headers and templates once per batch of files, not once per file.
 function(heddle_batch target)
-  if(HEDDLE_SANITIZE OR HEDDLE_PRECOMPILE)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 24)
+  if(HEDDLE_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${HEDDLE_UNITY})
   endif()
 endfunction()
 heddle_batch(heddle_core)

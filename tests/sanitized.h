@@ -1,13 +1,23 @@
 #pragma once
 
-// With a sanitizer, long loops run only every kOneIn-th case, because a sanitizer makes each case
-// slow. Without one, kOneIn is 1.
+// A sanitizer makes a test about ten times slower. With a sanitizer, tests of many similar cases
+// therefore run fewer of them. Without one, they run all cases.
 namespace heddle::testing {
 
 #ifdef HEDDLE_SANITIZED
-inline constexpr int kOneIn = 4;
+inline constexpr bool kSanitized = true;
 #else
-inline constexpr int kOneIn = 1;
+inline constexpr bool kSanitized = false;
 #endif
+
+// Loops over a list of cases run every kOneIn-th case.
+inline constexpr int kOneIn = kSanitized ? 16 : 1;
+
+// Returns the number of cases to run: `all`, or `few` with a sanitizer. Choose `few` so that each
+// kind of case still runs.
+template <class T>
+constexpr T casesOf(T all, T few) {
+  return kSanitized ? few : all;
+}
 
 }  // namespace heddle::testing

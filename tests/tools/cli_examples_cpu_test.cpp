@@ -39,7 +39,7 @@ TEST_F(CliExamples, EveryCommandWorksAtEveryStage) {
     const bool is_fusion = file.ends_with(".fusion");
     for (const char* stage : {"fusion", "segments", "schedule", "kernel", "host", "all"}) {
       // With a sanitizer, only the stage `all` runs. It writes the text of every stage.
-      if (heddle::testing::kOneIn > 1 && stage != std::string("all")) continue;
+      if (heddle::testing::kSanitized && stage != std::string("all")) continue;
       const bool of_fusion = stage == std::string("fusion") || stage == std::string("segments");
       for (const char* device : {"cpu", "cuda"}) {
         const CliResult dump = heddle("dump " + file + " --ranks " + std::to_string(ranks) +
@@ -53,7 +53,7 @@ TEST_F(CliExamples, EveryCommandWorksAtEveryStage) {
                                  " --dump-dir " + (folder_ / fs::path(file).filename()).string());
     EXPECT_EQ(all.code, 0) << file << all.text;
   }
-  EXPECT_GE(checked, heddle::testing::kOneIn > 1 ? 8 : 200);
+  EXPECT_GE(checked, heddle::testing::casesOf(200, 4));
 }
 
 // The kernel is launched only in the called program.

@@ -152,7 +152,7 @@ TEST_F(CliHostile, BrokenEnvironmentIsNamed) {
   expectError(run_, "HEDDLE_CXX_TIMEOUT=soon: expected", own_cache + "HEDDLE_CXX_TIMEOUT=soon");
   // The undefined behaviour sanitizer itself opens pipes, so the case with few file descriptors is
   // skipped.
-  const bool sanitized = heddle::testing::kOneIn > 1;
+  const bool sanitized = heddle::testing::kSanitized;
   if (!sanitized) expectError(run_, "Too many open files", own_cache + "prlimit --nofile=5");
   const CliResult absent = heddle(run_, own_cache + "HEDDLE_CXX=/no/such/compiler");
   expectRight(absent);

@@ -14,7 +14,7 @@ class CliLimits : public Cli {
  protected:
   // With a sanitizer, tests that limit address space or threads are skipped. A sanitizer needs
   // terabytes of address space and its own threads.
-  static constexpr bool kSanitized = heddle::testing::kOneIn > 1;
+  static constexpr bool kSanitized = heddle::testing::kSanitized;
   // The command must succeed, or exit with 2 and say why.
   void expectOrderlyEnd(const std::string& arguments, const std::string& environment) {
     const CliResult result = heddle(arguments, environment);

@@ -13,6 +13,7 @@
 #include "ir/base/error.h"
 #include "ir/text/fusion_text.h"
 #include "tests/host/passes/chunk_programs.h"
+#include "tests/sanitized.h"
 
 namespace heddle::host::chunk_collectives_cpu_test {
 namespace {
@@ -126,9 +127,13 @@ TEST(ChunkCollectives, KernelBetweenTwoMatmulsIsChunkedWithThem) {
     scattered = replaced(scattered, "[t, h] shard(@m)", "[t, h] shard(@m, 0: x)");
   scattered = replaced(scattered, "return %y shard(@m)", "return %y shard(@m, 0: x)");
   EXPECT_EQ(orderOf(compiled(parseFusion(scattered), 2, 2)), "ggwppkpswppkpsww");
+  int number = 0;
   for (const std::string& text : {gelu, gated, scattered}) {
     for (int ranks : {1, 2, 3, 4}) {
-      for (int64_t t : {0, 7, 24}) expectRight(text.c_str(), ranks, 3, {{"t", t}});
+      for (int64_t t : {0, 7, 24}) {
+        if (number++ % heddle::testing::kOneIn != 0) continue;
+        expectRight(text.c_str(), ranks, 3, {{"t", t}});
+      }
     }
     expectSameBits(replaced(text, "tanh(%a)", "neg(%a)"), 2, 3);
   }
@@ -209,7 +214,8 @@ TEST(ChunkCollectives, UnequalChunksAreRight) {
       harness.ranks = ranks;
       for (int64_t t : {0, 7, 64, 128}) {
         harness.sizes = {{"t", t}, {"h", 6}, {"f", 96}};
-        for (uint64_t seed : {0, 3}) {
+        for (uint64_t seed : {3, 0}) {
+          if (seed == 0 && heddle::testing::kSanitized) continue;
           if (seed > 0) harness.cpu.adversarial_seed = seed;
           const auto got = testing::runProgram(program, harness);
           const auto expected = testing::expectedOf(fusion, harness);

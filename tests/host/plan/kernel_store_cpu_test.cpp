@@ -12,6 +12,7 @@
 #include "ir/base/check.h"
 #include "ir/text/fusion_text.h"
 #include "tests/host/executable_common.h"
+#include "tests/sanitized.h"
 
 namespace heddle::host::kernel_store_cpu_test {
 namespace {
@@ -118,7 +119,8 @@ TEST_F(KernelStoreCpu, ReusedKernelsEqualNewKernels) {
       "  return %u, %r, %c, %p, %m\n}\n");
   FusionExecutor executor(fusion, {device.get(), nullptr, &images});
   std::mt19937 random(7);
-  for (int i = 0; i < 60; ++i) {
+  constexpr int kRuns = heddle::testing::casesOf(60, 15);
+  for (int i = 0; i < kRuns; ++i) {
     static constexpr int64_t kExtents[] = {0, 1, 2, 3, 16, 33, 100, 1000};
     const int64_t a = kExtents[random() % 8], b = kExtents[random() % 8];
     Tensor x = tensor({a, b});
@@ -134,7 +136,7 @@ TEST_F(KernelStoreCpu, ReusedKernelsEqualNewKernels) {
           << "output " << k << " of [" << a << ", " << b << "], run " << i;
     }
   }
-  EXPECT_GT(executor.stats().kernels_reused, 20);
+  EXPECT_GT(executor.stats().kernels_reused, kRuns / 3);
 }
 
 // A run with a transposed %w needs a second program. The programs share the kernels of %x.

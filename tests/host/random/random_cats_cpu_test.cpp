@@ -162,8 +162,8 @@ TEST(RandomCats, ReferenceKernelsMatchTheUnshardedFusion) {
   const char* from = std::getenv("HEDDLE_RANDOM_FROM");
   const char* count = std::getenv("HEDDLE_RANDOM_COUNT");
   const uint64_t first = from != nullptr ? std::strtoull(from, nullptr, 10) : 1;
-  const uint64_t cases =
-      count != nullptr ? std::strtoull(count, nullptr, 10) : 200 / heddle::testing::kOneIn;
+  const uint64_t cases = count != nullptr ? std::strtoull(count, nullptr, 10)
+                                          : heddle::testing::casesOf<uint64_t>(200, 12);
   int64_t cats = 0;
   for (uint64_t seed = first; seed < first + cases; ++seed) cats += check(seed);
   unsetenv("HEDDLE_CXX");
@@ -171,7 +171,8 @@ TEST(RandomCats, ReferenceKernelsMatchTheUnshardedFusion) {
 }
 
 TEST(RandomCats, CompiledKernelsMatchTheUnshardedFusion) {
-  for (uint64_t seed = 100001; seed <= 100012; ++seed) check(seed);
+  for (uint64_t seed = 100001; seed <= heddle::testing::casesOf(100012U, 100002U); ++seed)
+    check(seed);
 }
 
 }  // namespace

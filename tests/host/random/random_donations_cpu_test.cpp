@@ -7,11 +7,7 @@
 namespace heddle::host::random_donations_cpu_test {
 namespace {
 
-#ifdef HEDDLE_SANITIZED
-constexpr uint64_t kSeeds = 4;
-#else
-constexpr uint64_t kSeeds = 25;
-#endif
+constexpr auto kSeeds = heddle::testing::casesOf<uint64_t>(25, 3);
 
 void expectReferences(const std::function<int(uint64_t)>& ranks) {
   const testing::Seeds seeds = testing::seedsOf(1, kSeeds);

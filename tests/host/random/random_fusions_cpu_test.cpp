@@ -1,17 +1,13 @@
 // Compares compiled CPU kernels of random fusions (tools/random/) with the reference.
 #include "host/device/cpu/cpu_device.h"
 #include "tests/host/random/random_fusions.h"
+#include "tests/sanitized.h"
 
 namespace heddle::host::random_fusions_cpu_test {
 namespace {
 
-#ifdef HEDDLE_SANITIZED
-constexpr uint64_t kCompiled = 3;
-constexpr uint64_t kStatic = 20;
-#else
-constexpr uint64_t kCompiled = 25;
-constexpr uint64_t kStatic = 400;
-#endif
+constexpr auto kCompiled = heddle::testing::casesOf<uint64_t>(25, 3);
+constexpr auto kStatic = heddle::testing::casesOf<uint64_t>(400, 20);
 
 TEST(RandomFusionsCpu, CompiledKernelsMatchTheReference) {
   const auto device = makeCpuDevice();

@@ -9,11 +9,7 @@
 namespace heddle::host::random_parts_cpu_test {
 namespace {
 
-#ifdef HEDDLE_SANITIZED
-constexpr uint64_t kSeeds = 4;
-#else
-constexpr uint64_t kSeeds = 8;
-#endif
+constexpr auto kSeeds = heddle::testing::casesOf<uint64_t>(8, 2);
 
 TEST(RandomParts, OneRankMatchesTheReference) {
   const testing::Seeds seeds = testing::seedsOf(1, kSeeds);

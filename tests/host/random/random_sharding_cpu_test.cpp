@@ -385,7 +385,7 @@ TEST(RandomSharding, ReferenceKernelsMatchTheUnshardedFusion) {
   const char* from = std::getenv("HEDDLE_RANDOM_FROM");
   const char* count = std::getenv("HEDDLE_RANDOM_COUNT");
   const uint32_t first = from != nullptr ? static_cast<uint32_t>(std::atoi(from)) : 1;
-  const int cases = count != nullptr ? std::atoi(count) : 300 / heddle::testing::kOneIn;
+  const int cases = count ? std::atoi(count) : heddle::testing::casesOf(300, 20);
   int ran = 0;
   for (int i = 0; i < cases; ++i) ran += check(first + static_cast<uint32_t>(i)) ? 1 : 0;
   unsetenv("HEDDLE_CXX");
@@ -393,7 +393,7 @@ TEST(RandomSharding, ReferenceKernelsMatchTheUnshardedFusion) {
 }
 
 TEST(RandomSharding, CompiledKernelsMatchTheUnshardedFusion) {
-  for (uint32_t seed = 100001; seed <= 100008; ++seed) check(seed);
+  for (uint32_t i = 100001; i <= heddle::testing::casesOf(100008U, 100002U); ++i) check(i);
 }
 
 }  // namespace

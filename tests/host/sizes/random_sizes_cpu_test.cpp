@@ -11,11 +11,9 @@ using random_sizes::Arguments;
 using random_sizes::Case;
 using random_sizes::Choices;
 
-constexpr int kSlower = heddle::testing::kOneIn * heddle::testing::kOneIn;
-
 TEST(RandomSizes, EveryResultEqualsThatOfANewExecutor) {
   const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
-  random_sizes::expectRandomSizes(*device, 2000 / kSlower, 4);
+  random_sizes::expectRandomSizes(*device, heddle::testing::casesOf(2000, 24), 4);
 }
 
 // Returns this rank's block of %x, whose axis 0 is sharded.
@@ -76,7 +74,7 @@ void runSharded(const Case& one, comm::World& world, uint64_t seed) {
 }
 
 TEST(RandomSizes, ShardedResultsEqualThoseOfANewExecutor) {
-  for (int i = 0; i < 120 / kSlower && !::testing::Test::HasFailure(); ++i) {
+  for (int i = 0; i < heddle::testing::casesOf(120, 4) && !::testing::Test::HasFailure(); ++i) {
     const Case& one =
         random_sizes::kCases[static_cast<size_t>(i) % std::size(random_sizes::kCases)];
     if (one.broadcasts) continue;  // a sharded axis cannot be symbolic

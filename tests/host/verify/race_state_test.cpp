@@ -30,7 +30,7 @@ std::string branches(int count, const std::string& last) {
 
 // verify() must not copy its complete state for each branch, which would take hours.
 TEST(RaceState, ManyBranchesEnd) {
-  verify(parseProgram(branches(10000 / heddle::testing::kOneIn, "  copy %x -> %y\n"), "f"));
+  verify(parseProgram(branches(heddle::testing::casesOf(10000, 1000), "  copy %x -> %y\n"), "f"));
 }
 
 TEST(RaceState, RaceAfterManyBranchesIsReported) {

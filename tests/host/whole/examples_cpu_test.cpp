@@ -56,10 +56,11 @@ TEST(ExamplesCpu, ShardedFusionsAreRightOnManyRanks) {
     EXPECT_TRUE(sameGraph(fusion, again)) << example.name;
     int number = 0;
     for (int ranks : example.ranks) {
-      if (number++ % heddle::testing::kOneIn != 0) continue;
+      // With a sanitizer, one number of ranks above 1 is enough.
+      if (number++ != 1 && heddle::testing::kSanitized) continue;
       const Program program = printedAndParsed(compile(again, ranks));
       std::vector<SizeBindings> all = example.sizes;
-      all.emplace_back();
+      if (all.empty() || !heddle::testing::kSanitized) all.emplace_back();
       for (const SizeBindings& sizes : all) {
         HarnessOptions options;
         options.ranks = ranks;
