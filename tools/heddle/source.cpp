@@ -216,13 +216,26 @@ SetTarget targetOf(const std::string& option, const std::string& name,
             suggestionFor(bare, names));
 }
 
+// Returns the symbols of the inputs that decide sizes (host/plan/size_inputs.h).
+std::set<std::string> sizeInputsOf(const Source& source) {
+  if (const auto* fusion = std::get_if<Fusion>(&source)) return host::SizeInputs(*fusion).symbols();
+  const auto& program = std::get<host::Program>(source);
+  const auto may_decide = [&](host::SlotId input) {
+    const host::Slot& slot = program.slots.at(input);
+    return slot.is_scalar || slot.tensor.rank() == 0;
+  };
+  if (std::none_of(program.inputs.begin(), program.inputs.end(), may_decide)) return {};
+  return host::SizeInputs(host::inlineCalls(program)).symbols();
+}
+
 }  // namespace
 
 Settings settingsOf(const Source& source, const Options& options) {
   Settings settings;
   for (const auto& [symbol, value] : defaultsOf(source)) settings.sizes[symbol] = value;
   const std::vector<InputSpec> inputs = inputsOf(source);
-  const std::set<std::string> deciding = sizeInputsOf(source);
+  settings.deciding = sizeInputsOf(source);
+  const std::set<std::string>& deciding = settings.deciding;
   const std::vector<std::string> of_inputs = symbolsOf(inputs);
   std::set<std::string> symbols(of_inputs.begin(), of_inputs.end());
   for (const auto& [symbol, size] : settings.sizes) symbols.insert(symbol);
@@ -250,13 +263,6 @@ Settings settingsOf(const Source& source, const Options& options) {
     settings.sizes[target.size] = size;
   }
   return settings;
-}
-
-std::set<std::string> sizeInputsOf(const Source& source) {
-  const auto* fusion = std::get_if<Fusion>(&source);
-  return (fusion != nullptr ? host::SizeInputs(*fusion)
-                            : host::SizeInputs(host::inlineCalls(std::get<host::Program>(source))))
-      .symbols();
 }
 
 Source withSizes(Source source, const SizeBindings& sizes) {
@@ -342,7 +348,6 @@ Inputs makeInputs(const Source& source, const Options& options) {
   const std::vector<InputSpec> specs = inputsOf(source);
   Settings settings = settingsOf(source, options);
   std::map<std::string, HostTensor> files = readFiles(specs, options, settings.sizes);
-  const std::set<std::string> deciding = sizeInputsOf(source);
   requireSizes(source, settings.sizes);
   checkFileSizes(specs, files, settings.sizes, options);
   Inputs inputs;
@@ -360,7 +365,7 @@ Inputs makeInputs(const Source& source, const Options& options) {
       continue;
     }
     const auto file = files.find(spec.name);
-    if (deciding.contains(scalarSymbol(spec.name))) {
+    if (settings.deciding.contains(scalarSymbol(spec.name))) {
       inputs.tensors.back() =
           sizeTensor(spec, settings, file == files.end() ? nullptr : &file->second);
       inputs.sizes[scalarSymbol(spec.name)] = toInt(inputs.tensors.back().at(0));
