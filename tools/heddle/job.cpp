@@ -90,7 +90,15 @@ class TaskRecorder : public comm::WorldObserver {
 
 void runThread(comm::World& world, host::Device& device, const JobOptions& options,
                RankErrors& errors, const Body& body) {
-  comm::JobMonitor monitor(world, controlOf(options));
+  comm::JobMonitorOptions monitor_options = controlOf(options);
+  monitor_options.end_signal = &endSignal();
+  monitor_options.on_failure = [&world](const comm::JobFailure& failure) {
+    if (failure.signal == 0) return world.interrupt(failure.text);
+    endBySignal(world.size(), failure);
+  };
+  comm::JobMonitor monitor(world, monitor_options);
+  std::optional<WatcherPoll> looks;
+  if (world.rank() == 0) looks.emplace(monitor, 0);
   std::optional<host::TaskFault> fault;
   try {
     injectInto(fault, world, monitor, options);

@@ -146,10 +146,14 @@ void catchEndSignal(bool is_polled) {
 
 const std::atomic<int>& endSignal() { return end_signal; }
 
-void setProcessTask(comm::RankTask task) { process_task.store(task); }
+void setProcessTask(comm::RankTask task) {
+  if (end_signal.load() == 0) process_task.store(task);
+}
 
-ProcessTask::ProcessTask(comm::RankTask task) : before_(process_task.exchange(task)) {}
-ProcessTask::~ProcessTask() { process_task.store(before_); }
+ProcessTask::ProcessTask(comm::RankTask task) : before_(process_task.load()) {
+  setProcessTask(task);
+}
+ProcessTask::~ProcessTask() { setProcessTask(before_); }
 
 void endBeforeStart(const std::string& text, int signal) {
   const std::optional<ProcessRank> process = processRank();
@@ -163,6 +167,7 @@ void endBeforeStart(const std::string& text, int signal) {
 WatcherPoll::WatcherPoll(comm::JobMonitor& monitor, double deadline) {
   goodbye.store(std::min(kGoodbyePart * deadline, kLongestGoodbye));
   job_monitor.store(&monitor);
+  signal_is_polled.store(true);
 }
 
 WatcherPoll::~WatcherPoll() {
@@ -193,6 +198,15 @@ void endProcess(int rank, const comm::JobFailure& failure) {
   } catch (const std::system_error&) {
     leave(kLostCode);  // the system starts no more threads
   }
+}
+
+void endBySignal(int ranks, const comm::JobFailure& failure) {
+  if (ends.exchange(true)) return;
+  const size_t line = failure.text.find('\n');
+  say(ranks == 1 ? failure.text.substr(0, line)
+                 : fmt::format("told to end by signal {}{}", failure.signal, positionsIn(failure)));
+  told.store(true);
+  leave(kSignalCode + failure.signal);
 }
 
 void endFailedProcess(const comm::JobMonitor& monitor, const std::string& reason, int code) {

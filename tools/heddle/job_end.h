@@ -34,7 +34,9 @@ class RankErrors {
 // comm::StartTimeout polls endSignal(); afterwards the job monitor does. After the WatcherPoll has
 // been destroyed, nothing polls, and the handler itself ends the process.
 void catchEndSignal(bool is_polled);
-// Sets the current task of this process, for the message that the signal handler prints.
+// Sets the current task of this process, for the message that the signal handler prints. Does
+// nothing after endSignal() has been set: the signal can also make a compiler fail, and the
+// exception then leaves the task that the message must name.
 void setProcessTask(comm::RankTask task);
 // Sets the current task of this process. The destructor sets the previous task again.
 class ProcessTask {
@@ -71,6 +73,9 @@ class WatcherPoll {
 // Prints the failure and starts a thread that ends the process. JobMonitorOptions::on_failure calls
 // this function.
 void endProcess(int rank, const comm::JobFailure& failure);
+// Prints what the ranks did when a signal told this process to end, and ends the process. All ranks
+// are threads of this process. JobMonitorOptions::on_failure calls this function.
+void endBySignal(int ranks, const comm::JobFailure& failure);
 // Prints `reason`, the error of this rank, and ends the process.
 [[noreturn]] void endFailedProcess(const comm::JobMonitor& monitor, const std::string& reason,
                                    int code);
