@@ -122,7 +122,7 @@ TEST_F(CliHostile, GarbageOfACompilerIsNotStored) {
   std::ofstream(valid) << "int unrelated;\n";
   for (const auto& [body, why] :
        {std::pair<std::string, std::string>{"echo garbage >\"$2\"",
-                                            "cannot be loaded: the file is no ELF file"},
+                                            "cannot be loaded: it does not begin like an ELF file"},
         {"c++ -shared -fPIC -o \"$2\" " + valid + " && truncate -s -3000 \"$2\"",
          "its end is missing"},
         {"exit 0", "wrote no kernel"},
