@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "tests/codegen/small_elf.h"
+#include "tests/codegen/compile/small_elf.h"
 
 namespace heddle::codegen::elf_file_test {
 namespace {

@@ -11,7 +11,7 @@
 #include "codegen/compile/child_process.h"
 #include "codegen/kernel.h"
 #include "ir/base/check.h"
-#include "tests/codegen/small_elf.h"
+#include "tests/codegen/compile/small_elf.h"
 
 namespace heddle::codegen::image_cache_test {
 namespace {
