@@ -132,5 +132,26 @@ TEST_F(CliLimits, ManyMeshesAndDefaultsAreRejected) {
               "the default of size s10000 is number 10001, and at most 10000 are allowed");
 }
 
+TEST_F(CliLimits, TensorsWithManyAxesAreRejected) {
+  std::string ones = "1";
+  for (int i = 1; i < 100000; ++i) ones += ", 1";
+  const std::string head = "heddle 1\nfusion f(%x: f32[";
+  expectError(
+      "verify " + write("input.fusion", head + ones + "]) {\n  %y = neg(%x)\n  return %y\n}\n"),
+      "input.fusion:2:18: the type has 100000 axes, and at most 256 are allowed");
+  expectError("verify " + write("reshape.fusion", head + "1]) {\n  %y = reshape(%x, sizes=[" +
+                                                      ones + "])\n  return %y\n}\n"),
+              "reshape.fusion:3: reshape at line 3: the result has 100000 axes, and at most 256");
+  expectError(
+      "verify " + write("slot.hostir", "heddle 1\nprogram f(%x: f32[" + ones + "]) -> (%x) {\n}\n"),
+      "the type has 100000 axes, and at most 256 are allowed");
+  std::string chain = head + "4]) {\n  %a0 = neg(%x)\n";
+  for (int i = 1; i < 3000; ++i) {
+    chain += "  %a" + std::to_string(i) + " = unsqueeze(%a" + std::to_string(i - 1) + ", axis=0)\n";
+  }
+  expectError("verify " + write("chain.fusion", chain + "  return %a2999\n}\n"),
+              "chain.fusion:259: broadcast at line 259: the result has 257 axes");
+}
+
 }  // namespace
 }  // namespace heddle::tools::limits_cpu_test
