@@ -174,7 +174,16 @@ bool agreed(comm::World& world, const std::function<void()>& work) {
     say(everywhere ? mine : fmt::format("rank {}: {}", world.rank(), mine));
   }
   world.barrier();
+  setErrorReported();
   return false;
+}
+
+// As agreed(), for a comparison: `compare` communicates, and throws the same error on all ranks. An
+// exception on only one rank would leave the other ranks in the communication. The task therefore
+// begins before, where an injected fault acts.
+bool agreedAfter(comm::RankTask task, comm::World& world, const std::function<void()>& compare) {
+  const auto begin = [&] { const comm::World::Task begins(&world, task); };
+  return agreed(world, begin) && agreed(world, compare);
 }
 
 // Throws the same UserError on all ranks if a setting differs between ranks. The error names the
@@ -274,9 +283,9 @@ bool runProcess(const JobOptions& options, const Prepare& prepare, const Body& b
   const auto compare = [&] {
     if (options.settings) checkSettings(options.settings(), *world);
   };
-  if (!agreed(*world, compare)) return false;
+  if (!agreedAfter(comm::RankTask::ComparingSettings, *world, compare)) return false;
   const auto compareProgram = [&] { host::checkAgreement(*program, *world); };
-  if (!agreed(*world, compareProgram)) return false;
+  if (!agreedAfter(comm::RankTask::ComparingPrograms, *world, compareProgram)) return false;
   const auto compareCompilers = [&] { host::checkCompilers(*program, *device, *world); };
   if (!agreed(*world, compareCompilers)) return false;
   if (kind == host::DeviceKind::Cuda) {

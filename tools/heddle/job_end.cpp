@@ -43,6 +43,9 @@ LastWords last_words[comm::kRankTasks];
 std::atomic<comm::RankTask> process_task{comm::RankTask::None};
 static_assert(std::atomic<comm::RankTask>::is_always_lock_free);
 
+// true: setErrorReported() was called.
+std::atomic<bool> error_is_reported{false};
+
 // true: a thread has started to end the process.
 std::atomic<bool> ends{false};
 // true: the failure has been printed.
@@ -52,6 +55,7 @@ std::atomic<comm::JobMonitor*> job_monitor{nullptr};
 std::atomic<double> goodbye{0};  // seconds that the other ranks get to print
 
 void sayLastWords() {
+  if (error_is_reported.load()) return;
   const LastWords& words = last_words[static_cast<size_t>(process_task.load())];
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, words.text, words.bytes);
 }
@@ -62,7 +66,7 @@ void onEndSignal(int signal) {
   // A second thread may then run this handler before the first one has ended the process.
   if (is_ending.exchange(true)) return;
   sayLastWords();
-  _exit(kSignalCode + signal);
+  _exit(error_is_reported.load() ? kLostCode : kSignalCode + signal);
 }
 
 [[noreturn]] void waitForEnd() {
@@ -142,6 +146,11 @@ void catchEndSignal(bool is_polled) {
   action.sa_handler = onEndSignal;
   action.sa_flags = SA_RESTART;
   sigaction(SIGTERM, &action, nullptr);
+}
+
+void setErrorReported() {
+  error_is_reported.store(true);
+  signal_is_polled.store(false);
 }
 
 const std::atomic<int>& endSignal() { return end_signal; }

@@ -52,6 +52,9 @@ class ProcessTask {
 // Prints why the job has not started, and ends this process. A thread of comm::StartTimeout calls
 // this function.
 [[noreturn]] void endBeforeStart(const std::string& text, int signal);
+// Declares that all ranks have printed the error that ends the job. When the first process has
+// exited, mpirun sends SIGTERM to the other ones. They then end without a further message.
+void setErrorReported();
 // Returns the signal that was caught, or 0. JobMonitorOptions::end_signal points to the result.
 const std::atomic<int>& endSignal();
 // While this object exists, the job monitor of this process polls endSignal(). Functions that end

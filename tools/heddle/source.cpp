@@ -112,6 +112,15 @@ std::map<std::string, HostTensor> readFiles(const std::vector<InputSpec>& inputs
   return files;
 }
 
+// Messages about a fusion name an op or a value and its line: "%y at line 3".
+std::string withLineOfFusion(const std::string& message, const std::string& file) {
+  static const std::regex at_line("[%A-Za-z0-9_.]+ at line ([0-9]+)[: ]");
+  const std::string first = message.substr(0, message.find('\n'));
+  std::smatch found;
+  if (!std::regex_search(first, found, at_line)) return message;
+  return fmt::format("{}:{}: {}", file, found[1].str(), message);
+}
+
 }  // namespace
 
 Source readSource(const std::string& path) {
@@ -122,16 +131,18 @@ Source readSource(const std::string& path) {
     return host::parseFile(text, path);
   } catch (const UserError& error) {
     if (std::string_view(error.what()).starts_with(path + ":")) throw;
-    userError("{}: {}", path, error.what());
+    const std::string located = withLineOfFusion(error.what(), path);
+    userError("{}", located == error.what() ? fmt::format("{}: {}", path, located) : located);
   }
 }
 
-// Messages name an instruction by its index in the program after all calls are inlined.
+// Messages about a program name an instruction by its index after all calls are inlined.
 std::string withLine(const std::string& message, const std::string& file, const Source& source) {
   static const std::regex named_instruction("instruction ([0-9]+) [(`]");
   std::smatch found;
   const auto* program = std::get_if<host::Program>(&source);
-  if (program == nullptr || !std::regex_search(message, found, named_instruction)) return message;
+  if (program == nullptr) return withLineOfFusion(message, file);
+  if (!std::regex_search(message, found, named_instruction)) return message;
   // The index may also belong to a program that another program calls. The line is therefore used
   // only if the message contains the instruction with this index.
   int line = 0;
