@@ -78,7 +78,8 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
 }
 
 void Executable::Impl::joinMonitor(const Context& context) {
-  if (ranks == 1) {
+  // A single rank needs no monitor, but a monitor of the caller still shows where the rank is.
+  if (ranks == 1 && (world == nullptr || context.monitor == nullptr)) {
     order = std::make_shared<RunOrder>();
     return;
   }

@@ -89,5 +89,11 @@ expect "heddle: --check differs between ranks, and must not: sample on rank 0, n
   'if [ $rank != $last ]; then other="--check"; fi; $run examples/tp_mlp.fusion $other'
 expect "heddle: --inject: there is no instruction 700, the program has" \
   '$run examples/tp_mlp.fusion --inject rank=$last,instr=700,die'
+# An exception on one rank outside of its runs reaches the other ranks, which print nothing.
+for task in read compile settings programs; do
+  export task
+  expect "heddle: rank $last: injected: throw" '$run $work/only0.fusion --inject rank=$last,task=$task,throw'
+  expect "heddle: " '$run $work/only0.fusion --inject rank=$last,task=$task,throw'
+done
 [ "$bad" -eq 0 ] && echo "mpi_faults: ok"
 exit "$bad"

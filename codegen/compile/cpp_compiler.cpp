@@ -1,21 +1,14 @@
 #include "codegen/compile/cpp_compiler.h"
 
-#include <sys/statvfs.h>
-
-#include <cerrno>
-#include <charconv>
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <future>
-#include <thread>
 
 #include "codegen/compile/child_process.h"
+#include "codegen/compile/compiler_limits.h"
 #include "codegen/compile/load_library.h"
 #include "codegen/compile/runtime_text.h"
 #include "ir/base/check.h"
 #include "ir/system/files.h"
-#include "ir/system/start_thread.h"
 
 namespace heddle::codegen {
 namespace {
@@ -49,74 +42,6 @@ const std::vector<std::string> kFlags = {
 // cores are idle, several runs at the same time are faster nevertheless, and ImageCache
 // (codegen/compile/image_cache.h) uses smaller groups.
 constexpr size_t kMostAtOnce = 16;
-
-// Returns the time limit of one run of the compiler. On a busy machine, the largest kernels take
-// minutes.
-std::chrono::milliseconds timeLimit() {
-  constexpr double kDefaultSeconds = 600;
-  constexpr double kLongestSeconds = 1e6;
-  const char* variable = std::getenv("HEDDLE_CXX_TIMEOUT");
-  if (variable == nullptr || *variable == 0) {
-    return std::chrono::milliseconds(static_cast<int64_t>(1e3 * kDefaultSeconds));
-  }
-  const std::string_view text = variable;
-  double seconds = 0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  HEDDLE_USER_CHECK(error == std::errc() && rest == text.data() + text.size() && seconds > 0 &&
-                        seconds <= kLongestSeconds,
-                    "HEDDLE_CXX_TIMEOUT={}: expected a number of seconds above 0, at most {:.0f}",
-                    text, kLongestSeconds);
-  return std::chrono::milliseconds(static_cast<int64_t>(1e3 * seconds));
-}
-
-// Throws UserError if the system does not start three more threads, and therefore would not start
-// the three processes of a compiler either. Without this check, GCC would retry for many seconds
-// before it fails.
-void checkProcessLimit() {
-  constexpr int kProcesses = 3;
-  std::promise<void> end;
-  const std::shared_future<void> ended = end.get_future().share();
-  std::vector<std::thread> threads;
-  threads.reserve(kProcesses);  // so that push_back() cannot fail while it holds a running thread
-  const auto endAll = [&] {
-    end.set_value();
-    for (std::thread& thread : threads) thread.join();
-  };
-  try {
-    for (int i = 0; i < kProcesses; ++i) {
-      threads.push_back(startThread("the C++ compiler", [ended] { ended.wait(); }));
-    }
-  } catch (...) {
-    endAll();
-    throw;
-  }
-  endAll();
-}
-
-// Throws UserError if the program failed because of this machine, for example because the disk is
-// full. Otherwise the user would get the wrong message that there is no compiler.
-void checkMachine(const ProcessResult& result, const std::string& program,
-                  const std::string& folder) {
-  HEDDLE_USER_CHECK_CODE(CompileFailure,
-                         result.started || result.start_error == ENOENT ||
-                             result.start_error == EACCES || result.start_error == ENOEXEC,
-                         "cannot start the C++ compiler {}: {}", program, result.output);
-  HEDDLE_USER_CHECK_CODE(
-      CompileFailure, !result.timed_out,
-      "the C++ compiler {} was ended after {} s (HEDDLE_CXX_TIMEOUT changes this "
-      "limit); it said:\n{}",
-      program, static_cast<double>(timeLimit().count()) / 1e3, result.output);
-  if (result.started && result.exit_code == 0) return;
-  constexpr uint64_t kLeastBytes = uint64_t{1} << 20;
-  struct statvfs disk {};
-  if (statvfs(folder.c_str(), &disk) != 0) return;
-  const uint64_t free = uint64_t{disk.f_bavail} * disk.f_frsize;
-  HEDDLE_USER_CHECK_CODE(
-      CompileFailure, free >= kLeastBytes,
-      "the C++ compiler {} failed, and the disk of {} has only {} free bytes; set "
-      "TMPDIR to a folder with more space; it said:\n{}",
-      program, folder, free, result.output);
-}
 
 constexpr int64_t kLargestOutput = int64_t{1} << 28;
 
@@ -154,7 +79,8 @@ class CppCompiler : public KernelCompiler {
     command.insert(command.end(), {in, "-o", out});
     command.push_back(mvec_ ? "-lmvec" : "-DHD_NO_LIBMVEC");
     command.push_back("-lm");
-    ProcessResult result = runProcess(command, timeLimit());
+    const RunningCompiler running;
+    ProcessResult result = runProcess(command, compilerTimeLimit());
     checkMachine(result, program_, folder.path());
     HEDDLE_USER_CHECK_CODE(CompileFailure, result.started && result.exit_code == 0,
                            "{} failed with exit code {} on a kernel:\n{}\n{}", program_,
@@ -179,7 +105,8 @@ bool works(const std::string& program, bool mvec, std::string& why) {
   command.insert(command.end(), {in, "-o", folder.path() + "/probe.so"});
   if (mvec) command.push_back("-lmvec");
   command.push_back("-lm");
-  ProcessResult result = runProcess(command, timeLimit());
+  const RunningCompiler running;
+  ProcessResult result = runProcess(command, compilerTimeLimit());
   checkMachine(result, program, folder.path());
   if (!result.started) {
     why += result.output + "\n";
@@ -202,9 +129,10 @@ bool works(const std::string& program, bool mvec, std::string& why) {
 // Returns the compiler, its version, its flags and its predefined macros. With -march=native, the
 // macros name every CPU feature that the compiler uses on this machine.
 std::string identify(const std::string& program, bool mvec) {
-  const ProcessResult version = runProcess({program, "--version"}, timeLimit());
-  const ProcessResult macros = runProcess(
-      {program, "-march=native", "-O3", "-dM", "-E", "-x", "c++", "/dev/null"}, timeLimit());
+  const ProcessResult version = runProcess({program, "--version"}, compilerTimeLimit());
+  const ProcessResult macros =
+      runProcess({program, "-march=native", "-O3", "-dM", "-E", "-x", "c++", "/dev/null"},
+                 compilerTimeLimit());
   // Without the version, the cache could return images of another compiler.
   for (const ProcessResult* result : {&version, &macros}) {
     HEDDLE_USER_CHECK_CODE(
@@ -221,7 +149,6 @@ std::string identify(const std::string& program, bool mvec) {
 
 std::unique_ptr<KernelCompiler> makeCppCompiler(std::string& why) {
   why.clear();
-  checkProcessLimit();
   std::vector<std::string> candidates = {"c++", "g++", "clang++"};
   const char* chosen = std::getenv("HEDDLE_CXX");
   if (chosen != nullptr && *chosen != 0) candidates = {chosen};

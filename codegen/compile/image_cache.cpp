@@ -15,7 +15,7 @@
 
 #include "codegen/compile/image_bytes.h"
 #include "codegen/compile/image_files.h"
-#include "codegen/compile/load_library.h"
+#include "codegen/compile/load_image.h"
 #include "ir/base/check.h"
 #include "ir/system/usable_cpus.h"
 
@@ -69,31 +69,13 @@ std::vector<Group> groupsOf(const Group& wanted, const KernelCompiler& compiler)
   return groups;
 }
 
-// Returns whether a CUDA image contains a kernel. An ELF file stores the name of the section of
-// each kernel as a text that ends with a zero byte.
-bool namesKernel(const std::vector<std::byte>& image, const std::string& entry) {
-  const std::string section = ".text." + entry;
-  const std::string_view bytes(reinterpret_cast<const char*>(image.data()), image.size());
-  return bytes.starts_with("\177ELF") &&
-         bytes.find(std::string_view(section.c_str(), section.size() + 1)) != bytes.npos;
-}
-
-// Looks up the entry points of a new image, so that the cache never stores an image that cannot be
-// used. C++ images are loaded for this. CUDA images are not, because this thread may have no
-// device.
-Image loadCompiled(const KernelSource& source, std::vector<std::byte> bytes) {
-  auto image = std::make_shared<KernelImage>();
-  const bool is_cuda = source.target == Target::Cuda;
-  const size_t size = bytes.size();
-  image->size = static_cast<int64_t>(size);
-  if (is_cuda) image->bytes = std::move(bytes);
-  if (!is_cuda) image->library = loadLibrary(bytes);
-  for (const std::string& entry : source.entries) {
-    HEDDLE_USER_CHECK(
-        is_cuda ? namesKernel(image->bytes, entry) : findEntry(image->library, entry) != nullptr,
-        "the compiler reported success, but its image of {} bytes has no kernel {}", size, entry);
+// Loads a new image, so that the cache never stores an image that cannot be used.
+Image loadCompiled(const KernelSource& source, std::string_view bytes) {
+  try {
+    return loadImage(source.target, source.entries, bytes);
+  } catch (const UserError& error) {
+    throw withText(error, fmt::format("the compiler reported success, but {}", error.what()));
   }
-  return image;
 }
 
 }  // namespace
@@ -183,10 +165,11 @@ struct ImageCache::Impl {
       joined.entries.insert(joined.entries.end(), source.entries.begin(), source.entries.end());
       keys.push_back(&group[i]->key);
     }
-    std::vector<std::byte> bytes = compiler.compile(joined);
-    const std::string stored(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    const Image image = loadCompiled(joined, std::move(bytes));
-    files.save(keys, stored);
+    const std::vector<std::byte> compiled_bytes = compiler.compile(joined);
+    const std::string_view bytes(reinterpret_cast<const char*>(compiled_bytes.data()),
+                                 compiled_bytes.size());
+    const Image image = loadCompiled(joined, bytes);
+    files.save(keys, bytes);
     for (Wanted* w : group) {
       w->image = image;
       w->compiled = true;

@@ -7,7 +7,7 @@
 #include <map>
 #include <tuple>
 
-#include "codegen/compile/load_library.h"
+#include "codegen/compile/load_image.h"
 #include "codegen/compile/runtime_text.h"
 #include "codegen/compile/sha256.h"
 #include "ir/base/check.h"
@@ -70,7 +70,7 @@ std::vector<CachedImage> imagesIn(const PrivateFolder& folder) {
 }  // namespace
 
 ImageKey::ImageKey(const KernelSource& source, const KernelCompiler& compiler)
-    : target(source.target) {
+    : target(source.target), entries(source.entries) {
   text = fmt::format("heddle image 2\n{}\n{}\n{}\n{}", target == Target::Cuda ? "cuda" : "cpp",
                      compiler.identity(), runtimeHeader(target), source.text);
   stem = sha256(text);
@@ -90,17 +90,21 @@ std::shared_ptr<const KernelImage> ImageFiles::load(const ImageKey& key) {
   const std::string key_name = key.stem + ".key";
   const auto key_file =
       folder_->read(key_name, static_cast<int64_t>(key.text.size()) + kChecksumBytes);
-  if (!key_file || !key_file->bytes.ends_with(key.text)) return nullptr;
+  if (!key_file) return nullptr;
   const auto file = folder_->read(imageNameOf(key), kLargestImage);
-  if (!file || key_file->bytes != checksumLine(file->bytes) + key.text) return nullptr;
-  auto image = std::make_shared<KernelImage>();
-  image->size = static_cast<int64_t>(file->bytes.size());
+  if (!file) return nullptr;
+  std::shared_ptr<const KernelImage> image;
   try {
-    const auto* begin = reinterpret_cast<const std::byte*>(file->bytes.data());
-    if (key.target == Target::Cuda) image->bytes.assign(begin, begin + file->bytes.size());
-    if (key.target == Target::Cpp) image->library = loadLibrary(file->file.get());
-  } catch (const UserError&) {
-    return nullptr;  // for example, a library that the image needs is no longer installed
+    if (key_file->bytes != checksumLine(file->bytes) + key.text) {
+      userError("its {} bytes are not the bytes that were stored with its key", file->bytes.size());
+    }
+    image = loadImage(key.target, key.entries, file->bytes, file->file.get());
+  } catch (const UserError& error) {
+    // The image can also need a library that is no longer installed.
+    reportCacheOnce(path_,
+                    fmt::format("has a damaged image, {}: {}", imageNameOf(key), error.what()),
+                    "its kernel is compiled again");
+    return nullptr;
   }
   // evict() sorts entries by the modification times of their files.
   folder_->touch(key_name);

@@ -20,6 +20,7 @@ struct ImageKey {
   std::string text;
   std::string stem;
   Target target;
+  std::vector<std::string> entries;  // KernelSource::entries
 };
 
 // The folder of an ImageCache (see codegen/compile/image_cache.h), which must be a PrivateFolder.
@@ -32,7 +33,8 @@ class ImageFiles {
  public:
   ImageFiles(std::string folder, int64_t max_bytes);
 
-  // Returns nullptr if the image is missing, damaged, not private, or cannot be loaded.
+  // Returns nullptr if the image is missing, damaged, not private, or cannot be loaded. Reports the
+  // first damaged image of the folder.
   std::shared_ptr<const KernelImage> load(const ImageKey& key);
   // Stores one image under each of `keys`. The image must contain the kernels of all these keys.
   // The names are hard links to one file, or copies if the file system has no hard links. If the

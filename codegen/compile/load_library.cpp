@@ -1,7 +1,6 @@
 #include "codegen/compile/load_library.h"
 
 #include <dlfcn.h>
-#include <elf.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "codegen/compile/elf_file.h"
 #include "ir/base/check.h"
 #include "ir/system/files.h"
 
@@ -29,39 +29,21 @@ std::string uniquePathOf(int file) {
   return path + fmt::format("/{}", file);
 }
 
-// Returns whether the file contains everything that the tables of its ELF header name. dlopen maps
-// a file without this check, and the process gets SIGBUS if a mapped page is beyond the end.
-bool isWhole(int file) {
+std::string faultOf(int file) {
   struct stat info {};
-  Elf64_Ehdr header;
-  if (fstat(file, &info) != 0 || pread(file, &header, sizeof(header), 0) != sizeof(header)) {
-    return false;
-  }
-  const auto size = static_cast<uint64_t>(info.st_size);
-  const auto fits = [&](uint64_t offset, uint64_t bytes) {
-    return offset <= size && bytes <= size - offset;
+  if (fstat(file, &info) != 0) return fmt::format("fstat: {}", std::strerror(errno));
+  const auto read = [file](uint64_t offset, void* to, uint64_t bytes) {
+    return pread(file, to, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
   };
-  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-      !fits(header.e_shoff, uint64_t{header.e_shnum} * header.e_shentsize) ||
-      !fits(header.e_phoff, uint64_t{header.e_phnum} * sizeof(Elf64_Phdr))) {
-    return false;
-  }
-  for (uint64_t i = 0; i < header.e_phnum; ++i) {
-    Elf64_Phdr part;
-    const auto at = static_cast<off_t>(header.e_phoff + i * sizeof(part));
-    if (pread(file, &part, sizeof(part), at) != sizeof(part)) return false;
-    if (!fits(part.p_offset, part.p_filesz)) return false;
-  }
-  return true;
+  return faultOfElf(read, static_cast<uint64_t>(info.st_size));
 }
 
 }  // namespace
 
 std::shared_ptr<void> loadLibrary(int file) {
-  HEDDLE_USER_CHECK_CODE(
-      CompileFailure, isWhole(file),
-      "the compiled kernel cannot be loaded: the file is no ELF file, or its end is "
-      "missing");
+  const std::string fault = faultOf(file);
+  HEDDLE_USER_CHECK_CODE(CompileFailure, fault.empty(), "the compiled kernel cannot be loaded: {}",
+                         fault);
   void* library = dlopen(uniquePathOf(file).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* said = dlerror();

@@ -304,9 +304,12 @@ std::string JobMonitor::awaitedBy(const RankSnapshots& ranks, const RankSnapshot
 std::string JobMonitor::placeInRuns(const RankSnapshot& entry) const {
   if (entry.phase == RankPhase::Idle) return "before its first run";
   if (entry.phase == RankPhase::Compiling) return fmt::format("before run {}", entry.run + 1);
-  if (entry.phase == RankPhase::Done) return fmt::format("after run {}", entry.run);
-  if (entry.beginsNoMoreRuns()) return fmt::format("after its last run, {}", entry.run);
-  std::string text = fmt::format("in run {}", entry.run);
+  // Runs of programs that communicate on no rank have no number.
+  const bool has_number = entry.isInRun() ? entry.finished < entry.run : entry.run > 0;
+  const std::string number = has_number ? std::to_string(entry.run) : "";
+  if (entry.phase == RankPhase::Done) return has_number ? "after run " + number : "between runs";
+  if (entry.beginsNoMoreRuns()) return "after its last run" + (has_number ? ", " + number : "");
+  std::string text = has_number ? "in run " + number : "in a run";
   if (entry.issued == kMatchingPosts) return text + " comparing what it will post with its peers";
   std::string_view separator = " ";
   const auto add = [&](std::string_view what, int32_t instruction) {

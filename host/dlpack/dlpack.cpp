@@ -13,7 +13,7 @@
 namespace heddle::host {
 namespace {
 
-DLDataType typeOf(DType dtype) {
+DLDataType dlpackTypeOf(DType dtype) {
   const auto bits = static_cast<uint8_t>(8 * sizeOf(dtype));
   switch (dtype) {
     case DType::Bool:
@@ -70,7 +70,7 @@ std::string textOf(const DLDataType& type) {
 DType dtypeOf(const DLDataType& type) {
   std::string names;
   for (const DType dtype : kAllDTypes) {
-    const DLDataType other = typeOf(dtype);
+    const DLDataType other = dlpackTypeOf(dtype);
     if (type.code == other.code && type.bits == other.bits && type.lanes == other.lanes) {
       return dtype;
     }
@@ -226,7 +226,7 @@ std::unique_ptr<Given<Managed>> give(Device& device, const Tensor& tensor) {
   out.data = desc.numel() == 0 ? nullptr : tensor.data;
   out.device = tensor.in_host_memory ? DLDevice{dlpack::kCpu, 0} : deviceOf(device);
   out.ndim = static_cast<int32_t>(desc.rank());
-  out.dtype = typeOf(desc.dtype);
+  out.dtype = dlpackTypeOf(desc.dtype);
   out.shape = given->sizes.data();
   out.strides = given->strides.data();
   given->managed.manager_ctx = given.get();

@@ -185,7 +185,8 @@ class Inliner {
   // Maps the scalars that decide sizes of the callee. Their values must be known before the run, so
   // the call must pass inputs of the caller.
   void bindScalars(const Program& callee, const Call& call) {
-    const std::set<std::string> used = scalarSymbolsOf(callee);
+    const std::set<std::string>& used = scalarsOf(callee);
+    if (used.empty()) return;
     for (size_t i = 0; i < call.inputs.size(); ++i) {
       const std::string& inner = callee.slots.at(callee.inputs[i]).name;
       const std::string& outer = out_.slots.at(call.inputs[i]).name;
@@ -198,6 +199,13 @@ class Inliner {
                         inner, callee.name, outer);
       symbols_.insert_or_assign(scalarSymbol(inner), Size::symbol(scalarSymbol(outer)));
     }
+  }
+
+  // Returns scalarSymbolsOf(callee).
+  const std::set<std::string>& scalarsOf(const Program& callee) {
+    const auto [found, is_new] = scalars_.try_emplace(&callee);
+    if (is_new) found->second = scalarSymbolsOf(callee);
+    return found->second;
   }
 
   void bindMeshes(const Program& callee) {
@@ -265,6 +273,15 @@ class Inliner {
     return renamed;
   }
 
+  // All calls of a program share its kernels. If scalars decide sizes of the program, each call has
+  // its own kernels, because the sizes in their segments differ.
+  IdVector<KernelId, KernelId> kernelsOf(const Program& callee) {
+    if (!scalarsOf(callee).empty()) return appendKernels(callee);
+    const auto [found, is_new] = kernels_.try_emplace(&callee);
+    if (is_new) found->second = appendKernels(callee);
+    return found->second;
+  }
+
   IdVector<KernelId, KernelId> appendKernels(const Program& callee) {
     IdVector<KernelId, KernelId> renamed;
     for (const Kernel& kernel : callee.kernels) {
@@ -286,7 +303,7 @@ class Inliner {
     to.slot = renamedBy(slots_);
     to.token = renamedBy(append(callee.tokens, out_.tokens, token_names_));
     to.event = renamedBy(append(callee.events, out_.events, event_names_));
-    to.kernel = renamedBy(appendKernels(callee));
+    to.kernel = renamedBy(kernelsOf(callee));
     to.mesh = [this](MeshId id) { return meshes_.at(id); };
     to.size = [this](const Size& size) { return substituted(size); };
     to.index = [this](const std::string& index) { return symbols_.at(index).symbolName(); };
@@ -295,6 +312,8 @@ class Inliner {
 
   Program out_;
   std::map<std::string, const Program*> callees_;
+  std::map<const Program*, std::set<std::string>> scalars_;
+  std::map<const Program*, IdVector<KernelId, KernelId>> kernels_;
   UniqueNames slot_names_{1};
   UniqueNames token_names_{1};
   UniqueNames event_names_{1};

@@ -5,6 +5,7 @@
 #include "ir/base/check.h"
 #include "ir/base/size_symbols.h"
 #include "ir/graph/print_values.h"
+#include "ir/types/axis_limit.h"
 
 namespace heddle {
 namespace {
@@ -130,6 +131,8 @@ ValueId FusionBuilder::input(std::string input_name, DType dtype, std::vector<Si
 
 ValueId FusionBuilder::input(std::string input_name, TensorView tensor) {
   name(std::move(input_name));
+  HEDDLE_USER_CHECK(tensor.rank() <= kMostAxes, "input %{} has {} axes, and at most {} are allowed",
+                    pending_name_, tensor.rank(), kMostAxes);
   for (const IterDomain& axis : tensor.domain) {
     HEDDLE_USER_CHECK_CODE(ShapeMismatch, !axis.extent.isConstant() || axis.extent.constant() >= 0,
                            "input %{} has the negative extent {}", pending_name_,
@@ -156,6 +159,9 @@ void FusionBuilder::sizeDefault(const std::string& symbol, int64_t value) {
 
 ValueId FusionBuilder::append(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs,
                               Value result) {
+  HEDDLE_USER_CHECK(result.tensor.rank() <= kMostAxes,
+                    "{}: the result has {} axes, and at most {} are allowed", where(op.name),
+                    result.tensor.rank(), kMostAxes);
   result.name = takeName(result.is_scalar);
   result.line = line_;
   markSymbolicAxes(result);

@@ -5,6 +5,7 @@
 
 #include "ir/base/check.h"
 #include "ir/text/declaration_rules.h"
+#include "ir/types/axis_limit.h"
 
 namespace heddle {
 namespace {
@@ -135,10 +136,15 @@ std::vector<IterDomain> parseDomain(TokenStream& in) {
   std::vector<IterDomain> domain;
   in.expectSymbol("[");
   if (in.acceptSymbol("]")) return domain;
+  const Token first = in.peek();
   do {
     domain.push_back(parseExtent(in));
   } while (in.acceptSymbol(","));
   if (!in.acceptSymbol("]")) in.fail("',' or ']'");
+  if (domain.size() > kMostAxes) {
+    in.failAt(first, fmt::format("the type has {} axes, and at most {} are allowed", domain.size(),
+                                 kMostAxes));
+  }
   return domain;
 }
 

@@ -41,6 +41,36 @@ TEST_F(Cli, RunChecksExamples) {
   EXPECT_EQ(heddle("run examples/tp_mlp.fusion --device cpu --ranks 3 --check").code, 0);
 }
 
+// Some ranks hold an empty block of %x, and the result has no axes.
+TEST_F(Cli, ResultWithoutAxesOfManyRanksIsChecked) {
+  const std::string file = write("scalar.fusion",
+                                 "heddle 1\nmesh @m = [x=ranks]\n"
+                                 "fusion scalar(%x: f32[2, n] shard(@m, 0: x)) with n = 0 {\n"
+                                 "  %s = sum(%x)\n  %m = amax(%x)\n  return %s, %m\n}\n");
+  for (const std::string n : {"0", "1"}) {
+    const CliResult result =
+        heddle("run " + file + " --device cpu --ranks 4 --check=full --set n=" + n);
+    EXPECT_EQ(result.code, 0) << result.text;
+  }
+}
+
+// The operands of all batches are empty, or the block of a rank is.
+TEST_F(Cli, MatrixProductsOfEmptyBatchesAreChecked) {
+  const std::string file =
+      write("batches.fusion",
+            "heddle 1\nmesh @m = [x=ranks]\n"
+            "fusion batches(%q: f32[3, 3, n] shard(@m, 2: x), %k: f32[3, 3, n] shard(@m, 1: x),\n"
+            "    %v: f32[3, 3, n] shard(@m, 1: x), %d: f32[3, 3, n]) with n = 0 {\n"
+            "  %a, %b, %c = scaled_dot_product_attention_backward(%d, %q, %k, %v)\n"
+            "  %t = permute(%k, axes=[0, 2, 1])\n  %e = matmul(%q, %t)\n  %f = matmul(%t, %q)\n"
+            "  return %a, %b, %c, %e, %f\n}\n");
+  for (const std::string n : {"0", "1"}) {
+    const CliResult result =
+        heddle("run " + file + " --device cpu --ranks 4 --check=full --set n=" + n);
+    EXPECT_EQ(result.code, 0) << result.text;
+  }
+}
+
 TEST_F(Cli, JsonOutputIsOneObject) {
   const CliResult result = heddle("run examples/swiglu.fusion --device cpu --check --json");
   const auto json = nlohmann::json::parse(result.text);

@@ -122,7 +122,7 @@ TEST_F(CliHostile, GarbageOfACompilerIsNotStored) {
   std::ofstream(valid) << "int unrelated;\n";
   for (const auto& [body, why] :
        {std::pair<std::string, std::string>{"echo garbage >\"$2\"",
-                                            "cannot be loaded: the file is no ELF file"},
+                                            "cannot be loaded: it does not begin like an ELF file"},
         {"c++ -shared -fPIC -o \"$2\" " + valid + " && truncate -s -3000 \"$2\"",
          "its end is missing"},
         {"exit 0", "wrote no kernel"},
@@ -153,7 +153,13 @@ TEST_F(CliHostile, BrokenEnvironmentIsNamed) {
   // The undefined behaviour sanitizer itself opens pipes, so the case with few file descriptors is
   // skipped.
   const bool sanitized = heddle::testing::kSanitized;
-  if (!sanitized) expectError(run_, "Too many open files", own_cache + "prlimit --nofile=5");
+  if (!sanitized) {
+    expectError(run_, "Too many open files", own_cache + "prlimit --nofile=5");
+    // The linker needs more files than heddle.
+    expectError(run_, "may use only 8 open files (ulimit -n)", own_cache + "prlimit --nofile=8");
+    expectError(run_, "may use only 9000 bytes of a file (ulimit -f)",
+                own_cache + "prlimit --fsize=9000");
+  }
   const CliResult absent = heddle(run_, own_cache + "HEDDLE_CXX=/no/such/compiler");
   expectRight(absent);
   EXPECT_NE(absent.text.find("because no C++ compiler works"), std::string::npos) << absent.text;

@@ -157,12 +157,22 @@ TEST_F(CliJobFaults, SignalDuringCompilationNamesIt) {
   }
 }
 
-TEST_F(CliJobFaults, SignalEndsAProcessOfOneRankWithAMessage) {
-  const CliResult result =
-      heddle("run examples/softmax.fusion --device cpu --inject rank=0,instr=0,delay=60s",
-             "timeout --preserve-status -s TERM 5");
-  EXPECT_EQ(result.code, 128 + 15) << result.text;
-  EXPECT_NE(result.text.find("heddle: told to end by signal 15"), std::string::npos) << result.text;
+// The ranks are threads of one process, so one message describes all of them.
+TEST_F(CliJobFaults, SignalDuringARunNamesTheInstructions) {
+  const std::string by_timeout = "timeout --preserve-status -s TERM 4";
+  const CliResult one = heddle(
+      "run examples/softmax.fusion --device cpu --inject rank=0,instr=1,delay=60s", by_timeout);
+  EXPECT_EQ(one.code, 128 + 15) << one.text;
+  EXPECT_EQ(one.text,
+            "heddle: told to end by signal 15 in a run computing at instruction 1 "
+            "(launch @k0(%x) -> (%y) stream=0)\n");
+  const CliResult three = heddle(run("--inject rank=2,instr=1,delay=60s"), by_timeout);
+  EXPECT_EQ(three.code, 128 + 15) << three.text;
+  for (const char* part : {"heddle: told to end by signal 15\n  rank 0 (pid ", "\n  rank 1 (pid ",
+                           ", in run 1 communicating at instruction 5 (", "\n  rank 2 (pid ",
+                           ", in run 1 computing at instruction 1 (copy %x -> %a stream=0)"}) {
+    EXPECT_NE(three.text.find(part), std::string::npos) << part << "\n" << three.text;
+  }
 }
 
 // Ranks 2 and 3 hold copies of the same elements, and so do ranks 0 and 1. The first fault corrupts

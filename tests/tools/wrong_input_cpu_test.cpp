@@ -109,11 +109,11 @@ TEST_F(CliWrongInput, SizeThatOverflowsInsideAKernelIsReported) {
                                  "  %s = sum(%y)\n  return %s\n}\n");
   for (const char* command : {"verify ", "run --device cpu ", "dump "}) {
     expectError(command + file,
-                file + ": axis 0 of %y at line 3: size 'n + 9223372036854775807' overflows");
+                file + ":3: axis 0 of %y at line 3: size 'n + 9223372036854775807' overflows");
   }
   const std::string ranks = write(
       "ranks.fusion", "heddle 1\nfusion f(%x: f32[ranks]) {\n  %y = neg(%x)\n  return %y\n}\n");
-  expectError("verify " + ranks, ranks + ": axis 0 of %x at line 2: 'ranks' has a value in host");
+  expectError("verify " + ranks, ranks + ":2: axis 0 of %x at line 2: 'ranks' has a value in host");
 }
 
 TEST_F(CliWrongInput, TensorThatIsTooLargeInsideAKernelIsReported) {
@@ -128,10 +128,10 @@ TEST_F(CliWrongInput, TensorThatIsTooLargeInsideAKernelIsReported) {
                                    "  %s = sum(%y)\n  return %s\n}\n");
   for (const char* command : {"verify ", "run --device cpu ", "dump "}) {
     expectMessage(command + symbol, symbol +
-                                        ": %y at line 3 of [9223372036854775805, "
+                                        ":3: %y at line 3 of [9223372036854775805, "
                                         "9223372036854775805] does not fit in 64 bits");
     expectMessage(command + number,
-                  number + ": %y at line 3 of [9223372036854775805, 4] does not fit in 64 bits");
+                  number + ":3: %y at line 3 of [9223372036854775805, 4] does not fit in 64 bits");
   }
 }
 
@@ -140,7 +140,7 @@ TEST_F(CliWrongInput, NegativeSizeInsideAKernelIsReported) {
       "heddle 1\nfusion f(%x: f32[n]) with n = 8 {\n  %y = pad(%x, lows=[-3], highs=[-3])\n"
       "  %s = sum(%y)\n  return %s\n}\n";
   const std::string file = write("cut.fusion", text);
-  const std::string message = " axis 0 of %y at line 3 has the size n + (-3) + (-3) = -2";
+  const std::string message = "3: axis 0 of %y at line 3 has the size n + (-3) + (-3) = -2";
   EXPECT_EQ(heddle("verify " + file).code, 0);
   expectMessage("run --device cpu --set n=4 " + file, file + ":" + message);
   expectMessage("dump --set n=4 " + file, file + ":" + message);
@@ -215,6 +215,20 @@ TEST_F(CliWrongInput, VerifierMessagesNameFileAndLine) {
   for (const char* command : {"verify ", "dump ", "run --device cpu "}) {
     expectError(command + file, "heddle: " + file + ":5: instruction 1 ");
   }
+}
+
+// The sizes of the run decide whether the op is legal.
+TEST_F(CliWrongInput, RunMessagesOfFusionsNameFileAndLine) {
+  const std::string head =
+      "heddle 1\nfusion f(%x: f32[n, k]) with n = 0, k = 3 {\n  %z = neg(%x)\n";
+  const std::string max = write("max.fusion", head + "  %y = argmax(%z, axis=0)\n  return %y\n}\n");
+  expectError(
+      "run " + max + " --device cpu",
+      "heddle: " + max + ":4: argmax at line 4: %z: f32[n, k] must have elements along axis 0");
+  const std::string large = write("large.fusion",
+                                  "heddle 1\nfusion f(%x: f32[n, n, n]) with n = 4000000000 {\n"
+                                  "  %y = exp(%x)\n  return %y\n}\n");
+  expectError("run " + large + " --device cpu", "heddle: " + large + ":2: %x at line 2 ");
 }
 
 TEST_F(CliWrongInput, OnlyCloseNamesAreSuggested) {

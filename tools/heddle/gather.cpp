@@ -20,6 +20,7 @@ std::string encode(const HostTensor& local, const TensorDesc& desc) {
 }
 
 std::vector<int64_t> decodeList(const std::string& bytes, size_t position, size_t rank) {
+  if (rank == 0) return {};
   std::vector<int64_t> list(rank);
   std::memcpy(list.data(), bytes.data() + position * rank * sizeof(int64_t),
               rank * sizeof(int64_t));

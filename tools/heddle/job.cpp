@@ -90,7 +90,15 @@ class TaskRecorder : public comm::WorldObserver {
 
 void runThread(comm::World& world, host::Device& device, const JobOptions& options,
                RankErrors& errors, const Body& body) {
-  comm::JobMonitor monitor(world, controlOf(options));
+  comm::JobMonitorOptions monitor_options = controlOf(options);
+  monitor_options.end_signal = &endSignal();
+  monitor_options.on_failure = [&world](const comm::JobFailure& failure) {
+    if (failure.signal == 0) return world.interrupt(failure.text);
+    endBySignal(world.size(), failure);
+  };
+  comm::JobMonitor monitor(world, monitor_options);
+  std::optional<WatcherPoll> looks;
+  if (world.rank() == 0) looks.emplace(monitor, 0);
   std::optional<host::TaskFault> fault;
   try {
     injectInto(fault, world, monitor, options);
@@ -166,7 +174,16 @@ bool agreed(comm::World& world, const std::function<void()>& work) {
     say(everywhere ? mine : fmt::format("rank {}: {}", world.rank(), mine));
   }
   world.barrier();
+  setErrorReported();
   return false;
+}
+
+// As agreed(), for a comparison: `compare` communicates, and throws the same error on all ranks. An
+// exception on only one rank would leave the other ranks in the communication. The task therefore
+// begins before, where an injected fault acts.
+bool agreedAfter(comm::RankTask task, comm::World& world, const std::function<void()>& compare) {
+  const auto begin = [&] { const comm::World::Task begins(&world, task); };
+  return agreed(world, begin) && agreed(world, compare);
 }
 
 // Throws the same UserError on all ranks if a setting differs between ranks. The error names the
@@ -266,9 +283,9 @@ bool runProcess(const JobOptions& options, const Prepare& prepare, const Body& b
   const auto compare = [&] {
     if (options.settings) checkSettings(options.settings(), *world);
   };
-  if (!agreed(*world, compare)) return false;
+  if (!agreedAfter(comm::RankTask::ComparingSettings, *world, compare)) return false;
   const auto compareProgram = [&] { host::checkAgreement(*program, *world); };
-  if (!agreed(*world, compareProgram)) return false;
+  if (!agreedAfter(comm::RankTask::ComparingPrograms, *world, compareProgram)) return false;
   const auto compareCompilers = [&] { host::checkCompilers(*program, *device, *world); };
   if (!agreed(*world, compareCompilers)) return false;
   if (kind == host::DeviceKind::Cuda) {

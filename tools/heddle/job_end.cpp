@@ -43,6 +43,9 @@ LastWords last_words[comm::kRankTasks];
 std::atomic<comm::RankTask> process_task{comm::RankTask::None};
 static_assert(std::atomic<comm::RankTask>::is_always_lock_free);
 
+// true: setErrorReported() was called.
+std::atomic<bool> error_is_reported{false};
+
 // true: a thread has started to end the process.
 std::atomic<bool> ends{false};
 // true: the failure has been printed.
@@ -52,6 +55,7 @@ std::atomic<comm::JobMonitor*> job_monitor{nullptr};
 std::atomic<double> goodbye{0};  // seconds that the other ranks get to print
 
 void sayLastWords() {
+  if (error_is_reported.load()) return;
   const LastWords& words = last_words[static_cast<size_t>(process_task.load())];
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, words.text, words.bytes);
 }
@@ -62,7 +66,7 @@ void onEndSignal(int signal) {
   // A second thread may then run this handler before the first one has ended the process.
   if (is_ending.exchange(true)) return;
   sayLastWords();
-  _exit(kSignalCode + signal);
+  _exit(error_is_reported.load() ? kLostCode : kSignalCode + signal);
 }
 
 [[noreturn]] void waitForEnd() {
@@ -144,12 +148,21 @@ void catchEndSignal(bool is_polled) {
   sigaction(SIGTERM, &action, nullptr);
 }
 
+void setErrorReported() {
+  error_is_reported.store(true);
+  signal_is_polled.store(false);
+}
+
 const std::atomic<int>& endSignal() { return end_signal; }
 
-void setProcessTask(comm::RankTask task) { process_task.store(task); }
+void setProcessTask(comm::RankTask task) {
+  if (end_signal.load() == 0) process_task.store(task);
+}
 
-ProcessTask::ProcessTask(comm::RankTask task) : before_(process_task.exchange(task)) {}
-ProcessTask::~ProcessTask() { process_task.store(before_); }
+ProcessTask::ProcessTask(comm::RankTask task) : before_(process_task.load()) {
+  setProcessTask(task);
+}
+ProcessTask::~ProcessTask() { setProcessTask(before_); }
 
 void endBeforeStart(const std::string& text, int signal) {
   const std::optional<ProcessRank> process = processRank();
@@ -163,6 +176,7 @@ void endBeforeStart(const std::string& text, int signal) {
 WatcherPoll::WatcherPoll(comm::JobMonitor& monitor, double deadline) {
   goodbye.store(std::min(kGoodbyePart * deadline, kLongestGoodbye));
   job_monitor.store(&monitor);
+  signal_is_polled.store(true);
 }
 
 WatcherPoll::~WatcherPoll() {
@@ -193,6 +207,15 @@ void endProcess(int rank, const comm::JobFailure& failure) {
   } catch (const std::system_error&) {
     leave(kLostCode);  // the system starts no more threads
   }
+}
+
+void endBySignal(int ranks, const comm::JobFailure& failure) {
+  if (ends.exchange(true)) return;
+  const size_t line = failure.text.find('\n');
+  say(ranks == 1 ? failure.text.substr(0, line)
+                 : fmt::format("told to end by signal {}{}", failure.signal, positionsIn(failure)));
+  told.store(true);
+  leave(kSignalCode + failure.signal);
 }
 
 void endFailedProcess(const comm::JobMonitor& monitor, const std::string& reason, int code) {

@@ -34,7 +34,9 @@ class RankErrors {
 // comm::StartTimeout polls endSignal(); afterwards the job monitor does. After the WatcherPoll has
 // been destroyed, nothing polls, and the handler itself ends the process.
 void catchEndSignal(bool is_polled);
-// Sets the current task of this process, for the message that the signal handler prints.
+// Sets the current task of this process, for the message that the signal handler prints. Does
+// nothing after endSignal() has been set: the signal can also make a compiler fail, and the
+// exception then leaves the task that the message must name.
 void setProcessTask(comm::RankTask task);
 // Sets the current task of this process. The destructor sets the previous task again.
 class ProcessTask {
@@ -50,6 +52,9 @@ class ProcessTask {
 // Prints why the job has not started, and ends this process. A thread of comm::StartTimeout calls
 // this function.
 [[noreturn]] void endBeforeStart(const std::string& text, int signal);
+// Declares that all ranks have printed the error that ends the job. When the first process has
+// exited, mpirun sends SIGTERM to the other ones. They then end without a further message.
+void setErrorReported();
 // Returns the signal that was caught, or 0. JobMonitorOptions::end_signal points to the result.
 const std::atomic<int>& endSignal();
 // While this object exists, the job monitor of this process polls endSignal(). Functions that end
@@ -71,6 +76,9 @@ class WatcherPoll {
 // Prints the failure and starts a thread that ends the process. JobMonitorOptions::on_failure calls
 // this function.
 void endProcess(int rank, const comm::JobFailure& failure);
+// Prints what the ranks did when a signal told this process to end, and ends the process. All ranks
+// are threads of this process. JobMonitorOptions::on_failure calls this function.
+void endBySignal(int ranks, const comm::JobFailure& failure);
 // Prints `reason`, the error of this rank, and ends the process.
 [[noreturn]] void endFailedProcess(const comm::JobMonitor& monitor, const std::string& reason,
                                    int code);

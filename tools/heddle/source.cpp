@@ -112,6 +112,15 @@ std::map<std::string, HostTensor> readFiles(const std::vector<InputSpec>& inputs
   return files;
 }
 
+// Messages about a fusion name an op or a value and its line: "%y at line 3".
+std::string withLineOfFusion(const std::string& message, const std::string& file) {
+  static const std::regex at_line("[%A-Za-z0-9_.]+ at line ([0-9]+)[: ]");
+  const std::string first = message.substr(0, message.find('\n'));
+  std::smatch found;
+  if (!std::regex_search(first, found, at_line)) return message;
+  return fmt::format("{}:{}: {}", file, found[1].str(), message);
+}
+
 }  // namespace
 
 Source readSource(const std::string& path) {
@@ -122,16 +131,18 @@ Source readSource(const std::string& path) {
     return host::parseFile(text, path);
   } catch (const UserError& error) {
     if (std::string_view(error.what()).starts_with(path + ":")) throw;
-    userError("{}: {}", path, error.what());
+    const std::string located = withLineOfFusion(error.what(), path);
+    userError("{}", located == error.what() ? fmt::format("{}: {}", path, located) : located);
   }
 }
 
-// Messages name an instruction by its index in the program after all calls are inlined.
+// Messages about a program name an instruction by its index after all calls are inlined.
 std::string withLine(const std::string& message, const std::string& file, const Source& source) {
   static const std::regex named_instruction("instruction ([0-9]+) [(`]");
   std::smatch found;
   const auto* program = std::get_if<host::Program>(&source);
-  if (program == nullptr || !std::regex_search(message, found, named_instruction)) return message;
+  if (program == nullptr) return withLineOfFusion(message, file);
+  if (!std::regex_search(message, found, named_instruction)) return message;
   // The index may also belong to a program that another program calls. The line is therefore used
   // only if the message contains the instruction with this index.
   int line = 0;
@@ -216,13 +227,26 @@ SetTarget targetOf(const std::string& option, const std::string& name,
             suggestionFor(bare, names));
 }
 
+// Returns the symbols of the inputs that decide sizes (host/plan/size_inputs.h).
+std::set<std::string> sizeInputsOf(const Source& source) {
+  if (const auto* fusion = std::get_if<Fusion>(&source)) return host::SizeInputs(*fusion).symbols();
+  const auto& program = std::get<host::Program>(source);
+  const auto may_decide = [&](host::SlotId input) {
+    const host::Slot& slot = program.slots.at(input);
+    return slot.is_scalar || slot.tensor.rank() == 0;
+  };
+  if (std::none_of(program.inputs.begin(), program.inputs.end(), may_decide)) return {};
+  return host::SizeInputs(host::inlineCalls(program)).symbols();
+}
+
 }  // namespace
 
 Settings settingsOf(const Source& source, const Options& options) {
   Settings settings;
   for (const auto& [symbol, value] : defaultsOf(source)) settings.sizes[symbol] = value;
   const std::vector<InputSpec> inputs = inputsOf(source);
-  const std::set<std::string> deciding = sizeInputsOf(source);
+  settings.deciding = sizeInputsOf(source);
+  const std::set<std::string>& deciding = settings.deciding;
   const std::vector<std::string> of_inputs = symbolsOf(inputs);
   std::set<std::string> symbols(of_inputs.begin(), of_inputs.end());
   for (const auto& [symbol, size] : settings.sizes) symbols.insert(symbol);
@@ -250,13 +274,6 @@ Settings settingsOf(const Source& source, const Options& options) {
     settings.sizes[target.size] = size;
   }
   return settings;
-}
-
-std::set<std::string> sizeInputsOf(const Source& source) {
-  const auto* fusion = std::get_if<Fusion>(&source);
-  return (fusion != nullptr ? host::SizeInputs(*fusion)
-                            : host::SizeInputs(host::inlineCalls(std::get<host::Program>(source))))
-      .symbols();
 }
 
 Source withSizes(Source source, const SizeBindings& sizes) {
@@ -342,7 +359,6 @@ Inputs makeInputs(const Source& source, const Options& options) {
   const std::vector<InputSpec> specs = inputsOf(source);
   Settings settings = settingsOf(source, options);
   std::map<std::string, HostTensor> files = readFiles(specs, options, settings.sizes);
-  const std::set<std::string> deciding = sizeInputsOf(source);
   requireSizes(source, settings.sizes);
   checkFileSizes(specs, files, settings.sizes, options);
   Inputs inputs;
@@ -360,7 +376,7 @@ Inputs makeInputs(const Source& source, const Options& options) {
       continue;
     }
     const auto file = files.find(spec.name);
-    if (deciding.contains(scalarSymbol(spec.name))) {
+    if (settings.deciding.contains(scalarSymbol(spec.name))) {
       inputs.tensors.back() =
           sizeTensor(spec, settings, file == files.end() ? nullptr : &file->second);
       inputs.sizes[scalarSymbol(spec.name)] = toInt(inputs.tensors.back().at(0));

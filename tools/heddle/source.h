@@ -64,11 +64,9 @@ struct Settings {
   // Includes the file's defaults for sizes that are not set, and the inputs that decide sizes.
   SizeBindings sizes;
   std::map<std::string, Scalar> scalars;  // by input name
+  std::set<std::string> deciding;         // the symbols of the inputs that decide sizes
 };
 Settings settingsOf(const Source& source, const Options& options);
-
-// Returns the symbols of the inputs that decide sizes (host/plan/size_inputs.h).
-std::set<std::string> sizeInputsOf(const Source& source);
 
 // Returns the source with `sizes` as the defaults of its sizes. A run uses the defaults for sizes
 // that its inputs do not determine, such as factors of an extent. Lowering uses the defaults too.

@@ -95,13 +95,20 @@ class Multiplication {
     BatchOffsets offsets(shape_);
     const int64_t batches = shape_.batches();
     for (int64_t i = 0; i < batches; ++i, offsets.next()) {
-      runBatch(pool, static_cast<const A*>(operands.a) + offsets.a(),
-               static_cast<const B*>(operands.b) + offsets.b(),
-               static_cast<const C*>(operands.bias), static_cast<C*>(operands.c) + offsets.c());
+      runBatch(pool, elementAt(static_cast<const A*>(operands.a), offsets.a()),
+               elementAt(static_cast<const B*>(operands.b), offsets.b()),
+               static_cast<const C*>(operands.bias),
+               elementAt(static_cast<C*>(operands.c), offsets.c()));
     }
   }
 
  private:
+  // An empty tensor has no memory: its pointer may be null.
+  template <class T>
+  static T* elementAt(T* first, int64_t offset) {
+    return first == nullptr ? nullptr : first + offset;
+  }
+
   int64_t blockBytes(int64_t rows, int64_t columns) const {
     const int64_t elements = std::min(rows, block_) * std::min(columns, block_);
     const auto bytes = elements * static_cast<int64_t>(sizeof(Compute));

@@ -5,17 +5,20 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <thread>
 
 #include "codegen/compile/child_process.h"
 #include "codegen/compile/image_files.h"
 #include "codegen/kernel.h"
 #include "ir/base/check.h"
+#include "tests/codegen/compile/small_elf.h"
 
 namespace heddle::codegen::image_cache_test {
 namespace {
 
 namespace fs = std::filesystem;
+using heddle::testing::smallElf;
 
 // "Compiles" a source to its own text, and counts the calls.
 class FakeCompiler : public KernelCompiler {
@@ -92,20 +95,75 @@ TEST(ImageCache, OneImageStaysInMemory) {
   EXPECT_EQ(cache.get(source("b"), compiler), cache.get(source("b"), compiler));
 }
 
-TEST(ImageCache, ImageWithoutItsKernelIsNotStored) {
+// The text of the UserError that the cache throws for an image of kernel k.
+std::string refusal(const std::string& image, const FakeCompiler& compiler,
+                    const std::string& folder) {
+  KernelSource wanted = source(image);
+  wanted.entries = {"k"};
+  try {
+    ImageCache(folder).get(wanted, compiler);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ImageCache, UnusableImageOfACompilerIsReportedAndNotStored) {
   TempFolder folder;
   FakeCompiler compiler;
-  const std::string name("\0.text.k", 8);
-  KernelSource whole = source("\177ELF" + name + '\0');
-  whole.entries = {"k"};
-  EXPECT_NO_THROW(ImageCache(folder.path()).get(whole, compiler));
-  for (const std::string& text : {"ELF" + name + '\0', "\177ELF" + name + "k", "\177ELF" + name}) {
-    KernelSource damaged = source(text);
-    damaged.entries = {"k"};
-    EXPECT_THROW(ImageCache(folder.path()).get(damaged, compiler), UserError);
-    EXPECT_THROW(ImageCache(folder.path()).get(damaged, compiler), UserError);
+  const std::string whole = smallElf({".text.k"});
+  const auto reason = [](const std::string& image, const std::string& why) {
+    return fmt::format(
+        "the compiler reported success, but the image of {} bytes cannot be used: {}", image.size(),
+        why);
+  };
+  const std::string garbage = "garbage instead of an image";
+  const std::string cut = whole.substr(0, whole.size() - 1);
+  const std::string other = smallElf({".text.other"});
+  for (int times = 0; times < 2; ++times) {  // nothing comes from the folder
+    EXPECT_EQ(refusal("", compiler, folder.path()), reason("", "it has 0 bytes"));
+    EXPECT_EQ(refusal(garbage, compiler, folder.path()),
+              reason(garbage, "it does not begin like an ELF file of 64 bits"));
+    EXPECT_EQ(
+        refusal(cut, compiler, folder.path()),
+        reason(cut, fmt::format("its end is missing: it has {} bytes, and its headers name {}",
+                                cut.size(), whole.size())));
+    EXPECT_EQ(refusal(other, compiler, folder.path()), reason(other, "it has no kernel k"));
   }
-  EXPECT_EQ(compiler.count, 7);  // nothing damaged came from the folder
+  EXPECT_EQ(compiler.count, 8);
+  EXPECT_TRUE(!fs::exists(folder.path()) || fs::is_empty(folder.path()));
+  EXPECT_EQ(refusal(whole, compiler, folder.path()), "");
+}
+
+// Each file is damaged as by a disk or by another program. The new image replaces it.
+TEST(ImageCache, DamagedImageInTheFolderIsReported) {
+  FakeCompiler compiler;
+  KernelSource wanted = source(smallElf({".text.k"}));
+  wanted.entries = {"k"};
+  const auto cutHalf = [](const fs::path& file) { fs::resize_file(file, fs::file_size(file) / 2); };
+  const auto overwrite = [](const fs::path& file) {
+    std::fstream(file, std::ios::in | std::ios::out | std::ios::binary).seekp(10).put('x');
+  };
+  const std::vector<std::function<void(const fs::path&)>> damages = {cutHalf, overwrite};
+  for (const auto& damage : damages) {
+    TempFolder folder;
+    ImageCache(folder.path()).get(wanted, compiler);
+    for (const fs::directory_entry& file : fs::directory_iterator(folder.path())) {
+      if (file.path().extension() == ".cubin") damage(file.path());
+    }
+    ::testing::internal::CaptureStderr();
+    ImageCache damaged(folder.path());
+    EXPECT_EQ(textOf(*damaged.get(wanted, compiler)), wanted.text);
+    const std::string said = ::testing::internal::GetCapturedStderr();
+    EXPECT_EQ(damaged.compiled(), 1);
+    EXPECT_NE(said.find(".cubin: its "), std::string::npos) << said;
+    EXPECT_NE(said.find(" bytes are not the bytes that were stored with its key"),
+              std::string::npos)
+        << said;
+    ImageCache repaired(folder.path());
+    repaired.get(wanted, compiler);
+    EXPECT_EQ(repaired.compiled(), 0);
+  }
 }
 
 TEST(ImageCache, CompilerIdentityIsPartOfTheKey) {
@@ -307,7 +365,7 @@ void endWhileProgramsRun() {
 
 TEST(ChildProcess, EndingStopsProgramsAndDeletesFolders) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(endWhileProgramsRun(), testing::ExitedWithCode(0), "143 true true true");
+  EXPECT_EXIT(endWhileProgramsRun(), ::testing::ExitedWithCode(0), "143 true true true");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "codegen/compile/child_process.h"
+#include "codegen/compile/elf_file.h"
 #include "codegen/compile/image_cache.h"
 #include "codegen/emit/plan_kernel.h"
 #include "codegen/kernel.h"
@@ -65,8 +66,11 @@ class CompileSimt : public ::testing::TestWithParam<const char*> {
   size_t compileDescs(const Fusion& f, const std::vector<TensorDesc>& in,
                       const std::vector<TensorDesc>& out) {
     KernelPlan plan = planKernel(f, in, out, Target::Cuda);
-    EXPECT_FALSE(compiler_->compile(plan.source).empty());
+    const std::vector<std::byte> image = compiler_->compile(plan.source);
+    const std::string_view bytes(reinterpret_cast<const char*>(image.data()), image.size());
     for (const LaunchStage& stage : plan.stages) {
+      EXPECT_EQ(faultOfCubin(bytes, stage.entry), "");
+      EXPECT_NE(faultOfCubin(bytes.substr(0, bytes.size() - 1), stage.entry), "");
       EXPECT_GT(stage.grid, 0);
       EXPECT_EQ(stage.block % 32, 0);
       EXPECT_LE(stage.block, 1024);

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace heddle::codegen {
+
+// Reads `bytes` bytes at `offset` of a file to `to`. Returns false if that fails.
+using ReadAt = std::function<bool(uint64_t offset, void* to, uint64_t bytes)>;
+
+// Compiled kernels are ELF files: shared libraries for the CPU, cubins for CUDA. Checks that a file
+// of `size` bytes contains everything that its headers name. Returns an empty text or what is
+// wrong, for example "it is no ELF file". Call this before dlopen() or the CUDA driver loads an
+// image: if the end is missing, dlopen() can end the process, and the driver does not say why it
+// refuses the image.
+std::string faultOfElf(const ReadAt& read, uint64_t size);
+std::string faultOfElf(std::string_view image);
+
+// Returns what is wrong with a cubin: the result of faultOfElf(), or a kernel that is missing.
+// `entry` is the name of the kernel.
+std::string faultOfCubin(std::string_view image, const std::string& entry);
+
+}  // namespace heddle::codegen

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codegen/kernel.h"
+
+namespace heddle::codegen {
+
+// Creates an image from its bytes, and checks that it is complete and contains the kernels
+// `entries`. Throws UserError with the reason if it cannot be used. CUDA images are not given to
+// the driver, because this process may have no device. C++ images are loaded by dlopen(): from the
+// open file `file`, or from `bytes` if `file` is -1.
+std::shared_ptr<const KernelImage> loadImage(Target target, const std::vector<std::string>& entries,
+                                             std::string_view bytes, int file = -1);
+
+}  // namespace heddle::codegen
