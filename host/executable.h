@@ -34,17 +34,20 @@ struct RunOptions {
   // memory for the duration of one call. This memory always comes from the device.
   Allocator* allocator = nullptr;
   // Tensors that receive the results: entry i receives output i. An entry without data is ignored.
-  // The program writes directly into the tensor, in any memory order and with gaps, if output i is
-  // a complete allocation of the program and no collective, library call other than a matrix
-  // product, or view that regroups axes needs another layout. Otherwise the run copies the output
-  // to the tensor at the end. No two of these tensors may overlap. A tensor that the program writes
-  // directly must not overlap an input. No tensor may overlap an input that the run writes, be in
-  // host memory, or have elements that overlap. If a descriptor gives unsharded sizes, they must be
-  // those of the output. If the user requires a memory order of the output (Layout::required), the
-  // tensor must have it. An output that is stored in an input cannot be preallocated. Otherwise
-  // run() throws UserError.
+  // The program writes directly into the tensor if two conditions hold. Output i is a complete
+  // allocation of the program. No collective, no library call other than a matrix product, and no
+  // view that regroups axes needs another layout. Such a tensor may have any memory order, and
+  // gaps. Otherwise the run copies the output to the tensor at the end. run() throws UserError if a
+  // tensor breaks one of these rules:
+  // - No two of these tensors overlap.
+  // - A tensor that the program writes directly overlaps no input.
+  // - No tensor overlaps an input that the run writes, is in host memory, or has elements that
+  //   overlap.
+  // - If a descriptor gives unsharded sizes, they are those of the output.
+  // - If the user requires a memory order of the output (Layout::required), the tensor has it.
+  // - An output that is stored in an input has no entry with data.
   std::vector<Tensor> preallocated;
-  // Donated inputs: their positions. The caller gives up their values, and the run may store
+  // Positions of the donated inputs. The caller gives up their values, and the run may store
   // outputs and temporaries in their memory. Afterwards the tensors may contain anything, also if
   // the run fails. An output that is stored in a donated input keeps the owner of this tensor
   // alive, and Outputs::aliased() names the input. In a job of several ranks, all ranks must donate
@@ -66,8 +69,8 @@ struct ExecutableOptions {
   PassOptions passes;  // unused, because compile() has already run the passes
   // false: the Executable skips verification and race checks. For tests of programs with races.
   bool verify = true;
-  // Sizes for which the constructor verifies the program (host/verify/verify.h). nullopt: it
-  // chooses some.
+  // Sizes for which the constructor verifies the program (host/verify/verify.h). nullopt: verify()
+  // chooses sizes.
   std::optional<SizeBindings> verified_sizes = {};
   // The stream of runs whose RunOptions::stream is nullptr. Several Executables may share it; their
   // runs then execute one after another. nullptr: the Executable creates a stream.
@@ -109,8 +112,8 @@ class Executable {
   // Prepares the program. The constructor is collective over the job: the ranks compare their
   // programs. If the programs differ, every rank throws UserError with the first line that differs.
   Executable(Program program, const Context& context, const ExecutableOptions& options = {});
-  // Waits until all runs have ended, and releases what they keep. The calling thread must hold no
-  // lock that the destructor of an input's owner needs.
+  // Waits until all runs have ended, and releases the tensor owners that they keep. The calling
+  // thread must hold no lock that the destructor of an owner needs.
   ~Executable();
   Executable(Executable&&) noexcept;
 
@@ -151,7 +154,8 @@ class Executable {
     // was full (CacheLimits). A run that found no plan has created one (`plans`).
     int64_t plan_hits = 0;
     int64_t plan_evictions = 0;
-    // FusionExecutor only: look-ups that found a program without a plan, and programs that were
+    // FusionExecutor only. `program_hits` is the number of runs that found no plan in the table of
+    // all plans, but found their program. `program_evictions` is the number of programs that were
     // dropped because the cache was full.
     int64_t program_hits = 0;
     int64_t program_evictions = 0;

@@ -115,7 +115,8 @@ class PreparedAttention {
 // - Every other axis with several elements has a stride that is a positive multiple of 16 bytes.
 // - `byte_offset`, the offset of the tensor in its allocation, is a multiple of 16.
 bool isReadable(const TensorDesc& desc, int64_t byte_offset);
-// The same for log-sums. They must be dense and row-major, and `byte_offset` a multiple of 16.
+// Returns the same for log-sums. They must be dense and row-major, and `byte_offset` a multiple of
+// 16.
 bool areReadableLogSums(const TensorDesc& desc, int64_t byte_offset);
 
 // The entry points of the module libheddle_cudnn. The module exports `extern "C" const CudnnModule*

@@ -101,7 +101,7 @@ class Allocator {
   virtual void* allocate(int64_t bytes, Stream stream) = 0;
   // Frees memory once all work that has been enqueued on `stream` is done. Returns without waiting.
   // `bytes` is the size that was passed to allocate().
-  // Neither function may change the current CUDA device of the calling thread.
+  // Neither allocate() nor deallocate() may change the current CUDA device of the calling thread.
   virtual void deallocate(void* memory, int64_t bytes, Stream stream) noexcept = 0;
 };
 

@@ -103,8 +103,8 @@ class ReuseFinder {
     return std::nullopt;
   }
 
-  // Returns the slot whose buffer the slot views, if it names the complete buffer. Otherwise
-  // returns the slot at which this cannot be said.
+  // Returns the slot that gave the complete buffer its first name, if `id` is another name of it.
+  // Follows only views of the kind Same, and stops at every other view.
   SlotId withoutNames(SlotId id) const {
     while (viewed_[id] != nullptr && std::holds_alternative<Alias::Same>(viewed_[id]->view)) {
       id = viewed_[id]->in;

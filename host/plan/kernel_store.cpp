@@ -25,7 +25,8 @@ size_t hashOf(const KernelStore::Key& key) {
 }
 
 // Returns a text that contains everything about the segment except names: its text, the numbers of
-// its values, and the kinds of their axes. The analysis of a segment contains numbers of values.
+// its values, and the kinds of their axes. The numbers count because StoredSegment stores an
+// analysis that refers to values by number.
 std::string identityOf(const Fusion& given) {
   Fusion segment = given;
   segment.name = "segment";
@@ -104,7 +105,8 @@ void KernelStore::prepare(const std::vector<const codegen::KernelPlan*>& plans) 
       if (is_new) entry->second.image = images[i];
     }
   }
-  // Only threads that hold loading_ add entries to a source that is in loaded_.
+  // This thread holds loading_, so no other thread adds entry points. mutex_ need not be locked
+  // while the device loads an image.
   for (const codegen::KernelPlan* plan : plans) {
     for (const codegen::LaunchStage& stage : plan->stages) {
       std::unique_lock lock(mutex_);

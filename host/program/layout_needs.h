@@ -9,8 +9,8 @@ namespace heddle::host {
 // regroups axes. Kernels, copies, matrix products and other views accept any strides.
 bool needsLayout(const Op& op);
 
-// Returns the tensor that the operand of the view must be, so that the view is `out`. Requires that
-// the view is Same or Permute.
+// Returns the descriptor that the operand must have so that the view has the descriptor `out`.
+// Requires that the view is Same or Permute.
 TensorDesc operandOfView(const Alias& view, const TensorDesc& out);
 
 }  // namespace heddle::host

@@ -40,7 +40,7 @@ class NominalSizes {
 int64_t devicesOf(const Program& program, const Slot& slot, size_t axis);
 // Returns the extent of `axis` in each device's block. Assumes that all blocks have equal extents.
 Size evenExtent(const Program& program, const Slot& slot, size_t axis);
-// Returns the bytes of the slot in each device's block. Assumes the same.
+// Returns the bytes of the slot in each device's block. Assumes that all blocks have equal sizes.
 Size evenBytes(const Program& program, const Slot& slot);
 
 }  // namespace heddle::host
