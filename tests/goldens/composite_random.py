@@ -31,12 +31,12 @@ def block(seed, offset, counter):
 
 
 def philox32(seed, offset, index):
-    """The number of 32 bits that belongs to an index."""
+    """Returns the number of 32 bits that belongs to an index."""
     return block(seed, offset, index % 2**64 // 4)[index % 4]
 
 
 def philox64(seed, offset, index):
-    """The pair of words that belongs to an index."""
+    """Returns the pair of words of 32 bits that belongs to an index."""
     at = index % 2 * 2
     return block(seed, offset, index % 2**64 // 2)[at:at + 2]
 

@@ -96,9 +96,9 @@ inline Sizes sizesOf(const Case& c, int me, int size) {
   return {c.count, c.count, {}, {}};
 }
 
-// Says what `count` elements of a result must be, beginning at index `at`. They equal the input of
-// rank `from` of the team, beginning at element `first` of this input. If `from` is -1, they equal
-// the reduction of the inputs of all ranks.
+// A range of a result, and what it must equal: `count` elements, beginning at index `at`. They
+// equal the elements of the input of rank `from` of the team, beginning at element `first`. If
+// `from` is -1, they equal the reduction of the inputs of all ranks.
 struct Part {
   int64_t at = 0;
   int64_t count = 0;

@@ -238,7 +238,7 @@ TEST_F(DonatedInputs, OutputsInOrOfADonatedInputAreErrors) {
             "input 0 (%x) is donated, but output 0 (%y) is a view of it");
 }
 
-// The author orders %y behind %a, but reads %a afterwards.
+// The text lets %b take the memory of %a, but reads %a after %b has been written.
 TEST_F(DonatedInputs, ValueThatIsReadAfterItsMemoryWasReusedIsAnError) {
   const std::string text = R"(
 program main(%x: f32[4]) -> (%b) {

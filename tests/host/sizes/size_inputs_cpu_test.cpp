@@ -73,7 +73,7 @@ TEST(SizeInputs, ReshapeTakesSizesFromScalars) {
   EXPECT_EQ(executor.stats().plans, static_cast<int64_t>(cases.size()));
 }
 
-// numpy.pad, numpy.repeat along axis 0, slices, numpy.full and numpy.arange.
+// Covers numpy.pad, numpy.repeat along axis 0, slices, numpy.full and numpy.arange.
 TEST(SizeInputs, ValuesChangeWhileInputShapesDoNot) {
   const auto device = cpu();
   FusionExecutor executor(fusionOf("fusion f(%x: f32[t], %n: i64 = 1) {\n"

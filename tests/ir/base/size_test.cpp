@@ -119,7 +119,7 @@ TEST(Size, InternalSizesArePrintedAsTheUserWroteThem) {
   EXPECT_EQ(decidedSize(open, {{"n", 8}, {"m", 2}, {"%k", 3}}).str(), "%k");
 }
 
-// The guard is of operands that are broadcast before they are compared.
+// The guard compares an axis that is the result of a broadcast with another axis.
 TEST(Size, GuardsNameTheExtentThatDecides) {
   const Size n = Size::symbol("n"), m = Size::symbol("m"), k = Size::symbol("k");
   const Size shared = Size::max(n, m) * Size::min(Size(1), Size::min(n, m));
