@@ -53,8 +53,8 @@ struct RunOptions {
   // alive, and Outputs::aliased() names the input. In a job of several ranks, all ranks must donate
   // the same inputs. run() throws UserError if an input is donated twice, is a scalar, is in host
   // memory, or is not allocated as inputDesc() says (host/tensor.h). It also throws UserError if
-  // another input or a preallocated tensor shares memory with a donated input, or if an output is a
-  // view of it or is stored in it (`return %w1 in %w`).
+  // another input or a preallocated tensor shares memory with a donated input, if an output is a
+  // view of a donated input, or if an output is stored in one (`return %w1 in %w`).
   std::vector<size_t> donated;
   // Records when each instruction ran. It must outlive the run. nullptr: nothing is recorded.
   RunProfile* profile = nullptr;
@@ -93,7 +93,8 @@ struct ExecutableOptions {
 //
 // Threads:  run() may be called from several threads. A communicating run is a run of a program
 //           that communicates on some rank. While a rank issues a communicating run, every other
-//           communicating run on the rank waits, also of other Executables with the same monitor.
+//           communicating run on the rank waits, including runs of other Executables with the same
+//           monitor.
 // Order:    callers must issue communicating runs in the same order on every rank. Otherwise the
 //           job fails with an error that names the cause. All Executables of a World must use the
 //           same job monitor; by default they do. Runs with different monitors (Context::monitor)
@@ -141,10 +142,10 @@ class Executable {
   Outputs run(const std::vector<Argument>& inputs, const RunOptions& options = {});
 
   // Prepares runs with the shapes of these arguments (host/prepared_run.h). A prepared run does not
-  // compare its arguments with those of earlier runs, which takes most of the host time of a run
-  // with hundreds of inputs. Uses the stream, the allocator and the preallocated tensors of
-  // `options` in every run. Throws the errors of run(). Starts no run. If the program communicates,
-  // every rank must call this function, and in the same order among its runs.
+  // compare its arguments with those of earlier runs. With hundreds of inputs, this comparison
+  // takes most of the host time of a run. Uses the stream, the allocator and the preallocated
+  // tensors of `options` in every run. Throws the errors of run(). Starts no run. If the program
+  // communicates, every rank must call this function, and in the same order among its runs.
   PreparedRun prepareRun(const std::vector<Argument>& inputs, const RunOptions& options = {});
 
   struct Stats {
@@ -180,7 +181,7 @@ class Executable {
     int64_t communicators = 0;     // number of communicators of this rank
     double communicator_seconds = 0;  // time spent on creating communicators, in seconds
   };
-  // Computes peak_bytes_without_reuse, which takes about as long as a new plan.
+  // The call takes about as long as a new plan, because it computes peak_bytes_without_reuse.
   Stats stats() const;
 
  private:

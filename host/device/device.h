@@ -45,8 +45,8 @@ class WorkObserver;
 class ErrorSink {
  public:
   ErrorSink() = default;
-  // After failed() has become true, report() also sets `any_error`, which must outlive this object.
-  // Several sinks may share it.
+  // report() makes failed() true and then sets `any_error`. `any_error` must outlive this object,
+  // and several sinks may share it.
   explicit ErrorSink(std::atomic<bool>& any_error) : any_error_(&any_error) {}
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   // Stores the error if it is the first one. `instruction` is the index of the failed instruction
@@ -213,8 +213,8 @@ class Device {
   // is another device of the same kind. Returns "" if the memory belongs to this device or to the
   // host, or if the owner is unknown.
   virtual std::string otherOwner(const void*) { return {}; }
-  // Returns the size of the aligned blocks of addresses that have one owner: a power of two.
-  // Returns 0 if otherOwner() always returns "".
+  // All addresses of an aligned block of this size belong to one device. Returns the size, which is
+  // a power of two, or 0 if otherOwner() always returns "".
   virtual int64_t ownedBlockBytes() const { return 0; }
 
   // The state of a thread before makeCurrent().

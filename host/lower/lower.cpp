@@ -92,7 +92,8 @@ class Lowering {
     return needed;
   }
 
-  // Returns whether a group computes the expression, except by placing data in memory.
+  // Returns whether the expression belongs to a group that computes it. A cat that only stores its
+  // pieces computes nothing.
   bool computesWithScalars(ExprId id) const {
     const int group = segmented_.group_of[id];
     return group >= 0 && !segmented_.groups[static_cast<size_t>(group)].cat;
@@ -156,8 +157,8 @@ class Lowering {
     }
   }
 
-  // Copies the pieces that no other group has written into the result. Another group has written a
-  // piece, and has therefore allocated the result.
+  // Copies the pieces that no other group has written into the result. At least one piece has been
+  // written by another group, so the result is already allocated.
   void lowerCat(const Cat& cat) {
     const int line = fusion_.expr(cat.exprs.back()).line;
     const SlotId result = slotOf(cat.result);

@@ -352,8 +352,8 @@ struct PlanTarget {
   AlgorithmAgreement& matmuls;
   int64_t ranks = 1;
   Stream stream = nullptr;  // the stream of the run; library algorithms are measured on it
-  // Per kernel of the program: KernelStore::segmentOf() its segment. Empty: the plan asks the store
-  // for the segments that it needs.
+  // Per kernel of the program: the result of KernelStore::segmentOf(). Empty: the plan asks the
+  // store for the segments that it needs.
   const IdVector<KernelId, std::shared_ptr<StoredSegment>>& segments;
   size_t streams;                                         // Program::streams()
   const IdVector<StreamId, bool>& communication_streams;  // Program::communicationStreams()

@@ -35,7 +35,7 @@ void PlanBuilder::compileKernels() {
   target_.kernels.compile(newKernels());
 }
 
-// Does everything that needs no other rank, and loads nothing.
+// Makes all parts of the plan that need no other rank. Loads nothing on the device.
 void PlanBuilder::draft() {
   plan_->streams = target_.streams;
   plan_->communication_streams = target_.communication_streams;

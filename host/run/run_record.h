@@ -67,8 +67,8 @@ class RunRecord {
     std::shared_ptr<void> lender;
     Counts counts;
   };
-  // Releases an owner. producerOf() finds the record by this type. `owner` is not the pointer of
-  // the std::shared_ptr, because a caller may create an aliasing one.
+  // Releases an owner. producerOf() finds the record by this type. The type stores the owner,
+  // because a caller may create a std::shared_ptr whose pointer is not the owner.
   struct ReleaseOwner {
     RunRecord* record;
     Owner* owner;

@@ -44,8 +44,8 @@ class CollectiveChecker {
       if (elsewhere_) counts();
       return;
     }
-    HEDDLE_USER_CHECK(in_.desc.dtype == out_.desc.dtype, "{} of {} to {}", kind,
-                      name(in_.desc.dtype), name(out_.desc.dtype));
+    HEDDLE_USER_CHECK(in_.desc.dtype == out_.desc.dtype, "{} of {} to {}: the dtypes must be equal",
+                      kind, name(in_.desc.dtype), name(out_.desc.dtype));
     apart();
     if (x_.kind == CollectiveKind::AllToAllV) return;  // only the run knows its counts
     parts();

@@ -324,8 +324,10 @@ void checkWritten(const Slot& slot, const View& view) {
 void checkCopy(const UnrolledStep& step) {
   const TensorDesc& in = step.inputs.front().desc;
   const TensorDesc& out = step.outputs.front().desc;
-  HEDDLE_USER_CHECK(in.dtype == out.dtype, "a copy of {} to {}", name(in.dtype), name(out.dtype));
-  HEDDLE_USER_CHECK(in.sizes == out.sizes, "a copy of {} to {}", str(in.sizes), str(out.sizes));
+  HEDDLE_USER_CHECK(in.dtype == out.dtype, "a copy of {} to {}: the dtypes must be equal",
+                    name(in.dtype), name(out.dtype));
+  HEDDLE_USER_CHECK(in.sizes == out.sizes, "a copy of {} to {}: the sizes must be equal",
+                    str(in.sizes), str(out.sizes));
   const View& from = step.inputs.front();
   const View& to = step.outputs.front();
   HEDDLE_USER_CHECK(areApart(from, to) || isSameView(from, to) || !(from.late == to.late),
