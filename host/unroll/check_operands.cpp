@@ -222,8 +222,9 @@ bool fitAsSymbols(const Fusion& segment, const std::vector<ValueId>& values,
 
 // Checks an input and an output of a kernel that may share memory. They must be the same view, and
 // the kernel must read each element only where it writes it. If only a run knows whether two views
-// with late offsets share memory, the function accepts them; the author of the program must ensure
-// that they do not. Exception: it refuses such an input if the kernel reads it at computed indices.
+// with late offsets share memory, the function accepts them. The author of the program must then
+// ensure that they share no memory. Exception: the function refuses such an input if the kernel
+// reads it at computed indices.
 void checkSharedMemory(const Fusion& segment, codegen::InPlaceRules& rules,
                        const UnrolledStep& step, size_t input, size_t output) {
   const std::vector<ValueId> indexed = indexedInputs(segment);

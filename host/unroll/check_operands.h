@@ -43,8 +43,10 @@ struct TeamPlace {
   int64_t size;   // number of ranks of the team
   int64_t parts;  // number of ranks that have a part: `size`, or one less if the root has no part
                   // (UnrolledStep::root_apart)
-  // One entry per pair of buffers. If this rank has a view on only one side, the entry is the
-  // number of elements that each other rank allocates on the opposite side. nullopt: this
+  // One entry per pair of buffers. If this rank has a view on only one side, other ranks have views
+  // on the opposite side. The entry is then the number of elements that each of them allocates
+  // there. nullopt: this rank has views on both sides, or the type of the slot does not determine
+  // the number.
   std::vector<std::optional<int64_t>> elsewhere;
 };
 // Checks the dtypes, the numbers of allocated elements and the memory orders of both sides of a

@@ -96,8 +96,8 @@ TEST(WindowsSimt, RollsAreRight) {
 }
 
 // Covers choices between two windows. The bounds include the ends of i64, where a difference
-// overflows.
-// Bounds from which an index is subtracted are smaller, because the subtraction would overflow.
+// overflows. Bounds from which an index is subtracted are smaller, because the subtraction would
+// overflow.
 TEST(WindowsSimt, ChoicesByComparisonsOfIndicesAreRight) {
   Cases cases;
   const std::string windows =
