@@ -49,12 +49,15 @@ struct RunOptions {
   std::vector<Tensor> preallocated;
   // Positions of the donated inputs. The caller gives up their values, and the run may store
   // outputs and temporaries in their memory. Afterwards the tensors may contain anything, also if
-  // the run fails. An output that is stored in a donated input keeps the owner of this tensor
-  // alive, and Outputs::aliased() names the input. In a job of several ranks, all ranks must donate
-  // the same inputs. run() throws UserError if an input is donated twice, is a scalar, is in host
-  // memory, or is not allocated as inputDesc() says (host/tensor.h). It also throws UserError if
-  // another input or a preallocated tensor shares memory with a donated input, if an output is a
-  // view of a donated input, or if an output is stored in one (`return %w1 in %w`).
+  // the run fails. If the run stores an output there, the output keeps the owner of the
+  // donated tensor alive, and Outputs::aliased() names the input. In a job of several ranks, all
+  // ranks must donate the same inputs. run() throws UserError in these cases:
+  // - A donated input is a scalar, is in host memory, or is not allocated as inputDesc() says
+  //   (host/tensor.h).
+  // - An input is donated twice.
+  // - Another input or a preallocated tensor shares memory with a donated input.
+  // - An output is a view of a donated input, or the program requires it in one
+  //   (`return %w1 in %w`).
   std::vector<size_t> donated;
   // Records when each instruction ran. It must outlive the run. nullptr: nothing is recorded.
   RunProfile* profile = nullptr;
@@ -123,22 +126,21 @@ class Executable {
 
   // Starts a run and returns before the device has finished.
   // Memory: the run keeps Tensor::owner of the inputs and of the preallocated tensors until its
-  // work
-  //         is done. It releases them in Outputs::wait(), in a later run, or on a thread that polls
-  //         every few milliseconds. The destructor of an owner may therefore run on any thread.
-  //         Memory without an owner must stay valid until Outputs::wait() returns, or until all
-  //         work of the run on the run's stream is done. A tensor with `in_host_memory` must stay
-  //         valid until run() returns.
+  //         work is done. It releases them in Outputs::wait(), in a later run, or on a thread that
+  //         polls every few milliseconds. The destructor of an owner may therefore run on any
+  //         thread. Memory without an owner must stay valid until Outputs::wait() returns, or until
+  //         all work of the run on the run's stream is done. A tensor with `in_host_memory` must
+  //         stay valid until run() returns.
   // Errors: UserError for a missing argument, a wrong dtype, number of axes or size, a size symbol
   //         with two values, a tensor in the memory of another GPU, a preallocated tensor that does
   //         not fit, or exhausted memory. Error::code() says which kind it is. In a job of one
-  //         rank, an error that is found later belongs to its run alone: Outputs::wait() throws it,
-  //         and a run that reads an output of the failed run (with its Tensor::owner) fails too.
-  //         Other runs continue, unless the device is lost: then every unfinished run fails. A
-  //         failed run for which nobody waits is printed to stderr and counted
-  //         (Stats::unreported_failures). In a job of several ranks, the failure of a run fails the
-  //         job on all ranks (see Context), and run() also throws the error of an earlier run, if
-  //         no call has thrown this error yet.
+  //         rank, an error that is found later belongs to its run alone. Outputs::wait() throws it.
+  //         A run that reads an output of the failed run (with its Tensor::owner) fails too. Other
+  //         runs continue, unless the device is lost: then every unfinished run fails. A failed run
+  //         for which nobody waits is printed to stderr and counted (Stats::unreported_failures).
+  //         In a job of several ranks, the failure of a run fails the job on all ranks (see
+  //         Context). run() then also throws the error of an earlier run, if no call has thrown
+  //         this error yet.
   Outputs run(const std::vector<Argument>& inputs, const RunOptions& options = {});
 
   // Prepares runs with the shapes of these arguments (host/prepared_run.h). A prepared run does not

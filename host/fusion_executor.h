@@ -74,7 +74,7 @@ class FusionExecutor {
 
   // Prepares runs with these shapes: creates the program and the plan, and compiles and loads the
   // kernels. A later run() with equal shapes then only starts. A shape is an argument of run(), but
-  // a tensor needs no data: if its `data` is nullptr, it stands for a tensor with an alignment of
+  // a tensor needs no data. If its `data` is nullptr, it stands for a tensor with an alignment of
   // 256 bytes. Scalars and tensors in host memory need the values that decide sizes. Preallocated
   // tensors with axes and donated tensors of `options` are part of the shape. Throws the errors of
   // run(). In a job of several ranks, all ranks must call this function in the same order among

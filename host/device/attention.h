@@ -13,7 +13,7 @@ namespace heddle::host {
 // Computes scaled_dot_product_attention and its backward pass with one library call each. The
 // library is cuDNN, on CUDA devices, for f16 and bf16.
 //
-// In a fusion, attention consists of several ops (matrix products, a softmax and so on), so that
+// In a fusion, attention consists of several ops: matrix products, a softmax and so on. Therefore
 // the sharding rules of these ops apply. segment() (ir/segment/segment.h) puts these ops into one
 // group if the library can compute them. Below, "the ops" means the computation op by op, without
 // the library.

@@ -303,8 +303,8 @@ class Lowering {
   }
 
   // Sets allocations so that the element counts of a collective are equal on all ranks. The first
-  // loop must run before the second loop: it may pad the input of an allreduce or a broadcast, and
-  // the second loop copies this padding to the output.
+  // loop must run before the second loop. It may pad the input of an allreduce or a broadcast. The
+  // second loop then copies this padding to the output.
   void padForCollectives() {
     for (const Collective& c : collectives_) {
       switch (c.step.kind) {

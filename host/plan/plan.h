@@ -187,8 +187,8 @@ struct Plan {
     Place send;
     Place recv;
   };
-  // The counts of an AllToAllV: the numbers of elements that a rank sends to each rank of the team,
-  // and the numbers that it receives from each.
+  // The counts of an AllToAllV. They are the numbers of elements that a rank sends to each rank of
+  // the team, and the numbers that it receives from each rank.
   struct Counts {
     int32_t ranks;          // number of ranks of the team
     RegisterId send;        // first of `ranks` registers with the numbers to send

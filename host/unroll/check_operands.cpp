@@ -100,8 +100,9 @@ void checkLibraryMemory(const CallLibrary& x, const UnrolledStep& step) {
   }
 }
 
-// Checks the tensors that a forward call returns and a backward call reads: the log-sums, and in a
-// backward call also the result o of the forward. A call without log-sums has nothing to check.
+// Checks the tensors that a forward call returns and a backward call reads. These are the log-sums,
+// and in a backward call also the result o of the forward. A call without log-sums has nothing to
+// check.
 void checkForwardResults(const Program& program, const CallLibrary& x, const UnrolledStep& step) {
   const std::optional<SlotId> log_sums = logSumsOf(x);
   if (!log_sums) return;

@@ -13,9 +13,9 @@ struct PlacedTensor {
   int64_t begin;
 };
 
-// Returns whether the tensors certainly have no byte in common. The function recognizes two cases:
-// the byte ranges of the tensors do not overlap, or both tensors are slices of one tensor along an
-// inner axis (different columns of a grid).
+// Returns whether the tensors certainly have no byte in common. The function recognizes two cases.
+// Either the byte ranges of the tensors do not overlap, or both tensors are slices of one tensor
+// along an inner axis (different columns of a grid).
 bool areApart(const PlacedTensor& a, const PlacedTensor& b);
 
 // Returns whether two views of an unrolled program certainly have no byte in common. Addresses that

@@ -1,8 +1,8 @@
-// heddle-fuzz changes the text of the examples at random and passes it to every reader of text, and
-// with --run also to the commands of heddle. If one of them crashes, needs too long, or throws
-// another exception than UserError, heddle-fuzz writes the input to a file and prints its path. In
-// a build with a sanitizer, set abort_on_error=1 in ASAN_OPTIONS and UBSAN_OPTIONS, so that errors
-// found by the sanitizer count as crashes.
+// heddle-fuzz changes the text of the examples at random and passes it to every reader of text.
+// With --run, it also passes the text to the commands of heddle. If one of them crashes, needs too
+// long, or throws another exception than UserError, heddle-fuzz writes the input to a file and
+// prints its path. In a build with a sanitizer, set abort_on_error=1 in ASAN_OPTIONS and
+// UBSAN_OPTIONS, so that errors found by the sanitizer count as crashes.
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>

@@ -8,8 +8,8 @@
 namespace heddle::host {
 
 // Predicts how long a matrix product and the collective next to it take if both are split into
-// chunks of rows, and chooses the lengths of the chunks. Together, the matrix product and the
-// collective are called a match (OverlapMatch of host/passes/chunk/overlap_patterns.h).
+// chunks of rows. The model also chooses the lengths of the chunks. Together, the matrix product
+// and the collective are called a match (OverlapMatch of host/passes/chunk/overlap_patterns.h).
 
 // The work of one match on one device. The choice of chunks depends on nothing else.
 struct ChunkedWork {

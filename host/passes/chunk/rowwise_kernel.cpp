@@ -102,8 +102,8 @@ RowwiseKernel rowwiseKernelOf(const Fusion& segment, size_t rank) {
 Fusion kernelOnRows(const Fusion& segment, const std::vector<TensorView>& operands,
                     const AxisOrder& order, const std::string& name) {
   FusionBuilder b(name);
-  // The new kernel gets the same meshes as the old one: the parser adds all meshes of a program to
-  // each kernel, and a printed and parsed program must equal the original.
+  // The new kernel gets the same meshes as the old one. The reason: the parser adds all meshes of a
+  // program to each kernel, and a printed and parsed program must equal the original.
   for (const DeviceMesh& mesh : segment.meshes) b.mesh(mesh);
   IdVector<ValueId, ValueId> new_of(segment.values().size(), kNoValue);
   for (size_t i = 0; i < operands.size(); ++i) {

@@ -14,7 +14,7 @@
 
 // Creates random fusions whose inputs have random memory orders and whose outputs require random
 // orders. Compares the results on one to three ranks with the reference evaluator, which knows no
-// orders, and compares the strides of the outputs with the required orders. Streams run in
+// orders. Also compares the strides of the outputs with the required orders. Streams run in
 // adversarial order, and fresh memory is NaN.
 namespace heddle::host::random_orders {
 
