@@ -56,7 +56,7 @@ struct RunOptions {
   //   (host/tensor.h).
   // - An input is donated twice.
   // - Another input or a preallocated tensor shares memory with a donated input.
-  // - An output is a view of a donated input, or the program requires it in one
+  // - An output is a view of a donated input, or the program declares that it is stored in one
   //   (`return %w1 in %w`).
   std::vector<size_t> donated;
   // Records when each instruction ran. It must outlive the run. nullptr: nothing is recorded.
@@ -171,8 +171,9 @@ class Executable {
     // value or of a donated input. It is never less than peak_bytes.
     int64_t peak_bytes_without_reuse = 0;
     int64_t held_bytes = 0;  // bytes of outputs that are not freed yet
-    // Number of failed runs for which no call has thrown the error. A run counts when its record is
-    // used again, at the latest when the Executable is destroyed.
+    // Number of failed runs for which no call has thrown the error. A failed run is
+    // counted when a later run uses its record again (host/run/run_record.h), at the latest when
+    // the Executable is destroyed.
     int64_t unreported_failures = 0;
     // Each new plan asks for its kernels. These counts say how it got them.
     int64_t kernel_texts = 0;      // number of kernel texts that were generated

@@ -73,8 +73,8 @@ class ProgramCache {
     EntryPtr entry;
   };
   static constexpr size_t kMostKnownSizes = 128;
-  // The entry for all sizes that give these decisions, these deciding sizes of attentions, and the
-  // values that `reads` contains. Used if depends_on_sizes_ is true.
+  // The entry for a set of sizes. A set contains all sizes that give these decisions, these
+  // deciding sizes of attentions, and the values in `reads`. Used if depends_on_sizes_ is true.
   struct KnownReads {
     SizeDecisions decisions;
     std::shared_ptr<const AttentionSearch> attentions;  // of the fusion with the decisions

@@ -26,7 +26,8 @@ struct CopiedOutput {
   SlotId buffer = kNoSlot;      // the slot that an Allocate defines; kNoSlot: there is none
   size_t allocate = 0;          // index of the Allocate
   std::string why_copied = {};  // "": the output can be written in place
-  // The first instruction that reads the input too late, and the write before which it must be.
+  // The first instruction that reads the input after the first write to the buffer, and this write.
+  // nullopt: there is no such instruction.
   std::optional<std::pair<size_t, size_t>> late_reader = {};
 };
 

@@ -37,8 +37,8 @@ void addCases(Cases& cases, int64_t t, int64_t h) {
   cases.add(kStatistics, {{{t, h}}, {{h}}}, bound);
 }
 
-// Covers one row per block, several rows per block, threads without a row, and widths with and
-// without tails.
+// Covers one row per block, several rows per block, threads without a row, and widths that
+// are and are not multiples of a vector.
 TEST(ColumnsSimt, RowsAndColumnsAreRightAtTheEdgesOfTiles) {
   Cases cases;
   for (const int64_t t : {1, 7, 300}) {

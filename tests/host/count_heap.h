@@ -18,8 +18,8 @@ inline int64_t& heapAllocations() {
   return count;
 }
 
-// Calls `run` until it reuses the memory of earlier runs. Then calls it more often, and returns the
-// number of allocations of these calls.
+// Calls `run` until it reuses the memory of earlier runs. Then calls it another kCounted times, and
+// returns the number of allocations in these later calls.
 template <class Run>
 int64_t allocationsOfRepeatedRuns(const Run& run) {
   constexpr int kEarlier = 40;

@@ -78,7 +78,7 @@ inline void expectSplitsAndMerges(Device& device) {
   expectReshape(both, device, {2, 4, 6, 3}, {6, 4}, {2, 6, 4, 3});
 }
 
-// Tests that values with the same splits and merges share a program. Only the scalars change.
+// Tests that scalars share a program if they give the same splits and merges.
 inline void expectProgramsByStructure(Device& device) {
   FusionExecutor executor(reshapeOf("a, b, c, d", "a, %n, %m, d"), {&device});
   const Sizes shape = {2, 15, 7, 3};

@@ -255,8 +255,8 @@ inline void expectErrorOfWrittenRepeat(Device& device) {
       << why;
 }
 
-// Tests expands along a sharded axis and along another axis. Collectives read values that are
-// stored.
+// Tests expands along a sharded axis and along another axis. An expanded value is stored before a
+// collective reads it.
 inline void expectResultOfOneRank(DeviceKind kind) {
   const Fusion fusion = fusionOf(R"(mesh @m = [x=ranks]
 fusion f(%x: f32[a, b] shard(@m, 0: x), %v: f32[b]) with a = 5, b = 3, n = 7 {
