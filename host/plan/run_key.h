@@ -39,8 +39,9 @@ class RunKey {
 };
 
 // Caches values, one for each key of a run. The key consists of the RunKey and the values of the
-// inputs that decide sizes. For late inputs (host/unroll/late_scalars.h), a value is found for all
-// numbers in a range. A full cache drops the least recently used values. Not thread-safe.
+// inputs that decide sizes. For a late input (host/unroll/late_scalars.h), the key contains a range
+// of numbers instead of one number. A full cache drops the least recently used values. Not
+// thread-safe.
 template <class Value>
 class RunCache {
  public:
