@@ -91,7 +91,7 @@ def between(u, low, high, name):
 STATES = ((0, 0), (1, 2), (-1, -1), (1234567890123456789, 9876543210))
 
 
-# Indices with high bits, of all places within a block.
+# Small and very large indices, at every position within a block of random words.
 INDICES = (0, 1, 2, 3, 4, 7, 2**32 - 1, 2**32, 2**34 + 2, 2**62 + 5, 2**63 - 1, -1, -2**63, -6)
 
 

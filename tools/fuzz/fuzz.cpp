@@ -137,6 +137,9 @@ int64_t mostMegabytes() {
   return usage.ru_maxrss / 1024;
 }
 
+// Changes texts and checks them until the time is over or a check fails. While a text is checked,
+// `current` lets the crash handler write it. After options.limit seconds, an alarm ends the
+// process.
 int fuzz(const Options& options) {
   fs::create_directories(options.out);
   watchCrashes();

@@ -14,6 +14,8 @@ class RowwiseKernelCheck {
  public:
   RowwiseKernelCheck(const Fusion& segment, size_t rank) : segment_(segment), rank_(rank) {}
 
+  // Returns the reason why the kernel is not rowwise; empty: it is rowwise. Checks the result
+  // first, because all other values are compared with it.
   std::string run() const {
     if (segment_.outputs().size() != 1) return "it has several results";
     const ValueId result = segment_.outputs().front();
