@@ -50,7 +50,7 @@ fusion update(%w: f32[n], %g: f32[n], %m: f32[n]) {
   return %w1, %m1
 })";
 
-TEST_F(DonatedInputs, OutputsAreStoredInThem) {
+TEST_F(DonatedInputs, OutputsAreStoredInDonatedInputs) {
   FusionExecutor executor = executorOf(kUpdate);
   const size_t n = 1000;
   const std::vector<float> w = ramp(n, 1, 0.5f), g = ramp(n, -3, 0.25f), m = ramp(n, 0, 2);

@@ -106,7 +106,7 @@ TEST(SymbolicSizes, RanksDecideTheSame) {
   for (const std::string& error : errors) EXPECT_EQ(error, "");
 }
 
-TEST(SymbolicSizes, BuilderDeclaresThem) {
+TEST(SymbolicSizes, BuilderDeclaresSymbolicSizes) {
   FusionBuilder builder("f");
   builder.symbolicSize("n");
   const ValueId x = builder.input("x", DType::F32, {Size::symbol("n")});
