@@ -1,7 +1,7 @@
-// Measures how much a collective slows a matrix product that runs at the same time. The collective
-// uses copy engines (Communicate::carrier) or NCCL's kernels. Uses all GPUs of the machine, with
-// one thread and one rank per GPU. Prints the GPU time of 16 matrix products, of 8 collectives, and
-// of both on separate streams, as one JSON object per case.
+// Measures how much a collective slows down a matrix product that runs at the same time. The
+// collective uses copy engines (Communicate::carrier) or NCCL's kernels. Uses all GPUs of the
+// machine, with one thread and one rank per GPU. Prints the GPU time of 16 matrix products, of 8
+// collectives, and of both on separate streams, as one JSON object per case.
 //
 //   bench_cuda_copy_channels [--mib LIST] [ROWS ...]
 //

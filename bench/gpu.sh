@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs everything that needs a GPU, on a machine with one GPU or more: builds, runs the gpu tests,
-# runs them under compute-sanitizer, and runs the examples and the benchmarks, also those of
-# PyTorch.
+# Runs everything that needs a GPU, on a machine with one GPU or more. Builds heddle and runs the
+# gpu tests, also under compute-sanitizer. Then runs the examples and the benchmarks, also those
+# of PyTorch.
 #
 #   bench/gpu.sh RESULT_DIR [build|tests|sanitize|examples|bench|multi|sanitize_nccl|starts ...]
 #

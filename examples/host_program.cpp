@@ -36,7 +36,8 @@ DeviceMesh jobMesh() { return {"m", {{MeshAxis::X, DeviceMesh::kFromJob}}, {}}; 
 // --- kernels -------------------------------------------------------------------------------------
 // The code of a kernel is generated from a fusion.
 
-// Sums the differences of the rows that a rank holds. The result of each rank is a part of a sum.
+// Sums x - w over the rows that a rank holds. The result is this rank's part of the sum over all
+// rows.
 Fusion gradientKernel() {
   FusionBuilder b("gradient");
   const MeshId m = b.mesh(jobMesh());

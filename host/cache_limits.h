@@ -5,15 +5,17 @@
 
 namespace heddle::host {
 
-// Limits of the caches of an Executable or a FusionExecutor. A full cache drops what has not been
-// used for the longest time. Runs in flight keep what they use. Stats counts what was dropped.
+// Limits of the caches of an Executable or a FusionExecutor. A full cache drops its least recently
+// used entries. A run in flight keeps the plan and the program that it uses. Executable::Stats
+// counts the dropped entries.
 struct CacheLimits {
-  // Most plans (host/plan/plan.h) of a program, and most bytes of their steps and arguments. A
-  // FusionExecutor also applies the limits to its table of the plans of all programs. A plan that
-  // is only dropped from this table is found again without being created.
+  // Limits for the plans of one program (host/plan/plan.h): their number, and the bytes of their
+  // steps and arguments. A FusionExecutor also has one table of the plans of all its programs, with
+  // the same limits. A plan that is dropped only from this table still exists, and later runs find
+  // it.
   size_t plans = 1024;
   int64_t plan_bytes = int64_t{256} << 20;
-  // Most programs of a FusionExecutor. All ranks of a job must have the same limit.
+  // Largest number of programs of a FusionExecutor. All ranks of a job must have the same limit.
   size_t programs = 64;
   // Most bytes of kernels that the device has loaded. A new plan that exceeds the limit unloads the
   // kernels that were prepared first. A plan keeps its kernels. If unloading kernels without a plan

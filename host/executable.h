@@ -34,24 +34,30 @@ struct RunOptions {
   // memory for the duration of one call. This memory always comes from the device.
   Allocator* allocator = nullptr;
   // Tensors that receive the results: entry i receives output i. An entry without data is ignored.
-  // The program writes directly into the tensor, in any memory order and with gaps, if output i is
-  // a complete allocation of the program and no collective, library call other than a matrix
-  // product, or view that regroups axes needs another layout. Otherwise the run copies the output
-  // to the tensor at the end. No two of these tensors may overlap. A tensor that the program writes
-  // directly must not overlap an input. No tensor may overlap an input that the run writes, be in
-  // host memory, or have elements that overlap. If a descriptor gives unsharded sizes, they must be
-  // those of the output. If the user requires a memory order of the output (Layout::required), the
-  // tensor must have it. An output that is stored in an input cannot be preallocated. Otherwise
-  // run() throws UserError.
+  // The program writes directly into the tensor if two conditions hold. Output i is a complete
+  // allocation of the program. No collective, no library call other than a matrix product, and no
+  // view that regroups axes needs another layout. Such a tensor may have any memory order, and
+  // gaps. Otherwise the run copies the output to the tensor at the end. run() throws UserError if a
+  // tensor breaks one of these rules:
+  // - No two of these tensors overlap.
+  // - A tensor that the program writes directly overlaps no input.
+  // - No tensor overlaps an input that the run writes, is in host memory, or has elements that
+  //   overlap.
+  // - If a descriptor gives unsharded sizes, they are those of the output.
+  // - If the user requires a memory order of the output (Layout::required), the tensor has it.
+  // - An output that is stored in an input has no entry with data.
   std::vector<Tensor> preallocated;
-  // Donated inputs: their positions. The caller gives up their values, and the run may store
+  // Positions of the donated inputs. The caller gives up their values, and the run may store
   // outputs and temporaries in their memory. Afterwards the tensors may contain anything, also if
-  // the run fails. An output that is stored in a donated input keeps the owner of this tensor
-  // alive, and Outputs::aliased() names the input. In a job of several ranks, all ranks must donate
-  // the same inputs. run() throws UserError if an input is donated twice, is a scalar, is in host
-  // memory, or is not allocated as inputDesc() says (host/tensor.h). It also throws UserError if
-  // another input or a preallocated tensor shares memory with a donated input, or if an output is a
-  // view of it or is stored in it (`return %w1 in %w`).
+  // the run fails. If the run stores an output there, the output keeps the owner of the
+  // donated tensor alive, and Outputs::aliased() names the input. In a job of several ranks, all
+  // ranks must donate the same inputs. run() throws UserError in these cases:
+  // - A donated input is a scalar, is in host memory, or is not allocated as inputDesc() says
+  //   (host/tensor.h).
+  // - An input is donated twice.
+  // - Another input or a preallocated tensor shares memory with a donated input.
+  // - An output is a view of a donated input, or the program declares that it is stored in one
+  //   (`return %w1 in %w`).
   std::vector<size_t> donated;
   // Records when each instruction ran. It must outlive the run. nullptr: nothing is recorded.
   RunProfile* profile = nullptr;
@@ -66,8 +72,8 @@ struct ExecutableOptions {
   PassOptions passes;  // unused, because compile() has already run the passes
   // false: the Executable skips verification and race checks. For tests of programs with races.
   bool verify = true;
-  // Sizes for which the constructor verifies the program (host/verify/verify.h). nullopt: it
-  // chooses some.
+  // Sizes for which the constructor verifies the program (host/verify/verify.h). nullopt: verify()
+  // chooses sizes.
   std::optional<SizeBindings> verified_sizes = {};
   // The stream of runs whose RunOptions::stream is nullptr. Several Executables may share it; their
   // runs then execute one after another. nullptr: the Executable creates a stream.
@@ -90,7 +96,8 @@ struct ExecutableOptions {
 //
 // Threads:  run() may be called from several threads. A communicating run is a run of a program
 //           that communicates on some rank. While a rank issues a communicating run, every other
-//           communicating run on the rank waits, also of other Executables with the same monitor.
+//           communicating run on the rank waits, including runs of other Executables with the same
+//           monitor.
 // Order:    callers must issue communicating runs in the same order on every rank. Otherwise the
 //           job fails with an error that names the cause. All Executables of a World must use the
 //           same job monitor; by default they do. Runs with different monitors (Context::monitor)
@@ -109,8 +116,8 @@ class Executable {
   // Prepares the program. The constructor is collective over the job: the ranks compare their
   // programs. If the programs differ, every rank throws UserError with the first line that differs.
   Executable(Program program, const Context& context, const ExecutableOptions& options = {});
-  // Waits until all runs have ended, and releases what they keep. The calling thread must hold no
-  // lock that the destructor of an input's owner needs.
+  // Waits until all runs have ended, and releases the tensor owners that they keep. The calling
+  // thread must hold no lock that the destructor of an owner needs.
   ~Executable();
   Executable(Executable&&) noexcept;
 
@@ -119,29 +126,28 @@ class Executable {
 
   // Starts a run and returns before the device has finished.
   // Memory: the run keeps Tensor::owner of the inputs and of the preallocated tensors until its
-  // work
-  //         is done. It releases them in Outputs::wait(), in a later run, or on a thread that polls
-  //         every few milliseconds. The destructor of an owner may therefore run on any thread.
-  //         Memory without an owner must stay valid until Outputs::wait() returns, or until all
-  //         work of the run on the run's stream is done. A tensor with `in_host_memory` must stay
-  //         valid until run() returns.
+  //         work is done. It releases them in Outputs::wait(), in a later run, or on a thread that
+  //         polls every few milliseconds. The destructor of an owner may therefore run on any
+  //         thread. Memory without an owner must stay valid until Outputs::wait() returns, or until
+  //         all work of the run on the run's stream is done. A tensor with `in_host_memory` must
+  //         stay valid until run() returns.
   // Errors: UserError for a missing argument, a wrong dtype, number of axes or size, a size symbol
   //         with two values, a tensor in the memory of another GPU, a preallocated tensor that does
   //         not fit, or exhausted memory. Error::code() says which kind it is. In a job of one
-  //         rank, an error that is found later belongs to its run alone: Outputs::wait() throws it,
-  //         and a run that reads an output of the failed run (with its Tensor::owner) fails too.
-  //         Other runs continue, unless the device is lost: then every unfinished run fails. A
-  //         failed run for which nobody waits is printed to stderr and counted
-  //         (Stats::unreported_failures). In a job of several ranks, the failure of a run fails the
-  //         job on all ranks (see Context), and run() also throws the error of an earlier run, if
-  //         no call has thrown this error yet.
+  //         rank, an error that is found later belongs to its run alone. Outputs::wait() throws it.
+  //         A run that reads an output of the failed run (with its Tensor::owner) fails too. Other
+  //         runs continue, unless the device is lost: then every unfinished run fails. A failed run
+  //         for which nobody waits is printed to stderr and counted (Stats::unreported_failures).
+  //         In a job of several ranks, the failure of a run fails the job on all ranks (see
+  //         Context). run() then also throws the error of an earlier run, if no call has thrown
+  //         this error yet.
   Outputs run(const std::vector<Argument>& inputs, const RunOptions& options = {});
 
   // Prepares runs with the shapes of these arguments (host/prepared_run.h). A prepared run does not
-  // compare its arguments with those of earlier runs, which takes most of the host time of a run
-  // with hundreds of inputs. Uses the stream, the allocator and the preallocated tensors of
-  // `options` in every run. Throws the errors of run(). Starts no run. If the program communicates,
-  // every rank must call this function, and in the same order among its runs.
+  // compare its arguments with those of earlier runs. With hundreds of inputs, this comparison
+  // takes most of the host time of a run. Uses the stream, the allocator and the preallocated
+  // tensors of `options` in every run. Throws the errors of run(). Starts no run. If the program
+  // communicates, every rank must call this function, and in the same order among its runs.
   PreparedRun prepareRun(const std::vector<Argument>& inputs, const RunOptions& options = {});
 
   struct Stats {
@@ -151,7 +157,8 @@ class Executable {
     // was full (CacheLimits). A run that found no plan has created one (`plans`).
     int64_t plan_hits = 0;
     int64_t plan_evictions = 0;
-    // FusionExecutor only: look-ups that found a program without a plan, and programs that were
+    // FusionExecutor only. `program_hits` is the number of runs that found no plan in the table of
+    // all plans, but found their program. `program_evictions` is the number of programs that were
     // dropped because the cache was full.
     int64_t program_hits = 0;
     int64_t program_evictions = 0;
@@ -164,8 +171,9 @@ class Executable {
     // value or of a donated input. It is never less than peak_bytes.
     int64_t peak_bytes_without_reuse = 0;
     int64_t held_bytes = 0;  // bytes of outputs that are not freed yet
-    // Number of failed runs for which no call has thrown the error. A run counts when its record is
-    // used again, at the latest when the Executable is destroyed.
+    // Number of failed runs for which no call has thrown the error. A failed run is
+    // counted when a later run uses its record again (host/run/run_record.h), at the latest when
+    // the Executable is destroyed.
     int64_t unreported_failures = 0;
     // Each new plan asks for its kernels. These counts say how it got them.
     int64_t kernel_texts = 0;      // number of kernel texts that were generated
@@ -178,7 +186,7 @@ class Executable {
     int64_t communicators = 0;     // number of communicators of this rank
     double communicator_seconds = 0;  // time spent on creating communicators, in seconds
   };
-  // Computes peak_bytes_without_reuse, which takes about as long as a new plan.
+  // The call takes about as long as a new plan, because it computes peak_bytes_without_reuse.
   Stats stats() const;
 
  private:

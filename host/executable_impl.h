@@ -18,7 +18,7 @@
 
 namespace heddle::host {
 
-// Returns the tensors of a run. The result refers to the lists.
+// Returns the tensors of a run. The result refers to the lists in `inputs` and `options`.
 inline RunTensors tensorsOf(const std::vector<Argument>& inputs, const RunOptions& options) {
   return {inputs, options.preallocated, options.donated};
 }
@@ -36,8 +36,8 @@ struct Executable::Impl {
                                       const RunOptions& run_options);
 
   void makeCommunicators();
-  // Locks RunOrder::running for a program that communicates, after it has compiled the kernels of
-  // the run if `has_plan` is false.
+  // Locks RunOrder::running if the program communicates. If the run has no plan yet, first compiles
+  // its kernels, so that no other run waits for the compiler.
   std::unique_lock<std::mutex> lockOrder(const std::vector<Argument>& inputs,
                                          const RunOptions& run_options, bool has_plan);
   std::shared_ptr<const Plan> planFor(const std::vector<Argument>& inputs,

@@ -41,7 +41,8 @@ RunOptions withAddresses(RunOptions options) {
 }  // namespace
 
 struct FusionExecutor::Impl {
-  // What a run uses. `plan` is nullptr if no earlier run had equal tensors and sizes.
+  // The program and the plan that a run uses. `plan` is nullptr if no earlier run had equal tensors
+  // and sizes.
   struct Target {
     ProgramCache::EntryPtr entry;
     std::shared_ptr<const Plan> plan;

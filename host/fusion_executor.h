@@ -54,7 +54,7 @@ class Preparation {
 // Threads:       a thread that lowers a fusion or compiles kernels holds no lock that runs with
 //                prepared shapes need. If two threads need the same new program or plan, it is
 //                created once. A run that communicates waits while an earlier run on this rank is
-//                issued, because ranks must keep one order; its kernels are compiled before.
+//                issued, because ranks must keep one order. Its kernels are compiled before.
 // Shared:        all programs share the communicators, the job monitor and the kernels. A kernel
 //                that two programs or plans need is compiled once. Runs without RunOptions::stream
 //                share one stream.
@@ -74,23 +74,24 @@ class FusionExecutor {
 
   // Prepares runs with these shapes: creates the program and the plan, and compiles and loads the
   // kernels. A later run() with equal shapes then only starts. A shape is an argument of run(), but
-  // a tensor needs no data: if its `data` is nullptr, it stands for a tensor with an alignment of
+  // a tensor needs no data. If its `data` is nullptr, it stands for a tensor with an alignment of
   // 256 bytes. Scalars and tensors in host memory need the values that decide sizes. Preallocated
   // tensors with axes and donated tensors of `options` are part of the shape. Throws the errors of
   // run(). In a job of several ranks, all ranks must call this function in the same order among
   // their runs.
   void prepare(const std::vector<Argument>& shapes, const RunOptions& options = {});
-  // Does the same on a new thread. The destructor of this object waits for the thread. For jobs of
-  // one rank; otherwise throws UserError.
+  // Does the same on a new thread. The destructor of this object waits for the thread. Throws
+  // UserError in a job of several ranks.
   Preparation prepareAsync(std::vector<Argument> shapes, const RunOptions& options = {});
   // Returns whether a run with these shapes would find its plan. The call does not count as a use.
   bool isPrepared(const std::vector<Argument>& shapes, const RunOptions& options = {}) const;
 
-  // Return what runs with these shapes execute, and create the program if none fits: the host
-  // program, one line per segment, and the source of the kernel that the program launches as number
-  // `i`. kernelText() assumes aligned tensors with the strides of inputDescs(); a run with other
-  // tensors may use another variant of the kernel. In a job of several ranks, program() and
-  // kernelText() have the rule of prepare() about the order of calls.
+  // The next three functions describe what runs with these shapes execute: the host program, one
+  // line per segment, and the source of kernel number `i` of the program. If no program fits,
+  // program() and kernelText() create it. kernelText() assumes aligned tensors with the strides of
+  // inputDescs(); a run with other tensors may use another variant of the kernel. In a job of
+  // several ranks, all ranks must call program() and kernelText() in the same order among their
+  // runs.
   std::shared_ptr<const Program> program(const std::vector<Argument>& shapes);
   std::vector<std::string> segments(const std::vector<Argument>& shapes) const;
   std::string kernelText(const std::vector<Argument>& shapes, size_t i);
@@ -104,7 +105,7 @@ class FusionExecutor {
   // and its preferred strides. The entry of a scalar is empty. A run also accepts different
   // strides, except for an input that a collective or a send reads or writes directly.
   // `sizes` gives unsharded sizes, and values of inputs that decide sizes, as `%n`. A missing size
-  // takes its default (Fusion::size_defaults), and a missing value that of the input.
+  // takes its default (Fusion::size_defaults). A missing value takes the default of the input.
   // The call lowers the fusion, but does not communicate.
   // Throws UserError if `sizes` contains a symbol that no input of the fusion has, or if a symbol
   // has no value.

@@ -53,9 +53,10 @@ class Outputs {
   Scalar scalar(std::string_view name) const;
   // Returns the name of output `i`.
   const std::string& name(size_t i) const;
-  // Returns the tensor in whose memory output `i` is: the input or the earlier output of which it
-  // is a view, or the input in which the run has stored it. Returns nullopt if the output has
-  // memory of its own, or is a scalar. Throws UserError if there is no output `i`.
+  // Returns the tensor in whose memory output `i` is. This is the input or the earlier output of
+  // which output `i` is a view, or the input in which the run has stored output `i`. Returns
+  // nullopt if the output has memory of its own, or is a scalar. Throws UserError if there is no
+  // output `i`.
   std::optional<AliasedTensor> aliased(size_t i) const;
 
  private:

@@ -50,7 +50,8 @@ ProgramCache::ProgramCache(Fusion fusion, const Context& context, const CompileO
   if (fusion_.symbolic_sizes.empty()) {
     attentions_ = std::make_shared<AttentionSearch>(fusion_, context_.device->kind());
   }
-  // Trial sizes seldom fit the scalars of a fusion, so the sizes of the run serve to verify it.
+  // verify() would try a few sizes, which seldom fit the scalars of a fusion. Such a program is
+  // therefore verified for the sizes of the run.
   verifies_sizes_ = size_inputs_.size() > 0 || !attentions_;
   shared_.stream = std::make_shared<SharedStream>(*context_.device);
   shared_.kernels = std::make_shared<KernelStore>(*context_.device, context_.images,
@@ -94,7 +95,7 @@ void ProgramCache::joinMonitor() {
   shared_.communicators = std::make_shared<Communicators>();
 }
 
-// Returns the attentions of the fusion after decisions about its sizes.
+// Returns the attentions of `decided`, the fusion after decisions about its sizes.
 std::shared_ptr<const AttentionSearch> ProgramCache::attentionsOf(const Fusion& decided) const {
   return attentions_ ? attentions_
                      : std::make_shared<AttentionSearch>(decided, context_.device->kind());
@@ -316,8 +317,8 @@ Program ProgramCache::lowered(const Fusion& ready, const SizeBindings& sizes) co
   const SegmentOptions library = attentions_ && attentions_->empty()
                                      ? SegmentOptions{}
                                      : attentionOptions(context_.device->kind(), sizes);
-  // The Executable of a new program verifies the program, so compileAgain() need not. Trial sizes
-  // may contradict scalars, so a program with scalars is verified for the sizes of the run only.
+  // The Executable of a new program verifies the program, so compileAgain() need not. compile()
+  // would verify it for a few trial sizes, which may contradict the scalars of the program.
   const bool again = (depends_on_sizes_ && size() > 0) || verifies_sizes_;
   return again ? compileAgain(ready, ranks_, options_, library)
                : compile(ready, ranks_, options_, library);

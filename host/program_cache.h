@@ -74,8 +74,8 @@ class ProgramCache {
     EntryPtr entry;
   };
   static constexpr size_t kMostKnownSizes = 128;
-  // The entry for all sizes that have these decisions, these deciding sizes of attentions, and the
-  // values of `reads`. Used if depends_on_sizes_ is true.
+  // The entry for a set of sizes. A set contains all sizes that give these decisions, these
+  // deciding sizes of attentions, and the values in `reads`. Used if depends_on_sizes_ is true.
   struct KnownReads {
     SizeDecisions decisions;
     std::shared_ptr<const AttentionSearch> attentions;  // of the fusion with the decisions
@@ -84,7 +84,7 @@ class ProgramCache {
     EntryPtr entry;
   };
   static constexpr size_t kMostKnownReads = 32;
-  // What decides the program of a job of one rank, or of a fusion without a mesh.
+  // What determines the program of a job of one rank, or of a fusion without a mesh.
   struct ClassKey {
     LayoutClass layouts;
     SizeBindings sizes;
@@ -139,7 +139,7 @@ class ProgramCache {
   std::list<KnownSizes> known_sizes_;
   std::list<KnownReads> known_reads_;
   Executable::Stats dropped_stats_;  // sum over the programs that were dropped
-  // Of the programs that were dropped: their outputs may still exist.
+  // The resources of the dropped programs, whose outputs may still exist.
   std::vector<std::weak_ptr<RunResources>> dropped_resources_;
 };
 

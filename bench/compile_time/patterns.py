@@ -110,7 +110,7 @@ def views(ops: int) -> str:
 
 
 def cats(ops: int) -> str:
-    """Each op doubles the tensor; constant sizes in the end would need more than 64 bits."""
+    """Each op doubles the tensor. Sizes are symbols, because the last constant size would exceed 64 bits."""
     values = ["%x"] + [f"%a{i}" for i in range(ops)]
     body = [f"{values[i + 1]} = cat({values[i]}, {values[i]}, axis=0)" for i in range(ops)]
     return fusion(["%x: f32[n]"], body, [values[-1]], sizes=" with n = 1")

@@ -118,7 +118,7 @@ class Builder:
 
     def shape(self, rank: int, named: int = -1, part: float = 1.0) -> Tuple[Extent, ...]:
         """Returns random extents. Axis `named` gets the symbol "classes", so bench_cuda_workloads fills integer inputs
-        with numbers below its extent. `part` is the part of the elements that this tensor has."""
+        with numbers below its extent. `part` is the fraction of the largest tensor's elements that it gets."""
         sizes = self.small_sizes(rank) if self.elements is None else self.large_sizes(rank, part)
         return tuple(self.extent(size, "classes" if axis == named else "") for axis, size in enumerate(sizes))
 

@@ -12,8 +12,8 @@ from shapes.builder import BYTES, FLOATS, Builder, Value, listed, promoted
 
 LEAST, MOST = 16_000_000, 600_000_000  # bytes of inputs and outputs together
 BUDGET = (20_000_000, 450_000_000)  # bytes that the sizes aim at
-LIMIT = 0.7  # a ratio of copy time to time below its limit is reported
-ONE_ROW_LIMIT = 0.5  # of softmax and norms of a single row
+LIMIT = 0.7  # fusions with a lower ratio of copy time to their own time are reported
+ONE_ROW_LIMIT = 0.5  # the same for softmax and norms of a single row
 
 
 @dataclass

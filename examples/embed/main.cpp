@@ -101,7 +101,7 @@ DLManagedTensor* tensorOfAnotherLibrary(host::Device& device, const HostTensor& 
   return host::toDLPack(device, tensor);
 }
 
-// Returns whether a run with a wrong number of columns fails with the code that says so.
+// Returns whether a run with a wrong number of columns fails with the code ShapeMismatch.
 bool refusesWrongShape(host::FusionExecutor& executor, const std::vector<host::Argument>& inputs) {
   try {
     executor.run({inputs[1], inputs[1], inputs[2]});

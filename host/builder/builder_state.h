@@ -21,7 +21,7 @@ struct ProgramBuilder::State {
   State();
 
   // The scope of bodies. The destructor ends the loops, groups and restrictions that began in the
-  // scope. If a body throws, it also drops all instructions that the scope has appended.
+  // scope. If a body throws, the destructor also drops all instructions of the scope.
   class Scope {
    public:
     explicit Scope(State& state);

@@ -240,7 +240,7 @@ class ProgramBuilder {
   void branch(SlotRef left, Compare compare, const Size& right, const Body& then_body,
               const Body& else_body = {});
   // on @m: free %y
-  // Applies to the instructions of the body, but not to those in its loops and branches: a rank
+  // Applies to the instructions of the body, but not to those in its loops and branches. A rank
   // that skips a loop skips its instructions too.
   void on(MeshRef mesh, const Body& body);
   // call @other(%a) -> (%b)

@@ -134,7 +134,7 @@ std::vector<int64_t> decidingSizes(const Fusion& fusion, const Attention& attent
   for (ValueId id : {attention.q, attention.v}) {
     result.push_back(value(fusion.tensor(id).domain.back().extent));
   }
-  // The result contains whether each condition of whyNotSizes() is true, but not the numbers of
+  // The result says which conditions of whyNotSizes() hold, and does not contain the numbers of
   // tokens. Most new numbers of tokens therefore do not change the result.
   const int64_t keys = value(tokensOf(fusion, attention.k));
   result.push_back(std::min<int64_t>(keys, 1));

@@ -13,7 +13,7 @@ namespace heddle::host {
 // Computes scaled_dot_product_attention and its backward pass with one library call each. The
 // library is cuDNN, on CUDA devices, for f16 and bf16.
 //
-// In a fusion, attention consists of several ops (matrix products, a softmax and so on), so that
+// In a fusion, attention consists of several ops: matrix products, a softmax and so on. Therefore
 // the sharding rules of these ops apply. segment() (ir/segment/segment.h) puts these ops into one
 // group if the library can compute them. Below, "the ops" means the computation op by op, without
 // the library.
@@ -115,7 +115,8 @@ class PreparedAttention {
 // - Every other axis with several elements has a stride that is a positive multiple of 16 bytes.
 // - `byte_offset`, the offset of the tensor in its allocation, is a multiple of 16.
 bool isReadable(const TensorDesc& desc, int64_t byte_offset);
-// The same for log-sums. They must be dense and row-major, and `byte_offset` a multiple of 16.
+// Returns the same for log-sums. They must be dense and row-major, and `byte_offset` a multiple of
+// 16.
 bool areReadableLogSums(const TensorDesc& desc, int64_t byte_offset);
 
 // The entry points of the module libheddle_cudnn. The module exports `extern "C" const CudnnModule*

@@ -49,8 +49,8 @@ class WorkObserver;
 class ErrorSink {
  public:
   ErrorSink() = default;
-  // After failed() has become true, report() also sets `any_error`, which must outlive this object.
-  // Several sinks may share it.
+  // report() makes failed() true and then sets `any_error`. `any_error` must outlive this object,
+  // and several sinks may share it.
   explicit ErrorSink(std::atomic<bool>& any_error) : any_error_(&any_error) {}
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   // Stores the error if it is the first one. `instruction` is the index of the failed instruction
@@ -105,7 +105,7 @@ class Allocator {
   virtual void* allocate(int64_t bytes, Stream stream) = 0;
   // Frees memory once all work that has been enqueued on `stream` is done. Returns without waiting.
   // `bytes` is the size that was passed to allocate().
-  // Neither function may change the current CUDA device of the calling thread.
+  // Neither allocate() nor deallocate() may change the current CUDA device of the calling thread.
   virtual void deallocate(void* memory, int64_t bytes, Stream stream) noexcept = 0;
 };
 
@@ -217,8 +217,8 @@ class Device {
   // is another device of the same kind. Returns "" if the memory belongs to this device or to the
   // host, or if the owner is unknown.
   virtual std::string otherOwner(const void*) { return {}; }
-  // Returns the size of the aligned blocks of addresses that have one owner: a power of two.
-  // Returns 0 if otherOwner() always returns "".
+  // All addresses of an aligned block of this size belong to one device. Returns the size, which is
+  // a power of two, or 0 if otherOwner() always returns "".
   virtual int64_t ownedBlockBytes() const { return 0; }
 
   // The state of a thread before makeCurrent().

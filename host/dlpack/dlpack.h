@@ -34,8 +34,8 @@ enum class DLPackAccess : uint8_t { ReadWrite, ReadOnly };
 //            GIL, must take the lock itself. If the call throws, the caller still owns `managed`.
 // Streams:   a run does not know what the producer has enqueued. The producer's work must be done
 //            before the run, or must precede it on RunOptions::stream. In Python, call
-//            `tensor.__dlpack__(stream=s)` with the handle of this stream as an integer. The
-//            handle of CUDA's default stream is 1, for both.
+//            `tensor.__dlpack__(stream=s)` with the handle of this stream as an integer. In
+//            heddle and in DLPack, the handle 1 means CUDA's default stream.
 // Result:    the sizes, strides and address of the managed tensor. TensorDesc::global equals
 //            TensorDesc::sizes. For a block of a sharded tensor, the caller sets `global` to the
 //            unsharded sizes.

@@ -162,8 +162,8 @@ void TaskFault::setTask(comm::RankTask task) {
     case InjectedFault::Kind::Throw:
       userError("injected: throw");
     case InjectedFault::Kind::Stall:
-      // The stall must not end with an error: the error would hide the message that the job monitor
-      // prints before it ends this process.
+      // The stall must not end with an error, because the error would hide the message that the job
+      // monitor prints before it ends this process.
       if (fault_.is_process) ended_ = [] { return false; };
       return waitUntilEnded(0, true, ended_);
     case InjectedFault::Kind::Delay:

@@ -12,8 +12,8 @@
 
 namespace heddle::host {
 
-// Throws an error of this rank again, with the code of the failure of the job, unless the error is
-// itself the failure of the job. The error of this rank is then only a consequence.
+// If another rank of the job has failed, throws `error` with the code of that failure, because the
+// error of this rank is then only a consequence. Otherwise does nothing.
 void throwIfOtherRankFailed(const comm::JobMonitor& monitor, const UserError& error);
 // Reports that this rank has failed, so that the other ranks stop waiting for it. Does nothing in a
 // job of one rank, in which `monitor` is nullptr.

@@ -21,7 +21,7 @@ class CatSlices {
 
   // Returns the cat in whose result the value is stored. nullptr: the value has memory of its own.
   const Cat* catOf(ValueId id) const { return places_[id].first; }
-  // Returns this slice. Requires that catOf(id) is not nullptr.
+  // Returns the slice in which the value is stored. Requires that catOf(id) is not nullptr.
   Alias::Slice sliceOf(ValueId id) const;
 
  private:

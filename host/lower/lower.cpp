@@ -35,7 +35,8 @@ class Lowering {
     program_.size_defaults = fusion_.size_defaults;
     program_.guards = fusion_.guards;
     for (ValueId id : fusion_.inputs()) program_.inputs.push_back(slotOf(id));
-    // Any group may read a scalar. The padding of a slot depends on all collectives that use it.
+    // The order matters: any group may read a scalar, so scalars come first. The padding of a slot
+    // depends on all collectives that use it, so it is set after all groups.
     evaluateScalars();
     for (const Group& group : segmented_.groups) lowerGroup(group);
     for (ValueId id : fusion_.outputs()) program_.outputs.push_back(slotOf(id));
@@ -92,7 +93,8 @@ class Lowering {
     return needed;
   }
 
-  // Returns whether a group computes the expression, except by placing data in memory.
+  // Returns whether the expression belongs to a group that computes it. A cat that only stores its
+  // pieces computes nothing.
   bool computesWithScalars(ExprId id) const {
     const int group = segmented_.group_of[id];
     return group >= 0 && !segmented_.groups[static_cast<size_t>(group)].cat;
@@ -156,8 +158,8 @@ class Lowering {
     }
   }
 
-  // Copies the pieces that no other group has written into the result. Another group has written a
-  // piece, and has therefore allocated the result.
+  // Copies the pieces that no other group has written into the result. At least one piece has been
+  // written by another group, so the result is already allocated.
   void lowerCat(const Cat& cat) {
     const int line = fusion_.expr(cat.exprs.back()).line;
     const SlotId result = slotOf(cat.result);
@@ -302,8 +304,8 @@ class Lowering {
   }
 
   // Sets allocations so that the element counts of a collective are equal on all ranks. The first
-  // loop must run before the second loop: it may pad the input of an allreduce or a broadcast, and
-  // the second loop copies this padding to the output.
+  // loop must run before the second loop. It may pad the input of an allreduce or a broadcast. The
+  // second loop then copies this padding to the output.
   void padForCollectives() {
     for (const Collective& c : collectives_) {
       switch (c.step.kind) {

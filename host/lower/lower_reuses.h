@@ -12,7 +12,7 @@ namespace heddle::host {
 // %w. All reads of %w are before the copy, so the program is correct. The pass write_in_place
 // (host/passes/write_in_place.h) removes the copy if it can.
 //
-// - If the value of an output is in the memory of an input that a copy overwrites, the function
+// - A copy may overwrite an input in whose memory the value of another output is. The function then
 //   first copies this value to a new slot. Examples: `return %v, %w1 in %w`, where %v is a view of
 //   %w; `return %a in %b, %b in %a`.
 // - `return %w in %w` needs no copy.

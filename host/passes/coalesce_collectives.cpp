@@ -106,8 +106,8 @@ class Coalescer {
 
   Size bytesOf(SlotId id) const { return evenBytes(program_, program_.slots[id]); }
 
-  // Returns the index of the first instruction that the post must precede, because the instruction
-  // conflicts with the post or defines a slot that the post names.
+  // Returns the index of the first instruction that the post must precede. This instruction
+  // conflicts with the post, or defines a slot that the post names.
   size_t blockedAt(const Member& member) const {
     size_t first = conflicts_.find(member.post, member.post);
     for (const auto& [in, out] : post(member).pairs()) {

@@ -53,7 +53,7 @@ class SyncInserter {
   // access needs no instruction of its own in two cases:
   // - `missing` contains a later access on the same stream, which must be awaited anyway. This case
   //   does not apply to accesses of posted operations.
-  //  - The waits for the other accesses in `missing` already order `stream` after this access.
+  // - The waits for the other accesses in `missing` already order `stream` after this access.
   void require(const std::vector<StreamOrder::Done>& missing, StreamId stream, size_t at) {
     std::map<StreamId, StreamOrder::Done> latest;
     std::map<int32_t, StreamOrder::Done> posts;

@@ -113,7 +113,7 @@ class ItemSet {
   bool posts_ = false;
 };
 
-// Moves the items of [begin, end) that are not in `late` before those that are.
+// Moves the items of [begin, end) that are in `late` after all other items of this range.
 void partition(Program& program, size_t begin, size_t end, const std::set<size_t>& late) {
   std::vector<Instruction> early_items, late_items;
   for (size_t i = begin; i < end; ++i) {

@@ -8,8 +8,8 @@ namespace heddle::host {
 
 // Functions that move items (top-level instructions) of a program whose author has not ordered its
 // streams (isUnordered() in host/passes/analysis/buffer_accesses.h is true). They keep the order of
-// two items if one depends on the other: if their accesses conflict, if one uses a slot that the
-// other defines, if one waits for the other, or if both post operations.
+// two items if one depends on the other. This is the case if their accesses conflict, if one uses a
+// slot that the other defines, if one waits for the other, or if both post operations.
 
 // Moves item `item`, and the items on which it depends, before the earlier item `target`. Returns
 // false, and changes nothing, if item `item` depends on `target`.

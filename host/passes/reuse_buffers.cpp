@@ -73,7 +73,8 @@ class BufferReuser {
     }
   }
 
-  // Returns the number of bytes that each rank allocates for the slot: a product in one form.
+  // Returns the number of bytes that each rank allocates for the slot, as the text of a product.
+  // Equal products have equal texts, because the factors are sorted.
   std::string bytesOf(const Slot& of) const {
     int64_t constant = sizeOf(of.tensor.dtype);
     std::vector<std::string> factors;

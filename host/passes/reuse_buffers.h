@@ -9,16 +9,16 @@ namespace heddle::host {
 // the new value. Exception: a kernel that reads the old value may write the new one, if both have
 // the same type and the kernel may work in place (codegen/plan/in_place.h).
 //
-// A list contains up to kMostDonated inputs, which a run uses if the caller donates them, and then
-// at most one tensor that the program allocates. Both must certainly have as many bytes on every
-// rank as the new value, for all sizes.
+// A list (Allocate::reuse) contains up to kMostDonated inputs, which a run uses if the caller
+// donates them, and then at most one tensor that the program allocates. Both must certainly have as
+// many bytes on every rank as the new value, for all sizes.
 // - Each allocated tensor is in at most one list. Memory never stays allocated longer than before
 //   while the program allocates new memory, so the peak of a run does not grow.
 // - An input is first offered to the outputs of the program, because their memory outlives the run.
 // - An input is in no list if an output is a view of it or is stored in it.
 //
-// The pass changes no other instruction. An Allocate whose list has no available tensor allocates,
-// and the Free of a buffer that was reused has no effect. Run the pass after insertFrees().
+// The pass changes no other instruction. An Allocate whose list has no available tensor gets new
+// memory, and the Free of a buffer that was reused has no effect. Run the pass after insertFrees().
 // A program does not change if it already has such lists, or if its author has ordered one of its
 // instructions (Item::opaque in host/passes/analysis/buffer_accesses.h).
 Program reuseBuffers(Program program);

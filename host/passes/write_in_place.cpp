@@ -26,7 +26,8 @@ struct CopiedOutput {
   SlotId buffer = kNoSlot;      // the slot that an Allocate defines; kNoSlot: there is none
   size_t allocate = 0;          // index of the Allocate
   std::string why_copied = {};  // "": the output can be written in place
-  // The first instruction that reads the input too late, and the write before which it must be.
+  // The first instruction that reads the input after the first write to the buffer, and this write.
+  // nullopt: there is no such instruction.
   std::optional<std::pair<size_t, size_t>> late_reader = {};
 };
 
@@ -103,8 +104,8 @@ class ReuseFinder {
     return std::nullopt;
   }
 
-  // Returns the slot whose buffer the slot views, if it names the complete buffer. Otherwise
-  // returns the slot at which this cannot be said.
+  // Returns the slot that gave the complete buffer its first name, if `id` is another name of it.
+  // Follows only views of the kind Same, and stops at every other view.
   SlotId withoutNames(SlotId id) const {
     while (viewed_[id] != nullptr && std::holds_alternative<Alias::Same>(viewed_[id]->view)) {
       id = viewed_[id]->in;

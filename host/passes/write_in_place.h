@@ -15,8 +15,8 @@ namespace heddle::host {
 //   other output shares it.
 // - No instruction reads the input after the first write to the buffer. Instructions that do not
 //   need the result are moved before this write.
-// - The instruction of the first write may itself read the input only if it is a kernel that reads
-//   and writes the same view of it, and that may work in place (codegen/plan/in_place.h).
+// - If the instruction of the first write reads the input itself, it is a kernel that reads and
+//   writes the same view of the input. This kernel may work in place (codegen/plan/in_place.h).
 // - The input has the memory order that the users of the buffer need. The types of both state equal
 //   orders, or all users are kernels and copies, which accept any strides. An order that the user
 //   requires (Layout::required) must be the order of the input.
@@ -27,7 +27,7 @@ namespace heddle::host {
 // the reason.
 //
 // The pass also moves instructions so that all allocations happen before the first write to an
-// input: a run that fails because memory is exhausted then leaves its inputs unchanged.
+// input. A run that fails because memory is exhausted then leaves its inputs unchanged.
 Program writeInPlace(Program program);
 
 // Moves each Allocate at the top level that follows a write to an input before the first such

@@ -176,7 +176,7 @@ void checkObserved(const Slot& slot, const TensorDesc& desc) {
     }
     const int64_t stride = desc.strides[axis];
     const bool contiguous = axis < observed.contiguous.size() && observed.contiguous[axis];
-    if (stride == 0 && !contiguous) continue;  // a stretched axis has no place in the order
+    if (stride == 0 && !contiguous) continue;  // an axis of stride 0 has no position
     HEDDLE_USER_CHECK_CODE(
         ShapeMismatch, contiguous ? stride == inner_span : stride >= inner_stride,
         "input %{}: axis {} has stride {}, its layout in the program requires {}{}", slot.name,

@@ -13,8 +13,8 @@
 
 namespace heddle::host {
 
-// Which inputs of a program decide sizes, and which are late. It takes time to find out, and the
-// answer is the same for all runs.
+// Which inputs of a program decide sizes, and which are late. The search takes time, and its result
+// is the same for all runs.
 struct InputFacts {
   explicit InputFacts(const Program& program) : size_inputs(program), late(lateInputsOf(program)) {}
   SizeInputs size_inputs;

@@ -25,7 +25,8 @@ size_t hashOf(const KernelStore::Key& key) {
 }
 
 // Returns a text that contains everything about the segment except names: its text, the numbers of
-// its values, and the kinds of their axes. The analysis of a segment contains numbers of values.
+// its values, and the kinds of their axes. The numbers count because StoredSegment stores an
+// analysis that refers to values by number.
 std::string identityOf(const Fusion& given) {
   Fusion segment = given;
   segment.name = "segment";

@@ -187,8 +187,8 @@ struct Plan {
     Place send;
     Place recv;
   };
-  // The counts of an AllToAllV: the numbers of elements that a rank sends to each rank of the team,
-  // and the numbers that it receives from each.
+  // The counts of an AllToAllV. They are the numbers of elements that a rank sends to each rank of
+  // the team, and the numbers that it receives from each rank.
   struct Counts {
     int32_t ranks;          // number of ranks of the team
     RegisterId send;        // first of `ranks` registers with the numbers to send
@@ -353,8 +353,8 @@ struct PlanTarget {
   AlgorithmAgreement& matmuls;
   int64_t ranks = 1;
   Stream stream = nullptr;  // the stream of the run; library algorithms are measured on it
-  // Per kernel of the program: KernelStore::segmentOf() its segment. Empty: the plan asks the store
-  // for the segments that it needs.
+  // Per kernel of the program: the result of KernelStore::segmentOf(). Empty: the plan asks the
+  // store for the segments that it needs.
   const IdVector<KernelId, std::shared_ptr<StoredSegment>>& segments;
   size_t streams;                                         // Program::streams()
   const IdVector<StreamId, bool>& communication_streams;  // Program::communicationStreams()

@@ -35,7 +35,7 @@ void PlanBuilder::compileKernels() {
   target_.kernels.compile(newKernels());
 }
 
-// Does everything that needs no other rank, and loads nothing.
+// Makes all parts of the plan that need no other rank. Loads nothing on the device.
 void PlanBuilder::draft() {
   plan_->streams = target_.streams;
   plan_->communication_streams = target_.communication_streams;
@@ -87,8 +87,8 @@ Place PlanBuilder::placeOf(const View& view) {
   return {latePointer(view), view.byte_offset};
 }
 
-// Returns the pointer with the late offsets of the view. Its index counts the outputs of the
-// program, because Plan::outputs may still be empty.
+// Returns the pointer for a view whose address depends on late inputs. The index of the pointer
+// counts the outputs of the program, because Plan::outputs may still be empty.
 PointerIndex PlanBuilder::latePointer(const View& view) {
   const PointerIndex base = pointerTo(view.buffer);
   HEDDLE_CHECK(unrolled_.buffers[view.buffer].origin == Buffer::Origin::Input,

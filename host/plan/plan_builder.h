@@ -63,7 +63,7 @@ class PlanBuilder {
     std::vector<int32_t> alignments = {};  // of the inputs, then of the outputs
     // false: the kernel also depends on sizes that no operand has, so the store cannot hold it.
     bool is_stored = true;
-    codegen::KernelPlan plan = {};    // after addStages(): without launches, if not new
+    codegen::KernelPlan plan = {};    // only a new kernel has launches after addStages()
     KernelStore::Loaded loaded = {};  // one per stage; empty: the kernel is new
     StageId first_stage = {};         // the stages of the kernel are consecutive
     size_t stage_count = 0;

@@ -192,9 +192,9 @@ void PlanBuilder::emit(const GroupEnd& op, const UnrolledStep&) {
 // whose kernels occupy the GPU while they wait for other ranks. Without this order, two ranks could
 // run the kernels of two communicators in different orders, and would wait for each other forever.
 void PlanBuilder::orderAfterOtherTeams(comm::Communicator* communicator, StreamId stream) {
-  // Each post is ordered after the post before it, so waiting for the latest post is usually
-  // enough. After a branch, which may have skipped the latest post, the stream waits for all
-  // earlier posts.
+  // Each post is ordered after the post before it, so it is usually enough to wait for the latest
+  // one. After a branch, which may have skipped the latest post, the stream waits for all earlier
+  // posts.
   const size_t needed = branches_ || posted_.empty() ? 0 : posted_.size() - 1;
   for (size_t i = needed; i < posted_.size(); ++i) {
     if (posted_[i].communicator == communicator || posted_[i].stream == stream) continue;

@@ -174,7 +174,7 @@ void PlanBuilder::planNew(PlannedKernel& kernel) const {
   const std::optional<Fusion> numbers = withPadWidths(*kernel.segment, inputs, outputs, sizes_);
   const std::vector<TensorDesc> generated =
       generatedDescs(*kernel.segment, inputs, outputs, sizes_, unrolled_.rank, target_.ranks);
-  // The kernel also depends on the widths, or on these descriptors.
+  // The kernel also depends on pad widths, or on descriptors of generated values.
   kernel.is_stored = !numbers && generated.empty();
   kernel.plan = codegen::planKernel(
       numbers ? *numbers : *kernel.segment, inputs, outputs, target_.device.compiler()->target(),

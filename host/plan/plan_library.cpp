@@ -83,7 +83,7 @@ void PlanBuilder::emit(const CallLibrary& call, const UnrolledStep& step) {
   emit(MatmulStep{plan_->matmuls.push_back(std::move(matmul)), call.stream});
 }
 
-// Returns the index in planned_matmuls_ of the matrix product with this spec, which is added if it
+// Returns the index in planned_matmuls_ of the matrix product with this spec. Adds the spec if it
 // is new.
 size_t PlanBuilder::plannedMatmul(MatmulSpec spec, const UnrolledStep& step) {
   size_t hash = 0;

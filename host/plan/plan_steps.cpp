@@ -79,8 +79,9 @@ void PlanBuilder::emit(const Copy& op, const UnrolledStep& step) {
 }
 
 void PlanBuilder::emitCopy(const Plan::Operand& out, const Plan::Operand& in, StreamId stream) {
-  HEDDLE_USER_CHECK(out.desc.sizes == in.desc.sizes, "a copy of sizes {} to sizes {}",
-                    str(in.desc.sizes), str(out.desc.sizes));
+  HEDDLE_USER_CHECK(out.desc.sizes == in.desc.sizes,
+                    "a copy of sizes {} to sizes {}: the sizes must be equal", str(in.desc.sizes),
+                    str(out.desc.sizes));
   if (out.desc.numel() == 0) return;
   if (isPlainCopy(out.desc, in.desc)) {
     const int64_t bytes = validSpan(out.desc) * sizeOf(out.desc.dtype);

@@ -41,7 +41,8 @@ int32_t alignmentOf(const Tensor& tensor) {
   return codegen::alignmentOf(reinterpret_cast<uintptr_t>(tensor.data));
 }
 
-// Every list of a descriptor has its length in one word. A longer list matches no key.
+// One word holds the lengths of all lists of a descriptor, with this many bits for each length. A
+// descriptor with a longer list matches no key.
 constexpr size_t kLengthBits = 12;
 constexpr size_t kMostAxes = (size_t{1} << kLengthBits) - 1;
 

@@ -23,9 +23,9 @@ struct RunTensors {
 };
 
 // Everything about the tensors of a run on which its plan (host/plan/plan.h) depends, as one list
-// of numbers: the descriptors and the alignments of the inputs and of the preallocated outputs,
-// which arguments are scalars, which inputs are in host memory, and which are donated. Addresses
-// and scalars are not part of the key.
+// of numbers. The list contains the descriptors and the alignments of the inputs and of the
+// preallocated outputs. It also says which inputs are scalars, in host memory, or donated.
+// Addresses and scalars are not part of the key.
 class RunKey {
  public:
   explicit RunKey(const RunTensors& tensors);
@@ -39,8 +39,9 @@ class RunKey {
 };
 
 // Caches values, one for each key of a run. The key consists of the RunKey and the values of the
-// inputs that decide sizes. For late inputs (host/unroll/late_scalars.h), a value is found for all
-// numbers in a range. A full cache drops the least recently used values. Not thread-safe.
+// inputs that decide sizes. For a late input (host/unroll/late_scalars.h), the key contains a range
+// of numbers instead of one number. A full cache drops the least recently used values. Not
+// thread-safe.
 template <class Value>
 class RunCache {
  public:
@@ -145,10 +146,10 @@ class RunCache {
 };
 
 // Describes the tensors of a run in the form that makePlan() takes. If a list in the descriptor of
-// a preallocated output is empty, it gets the values of an unpadded row-major tensor, except
-// `global`: an empty list states no unsharded sizes.
-// Throws UserError if a preallocated output is in host memory, if an axis of it with several
-// elements has no positive stride, or if its elements overlap.
+// a preallocated output is empty, it gets the values of an unpadded row-major tensor. Exception: an
+// empty `global` states no unsharded sizes. Throws UserError if a preallocated output is in host
+// memory, if an axis of it with several elements has no positive stride, or if its elements
+// overlap.
 GivenTensors givenTensors(const RunTensors& tensors);
 
 // Says which memory the run lets its values reuse. Throws UserError if a donated input is in host

@@ -13,12 +13,14 @@ namespace heddle::host {
 
 // Makes `out` a view of the buffer of `in`, without a copy. The type of `out` gives the sizes.
 struct Alias {
+  // Another name for the same elements.
   struct Same {
     bool operator==(const Same&) const = default;
-  };  // another name for the same elements
+  };
+  // Different axes, same row-major order of elements; see regroup() of host/unroll/view.h.
   struct Reshape {
     bool operator==(const Reshape&) const = default;
-  };  // different axes, same row-major order of elements; see regroup() of host/unroll/view.h
+  };
   struct Permute {
     std::vector<int64_t> axes;
     bool operator==(const Permute&) const = default;
@@ -29,26 +31,30 @@ struct Alias {
     std::vector<int64_t> steps = {};  // one per axis, greater than 0; empty: every step is 1
     bool operator==(const Slice&) const = default;
   };
+  // Selects one index of axis 0 and removes this axis, as in %in[i % 2].
   struct Index {
     Size index;
     bool operator==(const Index&) const = default;
-  };  // selects one index of axis 0 and removes this axis, as in %in[i % 2]
+  };
+  // The block of `in` that the sharding of `out` assigns to this rank.
   struct Shard {
     bool operator==(const Shard&) const = default;
-  };  // the block of `in` that the sharding of `out` assigns to this rank
+  };
+  // `in` without the padding of its allocation (Slot::alloc).
   struct Unpad {
     bool operator==(const Unpad&) const = default;
-  };  // `in` without the padding of its allocation (Slot::alloc)
+  };
+  // Repeats the elements along new axes, and along axes on which `in` has one element (stride 0).
   struct Expand {
     std::vector<int64_t> axes;  // ascending: the axes of `out` that `in` does not have
     bool operator==(const Expand&) const = default;
-  };  // repeats the elements along new axes, and along axes on which `in` has one element (stride
-      // 0)
+  };
+  // Elements with equal indices along two axes. The new axis is the last one.
   struct Diagonal {
     int64_t first;
     int64_t second;
     bool operator==(const Diagonal&) const = default;
-  };  // elements with equal indices along two axes; the new axis is the last one
+  };
   using View = std::variant<Same, Reshape, Permute, Slice, Index, Shard, Unpad, Expand, Diagonal>;
   SlotId out;
   SlotId in;

@@ -81,8 +81,8 @@ inline constexpr Make<FieldKind::Body> body;
 inline constexpr Make<FieldKind::Setting> setting;
 }  // namespace field
 
-// AnyMember converts to every type. countMembers() uses it to count the members of an aggregate:
-// the count is the largest number of initializers that the aggregate accepts.
+// AnyMember converts to every type. countMembers() uses it to count the members of an aggregate.
+// The count is the largest number of initializers that the aggregate accepts.
 struct AnyMember {
   template <class T>
   operator T&() const&& noexcept;

@@ -8,8 +8,8 @@
 namespace heddle::host {
 
 // The fields of each instruction (host/program/instructions.h), in the order of the text form. The
-// lists are not in the structs, because the structs are public: compilers need long for the lists,
-// and programs that use heddle do not need them.
+// lists are not in the structs, because the structs are public. Programs that use heddle do not
+// need the lists, which take long to compile.
 
 template <>
 struct FieldList<Allocate> {

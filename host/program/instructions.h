@@ -117,7 +117,7 @@ struct Communicate {
   std::optional<SlotId> recv_counts = {};
   // Selects SMs or copy engines for the collective, and limits the number of SMs.
   comm::Carrier carrier = {};
-  // Further pairs, only if mayGroup(kind). No pair may write to memory that a second pair uses.
+  // Further pairs, only if mayGroup(kind). No pair may write to memory that another pair uses.
   struct Pair {
     SlotId in;
     SlotId out;

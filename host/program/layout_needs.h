@@ -4,13 +4,13 @@
 
 namespace heddle::host {
 
-// Returns whether the instruction needs its tensors in the layout that their types state: a
-// collective, a library call other than a matrix product, a copy to the host, or a view that
-// regroups axes. Kernels, copies, matrix products and other views accept any strides.
+// Returns whether the instruction needs its tensors in the layout that their types state. This is
+// so for collectives, library calls other than matrix products, copies to the host, and views that
+// regroup axes. Kernels, other copies, matrix products and other views accept any strides.
 bool needsLayout(const Op& op);
 
-// Returns the tensor that the operand of the view must be, so that the view is `out`. Requires that
-// the view is Same or Permute.
+// Returns the descriptor that the operand must have so that the view has the descriptor `out`.
+// Requires that the view is Same or Permute.
 TensorDesc operandOfView(const Alias& view, const TensorDesc& out);
 
 }  // namespace heddle::host

@@ -9,8 +9,8 @@
 namespace heddle::host {
 
 // The layouts of the inputs for which a program is compiled: memory order and contiguity, without
-// sizes. nullopt means that the executor sets no layout: the input is a scalar, the fusion gives
-// its layout, or the job has several ranks.
+// sizes. nullopt means that the executor sets no layout for this input. Reasons: the input is a
+// scalar, the fusion gives its layout, or the job has several ranks.
 using LayoutClass = std::vector<std::optional<Layout::Observed>>;
 
 // Returns the layout class of the inputs. In a job of several ranks, the class contains no layouts,

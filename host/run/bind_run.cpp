@@ -31,7 +31,7 @@ void bindLate(const Plan& plan, const std::vector<Argument>& inputs, RunState& s
 
 // Rejects preallocated outputs that overlap inputs or each other. Otherwise the program could write
 // an output before it has read an input in the same memory. An output that is copied after all
-// inputs were read must only be apart from inputs that are donated or that the run writes.
+// inputs were read may overlap inputs, except donated inputs and inputs that the run writes.
 void checkOverlap(const Plan& plan, const RunState& state) {
   for (const Plan::Preallocated& output : plan.preallocated) {
     const bool is_copied = !plan.buffers.has(bufferOf(output.pointer));

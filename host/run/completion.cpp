@@ -158,8 +158,8 @@ void Completion::conclude() {
   if (!errors.failed()) resources->job.endRun(run);
 }
 
-// `settle`: the event of this run has happened, so the earlier runs whose outputs it reads have
-// ended too, and may find out now that they have failed.
+// If `settle` is true, the event of this run has happened. The earlier runs whose outputs it reads
+// have then ended too, so the function may ask whether they have failed.
 void Completion::checkInputs(bool settle) {
   const bool may_have_failed = RunResources::any_local_error.load(std::memory_order_acquire) ||
                                RunResources::any_job.load(std::memory_order_relaxed);
@@ -184,8 +184,8 @@ void Completion::findProducer(const Visit& visit) const {
   });
 }
 
-// Finds out whether the runs that have computed the inputs have failed, oldest first. A chain of
-// runs may be long, so this is a loop.
+// Finds out whether the runs that have computed the inputs have failed, oldest first. Uses a loop
+// instead of recursion, because a chain of runs may be long.
 void Completion::settleProducers() {
   bool has_unsettled = false;
   findProducer([&](const Completion& earlier, int) {

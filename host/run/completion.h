@@ -121,12 +121,12 @@ struct Completion {
   void setDone();
   // Blocks the host until the run has completed, releases `owners`, then calls rethrow().
   void wait();
-  // Only blocks the host until the run has completed.
+  // Blocks the host until the run has completed. Does nothing else.
   void waitForEnd() noexcept;
   // If the run has an error: sets `reported`, reports the failure to the job, and throws the error.
   void rethrow();
-  // If the run has an error that no call has thrown: counts it, and prints it to stderr unless it
-  // is that of an input.
+  // If the run has an error that no call has thrown: counts it, and prints it to stderr. Does not
+  // print an error that the run has only because one of its inputs is an output of a failed run.
   void reportUnwaited() noexcept;
   // Throws an error if an input is an output of a run that has failed by now. Does not ask the
   // device.
@@ -159,7 +159,7 @@ struct Completion {
   // communicators. The destructor of the Executable waits until this is true, because it destroys
   // the communicators, and a caller may still call Outputs::wait() afterwards.
   std::atomic<bool> settled_{false};
-  std::atomic<bool> by_input_{false};  // true: the error is that of an input
+  std::atomic<bool> by_input_{false};  // true: the error comes from an input's run
   Device& device_;
 };
 

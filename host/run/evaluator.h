@@ -60,7 +60,7 @@ class HostIrEvaluator {
   const InputFacts inputs_;
   const size_t streams_;                                  // Program::streams()
   const IdVector<StreamId, bool> communication_streams_;  // Program::communicationStreams()
-  // KernelStore::segmentOf() each kernel's segment. Empty if the device has no compiler.
+  // The result of KernelStore::segmentOf() for each kernel. Empty if the device has no compiler.
   IdVector<KernelId, std::shared_ptr<StoredSegment>> segments_;
 };
 

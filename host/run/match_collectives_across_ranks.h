@@ -30,7 +30,7 @@ namespace heddle::host {
 //          these counts during the run (comm/monitor/posted_counts.h).
 // Cache:   the class stores a hash of the sizes of each run that it has compared. A run needs a
 //          comparison if its hash is not stored. All ranks decide this alike, because they store
-//          the same hashes. The cached plans do not show it, because the ranks may have cached
+//          the same hashes. The cached plans cannot decide this, because the ranks may have cached
 //          different plans. When kMost hashes are stored, the class discards all of them and begins
 //          a new round, which bounds the memory. A plan stores the number of the round in which the
 //          ranks agreed on it.

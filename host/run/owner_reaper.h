@@ -6,8 +6,8 @@ namespace heddle::host {
 
 class RunStatePool;  // host/run/run_state.h
 
-// Releases the owners of inputs (host/run/kept_owners.h) soon after their runs have ended, if no
-// call does so earlier: Outputs::wait(), or a later run. One thread polls every few milliseconds,
+// Releases the owners of inputs (host/run/kept_owners.h) soon after their runs have ended. Calls of
+// Outputs::wait() and later runs may release them earlier. One thread polls every few milliseconds,
 // but only while there are such owners. Thread-safe.
 class OwnerReaper {
  public:

@@ -124,8 +124,8 @@ std::shared_ptr<void> RunRecord::take(RunState& state, BufferId buffer, Allocato
   return share(owner, owner.counts, ReleaseOwner{this, &owner});
 }
 
-// Returns an owner that keeps `lender` alive. Through it, later runs find out whether this run has
-// failed. This is also its purpose if there is no lender.
+// Returns an owner that keeps `lender` alive. Later runs use the owner to find out whether this run
+// has failed. If there is no lender, this is its only purpose.
 std::shared_ptr<void> RunRecord::borrow(const std::shared_ptr<void>& lender, Owner& owner) {
   const auto* release = lender ? std::get_deleter<ReleaseOwner>(lender) : nullptr;
   owner.memory = nullptr;

@@ -66,13 +66,13 @@ class RunRecord {
     void* memory = nullptr;  // nullptr: the output is stored in a tensor of the caller
     int64_t bytes = 0;
     // The owner of the tensor of the caller; may be empty. It is never the owner of an output that
-    // is itself stored in another tensor, so that a run that updates a tensor again and again keeps
-    // no earlier record.
+    // is itself stored in another tensor. Otherwise runs that update one tensor again and again
+    // would keep all earlier records.
     std::shared_ptr<void> lender;
     Counts counts;
   };
-  // Releases an owner. producerOf() finds the record by this type. `owner` is not the pointer of
-  // the std::shared_ptr, because a caller may create an aliasing one.
+  // Releases an owner. producerOf() finds the record by this type. The type stores the owner,
+  // because a caller may create a std::shared_ptr whose pointer is not the owner.
   struct ReleaseOwner {
     RunRecord* record;
     Owner* owner;

@@ -97,9 +97,9 @@ void RunStatePool::giveBack(RunState& state, EndedRuns& ended) {
 }
 
 // Moves watched runs that have completed to `ended`. The runs that one thread issues on one stream
-// complete in the order in which they began. A query for one of them therefore also answers for the
-// earlier ones. Two threads may record the events of their runs in another order than that of
-// `watched_`.
+// complete in the order in which they began. If a query finds one of them completed, the earlier
+// ones have completed too. The order of `watched_` may differ from the order in which two threads
+// record the events of their runs.
 void RunStatePool::takeCompleted(EndedRuns& ended) {
   const size_t last = watched_.size() - watched_.size() / 4 - 1;
   Completion& later = *watched_[last];
@@ -120,8 +120,8 @@ void RunStatePool::takeCompleted(EndedRuns& ended) {
   watched_.erase(watched_.begin(), end_of_dropped);
 }
 
-// Queries the device for at most one unfinished run per thread and stream, because its later runs
-// have not ended either.
+// Queries the device for at most one unfinished run per thread and stream. If this run has not
+// ended, its later runs have not ended either.
 bool RunStatePool::releaseEnded() {
   EndedRuns ended;
   std::lock_guard lock(mutex_);

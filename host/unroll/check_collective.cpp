@@ -44,8 +44,8 @@ class CollectiveChecker {
       if (elsewhere_) counts();
       return;
     }
-    HEDDLE_USER_CHECK(in_.desc.dtype == out_.desc.dtype, "{} of {} to {}", kind,
-                      name(in_.desc.dtype), name(out_.desc.dtype));
+    HEDDLE_USER_CHECK(in_.desc.dtype == out_.desc.dtype, "{} of {} to {}: the dtypes must be equal",
+                      kind, name(in_.desc.dtype), name(out_.desc.dtype));
     apart();
     if (x_.kind == CollectiveKind::AllToAllV) return;  // only the run knows its counts
     parts();
@@ -100,8 +100,8 @@ class CollectiveChecker {
         collectiveName(x_.kind), in_.byte_offset, in_end, out_.byte_offset, out_end);
   }
 
-  // Checks two properties: the axis along which the two sides differ is outermost in the memory of
-  // the larger side, and all other axes have the same strides on both sides. If the two sides have
+  // Checks two properties. The axis along which the two sides differ is outermost in the memory of
+  // the larger side. All other axes have the same strides on both sides. If the two sides have
   // different numbers of axes, only an all-to-all is checked.
   void memoryOrder() const {
     const TensorDesc& in = in_.desc;

@@ -100,8 +100,9 @@ void checkLibraryMemory(const CallLibrary& x, const UnrolledStep& step) {
   }
 }
 
-// Checks the tensors that a forward call returns and a backward call reads: the log-sums, and in a
-// backward call also the result o of the forward. A call without log-sums has nothing to check.
+// Checks the tensors that a forward call returns and a backward call reads. These are the log-sums,
+// and in a backward call also the result o of the forward. A call without log-sums has nothing to
+// check.
 void checkForwardResults(const Program& program, const CallLibrary& x, const UnrolledStep& step) {
   const std::optional<SlotId> log_sums = logSumsOf(x);
   if (!log_sums) return;
@@ -148,8 +149,9 @@ void checkAttention(const Program& program, const CallLibrary& x, const Unrolled
   checkForwardResults(program, x, step);
 }
 
-// Checks the axes along which a kernel handles one element. It handles no more elements even if the
-// operand has more. The plan of the kernel checks all other axes (codegen/plan/space.h).
+// Checks the axes along which the kernel was generated for one element. The kernel would handle
+// only one element even if the operand had more. The plan of the kernel checks all other axes
+// (codegen/plan/space.h).
 void checkUnitAxes(const Fusion& segment, const std::vector<ValueId>& values,
                    const ViewList& operands) {
   HEDDLE_USER_CHECK(values.size() == operands.size(), "kernel {}: expected {} operands, got {}",
@@ -200,8 +202,9 @@ bool fits(const Extents& extents, const SizeBindings& sizes) try {
   return false;  // a symbol has no value, or the extent overflows
 }
 
-// Returns whether each extent of the operands is a number or a symbol and has its value if the
-// symbols have the values `sizes`. This is usually so, and faster to find out than by fits().
+// Does the same as fits() if each extent of the operands is a number or a symbol. Returns false if
+// an extent has a different form. This is faster than fits(), and kernels usually have such
+// extents.
 bool fitAsSymbols(const Fusion& segment, const std::vector<ValueId>& values,
                   const ViewList& operands, const SizeBindings& sizes) {
   for (size_t i = 0; i < values.size() && i < operands.size(); ++i) {
@@ -219,9 +222,10 @@ bool fitAsSymbols(const Fusion& segment, const std::vector<ValueId>& values,
 }
 
 // Checks an input and an output of a kernel that may share memory. They must be the same view, and
-// the kernel must read each element only where it writes it. If only a run knows whether views with
-// late offsets share memory, the author of the program must ensure this. Inputs that the kernel
-// reads at computed indices are an exception: such views are refused.
+// the kernel must read each element only where it writes it. If only a run knows whether two views
+// with late offsets share memory, the function accepts them. The author of the program must then
+// ensure that they share no memory. Exception: the function refuses such an input if the kernel
+// reads it at computed indices.
 void checkSharedMemory(const Fusion& segment, codegen::InPlaceRules& rules,
                        const UnrolledStep& step, size_t input, size_t output) {
   const std::vector<ValueId> indexed = indexedInputs(segment);
@@ -322,8 +326,10 @@ void checkWritten(const Slot& slot, const View& view) {
 void checkCopy(const UnrolledStep& step) {
   const TensorDesc& in = step.inputs.front().desc;
   const TensorDesc& out = step.outputs.front().desc;
-  HEDDLE_USER_CHECK(in.dtype == out.dtype, "a copy of {} to {}", name(in.dtype), name(out.dtype));
-  HEDDLE_USER_CHECK(in.sizes == out.sizes, "a copy of {} to {}", str(in.sizes), str(out.sizes));
+  HEDDLE_USER_CHECK(in.dtype == out.dtype, "a copy of {} to {}: the dtypes must be equal",
+                    name(in.dtype), name(out.dtype));
+  HEDDLE_USER_CHECK(in.sizes == out.sizes, "a copy of {} to {}: the sizes must be equal",
+                    str(in.sizes), str(out.sizes));
   const View& from = step.inputs.front();
   const View& to = step.outputs.front();
   HEDDLE_USER_CHECK(areApart(from, to) || isSameView(from, to) || !(from.late == to.late),

@@ -31,7 +31,8 @@ void checkLaunch(const Fusion& segment, const UnrolledStep& step);
 // The result is `program` itself, which may be large, or `own`, which the function fills.
 const SizeBindings& sizesInside(const Fusion& segment, const UnrolledStep& step,
                                 const SizeBindings& program, SizeBindings& own);
-// Checks that the view has a place in memory for each element. An expanded view has not.
+// Checks that each element of the view has its own place in memory. Elements of an expanded view
+// share places, so the check fails for it.
 void checkWritten(const Slot& slot, const View& view);
 // Checks that source and destination have the same dtype and sizes.
 void checkCopy(const UnrolledStep& step);
@@ -42,9 +43,10 @@ struct TeamPlace {
   int64_t size;   // number of ranks of the team
   int64_t parts;  // number of ranks that have a part: `size`, or one less if the root has no part
                   // (UnrolledStep::root_apart)
-  // One entry per pair of buffers. If this rank has a view on only one side, the entry is the
-  // number of elements that each rank with a view on the other side allocates there. nullopt: this
-  // rank has views on both sides, or the type of the slot does not determine the number.
+  // One entry per pair of buffers. If this rank has a view on only one side, other ranks have views
+  // on the opposite side. The entry is then the number of elements that each of them allocates
+  // there. nullopt: this rank has views on both sides, or the type of the slot does not determine
+  // the number.
   std::vector<std::optional<int64_t>> elsewhere;
 };
 // Checks the dtypes, the numbers of allocated elements and the memory orders of both sides of a

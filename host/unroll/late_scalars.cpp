@@ -81,7 +81,8 @@ class EarlyScalars {
     }
   }
 
-  // Finds the slots that may name memory of the program. Only inputs and views of inputs are left.
+  // Finds the slots that may name memory of the program. All other tensor slots are inputs or views
+  // of inputs.
   void findOwnMemory() {
     size_t before = 0;
     do {

@@ -20,8 +20,8 @@ using LateInputs = std::map<std::string, int32_t>;
 
 // Returns the late inputs of a program without calls. An integer scalar %n is late if all of these
 // conditions hold:
-// - It occurs only in bounds of slices and in guards with <=. There it is a term, such as 2*%n, and
-//   there is no other late scalar.
+// - It occurs only in bounds of slices and in guards with <=. In each of them it is a term, such as
+//   2*%n, and no other late scalar occurs.
 // - The number of elements of each slice does not depend on it.
 // - Each slice is of an input, or of a view of an input.
 // - Only kernels, copies and views read the slice. Only copies write it. The program may return it.

@@ -8,9 +8,9 @@
 namespace heddle::host {
 namespace {
 
-// Returns whether the bytes of both tensors lie in different columns of a grid: if memory is
-// divided into rows of `row` bytes, each tensor has the same columns in all its rows. Slices of a
-// tensor along an inner axis have this form.
+// Divides memory into rows of `row` bytes, and their bytes into columns. Returns whether each
+// tensor has the same columns in all its rows, and the two tensors have no column in common. This
+// is so for different slices of a tensor along an inner axis.
 bool areInDifferentColumns(const PlacedTensor& a, const PlacedTensor& b, int64_t row) {
   std::array<std::pair<int64_t, int64_t>, 2> columns;  // the first, and the one after the last
   for (size_t i = 0; i < 2; ++i) {

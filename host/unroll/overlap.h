@@ -13,20 +13,21 @@ struct PlacedTensor {
   int64_t begin;
 };
 
-// Returns whether the tensors certainly have no byte in common. This is recognized if their ranges
-// of bytes do not overlap, and if they are in different columns of a grid: slices of one tensor
-// along an inner axis.
+// Returns whether the tensors certainly have no byte in common. The function recognizes two cases.
+// Either the byte ranges of the tensors do not overlap, or both tensors are slices of one tensor
+// along an inner axis (different columns of a grid).
 bool areApart(const PlacedTensor& a, const PlacedTensor& b);
 
 // Returns whether two views of an unrolled program certainly have no byte in common. Addresses that
 // depend on late inputs are compared only if both depend on them in the same way.
 bool areApart(const View& a, const View& b);
 
-// Returns whether both views are the same elements in the same places.
+// Returns whether both views are the same elements at the same addresses.
 bool isSameView(const View& a, const View& b);
 
-// Returns whether two elements of a tensor may be in the same place: the strides of its axes with
-// several elements, from the smallest on, do not each step over all smaller axes.
+// Returns whether two elements of a tensor may have the same address. They cannot if the stride of
+// each axis is larger than the extent in memory of all axes with smaller strides. Axes of one
+// element do not count.
 bool mayOverlapItself(const TensorDesc& desc);
 
 }  // namespace heddle::host

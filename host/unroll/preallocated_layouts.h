@@ -15,7 +15,7 @@ namespace heddle::host {
 //  - One Allocate at the top level of the program defines the slot. Its views have one definition
 //    each.
 //  - No instruction needs the layout of the slot's type (needsLayout() in
-//    host/program/layout_needs.h). A hint is therefore not binding.
+//    host/program/layout_needs.h). An order that is only a hint does not prevent the direct write.
 //  - The user requires no order of the slot or of another view of it.
 //  - The caller's elements do not overlap.
 std::map<SlotId, TensorDesc> preallocatedLayouts(

@@ -36,7 +36,8 @@ class Scope {
   // Returns the same as describe() of host/unroll/unroll.h.
   TensorDesc describe(const Slot& slot) const;
   // Records in `ranges` for which values of the late inputs the program may run. restrictLate()
-  // requires that the size, which is not negative now, stays 0 or more.
+  // restricts the ranges to values for which the size is at least 0. The size must be at least 0
+  // now.
   void trackLate(const LateInputs& late, std::map<int32_t, LateRange>& ranges);
   void restrictLate(const Size& size) const;
   // Returns, for each late input, how much the size grows with its value.

@@ -66,7 +66,7 @@ void Unroller::instruction(const Instruction& x, InstructionIndex index) {
                                       : step.inputs[read++];
     if (!view.buffer.valid()) continue;  // this rank does not access the slot
     checkValue(access, view);
-    // The plan checks the strides of the caller's tensors.
+    // The plan checks the strides of the caller's tensors, so they need no check here.
     const int32_t input = unrolled_.buffers[view.buffer].input;
     const bool as_given = input >= 0 && !request_.inputs.empty() &&
                           view.desc.strides == request_.inputs[static_cast<size_t>(input)].strides;

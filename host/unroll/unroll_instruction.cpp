@@ -59,6 +59,8 @@ void Unroller::writeScalar(UnrolledStep& step, SlotId id) {
   step.scalar_out = registerOf(id);
 }
 
+// Resolves the slots of the instruction to views and registers. Checks operands after all views of
+// the step are known, because a check compares them with each other.
 void Unroller::fill(UnrolledStep& step, const Op& op) {
   std::visit(
       Overloaded{

@@ -41,7 +41,7 @@ void Unroller::findPreallocated() {
   for (size_t i = 0; i < program_.outputs.size(); ++i) {
     if (i >= request_.reuse.preallocated.size() || !request_.reuse.preallocated[i]) continue;
     SlotId id = program_.outputs[i];
-    // A chain of views is no longer than the program. A slot may be redefined, so it may be a ring.
+    // If slots are redefined, the chain of views may be a cycle, so the number of steps is limited.
     for (size_t steps = viewed.size(); steps > 0 && viewed.contains(id); --steps) id = viewed[id];
     preallocated_.insert(id);
   }
@@ -60,7 +60,7 @@ bool Unroller::isAvailable(const View& view, SlotId taker) {
 }
 
 // Gives the slot the memory of the first available tensor of its list. Returns false if no tensor
-// is available. In a branch that the run decides, none is.
+// is available. In a branch that the run decides, no tensor is available.
 bool Unroller::takeMemory(const Allocate& x) {
   if (x.reuse.empty() || !request_.reuse.enabled || innermostBranch() != nullptr) return false;
   if (request_.layouts.contains(x.out)) return false;  // the caller's tensor replaces it

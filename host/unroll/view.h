@@ -8,8 +8,8 @@ namespace heddle::host {
 // Returns the product of the sizes, which is the number of elements of a tensor.
 int64_t elements(const std::vector<int64_t>& sizes);
 
-// Returns the first axis with several allocated elements in one place, that is, with the stride 0.
-// Returns nullopt if there is none.
+// Returns the first axis along which several allocated elements share one address, that is, whose
+// stride is 0. Returns nullopt if there is none.
 std::optional<size_t> repeatedAxis(const TensorDesc& desc);
 
 // Returns the view that the Alias instruction assigns to the slot `out`. `in` is the view of its

@@ -52,8 +52,9 @@ struct RaceState : StreamClocks {
   RaceBuffer& changed(BufferId id);
 
   void beginBranch();  // before the first body
-  // Call this between the bodies. Restores the state from before the branch, but all work of the
-  // first body counts as completed, because only one of the bodies runs.
+  // Call this between the bodies. A run executes only one of the bodies, so their accesses cannot
+  // race with each other. Restores the state from before the branch, but all work of the first body
+  // counts as completed.
   void beginOtherwise();
   // Call this after the second body. Keeps only what is certain after both bodies. Returns a buffer
   // that is allocated at the end of only one body, or an invalid id.
@@ -61,8 +62,8 @@ struct RaceState : StreamClocks {
 
  private:
   // Makes the clocks of one body of a branch count all work of the other body as completed, because
-  // only one of the bodies runs. If a clock has reached time from[s] of stream s, it advances to
-  // time to[s]. The posts [first, last) are added.
+  // a run executes only one of them. If a clock has reached time from[s] of stream s, it advances
+  // to time to[s]. The posts [first, last) are added.
   struct Raise {
     IdVector<StreamId, int32_t> from;
     IdVector<StreamId, int32_t> to;

@@ -159,7 +159,7 @@ std::vector<int64_t> jobsFor(const Program& program) {
 
 // Checks the unrolled programs of these jobs. If a view does not exist for these sizes, stores the
 // reason in `why` and returns false. Throws UserError if there is a race, or if the posts of ranks
-// do not match, because a program must be free of these errors for all sizes.
+// do not match. A program must be free of these errors for all sizes.
 bool checkJobs(const Program& program, const SizeBindings& sizes, const std::vector<int64_t>& jobs,
                BuffersAreFreed freed, std::exception_ptr& why) {
   for (int64_t job : jobs) {

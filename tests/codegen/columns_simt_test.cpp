@@ -11,7 +11,7 @@ using testing::expectRight;
 
 constexpr double kRoundings = 512;
 
-// Like the backward of a norm with the gradients of its parameters.
+// Returns the backward of a norm, with the gradients of the norm's parameters.
 std::string backward(const std::string& dtype) {
   return fmt::format(
       "%g: {0}[t, h], %x: {0}[t, h], %w: {0}[h]) {{ %gf = cast(%g, dtype=f32) %xf = cast(%x, "
@@ -24,7 +24,7 @@ std::string backward(const std::string& dtype) {
       dtype);
 }
 
-// Both kinds of statistics, some of which several outputs use.
+// Sums and maxima of rows and of columns. Several outputs use the statistics of the columns.
 constexpr const char* kStatistics =
     "%x: f32[t, h], %a: f32[h]) { %r = sum(%x, axes=[1]) %c = sum(%x, axes=[0]) %m = max(%x, "
     "axes=[0]) %b = add(%c, %a) %d = mul(%b, %m) return %r, %b, %d, %m";
@@ -37,7 +37,8 @@ void addCases(Cases& cases, int64_t t, int64_t h) {
   cases.add(kStatistics, {{{t, h}}, {{h}}}, bound);
 }
 
-// One row per block, several rows per block, threads without a row, widths with and without tails.
+// Covers one row per block, several rows per block, threads without a row, and widths that
+// are and are not multiples of a vector.
 TEST(ColumnsSimt, RowsAndColumnsAreRightAtTheEdgesOfTiles) {
   Cases cases;
   for (const int64_t t : {1, 7, 300}) {
@@ -50,7 +51,8 @@ TEST(ColumnsSimt, RowsAndColumnsAreRightAtTheEdgesOfTiles) {
   }
 }
 
-// A norm backward is a launch over the rows and a short launch that combines the columns.
+// The backward of a norm takes a launch over the rows, and a short launch that combines the
+// columns.
 TEST(ColumnsSimt, NormBackwardTakesTwoLaunches) {
   Cases cases;
   for (const int64_t h : {64, 768, 2048}) {
@@ -60,8 +62,8 @@ TEST(ColumnsSimt, NormBackwardTakesTwoLaunches) {
   for (size_t i = 0; i < cases.size(); ++i) EXPECT_EQ(cases.stages(i), 2u) << cases.name(i);
 }
 
-// Rows that a block cannot keep in its registers, rows whose elements are not neighbours, and
-// misaligned rows.
+// Covers rows that a block cannot keep in its registers, rows whose elements are not neighbours,
+// and misaligned rows.
 TEST(ColumnsSimt, OtherLayoutsAreRight) {
   Cases cases;
   cases.add(backward("f32"), {{{3, 40000}}, {{3, 40000}}, {{40000}}}, {{"t", 3}, {"h", 40000}});
@@ -73,7 +75,7 @@ TEST(ColumnsSimt, OtherLayoutsAreRight) {
   expectRight(cases, kRoundings);
 }
 
-// The widest rows that a block keeps, and wider ones.
+// Covers the widest rows that a block keeps in its registers, and wider ones.
 TEST(ColumnsSimt, LongRowsAreRight) {
   Cases cases;
   for (const int64_t h : {8196, 12288, 16388}) {
@@ -134,7 +136,7 @@ TEST(ColumnsSimt, WideAccumulatorsAreRight) {
   expectRight(cases, kRoundings);
 }
 
-// Columns of two kept axes, which are neighbours in memory.
+// Each column has two kept axes, which are neighbours in memory.
 TEST(ColumnsSimt, RowsOfSeveralAxesAreRight) {
   Cases cases;
   cases.add(

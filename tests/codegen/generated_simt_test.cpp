@@ -12,7 +12,7 @@ using testing::expectRight;
 
 constexpr double kRoundings = 512;
 
-// Few and many columns, lanes along either axis, and two generated axes.
+// Covers few and many columns, lanes along either axis, and two generated axes.
 TEST(GeneratedSimt, ExpandedOperandsAreRight) {
   Cases cases;
   for (const int64_t n : {1, 2, 5, 33, 257, 5000}) {
@@ -62,7 +62,7 @@ TEST(GeneratedSimt, LongGeneratedAxesUseTwoLaunches) {
   for (size_t i = 0; i < cases.size(); ++i) EXPECT_EQ(cases.stages(i), 2u) << cases.name(i);
 }
 
-// More elements than a number of 32 bits counts.
+// The axis has more elements than a number of 32 bits can count.
 TEST(GeneratedSimt, VeryLongAxesHaveWideIndices) {
   const Fusion fusion = parseFusion(
       "heddle 1 fusion f(%x: f32[3]) { %e = expand(%x, sizes=[3000000000, 3]) %y = max(%e, "

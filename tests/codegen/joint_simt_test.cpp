@@ -11,7 +11,8 @@ using testing::expectRight;
 
 constexpr double kRoundings = 512;
 
-// Reductions of [n, k, m] along `axes`. They return statistics only, so one pass suffices.
+// Returns a fusion that reduces [n, k, m] along `axes`. It returns statistics only, so one pass
+// suffices.
 std::string exponentials(const std::string& dtype, const std::string& axes) {
   return fmt::format(
       "%x: {}[n, k, m]) {{ %f = cast(%x, dtype=f32) %m = max(%f, axes={}, keepdim=true) %d = "
@@ -19,7 +20,7 @@ std::string exponentials(const std::string& dtype, const std::string& axes) {
       dtype, axes, axes);
 }
 
-// `center` computes the value %c from the sum %s.
+// Returns a fusion of a sum %s and of the squares around %c. The text `center` computes %c from %s.
 std::string moments(const std::string& dtype, const std::string& axes, const std::string& center) {
   return fmt::format(
       "%x: {}[n, k, m]) {{ %f = cast(%x, dtype=f32) %s = sum(%f, axes={}, keepdim=true) {} %d = "
@@ -29,8 +30,9 @@ std::string moments(const std::string& dtype, const std::string& axes, const std
 
 constexpr const char* kMean = "%c = mul(%s, 0.0005)";
 
-// Lanes lie along the reduced axis or along a kept axis, with and without a tail. Long rows are
-// divided into parts, which a second launch combines. A block keeps short rows in its registers.
+// Lanes lie along the reduced axis or along a kept axis, whose extent is or is not a multiple of
+// the lanes. Long rows are divided into parts, which a second launch combines. A block keeps short
+// rows in its registers.
 TEST(JointSimt, StatisticsTakeOnePassInAllLayouts) {
   Cases cases;
   for (const char* dtype : {"f32", "bf16"}) {
@@ -78,7 +80,7 @@ TEST(JointSimt, VariancesFarFromZeroAreExact) {
   expectRight(cases, 64);
 }
 
-// Infinite elements, rows of -infinity only, and NaN.
+// Covers infinite elements, rows of -infinity only, and NaN.
 TEST(JointSimt, ElementsThatAreNotFiniteAreRight) {
   Cases cases;
   const SizeBindings bound = {{"n", 2}, {"k", 1500}, {"m", 5}};

@@ -90,8 +90,8 @@ class CpuKernels {
   ImageCache& cache() { return cache_; }
   const std::string& why() const { return why_; }
 
-  // Plans, compiles and runs a kernel. Runs the tiles of the kernel in reverse order: the result
-  // must not depend on the order.
+  // Plans, compiles and runs a kernel. Runs the tiles of the kernel in reverse order, because the
+  // result must not depend on the order.
   KernelPlan run(const Fusion& segment, const std::vector<Buffer*>& inputs,
                  const std::vector<Buffer*>& outputs, const std::vector<Scalar>& scalars = {}) {
     std::vector<TensorDesc> in;

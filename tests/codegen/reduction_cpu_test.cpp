@@ -108,8 +108,8 @@ TEST(ReductionCpu, MaxHandlesNegativesAndNan) {
   EXPECT_EQ(out.at({2}), -6);
 }
 
-// The kernel has pointwise ops before and after two reductions, an unreduced output, an input that
-// is read after the reductions, a bf16 value and an i64 value.
+// The kernel has pointwise ops before and after two reductions, and an unreduced output. It reads
+// an input after the reductions, and has a bf16 value and an i64 value.
 TEST(ReductionCpu, KernelMayMixReductionsAndPointwiseOps) {
   FusionBuilder b("all");
   ValueId x = b.input("x", DType::BF16, symbols("ab"));

@@ -72,7 +72,8 @@ TEST(RowsSimt, RowsAtUnalignedAddressesAreRight) {
   }
 }
 
-// The rows need no reduction, or one pass. They are as many as the family wants for such rows.
+// The rows need no reduction, or one pass. There are so many rows that the family of rows accepts
+// the kernels.
 TEST(RowsSimt, UnalignedRowsOfOnePassAreRight) {
   Cases cases;
   const SizeBindings bound = {{"n", 44}, {"k", 3}, {"m", 261}};
@@ -217,10 +218,10 @@ TEST(RowsSimt, IndicesAndRandomWordsAlongRowsAreRight) {
   expectRight(cases, kRoundings);
 }
 
-// The divisors are 0, infinite, subnormal, very small and very large, besides ordinary numbers. No
-// finite quotient but 0 is below 2^-100. The second output shows the sign of zeros.
 // Adds a kernel that divides the elements of rows by values of the rows. The dividends have the
-// magnitude of `dividend`, the divisors that of `divisor`.
+// magnitude of `dividend`, the divisors that of `divisor`. The divisors include 0, infinite,
+// subnormal, very small and very large numbers. No finite quotient but 0 is below 2^-100. The
+// second output shows the sign of zeros.
 void addQuotients(Cases& cases, const char* dividend, const char* divisor) {
   cases.add(fmt::format("%x: f32[n, m], %k: f32[n]) {{ %s = max(%x, axes=[1]) %p = mul(%s, %k) "
                         "%d = mul(%p, {1}) %b = broadcast(%d, axes=[1]) %n = mul(%x, {0}) %y = "

@@ -73,7 +73,7 @@ TEST(SquaresSimt, ShortAxesUseSmallSquares) {
   EXPECT_NE(cases.text(2).find("hd::alongOf<4, 32>"), std::string::npos);
 }
 
-// The reference evaluator does not transpose memory, so this output has the other strides.
+// The outputs have the strides of a transposed tensor.
 TEST(SquaresSimt, TransposedOutputsAreRight) {
   Cases cases;
   cases.add("%x: f32[n, m]) { %y = neg(%x) return %y", {{{70, 40}}}, {{"n", 70}, {"m", 40}},

@@ -12,8 +12,8 @@ using testing::Layout;
 
 constexpr const char* kDTypes[] = {"bf16", "f32", "i64", "f64", "f16", "u8", "bool"};
 
-// The number of elements per vector is 2 to 16. The extents are multiples of it, or not, or 0. The
-// total extent is a multiple of 16, so that the rows of the result are aligned.
+// The number of elements per vector is 2 to 16. Some extents are multiples of it, some are not, and
+// some are 0. The total extent is a multiple of 16, so that the rows of the result are aligned.
 TEST(WindowsSimt, PiecesOfACatAreRight) {
   Cases cases;
   for (const std::vector<int64_t>& extents : std::vector<std::vector<int64_t>>{
@@ -95,8 +95,9 @@ TEST(WindowsSimt, RollsAreRight) {
   expectRight(cases);
 }
 
-// Choices between two windows. The bounds include the ends of i64, where a difference overflows.
-// Bounds from which an index is subtracted are smaller, because the subtraction would overflow.
+// Covers choices between two windows. The bounds include the ends of i64, where a difference
+// overflows. Bounds from which an index is subtracted are smaller, because the subtraction would
+// overflow.
 TEST(WindowsSimt, ChoicesByComparisonsOfIndicesAreRight) {
   Cases cases;
   const std::string windows =

@@ -1,6 +1,6 @@
-// Tests how the job monitor (comm/job_monitor.h) finds the rank that caused a failure outside of
-// runs. Ranks then wait in a call of their World, or do a task, for example compile. Some tests
-// describe the ranks by snapshots, others run them as threads.
+// Tests how the job monitor (comm/monitor/job_monitor.h) finds the rank that caused a failure
+// outside of runs. Ranks then wait in a call of their World, or do a task, for example compile.
+// Some tests describe the ranks by snapshots, others run them as threads.
 #include "comm/monitor/detection.h"
 
 #include <atomic>

@@ -5,7 +5,7 @@
 namespace heddle::comm::conformance::in_process_big_test {
 namespace {
 
-TEST(InProcessBig, CountsBeyondInt) {
+TEST(InProcessBig, CountsBeyondIntAreRight) {
   expectAllWell(runRanks(makeInProcessWorlds(2), [&](std::unique_ptr<World>& world) {
     HostMemory memory;
     Rank rank{*world, memory};

@@ -1,5 +1,5 @@
-// Tests the job monitor (comm/job_monitor.h), which finds ranks that fail or stop. The ranks are
-// threads. tests/mpi_losses.sh tests processes that die.
+// Tests the job monitor (comm/monitor/job_monitor.h), which finds ranks that fail or stop. The
+// ranks are threads. tests/mpi_losses.sh tests processes that die.
 #include "comm/monitor/job_monitor.h"
 
 #include <barrier>

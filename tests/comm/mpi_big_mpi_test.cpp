@@ -5,7 +5,7 @@
 namespace heddle::comm::conformance::mpi_big_mpi_test {
 namespace {
 
-TEST(MpiBig, CountsBeyondInt) {
+TEST(MpiBig, CountsBeyondIntAreRight) {
   std::string reason;
   const auto entry =
       moduleSymbol<const MpiModule* (*)()>("libheddle_mpi.so", "heddleMpiModule", reason);

@@ -6,7 +6,7 @@ namespace {
 
 using NcclBig = NcclPairs;
 
-TEST_F(NcclBig, CountsBeyondInt) {
+TEST_F(NcclBig, CountsBeyondIntAreRight) {
   run(2, [](World& world, DeviceMemory& memory) {
     Rank rank{world, memory, false};
     runBig(rank);

@@ -31,12 +31,12 @@ def block(seed, offset, counter):
 
 
 def philox32(seed, offset, index):
-    """The number of 32 bits that belongs to an index."""
+    """Returns the number of 32 bits that belongs to an index."""
     return block(seed, offset, index % 2**64 // 4)[index % 4]
 
 
 def philox64(seed, offset, index):
-    """The pair of words that belongs to an index."""
+    """Returns the pair of words of 32 bits that belongs to an index."""
     at = index % 2 * 2
     return block(seed, offset, index % 2**64 // 2)[at:at + 2]
 
@@ -91,7 +91,7 @@ def between(u, low, high, name):
 STATES = ((0, 0), (1, 2), (-1, -1), (1234567890123456789, 9876543210))
 
 
-# Indices with high bits, of all places within a block.
+# Small and very large indices, at every position within a block of random words.
 INDICES = (0, 1, 2, 3, 4, 7, 2**32 - 1, 2**32, 2**34 + 2, 2**62 + 5, 2**63 - 1, -1, -2**63, -6)
 
 

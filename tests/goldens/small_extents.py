@@ -44,7 +44,8 @@ def case(call, inputs, outputs, **more):
 
 
 def numbers(*sizes):
-    # Negative numbers show a wrong 0 in a maximum, and float32 holds quarters exactly.
+    # The numbers are negative, so that a wrong 0 shows in a maximum. They are multiples of 1/4,
+    # which float32 holds exactly.
     return -np.round(random.uniform(0.5, 4, sizes) * 4) / 4
 
 

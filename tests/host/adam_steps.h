@@ -16,8 +16,8 @@
 // One step of Adam in place on many parameters of odd sizes, compared with the reference evaluator.
 namespace heddle::host::adam_steps {
 
-// Returns the fusion. Every fifth parameter is sharded if there are several ranks, and the norm %s
-// scales all gradients.
+// Returns a fusion that makes the step. Every fifth parameter is sharded if there are several
+// ranks. The norm %s scales all gradients.
 inline Fusion adamStep(int parameters, bool sharded) {
   const int least = sharded ? 2 : 1;  // axes of one element are not sharded
   std::string inputs;

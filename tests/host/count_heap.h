@@ -18,8 +18,8 @@ inline int64_t& heapAllocations() {
   return count;
 }
 
-// Calls `run` until it uses memory of earlier runs. Returns the number of allocations of further
-// calls.
+// Calls `run` until it reuses the memory of earlier runs. Then calls it another kCounted times, and
+// returns the number of allocations in these later calls.
 template <class Run>
 int64_t allocationsOfRepeatedRuns(const Run& run) {
   constexpr int kEarlier = 40;
@@ -32,7 +32,8 @@ int64_t allocationsOfRepeatedRuns(const Run& run) {
 
 #ifdef HEDDLE_SANITIZED
 
-// The library of a sanitizer defines operator new itself. It calls this function instead.
+// The library of a sanitizer defines operator new itself, and calls this function at each
+// allocation.
 inline const int kHook = __sanitizer_install_malloc_and_free_hooks(
     [](const volatile void*, size_t) { ++heapAllocations(); }, [](const volatile void*) {});
 

@@ -42,7 +42,7 @@ struct ErrorCodes : ::testing::Test {
   }
 };
 
-TEST_F(ErrorCodes, Texts) {
+TEST_F(ErrorCodes, WrongTextsHaveTheCodesOfTheirFaults) {
   EXPECT_EQ(codeOf([] { fusionOf("(%x: f32[n]) {"); }), "parse error");
   EXPECT_EQ(codeOf([] { testing::programOf("program p("); }), "parse error");
   EXPECT_EQ(codeOf([] {
@@ -55,7 +55,7 @@ TEST_F(ErrorCodes, Texts) {
             "wrong type");
 }
 
-TEST_F(ErrorCodes, ArgumentsOfRuns) {
+TEST_F(ErrorCodes, WrongArgumentsHaveTheCodesOfTheirFaults) {
   EXPECT_EQ(codeOf([&] { executor.run({zeros({2}), zeros({3})}); }), "shape mismatch");
   EXPECT_EQ(codeOf([&] { executor.run({zeros({2}), zeros({2, 2})}); }), "shape mismatch");
   EXPECT_EQ(codeOf([&] { executor.run({zeros({2}), zeros({2}, DType::I32)}); }), "wrong type");
@@ -63,7 +63,7 @@ TEST_F(ErrorCodes, ArgumentsOfRuns) {
   EXPECT_EQ(codeOf([&] { executor.run({zeros({2})}); }), "invalid argument");
 }
 
-TEST_F(ErrorCodes, ExhaustedMemory) {
+TEST_F(ErrorCodes, ExhaustedMemoryGivesOutOfMemory) {
   testing::FailingAllocator allocator(device->allocator());
   RunOptions options;
   options.allocator = &allocator;
@@ -77,7 +77,7 @@ TEST_F(ErrorCodes, ExhaustedMemory) {
             "out of memory");
 }
 
-TEST_F(ErrorCodes, LostDevice) {
+TEST_F(ErrorCodes, LostDeviceGivesDeviceLost) {
   testing::FaultyDevice lost;
   Executable executable(testing::programOf("program p(%x: f32[n]) -> (%y) with n = 2 {\n"
                                            "  slot %y: f32[n]\n  %y = allocate stream=0\n"
@@ -90,14 +90,14 @@ TEST_F(ErrorCodes, LostDevice) {
   lost.repair();
 }
 
-TEST_F(ErrorCodes, MissingGpu) {
+TEST_F(ErrorCodes, MissingGpuGivesUnsupported) {
   std::string why;
   if (cudaDeviceCount(why) > 0) GTEST_SKIP() << "there is a GPU";
   EXPECT_EQ(codeOf([] { makeCudaDevice(0); }), "unsupported");
 }
 
 // The compiler rejects the text of every kernel.
-TEST_F(ErrorCodes, RejectedKernel) {
+TEST_F(ErrorCodes, RejectedKernelGivesCompileFailure) {
   class Compiler : public codegen::KernelCompiler {
    public:
     explicit Compiler(const codegen::KernelCompiler& inner) : inner_(inner) {}
@@ -153,11 +153,11 @@ std::string codeOfWaitingRank(const std::function<void(comm::World&)>& rank1) {
   return code;
 }
 
-TEST_F(ErrorCodes, LostRank) {
+TEST_F(ErrorCodes, LostRankGivesRankLost) {
   EXPECT_EQ(codeOfWaitingRank([](comm::World& world) { world.fail("a reason"); }), "rank lost");
 }
 
-TEST_F(ErrorCodes, JobWithoutProgress) {
+TEST_F(ErrorCodes, JobWithoutProgressGivesDeadlock) {
   EXPECT_EQ(codeOfWaitingRank([](comm::World& world) { world.barrier(); }), "deadlock");
 }
 

@@ -91,8 +91,8 @@ bool isSmall(const host::Program& program, const SizeBindings& sizes) {
          std::all_of(program.callees.begin(), program.callees.end(), isSmallCallee);
 }
 
-// Returns whether a run of the text needs little memory and time. A mutation easily asks for
-// gigabytes, and refusing them is the task of the user's machine.
+// Returns whether a run of the text needs little memory and time. A mutated text often asks for
+// gigabytes, and heddle accepts any sizes that the machine can hold.
 bool isSmall(const tools::Source& source, const SizeBindings& sizes) {
   for (const tools::InputSpec& input : tools::inputsOf(source)) {
     if (!isSmall(input.tensor, sizes)) return false;

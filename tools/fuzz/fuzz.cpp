@@ -1,8 +1,8 @@
-// heddle-fuzz changes the text of the examples at random and passes it to every reader of text, and
-// with --run also to the commands of heddle. If one of them crashes, needs too long, or throws
-// another exception than UserError, heddle-fuzz writes the input to a file and prints its path. In
-// a build with a sanitizer, set abort_on_error=1 in ASAN_OPTIONS and UBSAN_OPTIONS, so that errors
-// found by the sanitizer count as crashes.
+// heddle-fuzz changes the text of the examples at random and passes it to every reader of text.
+// With --run, it also passes the text to the commands of heddle. If one of them crashes, needs too
+// long, or throws another exception than UserError, heddle-fuzz writes the input to a file and
+// prints its path. In a build with a sanitizer, set abort_on_error=1 in ASAN_OPTIONS and
+// UBSAN_OPTIONS, so that errors found by the sanitizer count as crashes.
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -137,6 +137,9 @@ int64_t mostMegabytes() {
   return usage.ru_maxrss / 1024;
 }
 
+// Changes texts and checks them until the time is over or a check fails. While a text is checked,
+// `current` lets the crash handler write it. After options.limit seconds, an alarm ends the
+// process.
 int fuzz(const Options& options) {
   fs::create_directories(options.out);
   watchCrashes();

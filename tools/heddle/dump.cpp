@@ -171,9 +171,9 @@ void dumpFusion(const Fusion& fusion, int ranks, const Options& options,
   }
 }
 
-// Returns comment lines: for each collective, into how many chunks it is split and why
-// (host::explainChunks()), and for each output in an input, whether it is copied and why
-// (host::explainReuses()). Leaves out the lines of a skipped pass.
+// Returns comment lines about decisions of the passes. For each collective, a line says into how
+// many chunks it is split and why (host::explainChunks()). For each output in an input, a line says
+// whether it is copied and why (host::explainReuses()). Leaves out the lines of a skipped pass.
 std::string passNotes(const host::Program& program, const Options& options,
                       const host::PassOptions& passes) {
   const auto skips = [&](const char* pass) {

@@ -45,7 +45,7 @@ std::unique_ptr<host::Device> makeDevice(host::DeviceKind kind, const JobOptions
 // Prints `heddle: reason` to stderr in one write, so that the lines of several ranks do not mix.
 void say(const std::string& reason);
 
-// The exception for a fault of the caller that a process of the job has already printed.
+// Says that the job failed because of the user, and that a process has already printed the reason.
 struct AlreadySaid : std::exception {};
 
 // The rank of a process that mpirun started.
@@ -60,8 +60,9 @@ std::optional<ProcessRank> processRank();
 // Runs `prepare` once per process. Then runs `body` for every rank of the process, each on its own
 // thread, and waits for all ranks.
 // - `prepare` receives the number of ranks and returns the program, which must be the same on all
-//   ranks. It should do all work that fails on all ranks alike. `world` is the World of the first
-//   rank of this process. `prepare` records its tasks there and must not communicate.
+//   ranks. Work whose errors are equal on all ranks, such as reading files, belongs in
+//   `prepare`. `world` is the World of the first rank of this process. `prepare` must not
+//   communicate; it uses `world` only to record its tasks (World::setTask()).
 // - An error before `body` is printed by the first rank that has it, and MPI is finalized normally.
 // - A rank is lost if its `body` throws, or if its process is killed, is stopped or leaves. All
 //   other ranks then end.

@@ -112,8 +112,8 @@ void RankErrors::keep(std::exception_ptr error, int rank, const comm::JobMonitor
 }
 
 // Chooses the cause to throw. If the job monitor names a rank that has reported its own error, this
-// error is the cause. Otherwise the text of the monitor is the cause, because the errors of the
-// ranks are then only consequences of the failure that the monitor has detected.
+// error is the cause. Otherwise the text of the monitor is the cause. The errors of the ranks are
+// then only consequences of the failure that the monitor has detected.
 void RankErrors::rethrow(int ranks) {
   if (errors_.empty()) return;
   if (ranks == 1) std::rethrow_exception(errors_.begin()->second);

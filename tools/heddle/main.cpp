@@ -106,15 +106,16 @@ void addRun(CLI::App& app, Options& o) {
       "with --check: the fusion to compare with; it has inputs of the same names and the "
       "same outputs; default for a host program: the fusion of the same name in the "
       "same folder");
-  run->add_option("--donate", o.donate,
-                  "give up these inputs: outputs and temporaries may reuse their memory: x,y")
+  run->add_option(
+         "--donate", o.donate,
+         "inputs whose memory outputs and temporaries may take, as in x,y; their values are lost")
       ->delimiter(',');
   run->add_option("--repeat", o.repeat, "number of timed runs after the first run")
       ->check(atLeast(1));
   run->add_flag("--json", o.json, "print one JSON object instead of text");
   run->add_flag("!--no-verify", o.verify, "run a program even if verify rejects it");
   run->add_option("--adversarial", o.adversarial,
-                  "CPU: delay work by this seed for as long as the dependencies allow")
+                  "CPU: delay work in a random order with this seed, as long as dependencies allow")
       ->check(atLeast(0));
   run->add_option("--deadline", o.deadline,
                   "seconds within which all ranks end after one of them is lost (default 10)")
@@ -224,7 +225,7 @@ int fail(const std::string& reason, int code) {
 
 // OpenBLAS starts its threads when it is loaded, before main(). If this fails, OpenBLAS prints the
 // reason and raises SIGINT. For such a signal, the handler prints a message and exits with code 2.
-// A signal that this process has not sent to itself comes from elsewhere.
+// For a SIGINT from elsewhere, it exits with the usual code of a signal.
 void onBlasFailure(int signal, siginfo_t* info, void*) {
   if (info->si_code == SI_TKILL && info->si_pid == getpid()) {
     constexpr std::string_view kText =

@@ -202,7 +202,8 @@ class LoadTest {
     ++runs_;
   }
 
-  // The n-th allocation of the run fails. The error must say so, and the next run must work.
+  // Makes the n-th allocation of a run fail. Requires that the error says so, and that the next run
+  // works.
   void expectFailedAllocation(const Shape& shape, int n, host::Stream stream,
                               ThreadAllocator& allocator) {
     allocator.failAt(n);

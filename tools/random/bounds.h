@@ -36,9 +36,10 @@ namespace heddle::random {
 //     relative to the sum of the absolute values of the elements. Integers are exact in any order.
 //   * Ops that move elements also move their bounds.
 // A result is unknown if it depends on an unknown value, or if its samples differ in an essential
-// way: in a bool or integer value, or because only some of them are NaN or infinite. This happens
-// for floor, comparisons, casts to integers and sorts near a jump, at poles, and near overflow. If
-// all samples are NaN, or the same infinity, the result is exact.
+// way. Samples differ in this way if they are unequal bools or integers, or if only some of them
+// are NaN or infinite. This happens for floor, comparisons, casts to integers and sorts near a
+// jump, at poles, and near overflow. If all samples are NaN, or the same infinity, the result is
+// exact.
 //
 // An element is compared if e <= conditionLimit(dtype) * max(1, |v|). It is right if |got - v| <=
 // e. If e = 0, both must be equal, where -0.0 equals 0.0 and NaN matches NaN. All other elements

@@ -69,7 +69,7 @@ ValueId OpMaker::indexFor(const std::vector<Size>& sizes, int64_t extent) {
   return b_.pointwise("minimum", {index, b_.constant(extent - 1)});
 }
 
-// May reduce one constant extent, but not that of `whole_axis`.
+// Sometimes reduces one constant extent, but never that of `whole_axis`.
 void OpMaker::shrink(std::vector<Size>& sizes, size_t whole_axis) {
   const auto axis = static_cast<size_t>(choices_.below(static_cast<int64_t>(sizes.size())));
   if (axis == whole_axis || !sizes[axis].isConstant() || sizes[axis].constant() < 2) return;

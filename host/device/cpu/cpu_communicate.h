@@ -12,8 +12,8 @@ namespace heddle::host {
 
 // Counts the groups of operations of one communicator. A device uses these counts to post the
 // groups in the order in which they were enqueued, even on different streams. Otherwise the ranks
-// could post in different orders. A group that waits for earlier groups cannot cause a deadlock
-// with events, because events also let a stream wait only for work that was enqueued earlier.
+// could post in different orders. Groups that wait for earlier groups, and streams that wait
+// for events, cannot cause a deadlock together. Both wait only for work that was enqueued earlier.
 struct PostOrder {
   std::mutex mutex;    // held while a thread posts or tests a group; only one may do so at a time
   int64_t issued = 0;  // number of groups that have been enqueued

@@ -36,7 +36,7 @@ inline const float* float8Table(DType dtype) {
 
 // Returns blocks of an operand in a form that BLAS can read. A block stays in place if possible.
 // Otherwise it is copied to `packed`, which the caller provides; the threads of the pool share this
-// work. A block that was copied last is not copied again.
+// work. The block that was copied last is not copied again.
 template <class Stored, class Compute>
 class Reader {
  public:

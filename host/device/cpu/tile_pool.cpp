@@ -167,7 +167,7 @@ void TilePool::run(CpuKernelFunction function, const void* args, int64_t tiles) 
   for (int i = 0; i < helpers; ++i) boost::asio::post(queue_, Helper{this, job});
   job->work();
   // All tiles have been taken now, so a helper that begins later finds no tile. run() therefore
-  // waits only for running tiles, and not until every helper has begun.
+  // waits only for running tiles. It does not wait until every helper has begun.
   job->awaitAll();
   const std::exception_ptr error = job->error;
   giveBack(job);

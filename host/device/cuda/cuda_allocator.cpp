@@ -44,7 +44,7 @@ CudaAllocator::CudaAllocator(int device) : device_(device) {
   HEDDLE_CUDA(cudaMemPoolSetAttribute, pool, cudaMemPoolAttrReleaseThreshold, &keep);
 }
 
-// The device is idle, so no stream has to be named.
+// The caller has waited for all work of the device, so the blocks are freed without a stream.
 CudaAllocator::~CudaAllocator() {
   for (void* memory : kept_.dropAll()) cudaFree(memory);
 }

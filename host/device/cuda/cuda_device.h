@@ -24,7 +24,7 @@ namespace heddle::host {
 class CudaAllocator : public Allocator {
  public:
   explicit CudaAllocator(int device);
-  // The caller has waited for all work of the device.
+  // Requires that the caller has waited for all work of the device.
   ~CudaAllocator() override;
   // Throws std::bad_alloc if there is not enough memory. what() then contains the CUDA call, the
   // size and the free memory. Before that, the call waits for the device, frees all kept blocks and

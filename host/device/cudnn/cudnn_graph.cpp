@@ -133,9 +133,9 @@ void Graph::reshape(Tensor operand, Tensor result) {
   ops_.push_back(op);
 }
 
-// The heuristic may propose configurations that cuDNN does not support. The only way to find this
-// out is to build a plan. Therefore this function tries the proposals in order until it can build a
-// plan. If all proposals fail, the last status becomes the error.
+// The heuristic may propose configurations that cuDNN does not support. Only an attempt to build a
+// plan shows this. The function therefore tries the proposals in order until it can build a plan.
+// If all proposals fail, the last status becomes the error.
 void Graph::plan(cudnnHandle_t handle) {
   const Handle graph = make(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   setAttributes(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, ops_);

@@ -27,8 +27,9 @@ class NominalSizes {
   double elements(const Program& program, const Slot& slot) const;
   // Returns the size of the same block in bytes.
   double bytes(const Program& program, const Slot& slot) const;
-  // Returns whether the size is larger than `limit`. Unlike value(), only this answer counts as a
-  // reason to lower the fusion again for other sizes (ir/sizes/size_reads.h).
+  // Returns whether the size is larger than `limit`. Records only this answer in SizeReads
+  // (ir/sizes/size_reads.h). The fusion is therefore lowered again only for sizes with another
+  // answer. value() records the value itself.
   bool isAbove(const Size& size, int64_t limit) const;
 
  private:
@@ -40,7 +41,7 @@ class NominalSizes {
 int64_t devicesOf(const Program& program, const Slot& slot, size_t axis);
 // Returns the extent of `axis` in each device's block. Assumes that all blocks have equal extents.
 Size evenExtent(const Program& program, const Slot& slot, size_t axis);
-// Returns the bytes of the slot in each device's block. Assumes the same.
+// Returns the bytes of the slot in each device's block. Assumes that all blocks have equal sizes.
 Size evenBytes(const Program& program, const Slot& slot);
 
 }  // namespace heddle::host

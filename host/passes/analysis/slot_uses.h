@@ -8,7 +8,7 @@
 namespace heddle::host {
 
 // The instructions that name a slot (a register of a host program), as indices into Program::body.
-// A For or If counts as naming the slots that instructions in its bodies name.
+// A For or If counts as an instruction that names the slots in its bodies.
 struct SlotUses {
   std::vector<size_t> at;       // instructions that name the slot; ascending, without repeats
   std::vector<size_t> defined;  // instructions that define the slot

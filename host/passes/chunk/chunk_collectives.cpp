@@ -106,7 +106,7 @@ class Chunker {
   const Slot& slot(SlotId id) const { return program_.slots[id]; }
   const Communicate& post(size_t at) const { return std::get<Communicate>(program_.body[at].op); }
 
-  // Implements the rule of chunkCollectives() about nominal sizes: if the rows of at least one
+  // Implements the rule of chunkCollectives() about nominal sizes. If the rows of at least one
   // split divide at these sizes, drops all splits whose rows do not divide. Keeps the stream splits
   // of the program text.
   void keepWhatDivides(std::vector<std::pair<const OverlapMatch*, Choice>>& choices) {
@@ -232,8 +232,8 @@ class Chunker {
     return best;
   }
 
-  // Returns the most seconds that a two-stage split may take: slightly more than separate splits of
-  // the two stages take, but less than the unsplit program takes.
+  // Returns the most seconds that a two-stage split may take. It may take slightly more than
+  // separate splits of the two stages, but must take less than the unsplit program.
   double mostForChain(const OverlapMatch& match, const OverlapMatch* gather) const {
     ChunkedWork front = frontWork(program_, sizes_, match);
     if (gather != nullptr) front.flops = front.calls = 0;  // `gather` contains this work too

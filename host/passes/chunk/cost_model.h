@@ -8,8 +8,8 @@
 namespace heddle::host {
 
 // Predicts how long a matrix product and the collective next to it take if both are split into
-// chunks of rows, and chooses the lengths of the chunks. Together, the matrix product and the
-// collective are called a match (OverlapMatch of host/passes/chunk/overlap_patterns.h).
+// chunks of rows. The model also chooses the lengths of the chunks. Together, the matrix product
+// and the collective are called a match (OverlapMatch of host/passes/chunk/overlap_patterns.h).
 
 // The work of one match on one device. The choice of chunks depends on nothing else.
 struct ChunkedWork {
@@ -57,7 +57,7 @@ double productSeconds(const ChunkedWork& work);
 //   for reductions: a short first and a short last chunk. The first reduction then starts early.
 // A copy channel moves a chunk in pieces of at most CostConstants::piece_bytes. For an allreduce, a
 // chunk of several pieces is slow, because each piece waits for an SM. Splits with such chunks are
-// left out if 8 equal chunks have one piece each.
+// left out if the split into 8 equal chunks avoids them.
 std::vector<ChunkShares> sharesFor(const ChunkedWork& work);
 
 // Returns the predicted seconds of the work, split into chunks of these lengths. The communication

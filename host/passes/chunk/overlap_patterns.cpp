@@ -310,8 +310,8 @@ class OverlapFinder {
   }
 
   // Returns whether chunks may replace the slot. The result is true if all uses of the slot are at
-  // the top level, exactly one Allocate defines it, and it is neither an input nor an output of the
-  // program. In this case, adds the Allocate to the match.
+  // the top level and exactly one Allocate defines it. The slot must also be neither an input nor
+  // an output of the program. In this case, adds the Allocate to the match.
   bool isOwn(SlotId id, ChunkStage& match) const {
     const SlotUses& of = uses(id);
     if (of.nested || of.defined.size() != 1 ||

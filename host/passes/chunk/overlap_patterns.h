@@ -9,8 +9,8 @@
 namespace heddle::host {
 
 // Finds the matrix products and collectives of a host program that can be split into chunks of
-// rows, so that one chunk is communicated while another chunk is computed. The rows of a tensor are
-// all its axes except the last. Each instruction is given as an index into Program::body.
+// rows. One chunk can then be communicated while another chunk is computed. The rows of a tensor
+// are all its axes except the last. Each instruction is given as an index into Program::body.
 
 // One way to split a match (OverlapMatch, below) into chunks of rows. The split is along one axis,
 // or along several axes as if they were one axis (a flat split). The split axes are outermost in

@@ -25,7 +25,7 @@ class RestFinder {
   }
 
   // Adds the remainders that are zero if the axes ChunkCut::ones of the slot have extent 1. Each
-  // one is (extent - 1) squared, because it must not be negative: a negative remainder could cancel
+  // one is (extent - 1) squared, because it must not be negative. A negative remainder could cancel
   // a positive one in the sum of all remainders (Chunked::rest).
   void ones(SlotId id) {
     const Slot& of = program_.slots[id];

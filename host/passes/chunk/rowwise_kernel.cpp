@@ -14,6 +14,8 @@ class RowwiseKernelCheck {
  public:
   RowwiseKernelCheck(const Fusion& segment, size_t rank) : segment_(segment), rank_(rank) {}
 
+  // Returns the reason why the kernel is not rowwise; empty: it is rowwise. Checks the result
+  // first, because all other values are compared with it.
   std::string run() const {
     if (segment_.outputs().size() != 1) return "it has several results";
     const ValueId result = segment_.outputs().front();
@@ -102,8 +104,8 @@ RowwiseKernel rowwiseKernelOf(const Fusion& segment, size_t rank) {
 Fusion kernelOnRows(const Fusion& segment, const std::vector<TensorView>& operands,
                     const AxisOrder& order, const std::string& name) {
   FusionBuilder b(name);
-  // The new kernel gets the same meshes as the old one: the parser adds all meshes of a program to
-  // each kernel, and a printed and parsed program must equal the original.
+  // The new kernel gets the same meshes as the old one. The reason: the parser adds all meshes of a
+  // program to each kernel, and a printed and parsed program must equal the original.
   for (const DeviceMesh& mesh : segment.meshes) b.mesh(mesh);
   IdVector<ValueId, ValueId> new_of(segment.values().size(), kNoValue);
   for (size_t i = 0; i < operands.size(); ++i) {

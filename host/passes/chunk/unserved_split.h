@@ -11,7 +11,7 @@ namespace heddle::host {
 // instructions that only move data. Returns the collectives that move the operands and the result
 // of this matrix product, and a remedy. Returns an empty text if there is no such matrix product.
 //
-// The text mentions the sizes, because other sizes may need other collectives: if a fusion does not
+// The text mentions the sizes, because other sizes may need other collectives. If a fusion does not
 // give a sharding, heddle chooses the sharding that moves the fewest bytes.
 std::string explainUnserved(const Program& program, SlotId slot);
 

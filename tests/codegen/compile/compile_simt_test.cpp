@@ -88,7 +88,8 @@ std::vector<Size> symbols(const std::string& names) {
   return sizes;
 }
 
-// Rows in a part of a warp, in a warp, in a block, of odd length, and in parts.
+// Covers rows that a part of a warp, a warp or a block holds, rows of odd length, and rows that a
+// block reads in parts.
 TEST_P(CompileSimt, RowsOfAllLengthsCompile) {
   for (DType dtype : {DType::F32, DType::BF16, DType::F64}) {
     FusionBuilder b;
@@ -104,7 +105,7 @@ TEST_P(CompileSimt, RowsOfAllLengthsCompile) {
   }
 }
 
-// A transpose, pointwise rows of odd length, and parts of a cat that begin within vectors.
+// Covers a transpose, pointwise rows of odd length, and parts of a cat that begin within vectors.
 TEST_P(CompileSimt, SquaresUnalignedRowsAndNeighboursCompile) {
   for (DType dtype : {DType::F32, DType::BF16, DType::F64, DType::U8}) {
     const std::string type(name(dtype));
@@ -128,7 +129,7 @@ TEST_P(CompileSimt, SquaresUnalignedRowsAndNeighboursCompile) {
   }
 }
 
-// The rows are empty but have a result, the body is expensive, or there are many reductions.
+// Covers rows without elements that have a result, an expensive body, and many reductions.
 TEST_P(CompileSimt, ExtremeRowsCompile) {
   if (GetParam() != std::string("sm_90")) GTEST_SKIP() << "one architecture is enough";
   const auto rows = [](int calls, int reductions) {
@@ -264,7 +265,7 @@ TEST_P(CompileSimt, SplitReductionHasTwoStages) {
   EXPECT_EQ(compile(g, {{10'000'001}}, {{}}), 2u);
 }
 
-// Axes that no operand has, with 32-bit and 64-bit indices.
+// Covers axes that no operand has, with 32-bit and 64-bit indices.
 TEST_P(CompileSimt, GeneratedAxesCompile) {
   for (const int64_t n : {int64_t{100}, int64_t{3'000'000'000}}) {
     FusionBuilder b;

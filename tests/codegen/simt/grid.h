@@ -46,7 +46,7 @@ class Grid {
   unsigned blocks() const { return static_cast<unsigned>(blocks_); }
 
   void barrier() { wait(true); }
-  // Each thread gives `value` and receives the value of thread `from`. There are two buffers,
+  // Gives `value` to other threads, and returns the value of thread `from`. There are two buffers,
   // because one thread may begin the next exchange while another one still reads.
   template <class T>
   T exchange(T value, int from) {
@@ -124,7 +124,8 @@ class Grid {
     return isThreadLeft();
   }
 
-  // Aborts if a thread would wait at a barrier forever.
+  // Returns whether a thread has not ended. Aborts if such a thread would wait at a barrier
+  // forever.
   bool isThreadLeft() const {
     int done = 0;
     bool needs_block = false;

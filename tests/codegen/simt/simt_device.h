@@ -118,8 +118,8 @@ inline T fromPartner(T x, int mask) {
 
 // Observes the accesses to four bytes of shared memory.
 struct SharedUnit {
-  long long written, read;  // barriers() of the last write and read; -1: never
-  int writer, reader;       // the thread; reader -2: several threads since the barrier `read`
+  long long written, read;  // barriers() at the last write and read; -1: never
+  int writer, reader;       // the thread; reader -2: several threads after the barrier `read`
 
   void onRead() {
     const long long now = simt_host->barriers();

@@ -52,7 +52,7 @@ class SimtKernels {
   void compile() {
     const char* compiler = std::getenv("CXX");
     std::ofstream(folder_.path() + "/kernels.cpp") << source();
-    // The text reads neighbouring elements as one word. A misaligned word traps.
+    // The text reads neighbouring elements as one word, so a misaligned address must end the test.
     const ProcessResult result =
         runProcess({compiler == nullptr ? "c++" : compiler, "-std=c++17", "-O1", "-w", "-shared",
                     "-fPIC", "-fno-strict-aliasing", "-ffp-contract=off", "-fsanitize=alignment",
@@ -82,8 +82,8 @@ class SimtKernels {
     *symbol<const Host*>("simt_host") = &host;
   }
 
-  // Runs a kernel. Returns the first error that it made with shared memory, or an empty text.
-  // `skipped` is the number of a barrier that no thread waits at.
+  // Runs a kernel. Returns the first misuse of shared memory, or an empty text. Threads do not wait
+  // at the barrier with the number `skipped`.
   std::string run(size_t number, uint64_t seed, int skipped = -1) {
     const Case& one = cases_[number];
     std::vector<char> workspace(static_cast<size_t>(one.plan.workspace_bytes) + 16, '\x7f');
@@ -134,7 +134,7 @@ class SimtKernels {
     double (*erfinv)(double x);
   };
   struct Run {
-    int skipped;                    // the number of a barrier that no thread waits at; -1: none
+    int skipped;                    // number of the barrier to leave out; -1: none
     std::vector<long long> passed;  // per thread of the block: the barriers that it has passed
     std::string fault;
   };

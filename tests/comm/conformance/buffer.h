@@ -19,7 +19,7 @@ class Memory {
   virtual void* allocate(size_t bytes) = 0;
   virtual void release(void* data) = 0;
   virtual void set(void* to, unsigned char byte, size_t bytes) = 0;
-  // Starts a copy. The caller must not change `from` before synchronize() or read() has returned.
+  // Starts a copy. The caller must not change `from` until synchronize() or read() has returned.
   virtual void upload(void* to, const void* from, size_t bytes) = 0;
   // Waits for the stream. Returns the bytes in host memory, which are valid until the next call.
   virtual const unsigned char* read(const void* from, size_t bytes) = 0;

@@ -78,7 +78,7 @@ inline double toleranceOf(const Rank& rank, const Case& c) {
   return c.dtype == DType::BF16 ? 0.02 : c.dtype == DType::F16 ? 0.003 : 1e-6;
 }
 
-// Repeats one collective on the same buffers, with new numbers in each round.
+// Repeats one collective on the same buffers, with new input values in each round.
 inline void runCase(Rank& rank, Communicator& comm, const std::vector<int>& team, const Case& c) {
   const int me = comm.rank();
   const Sizes sizes = sizesOf(c, me, comm.size());

@@ -96,9 +96,9 @@ inline Sizes sizesOf(const Case& c, int me, int size) {
   return {c.count, c.count, {}, {}};
 }
 
-// Says what `count` elements of a result must be, beginning at index `at`. They equal the input of
-// rank `from` of the team, beginning at element `first` of this input. If `from` is -1, they equal
-// the reduction of the inputs of all ranks.
+// A range of a result, and what it must equal: `count` elements, beginning at index `at`. They
+// equal the elements of the input of rank `from` of the team, beginning at element `first`. If
+// `from` is -1, they equal the reduction of the inputs of all ranks.
 struct Part {
   int64_t at = 0;
   int64_t count = 0;
@@ -164,7 +164,7 @@ inline std::string describeCase(const Case& c, const std::vector<int>& team, int
 }
 
 // Returns the element counts to test. Every dtype has small counts. Large counts are slow, so only
-// some dtypes have one; in the full suite every dtype has one of a megabyte.
+// some dtypes have one. In the full suite, every dtype has a count of 1 MiB and one element.
 inline std::vector<int64_t> countsOf(DType dtype) {
   std::vector<int64_t> counts = {0, 1, 37};
   if (isFullSuite()) {
@@ -196,7 +196,7 @@ inline void addReductions(std::vector<Case>& cases, DType dtype, int64_t count, 
 
 // Returns the cases for a team of `size` ranks.
 // - Successive rooted collectives have different roots.
-// - Only moves, sums and maxima of 37 elements have many repeats.
+// - Many repeats: only cases of 37 elements that move data, or compute a sum or a maximum.
 // - A team of more than three ranks has fewer repeats, because its ranks share few cores.
 // - The full suite has a hundred repeats of each case.
 inline std::vector<Case> allCases(int size) {

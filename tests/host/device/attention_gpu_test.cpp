@@ -104,7 +104,7 @@ TEST_F(AttentionGpu, UnsupportedWidthsRunAsOps) {
 }
 
 // Requires that the fusion compiles to these library calls, on one rank and on two. Compares the
-// results with the reference.
+// results with those of the reference.
 void expectCalls(const Fusion& fusion, const std::vector<std::string>& calls) {
   for (int ranks : {1, 2}) {
     testing::HarnessOptions options;

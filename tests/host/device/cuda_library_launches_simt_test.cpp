@@ -110,8 +110,8 @@ TEST(CudaLibraryLaunchesSimtCases, ScanOfALongLineIsRight) {
   checkCumsum(run, random, [](LibraryRun& made) { runSteps(made, 1); });
 }
 
-// argsort that returns only the first k elements of a long line. Some lines need several selection
-// steps. Elements that are equal must be in the order of their indices.
+// Covers argsorts that return only the first k elements of a long line. Some lines need several
+// selection steps. Elements that are equal must be in the order of their indices.
 TEST(CudaLibraryLaunchesSimtCases, TopOfLongLinesIsRight) {
   std::mt19937 random(2);
   const auto top = [&](DType dtype, int64_t n, int64_t k, bool descending) {

@@ -31,7 +31,7 @@ class CudaMatmulGpu : public GpuDeviceFixture {
 
 constexpr DType kFloats[] = {DType::F32, DType::F64, DType::F16, DType::BF16};
 
-// heddle's own kernel multiplies integers and bools, cuBLASLt the other dtypes.
+// heddle's own kernel multiplies integers and bools. cuBLASLt multiplies the other dtypes.
 TEST_F(CudaMatmulGpu, EveryCaseMatchesLoops) {
   std::mt19937 random(11);
   for (DType dtype : {DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32,

@@ -13,7 +13,7 @@ constexpr uint64_t kOther = 2;
 
 int memory[4];  // only the addresses are used
 
-TEST(KeptBlocks, AnAllocationOfASimilarSizeOnTheSameStreamReusesABlock) {
+TEST(KeptBlocks, AllocationOfSimilarSizeOnTheSameStreamReusesABlock) {
   KeptBlocks kept;
   ASSERT_TRUE(kept.keep(&memory[0], 100, kStream));
   EXPECT_EQ(kept.take(100, kOther), nullptr);
@@ -22,7 +22,7 @@ TEST(KeptBlocks, AnAllocationOfASimilarSizeOnTheSameStreamReusesABlock) {
   EXPECT_EQ(kept.take(512, kStream), nullptr);
 }
 
-TEST(KeptBlocks, TheNewestBlockIsReusedFirst) {
+TEST(KeptBlocks, NewestBlockIsReusedFirst) {
   KeptBlocks kept;
   ASSERT_TRUE(kept.keep(&memory[0], 512, kStream));
   ASSERT_TRUE(kept.keep(&memory[1], 512, kStream));
@@ -36,7 +36,7 @@ TEST(KeptBlocks, LargeBlocksAreNotKept) {
   EXPECT_EQ(kept.heldBytes(), 0);
 }
 
-TEST(KeptBlocks, TheTotalIsLimited) {
+TEST(KeptBlocks, TotalSizeIsLimited) {
   KeptBlocks kept;
   const int64_t fitting = KeptBlocks::kMostTotal / KeptBlocks::kMostBytes;
   for (int64_t i = 0; i < fitting; ++i) {

@@ -240,8 +240,8 @@ inline void checkLineCase(DType dtype, const LineCase& c, std::mt19937& random,
   }
 }
 
-// Checks scatter and scatter_add. If `narrow` is true, scatter gets i32 indices and scatter_add i64
-// indices. If it is false, the types are exchanged.
+// Checks scatter and scatter_add. If `narrow` is true, scatter gets i32 indices and scatter_add
+// gets i64 indices. If it is false, scatter gets i64 indices and scatter_add gets i32 indices.
 inline void checkScatterCase(DType dtype, const ScatterCase& c, bool narrow, std::mt19937& random,
                              const RunLibrary& device) {
   for (LibraryFunction function : {LibraryFunction::Scatter, LibraryFunction::ScatterAdd}) {

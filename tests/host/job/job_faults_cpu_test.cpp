@@ -250,8 +250,8 @@ TEST(JobFaults, AllRanksCompareInTheSameRuns) {
     }
   });
   EXPECT_EQ(errors, std::vector<std::string>(2));
-  // The list holds two sizes. When 3 arrives, the list is cleared, so 1 is compared again. The next
-  // 2 clears it again.
+  // The list of compared sizes holds two sizes. The first 3 clears it, so the next 1 is compared
+  // again. The 2 after that clears it a second time.
   EXPECT_EQ(meetings[0], (std::vector<int>{1, 2, 2, 3, 4, 4, 5, 5, 6}));
   EXPECT_EQ(meetings[1], meetings[0]);
 }

@@ -85,7 +85,7 @@ inline int posts(const std::vector<Instruction>& body, CollectiveKind kind) {
 }
 
 inline const If& choiceOf(const Program& program) {
-  HEDDLE_USER_CHECK(program.body.size() == 1, "the program is no choice: {}", print(program));
+  HEDDLE_USER_CHECK(program.body.size() == 1, "the program is not a single If: {}", print(program));
   return std::get<If>(program.body.front().op);
 }
 

@@ -50,7 +50,7 @@ fusion update(%w: f32[n], %g: f32[n], %m: f32[n]) {
   return %w1, %m1
 })";
 
-TEST_F(DonatedInputs, OutputsAreStoredInThem) {
+TEST_F(DonatedInputs, OutputsAreStoredInDonatedInputs) {
   FusionExecutor executor = executorOf(kUpdate);
   const size_t n = 1000;
   const std::vector<float> w = ramp(n, 1, 0.5f), g = ramp(n, -3, 0.25f), m = ramp(n, 0, 2);
@@ -238,7 +238,7 @@ TEST_F(DonatedInputs, OutputsInOrOfADonatedInputAreErrors) {
             "input 0 (%x) is donated, but output 0 (%y) is a view of it");
 }
 
-// The author orders %y behind %a, but reads %a afterwards.
+// The text lets %b take the memory of %a, but reads %a after %b has been written.
 TEST_F(DonatedInputs, ValueThatIsReadAfterItsMemoryWasReusedIsAnError) {
   const std::string text = R"(
 program main(%x: f32[4]) -> (%b) {

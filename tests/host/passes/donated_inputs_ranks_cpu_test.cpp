@@ -67,14 +67,14 @@ void expectReference(const std::string& text, int ranks, int64_t chunks,
   }
 }
 
-TEST(DonatedInputsRanks, UnevenShardsAndReplicatedParameters) {
+TEST(DonatedInputsRanks, UnevenShardsAndReplicatedParametersAreRight) {
   for (const int ranks : {2, 3, 5}) {
     expectReference(kStep, ranks, 0, {2, 3});
     expectReference(kStep, ranks, 0, {0, 1, 2, 3});
   }
 }
 
-TEST(DonatedInputsRanks, ProgramsInChunks) {
+TEST(DonatedInputsRanks, ProgramsInChunksAreRight) {
   for (const int ranks : {2, 4}) {
     for (const int64_t chunks : {1, 2, 4}) expectReference(kChunks, ranks, chunks, {0, 1, 2, 3});
   }

@@ -146,7 +146,8 @@ TEST_F(PreallocatedLayouts, RequiredOrdersStayRequired) {
   EXPECT_EQ(floatsOf(*device_, outputs[1]), (std::vector<float>{0, -3, -1, -4, -2, -5}));
 }
 
-// A kernel writes %y. An allgather writes %g and needs its rows outermost, so %g is copied.
+// A kernel writes %y directly. An allgather writes %g and needs its rows outermost, so %g is
+// copied.
 TEST_F(PreallocatedLayouts, RanksWriteWhatNoCollectiveNeeds) {
   const Fusion fusion = parseFusion(
       "heddle 1\nmesh @m = [x=ranks]\nfusion f(%x: f32[n, k] shard(@m, 0: x)) {\n"

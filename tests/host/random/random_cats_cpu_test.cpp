@@ -87,7 +87,7 @@ class Generator {
     }
   }
 
-  // Returns a value of the same sizes as x, which may be x.
+  // Returns a value with the sizes of x. It may be x itself.
   ValueId partnerOf(ValueId x) {
     const ValueId y = choose_.pick(values_);
     return sizesOf(y) == sizesOf(x) ? y : x;

@@ -14,7 +14,7 @@
 
 // Creates random fusions whose inputs have random memory orders and whose outputs require random
 // orders. Compares the results on one to three ranks with the reference evaluator, which knows no
-// orders, and compares the strides of the outputs with the required orders. Streams run in
+// orders. Also compares the strides of the outputs with the required orders. Streams run in
 // adversarial order, and fresh memory is NaN.
 namespace heddle::host::random_orders {
 
@@ -120,7 +120,7 @@ class Generator {
     }
   }
 
-  // Returns a value of the same sizes as x, which may be x.
+  // Returns a value with the sizes of x. It may be x itself.
   ValueId partnerOf(ValueId x) {
     const ValueId y = choose_.pick(values_);
     return sizesOf(y) == sizesOf(x) ? y : x;

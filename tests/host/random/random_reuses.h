@@ -26,8 +26,8 @@ class FusionWriter {
   FusionWriter(uint64_t seed, bool sharded, bool stores = true)
       : random_(seed), sharded_(sharded), stores_(stores) {}
 
-  // Returns a fusion over square matrices %x0 to %x3. If outputs are stored in inputs, these are
-  // only some of the outputs.
+  // Returns a fusion over square matrices %x0 to %x3. If `stores` is true, some of its outputs are
+  // stored in inputs.
   std::string write() {
     std::string text =
         sharded_ ? "heddle 1\nmesh @m = [x=ranks]\nfusion f(" : "heddle 1\nfusion f(";

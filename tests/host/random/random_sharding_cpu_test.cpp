@@ -151,7 +151,7 @@ class Generator {
     }
   }
 
-  // Returns a random value that broadcasts with x. If a few random candidates do not, returns x.
+  // Returns a random value that broadcasts with x. Returns x if a few random candidates do not fit.
   Made partnerOf(const Made& x) {
     for (int attempt = 0; attempt < 2 * size(); ++attempt) {
       const Made& y = values_[static_cast<size_t>(below(size()))];

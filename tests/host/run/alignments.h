@@ -36,9 +36,10 @@ inline void expectNear(const HostTensor& got, const HostTensor& wanted, const st
   }
 }
 
-// Runs a kernel of rows and other kernels. The input and a preallocated output begin at addresses
-// with the alignments 16, 2, 4 and 8. The sums are exact. The order of the sums in the softmax
-// depends on the alignment, so its results may differ by one rounding.
+// Runs a kernel that reduces rows, and other kernels. The input and a preallocated output begin at
+// addresses with the alignments 16, 2, 4 and 8. The results must not depend on the alignment.
+// Exception: the alignment decides in which order the softmax adds, so its results may differ by
+// one rounding.
 inline void expectEqualResultsAtAllAlignments(Device& device) {
   for (const int64_t columns : {64, 61, 3}) {
     FusionExecutor executor(

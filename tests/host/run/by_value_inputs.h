@@ -61,8 +61,8 @@ inline void expectValuesOfEveryType(Device& device) {
   EXPECT_EQ(executor.stats().plans, 2);
 }
 
-// A kernel, a matrix product and an indexed load read the value. The fusion also returns
-// the value: unchanged, reshaped to one axis, and unchanged again.
+// Requires that a kernel, a matrix product and an indexed load can read the value. The fusion also
+// returns the value: unchanged, reshaped to one axis, and unchanged again.
 inline void expectValuesInMemory(Device& device) {
   FusionBuilder b("readers");
   const ValueId x = b.input("x", DType::F32, {Size::symbol("m"), Size::symbol("k")});

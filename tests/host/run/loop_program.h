@@ -34,9 +34,9 @@ inline void expectNine(Device& device, const LoopRun& run) {
   EXPECT_EQ(floatsOf(device, (*run.outputs)[0]), expected);
 }
 
-// Runs on two streams of the caller, with runs on both streams at the same time. The second run of
-// each stream starts while outputs of the first one exist. Some outputs are dropped before their
-// run has completed.
+// Starts runs on two streams of the caller, so that both streams work at the same time. The second
+// run of each stream starts while outputs of the first one exist. Some outputs are dropped before
+// their run has completed.
 inline void runOnTwoStreams(Executable& executable, Device& device, Allocator& allocator) {
   const std::vector<Stream> streams{device.createStream(), device.createStream()};
   {
@@ -58,7 +58,8 @@ inline void runOnTwoStreams(Executable& executable, Device& device, Allocator& a
   for (const Stream stream : streams) device.destroyStream(stream);
 }
 
-// Runs on two threads with their own streams. Outputs outlive later runs.
+// Starts runs on two threads with their own streams. The outputs of a run still exist during later
+// runs.
 inline void runOnTwoThreads(Executable& executable, Device& device, Allocator& allocator) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 2; ++t) {

@@ -117,7 +117,7 @@ fusion f(%w: f32[n, k], %g: f32[n, k]) {
   EXPECT_EQ(outputs.aliased(1), std::nullopt);
 }
 
-TEST_F(ReusedInputs, ExchangeOfTwoInputs) {
+TEST_F(ReusedInputs, ExchangeOfTwoInputsIsRight) {
   FusionExecutor executor = executorOf(R"(
 fusion f(%a: f32[n], %b: f32[n]) {
   return %a in %b, %b in %a
@@ -156,7 +156,7 @@ fusion f(%w: f32[n, n], %i: f32[n, n]) {
 
 // A row reduction reads a row several times before it writes the row. Its sizes select different
 // schedules.
-TEST_F(ReusedInputs, RowReductionsInPlace) {
+TEST_F(ReusedInputs, RowReductionsInPlaceAreRight) {
   for (const int64_t rows : {1, 3, 200}) {
     for (const int64_t columns : {1, 7, 64, 5000}) {
       FusionExecutor executor = executorOf(R"(
@@ -187,7 +187,7 @@ fusion f(%w: f32[n, k]) {
 
 // A kernel that reduces a gradient also updates the parameter. It reads the moment once per element
 // of the result, after the reduction. The sizes select reductions in one and in two launches.
-TEST_F(ReusedInputs, UpdatesAfterReductions) {
+TEST_F(ReusedInputs, UpdatesAfterReductionsAreRight) {
   for (const auto& [rows, columns] : std::vector<std::pair<int64_t, int64_t>>{
            {1, 1}, {3, 700}, {700, 3}, {64, 64}, {200000, 2}, {2, 200000}}) {
     for (const int64_t axis : {0, 1}) {
@@ -212,7 +212,7 @@ fusion f(%x: f32[n, k], %m: f32[{}]) {{
   }
 }
 
-TEST_F(ReusedInputs, InputsWithGapsAndInAnyOrder) {
+TEST_F(ReusedInputs, InputsWithGapsAndInAnyOrderAreUpdated) {
   FusionExecutor executor = executorOf(R"(
 fusion f(%w: f32[n, k], %g: f32[n, k]) {
   %w1 = sub(%w, %g)
@@ -359,7 +359,7 @@ fusion f(%x: f32[n, k]) {
             "preallocated output 0 is in host memory, expected memory of the device");
 }
 
-TEST_F(ReusedInputs, EmptyTensors) {
+TEST_F(ReusedInputs, EmptyTensorsAreAccepted) {
   FusionExecutor executor = executorOf(kMomentum);
   const Tensor empty = tensor({}, {0});
   const Outputs outputs = executor.run({empty, empty, empty});

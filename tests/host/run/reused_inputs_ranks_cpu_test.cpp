@@ -49,7 +49,7 @@ fusion step(%x: f32[t, h] shard(@m, 0: x), %dy: f32[t, f] shard(@m, 0: x), %w: f
   return %w1 in! %w, %m1 in! %m
 })";
 
-TEST(ReusedInputsRanks, UnevenShardsAndReplicatedParameters) {
+TEST(ReusedInputsRanks, UnevenShardsAndReplicatedParametersAreRight) {
   for (const int ranks : {2, 3, 5}) {
     HarnessOptions options;
     options.ranks = ranks;

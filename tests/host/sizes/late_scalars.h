@@ -24,7 +24,8 @@ inline constexpr const char* kRow =
 
 inline Fusion fusionOf(const std::string& text) { return parseFusion("heddle 1\n" + text); }
 
-// Steps over the rows of a cache. All steps share a plan, and wrong steps are errors.
+// Requires that runs that step over the rows of a cache share a plan, and that rows out of range
+// are errors.
 inline void expectStepsShareAPlan(Device& device) {
   FusionExecutor executor(fusionOf(kRow), {&device});
   const Tensor cache = deviceFloats(device, ramp(24, 0, 1), {8, 3});

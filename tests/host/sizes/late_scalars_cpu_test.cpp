@@ -43,7 +43,7 @@ TEST(LateScalars, SizesNeedPlans) {
   EXPECT_EQ(executor.stats().plans, 2);
 }
 
-// A window over %x. Its length needs a plan, and its place does not.
+// The fusion reads a window of %x. A new length needs a new plan, and a new position does not.
 TEST(LateScalars, WindowOfOneLengthNeedsOnePlan) {
   const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
   FusionExecutor executor(fusionOf("fusion f(%x: f32[t], %i: i64, %length: i64) {\n"

@@ -42,7 +42,7 @@ class Choices {
 struct Case {
   const char* statements;
   std::pair<int64_t, int64_t> (*choose)(Choices&, int64_t t, int64_t h);
-  // true: axes whose size is the value of a scalar broadcast if the value is 1.
+  // true: an axis whose size is a scalar broadcasts if the scalar is 1.
   bool broadcasts = false;
 };
 
@@ -150,7 +150,7 @@ class Sequence {
   }
 
  private:
-  // Chooses the arguments of an earlier run, other scalars for the same tensor, or everything anew.
+  // Chooses the arguments of an earlier run, the same tensor with other scalars, or new arguments.
   Arguments choose() {
     if (!earlier_.empty() && choices_.between(0, 2) == 0) {
       return earlier_[static_cast<size_t>(

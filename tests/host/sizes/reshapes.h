@@ -78,7 +78,7 @@ inline void expectSplitsAndMerges(Device& device) {
   expectReshape(both, device, {2, 4, 6, 3}, {6, 4}, {2, 6, 4, 3});
 }
 
-// Only the scalars change. Values with the same splits and merges share a program.
+// Tests that scalars share a program if they give the same splits and merges.
 inline void expectProgramsByStructure(Device& device) {
   FusionExecutor executor(reshapeOf("a, b, c, d", "a, %n, %m, d"), {&device});
   const Sizes shape = {2, 15, 7, 3};
@@ -86,11 +86,12 @@ inline void expectProgramsByStructure(Device& device) {
     expectReshape(executor, device, shape, {3, 35}, {2, 3, 35, 3});
     expectReshape(executor, device, shape, {5, -1}, {2, 5, 21, 3});
     EXPECT_EQ(executor.stats().programs, repeat == 0 ? 1 : 3);
-    expectReshape(executor, device, shape, {15, 7}, {2, 15, 7, 3});   // no split and no merge
-    expectReshape(executor, device, shape, {21, -1}, {2, 21, 5, 3});  // merge, then split
+    expectReshape(executor, device, shape, {15, 7}, {2, 15, 7, 3});  // the sizes of the input
+    expectReshape(executor, device, shape, {21, -1},
+                  {2, 21, 5, 3});  // a merge and a split; -1 is 5
     EXPECT_EQ(executor.stats().programs, 3);
   }
-  expectReshape(executor, device, {2, 6, 7, 3}, {2, 21}, {2, 2, 21, 3});  // as {3, 35}
+  expectReshape(executor, device, {2, 6, 7, 3}, {2, 21}, {2, 2, 21, 3});  // the splits of {3, 35}
   EXPECT_EQ(executor.stats().programs, 3);
 }
 
@@ -116,7 +117,8 @@ inline void expectReshapesWithoutElements(Device& device) {
   expectReshape(executor, device, {2, 4, 6, 0}, {6, 4}, {2, 6, 4, 0});
 }
 
-// One executor runs random shapes and divisors, so it uses its programs again for other sizes.
+// Tests random shapes and divisors with one executor, which uses its programs again for other
+// sizes.
 inline void expectRandomValues(Device& device) {
   FusionExecutor executor(reshapeOf("a, b, c", "%n, %m, -1"), {&device});
   std::mt19937 random(7);
@@ -134,7 +136,8 @@ inline void expectRandomValues(Device& device) {
   }
 }
 
-// The rows of %x are on two ranks. The scalars change, and the shapes do not.
+// Tests that both ranks choose the same program. They share the rows of %x. Only the scalars
+// change.
 inline void expectRanksDecideTheSame(DeviceKind kind) {
   const Fusion fusion = fusionOf(
       "mesh @m = [x=ranks]\n"

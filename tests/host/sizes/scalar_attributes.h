@@ -90,7 +90,8 @@ inline void expectTriangles(Device& device) {
   EXPECT_EQ(runner.plans(), 1);  // the diagonal is an argument of the kernel
 }
 
-// The offset decides the length of the diagonal, so each value needs a plan.
+// Tests diagonals at a scalar offset. The offset decides the length of the diagonal, so each value
+// needs a plan.
 inline void expectDiagonals(Device& device) {
   Runner runner(device, "%d: i64",
                 "  %y = diagonal(%x, offset=%d)\n  %s = sum(%y)\n"
@@ -156,7 +157,8 @@ inline void expectRanges(Device& device) {
   }
 }
 
-// The mask must be that of the attribute p, because both compare the same random bits with p.
+// Tests dropout with a scalar p. The mask must equal that of the attribute p, because both compare
+// the same random bits with p.
 inline void expectDropout(Device& device) {
   Runner runner(device, "%p: f64",
                 "  %y, %m = dropout(%x, 5, 9, %p)\n  %g = dropout_backward(%x, %m, %p)\n"

@@ -36,8 +36,9 @@ int64_t product(const std::vector<int64_t>& sizes) {
 }
 
 // Each pair is a shape and the shape to which it is reshaped. A reshape keeps the row-major order
-// of the elements. Cases 1, 2 and 4 have the same splits and merges, so they share a program. Cases
-// 3 and 9 share one too: case 3 keeps all axes, and case 9 has no elements. Every new shape or
+// of the elements. Cases are counted from 1. Cases 1, 2 and 4 have the same splits and merges, so
+// they share a program. Cases 3 and 9 share one too: case 3 keeps all axes, and case 9 has no
+// elements. Every new shape or
 // value needs a plan.
 TEST(SizeInputs, ReshapeTakesSizesFromScalars) {
   const auto device = cpu();
@@ -73,7 +74,7 @@ TEST(SizeInputs, ReshapeTakesSizesFromScalars) {
   EXPECT_EQ(executor.stats().plans, static_cast<int64_t>(cases.size()));
 }
 
-// numpy.pad, numpy.repeat along axis 0, slices, numpy.full and numpy.arange.
+// Covers numpy.pad, numpy.repeat along axis 0, slices, numpy.full and numpy.arange.
 TEST(SizeInputs, ValuesChangeWhileInputShapesDoNot) {
   const auto device = cpu();
   FusionExecutor executor(fusionOf("fusion f(%x: f32[t], %n: i64 = 1) {\n"
@@ -280,7 +281,8 @@ TEST(SizeInputs, DifferentValuesOnRanksAreReported) {
     same.wait();
     EXPECT_EQ(floatsOf(*device, same[0]), std::vector<float>{9});
     executor.run({x, integer(3 + world.rank())});
-    // The collectives of both ranks fit, so the job monitor may notice the difference later.
+    // The collectives of both ranks match although %n differs. The run may therefore end before the
+    // job monitor notices the difference.
     while (world.fault().empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     world.barrier();
   });

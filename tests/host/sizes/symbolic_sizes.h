@@ -9,13 +9,15 @@
 
 namespace heddle::host::symbolic_sizes {
 
-// NumPy's rule: extents are equal, or one of them is 1.
+// Returns the extent after broadcasting by NumPy's rule: the extents are equal, or one of them is
+// 1.
 inline std::optional<int64_t> broadcast(int64_t a, int64_t b) {
   if (a == b || b == 1) return a;
   return a == 1 ? std::optional(b) : std::nullopt;
 }
 
-// Element i of an axis of extent n that is broadcast.
+// Returns the index that element i of a broadcast axis reads. `n` is the extent before
+// broadcasting.
 inline int64_t at(int64_t i, int64_t n) { return n == 1 ? 0 : i; }
 
 // Adds %x: f32[n?, 2] and %y: f32[m?, k?] for all extents up to 3, each in two runs, with one

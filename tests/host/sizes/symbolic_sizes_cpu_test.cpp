@@ -106,7 +106,7 @@ TEST(SymbolicSizes, RanksDecideTheSame) {
   for (const std::string& error : errors) EXPECT_EQ(error, "");
 }
 
-TEST(SymbolicSizes, BuilderDeclaresThem) {
+TEST(SymbolicSizes, BuilderDeclaresSymbolicSizes) {
   FusionBuilder builder("f");
   builder.symbolicSize("n");
   const ValueId x = builder.input("x", DType::F32, {Size::symbol("n")});
@@ -124,7 +124,7 @@ TEST(SymbolicSizes, BuilderDeclaresThem) {
   EXPECT_EQ(executor.inputDescs({{"n", 3}, {"m", 3}})[0].sizes, std::vector<int64_t>{3});
 }
 
-// A host program has decided sizes. The error names the size whose default is missing.
+// compile() decides from its default whether n? is 1. Without a default, the error names the size.
 TEST(SymbolicSizes, CompileNeedsADefault) {
   const Fusion fusion = fusionOf("fusion f(%x: f32[n?]) {\n  %y = neg(%x)\n  return %y\n}\n");
   EXPECT_NE(userErrorOf([&] { compile(fusion, 1); }).find("size n? has no value"),

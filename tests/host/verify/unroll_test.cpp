@@ -158,7 +158,8 @@ TEST(Unroll, ErrorsNameTheInstruction) {
   failsWith("slot %w: f32[]\n%w = alias %x[3]\n", "index 3 = 3 of %x");
   failsWith("slot %w: f32[3]\ncheck %w\n", "`check %w stream=0`: %w is used before it is defined");
   failsWith("$t = send %x to=rank + 1\n", "peer rank + 1 = 1 in a team of 1");
-  failsWith("slot %w: f32[4]\n%w = allocate\ncopy %x -> %w\n", "a copy of [3] to [4]");
+  failsWith("slot %w: f32[4]\n%w = allocate\ncopy %x -> %w\n",
+            "a copy of [3] to [4]: the sizes must be equal");
   failsWith("slot %n: i64\nfor i in 0 .. 100000000 { %n = evaluate i }\n",
             "program main takes 200000000 steps on rank 0, and at most 1000000 are allowed");
   failsWith(

@@ -39,7 +39,7 @@ class Runner {
     return values;
   }
 
-  // Returns the most bytes that the last run held at the same time.
+  // Returns the largest number of bytes that the last run held at once.
   int64_t peakBytes() const { return tracking_.peakBytes(); }
 
   Tensor floats(size_t count, float first, float step) {
@@ -101,7 +101,8 @@ inline void expectCountOfIndices(Device& device) {
   }
 }
 
-// The generated axis is between two axes of the tensor, or the first or last of three.
+// Tests a generated axis between two axes of the tensor, and as the first and the last of three
+// axes.
 inline void expectGeneratedAxes(Device& device) {
   Runner runner(device);
   constexpr int64_t kA = 5, kB = 37, kN = 211;
@@ -123,7 +124,7 @@ inline void expectGeneratedAxes(Device& device) {
   }
 }
 
-// The index of a gather is generated, and the gathered rows are only summed.
+// Tests a gather whose index is generated, and whose rows are only summed.
 inline void expectGatherAtGeneratedIndices(Device& device) {
   Runner runner(device);
   const std::string text =
@@ -156,7 +157,8 @@ inline void expectFilledTensorsAndRandomNumbers(Device& device) {
   EXPECT_LE(runner.peakBytes(), 6 * 4 + 2 * 64);
 }
 
-// The kernel computes the selected elements only. Indices below 0 and above the end give 0, or NaN.
+// Tests takes from generated values. The kernel computes the selected elements only. Indices below
+// 0 and above the end give 0, or NaN.
 inline void expectTakeFromGeneratedValues(Device& device) {
   Runner runner(device);
   const std::string text =
@@ -190,7 +192,8 @@ inline void expectTakeFromGeneratedValues(Device& device) {
   }
 }
 
-// The blocks of a rank have the offsets of the unsharded tensor.
+// Tests sharded axes. The elements of a rank's block depend on their indices in the unsharded
+// tensor.
 inline void expectShardedAxes(DeviceKind kind) {
   const Fusion fusion = parseFusion(R"(heddle 1
 mesh @m = [x=ranks]

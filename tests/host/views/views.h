@@ -37,7 +37,8 @@ inline HostTensor values(Device& device, const Outputs& outputs, size_t i) {
   return toHost(device, tensor(outputs, i));
 }
 
-// Every output is a view of %x, with the offset and the strides of its chain.
+// Requires that every output is a view of %x, with the offset and the strides of its chain of
+// views.
 inline void expectChainsWithoutKernel(Device& device) {
   const Fusion fusion = fusionOf(
       "fusion f(%x: f32[a, b]) with n = 4 {\n"
@@ -77,7 +78,7 @@ inline void expectChainsWithoutKernel(Device& device) {
   }
 }
 
-// The offset and the sizes come from scalars. An offset alone needs no new plan.
+// Tests views whose offset and sizes come from scalars. A new offset alone needs no new plan.
 inline void expectOffsetsAndSizesOfScalars(Device& device) {
   FusionExecutor executor(fusionOf("fusion f(%x: f32[t, 3], %i: i64, %n: i64) {\n"
                                    "  %row = slice(%x, starts=[%i, 0], stops=[%i + 1, 3])\n"
@@ -105,7 +106,7 @@ inline void expectOffsetsAndSizesOfScalars(Device& device) {
   }
 }
 
-// The kernel stores one element per row, and both outputs are in this memory.
+// Requires that the kernel stores one element per row, and that both outputs are in this memory.
 inline void expectComputedValueStoredOnce(Device& device) {
   FusionExecutor executor(fusionOf("fusion f(%x: f32[a, b]) {\n"
                                    "  %s = sum(%x, axes=[1], keepdim=true)\n"
@@ -129,7 +130,7 @@ inline void expectComputedValueStoredOnce(Device& device) {
   EXPECT_EQ(tracking.heldBytes(), 0);
 }
 
-// The tensor of the caller gets the elements.
+// Requires that the elements of a view are copied to a preallocated output.
 inline void expectCopyInPreallocatedOutput(Device& device) {
   FusionExecutor executor(fusionOf("fusion f(%x: f32[3]) with n = 2 {\n"
                                    "  %e = expand(%x, sizes=[n, 3])\n  return %e\n}\n"),
@@ -157,7 +158,8 @@ inline void expectDenseMemoryForRequiredOrder(Device& device) {
   EXPECT_EQ(testing::floatsOf(device, outputs[0]), (std::vector<float>{1, 2, 3, 1, 2, 3}));
 }
 
-// Diagonals above and below the main one, also those without elements, of matrices of all forms.
+// Tests diagonals above and below the main one, also those without elements, of matrices of several
+// shapes.
 inline void expectDiagonals(Device& device) {
   for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{4, 6}, {6, 4}, {3, 3}, {1, 5}}) {
     const Tensor x = deviceFloats(device, ramp(static_cast<size_t>(2 * rows * columns), 0, 1),
@@ -192,7 +194,7 @@ inline void expectDiagonals(Device& device) {
   }
 }
 
-// Diagonals along sharded axes, and of a tensor that is sharded along another axis.
+// Tests diagonals along sharded axes, and diagonals of a tensor that is sharded along a third axis.
 inline void expectDiagonalsOnRanks(DeviceKind kind) {
   const Fusion fusion = fusionOf(R"(mesh @m = [x=ranks]
 fusion f(%x: f32[a, b, c] shard(@m, 0: x)) {
@@ -217,7 +219,7 @@ fusion f(%x: f32[a, b, c] shard(@m, 0: x)) {
   }
 }
 
-// A tensor without axes may be in host memory.
+// Tests an expand of a tensor without axes, which may be in host memory.
 inline void expectExpandedScalarTensor(Device& device) {
   FusionExecutor executor(fusionOf("fusion f(%x: f32[], %y: f32[a]) with n = 3 {\n"
                                    "  %e = expand(%x, sizes=[n, a])\n  %m = mul(%e, %y)\n"
@@ -253,7 +255,8 @@ inline void expectErrorOfWrittenRepeat(Device& device) {
       << why;
 }
 
-// The sharded axis is repeated, or another one is. Collectives read values that are stored.
+// Tests expands along a sharded axis and along another axis. An expanded value is stored before a
+// collective reads it.
 inline void expectResultOfOneRank(DeviceKind kind) {
   const Fusion fusion = fusionOf(R"(mesh @m = [x=ranks]
 fusion f(%x: f32[a, b] shard(@m, 0: x), %v: f32[b]) with a = 5, b = 3, n = 7 {

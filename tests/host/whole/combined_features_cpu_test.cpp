@@ -115,7 +115,7 @@ TEST(CombinedFeatures, ValueOfARunReplacesTheDefaultOfAScalar) {
   EXPECT_EQ(testing::floatsOf(*device, outputs[0]), (std::vector<float>{-4, -5}));
 }
 
-// The default of %k iterates, and the run broadcasts.
+// With the default of %k, the new axis does not broadcast. With the value of the run, it does.
 TEST(CombinedFeatures, RunDecidesAgainstTheDefaultOfAScalar) {
   const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
   FusionExecutor executor(
@@ -129,7 +129,7 @@ TEST(CombinedFeatures, RunDecidesAgainstTheDefaultOfAScalar) {
   EXPECT_EQ(testing::floatsOf(*device, outputs[0]), (std::vector<float>{11, 22, 31, 42}));
 }
 
-// No other size of %z than that of the run fits %k and %y.
+// No size of %z except that of the run fits %k and %y.
 TEST(CombinedFeatures, ProgramIsVerifiedForTheSizesOfTheRun) {
   const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
   FusionExecutor executor(

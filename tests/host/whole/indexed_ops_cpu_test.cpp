@@ -20,7 +20,7 @@ using testing::programOf;
 using testing::userErrorOf;
 
 // The sizes 10, 5 and 7 give uneven blocks on 2 and 3 ranks. The sharding of %alone comes only from
-// its annotation, and that of %row only from its readers.
+// its annotation. The sharding of %row comes only from its readers.
 constexpr const char* kIndexed = R"(heddle 1
 mesh @m = [x=ranks]
 fusion placed(%x: f32[a, b] shard(@m, 0: x), %i: i64[n] shard(@m, 0: x),

@@ -192,8 +192,8 @@ TEST(MemoryOrders, ResultsFollowTheStridesOfARun) {
   }
 }
 
-// A stretched axis of an input has no place in memory, so the result does not follow it.
-TEST(MemoryOrders, ResultsDoNotFollowStretchedAxes) {
+// An axis of stride 0 has no position in the memory order, so the result does not follow it.
+TEST(MemoryOrders, ResultsDoNotFollowAxesOfStrideZero) {
   const std::unique_ptr<Device> device = makeCpuDevice();
   FusionExecutor executor(
       parseFusion("heddle 1\nfusion f(%x: f32[m, n]) {\n  %y = exp(%x)\n  return %y\n}\n"),
@@ -215,7 +215,7 @@ TEST(MemoryOrders, ResultsDoNotFollowStretchedAxes) {
   }
 }
 
-TEST(MemoryOrders, ResidualBlockStoresOneChannelsLastTensor) {
+TEST(MemoryOrders, ResidualBlockStoresChannelsLastTensors) {
   const Fusion fusion = testing::fusionExample("residual_block_nhwc.fusion");
   const Strides strides = stridesOf(fusion, 1);
   const std::vector<int64_t> nhwc = {14 * 14 * 32, 1, 14 * 32, 32};

@@ -102,9 +102,7 @@ void expectSharded(const Golden& golden, uint32_t seed) {
   }
 }
 
-// The reference evaluator runs the kernels of every case (with sanitizers, of some cases).
-// Compiling takes long, so the next test compiles only some cases: one of HEDDLE_SMALL_STEP.
-// HEDDLE_SMALL_FROM selects the first one and changes the seeds.
+// The reference evaluator runs the kernels of every case, but with sanitizers only of some cases.
 TEST(SmallExtentsCpu, ReferenceKernelsOnManyRanksMatchNumPy) {
   setenv("HEDDLE_CXX", "/nonexistent/compiler", 1);
   const std::vector<Golden> goldens = heddle::testing::readGoldens("small_extents");
@@ -114,6 +112,8 @@ TEST(SmallExtentsCpu, ReferenceKernelsOnManyRanksMatchNumPy) {
   unsetenv("HEDDLE_CXX");
 }
 
+// Compiling takes long, so only every n-th case runs. HEDDLE_SMALL_STEP gives n.
+// HEDDLE_SMALL_FROM gives the first case, and changes the seeds.
 TEST(SmallExtentsCpu, CompiledKernelsOnManyRanksMatchNumPy) {
   const char* from = std::getenv("HEDDLE_SMALL_FROM");
   const char* step = std::getenv("HEDDLE_SMALL_STEP");

@@ -208,8 +208,8 @@ TEST(DType, FloatsSaturateAndIntegersWrapInIntegerTypes) {
   EXPECT_EQ(roundTo(DType::I8, -2.9), Scalar(int64_t{-2}));
   EXPECT_EQ(roundTo(DType::I64, 0x1p63), Scalar(INT64_MAX));
   EXPECT_EQ(roundTo(DType::I64, -0x1p63), Scalar(INT64_MIN));
-  // The integer is 2^54 + 2^30 + 1, slightly above the middle between two f32 numbers. A conversion
-  // to double first would drop the 1, and the middle would round down.
+  // The integer is 2^54 + 2^30 + 1, slightly above the middle between two f32 numbers. If it were
+  // first converted to double, the 1 would be lost, and the middle would round down.
   EXPECT_EQ(roundTo(DType::F32, (int64_t{1} << 54) + (int64_t{1} << 30) + 1),
             Scalar(static_cast<double>((int64_t{1} << 54) + (int64_t{1} << 31))));
 }

@@ -61,7 +61,7 @@ TEST(PassDriver, VerifyEachNamesThePassThatBrokeTheProgram) {
 
 // ctest sets the environment variable for every test, so every compilation verifies after each
 // pass.
-TEST(PassDriver, TheEnvironmentOfTestsTurnsVerifyEachOn) {
+TEST(PassDriver, EnvironmentOfTestsTurnsVerifyEachOn) {
   const char* value = std::getenv("HEDDLE_VERIFY_EACH");
   EXPECT_EQ(PassOptions().verify_each, value != nullptr && std::string(value) == "1");
 }

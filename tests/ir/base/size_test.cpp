@@ -104,7 +104,8 @@ TEST(Size, DifferencesAndNegativeConstantsAreReported) {
   EXPECT_TRUE(Size::max(n, Size(-2)).hasDifference());
 }
 
-// FusionBuilder writes the extents of axes that n? and m? share, and of open sizes, in this form.
+// FusionBuilder creates two kinds of sizes that users write in a shorter form: the extent of an
+// axis that n? and m? share by broadcasting, and a size of a reshape that may be -1 in a run.
 TEST(Size, InternalSizesArePrintedAsTheUserWroteThem) {
   const Size n = Size::symbol("n"), m = Size::symbol("m"), k = Size::symbol("%k");
   const Size shared = Size::max(n, m) * Size::min(Size(1), Size::min(n, m));
@@ -119,7 +120,7 @@ TEST(Size, InternalSizesArePrintedAsTheUserWroteThem) {
   EXPECT_EQ(decidedSize(open, {{"n", 8}, {"m", 2}, {"%k", 3}}).str(), "%k");
 }
 
-// The guard is of operands that are broadcast before they are compared.
+// The guard compares an axis that is the result of a broadcast with another axis.
 TEST(Size, GuardsNameTheExtentThatDecides) {
   const Size n = Size::symbol("n"), m = Size::symbol("m"), k = Size::symbol("k");
   const Size shared = Size::max(n, m) * Size::min(Size(1), Size::min(n, m));

@@ -46,7 +46,7 @@ TEST(ConcretizeSizes, ShardingsLayoutsAndTextStay) {
   }
 }
 
-// A fact about values follows them to the new fusion.
+// An annotation that names values must name the same values in the new fusion.
 TEST(ConcretizeSizes, AnnotationsAreRemapped) {
   Fusion fusion = broadcastSum();
   const ValueId sum = *fusion.find("a");

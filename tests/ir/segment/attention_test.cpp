@@ -218,8 +218,8 @@ TEST(SegmentAttention, BackwardThatReadsItsOwnResultStaysOps) {
       << dumpText(segmented);
 }
 
-// Returns the forward whose results the backward reads, if `y`, the result of the forward, and
-// `dq`, `dk` and `dv` are on the meshes with these indices. kNoMesh: the value has no sharding.
+// Returns the forward whose results the backward reads. The result of the forward is on the mesh
+// `y`, and dq, dk and dv are on the mesh `gradients`. kNoMesh: the value has no sharding.
 ValueId forwardOnMeshes(MeshId y, MeshId gradients) {
   Fusion fusion = parseFusion(
       "heddle 1\nmesh @a = [x=2] ranks=[0, 1]\n"

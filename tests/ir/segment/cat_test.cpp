@@ -46,7 +46,8 @@ TEST(CatsOf, FindsACatOfACat) {
             "y along 1: a [0, 3) b [3, 6)\nz along 0: y [0, 2) y [2, 4)\n");
 }
 
-// The ops of cat(%a, %b, axis=1) for two pieces of three columns, with these changes.
+// The parts of the text of cat(%a, %b, axis=1) that a test may change. The two pieces have three
+// columns each.
 struct Written {
   const char* end = "3";
   const char* low = "3";

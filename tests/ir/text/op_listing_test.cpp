@@ -23,7 +23,7 @@ TEST(OpListing, EachOpHasItsOwnLine) {
 TEST(OpListing, OpsPageIsCurrent) {
   std::ifstream file("docs/ops.md");
   const std::string page{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  EXPECT_EQ(page, opsMarkdown()) << "make it anew: heddle ops --markdown > docs/ops.md";
+  EXPECT_EQ(page, opsMarkdown()) << "create it again: heddle ops --markdown > docs/ops.md";
 }
 
 }  // namespace

@@ -40,6 +40,8 @@ class Reader {
  public:
   explicit Reader(CaseFile& file) : file_(file) {}
 
+  // Adds the next line of the file to the header, or to the input or the expected text of the last
+  // case.
   void line(const std::string& text) {
     ++number_;
     if (text.starts_with(kCase)) return begin(text);

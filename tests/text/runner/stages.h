@@ -4,8 +4,8 @@
 
 namespace heddle::text_tests {
 
-// Runs the stage on the input of the case. An error of the stage is returned as the outcome. A
-// wrong option or stage is a UserError.
+// Runs the stage on the input of the case. Returns an error of the stage as the outcome. Throws
+// UserError for a wrong option or stage.
 Outcome runCase(const std::string& stage, const Case& test);
 
 }  // namespace heddle::text_tests

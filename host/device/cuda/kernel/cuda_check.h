@@ -22,8 +22,8 @@ void restoreCurrent(const Device::Current& before) noexcept;
 // restores the previous one. This is necessary because the application, and other ranks of the
 // process, may use other devices from the same thread.
 //
-// While a guard exists, no other code of the thread changes the current device. A further guard for
-// the same device therefore calls no function of CUDA.
+// While a guard exists, no other code of the thread may change the current device. A further guard
+// for the same device can therefore skip all calls of CUDA.
 class DeviceGuard {
  public:
   explicit DeviceGuard(int device);

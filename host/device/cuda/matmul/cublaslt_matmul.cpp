@@ -154,7 +154,7 @@ std::vector<LtMatmul::Algorithm> LtMatmul::candidates(int most, size_t workspace
   aligned(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, problem_.a.alignment);
   aligned(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, problem_.c.alignment);
   aligned(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, problem_.c.alignment);
-  // The heuristic may propose an algorithm that loses NaN first, so ask for more than one.
+  // The first proposals of the heuristic may be algorithms that lose NaN, so this asks for more.
   const int asked = problem_.activation == Activation::Relu ? std::max(most, 32) : most;
   std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<size_t>(asked));
   int count = 0;

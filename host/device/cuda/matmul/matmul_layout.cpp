@@ -85,8 +85,8 @@ class Layouting {
 
   bool isFloat8Product() const { return isFloat8(shape_.a_dtype); }
 
-  // Returns whether cuBLASLt can use an operand in place. This is restricted only for f8: a and c
-  // must have dense rows and b dense columns (`transposed`), and alignments and strides must be
+  // Returns whether cuBLASLt can use an operand in place. Only f8 has restrictions: a and c must
+  // have dense rows, b must have dense columns (`transposed`), and alignments and strides must be
   // multiples of 16 bytes.
   bool inVectors(const MatrixLayout& layout, bool transposed, const MatmulShape::Matrix& matrix,
                  int64_t alignment, DType dtype) const {

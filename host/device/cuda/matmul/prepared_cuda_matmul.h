@@ -10,7 +10,7 @@
 
 namespace heddle::host {
 
-// A matrix product with its descriptors and algorithms. They are made for the alignments in
+// A matrix product with its descriptors and algorithms. They are created for the alignments in
 // MatmulSpec::alignment. If an address in run() is less aligned, run() uses other descriptors. The
 // first run with this smaller alignment creates them, with the first algorithm that the heuristic
 // of cuBLASLt proposes.
