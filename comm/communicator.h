@@ -167,12 +167,12 @@ class WorldMonitor {
 class WorldObserver {
  public:
   virtual ~WorldObserver() = default;
-  // The rank begins to wait in a collective call. `of_job` is true if all ranks of the job make
-  // this call.
+  // Reports that the rank begins to wait in a collective call. `of_job` is true if all ranks of the
+  // job make this call.
   virtual void beginWait(bool of_job) = 0;
   virtual void endWait() = 0;
-  // The rank begins `task`. If this function throws, the constructor of World::Task throws the
-  // same exception.
+  // Reports that the rank begins `task`. If this function throws, the constructor of World::Task
+  // throws the same exception.
   virtual void setTask(RankTask task) = 0;
 };
 

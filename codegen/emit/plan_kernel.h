@@ -34,7 +34,7 @@ KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inpu
                       const std::vector<TensorDesc>& outputs, Target target,
                       const std::vector<int32_t>& alignments,
                       const std::vector<TensorDesc>& generated, const Analysis* analysis = nullptr);
-// As above, with unshardedGenerated(segment, inputs, outputs).
+// Does the same with the descriptors unshardedGenerated(segment, inputs, outputs).
 KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                       const std::vector<TensorDesc>& outputs, Target target,
                       const std::vector<int32_t>& alignments = {});

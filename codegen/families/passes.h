@@ -7,14 +7,14 @@
 
 namespace heddle::codegen {
 
-// A segment of several passes (rule 4 of ir/analysis/kernel_rules.h) as several segments of one
-// pass each. Results of reductions that a later segment reads are temporaries in the workspace.
-// This serves all sizes for which one launch is slow: few and long rows, or rows whose elements are
-// not neighbours.
+// Divides a segment of several passes (rule 4 of ir/analysis/kernel_rules.h) into several segments
+// of one pass each. Results of reductions that a later segment reads are temporaries in the
+// workspace. This is used for all sizes for which one launch is slow: few and long rows, or rows
+// whose elements are not neighbours.
 struct PassSegment {
   Fusion segment;
-  // Per operand of `segment`, its inputs and then its outputs: an operand of the complete segment,
-  // or a temporary.
+  // Refers to an operand of the complete segment, or to a temporary. `inputs` and `outputs` have
+  // one entry per input and output of `segment`.
   struct Operand {
     int operand = -1;    // index into the inputs and then the outputs of the complete segment
     int temporary = -1;  // index into Passes::temporaries

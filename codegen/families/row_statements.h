@@ -21,8 +21,8 @@ struct RowForm {
   // true: divisions by a value per row become multiplications by its reciprocal, with the same
   // results (hd::divided() in codegen/runtime/cuda_math.h).
   bool reciprocals = false;
-  // true: tiles of the row are loaded one row ahead, and tiles that are the same for all rows once
-  // (LoadTile::When).
+  // true: the tiles of a row are loaded while the previous row is processed. Tiles that are the
+  // same for all rows are loaded once (LoadTile::When).
   bool ahead = false;
   std::vector<ValueId> kept;
 };

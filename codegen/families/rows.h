@@ -47,8 +47,8 @@ struct RowDemand {
 std::vector<RowCandidate> rowCandidates(const Space& space, Target target, const RowDemand& demand);
 
 // Returns the program of the best candidate, or nullopt if there is none. In a space without
-// reduced axes, rows lie along the innermost axis. `columns` are the accumulators that
-// SpaceTensor::column names.
+// reduced axes, rows lie along the innermost axis. `columns` contains the accumulators to which
+// SpaceTensor::column refers.
 std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& analysis,
                                      const Space& space, Target target, const std::string& entry,
                                      const std::vector<Accumulator>& columns = {});

@@ -1,8 +1,8 @@
 // States of joint reductions (codegen/plan/joint.h): one state holds two reductions of the same
 // elements. In a kernel source, this text follows cuda_math.h.
-// - addSome() adds elements first .. end - 1 of `values`, at least one; the others may be
-//   uninitialized. It looks at all N values at once, so that it rescales the state once per call.
-// - add() also accepts no elements, and is fast if all N values are elements.
+// - addSome() adds the elements first .. end - 1 of `values`, at least one. The other values may be
+//   uninitialized. The function rescales the state once per call, not once per element.
+// - add() also accepts zero elements, and is fast if all N values are elements.
 // - joined(a, b) is the state of the elements of a and b. It equals joined(b, a) bit for bit, so
 //   that two threads that exchange their states get the same result.
 
@@ -28,13 +28,13 @@ __device__ inline float sumOf(const float* values) {
 // elements are -infinity, and each exp(element - 0) is 0.
 __device__ inline float baseOf(float maximum) { return maximum == -infF32() ? 0.0f : maximum; }
 
-// Returns exp(x) for x <= 0, as an element of a sum. Its relative error grows with -x, but the sum
-// has an element exp(0) = 1, so the errors of small elements hardly count: at most 2^-24 of that
-// element.
+// Returns exp(x) for x <= 0, for a sum of exponentials. The relative error grows with -x. This
+// hardly changes the sum, because it contains exp(0) = 1: the error of a small element is at most
+// 2^-24.
 __device__ inline float expInSum(float x) { return nearPowerOfTwo(x * 0x1.715476p0f); }
 
-// An element -infinity adds exp(-infinity) = 0. It stands for values that are no elements, because
-// a selection is faster than a branch.
+// Values outside of [first, end) are replaced by -infinity, which adds exp(-infinity) = 0 to the
+// sum. A selection is faster than a branch.
 template <int N>
 __device__ inline void addSome(Exponentials& into, const float (&values)[N], int first, int end) {
   float elements[N];
@@ -65,7 +65,7 @@ __device__ inline Exponentials joined(Exponentials a, Exponentials b) {
 __device__ inline Exponentials fromPartner(Exponentials x, int mask) {
   return {fromPartner(x.maximum, mask), fromPartner(x.sum, mask)};
 }
-// If all elements are -infinity, each exp(element - maximum) is NaN.
+// Returns NaN if all elements are -infinity, because each exp(element - maximum) is then NaN.
 __device__ inline float sumOfExponentials(Exponentials x) {
   return x.maximum == -infF32() ? nanF32() : x.sum;
 }

@@ -103,7 +103,7 @@ struct RowLayout {
   bool exact = false;     // every vector is complete
   // Cuda: rows begin at addresses that are not aligned for vectors. Vector 0 of a row then begins
   // up to vector - 1 elements before the row, at an aligned address. The kernel ignores elements
-  // before and behind the row. There is one reduced axis.
+  // before and after the row. There is one reduced axis.
   bool shifted = false;
   bool full = false;     // exact, and every thread holds `registers` vectors of each row
   int64_t capacity = 0;  // Cpp: elements of the arrays that hold tiles; 0: there are no such tiles
@@ -136,10 +136,10 @@ inline int64_t squaresOf(const SquareLayout& square) {
   return square.others * square.rows * square.columns;
 }
 
-// Accumulators for the columns of a row: one state per element of the row, for all rows of a part.
-// Maps that store to `tensor` add to the states instead. At its end, each part stores its states in
-// this tensor, which is in the workspace. A part consists of the rows that one row of threads
-// processes (Cuda), or of a tile of rows (Cpp).
+// Sums over the rows: a ColumnSums has one state per element of a row. A map that stores to
+// `tensor` adds the element to its state instead. The rows are divided into parts: the rows that
+// one row of threads processes (Cuda), or a tile of rows (Cpp). At its end, each part stores its
+// states in `tensor`, which is in the workspace.
 struct ColumnSums {
   int tensor = 0;  // index into KernelFrame::accesses
   Accumulator accumulator;

@@ -35,7 +35,7 @@ struct Group {
   std::optional<Attention> attention;
   // Only for GroupKind::Cat: the pieces, and which of them the group copies.
   std::optional<Cat> cat;
-  // The expressions of each part, if the group consists of several kernels that share a launch
+  // The expressions of each part, if the group is one launch with several independent parts
   // (ir/segment/join_independent.h). Empty for every other group.
   std::vector<std::vector<ExprId>> parts;
 };
