@@ -69,9 +69,8 @@ std::chrono::milliseconds timeLimit() {
   return std::chrono::milliseconds(static_cast<int64_t>(1e3 * seconds));
 }
 
-// Throws UserError if the system does not start three more threads, and therefore would not start
-// the three processes of a compiler either. Without this check, GCC would retry for many seconds
-// before it fails.
+// Throws UserError if the system refuses to start three more threads. It would then also refuse the
+// three processes of a compiler, and GCC would retry for many seconds before it fails.
 void checkProcessLimit() {
   constexpr int kProcesses = 3;
   std::promise<void> end;

@@ -16,10 +16,10 @@
 namespace heddle::codegen {
 namespace {
 
-// Returns a path of the descriptor that no earlier call returned. If dlopen gets the path of a
-// library that is already loaded, it returns that library, although the same descriptor number may
-// now belong to another file. The path therefore contains a counter, in binary: "/" is 0 and "/."
-// is 1.
+// Returns a path of the descriptor that no earlier call returned. dlopen identifies a loaded
+// library by its path. For a known path it would return the old library, even if the descriptor
+// number now belongs to another file. The path therefore contains a counter, in binary: "/" is 0
+// and "/." is 1.
 std::string uniquePathOf(int file) {
   static std::atomic<uint64_t> counter{0};
   std::string path = "/proc/self/fd";
@@ -29,8 +29,8 @@ std::string uniquePathOf(int file) {
   return path + fmt::format("/{}", file);
 }
 
-// Returns whether the file contains everything that the tables of its ELF header name. dlopen maps
-// a file without this check, and the process gets SIGBUS if a mapped page is beyond the end.
+// Returns whether the file contains all parts that its ELF header mentions. dlopen does not check
+// this: if a mapped page were beyond the end of the file, the process would get SIGBUS.
 bool isWhole(int file) {
   struct stat info {};
   Elf64_Ehdr header;

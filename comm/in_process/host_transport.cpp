@@ -58,7 +58,7 @@ class HostCommunicator : public Communicator {
   }
 
   bool test(Ticket ticket) override {
-    HEDDLE_USER_CHECK(ticket >= 0 && ticket < next_, "ticket {} was never given out", ticket);
+    HEDDLE_USER_CHECK(ticket >= 0 && ticket < next_, "post() never returned ticket {}", ticket);
     std::unique_lock lock(team_->job().mutex);
     const auto found = pending_.find(ticket);
     if (found == pending_.end()) return true;

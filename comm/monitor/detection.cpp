@@ -69,7 +69,8 @@ std::string describeDifference(const RankSnapshot& blamed, const RankSnapshot& r
   const bool equal_before = blamed.hashOfRun(run - 1) == right.hashOfRun(run - 1);
   if (!now || !equal_before) {
     return fmt::format(
-        "it has made other runs than rank {}: with other sizes, or of another of its Executables",
+        "it executed different runs than rank {}: with other sizes, or of another of its "
+        "Executables",
         right.rank);
   }
   return blamed.program == right.program

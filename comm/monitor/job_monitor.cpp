@@ -307,7 +307,7 @@ std::string JobMonitor::placeInRuns(const RankSnapshot& entry) const {
   if (entry.phase == RankPhase::Done) return fmt::format("after run {}", entry.run);
   if (entry.beginsNoMoreRuns()) return fmt::format("after its last run, {}", entry.run);
   std::string text = fmt::format("in run {}", entry.run);
-  if (entry.issued == kMatchingPosts) return text + " comparing what it will post with its peers";
+  if (entry.issued == kMatchingPosts) return text + " comparing its posts with the other ranks";
   std::string_view separator = " ";
   const auto add = [&](std::string_view what, int32_t instruction) {
     text += fmt::format("{}{}{}", separator, what, instructionText(entry.program, instruction));

@@ -41,8 +41,8 @@ std::string FusionBuilder::typeOf(ValueId id) const {
   const Value& value = fusion_.value(id);
   if (value.definition != kNoExpr) {
     const Expression& made = fusion_.expr(value.definition);
-    // Show the operand that the caller wrote: a literal, or the tensor to which the builder added
-    // leading axes.
+    // Show what the caller wrote: the literal, or the tensor to which the builder added leading
+    // axes.
     if (made.op->kind == OpKind::Constant) return printAttr(*made.find("value"));
     if (made.op->kind == OpKind::Broadcast && value.name == fmt::format("T{}", id)) {
       return typeOf(made.inputs[0]);

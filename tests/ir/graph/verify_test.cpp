@@ -116,13 +116,15 @@ TEST(VerifyFusion, WrongTypesAreReported) {
 }
 
 TEST(VerifyFusion, WrongAttributesAreReported) {
-  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, ExprId(1)).attrs.clear(); }),
-            "expression 1 (sum) that makes %z: its attributes are not as the builder writes them");
-  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, ExprId(1)).attrs[0].second = true; }),
-            "expression 1 (sum) that makes %z: sum: attribute 'axes' must be a list of integers");
+  EXPECT_EQ(
+      complaint([](Fusion& f) { exprOf(f, ExprId(1)).attrs.clear(); }),
+      "expression 1 (sum) that computes %z: its attributes are not as the builder writes them");
+  EXPECT_EQ(
+      complaint([](Fusion& f) { exprOf(f, ExprId(1)).attrs[0].second = true; }),
+      "expression 1 (sum) that computes %z: sum: attribute 'axes' must be a list of integers");
   EXPECT_EQ(
       complaint([](Fusion& f) { exprOf(f, ExprId(1)).attrs[0].second = std::vector<int64_t>{-2}; }),
-      "expression 1 (sum) that makes %z: its attributes are not as the builder writes them");
+      "expression 1 (sum) that computes %z: its attributes are not as the builder writes them");
 }
 
 TEST(VerifyFusion, WrongShardingsAreReported) {
