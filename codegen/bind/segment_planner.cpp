@@ -193,6 +193,7 @@ std::optional<SegmentPlanner::Bound> SegmentPlanner::bind(
   if (loops->nests.empty()) return Bound{};
   const std::optional<int64_t> number = numberOf(loops->facts());
   if (!number) return std::nullopt;
+  // The lock protects only the list: a form does not change or move after it was added.
   const Form* form = nullptr;
   {
     std::lock_guard lock(mutex_);

@@ -295,6 +295,8 @@ class CudaEmitter {
     emitFinish();
   }
 
+  // Writes the loop over the reduced items of a thread. Each step loads all its items before it
+  // computes the first one, so that the loads are in flight together.
   void emitReducedLoop() {
     int64_t step = int64_t{s_.reduce_threads} * s_.unroll;
     out_.open("if (active) {");

@@ -178,6 +178,8 @@ void CudaTileEmitter::write(const LoopOverRow& loop) {
   out_.close();
 }
 
+// Writes a loop over the vectors of a thread, and in it a loop over lanes. The lanes write their
+// results to an array `out`, so that one instruction can store the vector.
 void CudaTileEmitter::writeElementMap(const MapTiles& map) {
   const std::string prefix = nextPrefix();
   for (const MapTiles::Result& result : map.results) declareTile(result.tile, layout_.registers);

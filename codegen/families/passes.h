@@ -7,10 +7,10 @@
 
 namespace heddle::codegen {
 
-// Divides a segment of several passes (rule 4 of ir/analysis/kernel_rules.h) into several segments
-// of one pass each. Results of reductions that a later segment reads are temporaries in the
-// workspace. This is used for all sizes for which one launch is slow: few and long rows, or rows
-// whose elements are not neighbours.
+// One pass of a segment that needs several passes (rule 4 of ir/analysis/kernel_rules.h).
+// divideIntoPasses() divides such a segment into passes, which run one after another. Results of
+// reductions that a later pass reads are temporaries in the workspace. This is used for all sizes
+// for which one launch is slow: few and long rows, or rows whose elements are not neighbours.
 struct PassSegment {
   Fusion segment;
   // Refers to an operand of the complete segment, or to a temporary. `inputs` and `outputs` have
@@ -52,8 +52,8 @@ struct Passes {
   std::vector<TensorDesc> temporaries;  // dense, one element per row
 };
 
-// Divides a segment. All outputs are stored after the last read of an input, because an output may
-// have the memory of an input.
+// Divides a segment into passes. All outputs are stored after the last read of an input, because an
+// output may have the memory of an input.
 Passes divideIntoPasses(const Fusion& segment, const Analysis& analysis,
                         const AxisExtents& extents);
 

@@ -111,6 +111,8 @@ class BodyWriter {
     return static_cast<int>(body.nodes.size()) - 1;
   }
 
+  // Adds the node of an expression, and returns its index. Broadcasts, expands and sets need no
+  // node: they have the node of their operand.
   int writeExpression(Body& body, ExprId id) {
     const Expression& expr = segment_.expr(id);
     Node node;

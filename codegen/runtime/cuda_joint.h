@@ -28,9 +28,9 @@ __device__ inline float sumOf(const float* values) {
 // elements are -infinity, and each exp(element - 0) is 0.
 __device__ inline float baseOf(float maximum) { return maximum == -infF32() ? 0.0f : maximum; }
 
-// Returns exp(x) for x <= 0, for a sum of exponentials. The relative error grows with -x. This
-// hardly changes the sum, because it contains exp(0) = 1: the error of a small element is at most
-// 2^-24.
+// Returns exp(x) for x <= 0, as an element of a sum of exponentials. The relative error grows with
+// -x. It hardly changes the sum: the sum contains the element exp(0) = 1, and the absolute error of
+// a small element is at most 2^-24.
 __device__ inline float expInSum(float x) { return nearPowerOfTwo(x * 0x1.715476p0f); }
 
 // Values outside of [first, end) are replaced by -infinity, which adds exp(-infinity) = 0 to the
@@ -70,15 +70,15 @@ __device__ inline float sumOfExponentials(Exponentials x) {
   return x.maximum == -infF32() ? nanF32() : x.sum;
 }
 
-// The number of elements, their sum, and the sum of (element - mean)^2 for their own mean.
+// The number of elements, their sum, and the sum of (element - mean)^2, where mean is their mean.
 struct Moments {
   float count = 0;
   float sum = 0;
   float squares = 0;
 };
 
-// Returns the state of the union of two sets of elements, which both have elements. Chan's formula:
-// the squares grow by the square of the difference of the means, times the weight.
+// Returns the state of the union of two non-empty sets of elements. By Chan's formula
+// (codegen/plan/joint.h), the squares grow by the squared difference of the means, times a weight.
 __device__ inline Moments joinedSets(Moments a, Moments b) {
   const float count = a.count + b.count;
   const float difference = nearQuotient(a.sum, a.count) - nearQuotient(b.sum, b.count);

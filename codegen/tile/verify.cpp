@@ -164,7 +164,7 @@ class Uses {
         use(reduce->body, reduce->loads);
       if (const auto* map = std::get_if<MapTiles>(&statement)) {
         use(map->body, map->loads);
-        // A result takes the registers of operands that no later statement reads.
+        // A result may take the registers of operands that no later statement reads.
         ++count_;
         for (const MapTiles::Result& result : map->results) use(result.tile);
       }
