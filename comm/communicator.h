@@ -162,8 +162,8 @@ class WorldMonitor {
   virtual void fail(const std::string& reason) noexcept = 0;
 };
 
-// The functions by which a World notifies the job monitor of two activities of its rank: the
-// current task, and waits in collective calls of the World. A World makes one call at a time.
+// The functions by which a World tells the job monitor what its rank does: the current task, and
+// waits in collective calls of the World. A World makes one call at a time.
 class WorldObserver {
  public:
   virtual ~WorldObserver() = default;
@@ -255,8 +255,8 @@ class World {
 
   // Reports that this rank leaves the job because of an exception. On the other ranks, waiting
   // calls then throw UserError with `why` in the message. Call fail() in the handler of the
-  // exception, while the World still exists. Without this call, the other ranks only learn that
-  // this rank has left, and only when the World of this rank is destroyed. fail() ends no process
+  // exception, while the World still exists. Without this call, the other ranks do not learn the
+  // reason. They learn that this rank has left when its World is destroyed. fail() ends no process
   // and waits for no rank.
   virtual void fail(const std::string& why) noexcept;
 

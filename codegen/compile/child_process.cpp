@@ -63,8 +63,8 @@ Outliving& outliving() {
 }
 
 // Waits for the end of a child process and returns its exit code. Removes the pid from the list of
-// children before it reaps the process: after that, the system may give the pid to another
-// program, which endChildProcesses() must not end.
+// children before it reaps the process. After that, the system may give the pid to another program,
+// which endChildProcesses() must not end.
 int waitFor(pid_t pid) {
   siginfo_t ended;
   while (waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {

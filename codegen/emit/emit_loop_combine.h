@@ -16,11 +16,11 @@ class LoopCombiner {
   int32_t states(int a) const;
   // Declares the arrays. Initially their states contain no elements.
   void declare();
-  // Combines the states of an inner reduction. Then element 0 of the arrays of share 0 has the
-  // result of the row.
+  // Combines the states of an inner reduction. In the text, `share` numbers the threads of a row.
+  // At the end, element 0 of the arrays of the thread with share 0 has the result of the row.
   void rows();
-  // Combines the states of an outer reduction. Then element `lane` of the arrays of share 0 has the
-  // result of column `lane`.
+  // Combines the states of an outer reduction. At the end, element `lane` of the arrays of the
+  // thread with share 0 has the result of column `lane`.
   void columns();
 
  private:

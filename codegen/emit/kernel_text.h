@@ -58,9 +58,9 @@ std::string stateName(const std::string& prefix, size_t node);
 // Declares the objects that the ops of `body` keep (OpDef::state). Call this before the loop that
 // contains writeNodes().
 void writeStates(TextWriter& out, const Body& body, const std::string& prefix);
-// Does the same for a CUDA loop over `lanes` lanes that skips no lane before its last one. If the
-// last operand of an op grows by 1 per lane and its other operands are equal in all lanes, the
-// object may compute the results of all lanes at once (hd::ForLanes).
+// Does the same for a CUDA loop over `lanes` lanes that skips no lane before its last one. An
+// object may then compute the results of all lanes at once (hd::ForLanes). This requires that the
+// last operand of its op grows by 1 per lane, and that all other operands are equal in all lanes.
 void writeLaneStates(TextWriter& out, const Body& body, const std::string& prefix,
                      const KernelFrame& frame, const LeafText& leaves, int lanes);
 

@@ -11,8 +11,8 @@ namespace heddle::codegen {
 // The windows of a body. A *window* is a node whose values for all lanes of a vector are loaded at
 // once, before the code that runs per lane. Two kinds of nodes are windows:
 // - a LoadAt (codegen/plan/body.h) whose index grows by one from lane to lane, along an axis in
-//   which the tensor is contiguous, and whose value outside of the tensor is the same for all
-//   lanes. cat, pad, slice and roll create such nodes.
+//   which the tensor is contiguous. Its value outside of the tensor must be the same for all lanes.
+//   The ops cat, pad, slice and roll create such nodes.
 // - a choice between two windows that no other node uses, if the kernel can compute the condition
 //   once per vector. This is so if the condition is the same for all lanes. It is also so if the
 //   condition compares two integers that each grow by a constant from lane to lane, and the

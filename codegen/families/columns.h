@@ -7,9 +7,9 @@
 
 namespace heddle::codegen {
 
-// Segments with column reductions (rule 3 of ir/analysis/kernel_rules.h), such as the backward of a
-// norm: the gradient of the input needs sums along rows, and those of the parameters need sums
-// along columns.
+// Segments with column reductions (rule 3 of ir/analysis/kernel_rules.h). An example is the
+// backward of a norm: the gradient of the input needs sums along rows, and the gradients of the
+// parameters need sums along columns.
 
 // Returns columnReductions(segment). This is fast if the segment has none.
 std::vector<ExprId> columnReductionsOf(const Fusion& segment, const Analysis& analysis);

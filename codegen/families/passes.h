@@ -23,8 +23,9 @@ struct PassSegment {
   std::vector<Operand> outputs;
 };
 
-// Returns the operands of a part of a segment (ir/analysis/independent_parts.h) as those of a pass
-// without temporaries. PassSegment::segment is empty, so that nothing copies the part.
+// Returns a pass without temporaries that has the operands of `part`
+// (ir/analysis/independent_parts.h). Its member `segment` is empty, because a copy of the part is
+// not needed.
 PassSegment passOf(const SegmentPart& part);
 
 // The operands of a segment, as planKernel() (codegen/emit/plan_kernel.h) receives them.

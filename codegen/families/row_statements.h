@@ -16,7 +16,7 @@ struct RowStatements {
 
 struct RowForm {
   // true: every pass over the row is a loop, and no tile along the row lives from one pass to the
-  // next. false: the kernel loads each tile once and keeps the values of `kept`.
+  // next. false: the kernel loads each tile once, and computes each value in `kept` only once.
   bool looped = false;
   // true: divisions by a value per row become multiplications by its reciprocal, with the same
   // results (hd::divided() in codegen/runtime/cuda_math.h).

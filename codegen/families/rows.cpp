@@ -38,9 +38,11 @@ constexpr int64_t kFewRows = 132;
 // than it can start at once.
 constexpr int64_t kFewestThreads = 4;
 constexpr int64_t kManyThreads = int64_t{132} * 2048 * 2;
-// Limits for CPU kernels. kMostKept: elements of a row in arrays, so that the arrays stay in the L2
-// cache. kMostArrayBytes: bytes of all arrays, which are on the stack. kFewCpuRows: fewer rows do
-// not keep all threads of a pool busy, unless all rows together have at most kShortWork elements.
+// Limits for CPU kernels.
+// - kMostKept: elements of a row in arrays, so that the arrays stay in the L2 cache.
+// - kMostArrayBytes: bytes of all arrays, which are on the stack.
+// - kFewCpuRows: a smaller number of rows does not keep all threads of a pool busy. This does not
+//   matter if all rows together have at most kShortWork elements.
 constexpr int64_t kMostKept = 16384;
 constexpr int64_t kMostArrayBytes = 256 << 10;
 constexpr int64_t kFewCpuRows = 64;

@@ -23,8 +23,9 @@ class ArgumentLayout {
     std::string type;    // in the kernel language
     int32_t offset = 0;  // bytes
     bool index = false;  // the kernel converts the field to its index type
-    // The field after this one is an i64 with the numbers by which a kernel divides by this field
-    // without a division (hd::Divisor in codegen/runtime/cuda_runtime.h).
+    // The kernel divides indices by this field. The next field is then an i64 with a factor and a
+    // shift, which replace the slow division instruction (hd::Divisor in
+    // codegen/runtime/cuda_runtime.h).
     bool divisor = false;
     ArgumentValue value = {};
   };

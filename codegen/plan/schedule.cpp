@@ -47,9 +47,9 @@ bool isFull(const SpaceTensor& t, const Space& space) {
   return true;
 }
 
-// Returns the number of elements that a thread moves at once: 16 bytes of the widest tensor, if
-// every tensor is contiguous or constant along the lane axis. `only_full` ignores the width of the
-// tensors that are not full. `any_extent` also permits vectors that are longer than the axis.
+// Returns the number of elements that a thread moves at once. It is 16 bytes of the widest tensor
+// if every tensor is contiguous or constant along the lane axis. `only_full` ignores the width of
+// the tensors that are not full. `any_extent` also permits vectors that are longer than the axis.
 int32_t vectorWidth(const Space& space, size_t axis, bool only_full = false,
                     bool any_extent = false) {
   int64_t widest = 1;

@@ -77,11 +77,12 @@ __device__ inline long long bitwise_not(long long x) { return ~x; }
 __device__ inline bool bitwise_not(bool x) { return !x; }
 
 // A kernel divides many values by the same y. It computes r = reciprocalFor(y) once and then
-// divided(x, y, r) for each x. The result is x / y, rounded to nearest: the product q has an error
-// of at most one unit in the last place, which the remainder of q corrects (P. Markstein,
-// "Computation of elementary functions on the IBM RISC System/6000 processor", 1990). Only two
-// kinds of quotients may differ from x / y in their last bit: those below 2^-100, because their
-// remainder is subnormal, and those by a subnormal y. A quotient above 2^127 may become infinite.
+// divided(x, y, r) for each x. The result is x / y, rounded to nearest. The product q has an error
+// of at most one unit in the last place, and the remainder of q corrects this error (P. Markstein,
+// "Computation of elementary functions on the IBM RISC System/6000 processor", 1990). Two kinds of
+// quotients may differ from x / y in their last bit: quotients below 2^-100, because their
+// remainder is subnormal, and quotients by a subnormal y. A quotient above 2^127 may become
+// infinite.
 
 // Returns whether y is a normal number.
 __device__ inline bool isRegular(float y) {

@@ -35,9 +35,9 @@ SizeDecisions decideSizes(const Fusion& fusion, const SizeBindings& sizes);
 //  - A size that is 1 becomes the constant 1. The builder then broadcasts its axes.
 //  - All other sizes stay symbols. The builder adds guards: such a size must equal the size to
 //    which the other operands of an op are broadcast.
-//  - A reshape that splits and merges becomes two reshapes. The first one only splits axes, and the
-//    second one only merges axes; or the first one merges a group of axes that the second one
-//    splits. A guard requires that the axes divide.
+//  - A reshape that splits and merges becomes two reshapes. Usually the first one only splits axes,
+//    and the second one only merges axes. Otherwise the first one merges a group of axes that the
+//    second one splits. Guards require that every split axis is a multiple of its parts.
 //  - Annotations are remapped or dropped (Fusion::inheritAnnotations()).
 //  - If a scalar %n decided that a size is 1, a guard requires %n == 1 in every run.
 // Throws UserError if an op does not accept the decisions.

@@ -61,7 +61,8 @@ class KernelQuestion {
     }
   }
 
-  // Return the column reductions, and the parts of a kernel that has some. Call answer() first.
+  // Return the column reductions, and the parts of a kernel that has column reductions. Call
+  // answer() first.
   std::vector<ExprId> columns() const { return {columns_.begin(), columns_.end()}; }
 
   struct Part {
@@ -121,8 +122,8 @@ class KernelQuestion {
     return part;
   }
 
-  // Returns the values from which the last part and the column reductions continue. Each is a value
-  // per row, depends on a reduction of rows, and is needed by `operands`.
+  // Returns the values that the first part stores and the other parts read. Each of them has one
+  // element per row, depends on a reduction of rows, and is needed by `operands`.
   std::vector<ValueId> sharedRowValues(const std::vector<ValueId>& operands) {
     const std::set<ValueId> of_rows = dependents(reductions_);
     std::set<ValueId> needed(operands.begin(), operands.end());
@@ -301,7 +302,8 @@ class KernelQuestion {
     if (axes_.count() > AxisSet().size()) return "a kernel of several passes has too many axes";
     AxisSet all;
     for (size_t axis = 0; axis < axes_.count(); ++axis) all.set(axis);
-    std::unordered_map<ValueId, AxisSet> read;  // axes of the tensors that a pass reads for a value
+    // Per value: the axes of all tensors that a pass reads to compute the value.
+    std::unordered_map<ValueId, AxisSet> read;
     for (ExprId id : exprs_) {
       const Expression& expr = fusion_.expr(id);
       AxisSet axes;

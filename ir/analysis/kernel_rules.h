@@ -13,7 +13,7 @@ namespace heddle {
 // ("space"), which contains the axes of all values of the kernel. If axes of two values correspond
 // to each other in an expression (ir/analysis/axis_map.h), they are the same axis of the space.
 // Axes of one element are not in the space. The values of a kernel may have axes that no tensor in
-// memory has: a kernel may expand a value along a new axis and then reduce this axis.
+// memory has. For example, a kernel may expand a value along a new axis and then reduce this axis.
 //
 //  1. The kernel contains only pointwise, reduction, broadcast, expand, full, iota and index
 //     expressions, and `set` expressions that only copy.
@@ -31,8 +31,9 @@ namespace heddle {
 //     reduced axes.) The level of a value is the largest number of reductions on a path that ends
 //     with the value. A pass computes the reductions whose operands have the same level. A kernel
 //     has at most kMostKernelPasses such passes, and possibly a last pass that computes outputs
-//     along the row. If a kernel has several passes, each of them must be possible on its own: the
-//     tensors and earlier results that a pass reads must together have all axes of the space.
+//     along the row. If a kernel has several passes, each of them must be possible on its own. The
+//     tensors and earlier results that a pass reads must therefore together have all axes of the
+//     space.
 //  5. A stored value has all axes of the space, or exactly the axes that are not reduced. A value
 //     that depends on a column reduction has exactly the reduced axes. A kernel can compute a value
 //     with any other set of axes, but cannot store it.

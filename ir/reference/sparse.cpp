@@ -85,8 +85,8 @@ class SparseEvaluator {
   }
 
  private:
-  // Returns the number of elements that one element of the result may combine: along the reduced
-  // axes, the inner axis of a matrix product, or the axis of a scan or scatter.
+  // Returns the number of elements that one element of the result may combine. These lie along the
+  // reduced axes, the inner axis of a matrix product, or the axis of a scan or scatter.
   double termsOf(const Expression& expr) const {
     double terms = 1;
     switch (expr.op->kind) {

@@ -80,10 +80,10 @@ class Finder {
                          [](const IterDomain& axis) { return axis.kind != IterKind::Broadcast; });
   }
 
-  // Returns a chain with which other kernels compute the value again. The candidates, in order: a
-  // chain that reads only smaller values; a chain that reads values in memory; a chain that reads
-  // values which the group can store instead, because they have fewer bytes. Returns an empty chain
-  // if none exists and the value should be stored.
+  // Returns a chain with which other kernels compute the value again. Prefers a chain that reads
+  // only smaller values, then one that reads values in memory. The last choice is a chain that
+  // reads values which the group can store instead, because they have fewer bytes. Returns an empty
+  // chain if there is none. The value should then be stored.
   Chain shortestChain(ValueId value, int group) {
     std::vector<ValueId> instead;
     Chain chain = generatedChain(value, group);

@@ -30,9 +30,9 @@ Graph dataflow(const Fusion& fusion) {
 }  // namespace
 
 // Keeps a topological order of the groups while they merge (after Pearce and Kelly, "A dynamic
-// topological sort algorithm for directed acyclic graphs", 2007). A merge of two groups a and b,
-// with a before b in the order, moves only groups between them: those that depend on a, and those
-// on which b depends.
+// topological sort algorithm for directed acyclic graphs", 2007). Let two groups a and b merge,
+// with a before b in the order. The merge moves only groups between them that depend on a, or on
+// which b depends.
 struct SegmentGraph::Impl {
   explicit Impl(const Fusion& fusion) : graph(dataflow(fusion)), sets(rank.data(), parent.data()) {
     size_t count = fusion.exprs().size();

@@ -13,8 +13,8 @@ namespace {
 
 using Kind = Size::Kind;
 
-// Returns a text such as " (t = 12 is axis 0 of %x, %n = 5 is the scalar input %n)". Without
-// scalars it omits the symbols of tensors that `source` names.
+// Returns a text such as " (t = 12 is axis 0 of %x, %n = 5 is the scalar input %n)". If the guard
+// contains no scalar, the text omits the symbols whose tensor guard.source already names.
 std::string valuesIn(const SizeGuard& guard, const SizeBindings& sizes,
                      const SizeSources& sources) {
   std::vector<std::string> symbols;

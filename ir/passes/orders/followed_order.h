@@ -22,7 +22,8 @@ struct KnownOrder {
 // Returns the memory order that the result of an expression should have, by these rules:
 //  - The operand with the most axes in memory decides, then the one with the widest type, then the
 //    first one. Sizes decide nothing, so a program is valid for all sizes.
-//  - The axes that the result shares with this operand keep its order. All other axes go outside.
+//  - The axes that the result shares with this operand keep its order. All other axes of the result
+//    precede them.
 //  - The columns of a matrix product stay innermost.
 //  - If the shared axes are in ascending order, the result is row-major.
 // `known` has the orders of the operands. KnownOrder::from of the result is the one of the deciding
