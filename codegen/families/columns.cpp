@@ -80,8 +80,8 @@ class ColumnDivider {
     return operands;
   }
 
-  // Returns the values per row from which the column reductions continue. Each depends on a
-  // reduction of rows, and a column reduction depends on it.
+  // Returns the values per row that the column reductions read. Each depends on a reduction of
+  // rows, and a column reduction depends on it.
   std::vector<ValueId> sharedRowValues() const {
     IdVector<ValueId, bool> needed(segment_.values().size(), false);
     for (ValueId id : columnOperands()) needed[id] = true;

@@ -144,8 +144,8 @@ std::vector<RowCandidate> cudaCandidates(const Space& space, const RowDemand& de
   // With few threads per row, less time goes into the exchange of parts. If there are not enough
   // rows to occupy all threads of the GPU, a row gets at least a warp.
   const int64_t least = space.keptCount() * kFewestThreads >= kManyThreads ? kFewestThreads : 32;
-  // Each row of threads stores its own sums of columns. Blocks of one row therefore store the
-  // fewest sums.
+  // The threads that share a row store their own sums of columns. Blocks that process one row at a
+  // time therefore store the fewest sums.
   const int64_t shortest = hasColumns(space) ? kShortestBlock : least;
   auto threadsFor = [vectors, least = shortest](int64_t registers) {
     const auto threads = static_cast<int64_t>(

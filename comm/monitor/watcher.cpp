@@ -134,7 +134,8 @@ void Watcher::poll() {
   if (link_) link_->poll();
   job_.ranks = readAll({statuses_.get(), size});
   judge();
-  // A report can end other ranks at once. The messages of all ranks show the job before that.
+  // The snapshot for all reports is taken before the first report, which can end other ranks at
+  // once. The messages of all ranks then show the job as it was before.
   job_.ranks = readAll({statuses_.get(), size});
   for (Client& client : clients_) report(client);
 }

@@ -182,7 +182,7 @@ class Gatherer {
     rewriter_.adopt(result, old);
   }
 
-  // Returns `id` at the index: the value has one element along the axis.
+  // Returns the elements of `id` at the index. The result has one element along the axis.
   ValueId pick(ValueId id, size_t axis) {
     if (one_hots_.isOne(id, axis)) return rewriter_.at(id);
     const auto found = picked_.find(id);

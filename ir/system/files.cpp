@@ -68,7 +68,7 @@ std::string readTextFile(const std::string& path, int64_t most) {
   const bool pipe = S_ISFIFO(status.st_mode) && namesOpenDescriptor(path);
   HEDDLE_USER_CHECK(S_ISREG(status.st_mode) || pipe, "{}: cannot read the file: it is {}", path,
                     kindOfFile(status.st_mode));
-  // The flags without O_NONBLOCK, so that read() waits for the writer of the pipe.
+  // Clears O_NONBLOCK, so that read() waits for the writer of the pipe.
   if (pipe) fcntl(file.get(), F_SETFL, 0);
   const auto limit = static_cast<size_t>(most);
   constexpr size_t kBlock = size_t{1} << 16;
