@@ -69,10 +69,10 @@ class KernelQuestion {
     std::vector<ExprId> exprs;
     std::vector<ValueId> stored;
   };
-  // Returns four parts, as codegen/families/columns.h divides a segment. The first part reduces the
-  // rows and computes the operands of the column reductions. The other three can replace the
-  // kernel: the row values that column reductions need, the column reductions, and all other
-  // outputs.
+  // Returns the four parts into which codegen/families/columns.h may divide a segment. The first
+  // part reduces the rows and computes the operands of the column reductions, in one kernel. The
+  // other three are separate kernels that together do the same work: the row values that column
+  // reductions need, the column reductions, and all other outputs.
   std::vector<Part> parts(const std::vector<ValueId>& stored) {
     std::vector<ValueId> of_rows;
     std::vector<ValueId> of_columns;
@@ -122,8 +122,9 @@ class KernelQuestion {
     return part;
   }
 
-  // Returns the values that the first part stores and the other parts read. Each of them has one
-  // element per row, depends on a reduction of rows, and is needed by `operands`.
+  // Returns the row values that the second part stores, and that the third and the fourth part
+  // read. Each of them has one element per row, depends on a reduction of rows, and is needed by
+  // `operands`.
   std::vector<ValueId> sharedRowValues(const std::vector<ValueId>& operands) {
     const std::set<ValueId> of_rows = dependents(reductions_);
     std::set<ValueId> needed(operands.begin(), operands.end());

@@ -323,8 +323,8 @@ void FusionBuilder::shard(ValueId id, Sharding sharding) {
     HEDDLE_USER_CHECK(sharding.stream->axis >= 0 &&
                           sharding.stream->axis < static_cast<int64_t>(tensor.rank()) &&
                           sharding.stream->chunks > 0,
-                      "{}: stream({}: {}) names no axis or no chunk", target, sharding.stream->axis,
-                      sharding.stream->chunks);
+                      "{}: stream({}: {}) needs an axis of the tensor and at least one chunk",
+                      target, sharding.stream->axis, sharding.stream->chunks);
   }
   Value& value = fusion_.mutableValue(id);
   HEDDLE_USER_CHECK(!value.user_sharding || value.tensor.sharding == sharding,

@@ -164,8 +164,8 @@ class Verifier {
     HEDDLE_CHECK(sharding.stream->axis >= 0 &&
                      static_cast<size_t>(sharding.stream->axis) < value.tensor.rank() &&
                      sharding.stream->chunks > 0,
-                 "%{}: stream({}: {}) names no axis or no chunk", value.name, sharding.stream->axis,
-                 sharding.stream->chunks);
+                 "%{}: stream({}: {}) needs an axis of the tensor and at least one chunk",
+                 value.name, sharding.stream->axis, sharding.stream->chunks);
   }
 
   void meshAxes(const Value& value, const Sharding& sharding) const {

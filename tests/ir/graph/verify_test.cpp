@@ -151,7 +151,7 @@ TEST(VerifyFusion, WrongShardingsAreReported) {
               sharding.stream = Sharding::StreamSplit{2, 4};
               f.setSharding(ValueId(2), sharding);
             }),
-            "%y: stream(2: 4) names no axis or no chunk");
+            "%y: stream(2: 4) needs an axis of the tensor and at least one chunk");
   EXPECT_EQ(complaint([](Fusion& f) { f.mutableValue(ValueId(2)).user_sharding = true; }),
             "%y has a user's sharding that is not there");
 }
