@@ -162,17 +162,17 @@ class WorldMonitor {
   virtual void fail(const std::string& reason) noexcept = 0;
 };
 
-// The functions by which a World notifies the job monitor of two activities of its rank: the
-// current task, and waits in collective calls of the World. A World makes one call at a time.
+// The functions by which a World tells the job monitor what its rank does: the current task, and
+// waits in collective calls of the World. A World makes one call at a time.
 class WorldObserver {
  public:
   virtual ~WorldObserver() = default;
-  // The rank begins to wait in a collective call. `of_job` is true if all ranks of the job make
-  // this call.
+  // Reports that the rank begins to wait in a collective call. `of_job` is true if all ranks of the
+  // job make this call.
   virtual void beginWait(bool of_job) = 0;
   virtual void endWait() = 0;
-  // The rank begins `task`. If this function throws, the constructor of World::Task throws the
-  // same exception.
+  // Reports that the rank begins `task`. If this function throws, the constructor of World::Task
+  // throws the same exception.
   virtual void setTask(RankTask task) = 0;
 };
 
@@ -255,8 +255,8 @@ class World {
 
   // Reports that this rank leaves the job because of an exception. On the other ranks, waiting
   // calls then throw UserError with `why` in the message. Call fail() in the handler of the
-  // exception, while the World still exists. Without this call, the other ranks only learn that
-  // this rank has left, and only when the World of this rank is destroyed. fail() ends no process
+  // exception, while the World still exists. Without this call, the other ranks do not learn the
+  // reason. They learn that this rank has left when its World is destroyed. fail() ends no process
   // and waits for no rank.
   virtual void fail(const std::string& why) noexcept;
 

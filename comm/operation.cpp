@@ -60,8 +60,8 @@ void checkOperation(const Operation& op, int rank, int size) {
   HEDDLE_USER_CHECK(!receives || op.recv != nullptr, "{}: no receive buffer", describe(op));
   const bool exchanges =
       op.kind == CollectiveKind::AllToAll || op.kind == CollectiveKind::AllToAllV;
-  HEDDLE_USER_CHECK(!exchanges || !sends || !receives || op.send != op.recv, "{}: never in place",
-                    describe(op));
+  HEDDLE_USER_CHECK(!exchanges || !sends || !receives || op.send != op.recv,
+                    "{}: cannot be in place", describe(op));
 }
 
 }  // namespace

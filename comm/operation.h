@@ -11,9 +11,11 @@
 namespace heddle::comm {
 
 // Checks the operations that rank `rank` posts on a communicator of `size` ranks. Throws UserError
-// for a peer or root outside the communicator, a negative or overflowing count, a list of counts of
-// the wrong length, a null buffer that this rank needs, an all-to-all in place, or an average of
-// integers.
+// in these cases:
+// - A peer or root is outside the communicator.
+// - A count is negative or too large, or a list of counts has the wrong length.
+// - A buffer that this rank needs is null.
+// - An all-to-all is in place, or integers are averaged.
 void checkGroup(std::span<const Operation> group, int rank, int size);
 
 bool isPointToPoint(CollectiveKind kind);

@@ -15,8 +15,8 @@
 namespace heddle::codegen {
 namespace {
 
-// Returns whether the text of a kernel contains a number that is known only in a run: the width of
-// a pad.
+// Returns whether the text of a kernel would contain a number that only a run knows: the width of a
+// pad.
 bool hasOpenWidths(const Fusion& segment) {
   for (const Expression& expr : segment.exprs()) {
     if (expr.op->name != "pad") continue;
@@ -29,7 +29,8 @@ bool hasOpenWidths(const Fusion& segment) {
   return false;
 }
 
-// Returns a space with all operands that can be in a space of the segment. Its axes do not matter.
+// Returns a space with all operands that can be in a space of the segment. Only its operands
+// matter, not its axes.
 Space anySpace(const Fusion& segment, const Analysis& analysis) {
   std::vector<TensorDesc> descs;
   for (const auto* values : {&segment.inputs(), &segment.outputs()}) {
@@ -114,7 +115,7 @@ Space SegmentPlanner::spaceFor(DescList inputs, DescList outputs,
   return space;
 }
 
-// Does the same as dropUnusedTensors() for a kernel of one launch.
+// Removes the unused tensors from the space of a kernel of one launch, as dropUnusedTensors() does.
 void SegmentPlanner::dropUnused(Space& space) const {
   const auto keep = [](auto& tensors, const std::vector<int>& operands) {
     const auto has_operand = [](const auto& tensor, int operand) {
@@ -192,6 +193,7 @@ std::optional<SegmentPlanner::Bound> SegmentPlanner::bind(
   if (loops->nests.empty()) return Bound{};
   const std::optional<int64_t> number = numberOf(loops->facts());
   if (!number) return std::nullopt;
+  // The lock protects only the list: a form does not change or move after it was added.
   const Form* form = nullptr;
   {
     std::lock_guard lock(mutex_);

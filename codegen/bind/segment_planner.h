@@ -17,11 +17,12 @@
 
 namespace heddle::codegen {
 
-// Plans the kernels of one segment for many shapes. Planning a kernel has two parts: the choice of
-// a schedule, which is cheap, and the text, which is not. The text depends only on yes/no facts
-// about the shapes, such as which strides are 1, and on the schedule. These facts are the *form* of
-// a kernel. All shapes with the same form share the text, the compiled image and the layout of the
-// arguments. bind() then computes the numbers of the arguments and the grid.
+// Plans the kernels of one segment for many shapes. A kernel plan consists of a schedule, which is
+// cheap to choose, and the kernel text, which is expensive. The text depends only on the schedule
+// and on yes/no facts about the shapes, such as which strides are 1. Schedule and facts are the
+// *form* of a kernel. All shapes with the same form share the text, the compiled image and the
+// layout of the arguments. For a known form, bind() only computes the numbers of the arguments and
+// the grid.
 //
 // Forms exist for loops (codegen/plan/loop_nest.h). Kernels of other kinds are planned by
 // planKernel() (codegen/emit/plan_kernel.h) for every shape.
@@ -53,7 +54,8 @@ class SegmentPlanner {
   static constexpr size_t kMostForms = 64;
 
  private:
-  // One entry point of a form: the launch without arguments and grid, and what the arguments are.
+  // One entry point of a form: the launch without the numbers of arguments and grid, and a
+  // description of each argument.
   struct Entry {
     LaunchStage stage;
     std::vector<ArgumentValue> arguments;
@@ -79,7 +81,7 @@ class SegmentPlanner {
   std::optional<Loops> loopsFor(Space space) const;
   void dropUnused(Space& space) const;
   KernelPlan bound(const Form& form, const Loops& loops) const;
-  // Returns the number of the form with these facts, or nullopt.
+  // Returns the number of the form with these facts, or nullopt if there is none.
   std::optional<int64_t> numberOf(const std::string& facts) const;
 
   const Fusion segment_;

@@ -63,8 +63,8 @@ Outliving& outliving() {
 }
 
 // Waits for the end of a child process and returns its exit code. Removes the pid from the list of
-// children before it reaps the process: after that, the system may give the pid to another
-// program, which endChildProcesses() must not end.
+// children before it reaps the process. After that, the system may give the pid to another program,
+// which endChildProcesses() must not end.
 int waitFor(pid_t pid) {
   siginfo_t ended;
   while (waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
@@ -131,8 +131,8 @@ std::vector<pid_t> stopWithDescendants(std::vector<pid_t> all) {
   return all;
 }
 
-// Sends SIGTERM, so that a compiler removes its temporary files. Kills the remaining processes
-// after 0.2 s.
+// Sends SIGTERM to all processes, so that a compiler removes its temporary files. Kills the
+// remaining processes after 0.2 s.
 void endAll(const std::vector<pid_t>& all) {
   constexpr int kPolls = 20;
   constexpr auto kPollingInterval = std::chrono::milliseconds(10);
@@ -151,8 +151,8 @@ void endAll(const std::vector<pid_t>& all) {
   for (pid_t pid : left) kill(pid, SIGKILL);
 }
 
-// Starts a program and adds it to the list of children, under one lock, so that
-// endChildProcesses() misses no child. Returns 0 or an error number.
+// Starts a program and adds it to the list of children, under one lock. endChildProcesses() can
+// therefore miss no child.
 int spawnListed(pid_t& pid, const posix_spawn_file_actions_t& actions, char** argv) {
   std::lock_guard lock(outliving().mutex);
   if (outliving().ended) return ECANCELED;

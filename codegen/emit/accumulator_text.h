@@ -13,13 +13,13 @@ namespace heddle::codegen {
 // Returns the C++ type of a state, and the number of bytes that it takes in shared memory.
 std::string stateType(const Accumulator& a);
 int stateBytes(const Accumulator& a);
-// Returns the expression of the state without elements.
+// Returns the expression of a state that contains no elements.
 std::string identityText(const Accumulator& a);
-// Returns the expression that combines the state `into` with `element`: with an element, or, if
-// the accumulator is joint, with another state.
+// Returns the expression that combines the state `into` with `element`. If the accumulator is
+// joint, `element` is another state; otherwise it is one element.
 std::string combineText(const Accumulator& a, const std::string& into, const std::string& element);
-// Returns the expression of what the loop body adds to the state: node `a.element`, converted to
-// the accumulator's type, or the state that a.adds_states describes.
+// Returns the expression of what the loop body adds to the state. This is the value of node
+// `a.element`, converted to the accumulator's type, or, if a.adds_states is set, another state.
 std::string elementText(const Body& body, const Accumulator& a, const std::string& prefix);
 // Cuda: returns the expression that combines the state `into` with the element of the loop body. A
 // sum of products uses hd::multiplyAdd(), which takes half the instructions and rounds less.

@@ -44,8 +44,8 @@ class CudaTileEmitter {
     return layout_.shifted || access.aligned_items;
   }
 
-  // The shift of the rows, which is that of the first tensor with rows of its own. A tensor whose
-  // rows have another shift is accessed element by element.
+  // Writes the shift of the rows. All vectorized accesses use the shift of the first tensor with
+  // rows of its own. A tensor whose rows have another shift is accessed element by element.
   void writeShift() {
     std::string shift;
     for (const Access& access : frame_.accesses) {
@@ -64,15 +64,16 @@ class CudaTileEmitter {
                           layout_.vector - 1, layout_.vector));
   }
 
-  // The grid of a program with columns assumes that `column_threads` threads run on each processor
-  // of the GPU at once. The bound makes the compiler use few enough registers.
+  // Returns the arguments of __launch_bounds__. The grid of a program with columns assumes that
+  // `column_threads` threads run on each processor of the GPU at once. The bound makes the compiler
+  // use few enough registers for this.
   std::string launchBounds() const {
     const int32_t block = layout_.rows * layout_.threads;
     if (program_.columns.empty()) return std::to_string(block);
     return fmt::format("{}, {}", block, layout_.column_threads / block);
   }
 
-  // The row of this thread, and its share of the vectors of the row.
+  // Writes which row this thread processes, and which share of the vectors of the row.
   void writeRoles() {
     out_.line(
         fmt::format("[[maybe_unused]] const int share = hd::thread() % {};", layout_.threads));
@@ -98,7 +99,8 @@ class CudaTileEmitter {
 
   void forColumns(const std::string& statement);
 
-  // The next row uses the same shared memory.
+  // Ends the loop over the rows, with a barrier because the next row uses the same shared memory.
+  // Then stores the sums of the columns.
   void closeColumns();
 
   const ColumnSums* columnOf(int tensor) const {
@@ -112,8 +114,8 @@ class CudaTileEmitter {
     std::visit([this](const auto& one) { this->write(one); }, statement);
   }
 
-  // Opens the loop over the vectors of this thread. `u` numbers the vectors, `count` is the number
-  // of elements of the vector that belong to the row.
+  // Opens the loop over the vectors of this thread. In the text, `u` is the number of the vector,
+  // and `count` is the number of elements of the vector that belong to the row.
   void openVectors(const std::vector<LoadTile>& loads) {
     out_.line("#pragma unroll");
     out_.open(fmt::format("for (int u = 0; u < {}; ++u) {{", layout_.registers));
@@ -125,7 +127,8 @@ class CudaTileEmitter {
                             layout_.vector));
       out_.line(fmt::format("const int first = {0} < 0 ? -(int){0} : 0;", frame_.reduced[0].name));
     } else {
-      // The row ends in the last vector of a thread. The others need no comparison.
+      // Only the last vector of a thread may cross the end of the row, so the other vectors need no
+      // comparison.
       out_.open(in_loop_       ? "if (reduced < row_end) {"
                 : layout_.full ? "if (active) {"
                                : fmt::format("if ((active && u + 1 < {}) || reduced < row_end) {{",
@@ -152,8 +155,9 @@ class CudaTileEmitter {
     out_.close();
   }
 
-  // With `masked`, skips lanes that are not in the row. A map needs no mask if it reads no memory:
-  // nothing reads its other lanes.
+  // Opens the loop over the lanes of a vector. With `masked`, the loop skips lanes outside of the
+  // row. A map that reads no memory needs no mask, because nothing reads its results in these
+  // lanes.
   void openLanes(bool masked) {
     out_.line("#pragma unroll");
     out_.open(fmt::format("for (int lane = 0; lane < {}; ++lane) {{", layout_.vector));
@@ -168,7 +172,8 @@ class CudaTileEmitter {
     return layout_.shifted ? "aligned_" + access.name : "true";
   }
 
-  // The function suffix and the arguments for the elements of a vector that belong to the row.
+  // Return the suffix of the access function, and its arguments for the elements of a vector that
+  // belong to the row.
   const char* part() const { return layout_.shifted ? "Part" : ""; }
   const char* elements() const { return layout_.shifted ? "first, count" : "count"; }
 
@@ -301,7 +306,8 @@ class CudaTileEmitter {
     }
   }
 
-  // A loop over lanes skips the first lanes of a shifted row.
+  // Returns the number of lanes that a loop visits in order. It is 1 if rows are shifted, because
+  // the loop then skips the first lanes of a row.
   int lanesInOrder() const { return layout_.shifted ? 1 : layout_.vector; }
 
   const Accumulator& accumulator(int a) const {

@@ -6,8 +6,9 @@
 namespace heddle::codegen {
 namespace {
 
-// A block of reduced items that is summed on its own before it joins the total: the error of a long
-// f32 sum grows with the number of blocks plus the length of one, not with the product.
+// The number of reduced items in a block. Each block is summed separately, and its sum is added to
+// the total. The rounding error of a long f32 sum then grows with the number of blocks plus the
+// length of a block. Without blocks it would grow with the product of both.
 constexpr int kBlockItems = 64;
 
 class CppEmitter {
@@ -51,7 +52,7 @@ class CppEmitter {
  private:
   const Computation& computation() const { return nest_.computation; }
 
-  // Pointers to lane 0 of the current item for every tensor in `tensors`.
+  // Writes, for each tensor in `tensors`, a pointer to lane 0 of the current item.
   void writePointers(const std::vector<int>& tensors, const char* prefix, bool reduced) {
     for (int t : tensors) {
       const Access& access = nest_.access(t);
@@ -75,7 +76,8 @@ class CppEmitter {
     return {};
   }
 
-  // The loop body for lane `i`, its stores, and `into`[slot] = combination.
+  // Writes the loop body for lane `i`: its stores, and the combination of its elements with the
+  // accumulators into[slot].
   void writeLoopBody(const std::string& slot) {
     LeafText leaves;
     leaves.element = [&](int t) { return element("p", t, "i"); };
@@ -96,8 +98,8 @@ class CppEmitter {
   }
 
   void writeLaneLoop(const char* index, const std::string& limit) {
-    // No two lanes touch the same output element, and an output updated in place is read and
-    // written by the same lane.
+    // The loop has no dependences between lanes: no two lanes write the same element, and the lane
+    // that updates an element in place also reads it.
     out_.line("#pragma GCC ivdep");
     out_.open(fmt::format("for (Index {0} = 0; {0} < {1}; ++{0}) {{", index, limit));
   }

@@ -11,7 +11,7 @@ namespace {
 
 class CudaEmitter {
  public:
-  // `is_part`: the text is a function that a shared launch calls.
+  // If `is_part` is true, the text is a function that the kernel of a shared launch calls.
   CudaEmitter(const LoopNest& nest, bool is_part)
       : nest_(nest),
         is_part_(is_part),
@@ -177,7 +177,8 @@ class CudaEmitter {
     return leaves;
   }
 
-  // Computes all lanes of item `slot`: outputs into their buffers, elements into the accumulators.
+  // Writes the loop over all lanes of item `slot`. It computes the outputs into their buffers and
+  // the elements into the accumulators.
   void writeLoopLanes(const char* slot) {
     const Body& body = computation().loop;
     declareStores(body, "out");
@@ -203,7 +204,8 @@ class CudaEmitter {
     out_.close();
   }
 
-  // Elements that are added together are those of all items in flight: of a row, or of each column.
+  // Returns the place of the current element in the array of elements that are added together. The
+  // array has the elements of all items in flight: of a row, or of each column.
   std::string valuePlace(int a, const char* slot) const {
     return inner_ ? fmt::format("values{}[{} * {} + lane]", a, slot, s_.lanes)
                   : fmt::format("values{}[lane][{}]", a, slot);
@@ -219,7 +221,8 @@ class CudaEmitter {
     out_.line("int valid = 0;");
   }
 
-  // The first `valid` elements exist: an item with fewer elements than lanes is the last item.
+  // Adds the first `valid` elements of the array to the state. Elements after them do not exist,
+  // because only the last item can have fewer elements than lanes.
   void addValues() {
     for (int a : withState(computation().accumulators)) {
       if (!addsTogether(accumulator(a))) continue;
@@ -240,7 +243,8 @@ class CudaEmitter {
         "for (Index first = (Index){1} * {0} + hd::thread(); first < kept_items; "
         "first += (Index){2} * {0}) {{",
         step, is_part_ ? "block" : "hd::block()", is_part_ ? "blocks" : "hd::blocks()"));
-    // All loads of all items go out before the first store, which might alias them.
+    // All loads of all items precede the first store. The compiler could not move a load before a
+    // store, because both might access the same address.
     declareBuffers(computation().loop, "in", s_.unroll);
     declareWindows();
     auto openItem = [&] {
@@ -263,7 +267,7 @@ class CudaEmitter {
     out_.close();
   }
 
-  // Which item of kept space and which share of its reduction this thread has.
+  // Writes which item along the kept axes this thread computes, and its share of the reduction.
   void writeThreadRoles() {
     int32_t columns = s_.block / s_.reduce_threads;
     if (inner_) {
@@ -291,6 +295,8 @@ class CudaEmitter {
     emitFinish();
   }
 
+  // Writes the loop over the reduced items of a thread. Each step loads all its items before it
+  // computes the first one, so that the loads are in flight together.
   void emitReducedLoop() {
     int64_t step = int64_t{s_.reduce_threads} * s_.unroll;
     out_.open("if (active) {");
@@ -336,7 +342,7 @@ class CudaEmitter {
     out_.close();
   }
 
-  // Each member of a state has its own tensor.
+  // Stores the states as partial results. Each member of a state has its own tensor.
   void emitPartials() {
     size_t next = 0;
     for (int a : withState(computation().accumulators)) {

@@ -1,4 +1,4 @@
-// The text of indices and of reads at computed places.
+// Writes the text of indices, and of loads at computed indices.
 #include <algorithm>
 
 #include "codegen/emit/kernel_text.h"
@@ -55,7 +55,8 @@ std::string loadAtText(TextWriter& out, const Body& body, size_t i, const Kernel
     std::string at = placeText(place, access, axis, frame, leaves, prefix);
     if (place.in_block) {
       inside_whole = fmt::format("hd::inside({}, {})", at, access.wholes[axis]);
-      // Any number may stand there: the difference wraps.
+      // The subtraction is unsigned, because it may wrap: an index that is looked up can be any
+      // number.
       at = fmt::format("(long long)((unsigned long long){} - (unsigned long long){})", at,
                        access.begins[axis]);
     }
@@ -77,8 +78,8 @@ std::string loadAtText(TextWriter& out, const Body& body, size_t i, const Kernel
   const std::string value_type(valueType(node.dtype));
   std::string otherwise = outsideText(body, node, prefix);
   if (!inside_whole.empty()) {
-    // The results of the ranks are summed. x + -0.0 has the bits of x for every x, but -0.0 + 0.0
-    // is 0.0.
+    // A sum over the ranks gives the element: all other ranks contribute `nothing`. It is -0.0 for
+    // floats, because x + -0.0 has the bits of x for every x, but -0.0 + 0.0 is 0.0.
     const Scalar nothing = isFloat(node.dtype) ? Scalar(-0.0) : Scalar(int64_t{0});
     otherwise = fmt::format("({} ? ({}){} : {})", inside_whole, value_type,
                             literalText(nothing, node.dtype), otherwise);

@@ -30,7 +30,7 @@ void LoopCombiner::rows() {
   }
 }
 
-// acc[0] = all lanes of this thread.
+// Combines the states of all lanes of this thread into acc[0].
 void LoopCombiner::lanes(int a) {
   if (states(a) == 1) return;
   const std::string into = fmt::format("acc{}[0]", a);
@@ -39,8 +39,8 @@ void LoopCombiner::lanes(int a) {
                         combineText(accumulator(a), into, fmt::format("acc{}[i]", a))));
 }
 
-// acc[0] of share 0 = all threads of a row: a part of a warp, or whole warps by way of shared
-// memory.
+// Combines acc[0] of all threads of a row into acc[0] of share 0. The threads are a part of a warp,
+// or several warps, which exchange their states through shared memory.
 void LoopCombiner::row(int a) {
   const Accumulator& acc = accumulator(a);
   const std::string into = fmt::format("acc{}[0]", a);
@@ -61,8 +61,8 @@ void LoopCombiner::row(int a) {
   out_.close();
 }
 
-// The accumulators use the same shared memory one after another. The last barrier of one comes
-// before the first store of the next.
+// All accumulators use the same shared memory, one after another. The last barrier of one
+// accumulator comes before the first store of the next one.
 void LoopCombiner::columns() {
   if (s_.reduce_threads == 1) return;
   int bytes = 0;
@@ -73,7 +73,7 @@ void LoopCombiner::columns() {
   for (int a : withState(nest_.computation.accumulators)) column(a);
 }
 
-// acc[lane] of share 0 = all threads of a column.
+// Combines acc[lane] of all threads of a column into acc[lane] of share 0.
 void LoopCombiner::column(int a) {
   const Accumulator& acc = accumulator(a);
   const int32_t columns = s_.block / s_.reduce_threads;

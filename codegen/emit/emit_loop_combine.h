@@ -5,20 +5,22 @@
 
 namespace heddle::codegen {
 
-// Writes the CUDA text that combines the accumulators of a reduction by loops. Before, each thread
-// has states in the arrays `acc0`, `acc1`, ... The order is fixed, so results are reproducible.
+// Writes the CUDA text that combines the accumulators of a reduction by loops. When this text
+// begins, each thread has its states in the arrays `acc0`, `acc1`, ... The order of the combination
+// is fixed, so results are reproducible.
 class LoopCombiner {
  public:
   LoopCombiner(TextWriter& out, const LoopNest& nest) : out_(out), nest_(nest), s_(nest.schedule) {}
 
-  // The number of states of a thread: one per lane, or one for all lanes.
+  // Returns the number of states of a thread: one per lane, or one for all lanes.
   int32_t states(int a) const;
-  // Declares the arrays. Their states have no elements.
+  // Declares the arrays. Initially their states contain no elements.
   void declare();
-  // An inner reduction. After: element 0 of the arrays of share 0 has the result of the row.
+  // Combines the states of an inner reduction. In the text, `share` numbers the threads of a row.
+  // At the end, element 0 of the arrays of the thread with share 0 has the result of the row.
   void rows();
-  // An outer reduction. After: element `lane` of the arrays of share 0 has the result of column
-  // `lane`.
+  // Combines the states of an outer reduction. At the end, element `lane` of the arrays of the
+  // thread with share 0 has the result of column `lane`.
   void columns();
 
  private:

@@ -20,7 +20,7 @@ void RowCombiner::lanes(int a) {
                         combineText(accumulator(a), into, fmt::format("acc{}[i]", a))));
 }
 
-// The warps of a row exchange their parts through shared memory, with one barrier for all
+// The warps of a row exchange their states through shared memory, with one barrier for all
 // accumulators.
 void RowCombiner::threads(const std::vector<int>& accumulators) {
   const int warps = layout_.threads / 32;

@@ -8,10 +8,11 @@
 
 namespace heddle::codegen {
 
-// Writes the CUDA text that combines the parts of accumulators. Before, each thread of a row has
-// its parts in the arrays `acc0`, `acc1`, ..., one part per lane, or one part
-// in all if addsTogether(). After, element 0 of each array is
-// the result of the row, in every thread. The order is fixed: lanes, threads of a warp, warps.
+// Writes the CUDA text that combines the partial states of accumulators. When this text begins,
+// each thread of a row has its states in the arrays `acc0`, `acc1`, ... An array has one state if
+// addsTogether() is true for its accumulator, otherwise one state per lane. When the text ends,
+// element 0 of each array is the result of the row, in every thread. The order is fixed: lanes,
+// threads of a warp, warps.
 class RowCombiner {
  public:
   RowCombiner(TextWriter& out, const RowLayout& layout,

@@ -17,7 +17,8 @@ std::string argumentsText(const SharedKernel& kernel) {
       kernel.entry, kernel.bodies.size(), kernel.most_parts, kernel.table_bytes, kernel.bytes);
 }
 
-// Writes the calls of the bodies. Each computes the range of blocks or tiles `range` of the part.
+// Writes the calls of the bodies. The text `range` is the range of blocks or tiles of the part that
+// the call computes.
 void writeCalls(TextWriter& out, const SharedKernel& kernel, bool by_pointer, const char* range) {
   for (size_t b = 0; b < kernel.bodies.size(); ++b) {
     const std::string& body = kernel.bodies[b];

@@ -11,10 +11,10 @@
 namespace heddle::codegen {
 namespace {
 
-// Rows of squares that form a strip. A thread computes the squares of one column of a strip, then
-// those of the next column. The rows of an exchanged tensor then stay in few memory pages for
-// several squares. If rows are longer than a page, most of the time is otherwise spent on misses of
-// the TLB.
+// The number of rows of squares that form a strip. A thread computes the squares of one column of a
+// strip, then those of the next column. The rows of an exchanged tensor then stay in few memory
+// pages for several squares. Without strips, and with rows longer than a page, the thread would
+// spend most of its time on TLB misses.
 constexpr int kStripRows = 8;
 
 class CppSquareEmitter {
@@ -136,8 +136,8 @@ class CppSquareEmitter {
     out_.line(
         fmt::format("[[maybe_unused]] const Index at = ({} - first_row) * {};", row_, kSquareEdge));
     writePointers(map.body);
-    // No two lanes write the same element, and an output that has the memory of an input is read
-    // and written by the same lane.
+    // The loop has no dependences between lanes: no two lanes write the same element, and the lane
+    // that writes an element of an in-place output also reads it.
     out_.line("#pragma GCC ivdep");
     out_.open("for (Index i = 0; i < count; ++i) {");
     writeStates(out_, map.body, "b");
@@ -161,7 +161,7 @@ class CppSquareEmitter {
   const SquareLayout& square_;
   const std::string row_;         // coordinate of the current row
   const std::string column_;      // coordinate of the first column of the square
-  std::map<int, int> tensor_of_;  // per loaded tile: its tensor, from which the map reads
+  std::map<int, int> tensor_of_;  // per loaded tile: the tensor from which the map reads
   std::vector<const Body*> bodies_;
   TextWriter out_;
 };

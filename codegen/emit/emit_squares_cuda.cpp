@@ -1,4 +1,4 @@
-// CUDA text of a tile program with squares (SquareLayout), statement by statement.
+// Writes the CUDA text of a tile program with squares (SquareLayout), statement by statement.
 #include <algorithm>
 #include <set>
 
@@ -33,17 +33,17 @@ class SquareEmitter {
  private:
   const Tile& tile(int index) const { return program_.tiles[static_cast<size_t>(index)]; }
   std::string_view type(int index) const { return storedType(tile(index).dtype); }
-  // The number of vectors of a thread, per tile.
+  // Returns the number of vectors that a thread holds of each tile.
   int vectors() const { return square_.edge * square_.edge / kSquareThreads / square_.vector; }
-  // The offset in shared memory of the element (line, place).
+  // Returns the offset in shared memory of the element at index `place` of line `line`.
   std::string wordAt(const std::string& line, const std::string& place) const {
     return fmt::format("({}) * {} + {}", line, square_.edge + 1, place);
   }
   std::string columnName() const { return fmt::format("k{}", frame_.kept.size() + 1); }
   std::string rowName() const { return fmt::format("k{}", frame_.kept.size()); }
 
-  // The square of this block. Blocks next to each other have squares next to each other along the
-  // innermost axis.
+  // Writes which square this block computes. Neighbouring blocks compute squares that are
+  // neighbours along the innermost axis.
   void writePlace() {
     const int edge = square_.edge;
     out_.line(fmt::format("const Index columns = (lane_extent + {}) / {};", edge - 1, edge));
@@ -56,8 +56,9 @@ class SquareEmitter {
     writeCoordinates(out_, frame_.kept);
   }
 
-  // Opens the loop over the vectors `u` of this thread. `along` and `across` are the axes along and
-  // across the vectors. The code inside runs for vectors that begin inside of the tensors.
+  // Opens the loop over the vectors `u` of this thread. Vectors lie along the axis `along`;
+  // `across` is the other axis of the square. The code inside runs for vectors that begin inside of
+  // the tensors.
   void openVectors(const std::string& along, const std::string& across) {
     const bool by_columns = along == columnName();
     out_.line("#pragma unroll");

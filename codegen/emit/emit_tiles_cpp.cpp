@@ -1,5 +1,5 @@
-// C++ text of a tile program with rows, statement by statement. One thread computes one row after
-// another.
+// Writes the C++ text of a tile program with rows, statement by statement. One thread computes one
+// row after another.
 #include <algorithm>
 #include <set>
 
@@ -11,7 +11,7 @@
 namespace heddle::codegen {
 namespace {
 
-// Elements that a map computes between two prefetches.
+// The number of elements that a map computes between two prefetches.
 constexpr int kBlockElements = 256;
 
 class CppTileEmitter {
@@ -49,7 +49,7 @@ class CppTileEmitter {
   }
 
  private:
-  // Opens the loop over the tiles. Each has its own sums of columns in memory.
+  // Opens the loop over the tiles of work. Each tile of work has its own sums of columns in memory.
   void openTile() {
     out_.open("for (Index split = tile_begin; split < tile_end; ++split) {");
     for (const ColumnSums& column : program_.columns) {
@@ -69,7 +69,8 @@ class CppTileEmitter {
 
   const Tile& tile(int index) const { return program_.tiles[static_cast<size_t>(index)]; }
 
-  // Tiles along the row that a map makes are arrays. Loaded tiles stay in the memory of the tensor.
+  // Declares an array for each tile along the row that a map computes. Loaded tiles need no array:
+  // they stay in the memory of the tensor.
   void declareArrays(const Statement& statement) {
     const auto* map = std::get_if<MapTiles>(&statement);
     if (map == nullptr || map->per_row) return;
@@ -97,7 +98,7 @@ class CppTileEmitter {
                           (access.kept_offset + access.reduced_offset).str()));
   }
 
-  // The pointers to lane 0 of the current item, for all tensors that a body accesses.
+  // Writes the pointers to lane 0 of the current item, for all tensors that a body accesses.
   void writePointers(const Body& body) {
     std::set<int> written;
     for (const Node& node : body.nodes) {
@@ -150,22 +151,23 @@ class CppTileEmitter {
   }
 
   void openLanes(const char* index, const char* begin, const std::string& end) {
-    // No two lanes write the same element, and an output that has the memory of an input is read
-    // and written by the same lane.
+    // The loop has no dependences between lanes: no two lanes write the same element, and the lane
+    // that writes an element of an in-place output also reads it.
     out_.line("#pragma GCC ivdep");
     out_.open(fmt::format("for (Index {0} = {1}; {0} < {2}; ++{0}) {{", index, begin, end));
   }
 
-  // Returns whether the rows of a tensor lie one after another in memory, if the tensor is dense.
+  // Returns whether the rows of the tensor follow each other in memory, provided that the tensor is
+  // dense.
   static bool hasRows(const Access& access) {
     return access.lane == LaneStride::One && access.kept_offset.kind() != IndexExpr::Kind::Constant;
   }
 
-  // Writes prefetches for the current block of a map, so that memory is busy while the map
-  // computes:
-  // - the block of the next row, of tensors that the map reads. The next row is assumed to follow
+  // Writes prefetches for the current block of a map, so that the memory is busy while the map
+  // computes. It prefetches
+  // - the block of the next row, in tensors that the map reads. The next row is assumed to follow
   //   this one. If it does not, the prefetch is useless but harmless.
-  // - the block of this row, of tensors that later maps write.
+  // - the block of this row, in tensors that later maps write.
   void writePrefetches(const Body& body) {
     std::set<int> tensors;
     for (const Node& node : body.nodes) {
@@ -259,9 +261,9 @@ class CppTileEmitter {
     }
   }
 
-  // Each item has its own accumulators, which are then added to those of the row. The rounding
-  // error of a long f32 sum grows with the number of items plus the length of one item, and not
-  // with the product of both.
+  // Reduces each item into accumulators of its own, and adds these to the accumulators of the row.
+  // The rounding error of a long f32 sum then grows with the number of items plus the length of an
+  // item. Without separate accumulators it would grow with the product of both.
   void write(const ReduceTiles& reduce) {
     for (const LoadTile& load : reduce.loads) write(load);
     const std::string prefix = nextPrefix(reduce.body);

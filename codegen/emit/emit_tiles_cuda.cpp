@@ -1,5 +1,5 @@
-// CUDA text of the statements of a tile program that reduce and map rows. cuda_tile_emitter.h has
-// the other statements.
+// Writes the CUDA text of the statements of a tile program that reduce and map rows.
+// cuda_tile_emitter.h has the other statements.
 #include "codegen/emit/cuda_tile_emitter.h"
 #include "codegen/plan/joint.h"
 #include "ir/base/check.h"
@@ -25,7 +25,7 @@ void CudaTileEmitter::openColumns() {
   loadAhead("(group + hd::blocks())");
 }
 
-// Names the row of this thread in a group of rows.
+// Writes which row of a group of rows this thread computes.
 void CudaTileEmitter::openRow(const std::string& group) {
   out_.line(fmt::format("const Index kept = {} * {} + row;", group, layout_.rows));
   out_.line("const bool active = kept < kept_items;");
@@ -53,8 +53,8 @@ void CudaTileEmitter::loadOnce() {
   out_.close();
 }
 
-// Begins to load the tiles of this thread's row in a group of rows. The threads do not wait for
-// them before they use them.
+// Writes the loads of a row of the group `group` into `next` variables. The threads wait for the
+// values only when they use them.
 void CudaTileEmitter::loadAhead(const std::string& group) {
   const std::vector<LoadTile> loads = loadsAt(LoadTile::When::Ahead);
   if (loads.empty()) return;
@@ -118,8 +118,8 @@ void CudaTileEmitter::write(const ReduceTiles& reduce) {
     for (const LoadTile& load : reduce.loads) write(load);
   }
   openVectors(together ? std::vector<LoadTile>{} : reduce.loads);
-  // Most vectors of a shifted row are complete and need no mask. hd::addSome() needs masks in a few
-  // places only.
+  // A shifted row has only two incomplete vectors, so the text has a second version without masks
+  // for complete vectors. hd::addSome() needs no second version, because its masks cost little.
   const bool split = layout_.shifted && !together;
   if (split) {
     out_.open(fmt::format("if (first == 0 && count == {}) {{", layout_.vector));
@@ -178,6 +178,8 @@ void CudaTileEmitter::write(const LoopOverRow& loop) {
   out_.close();
 }
 
+// Writes a loop over the vectors of a thread, and in it a loop over lanes. The lanes write their
+// results to an array `out`, so that one instruction can store the vector.
 void CudaTileEmitter::writeElementMap(const MapTiles& map) {
   const std::string prefix = nextPrefix();
   for (const MapTiles::Result& result : map.results) declareTile(result.tile, layout_.registers);

@@ -93,8 +93,9 @@ std::string literalText(const Scalar& value, DType dtype) {
 
 namespace {
 
-// What makes a value fit a type that is narrower than the one it is computed in: `hd::roundF16`,
-// `hd::wrapI8`, ... and, of an integer type, the function that takes a float and saturates.
+// The functions that make a value fit a type that is narrower than its compute type. `round` is for
+// example `hd::roundF16` or `hd::wrapI8`. For integer types, `saturate` takes a float and
+// saturates.
 struct Rounding {
   std::string_view round;
   std::string_view saturate;
@@ -181,7 +182,8 @@ std::string nodeText(TextWriter& out, const Body& body, size_t index, const Kern
       }
       if (!node.state.empty()) operands[node.operands.size()] = stateName(prefix, index);
       std::string text = applyText(node.text, operands[0], operands[1], operands[2], operands[3]);
-      // A comparison is a bool already, an op on bools may be an int: the cast covers both.
+      // A comparison gives a bool, but an op on bools may give an int. The cast is correct for
+      // both.
       if (node.dtype == DType::Bool) return fmt::format("(bool)({})", text);
       if (is_rounded_at_store) {
         const std::string exact = fmt::format("{}{}_exact", prefix, index);
@@ -230,7 +232,7 @@ bool roundsWhenStored(const Body& body, const Store& store, const KernelFrame& f
   const Access& access = frame.access(store.tensor);
   const Node& node = body.nodes[static_cast<size_t>(store.node)];
   const bool is_half = access.dtype == DType::BF16 || access.dtype == DType::F16;
-  // A choice between values rounds nothing, and may be loaded as a window.
+  // A value that a choice selects is already rounded, and may be loaded as a window.
   const bool computes = node.kind == Node::Kind::Apply && node.conditions == 0;
   return is_half && access.lane == LaneStride::One && computes && node.dtype == access.dtype;
 }

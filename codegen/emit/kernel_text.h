@@ -45,8 +45,8 @@ struct LeafText {
   std::string lane;                                    // number of the current lane
   // Returns whether all lanes of a tensor have the same element. Not set: it is not known.
   std::function<bool(int tensor)> is_one_for_lanes;
-  // The vector that contains the values of node `node` (codegen/emit/windows.h), or an empty text.
-  // Not set: there are no windows.
+  // Returns the name of the vector that contains the values of node `node`
+  // (codegen/emit/windows.h), or "" if there is none. Not set: there are no windows.
   std::function<std::string(int node)> window;
   // true: writeNodes() also defines the values that stores round (roundsWhenStored()).
   bool rounds_at_stores = false;
@@ -58,15 +58,14 @@ std::string stateName(const std::string& prefix, size_t node);
 // Declares the objects that the ops of `body` keep (OpDef::state). Call this before the loop that
 // contains writeNodes().
 void writeStates(TextWriter& out, const Body& body, const std::string& prefix);
-// The same for a CUDA loop over `lanes` lanes that skips no lane before its last one. If the last
-// operand of an op grows by 1 per lane and the others are the same for all lanes, the object may
-// compute the results of all lanes at once (hd::ForLanes).
+// Does the same for a CUDA loop over `lanes` lanes that skips no lane before its last one. An
+// object may then compute the results of all lanes at once (hd::ForLanes). This requires that the
+// last operand of its op grows by 1 per lane, and that all other operands are equal in all lanes.
 void writeLaneStates(TextWriter& out, const Body& body, const std::string& prefix,
                      const KernelFrame& frame, const LeafText& leaves, int lanes);
 
 // Writes the definition of one constant per node of `body`. The name of the constant is `prefix`
-// followed by the number of the node. If `wanted` is given, writes only the nodes with a flag that
-// is true.
+// followed by the number of the node. If `wanted` is given, writes only the nodes that it marks.
 void writeNodes(TextWriter& out, const Body& body, const KernelFrame& frame, const LeafText& leaves,
                 const std::string& prefix, const std::vector<bool>* wanted = nullptr);
 
@@ -91,9 +90,9 @@ std::string placeText(const PlaceAlong& place, const IndexedAccess& access, size
 // Returns the expression of the value that a LoadAt has outside of the tensor.
 std::string outsideText(const Body& body, const Node& node, const std::string& prefix);
 
-// Returns whether the elements of a store should stay floats until the kernel stores a vector of
-// them, because one instruction rounds two floats to 16 bits each. exactText() returns the name of
-// the float that such a store rounds.
+// roundsWhenStored() returns whether the elements of a store stay floats until the kernel stores a
+// vector of them. The reason: one instruction then rounds two floats to 16 bits each. exactText()
+// returns the name of the float that such a store rounds.
 bool roundsWhenStored(const Body& body, const Store& store, const KernelFrame& frame);
 std::string exactText(const Store& store, const std::string& prefix);
 
@@ -105,8 +104,8 @@ std::string storedText(const Body& body, int node, DType dtype, const std::strin
 std::vector<int> tensorsOf(const Body& body);
 
 // Writes the pragma that makes GCC vectorize the loop over the lanes of `accumulators` in a C++
-// kernel, if it needs one. GCC unrolls such a loop before it vectorizes it. It can then still
-// vectorize operators such as +, but no functions such as hd::maximum().
+// kernel, if the loop needs it. GCC unrolls such a loop before it vectorizes it. It then still
+// vectorizes operators such as +, but not functions such as hd::maximum().
 void writeLanePragma(TextWriter& out, const std::vector<Accumulator>& accumulators);
 
 // Writes declarations of locals for the pointers, sizes and scalars of the argument struct `args`.

@@ -1,4 +1,4 @@
-// Finds ops whose objects can compute the results of all lanes at once.
+// Finds ops whose objects can compute the results of all lanes at once (hd::ForLanes).
 #include <algorithm>
 #include <optional>
 
@@ -8,7 +8,7 @@
 namespace heddle::codegen {
 namespace {
 
-// Returns by how much the values of nodes grow from one lane to the next.
+// Computes by how much the value of each node grows from one lane to the next.
 class LaneSteps {
  public:
   LaneSteps(const Body& body, const KernelFrame& frame, const LeafText& leaves) {
@@ -22,7 +22,7 @@ class LaneSteps {
   }
 
  private:
-  // Returns nullopt if the step is not known or differs between lanes.
+  // Returns the step of the node, or nullopt if the step is not known or differs between lanes.
   std::optional<int> stepOf(const Node& node, const KernelFrame& frame,
                             const LeafText& leaves) const {
     switch (node.kind) {

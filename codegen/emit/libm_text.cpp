@@ -15,9 +15,10 @@ namespace {
 struct LibmFunction {
   std::string_view name;
   int operands = 1;
-  bool f32 = true;  // false: the f32 form is in cpu_vector_math.h
-  // false: two calls of libmvec's form for 32 bytes are quicker than one of that for 64 bytes
-  // (glibc 2.36 on Zen 4: 0.7 of the time; of the other functions 1.1 to 3 times the time)
+  bool f32 = true;  // false: cpu_vector_math.h has the function for f32
+  // true: on AVX-512, calls libmvec's function for vectors of 64 bytes. false: calls the one for 32
+  // bytes twice, because this is faster. Measured with glibc 2.36 on Zen 4: two calls take 0.7
+  // times as long for these functions, and 1.1 to 3 times as long for all others.
   bool wide = true;
 };
 constexpr LibmFunction kLibmFunctions[] = {
@@ -46,7 +47,8 @@ constexpr LibmFunction kLibmFunctions[] = {
     {"atan2", 2},
 };
 
-// Functions of cpu_math.h that call others for f64; `of_f32`: also when their operands are f32.
+// A function of cpu_math.h that calls libm functions for f64. If `of_f32` is true, it calls them
+// for operands of type f32 too.
 struct LibmCaller {
   std::string_view name;
   bool of_f32;
@@ -75,7 +77,7 @@ bool callsLibmByAnother(std::string_view text, std::string_view function, bool f
       });
 }
 
-// Whether a node of f32 or f64 needs the form of a function for f64, or that for f32.
+// Returns whether the node needs the function for the type f64 (`f64` is true) or f32.
 bool needsLibm(const Node& node, const LibmFunction& function, bool f64) {
   if (node.kind != Node::Kind::Apply || !isFloat(node.compute)) return false;
   const bool wide = node.compute == DType::F64;
@@ -85,9 +87,10 @@ bool needsLibm(const Node& node, const LibmFunction& function, bool f64) {
          (function.name == "pow" && callsHd(node.text, "powByNumber"));
 }
 
-// {0}: the function of libm, {1}: its type, {2} to {4}: elements of 16, 32 and 64 bytes, {5}: a v
-// for each operand, {6}: whether the form for 64 bytes may be the one that all come down to.
-// Symbols are those by which GCC finds a function's forms for vectors of SSE, AVX2 and AVX-512.
+// Defines the versions of one libm function that loops call (codegen/runtime/cpu_math.h).
+// {0}: the function of libm; {1}: its type; {2} to {4}: number of elements in 16, 32 and 64 bytes;
+// {5}: one `v` per operand; {6}: 1 if the function for 64 bytes is used (LibmFunction::wide).
+// GCC finds the version for vectors of SSE, AVX2 and AVX-512 by its symbol.
 constexpr std::string_view kLibmForms = R"(
 #if defined(__AVX512F__) && {6}
 #define HD_BASE_{0} _ZGVeN{4}{5}_{0}

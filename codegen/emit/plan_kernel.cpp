@@ -47,7 +47,8 @@ LaunchStage makeStage(TileProgram& program) {
   return stage;
 }
 
-// Texts that are compiled as one must not share names: each gets the hash of its own.
+// Adds the hash of the text to each name in it. Several texts may be compiled as one, and must then
+// not share names.
 void nameEntries(KernelPlan& plan) {
   const std::string suffix = fmt::format("_{:016x}", hash64(plan.source.text));
   std::set<std::string> entries;
@@ -59,8 +60,8 @@ void nameEntries(KernelPlan& plan) {
   }
 }
 
-// Plans one segment. Entries and descriptions are those of one plan, so that a plan of several
-// passes can join them.
+// Plans one segment. The names of its entries contain a suffix, so that a plan of several passes
+// can contain several segments.
 class Planner {
  public:
   Planner(const Fusion& segment, const Operands& operands, Target target,
@@ -92,10 +93,11 @@ class Planner {
   KernelPlan& plan() { return plan_; }
   const std::string& description() const { return description_; }
 
-  // Returns whether there is nothing to compute.
+  // Returns whether the kernel has nothing to store.
   bool isEmpty() const { return codegen::isEmpty(space_); }
 
-  // Adds the segment to shared launches, if it is a pointwise nest. Otherwise returns false.
+  // Adds the segment to shared launches, and returns true, if it is a pointwise nest. Otherwise
+  // returns false.
   bool addTo(SharedLaunches& shared, const std::vector<int>& operands) const {
     if (space_.hasReduced() || hasUnalignedRows(space_, target_) || squaresOf()) return false;
     NestRequest request;
@@ -144,7 +146,7 @@ class Planner {
     planPasses(columnPasses(segment_, analysis_, extents_, columns));
   }
 
-  // The space of a part of the segment.
+  // Returns the space of a part of the segment.
   Space spaceOf(const PassSegment& part, const Analysis& analysis,
                 const std::vector<TensorDesc>& temporaries) const {
     const Operands of = operandsOf(part, operands_, temporaries);
@@ -155,8 +157,9 @@ class Planner {
     return space;
   }
 
-  // Plans a launch that computes rows and adds to columns, and one that combines the parts of the
-  // columns. Returns false, and changes nothing, if the layouts or the sizes do not permit it.
+  // Plans two launches: one computes the rows and adds to the columns, and one combines the parts
+  // of the columns. Returns false, and changes nothing, if the layouts or the sizes do not permit
+  // this.
   bool planTogether(const std::vector<ExprId>& columns) {
     const RowPart part = rowPart(segment_, analysis_, extents_, columns);
     const Analysis row_analysis = analyze(part.pass.segment);
@@ -180,7 +183,8 @@ class Planner {
     };
     std::optional<TileProgram> program = build();
     if (!program) return false;
-    // The layout decides the number of parts, and that decides where the columns lie.
+    // The layout decides the number of parts, and this number decides where the columns lie in the
+    // workspace. The program is therefore built twice.
     d.first.schedule.target = target_;
     d.first.schedule.splits = partsOf(program->layout, target_, rows);
     d.first.reduced_count = space.reducedCount();
@@ -203,7 +207,7 @@ class Planner {
     return true;
   }
 
-  // The outputs of `part` without memory are columns.
+  // Marks the outputs of `part` that are columns. They have no memory of their own.
   static void markColumns(Space& space, const PassSegment& part,
                           const std::vector<Accumulator>& accumulators) {
     for (SpaceTensor& tensor : space.tensors) {
@@ -229,7 +233,8 @@ class Planner {
     plan_.stages.push_back(makeStage(program));
   }
 
-  // The temporaries come after the part of the workspace that the passes use one after another.
+  // Plans the passes one after another. They share one part of the workspace, and the temporaries
+  // come after this part.
   void planPasses(const Passes& passes) {
     std::vector<KernelPlan> plans;
     for (const PassSegment& pass : passes.segments) {
@@ -252,7 +257,7 @@ class Planner {
     }
   }
 
-  // The descriptors of the values of a part of the segment that have generated axes.
+  // Returns the descriptors of the values of a part of the segment that have generated axes.
   std::vector<TensorDesc> generatedOf(const Fusion& part) const {
     std::vector<TensorDesc> descs;
     for (ValueId id : generatedValues(part)) {
@@ -279,7 +284,7 @@ struct Planned {
   std::string description;
 };
 
-// Returns the entries of `all`, the descriptors of generatedValues(segment), for a part.
+// Returns the entries for a part. `all` contains the descriptors of generatedValues(segment).
 std::vector<TensorDesc> generatedOf(const Fusion& part, const Fusion& segment,
                                     const std::vector<TensorDesc>& all) {
   if (all.empty()) return {};
@@ -294,7 +299,8 @@ std::vector<TensorDesc> generatedOf(const Fusion& part, const Fusion& segment,
   return descs;
 }
 
-// Plans the parts of a segment: pointwise nests share launches, all other parts have their own.
+// Plans the parts of a segment. Pointwise nests share launches; every other part has its own
+// launch.
 Planned planParts(const Fusion& segment, const std::vector<AnalyzedPart>& parts,
                   const Operands& operands, Target target,
                   const std::vector<TensorDesc>& generated) {

@@ -17,9 +17,8 @@ struct Analysis;
 // - A segment is the part of a fusion that becomes one kernel. `inputs` and `outputs` have one
 //   descriptor per operand, in the order of the segment's inputs() and outputs(). A scalar input
 //   also has a descriptor, which is ignored.
-// - An output may have the same memory as an input, if both have all axes of the iteration space
-//   and the segment updates this input in place. Any other overlap can give wrong results. Nothing
-//   checks this.
+// - An output may have the same memory as an input if InPlaceRules (codegen/plan/in_place.h) allow
+//   it. Any other overlap can give wrong results. Nothing checks this.
 // - `alignments` has one entry per operand, in the order inputs, outputs: the alignment of its
 //   first element in bytes (alignmentOf()). An empty list means kFullAlignment for all operands. A
 //   CUDA kernel must not be launched with an operand of smaller alignment.
@@ -34,7 +33,7 @@ KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inpu
                       const std::vector<TensorDesc>& outputs, Target target,
                       const std::vector<int32_t>& alignments,
                       const std::vector<TensorDesc>& generated, const Analysis* analysis = nullptr);
-// As above, with unshardedGenerated(segment, inputs, outputs).
+// Does the same with the descriptors unshardedGenerated(segment, inputs, outputs).
 KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                       const std::vector<TensorDesc>& outputs, Target target,
                       const std::vector<int32_t>& alignments = {});

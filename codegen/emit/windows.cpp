@@ -1,4 +1,4 @@
-// The text of loads of neighbouring elements at computed indices.
+// Writes the text of loads of neighbouring elements at computed indices.
 #include "codegen/emit/windows.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace heddle::codegen {
 namespace {
 
-// A comparison as `left` < `right`, or its opposite.
+// A comparison in the form `left` < `right`, or the opposite of this comparison.
 struct Order {
   int left;
   int right;
@@ -120,7 +120,7 @@ std::optional<int> Windows::growthOf(const Node& node) const {
   return std::nullopt;
 }
 
-// Returns the axis of the tensor along which the neighbours lie, or nullopt.
+// Returns the axis of the tensor along which the elements of neighbouring lanes lie, or nullopt.
 std::optional<size_t> Windows::axisOf(const Node& node) const {
   const IndexedAccess& access = frame_.indexed[static_cast<size_t>(node.index)];
   std::optional<size_t> found;
@@ -161,7 +161,7 @@ bool Windows::isWindow(const Node& node, const std::vector<int>& uses) const {
   });
 }
 
-// Returns the windows that window `node` consists of. After a choice come all parts of its first
+// Returns the nodes of which window `node` consists. After a choice come all parts of its first
 // window, then those of its second window.
 std::vector<int> Windows::partsOf(int node) const {
   std::vector<int> parts;
@@ -176,7 +176,7 @@ std::vector<int> Windows::partsOf(int node) const {
   return parts;
 }
 
-// Marks the nodes whose values in lane 0 the load of a window needs.
+// Marks the nodes whose values in lane 0 are needed to load a window.
 std::vector<bool> Windows::firstNodes(const std::vector<int>& parts) const {
   std::vector<bool> needed(body_.nodes.size(), false);
   auto need = [&](int node) { needed[static_cast<size_t>(node)] = true; };
@@ -200,7 +200,8 @@ std::vector<bool> Windows::firstNodes(const std::vector<int>& parts) const {
   return needed;
 }
 
-// Returns the expression of a word with a bit per lane: whether the bool node is true.
+// Returns the expression of a word with one bit per lane. The bit says whether the bool node is
+// true in this lane.
 std::string Windows::maskText(int node) const {
   if (growth_[static_cast<size_t>(node)] == 0) return fmt::format("(first{} ? ~0u : 0u)", node);
   const Order order = *orderOf(at(node));
@@ -242,9 +243,9 @@ void Windows::writePart(TextWriter& out, int node, const LeafText& leaves,
       outsideText(body_, part, "first"), node));
 }
 
-// The text computes all indices for lane 0. The names of its constants are those of writeNodes()
-// with another prefix, in a scope of their own. The constant `lanes<node>` has a bit for each lane
-// that takes its value from that part of the window. The text ends when all lanes have values.
+// Writes a scope in which all indices are computed for lane 0. Its constants have the names of
+// writeNodes() with another prefix. The constant `lanes<node>` has a bit for each lane that takes
+// its value from this part of the window. The text ends as soon as all lanes have values.
 void Windows::write(TextWriter& out, int node, const LeafText& leaves,
                     const std::string& to) const {
   const std::vector<int> parts = partsOf(node);

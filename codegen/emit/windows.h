@@ -10,13 +10,13 @@ namespace heddle::codegen {
 
 // The windows of a body. A *window* is a node whose values for all lanes of a vector are loaded at
 // once, before the code that runs per lane. Two kinds of nodes are windows:
-// - a LoadAt whose index grows by one from lane to lane, along an axis in which the tensor is
-//   contiguous, and whose value outside of the tensor is the same for all lanes. cat, pad, slice
-//   and roll make such nodes.
-// - a choice between two windows that no other node uses. Either the condition is the same for all
-//   lanes. Or it compares two integers that each grow by a constant from lane to lane, and the two
-//   constants differ by 1. Such a condition is computed once per vector. Most vectors then load one
-//   of the two windows only.
+// - a LoadAt (codegen/plan/body.h) whose index grows by one from lane to lane, along an axis in
+//   which the tensor is contiguous. Its value outside of the tensor must be the same for all lanes.
+//   The ops cat, pad, slice and roll create such nodes.
+// - a choice between two windows that no other node uses, if the kernel can compute the condition
+//   once per vector. This is so if the condition is the same for all lanes. It is also so if the
+//   condition compares two integers that each grow by a constant from lane to lane, and the
+//   constants differ by 1. Most vectors then load only one of the two windows.
 //
 // If vectors have one lane, there are no windows. The body and the frame must live longer than the
 // object.
@@ -25,9 +25,9 @@ class Windows {
   Windows(const Body& body, const std::vector<Accumulator>& accumulators, const KernelFrame& frame,
           int32_t lanes);
 
-  // The windows that are not parts of another window, in ascending order.
+  // Returns the windows that are not parts of another window, in ascending order.
   const std::vector<int>& nodes() const { return nodes_; }
-  // Per node of the body: whether the code that runs per lane needs it.
+  // Returns, for each node of the body, whether the code that runs per lane needs it.
   const std::vector<bool>& perLane() const { return per_lane_; }
 
   // Writes the load of window `node` into the vector `to`. The text uses the variable `count`, the
@@ -51,7 +51,7 @@ class Windows {
   const KernelFrame& frame_;
   const int32_t lanes_;
   // Per node: by how much its value grows from lane to lane. nullopt: not known. A node with growth
-  // 0 has the same value in all lanes; nodes with another growth are i64.
+  // 0 has the same value in all lanes. A node with a different growth is an i64.
   std::vector<std::optional<int>> growth_;
   std::vector<bool> is_window_;
   std::vector<bool> per_lane_;

@@ -80,8 +80,8 @@ class ColumnDivider {
     return operands;
   }
 
-  // The last values without the axes of the rows that depend on reductions of rows and on which
-  // column reductions depend.
+  // Returns the values per row that the column reductions read. Each depends on a reduction of
+  // rows, and a column reduction depends on it.
   std::vector<ValueId> sharedRowValues() const {
     IdVector<ValueId, bool> needed(segment_.values().size(), false);
     for (ValueId id : columnOperands()) needed[id] = true;

@@ -7,17 +7,18 @@
 
 namespace heddle::codegen {
 
-// Segments with column reductions (rule 3 of ir/analysis/kernel_rules.h), such as the backward of a
-// norm: the gradient of the input needs sums along rows, and those of the parameters need sums
-// along columns.
+// Segments with column reductions (rule 3 of ir/analysis/kernel_rules.h). An example is the
+// backward of a norm: the gradient of the input needs sums along rows, and the gradients of the
+// parameters need sums along columns.
 
-// Returns columnReductions(segment). Fast if there are none.
+// Returns columnReductions(segment). This is fast if the segment has none.
 std::vector<ExprId> columnReductionsOf(const Fusion& segment, const Analysis& analysis);
 
-// The segment without column reductions.
+// The segment without its column reductions. Their operands are additional outputs.
 struct RowPart {
-  // The outputs are the outputs of the complete segment that do not depend on column reductions,
-  // and then, per column reduction, its operand (PassSegment::Operand::temporary counts them).
+  // The outputs of `pass` are those outputs of the complete segment that do not depend on column
+  // reductions. The operand of each column reduction follows as one more output, which counts as a
+  // temporary (PassSegment::Operand::temporary).
   PassSegment pass;
   std::vector<TensorDesc> operands;  // dense
 };
@@ -31,9 +32,10 @@ Analysis columnAnalysis(const Fusion& segment, const Analysis& analysis,
 // and the body that computes the outputs from them. There is no loop body.
 Computation finishColumns(const Fusion& segment, const Analysis& columns, const Space& space);
 
-// The same segment as several segments that run one after another, for sizes and layouts that the
-// first way does not support. First the reductions of rows whose results the column reductions
-// need, then the column reductions, then all other outputs: they may have the memory of inputs.
+// Divides the segment into several segments that run one after another. Use this for sizes and
+// layouts for which rowPart() is not supported. The first segments reduce the rows whose results
+// the column reductions need. Then come the column reductions, and last all other outputs, which
+// may overwrite inputs.
 Passes columnPasses(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
                     const std::vector<ExprId>& columns);
 

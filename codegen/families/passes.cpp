@@ -17,8 +17,8 @@ class Divider {
         parts_(segment, analysis, extents),
         values_(rowValuesOf(segment, analysis)) {}
 
-  // The outputs come last, those with one element per row after all others. A later launch then
-  // reads no input whose memory an output has.
+  // Outputs are stored last, and outputs with one element per row after all others. No later launch
+  // then reads an input whose memory an output has overwritten.
   Passes run() {
     Passes passes;
     for (const std::vector<ExprId>& reductions : values_.reductions) {
@@ -48,7 +48,7 @@ class Divider {
   }
 
  private:
-  // Returns whether the value has all axes of the rows (`per_row`), or all axes.
+  // Returns whether the value has all kept axes (`per_row`), or all axes.
   bool hasAllAxes(ValueId id, bool per_row) const {
     const std::vector<int>& axes = analysis_.axes[id];
     const auto own = std::count_if(axes.begin(), axes.end(), [](int axis) { return axis >= 0; });
@@ -57,14 +57,14 @@ class Divider {
                       (per_row ? 0 : std::count(reduced.begin(), reduced.end(), true));
   }
 
-  // Splits values into lists that one launch each can compute. Two values are in one list if both
-  // depend on a value with all axes. Other values of a pass may have unrelated axes, because only
-  // a later pass relates them. An output can have the memory of an input only if both have all
-  // axes. Two lists have no such input in common, so the launch of one list may store its output
-  // before the launch of the other list.
+  // Splits values into lists, so that one launch can compute each list. Two values are in one list
+  // if both depend on a value with all axes. Other values of a pass may have unrelated axes,
+  // because only a later pass relates them. A list may store its output before the launch of
+  // another list. This overwrites no input that the other list reads: an output can have the memory
+  // of an input only if both have all axes. Two lists have no such input in common.
   std::vector<std::vector<ValueId>> connected(const std::vector<ValueId>& values) const {
     std::vector<std::vector<ValueId>> lists;
-    std::vector<std::set<ValueId>> read;  // per list: the values with all axes
+    std::vector<std::set<ValueId>> read;  // per list: the values with all axes on which it depends
     for (ValueId value : values) {
       const SegmentParts::Needed needed = parts_.neededFor({value});
       const bool reduction = isReduction(value);

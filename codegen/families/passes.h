@@ -7,14 +7,14 @@
 
 namespace heddle::codegen {
 
-// A segment of several passes (rule 4 of ir/analysis/kernel_rules.h) as several segments of one
-// pass each. Results of reductions that a later segment reads are temporaries in the workspace.
-// This serves all sizes for which one launch is slow: few and long rows, or rows whose elements are
-// not neighbours.
+// One pass of a segment that needs several passes (rule 4 of ir/analysis/kernel_rules.h).
+// divideIntoPasses() divides such a segment into passes, which run one after another. Results of
+// reductions that a later pass reads are temporaries in the workspace. This is used for all sizes
+// for which one launch is slow: few and long rows, or rows whose elements are not neighbours.
 struct PassSegment {
   Fusion segment;
-  // Per operand of `segment`, its inputs and then its outputs: an operand of the complete segment,
-  // or a temporary.
+  // Refers to an operand of the complete segment, or to a temporary. `inputs` and `outputs` have
+  // one entry per input and output of `segment`.
   struct Operand {
     int operand = -1;    // index into the inputs and then the outputs of the complete segment
     int temporary = -1;  // index into Passes::temporaries
@@ -23,8 +23,9 @@ struct PassSegment {
   std::vector<Operand> outputs;
 };
 
-// Returns the operands of a part of a segment (ir/analysis/independent_parts.h) as those of a pass
-// without temporaries. PassSegment::segment is empty, so that nothing copies the part.
+// Returns a pass without temporaries that has the operands of `part`
+// (ir/analysis/independent_parts.h). Its member `segment` is empty, because a copy of the part is
+// not needed.
 PassSegment passOf(const SegmentPart& part);
 
 // The operands of a segment, as planKernel() (codegen/emit/plan_kernel.h) receives them.
@@ -52,8 +53,8 @@ struct Passes {
   std::vector<TensorDesc> temporaries;  // dense, one element per row
 };
 
-// Divides a segment. All outputs are stored after the last read of an input, because an output may
-// have the memory of an input.
+// Divides a segment into passes. All outputs are stored after the last read of an input, because an
+// output may have the memory of an input.
 Passes divideIntoPasses(const Fusion& segment, const Analysis& analysis,
                         const AxisExtents& extents);
 

@@ -37,7 +37,7 @@ class StatementWriter {
   }
 
  private:
-  // Returns whether the rows read different elements of the tensor, a vector at a time.
+  // Returns whether different rows read different elements of the tensor, and read them in vectors.
   bool changesWithRow(const SpaceTensor& tensor) const {
     return tensor.strides.back() != 0 && changesWithKept(tensor);
   }
@@ -86,8 +86,8 @@ class StatementWriter {
     return node ? Leaf(std::move(*node)) : resultNode(segment_, analysis_, id);
   }
 
-  // Writes a body that computes `wanted`. Adds a load for each tensor that the body reads and that
-  // has no tile. The tiles of these loads belong to the statement of the body alone.
+  // Writes a body that computes `wanted`. For each tensor that the body reads and that has no tile,
+  // adds a load to `loads`. Only the statement of this body reads the tiles of these loads.
   WrittenBody bodyOf(const std::vector<ValueId>& wanted, std::vector<LoadTile>& loads,
                      bool per_row) {
     std::vector<ValueId> loaded;
@@ -104,7 +104,7 @@ class StatementWriter {
     return form_.reciprocals && !per_row ? withReciprocals(std::move(written)) : written;
   }
 
-  // Replaces divisions along the row by a value per row.
+  // Replaces divisions by a value per row by multiplications with its reciprocal.
   WrittenBody withReciprocals(WrittenBody written) {
     std::vector<int> place;  // old node -> new node
     Body body;
@@ -197,7 +197,7 @@ class StatementWriter {
     }
   }
 
-  // The values per row that the pass reads along the row and that some op computes.
+  // Returns the values per row that the pass reads along the row and that some op computes.
   std::vector<ValueId> rowValuesFor(const std::vector<ValueId>& along_row) const {
     std::vector<ValueId> found;
     for (ValueId id : along_row) {
@@ -286,7 +286,8 @@ class StatementWriter {
     out().push_back(std::move(map));
   }
 
-  // After the last pass: an output may have the memory of an input.
+  // Stores the outputs with one element per row. This comes after the last pass, because an output
+  // may have the memory of an input.
   void storeRowOutputs() {
     std::vector<ValueId> outputs;
     for (ValueId id : segment_.outputs()) {

@@ -16,13 +16,13 @@ struct RowStatements {
 
 struct RowForm {
   // true: every pass over the row is a loop, and no tile along the row lives from one pass to the
-  // next. false: the kernel loads each tile once and keeps the values of `kept`.
+  // next. false: the kernel loads each tile once, and computes each value in `kept` only once.
   bool looped = false;
   // true: divisions by a value per row become multiplications by its reciprocal, with the same
   // results (hd::divided() in codegen/runtime/cuda_math.h).
   bool reciprocals = false;
-  // true: tiles of the row are loaded one row ahead, and tiles that are the same for all rows once
-  // (LoadTile::When).
+  // true: the tiles of a row are loaded while the previous row is processed. Tiles that are the
+  // same for all rows are loaded once (LoadTile::When).
   bool ahead = false;
   std::vector<ValueId> kept;
 };

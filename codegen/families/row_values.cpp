@@ -8,14 +8,14 @@
 namespace heddle::codegen {
 namespace {
 
-// Returns whether it costs much more to compute the op again than to keep its result.
+// Returns whether computing the op again costs much more than keeping its result.
 bool isExpensive(const Fusion& segment, ValueId value) {
   const Expression& expr = segment.expr(segment.value(value).definition);
   if (expr.op->kind == OpKind::Index) return true;
   return expr.op->kind == OpKind::Pointwise && !isCheap(*expr.op);
 }
 
-// The values that `roots` need along the row, in the order of the segment.
+// Returns the values that `roots` need along the row, in the order of the segment.
 std::vector<ValueId> closure(const Fusion& segment, const RowValues& values,
                              const std::vector<ValueId>& roots,
                              const IdVector<ValueId, bool>& leaves) {
@@ -35,7 +35,7 @@ std::vector<ValueId> closure(const Fusion& segment, const RowValues& values,
   return found;
 }
 
-// The bytes per element of the inputs along the row on which a value depends.
+// Returns the bytes per element of the inputs along the row on which a value depends.
 int64_t inputBytes(const Fusion& segment, const RowValues& values, ValueId value,
                    const IdVector<ValueId, bool>& leaves) {
   IdVector<ValueId, bool> seen(segment.values().size(), false);
@@ -102,14 +102,15 @@ std::vector<ValueId> computedAlongRow(const Fusion& segment, const RowValues& va
 
 namespace {
 
-// Decides which values to keep. A pass computes the kept values that it is the first to need.
+// Decides which values to keep. The first pass that needs a kept value computes it.
 class KeptValues {
  public:
   KeptValues(const Fusion& segment, const RowValues& values)
       : segment_(segment), values_(values), kept_(segment.values().size(), false) {}
 
-  // The first loop starts at the end: a value that is kept makes the values before it unnecessary.
-  // The second loop drops values that have become cheap, because a value before them is kept.
+  // The first loop starts at the last value: if a value is kept, the values before it may become
+  // unnecessary. The second loop drops values that have become cheap to compute, because a value
+  // before them is kept.
   std::vector<ValueId> choose() {
     for (ExprId id : segment_.exprs().ids().reversed()) {
       const ValueId value = segment_.expr(id).outputs[0];

@@ -15,8 +15,8 @@ struct RowValues {
   // true: the value has no reduced axis, so it has one element per row. A segment without
   // reductions has no such values.
   IdVector<ValueId, bool> per_row;
-  // Per pass: the values that the pass needs first of all. The operands of its reductions, or, for
-  // the last pass, the outputs that are not per row.
+  // Per pass: the values for which the pass runs. These are the operands of its reductions. For the
+  // last pass, these are the outputs that are not per row.
   std::vector<std::vector<ValueId>> roots;
   // Per pass except the last; without the second reductions of pairs.
   std::vector<std::vector<ExprId>> reductions;

@@ -10,34 +10,39 @@
 namespace heddle::codegen {
 namespace {
 
-// Bytes of tiles that one thread may hold. Its registers have 256 bytes if a block has 1024
-// threads, and the body needs some of them.
+// The number of bytes of tiles that one thread may hold. If a block has 1024 threads, the registers
+// of a thread have 256 bytes, and the body needs some of them.
 constexpr int64_t kTileBytes = 128;
-// The same if kColumnThreads or kAheadThreads threads share a multiprocessor. More elements per
-// thread cost fewer instructions, because threads exchange the parts of each row.
+// The same limit if only kColumnThreads or kAheadThreads threads share a multiprocessor. With more
+// elements per thread, a row needs fewer instructions, because fewer threads exchange their parts.
 constexpr int32_t kColumnThreads = 512;
 constexpr int64_t kColumnTileBytes = 384;
 constexpr int32_t kAheadThreads = 384;
 constexpr int64_t kAheadTileBytes = 576;
-// Bytes that one thread loads before it waits, so that enough loads are in flight.
+// The number of bytes that one thread should load before it waits, so that enough loads are in
+// flight.
 constexpr int64_t kBytesInFlight = 64;
-// Operations of a body (RowDemand::ops) times the elements of a thread, which the compiler unrolls.
-// More take seconds to compile.
+// The limit for the unrolled code of a thread: operations of a body (RowDemand::ops) times elements
+// of the thread. Longer code takes seconds to compile.
 constexpr int64_t kMostUnrolled = 4096;
-// Shared memory of a block without an opt-in. Each accumulator takes 8 bytes per warp.
+// The shared memory that a block may use without an opt-in. Each accumulator takes 8 bytes per
+// warp.
 constexpr int64_t kSharedBytes = 48 << 10;
 constexpr int64_t kMostThreads = 1024;
 constexpr int64_t kLoopThreads = 512;
 constexpr int64_t kShortestBlock = 128;
 // With fewer rows than this, one row per block leaves multiprocessors idle (132 on an H100).
 constexpr int64_t kFewRows = 132;
-// Threads that read neighbouring vectors of a row together use complete sectors of memory. With
-// kManyThreads threads, each processor of the GPU has more work than it can start at once.
+// At least this many threads should share a row, so that the vectors that they read together are
+// complete sectors of memory. With kManyThreads threads or more, each multiprocessor has more work
+// than it can start at once.
 constexpr int64_t kFewestThreads = 4;
 constexpr int64_t kManyThreads = int64_t{132} * 2048 * 2;
-// Cpp: the most elements of a row that arrays hold, so that they stay in the L2 cache, and the most
-// bytes of all arrays, which are on the stack. And the fewest rows that keep the threads of a pool
-// busy, unless all rows together are short.
+// Limits for CPU kernels.
+// - kMostKept: elements of a row in arrays, so that the arrays stay in the L2 cache.
+// - kMostArrayBytes: bytes of all arrays, which are on the stack.
+// - kFewCpuRows: a smaller number of rows does not keep all threads of a pool busy. This does not
+//   matter if all rows together have at most kShortWork elements.
 constexpr int64_t kMostKept = 16384;
 constexpr int64_t kMostArrayBytes = 256 << 10;
 constexpr int64_t kFewCpuRows = 64;
@@ -70,8 +75,8 @@ struct Vectors {
   bool shifted = false;  // RowLayout::shifted
 };
 
-// The fewest vectors of a row that begins at an aligned address before the row. The first and the
-// last vector are slow. Each pass over the row needs their masks again.
+// Returns the smallest number of vectors for which a row uses the shifted layout. The masks of the
+// first and the last vector take time in each pass over the row, so short rows gain nothing.
 int64_t shortestShifted(bool several_passes) { return several_passes ? 64 : 4; }
 
 bool hasColumns(const Space& space) {
@@ -79,8 +84,8 @@ bool hasColumns(const Space& space) {
                      [](const SpaceTensor& t) { return t.column >= 0; });
 }
 
-// A thread that adds to columns owns the same elements of all its rows. Rows of a shifted layout
-// have different elements.
+// Chooses the vectors of the rows. Rows with columns are never shifted: a thread adds the same
+// elements of all its rows, and shifted rows would give it different elements.
 Vectors vectorsOf(const Space& space, int64_t ops, bool several_passes) {
   int64_t widest = 1;
   for (const SpaceTensor& t : space.tensors) {
@@ -107,8 +112,9 @@ int64_t vectorsPerRow(const Space& space, int64_t vector) {
   return vectors;
 }
 
-// Returns a smaller number of threads if far fewer of them are then idle. For example, 192 vectors
-// are 3 for each of 64 threads, and 34 vectors are 3 for each of 16 threads with 14 idle places.
+// Returns a smaller number of threads if far fewer threads are then idle. For example, 64 threads
+// process 192 vectors in 3 steps without idle threads. 16 threads process 34 vectors in 3 steps, in
+// which 14 of 48 places are empty.
 int64_t fuller(int64_t threads, int64_t vectors, int64_t most) {
   constexpr double kGain = 1.15;
   const int64_t fewest = std::min<int64_t>(threads, 8);  // pieces of 128 bytes
@@ -135,10 +141,11 @@ std::vector<RowCandidate> cudaCandidates(const Space& space, const RowDemand& de
       std::min(fitting(tile_bytes, demand.live_bytes), fitting(kMostUnrolled, demand.ops));
   const int64_t wanted =
       hasColumns(space) ? most : std::min(fitting(kBytesInFlight, demand.loaded_bytes), most);
-  // Few threads per row waste less time in the exchange of parts. A warp per row is better if there
-  // are not enough rows for all threads of the GPU.
+  // With few threads per row, less time goes into the exchange of parts. If there are not enough
+  // rows to occupy all threads of the GPU, a row gets at least a warp.
   const int64_t least = space.keptCount() * kFewestThreads >= kManyThreads ? kFewestThreads : 32;
-  // Each row of threads stores its own sums of columns. Blocks with one row have the fewest.
+  // The threads that share a row store their own sums of columns. Blocks that process one row at a
+  // time therefore store the fewest sums.
   const int64_t shortest = hasColumns(space) ? kShortestBlock : least;
   auto threadsFor = [vectors, least = shortest](int64_t registers) {
     const auto threads = static_cast<int64_t>(
@@ -150,7 +157,7 @@ std::vector<RowCandidate> cudaCandidates(const Space& space, const RowDemand& de
   RowLayout& layout = candidate.layout;
   int64_t threads = threadsFor(wanted);
   threads = fuller(threads, vectors, most);
-  // One thread reads a row of a few elements, so that no time goes into the exchange of parts.
+  // One thread reads a row of a few elements alone, which saves the exchange of parts.
   constexpr int64_t kFewElements = 16;
   if (vector == 1 && vectors <= std::min(kFewElements, most)) threads = 1;
   const auto warps =
@@ -173,8 +180,9 @@ std::vector<RowCandidate> cudaCandidates(const Space& space, const RowDemand& de
   layout.full = layout.exact && !candidate.looped && vectors == threads * registers;
   if (candidate.looped && (hasColumns(space) || space.keptCount() < kFewRows)) return {};
   if (hasColumns(space)) {
-    // Few blocks leave multiprocessors idle, and blocks with many rows store many sums of short
-    // columns. Separate launches divide the columns among all multiprocessors.
+    // Use separate launches for the columns in two cases. Few blocks leave multiprocessors idle.
+    // Blocks with many rows store many sums of short columns. Separate launches divide the columns
+    // among all multiprocessors.
     constexpr int32_t kMostRows = 2;
     const int64_t groups = ceilDiv(space.keptCount(), layout.rows);
     const bool is_large = space.keptCount() * space.reducedCount() > kShortWork;
@@ -192,7 +200,7 @@ std::vector<RowCandidate> cudaCandidates(const Space& space, const RowDemand& de
   return {candidate};
 }
 
-// Cpp: the elements of one item, which one inner loop computes.
+// Cpp: returns the number of elements of one item, which one inner loop computes.
 int64_t cpuChunk(const Space& space) {
   constexpr int64_t kMost = 4096;
   return std::clamp<int64_t>(space.extents.back(), 1, kMost);
@@ -200,7 +208,7 @@ int64_t cpuChunk(const Space& space) {
 
 std::vector<RowCandidate> cpuCandidates(const Space& space, const RowDemand& demand) {
   const int64_t rows = space.keptCount();
-  // The columns of short rows are faster without the rows.
+  // If rows are short, computing the columns in a separate launch is faster.
   if (hasColumns(space) && space.reducedCount() < kShortestCpuColumns) return {};
   if (rows < kFewCpuRows && rows * space.reducedCount() > kShortWork) return {};
   RowCandidate candidate;
@@ -214,7 +222,8 @@ std::vector<RowCandidate> cpuCandidates(const Space& space, const RowDemand& dem
   return {candidate};
 }
 
-// Cpp: the rows of a tile. With columns there are few tiles, because each is a part.
+// Cpp: returns the number of rows of a tile. With columns there are few tiles, because each tile is
+// a part that stores its own sums.
 int64_t cpuTileRows(const Space& space) {
   constexpr int64_t kTileElements = 32768;
   constexpr int64_t kMostParts = 64;
@@ -223,7 +232,7 @@ int64_t cpuTileRows(const Space& space) {
   return hasColumns(space) ? std::max(rows, ceilDiv(space.keptCount(), kMostParts)) : rows;
 }
 
-// The part of the schedule that the frame needs: lanes along the innermost reduced axis.
+// Returns the part of a schedule that the frame needs. Lanes run along the innermost reduced axis.
 Schedule scheduleOf(const RowLayout& layout, const Space& space, Target target) {
   Schedule s;
   s.target = target;
@@ -238,7 +247,7 @@ Schedule scheduleOf(const RowLayout& layout, const Space& space, Target target) 
   return s;
 }
 
-// Returns the space with at least one reduced axis, along which rows lie.
+// Returns the space with at least one reduced axis: the axis along which rows lie.
 Space withRows(Space space) {
   if (!space.hasReduced()) --space.kept;
   return space;

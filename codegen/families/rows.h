@@ -33,9 +33,9 @@ struct RowCandidate {
 
 // What the candidates depend on besides the sizes. Numbers are per element of the row.
 struct RowDemand {
-  int64_t live_bytes = 0;    // bytes of tiles at once (liveBytes())
+  int64_t live_bytes = 0;    // largest number of bytes of tiles in use at one time (liveBytes())
   int64_t loaded_bytes = 0;  // bytes that the kernel reads from memory at its start
-  int64_t ahead_bytes = 0;   // live_bytes with RowForm::ahead, and the tiles of the next row
+  int64_t ahead_bytes = 0;   // live_bytes for RowForm::ahead, including the tiles of the next row
   int64_t kept_bytes = 0;  // bytes of the tiles that maps make: in registers, or (Cpp) on the stack
   int64_t ops = 0;         // code of the longest body, in simple operations
   int64_t accumulators = 0;     // of all reductions, per row
@@ -47,8 +47,8 @@ struct RowDemand {
 std::vector<RowCandidate> rowCandidates(const Space& space, Target target, const RowDemand& demand);
 
 // Returns the program of the best candidate, or nullopt if there is none. In a space without
-// reduced axes, rows lie along the innermost axis. `columns` are the accumulators that
-// SpaceTensor::column names.
+// reduced axes, rows lie along the innermost axis. `columns` contains the accumulators to which
+// SpaceTensor::column refers.
 std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& analysis,
                                      const Space& space, Target target, const std::string& entry,
                                      const std::vector<Accumulator>& columns = {});

@@ -34,7 +34,8 @@ PassSegment SegmentParts::part(const std::vector<ValueId>& outputs,
   wanted.insert(wanted.end(), extra.begin(), extra.end());
   const Needed needed = neededFor(wanted);
   FusionRewriter rewriter = rewriterFor(needed);
-  // An output of a part must be no input of it and no other output: a copy is the output.
+  // In the fusion of a part, an output must be neither an input nor another output. If it is, a
+  // copy becomes the output.
   const auto copyOf = [&](ValueId id) {
     const ValueId copy = rewriter.set(rewriter.at(id), segment_.value(id).name, 0);
     rewriter.fusion().mutableValue(copy).tensor.sharding = segment_.tensor(id).sharding;
@@ -78,8 +79,9 @@ FusionRewriter SegmentParts::rewriterFor(const Needed& needed) const {
   return rewriter;
 }
 
-// The extents of a kernel's values are symbols of their own, so the builder cannot compute them
-// from attributes such as the widths of a pad. The copy therefore keeps the type of the old result.
+// Copies an expression, and keeps the type of the old result. The builder cannot compute the
+// extents from attributes such as the widths of a pad, because the extents in a kernel are new
+// symbols.
 void SegmentParts::copyInto(FusionRewriter& rewriter, ExprId id) const {
   const Expression& expr = segment_.expr(id);
   const Value& old = segment_.value(expr.outputs[0]);

@@ -11,12 +11,11 @@
 namespace heddle::codegen {
 namespace {
 
-// The argument struct: the number of parts, per body its first part and the offset of its arguments
-// in the table, the first block of each part, and the table.
+// The bytes of a field in the argument struct (codegen/families/shared_launch.h).
 constexpr size_t kFieldBytes = 8;
 constexpr size_t kTableAlignment = 8;
-// Sizes of lists are multiples of these numbers, so that a few parts more or less give the same
-// text.
+// The lengths of the lists in the argument struct are multiples of these numbers. Launches with a
+// few parts more or less then have the same text.
 constexpr size_t kPartStep = 16;
 constexpr size_t kByteStep = 512;
 
@@ -51,7 +50,8 @@ void SharedLaunches::add(LoopNest nest, std::string text, std::string schedule,
   body->parts.push_back(std::move(part));
 }
 
-// Returns the launches: as many parts as the limits permit, in the order of the bodies.
+// Divides the parts into launches. Each launch has as many parts as the limits permit, in the order
+// of the bodies.
 std::vector<SharedLaunches::Launch> SharedLaunches::divide() const {
   const size_t limit = target_ == Target::Cuda ? kMostArgumentBytes : SIZE_MAX;
   std::vector<Launch> launches;
@@ -157,7 +157,7 @@ SharedLaunches::Result SharedLaunches::finish() const {
   Result result;
   std::map<size_t, std::string> names;  // of bodies
   for (Kind& kind : kindsOf(divide())) {
-    // No entry is the beginning of another entry.
+    // The underscore at the end ensures that no entry is the beginning of another entry.
     kind.kernel.entry = fmt::format("{}_k{}_", entry_, result.kernels.size());
     for (size_t b : kind.bodies) {
       const auto [name, is_new] =

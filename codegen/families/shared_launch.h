@@ -16,7 +16,7 @@ namespace heddle::codegen {
 //   begin, offset  an i64 per body: its first part, and where its arguments begin in the table
 //   first          an i32 per part: its first block (Cpp: tile); then the number of all blocks
 //   table          the argument struct of each part
-// The parts are sorted by bodies. A block finds its part by a search in `first`.
+// The parts are sorted by body. A block finds its part by a search in `first`.
 struct SharedKernel {
   std::string entry;
   std::vector<std::string> bodies;  // the functions that compute parts
@@ -39,11 +39,11 @@ class SharedLaunches {
   static constexpr size_t kMostArgumentBytes = 32764;
   static constexpr size_t kMostBodies = 8;
 
-  // The name of the function in the text of each part.
+  // Returns the name that the function in the text of each part must have.
   std::string bodyName() const { return entry_ + "_body_"; }
 
-  // Adds a part. `text` is the function that computes it. Operand i of the nest is operand
-  // operands[i] of the segment. `schedule` describes the part.
+  // Adds a part. `text` defines the function bodyName(), which computes the part. Operand i of the
+  // nest is operand operands[i] of the segment. `schedule` describes the part for dumps.
   void add(LoopNest nest, std::string text, std::string schedule, const std::vector<int>& operands);
 
   struct Result {
@@ -58,7 +58,7 @@ class SharedLaunches {
   struct Body {
     std::string text;
     std::string schedule;            // of the first part
-    std::vector<LaunchStage> parts;  // the operands of patches are those of the segment
+    std::vector<LaunchStage> parts;  // their patches contain operands of the segment
   };
   struct Range {
     size_t body;

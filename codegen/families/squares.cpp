@@ -8,18 +8,20 @@
 namespace heddle::codegen {
 namespace {
 
-// Shorter axes leave most of a square empty.
+// The smallest extent of the axes of a square. With shorter axes, most of a square would be empty.
 constexpr int64_t kShortestAxis = 16;
-// CUDA: shared memory of a block without an opt-in.
+// CUDA: the shared memory that a block may use without an opt-in.
 constexpr int64_t kSquareSharedBytes = 48 << 10;
-// CPU: exchanged tiles must stay in the L2 cache of a core, together with the other tensors.
+// CPU: the largest size of all exchanged tiles. They must stay in the L2 cache of a core, together
+// with the other tensors.
 constexpr int64_t kSquareArrayBytes = 128 << 10;
-// CPU: squares of a tile. Starting a tile on another thread must cost less than computing it.
+// CPU: the number of squares in a tile of work. Starting a tile on another thread must cost less
+// than computing it.
 constexpr int64_t kSquaresPerTile = 4;
-// CUDA: operations of the body (opsOf()). The compiler unrolls the body for the elements of a
-// thread, 16 at most.
+// CUDA: the largest number of operations of the body (opsOf()). The compiler unrolls the body for
+// the elements of a thread, which are at most 16.
 constexpr int64_t kMostOps = 256;
-// Bytes of tiles that a thread loads before it stores.
+// The number of bytes of tiles that a thread loads before it stores.
 constexpr int64_t kSquareTileBytes = 128;
 constexpr int64_t kElements = kSquareEdge * kSquareEdge / kSquareThreads;
 
@@ -66,7 +68,7 @@ std::optional<Axes> axesOf(const Space& space) {
   return std::nullopt;
 }
 
-// Moves the axes of the square behind all others: first the row axis, then the column axis.
+// Moves the axes of the square inside of all others: first the row axis, then the column axis.
 Space withSquareInside(const Space& space, const Axes& axes) {
   std::vector<size_t> order;
   for (size_t axis = 0; axis < space.extents.size(); ++axis) {
@@ -89,7 +91,7 @@ Space withSquareInside(const Space& space, const Axes& axes) {
   return moved;
 }
 
-// The functions below get the space of withSquareInside().
+// All functions below expect the space that withSquareInside() returns.
 
 bool needsExchange(const SpaceTensor& tensor, size_t rank) {
   return !tensor.output && tensor.strides[rank - 1] > 1 && tensor.strides[rank - 2] == 1;
@@ -118,7 +120,8 @@ int32_t vectorFor(const Space& space) {
   return static_cast<int32_t>(vector);
 }
 
-// Returns the edge of the squares. Smaller squares are better if most of a square would be empty.
+// Returns the edge of the squares. If most of a large square would be empty, small squares are
+// better.
 int32_t edgeFor(const Space& space) {
   constexpr double kGain = 1.5;
   constexpr int32_t kSmallEdge = kSquareEdge / 2;
@@ -189,8 +192,8 @@ class SquareWriter {
     });
   }
 
-  // Tensors that change along both axes are loaded before the first store, as long as registers
-  // last. The map loads all others.
+  // Adds loads for tensors that change along both axes, as long as registers are left. These loads
+  // then precede the first store. The map loads all other tensors.
   void loadTiles(MapTiles& map) {
     const size_t rank = space_.extents.size();
     int64_t bytes = 0;
@@ -219,7 +222,7 @@ class SquareWriter {
     schedule.target = program_.target;
     SquareLayout square;
     if (cuda) square.edge = edgeFor(space_);
-    // A thread holds one vector of a tile at least.
+    // A thread holds at least one vector of a tile.
     const int32_t most = square.edge * square.edge / kSquareThreads;
     schedule.lanes = cuda ? std::min(vectorFor(space_), most) : 1;
     schedule.chunk = schedule.lanes;
@@ -246,8 +249,9 @@ class SquareWriter {
     placeCoordinates();
   }
 
-  // The coordinates of the other axes follow from the number `other`, which counts them. Those of
-  // the square's axes are variables of the loops.
+  // Computes the coordinates of all axes outside of the square from the number `other`, which
+  // numbers the squares along these axes. The coordinates of the square's axes are variables of the
+  // loops.
   void placeCoordinates() {
     std::vector<Coordinate>& kept = program_.frame.kept;
     kept.resize(kept.size() - 2);

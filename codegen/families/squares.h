@@ -20,9 +20,12 @@ namespace heddle::codegen {
 // Returns whether buildSquares() may return a program for this space.
 bool mayHaveSquares(const Space& space);
 
-// Returns the program, or nullopt if the family does not suit the segment: no input needs an
-// exchange, the outputs or the exchanged inputs disagree about their axis, an axis is short, or the
-// exchanged tiles do not fit in shared memory (CUDA) or in the cache (CPU).
+// Returns the program, or nullopt if the family does not suit the segment. The family does not suit
+// a segment in these cases:
+// - No input needs an exchange.
+// - The outputs, or the exchanged inputs, are contiguous along different axes.
+// - An axis is short.
+// - The exchanged tiles do not fit in shared memory (CUDA) or in the cache (CPU).
 std::optional<TileProgram> buildSquares(const Fusion& segment, const Analysis& analysis,
                                         const Space& space, Target target,
                                         const std::string& entry);

@@ -42,12 +42,14 @@ class AxisClasses {
   std::vector<int> parent_;
 };
 
-// Returns whether the axis is no axis of the kernel: it is broadcast, or its only index is 0.
+// Returns whether the axis maps to no axis of the kernel, because it is broadcast or has one
+// element.
 bool stretches(const Fusion& segment, ValueId value, size_t axis) {
   return isUnitAxis(segment.tensor(value), axis);
 }
 
-// Calls visit(position in the op's space, value, logical axis) for every axis that moves.
+// Calls visit(index in the op's space, value, logical axis) for every axis that maps to an axis of
+// the kernel.
 template <class Visit>
 void forMappedAxes(const Fusion& segment, const Expression& expr, const AxisMap& map,
                    Visit&& visit) {
@@ -169,7 +171,8 @@ class Analyzer {
     }
   }
 
-  // A value over the kept axes alone is stored once, after the reductions.
+  // Chooses where each output is stored. A value that has only the kept axes is stored once, after
+  // the reductions.
   void placeOutputs() {
     for (ValueId output : segment_.outputs()) {
       const std::vector<int>& axes = result_.axes[output];

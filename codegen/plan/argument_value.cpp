@@ -10,7 +10,8 @@
 namespace heddle::codegen {
 namespace {
 
-// Returns the number of items along an axis. Lanes along the axis share an item.
+// Returns the number of items along an axis. Neighbouring elements along the lane axis form one
+// item.
 int64_t itemsAlong(size_t axis, const FrameNumbers& numbers) {
   const int64_t extent = numbers.space.extents[axis];
   const Schedule& schedule = numbers.schedule;
@@ -122,7 +123,8 @@ bool hasAlignedItems(const SpaceTensor& tensor, const FrameNumbers& numbers) {
 }
 
 bool needsWideIndex(const FrameNumbers& numbers) {
-  // Below 2^30 even the last step of a grid-stride loop stays within 32 bits.
+  // With 2^30 as the limit, even the index after the last step of a grid-stride loop fits in 32
+  // bits.
   const auto is_wide = [](int64_t index) { return index >= int64_t{1} << 30; };
   const Space& space = numbers.space;
   const Schedule& schedule = numbers.schedule;

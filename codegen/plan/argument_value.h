@@ -27,7 +27,7 @@ struct ArgumentValue {
     Base,           // SpaceTensor::base of tensor `index`
     PartStride,     // SpaceTensor::part_stride of tensor `index`
     Offset,         // SpaceCoordinate::offset of coordinate `index`
-    IndexedExtent,  // of Space::indexed[index] along `axis`, as the next three
+    IndexedExtent,  // of Space::indexed[index] along `axis`; so are the three kinds below
     IndexedStride,
     IndexedOffset,
     IndexedGlobal,

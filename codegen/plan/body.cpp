@@ -41,7 +41,8 @@ Scalar constantValue(const Expression& constant) {
   throwInternalError(__FILE__, __LINE__, "constant", "the value of a constant is no scalar");
 }
 
-// The text of a pow with a number as exponent: x ** 2 and x ** 3 are products, as in PyTorch.
+// Returns the text of a pow whose exponent is a number. As in PyTorch, x ** 2 and x ** 3 are
+// products.
 std::string_view powerText(const Fusion& segment, const Expression& expr) {
   if (!isPowByNumber(segment, expr)) return expr.op->text;
   ExprId definition = segment.value(expr.inputs[1]).definition;
@@ -110,6 +111,8 @@ class BodyWriter {
     return static_cast<int>(body.nodes.size()) - 1;
   }
 
+  // Adds the node of an expression, and returns its index. Broadcasts, expands and sets need no
+  // node: they have the node of their operand.
   int writeExpression(Body& body, ExprId id) {
     const Expression& expr = segment_.expr(id);
     Node node;
@@ -166,13 +169,14 @@ class BodyWriter {
     });
   }
 
-  // A float that fills integers saturates to their type itself, as in a cast.
+  // Returns the type from which a full converts its scalar. A float that fills an integer tensor
+  // saturates at the ends of the tensor's type, as in a cast.
   DType fullFrom(const Expression& expr, DType dtype) const {
     const DType from = segment_.value(expr.inputs[0]).tensor.dtype;
     return isFloat(from) && !isFloat(dtype) && dtype != DType::Bool ? from : dtype;
   }
 
-  // Of the space; -1 along an axis of one element.
+  // Returns the index into Space::coordinates, or -1 for an axis of one element.
   int coordinateOf(ValueId value, int64_t axis) const {
     int own = analysis_.axes[value][static_cast<size_t>(axis)];
     const std::vector<int>& all = analysis_.coordinates;
@@ -218,7 +222,7 @@ class BodyWriter {
   IdVector<ValueId, int> node_of_;
 };
 
-// The position of the value among the inputs of the segment, or -1.
+// Returns the index of the value among the inputs of the segment, or -1.
 int inputPosition(const Fusion& segment, ValueId value) {
   const std::vector<ValueId>& inputs = segment.inputs();
   const auto found = std::find(inputs.begin(), inputs.end(), value);
@@ -249,7 +253,8 @@ Accumulator makeAccumulator(const Fusion& segment, const Analysis& analysis, Exp
   acc.dtype = segment.value(expr.outputs[0]).tensor.dtype;
   acc.type = accumulatorType(acc.dtype);
   acc.average = *expr.op->reduce_op == ReduceOp::Avg;
-  // Of the value's own type: the lowest bool is false, which the lowest i64 would not give.
+  // The identity comes from the dtype of the result: the lowest bool is false, but the lowest i64
+  // would convert to true.
   acc.identity = identityOf(*expr.op->reduce_op, acc.dtype);
   for (const JointReductions& pair : analysis.joint) {
     if (pair.first != reduction && pair.second != reduction) continue;

@@ -123,7 +123,7 @@ struct WrittenBody {
 };
 
 // Writes a body that computes the values `wanted` from leaves. `leaf` must return a node for every
-// input of the segment.
+// input of the segment on which they depend.
 WrittenBody writeBody(const Fusion& segment, const Analysis& analysis, const Space& space,
                       const std::vector<ValueId>& wanted, const LeafNode& leaf);
 

@@ -8,7 +8,8 @@
 namespace heddle::codegen {
 namespace {
 
-// Returns whether the segment may have a generated axis. A kernel stores all its other axes.
+// Returns whether the segment may have a generated axis. Every other axis is an axis of a tensor in
+// memory.
 bool mayGenerate(const Fusion& segment) {
   bool reduces = false;
   bool generates = false;

@@ -15,13 +15,14 @@ namespace heddle::codegen {
 // reads %x and stores %y, and neither has the axis of n elements. Such an axis is *generated*. Its
 // extent follows from no operand, so the caller describes a value that has the axis.
 
-// Returns the values whose descriptors planKernel() needs for the generated axes: in ascending
-// order, each value that has a generated axis that no earlier one has.
+// Returns the values whose descriptors planKernel() needs for the generated axes, in ascending
+// order. The list contains a value if it has a generated axis that no earlier value of the list
+// has.
 std::vector<ValueId> generatedValues(const Fusion& segment);
 
 // Returns the descriptors of generatedValues(segment), for a segment in which these values have no
-// sharding. If a symbol is the size of an operand's axis, the operand gives its value. No other
-// symbols may occur.
+// sharding. Requires that every symbol in their sizes is also the size of an axis of an operand,
+// whose descriptor gives the value of the symbol.
 std::vector<TensorDesc> unshardedGenerated(const Fusion& segment,
                                            const std::vector<TensorDesc>& inputs,
                                            const std::vector<TensorDesc>& outputs);

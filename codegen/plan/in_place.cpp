@@ -13,7 +13,7 @@ namespace heddle::codegen {
 namespace {
 
 // Returns whether the kernel reads the input only after its reductions, once for each index along
-// the axes that are not reduced: no reduction and no output with all axes depends on it.
+// the kept axes. This is so if no reduction, and no output with all axes, depends on the input.
 bool isReadAfterReductions(const Fusion& segment, const Analysis& analysis, ValueId input) {
   IdVector<ValueId, bool> depends(segment.values().size(), false);
   depends[input] = true;
@@ -29,7 +29,7 @@ bool isReadAfterReductions(const Fusion& segment, const Analysis& analysis, Valu
   return true;
 }
 
-// Returns the reason for a segment of one part.
+// Returns "" or the reason, as InPlaceRules::whyNot() does, for a segment of one part.
 std::string whyNotInPart(const Fusion& segment, const Analysis& analysis, size_t input,
                          size_t output) {
   const ValueId in = segment.inputs().at(input);
@@ -84,7 +84,7 @@ std::string InPlaceRules::whyNot(size_t input, size_t output) {
   if (places_.empty()) return whyNotInPart(segment_, *analysis_, input, output);
   const auto [part, stored] = places_.at(segment_.inputs().size() + output).at(0);
   const std::vector<std::pair<size_t, size_t>>& read = places_.at(input);
-  // Blocks of different parts run in any order.
+  // Blocks of different parts run in any order, so another part could read the input too late.
   if (read.size() != 1 || read.front().first != part) {
     return fmt::format("another part of the kernel reads %{}",
                        segment_.value(segment_.inputs()[input]).name);

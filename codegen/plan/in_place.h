@@ -11,13 +11,13 @@
 
 namespace heddle::codegen {
 
-// Decides which outputs of a segment its kernel may store in the memory of inputs. Every schedule
-// guarantees that the thread that stores an element has read the same element of the input before,
-// and that no thread reads it afterwards, if these conditions hold:
+// Decides which outputs of a segment its kernel may store in the memory of inputs. In such a
+// kernel, the thread that stores an element must have read the same element of the input before. No
+// thread may read this element afterwards. Every schedule guarantees both if these conditions hold:
 // - Input and output have the same dtype and the same axes of the iteration space
-//   (codegen/plan/analysis.h), in the same order. They have all axes of the space. Or they have
-//   exactly the axes that are not reduced, and the kernel reads the input only after its
-//   reductions.
+//   (codegen/plan/analysis.h), in the same order. They have either all axes of the space, or
+//   exactly the axes that are not reduced. In the second case, the kernel reads the input only
+//   after its reductions.
 // - No expression reads the input at computed indices.
 // - If the segment consists of several parts (ir/analysis/independent_parts.h), only the part that
 //   stores the output reads the input. The other conditions hold for this part.

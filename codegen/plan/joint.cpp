@@ -50,7 +50,8 @@ class JointFinder {
     }
   }
 
-  // Returns the expression of a pointwise f32 op with this text that defines the value, or nullptr.
+  // Returns the expression that defines the value, if it is a pointwise f32 op with this text.
+  // Otherwise returns nullptr.
   const Expression* pointwise(ValueId id, std::string_view text) const {
     const ExprId definition = segment_.value(withoutBroadcast(id)).definition;
     if (definition == kNoExpr) return nullptr;
@@ -59,8 +60,8 @@ class JointFinder {
     return matches && isF32(expr.outputs[0]) ? &expr : nullptr;
   }
 
-  // Returns the op x - c that defines the value, for the elements x of the reduction `first`, or
-  // nullptr.
+  // Returns the expression that defines the value, if it computes x - c for the elements x of the
+  // reduction `first`. Otherwise returns nullptr.
   const Expression* differenceFrom(ExprId first, ValueId id) const {
     const Expression* difference = pointwise(id, "({0} - {1})");
     if (difference == nullptr || !isF32(elementOf(first))) return nullptr;
@@ -96,7 +97,7 @@ class JointFinder {
   }
 
   // Returns whether a value without reduced axes depends on `result`, and on no other reduction.
-  // Another reduction may come after the second one.
+  // Another reduction could run only after the second reduction of the pair.
   bool dependsOnlyOn(ValueId result, ValueId value) const {
     IdVector<ValueId, bool> seen(segment_.values().size(), false);
     std::vector<ValueId> next{value};

@@ -52,7 +52,8 @@ std::string ArgumentLayout::structText(const std::string& name) const {
   for (const Field& field : fields_) {
     text += fmt::format("  alignas(8) {} {};\n", field.type, field.name);
   }
-  // Fields of at most 8 bytes, each aligned to 8: the size fixes every offset.
+  // All fields have at most 8 bytes and are aligned to 8 bytes. The size of the struct therefore
+  // determines every offset.
   text += fmt::format("}};\nstatic_assert(sizeof({}) == {}, \"layout\");\n", name, bytes_.size());
   return text;
 }
@@ -82,7 +83,8 @@ class FrameBuilder {
     for (size_t t = 0; t < space_.tensors.size(); ++t) addAccess(t);
     addIndexedAxes();
     for (size_t p = 0; p < space_.indexed.size(); ++p) addIndexed(p);
-    // 64-bit numbers cost registers and slow divisions on a GPU; a CPU loses nothing by them.
+    // On a GPU, 64-bit indices take more registers and make divisions slow. A CPU computes with
+    // them equally fast.
     frame_.wide_index = schedule().target == Target::Cpp || needsWideIndex(numbers_);
     return std::move(frame_);
   }
@@ -139,7 +141,8 @@ class FrameBuilder {
     frame_.span = addSize("span", value(Kind::Span));
   }
 
-  // Peels the axes [begin, end) off the item number, innermost first.
+  // Returns the coordinates along the axes [begin, end) of an item. Computes them from the number
+  // of the item, innermost axis first.
   std::vector<Coordinate> peel(const char* prefix, int begin, int end, const IndexExpr& item) {
     std::vector<Coordinate> coordinates(static_cast<size_t>(end - begin));
     IndexExpr rest = item;
@@ -195,7 +198,7 @@ class FrameBuilder {
     access.aligned_items = hasAlignedItems(tensor, numbers_);
     if (tensor.isInWorkspace()) {
       access.kept_offset = addSize(fmt::format("base{}", t), value(Kind::Base, t));
-      // Each part has its own row of accumulators.
+      // Each part has its own row of partial results.
       if (tensor.output) {
         access.kept_offset =
             access.kept_offset + IndexExpr::variable("split", 0, schedule().splits - 1) *

@@ -23,8 +23,9 @@ class ArgumentLayout {
     std::string type;    // in the kernel language
     int32_t offset = 0;  // bytes
     bool index = false;  // the kernel converts the field to its index type
-    // The field after this one is an i64 with the numbers by which a kernel divides by this field
-    // without a division (hd::Divisor in codegen/runtime/cuda_runtime.h).
+    // The kernel divides indices by this field. The next field is then an i64 with a factor and a
+    // shift, which replace the slow division instruction (hd::Divisor in
+    // codegen/runtime/cuda_runtime.h).
     bool divisor = false;
     ArgumentValue value = {};
   };
@@ -112,7 +113,7 @@ struct KernelFrame {
   std::vector<Access> accesses;             // parallel to Space::tensors
   std::vector<AxisCoordinate> coordinates;  // parallel to Space::coordinates
   std::vector<IndexedAccess> indexed;       // parallel to Space::indexed
-  std::vector<Accumulator> accumulators;    // what nodes of kind Result name
+  std::vector<Accumulator> accumulators;    // the accumulators that nodes of kind Result read
   std::vector<Coordinate> kept;             // per kept axis
   std::vector<Coordinate> reduced;          // per reduced axis
   IndexExpr kept_items;                     // number of items along the kept axes

@@ -7,8 +7,8 @@
 namespace heddle::codegen {
 namespace {
 
-// Short blocks keep memory busier than long-lived ones that step through the tensor; beyond this
-// many they step all the same.
+// The largest number of blocks of a pointwise kernel. Many short blocks keep the memory busier than
+// few blocks that step through the tensor. Above this number, blocks step through the tensor.
 constexpr int64_t kMostPointwiseBlocks = int64_t{1} << 20;
 
 }  // namespace

@@ -13,9 +13,9 @@ int64_t floorPowerOfTwo(int64_t n) {
   return p;
 }
 
-// Should lanes lie along the innermost reduced axis rather than the innermost kept one? The inputs
-// that are contiguous along either vote with their bytes. If no input has the reduced axis, only
-// the number of lanes counts.
+// Returns whether lanes should run along the innermost reduced axis. The alternative is the
+// innermost kept axis. Each tensor votes, with its bytes, for the axis along which its stride is
+// smaller. If no tensor has the reduced axis, only the number of lanes counts.
 bool lanesAlongReduced(const Space& space) {
   constexpr int64_t kFewLanes = 32;
   size_t kept = static_cast<size_t>(space.kept) - 1;
@@ -47,9 +47,9 @@ bool isFull(const SpaceTensor& t, const Space& space) {
   return true;
 }
 
-// Returns the number of elements that a thread moves at once: 16 bytes of the widest tensor, if
-// every tensor is contiguous or constant along the lane axis. `only_full` ignores the width of the
-// tensors that are not full. `any_extent` also permits vectors that are longer than the axis.
+// Returns the number of elements that a thread moves at once. It is 16 bytes of the widest tensor
+// if every tensor is contiguous or constant along the lane axis. `only_full` ignores the width of
+// the tensors that are not full. `any_extent` also permits vectors that are longer than the axis.
 int32_t vectorWidth(const Space& space, size_t axis, bool only_full = false,
                     bool any_extent = false) {
   int64_t widest = 1;
@@ -89,13 +89,14 @@ int32_t inputCount(const Space& space) {
                                             [](const SpaceTensor& t) { return !t.output; }));
 }
 
-// Enough loads in flight to cover the latency of memory: about 64 bytes a thread.
+// Returns how many items a thread loads at once. About 64 bytes per thread are in flight then,
+// which is enough to cover the latency of memory.
 int32_t unrollFor(const Space& space, int32_t lanes) {
   int64_t loaded = 1;
   for (const SpaceTensor& t : space.tensors) {
     if (!t.output) loaded += sizeOf(t.dtype) * lanes;
   }
-  // Of the parts of a cat, an item loads one.
+  // An item loads only one of the parts of a cat, so only the largest one counts.
   int64_t indexed = 0;
   for (const IndexedTensor& t : space.indexed) indexed = std::max(indexed, sizeOf(t.dtype) * lanes);
   loaded += indexed;
@@ -103,8 +104,8 @@ int32_t unrollFor(const Space& space, int32_t lanes) {
   return static_cast<int32_t>(inputCount(space) > 6 ? 1 : unroll);
 }
 
-// Streaming multiprocessors of the machines aimed at; a schedule that is a little off for another
-// count is still right.
+// The assumed number of multiprocessors. With another number, a schedule is correct, but possibly
+// not the fastest.
 constexpr int64_t kProcessors = 132;
 
 void scheduleCudaPointwise(const Space& space, Schedule& s) {
@@ -117,8 +118,9 @@ void scheduleCudaPointwise(const Space& space, Schedule& s) {
   while (s.unroll > 1 && items < s.unroll * s.block * kProcessors * 8) s.unroll /= 2;
 }
 
-// Returns the columns that a block reduces, for `kept` vectors of columns. 32 vectors keep rows of
-// 128 to 512 bytes together. Fewer are better if the last block would have few columns.
+// Returns the number of columns that a block reduces, for `kept` vectors of columns. 32 vectors are
+// rows of 128 to 512 bytes, which memory reads efficiently. A smaller number is better if the last
+// block would otherwise have few columns.
 int64_t columnsFor(int64_t kept) {
   constexpr double kGain = 1.15;
   constexpr int64_t kFewest = 8;
@@ -133,7 +135,7 @@ int64_t columnsFor(int64_t kept) {
 }
 
 void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split) {
-  // More lanes would cost the registers of their accumulators.
+  // More than 8 lanes would need too many registers for their accumulators.
   s.lanes = std::min(vectorWidth(space, s.laneAxis(space)), 8);
   s.chunk = s.lanes;
   s.exact = space.extents[s.laneAxis(space)] % s.lanes == 0;
@@ -142,13 +144,14 @@ void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split) {
   int64_t reduced = reducedItems(s, space);
   s.block = 256;
   if (s.kind == ScheduleKind::InnerReduction) {
-    // A part of a warp or a warp a row while rows are short or many, else a block a row.
+    // If rows are short or there are many, a warp or a part of a warp reduces a row. Otherwise a
+    // block reduces a row.
     bool wide = reduced > 32 * s.unroll * 4 || (kept < kProcessors * 8 && reduced > 64);
     s.reduce_threads = wide ? 256 : 32;
     while (s.reduce_threads > 1 && s.reduce_threads / 2 >= reduced) s.reduce_threads /= 2;
   } else {
     int64_t columns = columnsFor(kept);
-    // A launch that may not divide the reduced range has more blocks if each has fewer columns.
+    // If a launch may not split the reduced range, blocks with fewer columns give more blocks.
     constexpr int64_t kFewestColumns = 8;
     while (!may_split && columns > kFewestColumns && kept / columns < kProcessors &&
            reduced >= 2 * s.block / columns) {
@@ -165,14 +168,15 @@ void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split) {
   while (s.unroll > 1 && reduced < int64_t{s.reduce_threads} * s.unroll) s.unroll /= 2;
   int64_t blocks = std::max<int64_t>(ceilDiv(kept, s.block / s.reduce_threads), 1);
   int64_t wanted = kProcessors * 8;
-  // Each range still gives every thread a few items.
+  // With at most this many ranges, each thread still has a few items of each range.
   int64_t most = reduced / (int64_t{s.reduce_threads} * s.unroll * 2);
   if (may_split && blocks * 2 < wanted && most > 1) {
     s.splits = std::clamp<int64_t>(wanted / blocks, 1, std::min<int64_t>(most, 1024));
   }
 }
 
-// Elements of an inner loop: long enough to hide its setup, short enough to stay in the cache.
+// The number of elements of an inner loop: enough to hide the cost of starting the loop, and few
+// enough to stay in the cache.
 constexpr int64_t kCpuElements = 8192;
 
 void scheduleCpuPointwise(const Space& space, Schedule& s) {
@@ -195,7 +199,7 @@ void scheduleCpuReduction(const Space& space, Schedule& s, bool may_split) {
   int64_t kept = keptItems(s, space);
   int64_t reduced = reducedItems(s, space);
   int64_t all = kept * reduced * work;
-  // Tiles of some 64 Ki elements, and at least 64 tiles when there is work for them.
+  // A tile has about 64 Ki elements. If there is enough work, there are at least 64 tiles.
   constexpr int64_t kTileElements = 65536;
   int64_t tiles = std::max<int64_t>(1, all / kTileElements);
   if (may_split && kept < 64 && tiles > kept) {
@@ -276,10 +280,10 @@ std::string describe(const Schedule& s, const Space& space) {
     text += fmt::format("{}, {} items in flight, blocks of {} threads",
                         s.exact ? "" : " with a tail", s.unroll, s.block);
     if (s.kind != ScheduleKind::Pointwise) {
-      text += fmt::format(", {} threads a reduction", s.reduce_threads);
+      text += fmt::format(", {} threads per reduction", s.reduce_threads);
     }
   } else {
-    text += fmt::format(", items of {} elements, {} items a tile", s.chunk, s.items_per_tile);
+    text += fmt::format(", items of {} elements, {} items per tile", s.chunk, s.items_per_tile);
   }
   if (s.splits > 1) text += fmt::format("; reduced range in {} parts", s.splits);
   return text;

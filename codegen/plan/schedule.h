@@ -54,8 +54,8 @@ int64_t reducedItems(const Schedule& schedule, const Space& space);
 Schedule chooseSchedule(const Space& space, Target target, bool may_split);
 
 // Chooses the schedule of a pointwise kernel that shares a launch with other kernels
-// (codegen/families/shared_launch.h). It depends on strides and alignments, and on no extents
-// except those of 1, so that one text serves parts of all sizes.
+// (codegen/families/shared_launch.h). The schedule depends on strides, alignments and which extents
+// are 1. It does not depend on other extents, so that one text serves parts of all sizes.
 Schedule chooseSharedSchedule(const Space& space, Target target);
 
 // Returns the schedule in words, for `heddle dump`.

@@ -17,7 +17,8 @@ int64_t productOf(std::vector<int64_t>::const_iterator from,
   return product;
 }
 
-// Extents and offsets of the axes, from the descriptor of any value that moves along them.
+// Collects the extents and offsets of the axes of the analysis from descriptors. Every value that
+// has an axis must agree about it.
 class Extents {
  public:
   Extents(const Fusion& segment, const Analysis& analysis)
@@ -34,7 +35,8 @@ class Extents {
     }
   }
 
-  // What an index expression reads has the extents of its output, before and after what it adds.
+  // Reads the descriptor of the operand that an Index expression reads. The extent of the output is
+  // that of the operand, plus the elements that the expression adds, minus those that it removes.
   void readIndexed(ExprId id_of_expr, const TensorDesc& desc) {
     const Expression& expr = segment_.expr(id_of_expr);
     ValueId id = expr.inputs[0];
@@ -43,10 +45,11 @@ class Extents {
     const bool in_blocks = looksUpInBlocks(segment_, expr);
     for (size_t i = 0; i < places.size(); ++i) {
       if (in_blocks && places[i].output_axis == IndexedAxis::kByValue) continue;
-      HEDDLE_USER_CHECK(places[i].together || desc.sizes[i] == desc.global[i],
-                        "{} of %{}: axis {} of %{} must be whole on each rank, got {} of {}",
-                        expr.op->name, segment_.value(expr.outputs[0]).name, i,
-                        segment_.value(id).name, desc.sizes[i], desc.global[i]);
+      HEDDLE_USER_CHECK(
+          places[i].together || desc.sizes[i] == desc.global[i],
+          "{} of %{}: axis {} of %{} must be unsplit on each rank, got {} of {} elements",
+          expr.op->name, segment_.value(expr.outputs[0]).name, i, segment_.value(id).name,
+          desc.sizes[i], desc.global[i]);
       if (places[i].output_axis == IndexedAxis::kByValue) continue;
       int axis = analysis_.axes[expr.outputs[0]][static_cast<size_t>(places[i].output_axis)];
       if (axis < 0) continue;
@@ -62,7 +65,7 @@ class Extents {
   }
 
  private:
-  // Returns the size of the axis of the output that moves along axis `i` of the operand.
+  // Returns the extent of the output axis that corresponds to axis `i` of the operand.
   int64_t paddedSize(const Expression& expr, const IndexedAxis& axis, size_t i,
                      const TensorDesc& desc) const {
     int64_t size = desc.sizes[i];
@@ -117,7 +120,8 @@ SpaceTensor layOut(const Analysis& analysis, ValueId id, const TensorDesc& desc,
   return tensor;
 }
 
-// Does axis `a` belong inside axis `b`? The tensors that move along both vote with their bytes.
+// Returns whether axis `a` should be inside of axis `b`. Each tensor with both axes votes, with its
+// bytes, for the axis along which its stride is smaller.
 bool belongsInside(const Space& space, size_t a, size_t b) {
   double votes = 0;
   for (const SpaceTensor& tensor : space.tensors) {
@@ -128,14 +132,14 @@ bool belongsInside(const Space& space, size_t a, size_t b) {
     for (size_t i = 0; i < space.extents.size(); ++i) {
       if (tensor.strides[i] != 0) bytes *= static_cast<double>(space.extents[i]);
     }
-    // A tie of one input and one output goes to the output: stores suffer more.
+    // If one input and one output disagree, the output wins, because unordered stores cost more.
     if (tensor.output) bytes *= 1.25;
     votes += stride_a < stride_b ? bytes : -bytes;
   }
   return votes > 0;
 }
 
-// The votes need not be transitive, so this is an insertion sort rather than std::sort.
+// Sorts the axes. The votes need not be transitive, so this is an insertion sort, not std::sort.
 void orderAxes(const Space& space, std::vector<size_t>& axes) {
   for (size_t i = 1; i < axes.size(); ++i) {
     for (size_t j = i; j > 0 && belongsInside(space, axes[j - 1], axes[j]); --j) {
@@ -144,7 +148,8 @@ void orderAxes(const Space& space, std::vector<size_t>& axes) {
   }
 }
 
-// An axis whose index a body needs stays on its own: the index is the loop's then.
+// Returns whether a body needs the index along this axis. Such an axis is not merged with others,
+// so that a loop variable is the index.
 bool isIndexed(const Space& space, size_t axis) {
   return std::any_of(space.coordinates.begin(), space.coordinates.end(),
                      [&](const SpaceCoordinate& c) { return c.axis == static_cast<int>(axis); });
@@ -157,7 +162,7 @@ bool mergeable(const Space& space, size_t outer, size_t inner) {
   });
 }
 
-// Appends the axes `order` of `from` to `to`, merged.
+// Appends the axes `order` of `from` to `to`, and merges neighbouring axes where possible.
 void appendMerged(const Space& from, const std::vector<size_t>& order, Space& to) {
   size_t first = to.extents.size();
   for (size_t i = 0; i < order.size(); ++i) {
@@ -184,7 +189,7 @@ size_t positionOf(const Fusion& segment, ValueId input) {
   return static_cast<size_t>(std::find(ids.begin(), ids.end(), input) - ids.begin());
 }
 
-// The space over all axes of the analysis, in its order.
+// Returns the space over all axes of the analysis, in the order of the analysis.
 Space layOutAll(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
                 DescList inputs, DescList outputs) {
   Space raw;
@@ -290,7 +295,8 @@ Space coalesce(const Fusion& segment, const Analysis& analysis, const AxisExtent
   for (SpaceCoordinate& coordinate : space.coordinates) coordinate.axis = -1;
   space.indexed = std::move(raw.indexed);
   appendMerged(raw, kept, space);
-  // A single element counts as contiguous, and so shares its kernel with longer tensors.
+  // A space without kept axes gets a kept axis of one element. It counts as contiguous, so that the
+  // kernel also serves longer tensors.
   if (kept.empty()) appendUnitAxis(space, analysis.reductions.empty() ? 1 : 0);
   space.kept = static_cast<int>(space.extents.size());
   appendMerged(raw, reduced, space);

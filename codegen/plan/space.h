@@ -49,7 +49,7 @@ struct IndexedTensor {
 // The iteration space of one launch. Reductions combine elements along the reduced axes. All other
 // axes are kept axes. Kept axes come first, then reduced axes, and each group is ordered from
 // outermost to innermost. Every space has at least one kept axis, and at least one reduced axis if
-// the segment has reductions. coalesce() adds an axis of extent 1 if there is no such axis.
+// the segment has reductions. If there is no such axis, coalesce() adds an axis of extent 1.
 struct Space {
   std::vector<int64_t> extents;
   int kept = 0;  // number of kept axes

@@ -6,7 +6,7 @@
 namespace heddle::codegen {
 namespace {
 
-// Row-major strides of the kept axes: how partial results lie in the workspace.
+// Returns row-major strides of the kept axes. Partial results have these strides in the workspace.
 std::vector<int64_t> keptStrides(const Space& space) {
   std::vector<int64_t> strides(space.extents.size(), 0);
   int64_t stride = 1;
@@ -17,7 +17,8 @@ std::vector<int64_t> keptStrides(const Space& space) {
   return strides;
 }
 
-// The loop body of the second stage: each accumulator's partial results are its elements.
+// Returns the computation of the second stage. The partial results of an accumulator are the
+// elements of its loop body.
 Computation combineComputation(const Computation& whole, size_t first_partial) {
   Computation second;
   second.finish = whole.finish;
@@ -38,7 +39,8 @@ Computation combineComputation(const Computation& whole, size_t first_partial) {
   return second;
 }
 
-// Which of `all` are used, in the order of their first use, and their new indices.
+// Returns the entries of `all` that are used, in the order of their first use, and their new
+// indices.
 template <class Tensor>
 class UsedTensors {
  public:
@@ -100,7 +102,7 @@ void splitInTwo(Decision& d, const Space& space, const std::string& suffix) {
   combine.extents.push_back(splits);
   for (SpaceTensor& t : combine.tensors) t.strides.push_back(0);
   int64_t bytes = 0;
-  std::vector<DType> types;  // of all partial results
+  std::vector<DType> types;  // types of all partial results
   for (const Accumulator& acc : d.computation.accumulators) {
     if (!acc.hasState()) continue;
     for (DType type : memberTypes(acc)) types.push_back(type);

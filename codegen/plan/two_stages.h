@@ -10,8 +10,8 @@
 
 namespace heddle::codegen {
 
-// Everything decided about a segment of one pass for one set of shapes. `second` combines the
-// partial results of `first` when the reduced range is split.
+// All decisions about a segment of one pass for one set of shapes. `second` combines the partial
+// results of `first` if a reduction is split into ranges.
 struct Decision {
   Computation computation;
   NestRequest first;
@@ -20,7 +20,7 @@ struct Decision {
   int64_t workspace_bytes = 0;
 };
 
-// Decides everything about a segment of one pass over the space. Entry points end with `suffix`.
+// Makes all decisions about a segment of one pass over the space. Entry points end with `suffix`.
 Decision decideLoops(const Fusion& segment, const Analysis& analysis, const Space& space,
                      Target target, const std::string& suffix);
 

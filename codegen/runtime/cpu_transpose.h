@@ -49,8 +49,9 @@ struct Block<8> {
 #endif
 
 #ifdef HD_HAS_SHUFFLE
-// The rows `a` and `b` have the distance `step`. Exchanges the elements of `a` whose index has the
-// bit `step` with the elements of `b` whose index does not have it.
+// `a` and `b` are two rows of a block, and the index of `b` is larger by `step`. Exchanges the
+// elements of `a` whose index has the bit `step` with the elements of `b` whose index does not have
+// it.
 template <int step, class Row, int... i>
 HD_INLINE void exchange(Row& a, Row& b, Indices<i...>) {
   constexpr int n = (int)sizeof...(i);

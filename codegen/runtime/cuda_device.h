@@ -1,6 +1,6 @@
-// What generated CUDA kernels need of the device: PTX, threads and blocks, barriers, shuffles, and
-// shared memory. This text is the first part of every kernel source. Tests compile kernels for the
-// host with another version of this header (tests/codegen/simt/simt_device.h).
+// The functions of generated CUDA kernels that need the device: PTX, threads and blocks, barriers,
+// shuffles, and shared memory. This text is the first part of every kernel source. Tests compile
+// kernels for the host with another version of this header (tests/codegen/simt/simt_device.h).
 
 namespace hd {
 
@@ -50,7 +50,7 @@ __device__ inline float minOrNan(float a, float b) {
 }
 // Returns a * b + c with one rounding.
 __device__ inline float multiplyAdd(float a, float b, float c) { return __fmaf_rn(a, b, c); }
-// Returns the lower half of a * b, and the upper half in `high`.
+// Returns the lower half of a * b, and stores the upper half in `high`.
 __device__ inline unsigned product(unsigned a, unsigned b, unsigned& high) {
   unsigned low;
   asm("{ .reg .u64 p; mul.wide.u32 p, %2, %3; mov.b64 {%0, %1}, p; }"

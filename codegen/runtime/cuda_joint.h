@@ -1,8 +1,8 @@
 // States of joint reductions (codegen/plan/joint.h): one state holds two reductions of the same
 // elements. In a kernel source, this text follows cuda_math.h.
-// - addSome() adds elements first .. end - 1 of `values`, at least one; the others may be
-//   uninitialized. It looks at all N values at once, so that it rescales the state once per call.
-// - add() also accepts no elements, and is fast if all N values are elements.
+// - addSome() adds the elements first .. end - 1 of `values`, at least one. The other values may be
+//   uninitialized. The function rescales the state once per call, not once per element.
+// - add() also accepts zero elements, and is fast if all N values are elements.
 // - joined(a, b) is the state of the elements of a and b. It equals joined(b, a) bit for bit, so
 //   that two threads that exchange their states get the same result.
 
@@ -28,13 +28,13 @@ __device__ inline float sumOf(const float* values) {
 // elements are -infinity, and each exp(element - 0) is 0.
 __device__ inline float baseOf(float maximum) { return maximum == -infF32() ? 0.0f : maximum; }
 
-// Returns exp(x) for x <= 0, as an element of a sum. Its relative error grows with -x, but the sum
-// has an element exp(0) = 1, so the errors of small elements hardly count: at most 2^-24 of that
-// element.
+// Returns exp(x) for x <= 0, as an element of a sum of exponentials. The relative error grows with
+// -x. It hardly changes the sum: the sum contains the element exp(0) = 1, and the absolute error of
+// a small element is at most 2^-24.
 __device__ inline float expInSum(float x) { return nearPowerOfTwo(x * 0x1.715476p0f); }
 
-// An element -infinity adds exp(-infinity) = 0. It stands for values that are no elements, because
-// a selection is faster than a branch.
+// Values outside of [first, end) are replaced by -infinity, which adds exp(-infinity) = 0 to the
+// sum. A selection is faster than a branch.
 template <int N>
 __device__ inline void addSome(Exponentials& into, const float (&values)[N], int first, int end) {
   float elements[N];
@@ -65,20 +65,20 @@ __device__ inline Exponentials joined(Exponentials a, Exponentials b) {
 __device__ inline Exponentials fromPartner(Exponentials x, int mask) {
   return {fromPartner(x.maximum, mask), fromPartner(x.sum, mask)};
 }
-// If all elements are -infinity, each exp(element - maximum) is NaN.
+// Returns NaN if all elements are -infinity, because each exp(element - maximum) is then NaN.
 __device__ inline float sumOfExponentials(Exponentials x) {
   return x.maximum == -infF32() ? nanF32() : x.sum;
 }
 
-// The number of elements, their sum, and the sum of (element - mean)^2 for their own mean.
+// The number of elements, their sum, and the sum of (element - mean)^2, where mean is their mean.
 struct Moments {
   float count = 0;
   float sum = 0;
   float squares = 0;
 };
 
-// Returns the state of the union of two sets of elements, which both have elements. Chan's formula:
-// the squares grow by the square of the difference of the means, times the weight.
+// Returns the state of the union of two non-empty sets of elements. By Chan's formula
+// (codegen/plan/joint.h), the squares grow by the squared difference of the means, times a weight.
 __device__ inline Moments joinedSets(Moments a, Moments b) {
   const float count = a.count + b.count;
   const float difference = nearQuotient(a.sum, a.count) - nearQuotient(b.sum, b.count);

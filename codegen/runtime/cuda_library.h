@@ -144,8 +144,8 @@ __device__ __forceinline__ void addSources(const Args& args, I64 type, const U32
 __device__ inline void combine(const Args& args) {
   const I64 count = args.group * args.extent * args.lanes.count;
   for (I64 item = firstItem(); item < count; item += itemStep()) {
-    // `item` is the number of a combination of lane, target and line. The index in which
-    // neighbouring elements of the result differ varies fastest (LibraryArgs::order).
+    // `item` numbers the combinations of lane, target and line. LibraryArgs::order says which of
+    // the three varies fastest, so that neighbouring items are neighbours in memory.
     const I64 inner = args.order == 0   ? args.lanes.count
                       : args.order == 1 ? args.extent
                                         : args.group;

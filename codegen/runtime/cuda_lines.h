@@ -78,9 +78,9 @@ __device__ inline I64 offsetOf(const Lines& lines, int operand, I64 line) {
 __device__ inline I64 firstItem() { return (I64)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ inline I64 itemStep() { return (I64)gridDim.x * blockDim.x; }
 
-// Returns the sum of `own` over those threads of the block whose numbers are lower than the number
-// of this thread. Sets `total` to the sum of `own` over all threads of the block. The function
-// contains one barrier. The caller must execute another barrier before the next call.
+// Returns the sum of `own` over the threads of the block that have a lower number than this thread.
+// Sets `total` to the sum of `own` over all threads of the block. The function contains one
+// barrier. The caller must execute another barrier before the next call.
 template <class V>
 __device__ V sumBefore(V own, V* shared, V& total) {
   int lane = (int)threadIdx.x % 32;

@@ -77,11 +77,12 @@ __device__ inline long long bitwise_not(long long x) { return ~x; }
 __device__ inline bool bitwise_not(bool x) { return !x; }
 
 // A kernel divides many values by the same y. It computes r = reciprocalFor(y) once and then
-// divided(x, y, r) for each x. The result is x / y, rounded to nearest: the product q has an error
-// of at most one unit in the last place, which the remainder of q corrects (P. Markstein,
-// "Computation of elementary functions on the IBM RISC System/6000 processor", 1990). Only two
-// kinds of quotients may differ from x / y in their last bit: those below 2^-100, because their
-// remainder is subnormal, and those by a subnormal y. A quotient above 2^127 may become infinite.
+// divided(x, y, r) for each x. The result is x / y, rounded to nearest. The product q has an error
+// of at most one unit in the last place, and the remainder of q corrects this error (P. Markstein,
+// "Computation of elementary functions on the IBM RISC System/6000 processor", 1990). Two kinds of
+// quotients may differ from x / y in their last bit: quotients below 2^-100, because their
+// remainder is subnormal, and quotients by a subnormal y. A quotient above 2^127 may become
+// infinite.
 
 // Returns whether y is a normal number.
 __device__ inline bool isRegular(float y) {
@@ -95,10 +96,11 @@ __device__ inline float scaleFor(float y) {
   return copysign(exponent == 255 ? 1.0f : __int_as_float(bits), y);
 }
 __device__ inline float reciprocalFor(float y) { return 1.0f / (y * scaleFor(y)); }
-// The compiler computes `scale`, `divisor` and `weight` once, because all calls of a thread have
-// the same y. If y is not regular, the weight 0 makes q the result. If x is infinite or NaN, the
-// excess is NaN, and fminf() returns its other operand, which is too small to change q. The signs
-// are chosen so that a quotient 0 keeps the sign of q.
+// Returns x / y; r is reciprocalFor(y). The compiler computes `scale`, `divisor` and `weight` once,
+// because all calls of a thread have the same y. Three special cases: if y is not regular, the
+// weight 0 makes q the result. If x is infinite or NaN, the excess is NaN, and fminf() returns its
+// other operand, which is too small to change q. If the quotient is 0, the signs are such that it
+// keeps the sign of q.
 __device__ inline float divided(float x, float y, float r) {
   const float scale = scaleFor(y);
   const float divisor = isRegular(y) ? y * scale : nanF32();
@@ -222,8 +224,8 @@ __device__ inline void philoxWords(unsigned* words, long long seed, long long of
   words[0] = word0, words[1] = word1, words[2] = word2, words[3] = word3;
 }
 
-// A block, so that neighbouring elements share it. fill() does nothing if the object holds the
-// block already.
+// A block that neighbouring elements share. fill() does nothing if the object already holds the
+// block.
 struct PhiloxBlock {
   unsigned words[4];
   long long of_seed, of_offset;
@@ -236,7 +238,7 @@ struct PhiloxBlock {
     philoxWords(words, seed, offset, counter);
   }
 };
-// The word of a block, or two words of a block, that belong to an index.
+// Return the word of the block, or the two words of it, that belong to the index.
 __device__ inline long long philox32(PhiloxBlock& block, long long seed, long long offset,
                                      long long index) {
   block.fill(seed, offset, (unsigned long long)index >> 2);
@@ -253,7 +255,7 @@ __device__ inline long long philox64(PhiloxBlock& block, long long seed, long lo
 }
 
 // Replaces the object of an op if the kLanes lanes of a vector have consecutive indices. The lanes
-// use the object in order.
+// must use the object in ascending order.
 template <class State, int kLanes>
 struct ForLanes;
 

@@ -160,8 +160,8 @@ __device__ inline void storeRoundedPart(T* to, const float (&from)[kLanes], bool
     if (i >= first && i < end) to[i] = Round<T>::one(from[i]);
   }
 }
-// Returns the number of elements from the last address that is aligned for kLanes elements to
-// `address`.
+// Returns how many elements `address` is after the last address that is aligned for kLanes
+// elements.
 template <int kLanes, class T>
 __device__ inline int shiftOf(const T* address) {
   return (int)((unsigned long long)address / sizeof(T) % kLanes);
@@ -193,10 +193,10 @@ __device__ inline T fetch(const T* from) {
   return pack.lane[0];
 }
 
-// Returns a word whose bit i says whether a + i * kStepA < b + i * kStepB, for kLanes bits. The
-// steps differ by 1. Along most vectors, the comparison has the same result in the first and the
-// last lane, and thus in all lanes if no sum overflows. The loop over the lanes is not unrolled:
-// the compiler would execute it without a branch.
+// Returns a word of kLanes bits. Bit i says whether a + i * kStepA < b + i * kStepB. The steps
+// differ by 1. For most vectors, the comparison has the same result in the first and the last lane.
+// It then has this result in all lanes, if no sum overflows. The loop over the lanes is not
+// unrolled, because the compiler would then execute it for every vector, without a branch.
 template <int kLanes, int kStepA, int kStepB>
 __device__ inline unsigned lanesBelow(long long a, long long b) {
   constexpr int kLast = kLanes - 1;

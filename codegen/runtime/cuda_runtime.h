@@ -165,7 +165,8 @@ __device__ inline T put(V x) {
   return Put<T, V>::from(x);
 }
 
-// Rounds floats to T: one of them, or two to the bits of two neighbours in memory.
+// Rounds one float to T, or rounds two floats and returns the bits of both as one word. In memory,
+// this word is two neighbouring elements.
 template <class T>
 struct Round;
 template <>

@@ -1,9 +1,8 @@
 // Finds the elements that a sort would put first in a long line (cuda_lines.h), without sorting the
-// whole line. The line is split into tiles of kTile elements. In one step, a block selects from
-// each tile the candidates for these elements. Further steps select from the candidates, until they
-// are so few that one block can sort them (host/device/cuda_library_launches.h). The selection is
-// stable: of elements with equal keys, it takes those that come first in the line. In a kernel
-// source, this text follows cuda_sort.h.
+// full line. The line is split into tiles of kTile elements. In one step, a block selects the
+// candidates of each tile. Further steps select from the candidates, until one block can sort the
+// rest (host/device/cuda_library_launches.h). The selection is stable: of elements with equal keys,
+// it takes those that come first in the line. In a kernel source, this text follows cuda_sort.h.
 
 namespace hdl {
 

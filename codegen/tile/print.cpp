@@ -26,16 +26,16 @@ class ProgramPrinter {
       const std::string text =
           fmt::format("squares: {} x {} x {} of {} x {} elements", square.others, square.rows,
                       square.columns, square.edge, square.edge);
-      if (program_.target == Target::Cpp) return text + "; one thread a square";
-      return text + fmt::format(", {} elements a vector", square.vector);
+      if (program_.target == Target::Cpp) return text + "; one thread per square";
+      return text + fmt::format(", {} elements per vector", square.vector);
     }
     const KernelFrame& frame = program_.frame;
     const RowLayout& layout = program_.layout;
     std::string text =
         fmt::format("rows: {} of {} elements", frame.kept_items.hi(), frame.reduced_count.hi());
-    if (program_.target == Target::Cpp) return text + "; one thread a row";
+    if (program_.target == Target::Cpp) return text + "; one thread per row";
     return text +
-           fmt::format("; {} a block, {} threads a row, {} vectors of {} elements a thread{}",
+           fmt::format("; {} per block, {} threads per row, {} vectors of {} elements per thread{}",
                        layout.rows, layout.threads, layout.registers, layout.vector,
                        layout.full      ? ""
                        : layout.shifted ? ", which begin at aligned addresses"
@@ -45,7 +45,7 @@ class ProgramPrinter {
 
   const std::string& name(int tile) const { return program_.tiles[static_cast<size_t>(tile)].name; }
 
-  // Names an accumulator, and the second reduction of its pair.
+  // Returns the names of an accumulator and of the second reduction of its pair.
   std::string names(int a) const {
     const std::vector<Accumulator>& all = program_.frame.accumulators;
     for (size_t i = 0; i < all.size(); ++i) {
@@ -72,7 +72,8 @@ class ProgramPrinter {
   }
 
   void line(std::string& text, const std::string& indent, const LoadTile& load) const {
-    const char* form = program_.tiles[static_cast<size_t>(load.tile)].per_row ? ", one a row" : "";
+    const char* form =
+        program_.tiles[static_cast<size_t>(load.tile)].per_row ? ", one per row" : "";
     const char* when = load.when == LoadTile::When::Once    ? ", before the rows"
                        : load.when == LoadTile::When::Ahead ? ", one row ahead"
                                                             : "";
@@ -99,7 +100,7 @@ class ProgramPrinter {
                         program_.frame.access(store.tensor).name);
     }
     text += fmt::format("\n{}{} = map {}{}", indent, fmt::join(results, ", "),
-                        operands(map.body, map.loads), map.per_row ? ", once a row" : "");
+                        operands(map.body, map.loads), map.per_row ? ", once per row" : "");
   }
 
   void line(std::string& text, const std::string& indent, const ReduceTiles& reduce) const {

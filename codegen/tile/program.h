@@ -92,7 +92,7 @@ struct LoopOverRow {
 };
 
 // How a block of threads processes rows. Cuda: element i of a row belongs to vector i / vector.
-// Vector v belongs to thread v % threads of the row, and is number v / threads of this thread.
+// Vector v belongs to thread v % threads of the row, where it has the number v / threads.
 // Cpp: one thread processes one row after another. `vector` is the number of accumulators of the
 // inner loop, and the other members are not used.
 struct RowLayout {
@@ -103,7 +103,7 @@ struct RowLayout {
   bool exact = false;     // every vector is complete
   // Cuda: rows begin at addresses that are not aligned for vectors. Vector 0 of a row then begins
   // up to vector - 1 elements before the row, at an aligned address. The kernel ignores elements
-  // before and behind the row. There is one reduced axis.
+  // before and after the row. There is one reduced axis.
   bool shifted = false;
   bool full = false;     // exact, and every thread holds `registers` vectors of each row
   int64_t capacity = 0;  // Cpp: elements of the arrays that hold tiles; 0: there are no such tiles
@@ -136,10 +136,10 @@ inline int64_t squaresOf(const SquareLayout& square) {
   return square.others * square.rows * square.columns;
 }
 
-// Accumulators for the columns of a row: one state per element of the row, for all rows of a part.
-// Maps that store to `tensor` add to the states instead. At its end, each part stores its states in
-// this tensor, which is in the workspace. A part consists of the rows that one row of threads
-// processes (Cuda), or of a tile of rows (Cpp).
+// Sums over the rows: a ColumnSums has one state per element of a row. A map that stores to
+// `tensor` adds the element to its state instead. The rows are divided into parts. Cuda: a part
+// consists of the rows that the same RowLayout::threads threads process. Cpp: a part is a tile of
+// rows. At its end, each part stores its states in `tensor`, which is in the workspace.
 struct ColumnSums {
   int tensor = 0;  // index into KernelFrame::accesses
   Accumulator accumulator;
@@ -155,9 +155,11 @@ struct TileProgram {
   KernelFrame frame;
 };
 
-// Throws InternalError if the layout is empty or does not suit a statement, if a statement reads a
-// tile or an accumulator that no earlier statement makes, if a tile of a loop is used outside of
-// the loop, or if a body that runs once per row reads a tile with more elements.
+// Checks a program. Throws InternalError in these cases:
+// - The layout is empty or does not suit a statement.
+// - A statement reads a tile or an accumulator that no earlier statement makes.
+// - A tile of a loop is used outside of the loop.
+// - A body that runs once per row reads a tile with more elements.
 void verify(const TileProgram& program);
 
 // Returns the largest number of bytes of tiles that a statement needs at once, per element of the

@@ -25,7 +25,8 @@ class ProgramVerifier {
   const Tile& tile(int index) const { return program_.tiles.at(static_cast<size_t>(index)); }
 
   void make(int index) {
-    HEDDLE_CHECK(!made_.at(static_cast<size_t>(index)), "tile {} is made twice", tile(index).name);
+    HEDDLE_CHECK(!made_.at(static_cast<size_t>(index)), "tile {} is computed twice",
+                 tile(index).name);
     made_[static_cast<size_t>(index)] = true;
   }
 
@@ -33,7 +34,8 @@ class ProgramVerifier {
     for (const Node& node : body.nodes) {
       const auto index = static_cast<size_t>(node.index);
       if (node.kind == Node::Kind::Load) {
-        HEDDLE_CHECK(made_.at(index), "tile {} is read before it is made", tile(node.index).name);
+        HEDDLE_CHECK(made_.at(index), "tile {} is read before it is computed",
+                     tile(node.index).name);
         HEDDLE_CHECK(!per_row || tile(node.index).per_row,
                      "a body that runs once per row reads tile {}", tile(node.index).name);
       } else if (node.kind == Node::Kind::Result) {
@@ -59,7 +61,7 @@ class ProgramVerifier {
     check(LoadTile{exchange.tensor, exchange.tile});
   }
 
-  // Checks a statement that reads `loads`. No other statement reads their tiles.
+  // Checks a statement that reads `loads`, and that no other statement reads their tiles.
   void checkLoads(const std::vector<LoadTile>& loads) {
     for (const LoadTile& load : loads) check(load);
   }
@@ -117,7 +119,7 @@ class ProgramVerifier {
   bool in_loop_ = false;
 };
 
-// The statements between which each tile is in use.
+// Records between which statements each tile is in use.
 class Uses {
  public:
   explicit Uses(const std::vector<Statement>& statements) { walk(statements); }
@@ -162,7 +164,7 @@ class Uses {
         use(reduce->body, reduce->loads);
       if (const auto* map = std::get_if<MapTiles>(&statement)) {
         use(map->body, map->loads);
-        // A result takes the registers of operands that no later statement reads.
+        // A result may take the registers of operands that no later statement reads.
         ++count_;
         for (const MapTiles::Result& result : map->results) use(result.tile);
       }

@@ -1,7 +1,7 @@
 // The in-process transport on host memory. After all participants have posted an operation, test()
-// on any of them moves data: first the part of its own rank, then all parts that no rank has
-// started to move (comm/in_process/operation_parts.h). It is therefore enough if one rank calls
-// test(). Ranks that wait for operations of different teams cannot block each other.
+// on any of them moves data. It first moves the part of its own rank, and then all parts that no
+// rank has started to move (comm/in_process/operation_parts.h). It is therefore enough if one rank
+// calls test(). Ranks that wait for operations of different teams cannot block each other.
 //
 // Buffers may be freed after one of these events:
 // - test() has returned true or has thrown;
@@ -58,7 +58,7 @@ class HostCommunicator : public Communicator {
   }
 
   bool test(Ticket ticket) override {
-    HEDDLE_USER_CHECK(ticket >= 0 && ticket < next_, "ticket {} was never given out", ticket);
+    HEDDLE_USER_CHECK(ticket >= 0 && ticket < next_, "post() never returned ticket {}", ticket);
     std::unique_lock lock(team_->job().mutex);
     const auto found = pending_.find(ticket);
     if (found == pending_.end()) return true;

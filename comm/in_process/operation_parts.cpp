@@ -13,6 +13,7 @@ class PartMover {
         mine_(matched.operations[static_cast<size_t>(part)]),
         mover_(mover) {}
 
+  // Moves the part. In a collective with one part per rank, `part_` is also the number of the rank.
   void run() {
     switch (mine_.kind) {
       case CollectiveKind::Allreduce:

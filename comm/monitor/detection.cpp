@@ -19,9 +19,9 @@ using Findings = std::vector<Finding>;
 // A rank counts as silent after this fraction of the deadline. During the rest of the deadline,
 // the other ranks must stop waiting for it.
 constexpr double kSilentPart = 0.6;
-// Delays in seconds before a finding is reported, because the blamed rank itself may still report
-// a better reason. kLongGrace applies if this can take longer: the blamed rank is on another host
-// than the watcher, or an exception is unwinding its stack.
+// Delays in seconds before a finding is reported, because the blamed rank itself may still report a
+// better reason. kLongGrace applies if this can take longer. This is the case if the blamed rank is
+// on another host than the watcher, or if an exception is unwinding its stack.
 constexpr double kGrace = 0.3;
 constexpr double kLongGrace = 1.5;
 // While worksLong() is true for some rank, the patience is this multiple of JobView::patience.
@@ -69,7 +69,8 @@ std::string describeDifference(const RankSnapshot& blamed, const RankSnapshot& r
   const bool equal_before = blamed.hashOfRun(run - 1) == right.hashOfRun(run - 1);
   if (!now || !equal_before) {
     return fmt::format(
-        "it has made other runs than rank {}: with other sizes, or of another of its Executables",
+        "it executed different runs than rank {}: with other sizes, or of another of its "
+        "Executables",
         right.rank);
   }
   return blamed.program == right.program
@@ -108,8 +109,8 @@ void checkMissedCalls(const JobView& job, Findings& found) {
   }
 }
 
-// Finds ranks that are missing in a run that another rank has begun: they have left, begin no more
-// runs (Rule::Absent), or still match the posts of an earlier run (Rule::Unmatched).
+// Finds ranks that have not begun a run that another rank has begun. They have left or begin no
+// more runs (Rule::Absent), or they still match the posts of an earlier run (Rule::Unmatched).
 void checkAbsence(const JobView& job, Findings& found) {
   const RankSnapshot* latest = nullptr;
   const RankSnapshot* latest_in_run = nullptr;

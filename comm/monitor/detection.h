@@ -42,8 +42,8 @@
 //   another rank has begun a later run.          run: number
 // On the CPU device, a rank waits alone for a    instruction does not change;      the deadline
 //   collective.                                  run: all others have finished it
-// A rank has left, and another rank waits in a   calls of the World; state Left    1.5 s
-//   call of the World that it has not made.
+// A rank has left without making a call of the   calls of the World; state Left    1.5 s
+//   World in which another rank waits.
 // Nothing moves in the job.                      run, instruction, task and calls  the patience;
 //                                                of all ranks do not change, and   10 times as
 //                                                one rank waits                    long if one

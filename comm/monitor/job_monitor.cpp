@@ -310,7 +310,7 @@ std::string JobMonitor::placeInRuns(const RankSnapshot& entry) const {
   if (entry.phase == RankPhase::Done) return has_number ? "after run " + number : "between runs";
   if (entry.beginsNoMoreRuns()) return "after its last run" + (has_number ? ", " + number : "");
   std::string text = has_number ? "in run " + number : "in a run";
-  if (entry.issued == kMatchingPosts) return text + " comparing what it will post with its peers";
+  if (entry.issued == kMatchingPosts) return text + " comparing its posts with the other ranks";
   std::string_view separator = " ";
   const auto add = [&](std::string_view what, int32_t instruction) {
     text += fmt::format("{}{}{}", separator, what, instructionText(entry.program, instruction));

@@ -134,7 +134,8 @@ void Watcher::poll() {
   if (link_) link_->poll();
   job_.ranks = readAll({statuses_.get(), size});
   judge();
-  // A report can end other ranks at once. The messages of all ranks show the job before that.
+  // The snapshot for all reports is taken before the first report, which can end other ranks at
+  // once. The messages of all ranks then show the job as it was before.
   job_.ranks = readAll({statuses_.get(), size});
   for (Client& client : clients_) report(client);
 }
@@ -163,8 +164,9 @@ void Watcher::judge() {
   held_ = std::move(held);
 }
 
-// Returns a rank that has left, although the rank of `monitor` is in a run that it never began, or
-// waits in a call of the World that it never made. Returns -1 if there is no such rank.
+// Returns a rank that has left too early for the rank of `monitor`. This is a rank that never began
+// the current run of the other rank, or never made the call of the World in which the other rank
+// waits. Returns -1 if there is no such rank.
 int Watcher::absentFor(const JobMonitor& monitor) const {
   const RankSnapshot& mine = job_.ranks[static_cast<size_t>(monitor.rank())];
   for (int rank : left_early_) {

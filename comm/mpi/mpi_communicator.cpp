@@ -81,8 +81,9 @@ MpiCommunicator::~MpiCommunicator() {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     if (group->idle.load(std::memory_order_acquire)) continue;
-    mpi_thread_->abort(fault_.empty() ? "a communicator was destroyed with operations under way"
-                                      : fault_);
+    mpi_thread_->abort(fault_.empty()
+                           ? "a communicator was destroyed before its operations had completed"
+                           : fault_);
   }
   mpi_thread_->submit([channel = channel_] {
     int finalized = 0;
@@ -111,7 +112,7 @@ Ticket MpiCommunicator::post(std::span<const Operation> operations, void* /*stre
 }
 
 bool MpiCommunicator::test(Ticket ticket) {
-  HEDDLE_USER_CHECK(ticket >= 0 && ticket < next_, "ticket {} was never given out", ticket);
+  HEDDLE_USER_CHECK(ticket >= 0 && ticket < next_, "post() never returned ticket {}", ticket);
   const auto found = pending_.find(ticket);
   if (found == pending_.end()) return true;
   switch (found->second->state.load(std::memory_order_acquire)) {

@@ -64,6 +64,7 @@ bool Transfer::drain() {
   return all;
 }
 
+// Starts the messages of the first round.
 void Transfer::begin(Channel& channel) {
   const Operation& op = operation_;
   switch (op.kind) {

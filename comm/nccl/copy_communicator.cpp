@@ -92,7 +92,7 @@ Ticket CopyCommunicator::post(std::span<const Operation> group, void* native_str
   HEDDLE_CUDA(cudaSetDevice, device_);
   const auto stream = static_cast<cudaStream_t>(native_stream);
   for (const Operation& op : group) {
-    HEDDLE_USER_CHECK(mayCopy(op.kind), "{} over a copy channel", describe(op));
+    HEDDLE_USER_CHECK(mayCopy(op.kind), "{} cannot run over a copy channel", describe(op));
   }
   std::string why;
   std::exception_ptr error;
@@ -237,7 +237,7 @@ void CopyCommunicator::copy(cudaStream_t stream) {
 bool CopyCommunicator::test(Ticket ticket) {
   {
     std::lock_guard lock(mutex_);
-    HEDDLE_USER_CHECK(ticket >= 0 && ticket < next_, "ticket {} was never given out", ticket);
+    HEDDLE_USER_CHECK(ticket >= 0 && ticket < next_, "post() never returned ticket {}", ticket);
   }
   probe();
   return true;

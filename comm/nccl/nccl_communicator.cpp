@@ -241,7 +241,7 @@ void NcclCommunicator::receive(void* data, int64_t count, DType dtype, int peer,
 bool NcclCommunicator::test(Ticket ticket) {
   {
     std::lock_guard lock(mutex_);
-    HEDDLE_USER_CHECK(ticket >= 0 && ticket < next_, "ticket {} was never given out", ticket);
+    HEDDLE_USER_CHECK(ticket >= 0 && ticket < next_, "post() never returned ticket {}", ticket);
   }
   probe();
   return true;

@@ -25,7 +25,7 @@ class NcclWorld : public World {
     shareObservers(*bootstrap_);
     HEDDLE_USER_CHECK(
         std::getenv("NCCL_COMM_BLOCKING") == nullptr,
-        "the environment variable NCCL_COMM_BLOCKING overrides how heddle makes NCCL's "
+        "the environment variable NCCL_COMM_BLOCKING overrides how heddle creates NCCL's "
         "communicators: unset it");
     int devices = 0;
     HEDDLE_CUDA(cudaGetDeviceCount, &devices);

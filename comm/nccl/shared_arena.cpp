@@ -107,7 +107,7 @@ SharedArena::SharedArena(int device, int size, std::shared_ptr<CopyChannelMember
   std::string why;
   HEDDLE_USER_CHECK(StreamBarrier::isAvailable(why), "{}", why);
   HEDDLE_USER_CHECK(!isSwitchedOff(), "NCCL_P2P_DISABLE is set");
-  freeClosed();
+  freeClosed();  // before the allocation, which needs the memory
   const size_t parts = static_cast<size_t>(2 * size + 2);
   const size_t flags = static_cast<size_t>(size) * sizeof(uint32_t);
   block_ = DeviceBlock::make(device, parts * part_bytes_ + flags, flags);

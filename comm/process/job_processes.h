@@ -9,10 +9,10 @@ namespace heddle::comm {
 // the process waits.
 constexpr const char* kStartThread = "heddle-start";
 
-// Returns one line per rank of the job to which this process belongs. The line says whether the
-// process of the rank is stopped, waits for the job to start, runs without waiting for the start,
-// or does not exist on this host. The call only asks the operating system, and does not
-// communicate. The result is empty if no launcher (such as mpirun) has given this process a rank.
+// Returns one line per rank of the job to which this process belongs. The line gives the state of
+// the process of the rank: stopped, waiting for the job to start, running, or absent on this host.
+// The call only asks the operating system, and does not communicate. The result is empty if no
+// launcher (such as mpirun) has given this process a rank.
 std::string describeJobProcesses();
 
 }  // namespace heddle::comm

@@ -24,7 +24,8 @@ class SizeConcretizer {
     }
   }
 
-  // The builder chooses the extents and the kinds of axes again, and adds the guards of all ops.
+  // Copies the fusion. The builder chooses the extents and the kinds of axes again, and adds the
+  // guards of all ops.
   Fusion run() && {
     for (ValueId id : fusion_.inputs()) input(id);
     for (ExprId id : fusion_.exprs().ids()) expression(id);
@@ -108,12 +109,13 @@ class SizeConcretizer {
     }
     rewriter_.builder().name(fusion_.value(result).name).line(expr.line);
     keepProperties(rewriter_.builder().apply(expr.op->name, std::move(operands), attrs), result);
-    // The guards of the original reshape, and those of between(), imply the guards of this one.
+    // If two reshapes replace a reshape, its own guards and those of between() imply the guards of
+    // the second reshape, which are therefore dropped.
     if (reshape != reshapes_.end()) rewriter_.fusion().guards.resize(guards);
   }
 
-  // Adds the first of the two reshapes that replace a reshape. Its guards come after all others, so
-  // that sizes that fit no reshape have an error of the original one.
+  // Adds the first of the two reshapes that replace a reshape. run() appends its guards after all
+  // others. If sizes fit no reshape at all, the error is then that of the original reshape.
   ValueId between(const ReshapeDecision& decision, const Expression& expr, ValueId operand,
                   std::vector<std::pair<std::string, Attr>> attrs) {
     const Value& result = fusion_.value(expr.outputs[0]);
@@ -138,7 +140,7 @@ class SizeConcretizer {
     return now;
   }
 
-  // Everything except the domain is a property of the old value.
+  // Copies all properties of the old value to `now`, except its domain.
   void keepProperties(ValueId now, ValueId old) {
     const Value& from = fusion_.value(old);
     Value& to = rewriter_.fusion().mutableValue(now);

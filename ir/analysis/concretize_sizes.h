@@ -8,11 +8,11 @@
 
 namespace heddle {
 
-// The decisions of a run about a fusion. A fusion needs one host program per record, and the record
-// contains no other numbers, so programs stay valid for many sizes. Two parts:
-//  - Whether each symbolic size (Fusion::symbolic_sizes) is 1, so that its axes broadcast, or not,
-//    so that they iterate.
-//  - The splits and merges of each reshape whose sizes depend on scalars.
+// What the sizes of a run decide about a fusion. Runs with equal records share a host program. A
+// record contains no sizes, so a program stays valid for many sizes. A record has two parts:
+//  - For each symbolic size (Fusion::symbolic_sizes): whether it is 1. If it is 1, its axes
+//    broadcast; if not, they iterate.
+//  - For each reshape whose sizes depend on scalars: its splits and merges.
 struct SizeDecisions {
   struct Decision {
     std::string symbol;
@@ -27,24 +27,25 @@ struct SizeDecisions {
   std::string str() const;
 };
 
-// Returns the decisions for the sizes of a run. `sizes` includes the values of scalars in sizes, as
-// `%n`. Throws UserError if a symbolic size has no value.
+// Returns the decisions for the sizes of a run. `sizes` must also contain the values of the scalars
+// that sizes use, such as `%n`. Throws UserError if a symbolic size has no value.
 SizeDecisions decideSizes(const Fusion& fusion, const SizeBindings& sizes);
 
 // Returns the fusion without symbolic axes, and with its reshapes as splits and merges.
 //  - A size that is 1 becomes the constant 1. The builder then broadcasts its axes.
 //  - All other sizes stay symbols. The builder adds guards: such a size must equal the size to
 //    which the other operands of an op are broadcast.
-//  - A reshape that splits and merges becomes two reshapes. The first one only splits axes, and the
-//    second one only merges axes; or the first one merges a group of axes that the second one
-//    splits. A guard requires that the axes divide.
+//  - A reshape that splits and merges becomes two reshapes. Usually the first one only splits axes,
+//    and the second one only merges axes. Otherwise the first one merges a group of axes that the
+//    second one splits. Guards require that every split axis is a multiple of its parts.
 //  - Annotations are remapped or dropped (Fusion::inheritAnnotations()).
 //  - If a scalar %n decided that a size is 1, a guard requires %n == 1 in every run.
 // Throws UserError if an op does not accept the decisions.
 Fusion concretizeSizes(const Fusion& fusion, const SizeDecisions& decisions);
 
-// Does the same with the decisions about symbolic sizes for `sizes`. Reshapes do not change, so the
-// result serves all values of scalars. Returns the same fusion if it has no symbolic size.
+// Derives the decisions about symbolic sizes from `sizes` and applies only these. Reshapes do not
+// change, so the result serves all values of scalars. Returns the same fusion if it has no symbolic
+// size.
 Fusion concretizeSizes(const Fusion& fusion, const SizeBindings& sizes);
 
 }  // namespace heddle

@@ -32,7 +32,7 @@ class ExprSets {
   std::vector<size_t> parent_;
 };
 
-// Returns, per expression, whether each part that needs its result computes it: arithmetic on
+// Marks the expressions that are copied into each part that needs their result: arithmetic on
 // scalars, and a scalar that becomes a tensor without axes.
 IdVector<ExprId, bool> copiedExprs(const Fusion& segment) {
   const IdVector<ValueId, bool> is_output = segment.outputFlags();
@@ -45,7 +45,7 @@ IdVector<ExprId, bool> copiedExprs(const Fusion& segment) {
   return copied;
 }
 
-// Returns whether an output is an input, or is returned twice.
+// Returns whether some output is also an input, or is returned twice.
 bool hasUnusualOutputs(const Fusion& segment) {
   std::set<ValueId> seen;
   return std::any_of(segment.outputs().begin(), segment.outputs().end(), [&](ValueId id) {
@@ -53,8 +53,9 @@ bool hasUnusualOutputs(const Fusion& segment) {
   });
 }
 
-// The expressions of a part with the scalars that they need, and its inputs, in the order of use.
-// Parts with the same ops have the same order, wherever the segment computes shared scalars.
+// The expressions of a part, including the scalar expressions that it needs, and its inputs in the
+// order of use. Parts with the same ops have the same order of expressions, even if the segment
+// computes shared scalars elsewhere.
 struct PartContents {
   std::vector<ExprId> exprs;
   std::vector<ValueId> inputs;
@@ -65,7 +66,7 @@ PartContents contentsOf(const Fusion& segment, const std::vector<ExprId>& comput
   PartContents contents;
   std::set<ValueId> seen;
   for (ExprId id : computed) {
-    // The expression, and those on scalars that no earlier expression needs.
+    // Add the expression, and the scalar expressions that it needs and no earlier expression needs.
     std::set<ExprId> added = {id};
     std::vector<ExprId> open = {id};
     while (!open.empty()) {

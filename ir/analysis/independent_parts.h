@@ -22,11 +22,12 @@ namespace heddle {
 // segment has one part.
 std::vector<std::vector<ExprId>> independentParts(const Fusion& segment);
 
-// A part as a segment of its own.
+// One part, extracted as a separate segment.
 struct SegmentPart {
   Fusion segment;
-  // Per operand of `segment`, its inputs and then its outputs: the index of this operand among the
-  // inputs and then the outputs of the complete segment.
+  // `operands` has one entry for each input of this part, and then one for each output. An entry is
+  // the index of the operand in the list of all inputs and then all outputs of the complete
+  // segment.
   std::vector<int> operands;
 };
 

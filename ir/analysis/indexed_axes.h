@@ -15,8 +15,8 @@ struct IndexedAxis {
   static constexpr int kByValue = -1;
   int output_axis = kByValue;
   // true: the operand's index equals the output's index. Operand and output are then split over
-  // devices in the same way. false: every rank needs the unsplit axis, except if looksUpInBlocks()
-  // (ir/analysis/shardable_axes.h) is true for the expression.
+  // devices in the same way. false: every rank needs the unsplit axis. The exception is an
+  // expression for which looksUpInBlocks() (ir/analysis/shardable_axes.h) is true.
   bool together = false;
   bool reversed = false;  // flip: the operand's index is extent - 1 - the output's index
   Size low;               // pad: the operand's index is the output's index - low
@@ -38,8 +38,8 @@ bool isIndexed(const Expression& expr, size_t operand);
 
 // Returns the inputs of `segment` that some expression reads at computed indices, without
 // duplicates. `segment` contains the expressions of one kernel (extract() in ir/segment/segment.h).
-// None of these inputs may share memory with an output of the kernel, because the kernel may read
-// an element after it has written an output.
+// None of these inputs may share memory with an output of the kernel: the kernel may read an
+// element after it has written an output.
 std::vector<ValueId> indexedInputs(const Fusion& segment);
 
 }  // namespace heddle

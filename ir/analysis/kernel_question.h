@@ -61,15 +61,18 @@ class KernelQuestion {
     }
   }
 
-  // Return the column reductions, and the parts of a kernel that has some. Call answer() first.
+  // Return the column reductions, and the parts of a kernel that has column reductions. Call
+  // answer() first.
   std::vector<ExprId> columns() const { return {columns_.begin(), columns_.end()}; }
 
   struct Part {
     std::vector<ExprId> exprs;
     std::vector<ValueId> stored;
   };
-  // The parts, as codegen/families/columns.h divides a segment: the rows with the operands of the
-  // column reductions; and the kernels that can replace this kernel.
+  // Returns the four parts into which codegen/families/columns.h may divide a segment. The first
+  // part reduces the rows and computes the operands of the column reductions, in one kernel. The
+  // other three are separate kernels that together do the same work: the row values that column
+  // reductions need, the column reductions, and all other outputs.
   std::vector<Part> parts(const std::vector<ValueId>& stored) {
     std::vector<ValueId> of_rows;
     std::vector<ValueId> of_columns;
@@ -80,7 +83,7 @@ class KernelQuestion {
     for (ExprId id : columns_) operands.push_back(fusion_.expr(id).inputs[0]);
     const std::vector<ValueId> shared = sharedRowValues(operands);
     operands.insert(operands.end(), of_rows.begin(), of_rows.end());
-    // A shared value that is stored is copied from the temporary.
+    // A shared value that is an output is copied from its temporary, so the last part omits it.
     std::erase_if(of_rows, [&](ValueId value) {
       return std::find(shared.begin(), shared.end(), value) != shared.end();
     });
@@ -100,7 +103,8 @@ class KernelQuestion {
   }
 
  private:
-  // The expressions that compute `wanted` from `given` and from values that are not made here.
+  // Returns the expressions that compute `wanted` from `given` and from values that other kernels
+  // compute.
   Part partFor(const std::vector<ValueId>& wanted, const std::vector<ValueId>& given) const {
     Part part{{}, wanted};
     std::set<ValueId> needed(wanted.begin(), wanted.end());
@@ -118,7 +122,9 @@ class KernelQuestion {
     return part;
   }
 
-  // The last values per row that depend on reductions of rows and on which `operands` depend.
+  // Returns the row values that the second part stores, and that the third and the fourth part
+  // read. Each of them has one element per row, depends on a reduction of rows, and is needed by
+  // `operands`.
   std::vector<ValueId> sharedRowValues(const std::vector<ValueId>& operands) {
     const std::set<ValueId> of_rows = dependents(reductions_);
     std::set<ValueId> needed(operands.begin(), operands.end());
@@ -199,7 +205,7 @@ class KernelQuestion {
     return by_axes.size() == 2 ? takeColumns(rows == &a ? b : a) : std::string();
   }
 
-  // Reduced axes, and the reductions along them.
+  // A set of reduced axes, and the reductions along them.
   using Reductions = std::pair<const std::vector<KernelAxis>, std::vector<ExprId>>;
 
   // Returns a or b: the one whose reductions are not column reductions. Returns nullptr if neither
@@ -219,7 +225,7 @@ class KernelQuestion {
     return std::binary_search(a.first.begin(), a.first.end(), last) ? &a : &b;
   }
 
-  // The values that depend on these reductions.
+  // Returns the values that depend on these reductions.
   std::set<ValueId> dependents(const std::vector<ExprId>& reductions) const {
     std::set<ValueId> found;
     for (ExprId id : exprs_) {
@@ -267,7 +273,7 @@ class KernelQuestion {
     return !isIndexed(expr, operand) && !fusion_.value(expr.inputs[operand]).is_scalar;
   }
 
-  // The level of each value that depends on a reduction (rule 4).
+  // Returns the level of each value that depends on a reduction (rule 4).
   std::unordered_map<ValueId, int> levels() const {
     std::unordered_map<ValueId, int> levels;
     for (ExprId id : exprs_) {
@@ -297,7 +303,8 @@ class KernelQuestion {
     if (axes_.count() > AxisSet().size()) return "a kernel of several passes has too many axes";
     AxisSet all;
     for (size_t axis = 0; axis < axes_.count(); ++axis) all.set(axis);
-    std::unordered_map<ValueId, AxisSet> read;  // axes of the tensors that a pass reads for a value
+    // Per value: the axes of all tensors that a pass reads to compute the value.
+    std::unordered_map<ValueId, AxisSet> read;
     for (ExprId id : exprs_) {
       const Expression& expr = fusion_.expr(id);
       AxisSet axes;

@@ -13,25 +13,27 @@ namespace heddle {
 // ("space"), which contains the axes of all values of the kernel. If axes of two values correspond
 // to each other in an expression (ir/analysis/axis_map.h), they are the same axis of the space.
 // Axes of one element are not in the space. The values of a kernel may have axes that no tensor in
-// memory has: a kernel may expand a value along a new axis and then reduce this axis.
+// memory has. For example, a kernel may expand a value along a new axis and then reduce this axis.
 //
 //  1. The kernel contains only pointwise, reduction, broadcast, expand, full, iota and index
 //     expressions, and `set` expressions that only copy.
 //  2. No two axes of a value are the same axis of the space. A kernel therefore cannot compute the
 //     outer product of a value x with itself, because it would read x[i] and x[j].
 //  3. The operand of each reduction has all axes of the space. All reductions reduce the same axes,
-//     with one exception. *Column reductions* reduce exactly the other axes. No value that depends
-//     on them has an axis that they reduce. The kernel only stores such values. No tensor of a
-//     kernel with column reductions is sharded, and the parts into which code generation divides
-//     such a kernel (KernelQuestion::parts()) must satisfy the rules too. In the other rules,
-//     "reduction" excludes column reductions.
+//     except *column reductions*, which reduce exactly the other axes. Rules for column reductions:
+//      - No value that depends on one has an axis that it reduces. The kernel only stores such
+//        values.
+//      - No tensor of the kernel is sharded.
+//      - The parts into which code generation divides the kernel (KernelQuestion::parts()) satisfy
+//        these rules too.
+//     In the other rules, "reduction" excludes column reductions.
 //  4. A kernel may need several passes over its rows. (A row consists of the elements along the
 //     reduced axes.) The level of a value is the largest number of reductions on a path that ends
 //     with the value. A pass computes the reductions whose operands have the same level. A kernel
-//     has at most kMostKernelPasses such passes, and then one that computes outputs along the row.
-//     If it has several passes, each pass must be possible without
-//     the others: the tensors and results of earlier reductions that a pass reads have all axes of
-//     the space together.
+//     has at most kMostKernelPasses such passes, and possibly a last pass that computes outputs
+//     along the row. If a kernel has several passes, each of them must be possible on its own. The
+//     tensors and earlier results that a pass reads must therefore together have all axes of the
+//     space.
 //  5. A stored value has all axes of the space, or exactly the axes that are not reduced. A value
 //     that depends on a column reduction has exactly the reduced axes. A kernel can compute a value
 //     with any other set of axes, but cannot store it.

@@ -10,8 +10,8 @@
 namespace heddle {
 namespace {
 
-// The parts of some operand axes and some result axes: `in[i]` and `out[o]` are the numbers of
-// parts of the axes. Both lists describe the same parts.
+// Says into how many parts operand axis i (`in[i]`) and result axis o (`out[o]`) are split. The
+// parts of all operand axes, in order, are the parts of all result axes.
 struct Parts {
   std::vector<int64_t> in;
   std::vector<int64_t> out;
@@ -34,7 +34,7 @@ std::optional<Parts> commonParts(std::vector<int64_t> in, std::vector<int64_t> o
     if (ends_in) ++i;
     if (ends_out) ++o;
   }
-  // Axes of one element are left. They are parts of the last axis on the other side.
+  // The remaining axes have one element. Count them as parts of the last axis on the other side.
   for (; i < in.size(); ++i) {
     ++parts.in[i];
     ++parts.out.back();
@@ -64,7 +64,8 @@ class ReshapeDecider {
   }
 
  private:
-  // Returns false if the tensor has no element and values would have to decide.
+  // Decides for a tensor with elements. Returns false if the tensor has no element and only the
+  // values of sizes could decide.
   bool decide(ReshapeDecision& result) {
     int64_t middle = 0;  // the number of axes after the first steps, so far
     for (const ReshapeGroup& group : reshapeGroups(in_, out_)) {
@@ -144,7 +145,8 @@ std::string stepsText(const std::vector<AxisStep>& steps) {
   return text;
 }
 
-// The axes on both sides to which an axis between two reshapes belongs.
+// An axis of the value between two reshapes, and the axes of operand and result to which it
+// belongs.
 struct Between {
   std::vector<size_t> in;   // several: the axis is merged from them
   std::vector<size_t> out;  // several: the axis is split into them
@@ -179,8 +181,8 @@ std::vector<Between> axesBetween(const ReshapeDecision& decision, size_t in_rank
   return axes;
 }
 
-// Marks one size as open, as if the user had written -1. FusionBuilder then takes the other sizes
-// as they are, and does not ask whether a scalar is -1.
+// Replaces one size without a scalar by -1, as a user could write it. FusionBuilder then takes the
+// other sizes as they are, and does not check whether a scalar is -1.
 void markOpen(std::vector<Size>& sizes) {
   const auto has = [&](auto&& test) { return std::find_if(sizes.begin(), sizes.end(), test); };
   if (has([](const Size& size) { return size.hasGiven(); }) != sizes.end()) return;
@@ -214,7 +216,8 @@ std::vector<ReshapeDecision> decideReshapes(const Fusion& fusion, const SizeBind
   return decisions;
 }
 
-// The size of a part is what is left of the axis that ends with the part.
+// Computes the sizes from left to right. An axis between the reshapes ends an axis of the operand
+// or of the result, and its size is the rest of that axis.
 std::vector<Size> sizesBetween(const ReshapeDecision& decision, const std::vector<Size>& in,
                                const std::vector<Size>& out) {
   const std::vector<Between> axes = axesBetween(decision, in.size());

@@ -7,8 +7,8 @@
 
 namespace heddle {
 
-// One step of a reshape: `from` consecutive axes, beginning with `axis`, become `to` axes. One of
-// both is 1, so the step splits an axis or merges axes.
+// One step of a reshape: `from` consecutive axes, beginning with `axis`, become `to` axes. Either
+// `from` or `to` is 1, so the step merges axes or splits an axis.
 struct AxisStep {
   int64_t axis = 0;
   int64_t from = 1;
@@ -36,10 +36,11 @@ struct ReshapeDecision {
 };
 
 // Returns the decisions about all reshapes whose new sizes contain scalars, in the order of the
-// fusion. Axes are grouped by their expressions first (reshapeGroups() in
-// ir/analysis/reshape_order.h). The values of `sizes` decide in groups of several axes on both
-// sides. There, each axis is split such that the parts are the axes of the result, or merge to
-// them. If no such splits exist, as in {4, 6} -> {6, 4}, the axes are merged and then split.
+// fusion. The axes are first grouped by their expressions (reshapeGroups() in
+// ir/analysis/reshape_order.h). The values of `sizes` decide only in groups with several axes on
+// both sides. In such a group, each axis of the operand is split, and the pieces are merged to the
+// axes of the result. If no such splits exist, as in {4, 6} -> {6, 4}, the axes are merged and then
+// split.
 std::vector<ReshapeDecision> decideReshapes(const Fusion& fusion, const SizeBindings& sizes);
 
 // Returns the sizes after the steps `first`. `in` and `out` are the sizes of the operand and of the

@@ -7,8 +7,8 @@
 
 namespace heddle {
 
-// A part of a reshape: the reshape merges and splits the operand axes [in_begin, in_end) to the
-// result axes [out_begin, out_end). Both have the same product of extents.
+// A part of a reshape: the operand axes [in_begin, in_end) become the result axes [out_begin,
+// out_end). Both have the same product of extents.
 struct ReshapeGroup {
   size_t in_begin = 0;
   size_t in_end = 0;

@@ -12,8 +12,8 @@ namespace heddle {
 // distance to suggest names.
 size_t editDistance(std::string_view a, std::string_view b);
 
-// Returns "; the nearest name is 'NAME'" for the end of an error message, or "" if `name` differs
-// from every candidate in more than a third of the letters.
+// Returns "; the nearest name is 'NAME'", which can end an error message. Returns "" if `name`
+// differs from every candidate in more than a third of the letters.
 std::string suggestionFor(std::string_view name, const std::vector<std::string_view>& candidates);
 
 }  // namespace heddle

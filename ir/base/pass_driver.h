@@ -15,8 +15,8 @@ namespace heddle {
 void checkSkippedPasses(const std::vector<std::string>& skip,
                         const std::vector<std::string_view>& names);
 
-// Throws InternalError. The message says that this pass broke the fusion or the program, and
-// contains the message of `error`.
+// Throws InternalError, because the pass has produced an invalid fusion or program. The message
+// names the pass and contains the message of `error`.
 [[noreturn]] void passIsWrong(std::string_view pass, const std::exception& error);
 
 // Calls work() and returns its result. Reports the duration in seconds to options.timing, as the

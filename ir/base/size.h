@@ -41,7 +41,7 @@ class Size {
   // clang-format off
   enum class Kind : uint8_t {
     Constant, Symbol, Add, Sub, Mul, FloorDiv, CeilDiv, Mod, Min, Max,
-    Given  // given(a, b) is b if a is -1, and otherwise a
+    Given  // given(a, b) is b if a is -1; otherwise it is a
   };
   // clang-format on
 
@@ -88,7 +88,7 @@ class Size {
   bool hasDifference() const;
   // Returns whether the expression contains the value of an input, such as `%n`.
   bool hasScalar() const;
-  bool hasGiven() const;  // whether it contains given()
+  bool hasGiven() const;  // returns whether the expression contains given()
 
   // Returns infix text that parses back to an equal Size: `t`, `2*h`, `ceildiv(t, 4)`,
   // `(t + 1) % 2`. A size of more than kMostPrinted operators has a short text that does not parse
@@ -115,8 +115,9 @@ class Size {
   static Size mod(const Size& a, const Size& b) { return binary(Kind::Mod, a, b); }
   static Size min(const Size& a, const Size& b) { return binary(Kind::Min, a, b); }
   static Size max(const Size& a, const Size& b) { return binary(Kind::Max, a, b); }
-  // Stands for a size that the user may leave open by the value -1. `b` is evaluated only if `a` is
-  // -1. given(-1, b) is not simplified, so that it still says that the user left the size open.
+  // The size of an axis for which the user may write -1, which means "the size that fits". The
+  // value is `a`, or `b` if `a` is -1. `b` is evaluated only if `a` is -1. given(-1, b) is not
+  // simplified, so that messages can still print the -1 of the user.
   static Size given(const Size& a, const Size& b) { return binary(Kind::Given, a, b); }
 };
 

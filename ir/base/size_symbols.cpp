@@ -12,7 +12,7 @@ namespace {
 
 using Kind = Size::Kind;
 
-// A size that FusionBuilder computes for an axis that operands with the sizes n? and m? share.
+// The two operands of a size that FusionBuilder computes for a shared axis (size_symbols.h).
 struct Broadcast {
   Size a;
   Size b;
@@ -27,15 +27,15 @@ std::optional<Broadcast> broadcastIn(const Size& size) {
   return Broadcast{a, b};
 }
 
-// Returns whether the text of a size may contain what no user writes. The check keeps visits of
-// large sizes short: sizes of more than kMostPrinted operators have a short text.
+// Returns false if the size certainly contains neither of the two kinds of sizes that no user
+// writes. The check is fast for large sizes: sizes of more than kMostPrinted operators have a short
+// text.
 bool mayHideInternals(const Size& size) {
   const std::string text = size.str();
   return text.find("given(") != std::string::npos || text.find("max(") != std::string::npos;
 }
 
-// Returns the size in the user's words. With values, an open size is the size that it stands for,
-// and a shared axis has the extent that decides it. Without values, see writtenSize().
+// Implements writtenSize() if `values` is nullptr, and decidedSize() otherwise.
 Size inWords(const Size& size, const SizeBindings* values) {
   if (size.kind() == Kind::Constant || size.kind() == Kind::Symbol) return size;
   const auto valueOf = [&](const Size& part) { return part.evaluate(lookupIn(*values)); };

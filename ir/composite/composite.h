@@ -107,10 +107,10 @@ ValueId repeat(FusionBuilder& b, ValueId x, const std::vector<Size>& repeats);
 ValueId zeros(FusionBuilder& b, std::vector<Size> sizes, DType dtype = DType::F32);
 ValueId ones(FusionBuilder& b, std::vector<Size> sizes, DType dtype = DType::F32);
 // torch.arange: the numbers start, start + step, ... before stop. The default dtype is i64 if
-// start, stop and step are integers, otherwise f32. The numbers are computed in i64 if these three
-// are integers or if the dtype is not a float type, otherwise in f64.
-// Integers may be expressions of sizes and scalars. The number of elements is then 0 if `step` does
-// not lead from start to stop (PyTorch raises an error); a step must be a number.
+// start, stop and step are integers, otherwise f32. The numbers are computed in f64 if one of the
+// three is not an integer and the dtype is a float type, otherwise in i64. `start` and `stop` may
+// be expressions of sizes and scalars; `step` must be a number. If the sign of `step` does not lead
+// from start to stop, such an expression gives no elements (PyTorch raises an error).
 using ArangeBound = std::variant<Size, double>;
 ValueId arange(FusionBuilder& b, const ArangeBound& start, const ArangeBound& stop,
                const ArangeBound& step = Size(1), std::optional<DType> dtype = {});
@@ -141,9 +141,10 @@ struct Sorted {
 };
 // torch.sort. The sort is always stable, and NaN counts as greater than every number.
 Sorted sort(FusionBuilder& b, ValueId x, int64_t axis = -1, bool descending = false);
-// torch.topk. The result is sorted, and equal values are in the order of their indices. If k is an
-// expression of sizes and scalars, every run checks that k is at most `most`, if given, and at most
-// the extent of the axis. A small `most` saves time and memory: heddle sorts that many indices.
+// torch.topk. The result is sorted, and equal values are in the order of their indices. `k` may be
+// an expression of sizes and scalars. Every run then checks that k is at most the extent of the
+// axis, and at most `most` if given. heddle sorts `most` elements, so a small `most` saves time and
+// memory.
 Sorted topk(FusionBuilder& b, ValueId x, const Size& k, int64_t axis = -1, bool largest = true,
             std::optional<int64_t> most = {});
 
@@ -177,9 +178,9 @@ ValueId normal(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, 
                double stddev = 1, DType dtype = DType::F32);
 // Returns bools. An element is true if w * 2^-32 < p.
 ValueId bernoulli(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, double p = 0.5);
-// torch.bernoulli: each element is 1 with the probability in the same element of `p`, otherwise 0:
-// it is 1 if a uniform f32 number in [0, 1) is below p, rounded to f32. The result has the dtype of
-// `p`.
+// torch.bernoulli: each element of `p` is the probability that the same element of the result is 1.
+// An element is 1 if a uniform f32 number in [0, 1) is below p, rounded to f32, and otherwise 0.
+// The result has the dtype of `p`.
 ValueId bernoulli(FusionBuilder& b, ValueId p, Philox philox);
 // Returns i64 numbers in [low, high): low + w mod (high - low), or low + W mod (high - low) if high
 // - low exceeds 2^32. W counts as unsigned.
@@ -192,9 +193,9 @@ struct Dropout {
 // torch.nn.functional.dropout in training: mask = (w * 2^-32 < 1 - p) and y = x * mask / (1 - p).
 // y is 0 for p = 1.
 Dropout dropout(FusionBuilder& b, ValueId x, Philox philox, double p = 0.5);
-// The same with a probability that a run gives: a scalar of a float type. A probability below 0 or
-// NaN counts as 0, and one above 1 counts as 1. Runs with other probabilities share plan and
-// kernel.
+// The same, but the run gives the probability: `p` is a scalar of a float type. A probability below
+// 0 or NaN counts as 0, and one above 1 counts as 1. Runs with different probabilities share plan
+// and kernel.
 Dropout dropout(FusionBuilder& b, ValueId x, Philox philox, ValueId p);
 
 // --- activations (ir/composite/activations.cpp) --------------------------------------------------
@@ -222,7 +223,7 @@ struct SwigluGrads {
 SwigluGrads swigluBackward(FusionBuilder& b, ValueId dy, ValueId gate, ValueId up);
 // Returns the gradient of dropout: dy * mask / (1 - p), or 0 for p = 1.
 ValueId dropoutBackward(FusionBuilder& b, ValueId dy, ValueId mask, double p = 0.5);
-// The same with a probability that a run gives.
+// The same, but the run gives the probability `p`.
 ValueId dropoutBackward(FusionBuilder& b, ValueId dy, ValueId mask, ValueId p);
 
 // --- softmax and normalizations (ir/composite/norms.cpp, ir/composite/norms_backward.cpp) --------

@@ -58,8 +58,8 @@ void takeClasses(Entropy& e, const char* op_name, const CrossEntropyOptions& opt
   const Term classes = composite::indexOperand(b, op_name, target);
   const size_t target_rank = classes.rank();
   HEDDLE_USER_CHECK(target_rank + 1 == e.x.rank(),
-                    "{}: the target {} must have the axes of {} less the classes", b.where(op_name),
-                    b.typeOf(target), b.typeOf(e.x.id));
+                    "{}: the target {} must have the axes of {} except the classes",
+                    b.where(op_name), b.typeOf(target), b.typeOf(e.x.id));
   for (size_t i = 0; i < target_rank; ++i) {
     b.agree(op_name, e.x.id, i + (static_cast<int64_t>(i) >= e.axis ? 1 : 0), target, i);
   }
@@ -158,7 +158,7 @@ Term lossGrads(FusionBuilder& b, const char* op_name, const Entropy& e, ValueId 
   composite::sameType(b, op_name, grad, e.x);
   if (options.reduction == LossReduction::None) {
     HEDDLE_USER_CHECK(grad.rank() + 1 == e.x.rank(),
-                      "{}: {} must have the axes of {} less the classes", b.where(op_name),
+                      "{}: {} must have the axes of {} except the classes", b.where(op_name),
                       b.typeOf(dloss), b.typeOf(e.x.id));
     for (size_t i = 0; i < grad.rank(); ++i) {
       b.agree(op_name, dloss, i, e.x.id, i + (static_cast<int64_t>(i) >= e.axis ? 1 : 0));

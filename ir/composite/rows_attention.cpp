@@ -34,7 +34,8 @@ const CompositeDef kAttentions[] = {
      1, 2, kRope, ropeRow},
     {"scaled_dot_product_attention",
      "softmax(q k^T scale + mask) v: (q, k, v[, mask]); leading axes are broadcast. With gqa, k "
-     "and v have equally many heads, and q a multiple of that. causal and mask may be combined. "
+     "and v have the same number of heads, and the number of heads of q is a multiple of it. "
+     "causal and mask may be combined. "
      "The mask is bool or of any float type. A query that sees no key gives 0. Without scale, "
      "heads of size 0 give NaN. If cuDNN computes it on CUDA (f16, bf16; the segments dump gives "
      "the reason if not), the probabilities are also rounded to the half type, within the bound in "

@@ -53,13 +53,15 @@ const CompositeDef kReductions[] = {
     {"welford",
      "mean, sum of squared differences from it, and count (i64), over axes: three results", 1, 0,
      kReduceAttrs, welfordRow},
-    {"amax", "maximum over axes (none: all), NaN if there is one", 1, 0, kReduceAttrs, over<amax>},
-    {"amin", "minimum over axes (none: all), NaN if there is one", 1, 0, kReduceAttrs, over<amin>},
+    {"amax", "maximum over axes (none: all), NaN if an element is NaN", 1, 0, kReduceAttrs,
+     over<amax>},
+    {"amin", "minimum over axes (none: all), NaN if an element is NaN", 1, 0, kReduceAttrs,
+     over<amin>},
     {"any",
-     "whether any element is not zero; NaN is not zero. axes=[] tests each element by itself. Also "
-     "u8 gives bool; PyTorch gives u8",
+     "whether any element is not zero; NaN is not zero. axes=[] tests each element by itself. The "
+     "result is always bool; PyTorch gives u8 for u8",
      1, 0, kReduceAttrs, [](B b, V v, A a) { return truthOver(b, v, a, "any", any); }},
-    {"all", "whether no element is zero; otherwise as any", 1, 0, kReduceAttrs,
+    {"all", "whether no element is zero; axes, NaN and types as in any", 1, 0, kReduceAttrs,
      [](B b, V v, A a) { return truthOver(b, v, a, "all", all); }},
     {"argmax",
      "index of the first maximum, or of the first NaN, along an axis; without an axis over all "

@@ -56,11 +56,11 @@ Term mean(Term a, const Axes& axes, bool keepdim = true);
 Term sizeScalar(FusionBuilder& b, const Size& size);
 
 // Returns an expression of sizes and scalars, which may be negative, as an i64 scalar. If all its
-// symbols are scalars, their values decide no size, so runs with other values share a plan.
+// symbols are scalars, their values decide no size. Runs with different values then share a plan.
 Term scalarOf(FusionBuilder& b, const Size& size);
 
-// Returns an i64 tensor. Along `axis`, its elements are 0, 1, 2, ...: the indices of the elements
-// of a tensor with these `sizes`. All other axes of the result are broadcast axes.
+// Returns an i64 tensor of indices: along `axis`, its elements are 0, 1, 2, ... up to sizes[axis] -
+// 1. All other axes of the result are broadcast axes.
 Term positions(FusionBuilder& b, const std::vector<Size>& sizes, int64_t axis);
 
 // A composite with operands of a half type (f16, bf16) computes in f32 and rounds once, at the end.

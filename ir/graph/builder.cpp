@@ -42,8 +42,8 @@ std::string FusionBuilder::typeOf(ValueId id) const {
   const Value& value = fusion_.value(id);
   if (value.definition != kNoExpr) {
     const Expression& made = fusion_.expr(value.definition);
-    // Show the operand that the caller wrote: a literal, or the tensor to which the builder added
-    // leading axes.
+    // Show what the caller wrote: the literal, or the tensor to which the builder added leading
+    // axes.
     if (made.op->kind == OpKind::Constant) return printAttr(*made.find("value"));
     if (made.op->kind == OpKind::Broadcast && value.name == fmt::format("T{}", id)) {
       return typeOf(made.inputs[0]);
@@ -329,8 +329,8 @@ void FusionBuilder::shard(ValueId id, Sharding sharding) {
     HEDDLE_USER_CHECK(sharding.stream->axis >= 0 &&
                           sharding.stream->axis < static_cast<int64_t>(tensor.rank()) &&
                           sharding.stream->chunks > 0,
-                      "{}: stream({}: {}) names no axis or no chunk", target, sharding.stream->axis,
-                      sharding.stream->chunks);
+                      "{}: stream({}: {}) needs an axis of the tensor and at least one chunk",
+                      target, sharding.stream->axis, sharding.stream->chunks);
   }
   Value& value = fusion_.mutableValue(id);
   HEDDLE_USER_CHECK(!value.user_sharding || value.tensor.sharding == sharding,

@@ -87,9 +87,9 @@ class FusionBuilder {
   ValueId expand(ValueId value, std::vector<Size> sizes);
   // Gives the elements a new shape and keeps their row-major order. One size may be -1; its value
   // follows from the remaining sizes. `gather_uneven` matters only if the reshape splits a sharded
-  // axis into several axes, and the number of devices does not divide the extent of the outermost
-  // new axis. true: heddle gathers the sharded axis before the reshape, so that every device holds
-  // all of its elements. false: compiling the fusion throws UserError.
+  // axis unevenly: the number of devices does not divide the extent of the outermost new axis.
+  // true: heddle gathers the sharded axis before the reshape, so that every device holds all of its
+  // elements. false: compiling the fusion throws UserError.
   ValueId reshape(ValueId value, std::vector<Size> sizes, bool gather_uneven = false);
   // Axis i of the result is axis axes[i] of `value`.
   ValueId permute(ValueId value, std::vector<int64_t> axes);
@@ -181,8 +181,8 @@ class FusionBuilder {
   //  - The value already has a different sharding from an earlier call.
   void shard(ValueId value, Sharding sharding);
   // Requires a memory order of a computed value. Throws UserError if `order` does not list each
-  // axis of the value once, if the value is an input or a scalar, or if an earlier call required a
-  // different order.
+  // axis of the value once. Also throws UserError for an input or a scalar, and if an earlier call
+  // required a different order.
   void requireOrder(ValueId value, AxisOrder order);
   // Appends an output. If `order` is set, the output has this memory order, whatever computes it. A
   // value may be several outputs with different orders. Throws UserError if `order` does not list

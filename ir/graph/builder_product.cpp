@@ -44,7 +44,7 @@ DType FusionBuilder::productType(std::string_view op_name, const std::vector<Val
                          "{}: {} and {} have different dtypes", where(op_name), typeOf(operands[0]),
                          typeOf(operands[1]));
   HEDDLE_USER_CHECK_CODE(Type, a == b || options.dtype,
-                         "{}: {} and {} are of two f8 types: say dtype=f32, "
+                         "{}: {} and {} have different f8 types: set dtype=f32, "
                          "bf16 or f16",
                          where(op_name), typeOf(operands[0]), typeOf(operands[1]));
   const bool half = result == DType::F16 || result == DType::BF16;

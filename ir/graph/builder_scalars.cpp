@@ -101,10 +101,10 @@ void FusionBuilder::guardSizes(std::string_view op_name, const std::vector<Size>
   guardAtMost(Size(0), bytes, fmt::format("bytes of the result of {}", where(op_name)));
 }
 
-// Resolves the size -1 of a reshape. If no size contains a scalar, at most one size is -1, and it
-// follows from the others. A scalar may be -1 in a run, so each size that contains a scalar becomes
-// given(size, value if it is -1). The result is final: resolving it again changes nothing, because
-// it contains a given(). Sizes that multiply to the number of elements are final, too.
+// Resolves the size -1 of a reshape. If no size contains a scalar, at most one size is -1, and its
+// value follows from the others. A scalar may be -1 in a run, so each size that contains a scalar
+// becomes given(size, value if it is -1). Two kinds of sizes are final, so resolving them again
+// changes nothing: sizes that contain a given(), and sizes that multiply to the number of elements.
 void FusionBuilder::resolveOpenSize(std::vector<Size>& sizes, const Size& elements) {
   const bool has_scalar =
       std::any_of(sizes.begin(), sizes.end(), [](const Size& size) { return size.hasScalar(); });

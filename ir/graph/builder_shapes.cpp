@@ -1,4 +1,4 @@
-// FusionBuilder: checks of axes, of sizes and of outputs in inputs, and the ops expand and slice.
+// FusionBuilder: checks of axes, sizes and reused inputs, and the ops expand, diagonal and slice.
 #include <algorithm>
 #include <cstdint>
 
@@ -103,7 +103,8 @@ ValueId FusionBuilder::expand(ValueId value, std::vector<Size> sizes) {
   return append(op("expand"), {value}, {{"sizes", std::move(sizes)}}, std::move(result));
 }
 
-// The offset is the start of a slice, so the op itself selects elements with equal indices.
+// Reduces the general case to an offset of 0: a slice removes the elements before the diagonal, and
+// the op selects elements with equal indices.
 ValueId FusionBuilder::diagonal(ValueId value, int64_t offset, int64_t axis1, int64_t axis2) {
   const size_t rank = tensorOf("diagonal", value).rank();
   axis1 = normalizeAxis("diagonal", axis1, rank);

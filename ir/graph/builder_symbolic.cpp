@@ -35,7 +35,8 @@ void FusionBuilder::markSymbolicAxes(Value& value) const {
   }
 }
 
-// The extents of the operands are 1 or equal, and may be 0.
+// Returns max * min(1, min) of the extents. This is correct, because the extents of the operands
+// are 1 or equal, and may be 0.
 IterDomain FusionBuilder::symbolicAxis(const std::vector<Size>& extents) {
   Size result = extents[0];
   for (const Size& extent : extents) {

@@ -31,7 +31,7 @@ struct Value {
   ExprId definition = kNoExpr;          // the expression that computes it; kNoExpr: an input
   bool user_sharding = false;           // true: the user wrote the sharding; passes keep it
   int line = 0;                         // line in the source text; 0: built in C++
-  // Only of a scalar input: the size that its value must equal in every run.
+  // Only for a scalar input: the size that its value must equal in every run.
   std::optional<Size> equals = {};
   bool operator==(const Value&) const = default;
 };
@@ -169,8 +169,7 @@ class Fusion {
 
 // Returns whether two fusions are the same graph.
 //  - Compared: names, ops, attributes (NaN equals NaN), types, shardings, layouts, meshes,
-//  defaults,
-//    symbolic sizes, reused inputs and the order of expressions.
+//    defaults, symbolic sizes, reused inputs and the order of expressions.
 //  - Ignored: ids, source lines, annotations and guards.
 bool sameGraph(const Fusion& a, const Fusion& b);
 

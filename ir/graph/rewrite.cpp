@@ -99,7 +99,8 @@ void FusionRewriter::output(ValueId old, std::optional<AxisOrder> order) {
   builder_.output(at(old), std::move(order));
 }
 
-// A new value may replace an input for its readers, so the new input is found by its position.
+// Finds the new input by its position, because map_ may contain another value that replaces the
+// input for its readers.
 std::optional<OutputReuse> FusionRewriter::reuseOf(size_t output) const {
   std::optional<OutputReuse> reuse = from_.reuses().at(output);
   if (!reuse) return reuse;

@@ -8,16 +8,16 @@
 
 namespace heddle {
 
-// The values of integer inputs that decide sizes. In a size, the input %n is the symbol `%n`
-// (ir/base/size.h).
+// Functions for integer inputs whose values decide sizes. In a size, the input %n is the symbol
+// `%n` (ir/base/size.h).
 
 // Calls `visit` for each size of the fusion: extents, attributes, guards and Value::equals.
 void forEachSize(const Fusion& fusion, const std::function<void(const Size&)>& visit);
 
-// Adds the symbols of inputs that the size contains.
+// Adds the symbols in `size` that stand for inputs.
 void addScalarSymbols(const Size& size, std::set<std::string>& symbols);
 
-// Returns the symbols of inputs that the sizes of the fusion contain.
+// Returns all symbols in sizes of the fusion that stand for inputs.
 std::set<std::string> scalarSymbols(const Fusion& fusion);
 
 // Replaces symbols in the extents, attributes and guards of the fusion. `replace` returns the new

@@ -164,8 +164,8 @@ class Verifier {
     HEDDLE_CHECK(sharding.stream->axis >= 0 &&
                      static_cast<size_t>(sharding.stream->axis) < value.tensor.rank() &&
                      sharding.stream->chunks > 0,
-                 "%{}: stream({}: {}) names no axis or no chunk", value.name, sharding.stream->axis,
-                 sharding.stream->chunks);
+                 "%{}: stream({}: {}) needs an axis of the tensor and at least one chunk",
+                 value.name, sharding.stream->axis, sharding.stream->chunks);
   }
 
   void meshAxes(const Value& value, const Sharding& sharding) const {
@@ -258,8 +258,8 @@ class Verifier {
     try {
       builder.apply(old.op->name, operands, old.attrs);
     } catch (const UserError& error) {
-      HEDDLE_CHECK(false, "{} that makes %{}: {}", describe(i), fusion_.value(old.outputs[0]).name,
-                   error.what());
+      HEDDLE_CHECK(false, "{} that computes %{}: {}", describe(i),
+                   fusion_.value(old.outputs[0]).name, error.what());
     }
     compare(i, operands, builder.fusion(), literals);
   }
@@ -271,10 +271,10 @@ class Verifier {
     const Value& value = fusion_.value(expr(i).outputs[0]);
     const Expression& last = again.exprs().back();
     HEDDLE_CHECK(again.exprs().size() == literals + 1 && last.inputs == operands,
-                 "{} that makes %{}: its operands are not of equal rank or type", describe(i),
+                 "{} that computes %{}: its operands are not of equal rank or type", describe(i),
                  value.name);
     HEDDLE_CHECK(sameAttrs(last.attrs, expr(i).attrs),
-                 "{} that makes %{}: its attributes are not as the builder writes them",
+                 "{} that computes %{}: its attributes are not as the builder writes them",
                  describe(i), value.name);
     const Value& fresh = again.value(last.outputs[0]);
     HEDDLE_CHECK(value.is_scalar == fresh.is_scalar, "%{}: {}, by the rules of {} it is {}",
@@ -370,8 +370,8 @@ void checkSizeSymbols(const Fusion& fusion) {
     size.collectSymbols(symbols);
     for (const std::string& symbol : symbols) {
       HEDDLE_USER_CHECK(symbol != "rank" && symbol != "ranks" && symbol[0] != '@',
-                        "{}: '{}' has a value in host programs only; a size of a fusion is made "
-                        "of numbers and of extents of its inputs, by other names",
+                        "{}: '{}' has a value in host programs only; a size of a fusion may "
+                        "contain only numbers and symbols with other names",
                         where, symbol);
       HEDDLE_USER_CHECK(!isScalarSymbol(symbol) || scalars.contains(symbol),
                         "{}: {} is no integer input without axes, and no value computed from such "

@@ -24,8 +24,7 @@ void checkSizeSymbols(const Fusion& fusion);
 // line of the value, in these cases:
 //  - An extent overflows, divides by zero or is negative.
 //  - All extents of a value are known, and its size in bytes does not fit in 64 bits. An extent of
-//  0
-//    counts as 1, as in the types of slots (host/unroll/scope.h).
+//    0 counts as 1, as in the types of slots (host/unroll/scope.h).
 void checkSizes(const Fusion& fusion, const SizeBindings& sizes);
 
 }  // namespace heddle

@@ -43,15 +43,15 @@ std::vector<OpDef> arithmeticOps() {
           "fmod", 2, R::Promote, "hd::fmod({0}, {1})", [](D a) { return std::fmod(a[0], a[1]); },
           [](I a) { return fn::fmod(a[0], a[1]); })
           .noBools()
-          .says("Has the sign of the first operand. An integer by 0 gives 0; PyTorch raises an "
-                "error"),
+          .says("Has the sign of the first operand. An integer divided by 0 gives 0; PyTorch "
+                "raises an error"),
       Row(
           "remainder", 2, R::Promote, "hd::remainder({0}, {1})",
           [](D a) { return fn::remainder(a[0], a[1]); },
           [](I a) { return fn::remainder(a[0], a[1]); })
           .noBools()
-          .says("Has the sign of the second operand. An integer by 0 gives 0; PyTorch raises an "
-                "error"),
+          .says("Has the sign of the second operand. An integer divided by 0 gives 0; PyTorch "
+                "raises an error"),
       Row(
           "pow", 2, R::Promote, "hd::pow({0}, {1})", [](D a) { return std::pow(a[0], a[1]); },
           [](I a) { return fn::pow(a[0], a[1]); })

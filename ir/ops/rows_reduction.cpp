@@ -14,11 +14,11 @@ constexpr OpDef kReductionRows[] = {
     noted("Integers and bools give i64",
           {"prod", K::Reduction, 1, R::Promote, "({0} * {1})", [](D a) { return a[0] * a[1]; },
            [](I a) { return wrap(u(a[0]) * u(a[1])); }, kReduce, ReduceOp::Prod}),
-    noted("PyTorch's amax: NaN if there is one. Without elements it gives -inf or the lowest "
+    noted("PyTorch's amax: NaN if an element is NaN. Without elements it gives -inf or the lowest "
           "integer; PyTorch raises an error",
           {"max", K::Reduction, 1, R::Promote, "hd::maximum({0}, {1})", maxNan,
            [](I a) { return std::max(a[0], a[1]); }, kReduce, ReduceOp::Max}),
-    noted("PyTorch's amin: NaN if there is one. Without elements it gives inf or the highest "
+    noted("PyTorch's amin: NaN if an element is NaN. Without elements it gives inf or the highest "
           "integer; PyTorch raises an error",
           {"min", K::Reduction, 1, R::Promote, "hd::minimum({0}, {1})", minNan,
            [](I a) { return std::min(a[0], a[1]); }, kReduce, ReduceOp::Min}),

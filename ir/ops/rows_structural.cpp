@@ -65,13 +65,14 @@ constexpr OpDef kStructuralRows[] = {
     product("matmul", 0,
             "Operands of one dtype. Accumulates in f32 or wider, applies `activation` (none, relu, "
             "gelu_tanh), then rounds once. `precision=tf32`: for f32. Integers wrap before the "
-            "activation. Bools: an OR of ANDs. f8 operands: the result has their type, or `dtype`: "
-            "f32, bf16 or f16, which is required if the operands have different f8 types. Their "
-            "scales must be multiplied to the result"),
+            "activation. For bools, the product is an AND and the sum an OR. For f8 operands, the "
+            "result has their type, or the type in `dtype`: f32, bf16 or f16. `dtype` is required "
+            "if the operands have different f8 types. heddle applies no scales of f8 operands: "
+            "multiply the result by them"),
     product("linear", 1,
-            "x[..., k] times weight[n, k] transposed, plus bias[n]; a bias of one element counts "
-            "for every n. A weight[k] gives a result without axis n and takes no bias. Otherwise "
-            "as matmul"),
+            "x[..., k] times weight[n, k] transposed, plus bias[n]. A bias of one element is added "
+            "for every n. A weight[k] gives a result without axis n and permits no bias. All other "
+            "rules are those of matmul"),
     noted("Operand: a scalar, the value of every element",
           {"full", K::Full, 1, R::Attribute, "", nullptr, nullptr, kFull}),
     noted("The i64 index of each element along the axis, in the unsharded tensor",

@@ -76,8 +76,8 @@ DType resultType(const OpDef& op, DType promoted) {
 }
 
 DType operandType(const OpDef& op, DType result, DType promoted) {
-  // A cast needs the unconverted operand, because the type of the operand matters: to i8, an f32
-  // saturates, but an i64 wraps.
+  // A cast needs the unconverted operand, because the type of the operand matters: a cast to i8
+  // saturates an f32, but wraps an i64.
   const bool of_operands =
       op.dtype_rule == DTypeRule::Bool || op.dtype_rule == DTypeRule::Attribute;
   return computeType(of_operands ? promoted : result);

@@ -4,9 +4,10 @@
 
 namespace heddle {
 
-// Removes all shardings if the job has one rank. The rank then holds every tensor completely, so no
-// value has to move, and the passes that leave sharded values alone apply. Stream splits, which
-// split the work of a collective, disappear too. Otherwise returns the fusion unchanged.
+// Removes all shardings if the job has one rank, which holds every tensor completely. No
+// collectives are then inserted, and passes that skip sharded values process all values. Stream
+// splits, which split the work of a collective, disappear too. If the job has several ranks,
+// returns the fusion unchanged.
 Fusion dropShardings(const Fusion& fusion, int64_t job_size);
 
 }  // namespace heddle

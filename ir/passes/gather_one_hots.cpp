@@ -11,12 +11,13 @@
 namespace heddle {
 namespace {
 
-// A sum of one-hot elements. `index` has the axes of the operand except the summed axis.
+// The parts of a sum of one-hot elements. `index` has the axes of the operand except the summed
+// axis.
 struct OneHotSum {
   ValueId value;
   ValueId index;
   size_t axis;
-  ValueId leaf;  // a tensor behind `value`, of the shape of the operand
+  ValueId leaf;  // a source of `value`, with the shape of the operand
 };
 
 class OneHots {
@@ -75,7 +76,7 @@ class OneHots {
                       });
   }
 
-  // The tensor that a broadcast stretches along this axis only.
+  // Returns the index tensor if `id` is a broadcast that stretches it along this axis only.
   std::optional<ValueId> indexOf(ValueId id, size_t axis, ValueId operand) const {
     const Expression* broadcast = definition(id);
     if (broadcast == nullptr || broadcast->op->kind != OpKind::Broadcast) return {};
@@ -90,7 +91,7 @@ class OneHots {
     return hasShapeOf(operand, tensor) ? std::optional(index) : std::nullopt;
   }
 
-  // Returns whether the elements are their positions along the axis of `operand`.
+  // Returns whether each element of `id` is its own position along the axis of `operand`.
   bool isPosition(ValueId id, size_t axis, ValueId operand) const {
     const Size extent = fusion_.tensor(operand).domain[axis].extent;
     const Expression* expr = definition(id);
@@ -109,8 +110,9 @@ class OneHots {
            fusion_.tensor(expr->outputs[0]).domain[axis].extent == extent;
   }
 
-  // Returns a tensor in memory behind `value` if the value can be computed for single elements.
-  // All such tensors must have the shape of `operand`.
+  // Returns one source of `value` (a tensor in memory from which pointwise ops compute it). Returns
+  // nullopt if `value` cannot be computed for single elements, or if its sources differ in shape
+  // from `operand`.
   std::optional<ValueId> leafOf(ValueId value, size_t axis, ValueId operand) const {
     std::optional<ValueId> leaf;
     std::vector<ValueId> next = {value};
@@ -180,7 +182,7 @@ class Gatherer {
     rewriter_.adopt(result, old);
   }
 
-  // Returns the value at the index, with one element along the axis.
+  // Returns the elements of `id` at the index. The result has one element along the axis.
   ValueId pick(ValueId id, size_t axis) {
     if (one_hots_.isOne(id, axis)) return rewriter_.at(id);
     const auto found = picked_.find(id);

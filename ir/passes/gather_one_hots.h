@@ -4,20 +4,21 @@
 
 namespace heddle {
 
-// Replaces a sum in which at most one element of each line counts by a read of this element:
+// If at most one element of each line contributes to a sum, replaces the sum by a read of this
+// element:
 //
 //   sum over axis a of where(position along a == index, value, 0)
 //
 // becomes `value` at `index`, or 0 if the index is outside of the axis. cross_entropy contains such
-// a sum. The pass computes `value` again for one element per line: it reads the tensors behind
-// `value` with take_along_axis and repeats the pointwise ops between them and `value`. The results
-// are bit-identical, except that a sum never gives -0.
+// a sum. The pass computes `value` again for one element per line. It reads the tensors from which
+// pointwise ops compute `value` (the *sources*) with take_along_axis, and repeats these ops. The
+// results are bit-identical, except that a sum never gives -0.
 //
-// The pass leaves a sum alone in these cases:
-//  - A value is sharded. Each rank then has only a part of the positions.
-//  - A tensor behind `value` would have to be stored first, because an op other than a pointwise op
-//    or a matrix product computes it.
-//  - The index or a tensor behind `value` is stretched along an axis of the sum.
+// The pass does not change a sum in these cases:
+//  - A value is sharded. Each rank then has only a part of the axis.
+//  - A source would have to be stored first, because an op other than a pointwise op or a matrix
+//    product computes it.
+//  - The index or a source is stretched along an axis of the sum.
 Fusion gatherOneHots(const Fusion& fusion);
 
 }  // namespace heddle

@@ -38,7 +38,7 @@ class ViewMaterializer {
     } else {
       rewriter_.copyOn(id, {packed(expr.inputs[0], expr.line)});
     }
-    // The memory of the operand determines the order now.
+    // The hint has no effect any more: the memory of the operand determines the order of a view.
     rewriter_.fusion().layout(rewriter_.at(expr.outputs[0])).hint.reset();
   }
 
@@ -81,7 +81,7 @@ class ViewMaterializer {
     rewriter_.adopt(b.permute(regrouped, back), expr.outputs[0]);
   }
 
-  // Gives the value the sharding of `like`, which splits no axis.
+  // Gives the value a sharding on the mesh of `like` that splits no axis.
   ValueId replicated(ValueId id, const TensorView& like) {
     std::optional<Sharding> sharding = like.sharding;
     if (sharding) sharding->axes.assign(rewriter_.fusion().tensor(id).rank(), {});

@@ -26,10 +26,10 @@ class ScalarMerger {
   }
 
  private:
-  // Two scalars with equal keys and equal attributes are equal. The text is the extent, for a
-  // `size` of an axis with a short extent. Comparing long extents would take too much time. The
-  // number contains the bits of a constant: 0.0 and -0.0 are equal numbers, but different
-  // constants.
+  // Two scalars with equal keys and equal attributes are equal. A key consists of the op, the text
+  // of an extent, the bits of a constant, and the operands. A `size` of an axis with a short extent
+  // has only the text: comparing long extents would take too much time. A constant has bits,
+  // because 0.0 and -0.0 are equal numbers but different constants.
   using Key = std::tuple<const OpDef*, std::optional<std::string>, std::optional<int64_t>,
                          std::vector<ValueId>>;
 

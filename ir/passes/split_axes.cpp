@@ -23,7 +23,7 @@ struct Regrouping {
   ValueId whole;  // the operand or result that has the axis in one piece
   size_t axis;    // the index of the axis in `whole`
   Sizes parts;
-  ValueId apart;  // the other one of operand and result
+  ValueId apart;  // the operand or result that has the axis in parts
 };
 
 bool isUnit(const TensorView& tensor, size_t axis) {

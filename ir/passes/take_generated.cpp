@@ -13,7 +13,7 @@
 namespace heddle {
 namespace {
 
-// The largest number of expressions behind a generated value.
+// The largest number of expressions that compute a generated value.
 constexpr size_t kMostExprs = 64;
 
 class Generated {
@@ -99,7 +99,8 @@ class TakeWriter {
     const ValueId high = b().pointwise("lt", {place, end});
     const ValueId valid = b().pointwise("logical_and", {low, high});
     const Value& old = fusion_.value(take_.outputs[0]);
-    // The filled value has all elements of the result, so the result repeats none in memory.
+    // The tensor `fill` has all elements of the result, so no axis of the result repeats elements
+    // in memory.
     const ValueId fill = b().full(b().constant(missing(dtype)), old.tensor.sizes(), dtype);
     b().name(old.name).line(take_.line);
     rewriter_.adopt(b().pointwise("where", {valid, value, fill}), take_.outputs[0]);
@@ -138,8 +139,8 @@ class TakeWriter {
     return index_[axis] = index;
   }
 
-  // Returns the value at the selected indices. `axes` has, per axis of the value, the axis of the
-  // operand whose index it has, or -1 for the index 0.
+  // Returns the value at the selected indices. The value has, along its axis i, the index of the
+  // operand's axis axes[i], or the index 0 if axes[i] is -1.
   ValueId pick(ValueId id, const std::vector<int>& axes) {
     if (fusion_.value(id).is_scalar) return rewriter_.at(id);
     const auto found = picked_.find({id, axes});

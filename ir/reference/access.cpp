@@ -22,7 +22,7 @@ std::vector<int64_t> sliceStarts(const ReferenceContext& context, const Expressi
     const int64_t start = context.evaluate(starts[i]);
     const int64_t stop = context.evaluate(stops[i]);
     HEDDLE_USER_CHECK(0 <= start && start <= stop && stop <= sizes[i],
-                      "slice that makes %{}: axis {} from {} to {} is outside its extent {}",
+                      "slice that computes %{}: axis {} from {} to {} is outside its extent {}",
                       context.fusion.value(expr.outputs[0]).name, i, start, stop, sizes[i]);
     result.push_back(start);
   }
@@ -38,7 +38,7 @@ int64_t elements(const std::vector<int64_t>& sizes) {
 void checkReshape(const ReferenceContext& context, const Expression& expr) {
   const std::vector<int64_t> from = context.sizesOf(expr.inputs[0]);
   const std::vector<int64_t> to = context.sizesOf(expr.outputs[0]);
-  HEDDLE_USER_CHECK(elements(from) == elements(to), "reshape that makes %{}: {} into {}",
+  HEDDLE_USER_CHECK(elements(from) == elements(to), "reshape that computes %{}: {} into {}",
                     context.fusion.value(expr.outputs[0]).name, str(from), str(to));
 }
 

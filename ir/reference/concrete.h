@@ -11,8 +11,8 @@ struct ConcreteFusion {
   ReferenceInputs inputs;
 };
 
-// Decides the symbolic sizes of a fusion for these sizes. Both fusions have the same inputs, but
-// their ids can differ.
+// Returns the fusion without its symbolic sizes, which `sizes` decides, and the same inputs. The
+// ids of the inputs can differ from those in `fusion`.
 inline ConcreteFusion concreteFor(const Fusion& fusion, const ReferenceInputs& inputs,
                                   const SizeBindings& sizes) {
   ConcreteFusion result{concretizeSizes(fusion, sizes), {{}, {}, inputs.random_seed}};

@@ -107,8 +107,9 @@ struct ReferenceContext {
 // of the value differ from the declaration.
 HostTensor inputValue(const ReferenceContext& context, ValueId id);
 
-// Returns, for each value, the last expression that reads it. For outputs this is the id after the
-// last expression. For a value that nothing reads it is an invalid id.
+// Returns, for each value, the last expression that reads it. The evaluation frees the value after
+// this expression. The id of an output is the one after the last expression, so outputs are never
+// freed. The id of a value that nothing reads is invalid.
 IdVector<ValueId, ExprId> lastUses(const Fusion& fusion);
 
 // Returns whether the expression reads no elements: a Constant or SizeOf.
@@ -119,10 +120,10 @@ inline bool isLeaf(const Expression& expr) {
 // Returns the value of a Constant or SizeOf expression as a 0-d tensor.
 HostTensor leafValue(const ReferenceContext& context, const Expression& expr);
 
-// Describes which elements of one operand an expression reads. Elements have linear indices into
-// the dense operand. The output element at coordinates c reads the element with the index offset +
-// sum over i of c[i] * strides[i]. A reduction or matrix product has inner axes: the reduced axes.
-// For each output element, it also reads all elements that are reached from this index by steps of
+// Describes which elements of one operand an expression reads, as linear indices into the dense
+// operand. The output element at coordinates c reads the element with the index offset + sum over i
+// of c[i] * strides[i]. A reduction or matrix product also has inner axes: the reduced axes. It
+// reads, for each output element, all elements that follow from this index by steps of
 // inner_strides along the inner axes.
 struct Access {
   int64_t offset = 0;

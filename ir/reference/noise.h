@@ -12,10 +12,11 @@ namespace heddle {
 // is large if the element is a small difference of large terms. The method is described in
 // D. S. Parker, "Monte Carlo Arithmetic", 1997.
 //
-// Each affected value is multiplied by 1 + e, where e is random in [-kNoiseUlps, kNoiseUlps) units
-// in the last place of the dtype of the value. A result that combines n elements rounds more often.
-// Equal elements make the same error again and again, so the random errors of the operands would
-// not show it. For these results, e is + or - a fixed number of units:
+// Each affected value is multiplied by 1 + e. Usually e is random in [-kNoiseUlps, kNoiseUlps)
+// units in the last place of the dtype of the value. Results that combine n elements are an
+// exception. They round n times, and equal elements round by the same amount each time; random
+// errors of the operands would cancel each other and hide this. For these results, e is + or - a
+// fixed number of units:
 //  - kNoiseUlps * max(1, log2(n) / 4) for reductions, matrix products, scans and scatters
 //  - kNoiseUlps * max(1, n / 64) for prod. Each multiplication of equal factors may change the
 //    result by the same relative error, whatever the order of the multiplications is.

@@ -7,14 +7,14 @@
 
 namespace heddle {
 
-// Some indices of one axis: disjoint ranges in ascending order that do not touch.
+// A set of indices of one axis, stored as disjoint ranges in ascending order that do not touch.
 class IndexSet {
  public:
   using Range = IndexRange;
 
   IndexSet() = default;  // no index
   static IndexSet all(int64_t extent);
-  // Takes any order and repetitions.
+  // Returns the set of these indices, which may be in any order and contain repetitions.
   static IndexSet of(std::vector<int64_t> indices);
 
   // Adds the indices of `range`, which may be empty.
@@ -35,7 +35,7 @@ class IndexSet {
   int64_t count_ = 0;
 };
 
-// Some elements of one tensor: every combination of the selected indices of its axes. A tensor
+// A set of elements of one tensor: every combination of the selected indices of its axes. A tensor
 // without axes has one element, which is always selected.
 struct Selection {
   std::vector<IndexSet> axes;
@@ -45,8 +45,9 @@ struct Selection {
   // only the selected elements.
   std::vector<int64_t> sizes() const;
   int64_t count() const;
-  // Adds the indices of `other` to each axis. The selection may then contain more elements than
-  // both together: adding element (1, 1) to element (0, 0) also selects (0, 1) and (1, 0).
+  // Adds the indices of `other` to each axis. The selection may then contain more elements than the
+  // union of both. For example, adding element (1, 1) to element (0, 0) also selects (0, 1) and (1,
+  // 0).
   void add(const Selection& other);
 
   bool operator==(const Selection&) const = default;

@@ -24,8 +24,8 @@ class Demand {
     for (size_t i = 0; i < wanted.size(); ++i) {
       if (wanted[i]) add(fusion.outputs()[i], *wanted[i]);
     }
-    // The expressions that read a value come after its definition. The loop runs backwards, so that
-    // it visits these expressions before the definition.
+    // The loop runs backwards. It therefore visits all readers of a value before the expression
+    // that computes the value.
     for (ExprId id : fusion.exprs().ids().reversed()) {
       const Expression& expr = fusion.expr(id);
       const std::optional<Selection>& result = needed_[expr.outputs[0]];
@@ -85,8 +85,8 @@ class SparseEvaluator {
   }
 
  private:
-  // Returns the number of elements that one element of the result may combine: along the reduced
-  // axes, the inner axis of a matrix product, or the axis of a scan or scatter.
+  // Returns the number of elements that one element of the result may combine. These lie along the
+  // reduced axes, the inner axis of a matrix product, or the axis of a scan or scatter.
   double termsOf(const Expression& expr) const {
     double terms = 1;
     switch (expr.op->kind) {

@@ -55,8 +55,8 @@ class CatMatch {
 
   Size extentOf(ValueId id) const { return fusion_.tensor(id).domain[cat_.axis].extent; }
 
-  // Finds the axis. All comparisons of a cat read the same index tensor: an iota, with a broadcast
-  // axis for each other axis of the result.
+  // Takes the comparison of `where`, and finds the axis. All comparisons of a cat read the same
+  // index tensor: an iota, with a broadcast axis for each other axis of the result.
   bool takeIndex(const Expression& where) {
     const Expression* before = take(where.inputs[0], "lt");
     if (before == nullptr || fusion_.value(before->inputs[0]).is_scalar) return false;
@@ -74,7 +74,7 @@ class CatMatch {
     return isIota(broadcast == nullptr ? index_ : broadcast->inputs[0]);
   }
 
-  // Takes an iota [0, 1, ...] of the extent of the result.
+  // Takes the iota [0, 1, ...] `id`, and returns whether it has the extent of the result.
   bool isIota(ValueId id) {
     const Expression* iota = take(id, "iota");
     return iota != nullptr && fusion_.tensor(id).rank() == 1 &&
@@ -94,7 +94,8 @@ class CatMatch {
     return number == nullptr ? std::nullopt : std::optional<Size>(*number);
   }
 
-  // Returns the end of the piece that a condition `index < end` chooses.
+  // Takes the condition `index < end` that chooses a piece, and returns `end`, the end of the
+  // piece.
   std::optional<Size> endOf(ValueId condition) {
     const Expression* before = take(condition, "lt");
     if (before == nullptr || before->inputs[0] != index_) return std::nullopt;
@@ -113,7 +114,8 @@ class CatMatch {
     return true;
   }
 
-  // The extent after the piece follows from the extent of the result.
+  // Returns whether the pad puts the piece at `start`. The padding after the piece is not checked:
+  // it follows from the extent of the result.
   bool isPadded(const Expression& pad, const Size& start) const {
     const auto& lows = pad.attr<std::vector<Size>>("lows");
     const auto& highs = pad.attr<std::vector<Size>>("highs");
@@ -145,7 +147,7 @@ class CatMatch {
     return true;
   }
 
-  // Returns whether only expressions of the cat read its values, except the result.
+  // Returns whether only expressions of the cat read the values of the cat, apart from its result.
   bool isClosed() const {
     return std::all_of(taken_.begin(), taken_.end(), [&](ExprId id) {
       const ValueId value = fusion_.expr(id).outputs[0];

@@ -28,8 +28,8 @@ struct Cat {
 };
 
 // Finds the cats of a fusion that have the form which ir/composite/shape.cpp writes, in the order
-// of the fusion. The result, and no other value of a cat, may be read by expressions outside of the
-// cat, or be an output of the fusion.
+// of the fusion. Only the result of a cat may be read by expressions outside of the cat, or be an
+// output of the fusion.
 std::vector<Cat> catsOf(const Fusion& fusion);
 
 }  // namespace heddle

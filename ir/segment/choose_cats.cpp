@@ -18,8 +18,8 @@ class CatChooser {
         readers_(readersOf(fusion_)),
         is_output_(fusion_.outputFlags()) {}
 
-  // The cats are in the order of the fusion. A cat that is a piece of another cat is therefore
-  // visited before the other.
+  // Visits the cats in the order of the fusion. If a cat is a piece of a second cat, it is
+  // therefore visited first.
   ChosenCats run() {
     for (Cat& cat : catsOf(fusion_)) {
       if (segmented_.group_of[cat.exprs.front()] < 0) continue;
@@ -42,7 +42,7 @@ class CatChooser {
  private:
   const std::string& nameOf(ValueId id) const { return fusion_.value(id).name; }
 
-  // Returns "" if the pieces of the cat should be written into the result, and then fills in
+  // Returns "" if the pieces of the cat should be written into the result, after setting
   // Piece::why_copied. Otherwise returns the reason.
   std::string whyNot(Cat& cat) const {
     const auto group = static_cast<size_t>(segmented_.group_of[cat.exprs.back()]);

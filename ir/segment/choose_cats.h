@@ -16,17 +16,17 @@ struct ChosenCats {
 
 // Chooses how each cat of the fusion is computed. There are two ways:
 // - A kernel selects a piece for each element. It reads all pieces, and may compute other values
-//   too. The result is stored only if something else needs it in memory.
-// - The result is allocated once, and each piece is a slice of it. A kernel that computes a piece
+//   from the result. The result is stored only if something else needs it in memory.
+// - The result is allocated once, and each piece is a slice of it. The kernel that computes a piece
 //   writes it there. A piece that cannot be written there (Cat::Piece::why_copied) is copied.
 //
 // `segmented` contains the fusion with all cats computed in the first way. A cat is computed in the
 // second way if all of this is true:
 // - The kernel of the first way stores the result.
-// - At most half of the pieces are copied. The other pieces are neither written nor read again.
-//   There are then never more launches than in the first way, except for copies after the first.
-// - No piece is copied if the kernel of the first way computes other values too. Another kernel
-//   would read the copied piece again for these.
+// - At most half of the pieces are copied. The second way writes and reads the other pieces once
+//   less. It needs no launch for the cat, but one launch per copy.
+// - No piece is copied if the kernel of the first way also computes other values from the result.
+//   To compute them, another kernel would have to read the copied piece again.
 // - All pieces have the sharding of the result, which is not sharded along the axis.
 // The rules do not look at sizes, so all ranks choose the same.
 ChosenCats chooseCats(const SegmentedFusion& segmented);

@@ -12,7 +12,7 @@
 namespace heddle {
 namespace {
 
-// The memory of a value that is a view.
+// Describes the memory of a value that is a view.
 struct Strides {
   std::vector<bool> repeats;  // per axis: the stride is 0
   bool row_major = false;     // the axes that do not repeat elements are dense and row-major
@@ -86,8 +86,8 @@ class ViewChooser {
     return chain;
   }
 
-  // Returns "" if the expressions of `chain` can be views. The last result of the chain, that of
-  // `id`, is stored.
+  // Returns "" if the expressions of `chain`, which ends with `id`, can be views. Otherwise returns
+  // the reason why the result of `id` is stored.
   std::string whyStored(ExprId id, const std::vector<ExprId>& chain) const {
     const ValueId result = resultOf(id);
     const ValueId base = fusion_.expr(chain.back()).inputs[0];
@@ -113,7 +113,8 @@ class ViewChooser {
     return whyDense(result, stridesOf(id, chain));
   }
 
-  // Returns whether the expression is a view of its operand. `chain` may become views.
+  // Returns whether the expression is a view of its operand if the expressions of `chain` become
+  // views.
   bool isView(ExprId id, const std::vector<ExprId>& chain) const {
     if (id == kNoExpr || !(addsAxes(id) || viewsOperand(fusion_.expr(id)))) return false;
     if (std::find(chain.begin(), chain.end(), id) != chain.end()) return true;
@@ -141,7 +142,7 @@ class ViewChooser {
     return strides;
   }
 
-  // Returns whether the expression is a view of its operand, whatever the memory of the operand.
+  // Returns whether the expression is a view of its operand for any strides of the operand.
   bool viewsOperand(const Expression& expr) const {
     switch (expr.op->kind) {
       case OpKind::Permute:
@@ -158,7 +159,8 @@ class ViewChooser {
     }
   }
 
-  // Returns the strides of a view of a value with the strides `of`. A reshape must be a view.
+  // Returns the strides of the result of `expr`, a view of a value with the strides `of`. If `expr`
+  // is a reshape, whyNoReshape() must have returned "".
   Strides viewed(const Strides& of, const Expression& expr) const {
     const TensorView& in = fusion_.tensor(expr.inputs[0]);
     const TensorView& out = fusion_.tensor(expr.outputs[0]);
@@ -216,7 +218,8 @@ class ViewChooser {
                        nameOf(reshape.outputs[0]));
   }
 
-  // Returns "" if all that reads the value, or a view of it, accepts these strides.
+  // Returns "" if all readers of the value, and of its views, accept these strides. Otherwise
+  // returns the reason.
   std::string whyDense(ValueId value, const Strides& strides) const {
     std::vector<std::pair<ValueId, Strides>> open{{value, strides}};
     while (!open.empty()) {

@@ -14,9 +14,9 @@
 namespace heddle {
 namespace {
 
-// Copies expressions of a group. Of several equal expressions it copies the first one only, and
-// those whose results the group stores. Equal expressions may belong to different axes of the
-// kernel, but a value belongs to one set of axes. Two expressions are therefore equal only if their
+// Copies expressions of a group. If several expressions are equal, it copies only the first one,
+// and those whose results the group stores. Equal expressions may be on different axes of the
+// kernel, and one value cannot serve both. Two expressions therefore count as equal only if their
 // operands determine the axes of the result. An index tensor has no such operands.
 class GroupCopier {
  public:

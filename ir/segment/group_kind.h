@@ -7,12 +7,12 @@
 namespace heddle {
 
 // Returns the kind of the group to which the expression can belong. A broadcast or expand may
-// instead be a view (ir/segment/choose_views.h). The expression must not be one
-// that the host evaluates (isHostScalar() in ir/analysis/kernel_rules.h).
+// instead be a view (ir/segment/choose_views.h). The expression must not be one that the host
+// evaluates (isHostScalar() in ir/analysis/kernel_rules.h).
 GroupKind kindOf(const Fusion& fusion, const Expression& expr);
 
-// Returns a text for the reasons of a cut, such as "matmul of %y is a library call". `kind` is the
-// kind of the group to which the expression belongs.
+// Describes the expression for a message that says why groups are separate, such as "matmul of %y
+// is a library call". `kind` is the kind of its group.
 std::string whatItIs(const Fusion& fusion, const Expression& expr, GroupKind kind);
 
 }  // namespace heddle

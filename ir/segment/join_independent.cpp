@@ -16,7 +16,7 @@ namespace {
 // The number of groups with which a kernel is compared.
 constexpr size_t kMostOpenLaunches = 4;
 
-// What the joins need to know about one group.
+// The facts about one group that decide its joins.
 struct Facts {
   bool candidate = false;         // a pointwise kernel
   std::vector<size_t> after;      // groups that must run before
@@ -32,7 +32,7 @@ struct Facts {
   std::string body;  // equal for parts with the same ops
 };
 
-// A group of the result, and what it has in common for all its parts.
+// One launch: a group of the result, and facts about all its parts together.
 struct Unit {
   std::vector<size_t> groups;
   std::set<std::string> bodies;
@@ -139,9 +139,9 @@ class FactFinder {
                                          [&](ValueId id) { return !is_output_[id]; });
   }
 
-  // A group that reads an input must run before the group that stores a result there. If it comes
-  // later in the list, a pass of the host program moves it. Neither of the two groups may then join
-  // others, because the pass could no longer move it.
+  // A group that reads an input must run before the group that stores a result there. If the reader
+  // comes later in the list, a pass of the host program moves it before the other group. Neither of
+  // the two groups may then join other groups, because the pass could no longer move it.
   void orderByMemory() {
     std::map<ValueId, std::vector<size_t>> readers;
     for (size_t g = 0; g < facts_.size(); ++g) {

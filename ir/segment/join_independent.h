@@ -24,9 +24,9 @@ std::string_view text(Apart why);
 // example the updates of all parameters by an optimizer. Two kernels are independent if no path of
 // values leads from one to the other. The parts of a group keep their own iteration spaces.
 //
-// A kernel joins an earlier group and then runs at the place of this group, before the groups
-// between them. It joins if all of this is true:
-// - Neither has reductions, and all groups on whose results it depends run before the earlier one.
+// A kernel joins an earlier group and then runs when this group runs, before the groups between
+// them. It joins if all of this is true:
+// - Neither has reductions. All groups on which the kernel depends run before the earlier group.
 // - They read no common tensor, except tensors without axes. (Kernels that read a common tensor may
 //   become one part instead: ir/segment/siblings.h.)
 // - If one of them stores a result in a reused input (Fusion::reuses()), no other group reads this
@@ -36,17 +36,16 @@ std::string_view text(Apart why);
 //   collectives. If there are such collectives, no library call reads their results, because chunks
 //   of the call may overlap with a collective (host/passes/chunk).
 // - At most kMostGroupsBetween groups other than views run between them.
-// - The group has at most kMostHeldParts parts that need additional memory: a part that stores a
-//   value in new memory and reads a result of another group, or that stores an intermediate result
-//   and moves before another group. All these values are in memory at the same time.
+// - The group has at most kMostHeldParts parts that need additional memory. Such a part stores a
+//   value in new memory and reads a result of another group, or stores an intermediate result and
+//   moves before another group. All these values are in memory at the same time.
 // - The group has at most kMostParts parts. It has one body, or at most kMostBodies different
-// bodies
-//   with kMostBodyExprs expressions together. Parts with the same ops on the same number of axes
-//   have the same body. A launch has the registers of its largest body, and each body takes time to
-//   compile.
+//   bodies with kMostBodyExprs expressions together. Parts with the same ops on the same number of
+//   axes have the same body. A launch has the registers of its largest body, and each body takes
+//   time to compile.
 //
-// The rules do not look at sizes, so every rank joins the same kernels. Joins always pay within
-// these limits: a launch takes longer than the search for the part of a block.
+// The rules do not look at sizes, so every rank joins the same kernels. Within these limits a join
+// always saves time: a block finds its part in less time than a launch takes.
 inline constexpr size_t kMostGroupsBetween = 8;
 inline constexpr size_t kMostHeldParts = 8;
 inline constexpr size_t kMostParts = 256;

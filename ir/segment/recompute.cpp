@@ -29,7 +29,7 @@ class Finder {
     for (size_t g = 0; g < segmented_.groups.size(); ++g) {
       const Group& group = segmented_.groups[g];
       if (group.kind != GroupKind::Kernel) continue;
-      // A value that is stored in any case is a value in memory for the next ones.
+      // A value that is stored in any case counts as a value in memory for the values after it.
       std::vector<ValueId> outputs = group.outputs;
       std::sort(outputs.begin(), outputs.end());
       stored_.clear();
@@ -46,8 +46,8 @@ class Finder {
   }
 
  private:
-  // Returns whether only kernels read the value, and none at computed indices: the value must be in
-  // memory for such a kernel.
+  // Returns whether only kernels read the value, and none at computed indices. A kernel that reads
+  // it at computed indices would need it in memory.
   bool onlyKernelsRead(ValueId value) const {
     if (is_output_[value] || fusion_.tensor(value).sharding) return false;
     return std::all_of(readers_[value].begin(), readers_[value].end(), [&](ExprId id) {
@@ -73,16 +73,17 @@ class Finder {
            kind == OpKind::Expand;
   }
 
-  // The number of axes that are no broadcast axes.
+  // Returns the number of axes that are not broadcast axes.
   ptrdiff_t axesOf(ValueId value) const {
     const std::vector<IterDomain>& domain = fusion_.tensor(value).domain;
     return std::count_if(domain.begin(), domain.end(),
                          [](const IterDomain& axis) { return axis.kind != IterKind::Broadcast; });
   }
 
-  // Returns the chain that reads no value of this size. If there is none, returns the chain from
-  // values that are in memory, or else the chain from values that the group can store instead,
-  // because they have fewer bytes. Returns an empty chain if the value should be stored.
+  // Returns a chain with which other kernels compute the value again. Prefers a chain that reads
+  // only smaller values, then one that reads values in memory. The last choice is a chain that
+  // reads values which the group can store instead, because they have fewer bytes. Returns an empty
+  // chain if there is none. The value should then be stored.
   Chain shortestChain(ValueId value, int group) {
     std::vector<ValueId> instead;
     Chain chain = generatedChain(value, group);
@@ -120,8 +121,8 @@ class Finder {
     return chain;
   }
 
-  // Adds to `instead` the values that the group would have to store. There are none if
-  // `may_replace` is false.
+  // Returns the chain from values in memory. Adds to `instead` the values that the group would have
+  // to store for it. If `may_replace` is false, the chain may need no such values.
   Chain chainOf(ValueId value, int group, bool may_replace, std::vector<ValueId>& instead) const {
     const ExprId last = fusion_.value(value).definition;
     if (last == kNoExpr || !canRepeat(fusion_.expr(last))) return {};
@@ -179,8 +180,8 @@ class Inserter {
       for (ValueId input : expr.inputs) operands.push_back(operandFor(id, input));
       rewriter_.copyOn(id, std::move(operands));
     }
-    // The values are no longer needed where they were computed first. removeDead() changes ids, so
-    // the copies are found by name.
+    // The original expressions may have no readers any more. removeDead() changes ids, so the
+    // copies are found by name.
     Recomputed result{removeDead(std::move(rewriter_).finish()), {}};
     for (const std::string& name : copies_) {
       const std::optional<ValueId> copy = result.fusion.find(name);

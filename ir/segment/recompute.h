@@ -12,23 +12,25 @@ struct Recomputed {
   std::set<ExprId> copies;  // the expressions that compute a value again; empty: nothing changed
 };
 
-// Finds values that one kernel would store for other kernels only, although these can compute them
-// again with less traffic. Gives each of the other kernels copies of the expressions.
+// Reduces memory traffic. Finds values that one kernel would store only for other kernels to read,
+// and that these kernels can compute again with less traffic. Gives each of the other kernels
+// copies of the expressions.
 //
-// A value is computed again if only kernels read it, none of them at computed indices, if the
-// fusion does not return it, and if it is not sharded. In addition, one of two conditions must be
-// true. First, pointwise ops compute it from indices (iota), constant elements (full) and smaller
-// values. It then needs no memory. Random numbers are an example. Second, all of this is true:
-// - Pointwise ops without function calls and divisions compute it from values that are in memory. A
-//   result of the first kernel that is smaller than the value counts as being in memory, because
-//   the kernel can store it instead. If no such values suffice, the kernel may also store, instead
-//   of the value, values of the same size whose elements have fewer bytes.
-// - The elements of the full-size values in memory have at most as many bytes as the element of the
-//   value. The value would be written and read, so at least half of the traffic is saved, or a
-//   quarter if another value is stored instead.
+// A value is computed again only if all readers are kernels, and none reads it at computed indices.
+// The fusion must not return the value, and the value must not be sharded. In addition, it must be
+// of one of these two kinds. Values of the first kind are computed by pointwise ops from indices
+// (iota), constant elements (full) and smaller values; random numbers are an example. They then
+// need no memory. For values of the second kind, all of this is true:
+// - Pointwise ops without function calls and divisions compute the value from values in memory, its
+//   *sources*. A smaller result of the first kernel can be a source, because the kernel can store
+//   this result instead of the value. If these sources do not suffice, the kernel may instead store
+//   values of the same size whose elements have fewer bytes.
+// - The value has at least as many bytes per element as its sources of the same size together. As
+//   the value is neither written nor read, at least half of the traffic is saved, or a quarter if
+//   another value is stored instead.
 //
-// `copies` are the expressions of segmented.fusion that an earlier call inserted. The result also
-// contains these.
+// `copies` are the expressions of segmented.fusion that an earlier call inserted.
+// Recomputed::copies also contains these.
 Recomputed recomputeAcrossCuts(const SegmentedFusion& segmented, const std::set<ExprId>& copies);
 
 }  // namespace heddle

@@ -14,8 +14,8 @@ namespace heddle {
 // - Both are groups of the fusion, so both are library calls.
 // - Both have the same values q, k and v, the same scale and the same mask, and not gqa.
 // - Every rank that computes the backward also computes the forward.
-// If the forward is after the backward in the order of the groups, the function moves it to the
-// place before the backward. This is legal, because the backward reads all operands of the forward.
+// If the forward is after the backward in the order of the groups, the function moves it directly
+// before the backward. This is legal, because the backward reads all operands of the forward.
 void reuseForwards(SegmentedFusion& segmented);
 
 // Returns a sentence that says whether the attention and its backward share results, for

@@ -50,11 +50,11 @@ class Segmenter {
     for (ExprId view : views) kinds_[view] = GroupKind::Metadata;
   }
 
-  // The order matters. Attentions and cats come first, because kernels must not absorb their
-  // expressions.
-  // Kernels that only read the same value are joined after those that would store a value for each
-  // other, because a join of the second kind saves more.
-  // Inputs, outputs and reasons come last, because they need the final groups.
+  // The order of these steps matters. Attentions and cats come first, because kernels must not
+  // absorb their expressions. Next, kernels are joined with kernels that read their results,
+  // because such a join removes a stored value. Then kernels that only read the same value are
+  // joined, which saves less. Inputs, outputs and reasons come last, because they need the final
+  // groups.
   SegmentedFusion run(const SegmentOptions& options) {
     if (options.attention) takeAttentions(options);
     takeCats();
@@ -103,8 +103,8 @@ class Segmenter {
     }
   }
 
-  // Merges each cat into one group. Only expressions of the cat read its values, except the result,
-  // so no other group can be between them.
+  // Merges each cat into one group. This always succeeds: no other group can be between two
+  // expressions of a cat, because only the cat reads its intermediate values.
   void takeCats() {
     for (size_t i = 0; i < cats_.size(); ++i) {
       const bool merged = mergeAll(cats_[i].exprs);
@@ -169,8 +169,8 @@ class Segmenter {
     }
   }
 
-  // Asks again about pairs that were refused before one of their groups grew. A value that the
-  // kernel would have had to store may have all its readers in the larger group.
+  // Tries refused pairs again if one of their groups has grown since. The larger group may contain
+  // all readers of a value that the joined kernel would have had to store before.
   void joinAgain() {
     const std::map<std::pair<ExprId, ExprId>, Refusal> refused = refusals_;
     for (const auto& [pair, refusal] : refused) {
@@ -362,7 +362,8 @@ class Segmenter {
 
 SegmentedFusion segment(const Fusion& fusion, const SegmentOptions& options) {
   SegmentedFusion segmented = Segmenter(fusion).run(options);
-  // A copy may bring a value into a kernel, from which another value can then be computed.
+  // A copy may bring a value into a kernel that can then compute a further value again, so there
+  // are several rounds.
   constexpr int kMostRounds = 2;
   std::set<ExprId> copies;
   for (int round = 0; round < kMostRounds; ++round) {
@@ -371,7 +372,8 @@ SegmentedFusion segment(const Fusion& fusion, const SegmentOptions& options) {
     copies = again.copies;
     segmented = Segmenter(again.fusion, std::move(again.copies)).run(options);
   }
-  // A kernel that no longer stores an expand may store a broadcast instead, which can be a view.
+  // A kernel that does not store an expand, because the expand is a view, may store a broadcast
+  // instead. This broadcast can also be a view, so views are chosen twice.
   ChosenViews views = chooseViews(segmented, {});
   for (size_t known = 0; views.exprs.size() > known; views = chooseViews(segmented, views.exprs)) {
     known = views.exprs.size();

@@ -35,7 +35,7 @@ struct Group {
   std::optional<Attention> attention;
   // Only for GroupKind::Cat: the pieces, and which of them the group copies.
   std::optional<Cat> cat;
-  // The expressions of each part, if the group consists of several kernels that share a launch
+  // The expressions of each part, if the group is one launch with several independent parts
   // (ir/segment/join_independent.h). Empty for every other group.
   std::vector<std::vector<ExprId>> parts;
 };
@@ -71,8 +71,9 @@ struct SegmentOptions {
 // options give the same groups on every rank.
 SegmentedFusion segment(const Fusion& fusion, const SegmentOptions& options = {});
 
-// Returns the group as a separate fusion. Inputs and outputs keep their names. Of equal expressions
-// on the same axes, the fusion contains only the first, and those whose results are outputs.
+// Returns the group as a separate fusion. Inputs and outputs keep their names. If several
+// expressions on the same axes are equal, the fusion contains only the first one, and those whose
+// results are outputs.
 // Constants that the group reads are copied; all other scalars become scalar inputs. Meshes and
 // shardings are copied too, because they determine which axes of a value are split over devices.
 Fusion extract(const SegmentedFusion& segmented, const Group& group);

@@ -271,6 +271,8 @@ std::string dumpText(const SegmentedFusion& segmented) {
   return out;
 }
 
+// Prints the vertices first: the expressions of each group, all other expressions, and the inputs.
+// Then it prints the edges, and the outputs with the edges to them.
 std::string dumpDot(const SegmentedFusion& segmented) {
   const Fusion& fusion = segmented.fusion;
   std::string out = fmt::format("digraph {} {{\n  node [shape=box, fontname=monospace];\n",

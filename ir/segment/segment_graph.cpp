@@ -30,9 +30,9 @@ Graph dataflow(const Fusion& fusion) {
 }  // namespace
 
 // Keeps a topological order of the groups while they merge (after Pearce and Kelly, "A dynamic
-// topological sort algorithm for directed acyclic graphs", 2007). A merge of two groups a and b,
-// with a before b in the order, moves only groups between them: those that depend on a, and those
-// on which b depends.
+// topological sort algorithm for directed acyclic graphs", 2007). Let two groups a and b merge,
+// with a before b in the order. The merge moves only groups between them that depend on a, or on
+// which b depends.
 struct SegmentGraph::Impl {
   explicit Impl(const Fusion& fusion) : graph(dataflow(fusion)), sets(rank.data(), parent.data()) {
     size_t count = fusion.exprs().size();
@@ -88,9 +88,9 @@ struct SegmentGraph::Impl {
   }
 
   // Returns whether a third group depends on `a`, and `b` depends on this group. Searches forward
-  // from `a` and backward from `b` at the same time, until one search is complete. The next step
-  // belongs to the search that will then have followed fewer edges: a value with thousands of
-  // readers makes one direction long, but usually not the other.
+  // from `a` and backward from `b` at the same time, until one search is complete. The next step is
+  // always in the search that has followed fewer edges. The reason: a value with thousands of
+  // readers usually makes only one of the two searches long.
   bool isBetween(size_t a, size_t b) {
     ++epoch;
     std::vector<size_t> forward{a}, backward{b};
@@ -156,10 +156,10 @@ struct SegmentGraph::Impl {
     return found;
   }
 
-  // Moves the groups `early` before the merged group and the groups `late` after it. They share the
-  // positions that they and the two merged groups had: early groups get the lowest ones, late
-  // groups the highest. Early groups thus only move forward in the order and late groups only
-  // backward, so the order stays correct for all other groups.
+  // Moves the groups `early` before the merged group and the groups `late` after it. All of them
+  // share the positions that they had before: early groups get the lowest positions, late groups
+  // the highest. Early groups thus only move towards the front, and late groups only towards the
+  // back, so the order stays correct for all other groups.
   void reorder(std::vector<size_t> early, size_t merged, std::vector<size_t> late, size_t from,
                size_t to) {
     std::vector<size_t> free{from, to};
@@ -202,7 +202,7 @@ struct SegmentGraph::Impl {
   std::vector<std::vector<ExprId>> members;  // per representative
   std::vector<size_t> position;              // of each representative in the order
   std::vector<size_t> mark;                  // the last search that has found the group
-  std::vector<size_t> mark_before;  // the last backward search of isBetween() that has found it
+  std::vector<size_t> mark_before;           // the same for backward searches of isBetween()
   size_t epoch = 0;
 };
 

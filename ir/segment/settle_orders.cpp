@@ -14,7 +14,7 @@
 namespace heddle {
 namespace {
 
-// The rows of a kernel: which of its axes it reduces.
+// The axes that a kernel reduces. They are the axes of its rows.
 class KernelRows {
  public:
   KernelRows(const Fusion& fusion, const Group& group) : fusion_(fusion), axes_(fusion) {

@@ -10,8 +10,8 @@ namespace {
 
 using Readers = IdVector<ValueId, std::vector<ExprId>>;
 
-// Of each value, the number of groups with which a new reader is compared. It limits the time for
-// a value with many readers.
+// The number of groups with which a new reader of a value is compared. The limit bounds the time
+// for a value with many readers.
 constexpr size_t kMostOpen = 4;
 
 class SiblingJoiner {

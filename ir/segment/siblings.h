@@ -15,7 +15,7 @@ namespace heddle {
 //
 // Two kernels are merged if all of this is true:
 // - Both read a value that neither computes. The value has all axes of both kernels, and is not
-//   sharded. (A collective may wait for one of the results, and would then start later.)
+//   sharded. (If it were sharded, a collective could wait for one result, and would start later.)
 // - Together they satisfy the rules of kernels (ir/analysis/kernel_rules.h), have at most
 //   kMostSiblingExprs expressions, and store at most kMostSiblingStores values. More values would
 //   need too many registers.

@@ -13,8 +13,8 @@ namespace {
 
 using Kind = Size::Kind;
 
-// Returns a text such as " (t = 12 is axis 0 of %x, %n = 5 is the scalar input %n)". Without
-// scalars it omits the symbols of tensors that `source` names.
+// Returns a text such as " (t = 12 is axis 0 of %x, %n = 5 is the scalar input %n)". If the guard
+// contains no scalar, the text omits the symbols whose tensor guard.source already names.
 std::string valuesIn(const SizeGuard& guard, const SizeBindings& sizes,
                      const SizeSources& sources) {
   std::vector<std::string> symbols;
@@ -48,8 +48,8 @@ std::vector<Size> factorsOf(const Size& size) {
   return factors;
 }
 
-// Returns what is wrong with the open size of a reshape: `a` elements do not fit the sizes `b`, one
-// of which is a quotient of `a` and the other ones. Returns nullopt if no size is open.
+// Explains a guard a == b that fails because of the open size of a reshape. One of the sizes in `b`
+// is then a quotient of `a` and the other sizes. Returns nullopt if no size is open.
 std::optional<std::string> whyNotDivided(const Size& a, const Size& b, bool is_open,
                                          const SizeBindings& sizes) {
   if (b.str().find("floordiv(") == std::string::npos) return std::nullopt;
@@ -74,8 +74,8 @@ std::optional<std::string> whyNotDivided(const Size& a, const Size& b, bool is_o
   return std::nullopt;
 }
 
-// Returns the sizes whose open values FusionBuilder counts: max(0 - n, 0) + max(0 - m, 0) counts n
-// and m. Returns nothing for other sizes.
+// Returns n and m for the size max(0 - n, 0) + max(0 - m, 0), with which FusionBuilder counts how
+// many sizes are -1. Returns an empty list for every other size.
 std::vector<std::string> countedSizes(const Size& size) {
   if (size.kind() == Kind::Add) {
     std::vector<std::string> left = countedSizes(size.lhs());

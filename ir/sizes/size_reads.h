@@ -9,13 +9,14 @@
 
 namespace heddle {
 
-// The values of sizes that decided something while a fusion was lowered. Other sizes for which all
-// of these expressions have the same values lead to the same program, so a caller need not lower
-// the fusion for them again. Passes that read values of sizes must therefore call note(). A pass
-// that asks a yes/no question notes an expression with few values, such as `t % 4`.
+// A record of the values of sizes that decided something while a fusion was lowered. If all these
+// expressions have the same values for new sizes, lowering gives the same program, so the caller
+// need not lower the fusion again. Passes that read values of sizes must therefore call note(). A
+// pass that asks a yes/no question notes an expression with few values, such as `t % 4`.
 class SizeReads {
  public:
-  // While the object exists, note() of this thread adds to `reads`, which must outlive the object.
+  // While the object exists, calls of note() in this thread add to `reads`, which must outlive the
+  // object.
   class Recording {
    public:
     explicit Recording(SizeReads& reads);

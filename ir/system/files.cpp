@@ -68,7 +68,7 @@ std::string readTextFile(const std::string& path, int64_t most) {
   const bool pipe = S_ISFIFO(status.st_mode) && namesOpenDescriptor(path);
   HEDDLE_USER_CHECK(S_ISREG(status.st_mode) || pipe, "{}: cannot read the file: it is {}", path,
                     kindOfFile(status.st_mode));
-  // A pipe is read until its writer closes it.
+  // Clears O_NONBLOCK, so that read() waits for the writer of the pipe.
   if (pipe) fcntl(file.get(), F_SETFL, 0);
   const auto limit = static_cast<size_t>(most);
   constexpr size_t kBlock = size_t{1} << 16;
@@ -98,6 +98,7 @@ void writeFileOf(const std::string& path, std::initializer_list<std::string_view
   constexpr mode_t kReadableByAll = 0666;  // reduced by the umask
   FileDescriptor file(
       open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC, kReadableByAll));
+  // With O_NONBLOCK, open() of a named pipe that nobody reads fails instead of waiting.
   const bool is_unread_pipe = !file.isOpen() && errno == ENXIO;
   HEDDLE_USER_CHECK(file.isOpen(), "cannot open {} for writing: {}", path,
                     is_unread_pipe ? "it is a named pipe that nobody reads" : std::strerror(errno));

@@ -8,8 +8,9 @@
 namespace heddle {
 
 // Returns the number of CPUs on which the calling thread may run. Tools such as taskset, mpirun and
-// Slurm restrict a process to some CPUs. std::thread::hardware_concurrency() does not count this
-// restriction, and more busy threads than CPUs can make a matrix product twice as slow.
+// Slurm restrict a process to some CPUs. The number that std::thread::hardware_concurrency()
+// returns ignores this restriction. With more busy threads than CPUs, a matrix product can take
+// twice as long.
 inline int usableCpus() {
   cpu_set_t cpus;
   CPU_ZERO(&cpus);

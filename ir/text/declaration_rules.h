@@ -27,7 +27,7 @@ std::string meshRanksViolation(const DeviceMesh& mesh);
 // Checks whether one more mesh may be declared after `meshes`.
 std::string meshCountViolation(const Meshes& meshes);
 std::string meshNameViolation(const Meshes& meshes, const std::string& name);
-// Makes all checks above for a mesh that is declared after `meshes`.
+// Checks a mesh that is declared after `meshes` with all functions above.
 std::string meshViolation(const Meshes& meshes, const DeviceMesh& mesh);
 
 std::string extentViolation(const IterDomain& axis);

@@ -10,8 +10,8 @@ namespace heddle {
 // not. The value must keep its kind, and must fit:
 //  - bool takes bools.
 //  - Integers take integers in the range of the type.
-//  - Floats take floats, which are rounded, unless a finite number would become infinite. They also
-//    take integers that the type represents exactly.
+//  - Floats take floats that remain finite when they are rounded to the type, infinities and NaN.
+//    They also take integers that the type represents exactly.
 std::string whyNotScalar(DType dtype, const Scalar& value);
 
 }  // namespace heddle

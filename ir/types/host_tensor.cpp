@@ -181,7 +181,9 @@ HostTensor randomElements(DType dtype, const std::vector<int64_t>& sizes,
     counts.push_back(0);
     for (const IndexRange& range : ranges) counts.back() += range.end - range.begin;
   }
-  HostTensor tensor(dtype, counts);  // before the lists, which may be long: it may need too much
+  // The tensor comes before the lists of indices: its constructor throws if there are too many
+  // elements, and the lists could then exhaust the memory.
+  HostTensor tensor(dtype, counts);
   std::vector<std::vector<int64_t>> indices;  // per axis except the last
   for (size_t axis = 0; axis + 1 < axes.size(); ++axis) indices.push_back(indicesOf(axes[axis]));
   fillRandom(tensor, seed, name, [&](auto fill) {

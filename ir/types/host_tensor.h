@@ -46,9 +46,9 @@ struct IndexRange {
 // Returns the indices of all ranges, in the order of the ranges. Needs 8 bytes for each index.
 std::vector<int64_t> indicesOf(const std::vector<IndexRange>& ranges);
 
-// Returns some elements of randomTensor(dtype, sizes, seed, name), without computing its remaining
-// elements. axes[i] selects indices of axis i. The result is dense and has every combination of the
-// selected indices, in the order of the ranges.
+// Returns the selected elements of randomTensor(dtype, sizes, seed, name), and computes only these.
+// axes[i] selects indices of axis i. The result is dense and has every combination of the selected
+// indices, in the order of the ranges.
 HostTensor randomElements(DType dtype, const std::vector<int64_t>& sizes,
                           const std::vector<std::vector<IndexRange>>& axes, uint64_t seed,
                           const std::string& name);

@@ -23,8 +23,8 @@ namespace heddle {
 //       .view("u1") for the bits.
 // Fortran order: readNpy() converts arrays in Fortran order to row-major order.
 //
-// `wanted` is the dtype that the caller expects. `wanted` only affects how raw bytes and '|u1' are
-// read. The result may have a dtype other than `wanted`, so the caller must compare the two.
+// `wanted` is the dtype that the caller expects. It only affects how raw bytes and '|u1' are read.
+// The result may have a different dtype, so the caller must check it.
 //
 // Errors: readNpy() throws UserError with the file and the problem. Problems are a dtype that
 // heddle lacks (the message lists the accepted dtypes), truncated data, bytes after the data, and a

@@ -159,7 +159,7 @@ TEST(JobMonitor, RankThatSkipsTheMatchOfPostsIsReported) {
     expectParts(recorder.wait().text,
                 {"rank 1 is lost in run 2: it is past run 1 without comparing "
                  "what it posts with rank 0, for which the sizes of that run",
-                 "in run 1 comparing what it will post with its peers"});
+                 "in run 1 comparing its posts with the other ranks"});
   });
 }
 
@@ -186,7 +186,7 @@ TEST(JobMonitor, DifferentFinishedRunsAreReported) {
     }
     const JobFailure failure = recorder.wait();
     EXPECT_TRUE(failure.rank == 1 || failure.rank == 2) << failure.rank;
-    expectParts(failure.text, {"it has made other runs than rank"});
+    expectParts(failure.text, {"it executed different runs than rank"});
   });
 }
 

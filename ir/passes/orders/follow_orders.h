@@ -9,11 +9,11 @@ namespace heddle {
 // is sharded along the tokens may have the tokens outermost in memory. The results that are
 // computed from it then keep this order, so that a library can treat batch and tokens as one axis.
 //
-// A result gets the needed or hinted order of its operands if all of these conditions are true:
+// A result gets the order of its operands if all of these conditions are true. Here, the order of
+// an operand is its needed order or, without one, its hinted order.
 //  - The op is pointwise or a matrix product [..., k] x [k, n]. For a pointwise op, all operands
-//    that are not broadcast have the same hinted order. For a matrix product, the first operand has
-//    the hinted order.
-//  - The last axis is innermost in the hinted order.
+//    that are not broadcast have the same order. For a matrix product, the first operand decides.
+//  - The last axis is innermost in the order.
 //  - The result has no order that the user requires, has no hinted order yet, and is not an output
 //    of the fusion.
 //  - Only pointwise ops and matrix products [..., k] x [k, n] read the result. A matrix product

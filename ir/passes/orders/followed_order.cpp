@@ -7,8 +7,9 @@
 namespace heddle {
 namespace {
 
-// Returns, for each axis of the operand, the axis of the result that corresponds to it, or -1. An
-// axis along which the op reads or writes at other indices keeps its position.
+// Returns, for each axis of the operand, the corresponding axis of the result, or -1 if there is
+// none. If the op reads or writes at other indices along an axis, the result axis with the same
+// index corresponds to it.
 std::vector<int64_t> resultAxes(const Fusion& fusion, const Expression& expr, const AxisMap& map,
                                 size_t operand) {
   const std::vector<int>& result = map.outputs[0];

@@ -67,7 +67,7 @@ class OrderInferrer {
     return known;
   }
 
-  // Sets the hint of a value, if its op and its readers accept the order.
+  // Returns whether the value may get the hint: its op and its readers accept the order.
   bool mayHint(ValueId id, const KnownOrder& known) {
     const Value& value = fusion_.value(id);
     if (sameOrder(known.order, rowMajor(value.tensor.rank()), value.tensor)) return false;
@@ -101,7 +101,7 @@ class OrderInferrer {
     const TensorView& tensor = fusion_.tensor(out);
     KnownOrder known{rowMajor(tensor.rank()), realAxes(out), known_[in].is_followed,
                      known_[in].from};
-    // The order of the operand in memory, or nullopt if there are gaps.
+    // The memory order of the operand, or nullopt if there are gaps.
     const std::optional<AxisOrder> order = elementOrder(result_, in);
     if (!order || !isViewInMemory(fusion_, expr, *order)) return known;
     known.order = orderOfGroups(*reshapeInMemory(fusion_.tensor(in), tensor, *order));

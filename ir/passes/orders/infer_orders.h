@@ -12,9 +12,8 @@ namespace heddle {
 // (ir/passes/orders/followed_order.h) has the rules for one expression. Its operands already have
 // their final orders.
 //  - The order of an input is its observed layout. In a job of one rank, heddle observes the
-//  layouts
-//    of each run. In a job of several ranks, only the orders in the text count, because all ranks
-//    must have the same program.
+//    layouts of each run. In a job of several ranks, only the orders in the text count, because all
+//    ranks must have the same program.
 //  - A value with a required or needed order, or with a hint of an earlier pass, keeps it. A `set`
 //    without an order follows its operand only if it would copy nothing without this pass.
 //    Otherwise it is a copy in row-major order.
@@ -24,7 +23,7 @@ namespace heddle {
 //    ir/passes/orders/order_refusals.h), the result stays row-major. Its readers follow this order.
 //  - The hint of a reshape is the order of a view. materializeViews later writes the reshape as
 //    permutes and a reshape of row-major memory.
-//  - Notes say where each hint comes from and why others were undone (order_notes.h).
+//  - Notes say where each hint comes from and why a hint was undone (order_notes.h).
 //
 // The pass runs after insertResharding and followOrders, which serve collectives, and before
 // orderForReshapes and materializeViews, which need the final orders.

@@ -19,7 +19,7 @@ class OrderChooser {
     for (const Expression& expr : fusion_.exprs()) {
       if (expr.op->kind != OpKind::Reshape) continue;
       if (fusion_.tensor(expr.outputs[0]).layout.hint) {
-        // The reshape is a view of its operand in the present order (inferOrders).
+        // The reshape already is a view of its operand (inferOrders), so the order must not change.
         wanted_[baseOf(fusion_, expr.inputs[0])].reset();
       } else {
         want(expr);
@@ -37,7 +37,7 @@ class OrderChooser {
   }
 
  private:
-  // Notes the order of the base of the operand with which the operand is row-major.
+  // Records the order that the base of the operand must have so that the operand is row-major.
   void want(const Expression& reshape) {
     const ValueId view = reshape.inputs[0];
     const ValueId base = baseOf(fusion_, view);

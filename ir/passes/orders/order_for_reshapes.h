@@ -5,9 +5,9 @@
 namespace heddle {
 
 // Chooses memory orders that make copies before reshapes unnecessary. A reshape needs a row-major
-// operand. If the operand is a permuted view of a value that a kernel or matrix product computes,
-// this value can be stored in the order that makes the view row-major. For example, %o has the axes
-// [heads, tokens, width]:
+// operand. The operand may be a permuted view of a value that a kernel or matrix product computes.
+// This value can then be stored in the order that makes the view row-major. For example, %o has the
+// axes [heads, tokens, width]:
 //
 //   %o = matmul(%p, %v)               // stored in the order [tokens, heads, width]
 //   %s = permute(%o, axes=[1, 0, 2])  // row-major
@@ -15,8 +15,8 @@ namespace heddle {
 //
 // The pass sets the hinted order (Layout::hint in ir/types/tensor.h) of a value if all
 // of these conditions are true:
-//  - A pointwise op, a reduction or a matrix product computes the value. A matrix product stores
-//    its last axis innermost.
+//  - A pointwise op, a reduction or a matrix product computes the value. For a matrix product, the
+//    last axis is innermost in the hinted order.
 //  - Only permutes read the value, and it is not an output of the fusion.
 //  - The value has no order that the user requires, and no hinted order yet.
 //  - All reshapes that read a permuted view of the value need the same order.

@@ -42,7 +42,7 @@ std::string operationIn(const Fusion& fusion, const Expression& expr) {
   }
 }
 
-// A collective that reads or writes the value comes before other operations.
+// Returns the operation that needs an order of the value. If several do, prefers a collective.
 std::string needOf(const Fusion& fusion, ValueId id) {
   std::string need;
   for (const Expression& expr : fusion.exprs()) {

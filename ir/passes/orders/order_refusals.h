@@ -6,16 +6,15 @@
 
 namespace heddle {
 
-// Knows where a hinted memory order would cost more than it saves.
-//  - Collective: the axis that it joins or splits must be outermost. A hint would need a copy. A
-//    copy for a collective stays a copy, because its memory may be padded.
-//  - Reshape: an operand that is not row-major needs a copy, except if the reshape is a view of
-//    memory in this order (ir/analysis/reshape_order.h).
-//  - Matrix product: a library computes all batches in one call only if the batch axes are
-//  outermost
-//    and in ascending order. Rows of a product [b, m, k] x [k, n] may be in any order, because b
-//    and m become one axis.
-// Kernels are not asked here, because they are not known yet (ir/segment/settle_orders.h).
+// Finds the hinted memory orders that would cost more than they save, because an op needs a copy:
+//  - A collective needs the axis that it joins or splits to be outermost. Existing copies for
+//    collectives are kept, because their memory may be padded.
+//  - A reshape needs a row-major operand, except if it is a view of memory in this order
+//    (ir/analysis/reshape_order.h).
+//  - A matrix product needs its batch axes to be outermost and in ascending order: only then does a
+//    library compute all batches in one call. Rows of a product [b, m, k] x [k, n] may be in any
+//    order, because b and m become one axis.
+// Kernels are checked later, after segmentation (ir/segment/settle_orders.h).
 class OrderRefusals {
  public:
   explicit OrderRefusals(const Fusion& fusion);

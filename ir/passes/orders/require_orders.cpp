@@ -23,7 +23,7 @@ class OrderRequirer {
   Fusion run() {
     rewriter_.inputs();
     for (ExprId id : old_.exprs().ids()) copy(id);
-    // The outputs are replaced after all of them exist, because a value may be several outputs.
+    // Replace the outputs only after all copies exist, because a value may be several outputs.
     std::vector<ValueId> outputs;
     for (size_t i = 0; i < old_.outputs().size(); ++i) outputs.push_back(output(i));
     Fusion result = std::move(rewriter_).finish();
@@ -47,7 +47,8 @@ class OrderRequirer {
     rewriter_.setAs(view, result);
   }
 
-  // Returns the value for output `index`.
+  // Returns the value that output `index` returns: the original value or a copy in the required
+  // order.
   ValueId output(size_t index) {
     const ValueId old = old_.outputs()[index];
     const ValueId now = rewriter_.at(old);

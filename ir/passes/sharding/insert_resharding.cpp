@@ -64,7 +64,7 @@ class Resharding {
       }
     }
     Fusion result = std::move(rewriter_).finish();
-    if (remade_) result = removeDead(result);  // the original full or iota may have no readers now
+    if (remade_) result = removeDead(result);  // the original may have no readers now
     result.guards.insert(result.guards.end(), guards_.begin(), guards_.end());
     if (!moves_.empty()) result.annotate(kReshardingAnnotation, std::move(moves_));
     return result;

@@ -57,7 +57,7 @@ class ReductionJoiner {
   }
 
  private:
-  // Returns the name of the sum that contains this value and is reduced in its place.
+  // Returns the name of the sum that contains this value. The sum is reduced instead of the value.
   const std::string& reducedFor(ValueId id) const {
     while (waits(id)) {
       id = old_.expr(users_[id].front()).outputs[0];

@@ -48,8 +48,8 @@ bool isPrefix(const std::vector<MeshAxis>& list, const std::vector<MeshAxis>& of
   return list.size() <= of.size() && std::equal(list.begin(), list.end(), of.begin());
 }
 
-// `team` is the number of devices of a collective. Returns the fraction of a buffer that each of
-// them sends in a ring algorithm.
+// Returns the fraction of a buffer that each device of a collective sends in a ring algorithm.
+// `team` is the number of devices.
 double share(double team) { return (team - 1) / team; }
 
 // Returns the sharding without the partial entries over the mesh axes `axes`. Returns nullopt if

@@ -40,7 +40,7 @@ class ReshardPaths {
                                  size_t most) const;
 
   double bytes(const TensorView& tensor) const;  // size of the unsharded tensor in bytes
-  // Does the same, but an empty axis counts as one element. Of two tensors with equal extents, the
+  // Does the same, but an empty axis counts as one element. If two tensors have equal extents, the
   // one with the wider dtype therefore always has more bytes.
   double nonemptyBytes(const TensorView& tensor) const;
   // Notes that the extents of the tensor have decided something (SizeReads). The path of find()

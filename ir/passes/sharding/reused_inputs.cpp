@@ -24,8 +24,8 @@ bool splitsBroadcast(const std::optional<Sharding>& sharding, const TensorView& 
   return false;
 }
 
-// Returns the name for the output in the sharding of the input. If no other output returns the
-// value, the output keeps the user's name, and the value that it copies gets another one.
+// Returns the name of the moved output. If no other output returns the value, this is the user's
+// name, and the value that is copied gets a new name.
 std::string takeName(FusionRewriter& rewriter, const Fusion& fusion, size_t output) {
   const ValueId old = fusion.outputs()[output];
   const Value& value = fusion.value(old);

@@ -10,7 +10,8 @@ namespace heddle {
 // This is true in two cases:
 //  - The user wrote a sharding of the value that splits the axis.
 //  - The user wrote no sharding of the value, but asked for the corresponding axis of an operand to
-//    be sharded, and the expression can be split along this axis (ir/analysis/shardable_axes.h).
+//    be sharded. In addition, the expression can be split along this axis
+//    (ir/analysis/shardable_axes.h).
 // An axis may also be sharded only because the readers of the value are sharded. The user did not
 // ask for this sharding, so it must not add conditions on sizes. Only the rules for reshapes use
 // this information. If the fusion has no reshape, the function therefore returns empty lists.

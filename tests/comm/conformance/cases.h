@@ -225,7 +225,7 @@ inline void runMisuse(Rank& rank) {
   rooted.root = size;
   expectUserError("root must be a rank", post(rooted));
   rooted = {CollectiveKind::AllToAll, data.data(), data.data(), 4};
-  expectUserError("never in place", post(rooted));
+  expectUserError("cannot be in place", post(rooted));
   rooted.recv = nullptr;
   expectUserError("no receive buffer", post(rooted));
   std::vector<int64_t> counts(static_cast<size_t>(size) + 1, 0);

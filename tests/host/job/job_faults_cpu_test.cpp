@@ -264,7 +264,7 @@ TEST(JobFaults, RankThatComparesAloneIsReleased) {
   const auto errors = runSizes({{64, 128}, {64, 64}}, nullptr, monitor_options);
   for (const std::string& error : errors) {
     expectParts(error, {"rank 1 is lost in run 2", "it runs with other sizes than rank 0",
-                        "in run 2 comparing what it will post with its peers"});
+                        "in run 2 comparing its posts with the other ranks"});
   }
 }
 

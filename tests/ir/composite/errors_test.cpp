@@ -217,9 +217,10 @@ TEST(CompositeErrors, BatchNormOfOneElementIsRefused) {
 TEST(CompositeErrors, WrongLossesAreRefused) {
   EXPECT_EQ(refusal("cross_entropy(%x, %n, reduction=avg)"),
             "cross_entropy: found reduction=avg, expected mean, sum or none");
-  EXPECT_EQ(refusal("cross_entropy(%x, %i)"),
-            "cross_entropy: the target %i: i64[2, 6] must have the axes of %x: f32[2, 6] less the "
-            "classes");
+  EXPECT_EQ(
+      refusal("cross_entropy(%x, %i)"),
+      "cross_entropy: the target %i: i64[2, 6] must have the axes of %x: f32[2, 6] except the "
+      "classes");
   EXPECT_EQ(refusal("cross_entropy(%x, %b)"),
             "cross_entropy: the index %b: bool[2, 6] must be of an integer type");
   EXPECT_EQ(refusal("cross_entropy(%x, %w)"),

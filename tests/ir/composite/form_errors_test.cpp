@@ -149,7 +149,7 @@ TEST(FormErrors, WrongParametersAreRefused) {
       {"%r, %k, %l = batch_norm(%x, %z, %w)",
        "batch_norm: %z: f32[] does not have the axes of %x: f32[2, 6] to which it applies"},
       {"%r = cross_entropy_backward(%x, %x, %n, reduction=none)",
-       "cross_entropy_backward: %x: f32[2, 6] must have the axes of %x: f32[2, 6] less the "
+       "cross_entropy_backward: %x: f32[2, 6] must have the axes of %x: f32[2, 6] except the "
        "classes"},
   };
   for (const Refusal& each : refusals) EXPECT_EQ(messageOf(each.call), each.message) << each.call;

@@ -82,7 +82,7 @@ TEST(Matmul, BuilderChecksFloat8Dtypes) {
     return refusal([&] { b.linear(a, c, d, {"none", "full", to}); });
   };
   EXPECT_EQ(linear(x, w, {}, {}),
-            "linear: %x: f8e4m3[2, 3] and %w: f8e5m2[4, 3] are of two f8 types: say dtype=f32, "
+            "linear: %x: f8e4m3[2, 3] and %w: f8e5m2[4, 3] have different f8 types: set dtype=f32, "
             "bf16 or f16");
   EXPECT_EQ(
       linear(x, x, {}, DType::F64),

@@ -116,13 +116,15 @@ TEST(VerifyFusion, WrongTypesAreReported) {
 }
 
 TEST(VerifyFusion, WrongAttributesAreReported) {
-  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, ExprId(1)).attrs.clear(); }),
-            "expression 1 (sum) that makes %z: its attributes are not as the builder writes them");
-  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, ExprId(1)).attrs[0].second = true; }),
-            "expression 1 (sum) that makes %z: sum: attribute 'axes' must be a list of integers");
+  EXPECT_EQ(
+      complaint([](Fusion& f) { exprOf(f, ExprId(1)).attrs.clear(); }),
+      "expression 1 (sum) that computes %z: its attributes are not as the builder writes them");
+  EXPECT_EQ(
+      complaint([](Fusion& f) { exprOf(f, ExprId(1)).attrs[0].second = true; }),
+      "expression 1 (sum) that computes %z: sum: attribute 'axes' must be a list of integers");
   EXPECT_EQ(
       complaint([](Fusion& f) { exprOf(f, ExprId(1)).attrs[0].second = std::vector<int64_t>{-2}; }),
-      "expression 1 (sum) that makes %z: its attributes are not as the builder writes them");
+      "expression 1 (sum) that computes %z: its attributes are not as the builder writes them");
 }
 
 TEST(VerifyFusion, WrongShardingsAreReported) {
@@ -149,7 +151,7 @@ TEST(VerifyFusion, WrongShardingsAreReported) {
               sharding.stream = Sharding::StreamSplit{2, 4};
               f.setSharding(ValueId(2), sharding);
             }),
-            "%y: stream(2: 4) names no axis or no chunk");
+            "%y: stream(2: 4) needs an axis of the tensor and at least one chunk");
   EXPECT_EQ(complaint([](Fusion& f) { f.mutableValue(ValueId(2)).user_sharding = true; }),
             "%y has a user's sharding that is not there");
 }

@@ -246,7 +246,7 @@ TEST(Reference, WrongInputsAreReported) {
             "scalar input %s has no value and no default");
   EXPECT_EQ(errorOf("%a: f64[t]", "return %a", {two}), "input %a: got f32[2], expected f64[2]");
   EXPECT_EQ(errorOf("%a: f32[t]", "%b = slice(%a, starts=[t - 1], stops=[t + 1]) return %b", {two}),
-            "slice that makes %b: axis 0 from 1 to 3 is outside its extent 2");
+            "slice that computes %b: axis 0 from 1 to 3 is outside its extent 2");
   EXPECT_NE(errorOf("%a: f32[t], %b: f32[u]", "%c = add(%a, %b) return %c",
                     {two, HostTensor(DType::F32, {3})})
                 .find("t = 2 and u = 3 must be equal"),
