@@ -46,7 +46,6 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
       kernels(options.kernels ? options.kernels
                               : std::make_shared<KernelStore>(device, context.images,
                                                               options.caches.kernel_bytes)),
-      shares_kernels(options.kernels != nullptr),
       states(device, ranks > 1) {
   joinMonitor(context);
   try {
@@ -123,6 +122,9 @@ Executable::Impl::~Impl() {
   if (resources) resources->stream().reaper.forget(states);
   states.synchronize();
   if (resources) resources->job.close();
+  // After a failure of the job, the ends of the runs are not awaited, and work that waits for
+  // another rank may still launch kernels.
+  if (monitor != nullptr && monitor->failed()) device.keep(kernels);
   std::lock_guard lock(order->running);
   if (order->latest && order->latest->resources == resources) order->latest.reset();
   // endRuns() notifies the other ranks, so that they do not wait for a next run of this rank.
@@ -283,7 +285,6 @@ Executable::Stats Executable::stats() const {
     std::lock_guard lock(impl_->largest_mutex);
     stats.peak_bytes = std::max<int64_t>(0, impl_->peak_bytes.load());
     largest = impl_->largest;
-    stats.peak_bytes_without_reuse = impl_->largest_without_reuse;
   }
   if (largest) stats.peak_bytes_without_reuse = peakWithoutReuse(impl_->inlined, *largest);
   stats.held_bytes = impl_->resources->held_bytes.load();

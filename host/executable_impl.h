@@ -42,10 +42,6 @@ struct Executable::Impl {
                                          const RunOptions& run_options, bool has_plan);
   std::shared_ptr<const Plan> planFor(const std::vector<Argument>& inputs,
                                       const RunOptions& run_options);
-  // Drops plans until the loaded kernels fit (CacheLimits::kernel_bytes).
-  void unloadKernels();
-  // Removes the plan from the cache.
-  void forget(const std::shared_ptr<const Plan>& plan);
   std::shared_ptr<const Plan> cachedPlan(const std::vector<Argument>& inputs,
                                          const RunOptions& run_options);
   Outputs issue(const std::shared_ptr<const Plan>& plan, Stream stream,
@@ -62,10 +58,6 @@ struct Executable::Impl {
   void nameInstructions();
   const InjectedFault* faultOfRun(const Plan& plan);
   void notePeak(int64_t bytes, const std::shared_ptr<const Plan>& plan);
-  // Releases a plan that the caches have dropped, in everything that remains of earlier runs.
-  void release(const std::shared_ptr<const Plan>& plan);
-  // Replaces `largest` by the number that stats() computes from it, if it is this plan.
-  void releaseLargest(const std::shared_ptr<const Plan>& plan);
 
   Program program;  // every mesh in it has its size in this job
   Program inlined;  // the executed program: inlineCalls(program)
@@ -88,7 +80,6 @@ struct Executable::Impl {
   std::vector<std::unique_ptr<comm::World>> own_worlds;
   std::shared_ptr<Communicators> communicators;
   std::shared_ptr<KernelStore> kernels;
-  bool shares_kernels = false;  // true: the owner of the store unloads kernels
   std::unique_ptr<AlgorithmAgreement> matmuls;
   std::unique_ptr<CrossRankMatcher> posts;
   std::shared_ptr<RunResources> resources;
@@ -107,10 +98,7 @@ struct Executable::Impl {
   std::atomic<int64_t> run_count{0};
   std::atomic<int64_t> peak_bytes{-1};  // -1: no run yet
   mutable std::mutex largest_mutex;     // guards the members below
-  // The plan of the run with peak_bytes. nullptr: no run yet, or the plan was dropped; then
-  // `largest_without_reuse` is its Stats::peak_bytes_without_reuse.
-  std::shared_ptr<const Plan> largest;
-  int64_t largest_without_reuse = 0;
+  std::shared_ptr<const Plan> largest;  // the plan of the run with peak_bytes; nullptr: no run yet
 };
 
 // Adds the counts of a store to those of an Executable.

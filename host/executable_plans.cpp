@@ -4,7 +4,6 @@
 #include <mutex>
 
 #include "host/executable_impl.h"
-#include "host/peak_memory.h"
 #include "ir/base/check.h"
 
 namespace heddle::host {
@@ -105,53 +104,8 @@ std::shared_ptr<const Plan> Executable::Impl::planFor(const std::vector<Argument
     plans.add(tensorsOf(inputs, run_options), plan->late, plan, bytesOf(*plan), dropped);
     ++plan_count;
   }
-  if (!shares_kernels) unloadKernels();
+  kernels->unloadUnused();
   return plan;
-}
-
-// A dropped plan keeps its kernels while a run is in flight, and other plans may use the same
-// kernels. If nothing was unloaded after a plan was dropped, the other plans therefore stay.
-void Executable::Impl::unloadKernels() {
-  int64_t excess = kernels->unloadUnused();
-  while (excess > 0) {
-    {
-      std::vector<std::shared_ptr<const Plan>> dropped;  // destroyed after the lock
-      {
-        std::lock_guard lock(plans_mutex);
-        if (!plans.dropOldest(dropped)) return;
-      }
-      release(dropped.front());
-    }
-    const int64_t left = kernels->unloadUnused();
-    if (left == excess) return;
-    excess = left;
-  }
-}
-
-void Executable::Impl::forget(const std::shared_ptr<const Plan>& plan) {
-  std::vector<std::shared_ptr<const Plan>> dropped;  // destroyed after the lock
-  {
-    std::lock_guard lock(plans_mutex);
-    plans.eraseIf([&](const std::shared_ptr<const Plan>& each) { return each == plan; }, dropped);
-  }
-  release(plan);
-}
-
-void Executable::Impl::release(const std::shared_ptr<const Plan>& plan) {
-  releaseLargest(plan);
-  states.release(plan, *resources);
-}
-
-void Executable::Impl::releaseLargest(const std::shared_ptr<const Plan>& plan) {
-  {
-    std::lock_guard lock(largest_mutex);
-    if (largest != plan) return;
-  }
-  const int64_t without_reuse = peakWithoutReuse(inlined, *plan);
-  std::lock_guard lock(largest_mutex);
-  if (largest != plan) return;
-  largest_without_reuse = without_reuse;
-  largest = nullptr;
 }
 
 std::shared_ptr<const Plan> Executable::Impl::prepare(const std::vector<Argument>& inputs,

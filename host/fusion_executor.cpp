@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "host/inspect.h"
-#include "host/plan/kernel_store.h"
 #include "host/prepared_run_impl.h"
 #include "host/program_cache.h"
 #include "ir/base/check.h"
@@ -87,13 +86,6 @@ struct FusionExecutor::Impl {
   TargetPtr remember(const std::vector<Argument>& inputs, const RunOptions& run_options,
                      Target target) {
     auto kept = std::make_shared<const Target>(std::move(target));
-    add(inputs, run_options, kept);
-    unloadKernels();
-    return kept;
-  }
-
-  void add(const std::vector<Argument>& inputs, const RunOptions& run_options,
-           const TargetPtr& kept) {
     std::vector<TargetPtr> dropped;  // destroyed after the lock, because this may wait for runs
     std::lock_guard lock(mutex);
     // Another thread may have added the plan, and may have dropped the program.
@@ -102,25 +94,7 @@ struct FusionExecutor::Impl {
       known.add(tensorsOf(inputs, run_options), kept->plan->late, kept, bytesOf(*kept->plan),
                 dropped);
     }
-  }
-
-  // Does the same as Executable::Impl::unloadKernels() for the plans of all programs.
-  void unloadKernels() {
-    int64_t excess = programs.kernels().unloadUnused();
-    while (excess > 0) {
-      {
-        std::vector<TargetPtr> dropped;  // destroyed after the lock
-        {
-          std::lock_guard lock(mutex);
-          if (!known.dropOldest(dropped)) return;
-        }
-        const Target& oldest = *dropped.front();
-        oldest.executable().forget(oldest.plan);
-      }
-      const int64_t left = programs.kernels().unloadUnused();
-      if (left == excess) return;
-      excess = left;
-    }
+    return kept;
   }
 
   ProgramCache programs;

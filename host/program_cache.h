@@ -63,7 +63,6 @@ class ProgramCache {
   Executable::Stats stats() const;
 
   const Context& context() const { return context_; }
-  KernelStore& kernels() const { return *shared_.kernels; }  // of all programs
   const SizeInputs& sizeInputs() const { return size_inputs_; }
   int64_t ranks() const { return ranks_; }
 

@@ -10,7 +10,8 @@
 namespace heddle::codegen {
 
 // Counts the bytes of images that a cache holds, and of the texts by which it finds them. Several
-// texts may share one image, whose bytes count once. Not thread-safe.
+// texts may share one image, whose bytes count once. Images from the disk share nothing, even if
+// one run of the compiler has made them together. Not thread-safe.
 class ImageBytes {
  public:
   using Image = std::shared_ptr<const KernelImage>;

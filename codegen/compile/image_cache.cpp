@@ -10,8 +10,10 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <new>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "codegen/compile/image_bytes.h"
 #include "codegen/compile/image_files.h"
@@ -127,30 +129,35 @@ struct ImageCache::Impl {
     for (Wanted& w : wanted) {
       if (!w.mine) continue;
       w.mine = false;
-      if (!w.image) {
-        images.erase(w.key.text);
-        continue;
-      }
-      images.at(w.key.text).image = w.image;
-      bytes.add(w.image, w.key.text);
+      if (!w.image || !hold(w)) images.erase(w.key.text);
     }
     dropOldest();
     finished.notify_all();
   }
 
-  // Drops the least recently used images until the rest fits. Keeps the last one.
+  // Returns false if there is no memory left.
+  bool hold(const Wanted& w) noexcept {
+    try {
+      bytes.add(w.image, w.key.text);
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    images.find(w.key.text)->second.image = w.image;
+    return true;
+  }
+
+  // Drops the least recently used images until the rest fits. Skips images that others hold,
+  // because this would free no memory.
   void dropOldest() {
-    while (bytes.total() > most_bytes) {
-      auto oldest = images.end();
-      size_t complete = 0;
-      for (auto each = images.begin(); each != images.end(); ++each) {
-        if (!each->second.image) continue;
-        ++complete;
-        if (oldest == images.end() || each->second.last_use < oldest->second.last_use) {
-          oldest = each;
-        }
-      }
-      if (complete < 2) return;
+    if (bytes.total() <= most_bytes) return;
+    std::vector<std::pair<int64_t, const std::string*>> unused;
+    for (const auto& [text, held] : images) {
+      if (held.image && held.image.use_count() == 1) unused.push_back({held.last_use, &text});
+    }
+    std::sort(unused.begin(), unused.end());
+    for (const auto& [last_use, text] : unused) {
+      if (bytes.total() <= most_bytes) return;
+      const auto oldest = images.find(*text);
       bytes.remove(oldest->second.image, oldest->first);
       images.erase(oldest);
     }

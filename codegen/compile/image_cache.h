@@ -23,9 +23,8 @@ namespace heddle::codegen {
 // - If the folder cannot be written, the cache prints a message on stderr once, and only reads the
 //   folder.
 // - If the folder exceeds `max_bytes`, the least recently used images are removed.
-// - The process holds the images of the latest requests in memory, at most `memory_bytes` or one
-//   image. It reads an older image from the folder again. An image stays in memory as long as a
-//   caller holds it.
+// - The process holds images in memory. If they exceed `memory_bytes`, it drops images that no
+//   caller holds, least recently used first, and reads them from the folder again when needed.
 // - If several threads of a process request an image, only one of them compiles it.
 //
 // get() compiles the requested sources that are neither in memory nor in the folder. One run of

@@ -37,9 +37,8 @@ std::string_view name(DeviceKind kind);
 using Stream = void*;
 using Event = void*;
 using KernelHandle = const void*;
-// Owns a loaded kernel; get() is its handle. When the last copy is destroyed, the device unloads
-// the kernel. By then, all work that launched the kernel must be done. A copy must not outlive the
-// device.
+// Owns a loaded kernel; get() is its handle. When the last copy is destroyed, the kernel is
+// unloaded. By then, all work that launched the kernel must be done. A copy may outlive the device.
 using LoadedKernel = std::shared_ptr<const void>;
 
 class WorkObserver;
@@ -265,6 +264,11 @@ class Device {
   // there is no compiler; whyNoCompiler() then returns the reason.
   virtual const codegen::KernelCompiler* compiler() const = 0;
   virtual std::string whyNoCompiler() const { return {}; }
+  // Keeps an object until the device is destroyed. A CUDA device has finished all work by then.
+  void keep(std::shared_ptr<void> object) {
+    std::lock_guard lock(kept_mutex_);
+    kept_.push_back(std::move(object));
+  }
   // Loads one entry point of an image.
   virtual LoadedKernel load(const codegen::KernelImage& image, const std::string& entry) = 0;
   // Enqueues one launch of a kernel. `args` is copied before the call returns.
@@ -313,6 +317,10 @@ class Device {
   // Runs `task` on the host in stream order. The task must not call the device, and must not wait
   // for other work of the device.
   virtual void hostTask(std::function<void()> task, Stream stream, const Issue& issue) = 0;
+
+ private:
+  std::mutex kept_mutex_;
+  std::vector<std::shared_ptr<void>> kept_;
 };
 
 // Calls makeCurrent() in the constructor and restoreCurrent() in the destructor.

@@ -112,13 +112,14 @@ void KernelStore::compile(const std::vector<const codegen::KernelPlan*>& plans) 
   addImages(plans, sources);
 }
 
-std::vector<KernelStore::Loaded> KernelStore::prepare(
-    const std::vector<const codegen::KernelPlan*>& plans) {
+KernelStore::Prepared KernelStore::prepare(const std::vector<const codegen::KernelPlan*>& plans) {
   std::map<std::string_view, SourcePtr> sources = sourcesOf(plans);
   addImages(plans, sources);
+  Prepared prepared;
   std::lock_guard loading(loading_);
   {
     std::lock_guard lock(mutex_);
+    prepared.bytes = -bytes_.total();
     counts_.texts += static_cast<int64_t>(plans.size());
     for (auto& [text, source] : sources) {
       // Another thread may have added the source meanwhile, or unloaded it.
@@ -127,14 +128,15 @@ std::vector<KernelStore::Loaded> KernelStore::prepare(
       source->last_use = ++uses_;
       if (is_new) bytes_.add(source->image, text);
     }
+    prepared.bytes += bytes_.total();
   }
-  std::vector<Loaded> loaded(plans.size());
+  prepared.kernels.resize(plans.size());
   for (size_t i = 0; i < plans.size(); ++i) {
     for (const codegen::LaunchStage& stage : plans[i]->stages) {
-      loaded[i].push_back(entryOf(*sources.at(plans[i]->source.text), stage.entry));
+      prepared.kernels[i].push_back(entryOf(*sources.at(plans[i]->source.text), stage.entry));
     }
   }
-  return loaded;
+  return prepared;
 }
 
 // Loads the entry if it is missing. Only a thread that holds loading_ adds entries. The device
@@ -150,10 +152,10 @@ LoadedKernel KernelStore::entryOf(Source& source, const std::string& entry) {
   return source.entries.emplace(entry, std::move(loaded)).first->second;
 }
 
-int64_t KernelStore::unloadUnused() {
+void KernelStore::unloadUnused() {
   std::vector<SourcePtr> unloaded;  // destroyed without the lock, because unloading can take long
   std::lock_guard lock(mutex_);
-  if (bytes_.total() <= most_bytes_) return 0;
+  if (bytes_.total() <= most_bytes_) return;
   std::vector<std::pair<int64_t, const std::string*>> unused;
   for (const auto& [text, source] : sources_) {
     // prepare() holds a copy of the pointer until the new plan holds the kernels.
@@ -168,7 +170,6 @@ int64_t KernelStore::unloadUnused() {
     sources_.erase(source);
     ++counts_.unloaded;
   }
-  return std::max<int64_t>(0, bytes_.total() - most_bytes_);
 }
 
 std::shared_ptr<StoredSegment> KernelStore::segmentOf(const Fusion& segment) {

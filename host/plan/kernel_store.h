@@ -32,17 +32,20 @@ class KernelStore {
 
   // One per stage of a kernel.
   using Loaded = std::vector<LoadedKernel>;
+  struct Prepared {
+    std::vector<Loaded> kernels;  // per plan
+    int64_t bytes = 0;            // of the images and texts that were not loaded before
+  };
   // Compiles all new sources of the kernel plans together, and loads the entry points of their
-  // launches. Returns these per plan. If several sources fail to compile, throws the error of the
-  // first one in the order of `plans`. While the compiler runs, no lock is held. If two threads
-  // need the same source, it is compiled once (codegen/compile/image_cache.h).
-  std::vector<Loaded> prepare(const std::vector<const codegen::KernelPlan*>& plans);
+  // launches. If several sources fail to compile, throws the error of the first one in the order of
+  // `plans`. While the compiler runs, no lock is held. If two threads need the same source, it is
+  // compiled once (codegen/compile/image_cache.h).
+  Prepared prepare(const std::vector<const codegen::KernelPlan*>& plans);
   // Does the same, but loads nothing: prepare() then finds the images in the image cache.
   void compile(const std::vector<const codegen::KernelPlan*>& plans);
   // Unloads kernels that no one outside of the store holds, in the order of the latest prepare() of
-  // each, until the rest fits into `most_bytes`. Returns by how many bytes the rest is too large,
-  // or 0.
-  int64_t unloadUnused();
+  // each, until the loaded kernels fit into `most_bytes`.
+  void unloadUnused();
 
   // A kernel that is ready to launch. The text of its source is empty.
   struct Kernel {

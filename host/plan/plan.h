@@ -294,6 +294,7 @@ struct Plan {
   mutable uint64_t agreed = 0;
   IdVector<StageId, Stage> stages;
   std::vector<LoadedKernel> kernels;  // of the stages
+  int64_t kernel_bytes = 0;           // of the kernels that were loaded for this plan
   std::vector<std::byte> args;        // the argument blocks of all stages
   std::vector<PointerPatch> pointer_patches;
   std::vector<ScalarPatch> scalar_patches;
@@ -381,7 +382,7 @@ std::shared_ptr<const Plan> makePlan(const Program& program, const Unrolled& unr
 void compileKernels(const Program& program, const Unrolled& unrolled, const UnrollRequest& request,
                     const GivenTensors& given, const PlanTarget& target);
 
-// Returns roughly how many bytes a plan occupies.
+// Returns roughly how many bytes a plan occupies, with the kernels that were loaded for it.
 int64_t bytesOf(const Plan& plan);
 
 }  // namespace heddle::host

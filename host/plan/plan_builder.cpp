@@ -344,7 +344,8 @@ int64_t bytesOf(const Plan& plan) {
   return static_cast<int64_t>(sizeof(plan) + bytes(plan.steps) + bytes(plan.instruction_of) +
                               bytes(plan.notes) + bytes(plan.args) + bytes(plan.pointer_patches) +
                               bytes(plan.scalar_patches) + bytes(plan.stages) +
-                              bytes(plan.buffers) + bytes(plan.outputs) + bytes(plan.operations));
+                              bytes(plan.buffers) + bytes(plan.outputs) + bytes(plan.operations)) +
+         plan.kernel_bytes;
 }
 
 }  // namespace heddle::host

@@ -211,12 +211,13 @@ std::vector<const codegen::KernelPlan*> PlanBuilder::newKernels() const {
 
 void PlanBuilder::loadKernels() {
   const std::vector<const codegen::KernelPlan*> added = newKernels();
-  std::vector<KernelStore::Loaded> loaded;
-  if (!added.empty()) loaded = target_.kernels.prepare(added);
+  KernelStore::Prepared prepared;
+  if (!added.empty()) prepared = target_.kernels.prepare(added);
+  plan_->kernel_bytes = prepared.bytes;
   size_t next = 0;
   for (PlannedKernel& kernel : kernels_) {
     if (kernel.isNew()) {
-      kernel.loaded = std::move(loaded[next++]);
+      kernel.loaded = std::move(prepared.kernels[next++]);
       store(kernel);
     }
     size_t stage = 0;

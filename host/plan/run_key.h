@@ -81,16 +81,9 @@ class RunCache {
     index_.emplace(hash, entries_.begin());
     bytes_ += bytes;
     while (entries_.size() > 1 && (entries_.size() > limits_.most || bytes_ > limits_.bytes)) {
-      dropOldest(dropped);
+      dropped.push_back(erase(std::prev(entries_.end())));
+      ++evictions_;
     }
-  }
-
-  // Moves the least recently used value to `dropped`. Returns false if it is the only value.
-  bool dropOldest(std::vector<Value>& dropped) {
-    if (entries_.size() < 2) return false;
-    dropped.push_back(erase(std::prev(entries_.end())));
-    ++evictions_;
-    return true;
   }
 
   // Moves all values for which `condition` holds to `dropped`.

@@ -69,18 +69,6 @@ RunRecord& RunResources::takeRecord() {
   return record;
 }
 
-void RunResources::release(const std::shared_ptr<const Plan>& plan) {
-  while (RunRecord* record = given_.exchange(nullptr, std::memory_order_acquire)) {
-    while (record != nullptr) {
-      RunRecord* const next = record->next;
-      record->next = free_;
-      free_ = record;
-      record = next;
-    }
-  }
-  for (RunRecord* record = free_; record != nullptr; record = record->next) record->release(plan);
-}
-
 void RunResources::giveRecord(RunRecord& record) noexcept {
   record.next = given_.load(std::memory_order_relaxed);
   while (!given_.compare_exchange_weak(record.next, &record, std::memory_order_release,

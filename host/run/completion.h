@@ -61,8 +61,6 @@ class RunResources : public std::enable_shared_from_this<RunResources> {
   // Returns a record that no run uses, and creates one if there is none. The RunStatePool calls
   // this function under its lock, because two calls must not overlap.
   RunRecord& takeRecord();
-  // Releases the plan in all records that no run uses. Must not overlap with takeRecord() either.
-  void release(const std::shared_ptr<const Plan>& plan);
   // Takes a record back for later runs. Any thread may call this function.
   void giveRecord(RunRecord& record) noexcept;
 
@@ -86,7 +84,7 @@ class RunResources : public std::enable_shared_from_this<RunResources> {
   std::vector<std::string> texts_;
   std::shared_ptr<SharedStream> stream_;
   std::atomic<RunRecord*> given_{nullptr};  // records that giveRecord() has taken back, as a list
-  RunRecord* free_ = nullptr;  // further free records; takeRecord() and release() use this list
+  RunRecord* free_ = nullptr;  // further free records; only takeRecord() uses this list
 };
 
 // Blocks the host until `event` of a run of the plan has happened. If a rank of the job is gone,

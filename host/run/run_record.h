@@ -44,10 +44,6 @@ class RunRecord {
   // Returns the end of the run to whose outputs the owner belongs, or nullptr if the owner is not
   // Tensor::owner of an output of a run. The result is valid as long as the owner exists.
   static Completion* producerOf(const std::shared_ptr<void>& owner);
-  // Releases the plan if the latest run used it. Requires that no part of the record is in use.
-  void release(const std::shared_ptr<const Plan>& plan) {
-    if (completion_.plan == plan) completion_.plan = nullptr;
-  }
   // Deletes the records of a list.
   static void destroyAll(RunRecord* first) noexcept;
 

@@ -148,30 +148,6 @@ bool RunStatePool::releaseEnded() {
   return has_more;
 }
 
-void RunStatePool::release(const std::shared_ptr<const Plan>& plan, RunResources& resources) {
-  {
-    EndedRuns ended;
-    std::vector<std::shared_ptr<Completion>> unused;  // destroyed after the lock, like `ended`
-    std::lock_guard lock(mutex_);
-    const auto isEnded = [&](const std::shared_ptr<Completion>& run) {
-      return run && run->plan == plan && run->done() && !(in_job_ && run->errors.failed());
-    };
-    const auto takes = [&](std::shared_ptr<Completion>& run) {
-      if (!isEnded(run)) return false;
-      ended.add(std::move(run));
-      return true;
-    };
-    watched_.erase(std::remove_if(watched_.begin(), watched_.end(), takes), watched_.end());
-    for (const std::unique_ptr<RunState>& state : states_) {
-      if (state->busy || state->plan() != plan || !isEnded(state->completion)) continue;
-      unused.push_back(std::move(state->completion));
-      state->releasePlan();
-    }
-  }
-  std::lock_guard lock(mutex_);
-  resources.release(plan);
-}
-
 void RunStatePool::rethrowErrors(EndedRuns& ended) {
   while (const std::shared_ptr<Completion> failed = takeFailed()) {
     ended.add(failed);

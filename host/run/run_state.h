@@ -26,8 +26,6 @@ class RunState {
 
   // Prepares a run of the plan on `stream`. This is cheap if the last run used the same plan.
   void prepare(const std::shared_ptr<const Plan>& plan, Stream stream);
-  const std::shared_ptr<const Plan>& plan() const { return plan_; }  // of the latest run
-  void releasePlan() { plan_ = nullptr; }
 
   IdVector<PointerIndex, std::byte*> pointers;
   // The memory of an input.
@@ -105,9 +103,6 @@ class RunStatePool {
   // Releases the owners of the inputs of runs that have completed. Returns whether other watched
   // runs still keep owners.
   bool releaseEnded();
-  // Releases the plan in everything that remains of completed runs, so that the plan can be
-  // destroyed. Runs whose outputs the caller still holds keep the plan.
-  void release(const std::shared_ptr<const Plan>& plan, RunResources& resources);
   // Waits until all watched runs have completed, but at most for the time `most`. Returns whether
   // they have completed.
   bool endWithin(std::chrono::milliseconds most);
@@ -125,7 +120,7 @@ class RunStatePool {
 
   Device& device_;
   const bool in_job_;
-  std::mutex mutex_;  // guards all members below, and the free records of RunResources
+  std::mutex mutex_;  // guards all members below, and RunResources::takeRecord()
   std::vector<std::unique_ptr<RunState>> states_;
   std::vector<std::shared_ptr<Completion>> watched_;  // oldest first
   size_t query_at_ = kUnqueried;  // giveBack() queries the device when it watches so many runs

@@ -26,7 +26,14 @@ CudaKernel::CudaKernel(const std::vector<std::byte>& cubin, const std::string& e
   }
 }
 
-CudaKernel::~CudaKernel() { cudaLibraryUnload(library_); }
+// Any device may be current, because runs release kernels on any thread.
+CudaKernel::~CudaKernel() {
+  int before = device_;
+  cudaGetDevice(&before);
+  if (before != device_) cudaSetDevice(device_);
+  cudaLibraryUnload(library_);
+  if (before != device_) cudaSetDevice(before);
+}
 
 // Raises the kernel's limit of dynamic shared memory. CUDA's default is too small for large blocks.
 void CudaKernel::allowShared(int32_t bytes) {
