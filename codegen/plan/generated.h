@@ -18,6 +18,8 @@ namespace heddle::codegen {
 // Returns the values whose descriptors planKernel() needs for the generated axes: in ascending
 // order, each value that has a generated axis that no earlier one has.
 std::vector<ValueId> generatedValues(const Fusion& segment);
+// Computes Analysis::generated, which is the same list. All other members must be set.
+std::vector<ValueId> findGenerated(const Fusion& segment, const Analysis& analysis);
 
 // Returns the descriptors of generatedValues(segment), for a segment in which these values have no
 // sharding. If a symbol is the size of an operand's axis, the operand gives its value. No other

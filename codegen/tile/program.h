@@ -155,6 +155,12 @@ struct TileProgram {
   KernelFrame frame;
 };
 
+// Set the grid and the block of a launch. `rows` is the number of rows, and `items_per_tile` is
+// Schedule::items_per_tile.
+void setGrid(const RowLayout& layout, Target target, int64_t rows, int64_t items_per_tile,
+             LaunchStage& stage);
+void setGrid(const SquareLayout& square, Target target, int64_t items_per_tile, LaunchStage& stage);
+
 // Throws InternalError if the layout is empty or does not suit a statement, if a statement reads a
 // tile or an accumulator that no earlier statement makes, if a tile of a loop is used outside of
 // the loop, or if a body that runs once per row reads a tile with more elements.

@@ -33,13 +33,12 @@ class StoredSegment {
   };
   // Returns the kernel for these operands, if add() was called for a kernel of the same form
   // (codegen::SegmentPlanner::bind()). Otherwise returns nullopt.
-  std::optional<Bound> bind(codegen::DescList inputs, codegen::DescList outputs,
-                            const std::vector<int32_t>& alignments);
+  std::optional<Bound> bind(const codegen::SegmentPlanner::Operands& operands);
   // Stores the handles of a kernel, which codegen::planKernel() has planned for these operands.
-  // Returns false if the kernel has no form, or if the segment has too many forms.
-  bool add(codegen::DescList inputs, codegen::DescList outputs,
-           const std::vector<int32_t>& alignments, const codegen::KernelPlan& plan,
-           std::vector<KernelHandle> handles);
+  // Returns false if the kernel has no form, or if the segment has too many forms
+  // (codegen::SegmentPlanner::add()).
+  bool add(const codegen::SegmentPlanner::Operands& operands, const codegen::KernelPlan& plan,
+           std::vector<codegen::StageLayout> layouts, std::vector<KernelHandle> handles);
 
  private:
   const int64_t number_;
