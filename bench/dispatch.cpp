@@ -144,6 +144,69 @@ void measureNewPlans(host::Device& device, const std::string& name, int rounds, 
              differ ? " different" : "", name, ns / 1000);
 }
 
+// The kernels of a program: softmax, a norm, a transpose, and parts that share a launch. None is a
+// loop of its own. `i` makes the text of each kernel unique.
+std::string tileKernel(int i) {
+  static const std::string kSoftmax =
+      "  %s = add(%x, {0}.0)\n  %z = softmax(%s, axis=1)\n  return %z\n";
+  static const std::string kNorm =
+      "  %q = mul(%x, %x)\n  %m = sum(%q, axes=[1], keepdim=true)\n  %r = rsqrt(%m)\n"
+      "  %v = mul(%x, %r)\n  %z = add(%v, {0}.0)\n  return %z\n";
+  static const std::string kTranspose = "  %s = add(%x, %y)\n  %z = add(%s, {0}.0)\n  return %z\n";
+  static const std::string kShared =
+      "  %z = add(%x, {0}.0)\n  %w = mul(%y, {0}.0)\n"
+      "  return %z, %w\n";
+  const std::string* const bodies[] = {&kSoftmax, &kNorm, &kTranspose, &kShared};
+  const bool reads_both = i % 4 >= 2;
+  return fmt::format(
+      "kernel @k{0} {{\n  fusion k{0}(%x: f32[n, m]{1}) with n = 64, m = 96 {{\n{2}  }}\n}}\n", i,
+      reads_both ? ", %y: f32[n, m]" : "", fmt::format(fmt::runtime(*bodies[i % 4]), i));
+}
+
+host::Program tileProgram(int kernels) {
+  std::string text = "heddle 1\n";
+  std::string slots;
+  std::string steps;
+  for (int i = 0; i < kernels; ++i) {
+    text += tileKernel(i);
+    const bool has_w = i % 4 == 3;
+    std::vector<std::string> temporaries;
+    if (i > 0) temporaries.push_back(fmt::format("%z{}", i));
+    if (has_w) temporaries.push_back(fmt::format("%w{}", i));
+    slots += fmt::format("  slot %z{0}: f32[n, m]\n  slot %w{0}: f32[n, m]\n", i);
+    steps += fmt::format("  %z{} = allocate stream=0\n", i);
+    if (has_w) steps += fmt::format("  %w{} = allocate stream=0\n", i);
+    steps += fmt::format("  launch @k{0}(%x{1}) -> (%z{0}{2}) stream=0\n", i,
+                         i % 4 >= 2 ? ", %y" : "", has_w ? fmt::format(", %w{}", i) : "");
+    for (const std::string& slot : temporaries) steps += fmt::format("  free {} stream=0\n", slot);
+  }
+  text += fmt::format(
+      "program bench(%x: f32[n, m], %y: f32[n, m]) -> (%z0) with n = 64, m = 96 {{\n{}{}}}\n",
+      slots, steps);
+  return host::parseProgram(text, "bench");
+}
+
+// Reports the time of a new plan for kernels that are tile programs or share a launch.
+void measureNewTilePlans(host::Device& device, int rounds) {
+  constexpr int kKernels = 40;
+  alignas(64) static std::byte memory[64];  // no kernel reads it
+  host::Executable executable(tileProgram(kKernels), {&device});
+  int64_t n = 1024;
+  const double ns = bench::medianOf(rounds, bench::kWarm, [&] {
+    n += 64;
+    TensorDesc transposed = denseDesc(DType::F32, {n, 4096});
+    transposed.strides = {1, n};
+    const std::vector<host::Argument> arguments{
+        host::Tensor{memory, denseDesc(DType::F32, {n, 4096}), nullptr},
+        host::Tensor{memory, transposed, nullptr}};
+    return bench::hostNs([&] { executable.run(arguments); });
+  });
+  fmt::print(
+      "{{\"name\": \"new plan, {} tile programs and shared launches\", \"us_per_plan\": {:.1f}, "
+      "\"texts\": {}}}\n",
+      kKernels, ns / 1000, executable.stats().kernel_texts);
+}
+
 // Reports the same for two ranks, which are threads of this process. Their fusion is sharded along
 // its rows, so no kernel needs elements of the other rank.
 void measureNewPlansOnRanks(int rounds) {
@@ -198,6 +261,7 @@ int main(int argc, char** argv) {
     measureNewPlans(*null, "null device", runs, false);
     measureNewPlans(dry, "dry device", runs, false);
     measureNewPlans(dry, "dry device", runs, true);
+    measureNewTilePlans(dry, runs);
     measureNewPlansOnRanks(runs);
   });
 }

@@ -3,13 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "codegen/families/columns.h"
-#include "codegen/families/rows.h"
-#include "codegen/families/squares.h"
-#include "codegen/plan/body.h"
-#include "codegen/plan/generated.h"
-#include "codegen/plan/loop_nest.h"
-#include "codegen/plan/two_stages.h"
+#include "codegen/plan/argument_value.h"
 #include "ir/base/check.h"
 
 namespace heddle::codegen {
@@ -29,205 +23,140 @@ bool hasOpenWidths(const Fusion& segment) {
   return false;
 }
 
-// Returns a space with all operands that can be in a space of the segment. Only its operands
-// matter, not its axes.
-Space anySpace(const Fusion& segment, const Analysis& analysis) {
-  std::vector<TensorDesc> descs;
-  for (const auto* values : {&segment.inputs(), &segment.outputs()}) {
-    for (ValueId id : *values) {
-      const TensorView& tensor = segment.tensor(id);
-      descs.push_back(denseDesc(tensor.dtype, std::vector<int64_t>(tensor.rank(), 2)));
+// Returns, per generated value of the part, its index in the list of the segment.
+std::vector<size_t> generatedIndices(const Fusion& segment, const Analysis& analysis,
+                                     const AnalyzedPart& part) {
+  std::vector<size_t> indices;
+  for (ValueId id : part.analysis.generated) {
+    const std::string& name = part.part.segment.value(id).name;
+    const auto found =
+        std::find_if(analysis.generated.begin(), analysis.generated.end(),
+                     [&](ValueId value) { return segment.value(value).name == name; });
+    indices.push_back(static_cast<size_t>(found - analysis.generated.begin()));
+  }
+  return indices;
+}
+
+template <class T>
+void put(std::vector<std::byte>& bytes, size_t offset, T value) {
+  std::memcpy(bytes.data() + offset, &value, sizeof(value));
+}
+
+// Writes the numbers of a launch.
+void write(const StageLayout& layout, const KernelNumbers& numbers, LaunchStage& stage) {
+  int64_t grid = 0;
+  int32_t parts = 0;
+  for (const StageLayout::Struct& part : layout.structs) {
+    const EntryNumbers& entry = numbers.entries[static_cast<size_t>(part.entry)];
+    const FrameNumbers frame = entry.frame();
+    auto offset = static_cast<size_t>(part.offset);
+    for (const ArgumentValue& argument : part.values) {
+      put(stage.args, offset, valueOf(argument, frame));
+      offset += sizeof(int64_t);
     }
+    if (layout.first >= 0) {
+      put(stage.args, static_cast<size_t>(layout.first) + sizeof(int32_t) * parts++,
+          static_cast<int32_t>(grid));
+    }
+    grid += entry.grid;
+    stage.grid_y = entry.grid_y;
   }
-  const auto first_output = descs.begin() + static_cast<std::ptrdiff_t>(segment.inputs().size());
-  const std::vector<TensorDesc> inputs(descs.begin(), first_output);
-  const std::vector<TensorDesc> outputs(first_output, descs.end());
-  const size_t axes = analysis.reduced.size();
-  return coalesce(segment, analysis, {std::vector<int64_t>(axes, 2), std::vector<int64_t>(axes, 0)},
-                  inputs, outputs);
-}
-
-enum class StrideClass : char { Zero, One, Other };
-char classOf(int64_t stride) {
-  return static_cast<char>(stride == 0   ? StrideClass::Zero
-                           : stride == 1 ? StrideClass::One
-                                         : StrideClass::Other);
-}
-
-void appendNumber(int64_t number, std::string& facts) {
-  facts.append(reinterpret_cast<const char*>(&number), sizeof(number));
-}
-
-// Appends everything about a space and a schedule on which the text of a loop depends. The emitters
-// read no other number: IndexExpr::str() prints names of arguments, not their values.
-void appendFacts(const FrameNumbers& numbers, std::string& facts) {
-  const Space& space = numbers.space;
-  const Schedule& s = numbers.schedule;
-  const bool is_cuda = s.target == Target::Cuda;
-  facts += static_cast<char>(space.kept);
-  facts += static_cast<char>(space.extents.size());
-  facts += static_cast<char>(space.tensors.size());
-  facts += static_cast<char>(s.kind);
-  facts += static_cast<char>(s.exact);
-  facts += static_cast<char>(is_cuda && needsWideIndex(numbers));
-  for (int32_t number : {s.lanes, s.unroll, s.block, s.reduce_threads}) appendNumber(number, facts);
-  for (const SpaceTensor& tensor : space.tensors) {
-    facts += static_cast<char>(hasAlignedItems(tensor, numbers));
-    for (int64_t stride : tensor.strides) facts += classOf(stride);
+  if (layout.first >= 0) {
+    put(stage.args, static_cast<size_t>(layout.first) + sizeof(int32_t) * parts,
+        static_cast<int32_t>(grid));
   }
-  for (const SpaceCoordinate& c : space.coordinates) facts += static_cast<char>(c.axis);
-  for (const IndexedTensor& tensor : space.indexed) {
-    for (int64_t stride : tensor.strides) facts += classOf(stride);
+  stage.grid = grid;
+  for (size_t i = 0; i < layout.temporaries.size(); ++i) {
+    if (layout.temporaries[i] < 0) continue;
+    stage.pointers[i].place = numbers.places[static_cast<size_t>(layout.temporaries[i])];
   }
 }
 
 }  // namespace
 
-std::string SegmentPlanner::Loops::facts() const {
-  std::string facts;
-  facts.reserve(128);
-  facts += static_cast<char>(nests.size());
-  for (const Nest& nest : nests) appendFacts({nest.space, nest.schedule, reduced_count}, facts);
-  return facts;
-}
-
 SegmentPlanner::SegmentPlanner(Fusion segment, Target target)
     : segment_(std::move(segment)), target_(target), analysis_(analyze(segment_)) {
-  has_forms_ = analysis_.parts.empty() && columnReductionsOf(segment_, analysis_).empty() &&
-               !needsSeveralPasses(segment_, analysis_) && generatedValues(segment_).empty() &&
-               !hasOpenWidths(segment_);
-  if (!has_forms_) return;
-  NestRequest request;
-  request.space = anySpace(segment_, analysis_);
-  request.computation = makeComputation(segment_, analysis_, request.space);
-  dropUnusedTensors(request);
-  for (const SpaceTensor& tensor : request.space.tensors) tensors_.push_back(tensor.operand);
-  for (const IndexedTensor& tensor : request.space.indexed) indexed_.push_back(tensor.operand);
-}
-
-Space SegmentPlanner::spaceFor(DescList inputs, DescList outputs,
-                               const std::vector<int32_t>& alignments) const {
-  const AxisExtents extents = axisExtents(segment_, analysis_, inputs, outputs, {});
-  Space space = coalesce(segment_, analysis_, extents, inputs, outputs);
-  for (SpaceTensor& tensor : space.tensors) {
-    if (!alignments.empty()) tensor.alignment = alignments.at(static_cast<size_t>(tensor.operand));
+  if (analysis_.parts.empty()) {
+    whole_.emplace(segment_, analysis_, target_);
+    return;
   }
-  return space;
+  for (const AnalyzedPart& part : analysis_.parts) {
+    parts_.push_back({PiecePlanner(part.part.segment, part.analysis, target_), part.part.operands,
+                      generatedIndices(segment_, analysis_, part)});
+  }
 }
 
-// Removes the unused tensors from the space of a kernel of one launch, as dropUnusedTensors() does.
-void SegmentPlanner::dropUnused(Space& space) const {
-  const auto keep = [](auto& tensors, const std::vector<int>& operands) {
-    const auto has_operand = [](const auto& tensor, int operand) {
-      return tensor.operand == operand;
-    };
-    if (std::equal(tensors.begin(), tensors.end(), operands.begin(), operands.end(), has_operand)) {
-      return;
+int64_t SegmentPlanner::decide(const Operands& operands, KernelNumbers& numbers) {
+  if (whole_) {
+    return whole_->decide(
+        {operands.inputs, operands.outputs, operands.alignments, operands.generated}, numbers);
+  }
+  int64_t bytes = 0;
+  for (Part& part : parts_) bytes = std::max(bytes, decidePart(operands, part, numbers));
+  return bytes;
+}
+
+int64_t SegmentPlanner::decidePart(const Operands& operands, Part& part,
+                                   KernelNumbers& numbers) const {
+  std::vector<const TensorDesc*> inputs;
+  std::vector<const TensorDesc*> outputs;
+  std::vector<int32_t> alignments;
+  std::vector<TensorDesc> generated;
+  const size_t input_count = operands.inputs.size();
+  for (int operand : part.operands) {
+    const auto i = static_cast<size_t>(operand);
+    if (i < input_count) {
+      inputs.push_back(&operands.inputs[i]);
+    } else {
+      outputs.push_back(&operands.outputs[i - input_count]);
     }
-    std::remove_reference_t<decltype(tensors)> used;
-    for (int operand : operands) {
-      used.push_back(*std::find_if(tensors.begin(), tensors.end(), [&](const auto& tensor) {
-        return has_operand(tensor, operand);
-      }));
-    }
-    tensors = std::move(used);
-  };
-  keep(space.tensors, tensors_);
-  keep(space.indexed, indexed_);
+    if (!operands.alignments.empty()) alignments.push_back(operands.alignments[i]);
+  }
+  for (size_t i : part.generated) generated.push_back(operands.generated.at(i));
+  return part.planner.decidePart({inputs, outputs, alignments, generated}, numbers);
 }
 
-std::optional<SegmentPlanner::Loops> SegmentPlanner::loopsFor(Space space) const {
-  if (hasUnalignedRows(space, target_) || mayHaveSquares(space)) return std::nullopt;
-  Loops loops;
-  if (isEmpty(space)) return loops;
-  loops.reduced_count = space.reducedCount();
-  Schedule schedule = chooseSchedule(space, target_, true);
-  if (schedule.splits == 1) {
-    dropUnused(space);
-    loops.nests.push_back({std::move(space), schedule});
-    return loops;
-  }
-  Decision d = decideLoops(segment_, analysis_, space, target_, "");
-  loops.workspace_bytes = d.workspace_bytes;
-  for (NestRequest* nest : {&d.first, &d.second}) {
-    loops.nests.push_back({std::move(nest->space), nest->schedule});
-  }
-  return loops;
-}
-
-std::optional<int64_t> SegmentPlanner::numberOf(const std::string& facts) const {
-  std::lock_guard lock(mutex_);
-  for (size_t i = 0; i < forms_.size(); ++i) {
-    if (forms_[i]->facts == facts) return static_cast<int64_t>(i);
-  }
-  return std::nullopt;
-}
-
-KernelPlan SegmentPlanner::bound(const Form& form, const Loops& loops) const {
+KernelPlan SegmentPlanner::bound(const Form& form, const KernelNumbers& numbers,
+                                 int64_t workspace_bytes, Target target) {
   KernelPlan plan;
-  plan.source.target = target_;
-  plan.workspace_bytes = loops.workspace_bytes;
-  plan.stages.reserve(form.entries.size());
-  for (size_t i = 0; i < form.entries.size(); ++i) {
-    const Entry& entry = form.entries[i];
-    const Loops::Nest& nest = loops.nests[i];
-    const FrameNumbers numbers{nest.space, nest.schedule, loops.reduced_count};
-    LaunchStage& stage = plan.stages.emplace_back(entry.stage);
-    stage.args.resize(entry.arguments.size() * sizeof(int64_t));
-    std::byte* at = stage.args.data();
-    for (const ArgumentValue& argument : entry.arguments) {
-      const int64_t value = valueOf(argument, numbers);
-      std::memcpy(at, &value, sizeof(value));
-      at += sizeof(value);
-    }
-    setGrid(nest.schedule, keptItems(nest.schedule, nest.space), stage);
-  }
+  plan.source.target = target;
+  plan.workspace_bytes = workspace_bytes;
+  plan.stages = form.stages;
+  for (size_t i = 0; i < plan.stages.size(); ++i) write(form.layouts[i], numbers, plan.stages[i]);
   return plan;
 }
 
-std::optional<SegmentPlanner::Bound> SegmentPlanner::bind(
-    DescList inputs, DescList outputs, const std::vector<int32_t>& alignments) const {
-  if (!has_forms_) return std::nullopt;
-  const std::optional<Loops> loops = loopsFor(spaceFor(inputs, outputs, alignments));
-  if (!loops) return std::nullopt;
-  if (loops->nests.empty()) return Bound{};
-  const std::optional<int64_t> number = numberOf(loops->facts());
-  if (!number) return std::nullopt;
-  // The lock protects only the list: a form does not change or move after it was added.
-  const Form* form = nullptr;
-  {
-    std::lock_guard lock(mutex_);
-    form = forms_[static_cast<size_t>(*number)].get();
-  }
-  return Bound{bound(*form, *loops), *number};
+std::optional<SegmentPlanner::Bound> SegmentPlanner::bind(const Operands& operands) {
+  if (hasOpenWidths(segment_)) return std::nullopt;
+  std::lock_guard lock(mutex_);
+  KernelNumbers numbers;
+  const int64_t bytes = decide(operands, numbers);
+  if (numbers.entries.empty()) return Bound{};
+  const auto found = numbers_.find(numbers.facts);
+  if (found == numbers_.end()) return std::nullopt;
+  const Form& form = forms_[static_cast<size_t>(found->second)];
+  return Bound{bound(form, numbers, bytes, target_), found->second};
 }
 
-std::optional<int64_t> SegmentPlanner::add(DescList inputs, DescList outputs,
-                                           const std::vector<int32_t>& alignments,
-                                           const KernelPlan& plan) {
-  if (!has_forms_ || plan.stages.empty()) return std::nullopt;
-  const Space space = spaceFor(inputs, outputs, alignments);
-  const std::optional<Loops> loops = loopsFor(space);
-  if (!loops) return std::nullopt;
-  auto form = std::make_unique<Form>();
-  form->facts = loops->facts();
-  if (const std::optional<int64_t> number = numberOf(form->facts)) return number;
-  const Decision d = decideLoops(segment_, analysis_, space, target_, "");
-  for (const LaunchStage& stage : plan.stages) {
-    const LoopNest nest = buildLoopNest(form->entries.empty() ? d.first : d.second);
-    Entry& entry = form->entries.emplace_back(Entry{stage, {}});
-    entry.stage.args.clear();
-    for (const ArgumentLayout::Field& field : nest.args.fields()) {
-      entry.arguments.push_back(field.value);
-    }
-  }
-  HEDDLE_CHECK(
-      loops->nests.size() == plan.stages.size() && bound(*form, *loops).stages == plan.stages,
-      "the form of a kernel of {} does not give its launches", segment_.name);
+std::optional<int64_t> SegmentPlanner::add(const Operands& operands, const KernelPlan& plan,
+                                           std::vector<StageLayout> layouts) {
+  if (hasOpenWidths(segment_)) return std::nullopt;
   std::lock_guard lock(mutex_);
+  KernelNumbers numbers;
+  const int64_t bytes = decide(operands, numbers);
+  if (plan.stages.empty()) return std::nullopt;
+  Form form{plan.stages, std::move(layouts)};
+  HEDDLE_CHECK(
+      bytes == plan.workspace_bytes && bound(form, numbers, bytes, target_).stages == plan.stages,
+      "the form of a kernel of {} does not give its launches", segment_.name);
+  if (const auto found = numbers_.find(numbers.facts); found != numbers_.end()) {
+    return found->second;
+  }
   if (forms_.size() == kMostForms) return std::nullopt;
+  const auto number = static_cast<int64_t>(forms_.size());
   forms_.push_back(std::move(form));
-  return static_cast<int64_t>(forms_.size()) - 1;
+  numbers_.emplace(std::move(numbers.facts), number);
+  return number;
 }
 
 }  // namespace heddle::codegen

@@ -1,13 +1,12 @@
 #include "codegen/emit/plan_kernel.h"
 
 #include <algorithm>
-#include <boost/algorithm/string/replace.hpp>
 #include <iterator>
 #include <optional>
-#include <set>
 
 #include "codegen/emit/kernel_text.h"
 #include "codegen/families/columns.h"
+#include "codegen/families/kernel_stages.h"
 #include "codegen/families/passes.h"
 #include "codegen/families/rows.h"
 #include "codegen/families/shared_launch.h"
@@ -19,49 +18,15 @@
 #include "codegen/plan/loop_nest.h"
 #include "codegen/plan/schedule.h"
 #include "codegen/plan/space.h"
+#include "codegen/plan/stage_layout.h"
 #include "codegen/plan/two_stages.h"
-#include "codegen/text_hash.h"
 #include "ir/base/check.h"
 
 namespace heddle::codegen {
 namespace {
 
-LaunchStage makeStage(TileProgram& program) {
-  LaunchStage stage;
-  stage.entry = program.frame.entry;
-  program.frame.args.moveInto(stage);
-  const int64_t rows = program.frame.kept_items.hi();
-  const RowLayout& layout = program.layout;
-  if (program.target == Target::Cpp) {
-    const int64_t items = program.square ? squaresOf(*program.square) : rows;
-    stage.grid = ceilDiv(items, program.frame.items_per_tile.hi());
-    return stage;
-  }
-  if (program.square) {
-    stage.block = kSquareThreads;
-    stage.grid = squaresOf(*program.square);
-    return stage;
-  }
-  stage.block = layout.rows * layout.threads;
-  stage.grid = layout.blocks > 0 ? layout.blocks : ceilDiv(rows, layout.rows);
-  return stage;
-}
-
-// Adds the hash of the text to each name in it. Several texts may be compiled as one, and must then
-// not share names.
-void nameEntries(KernelPlan& plan) {
-  const std::string suffix = fmt::format("_{:016x}", hash64(plan.source.text));
-  std::set<std::string> entries;
-  for (LaunchStage& stage : plan.stages) {
-    if (entries.insert(stage.entry).second) {
-      boost::replace_all(plan.source.text, stage.entry, stage.entry + suffix);
-    }
-    stage.entry += suffix;
-  }
-}
-
-// Plans one segment. The names of its entries contain a suffix, so that a plan of several passes
-// can contain several segments.
+// Plans one segment. Entries and descriptions are those of one plan, so that a plan of several
+// passes can join them.
 class Planner {
  public:
   Planner(const Fusion& segment, const Operands& operands, Target target,
@@ -91,14 +56,17 @@ class Planner {
   }
 
   KernelPlan& plan() { return plan_; }
+  // Per stage of the plan. Their entries are numbered from 0.
+  std::vector<StageLayout>& layouts() { return layouts_; }
+  // Returns the number of temporaries that the plan uses.
+  int32_t temporaries() const { return temporaries_; }
   const std::string& description() const { return description_; }
 
   // Returns whether the kernel has nothing to store.
   bool isEmpty() const { return codegen::isEmpty(space_); }
 
-  // Adds the segment to shared launches, and returns true, if it is a pointwise nest. Otherwise
-  // returns false.
-  bool addTo(SharedLaunches& shared, const std::vector<int>& operands) const {
+  // Adds the segment to shared launches, if it is a pointwise nest. Otherwise returns false.
+  bool addTo(SharedLaunches& shared, const std::vector<int>& operands, int32_t entry) const {
     if (space_.hasReduced() || hasUnalignedRows(space_, target_) || squaresOf()) return false;
     NestRequest request;
     request.entry = shared.bodyName();
@@ -109,7 +77,7 @@ class Planner {
     LoopNest nest = buildLoopNest(request);
     std::string text = target_ == Target::Cuda ? emitCudaPart(nest) : emitCpp(nest);
     shared.add(std::move(nest), std::move(text), describe(request.schedule, request.space),
-               operands);
+               operands, entry);
     return true;
   }
 
@@ -126,8 +94,13 @@ class Planner {
       if (request == &d.second && !d.two_stages) break;
       LoopNest nest = buildLoopNest(*request);
       plan_.source.text += target_ == Target::Cuda ? emitCuda(nest) : emitCpp(nest);
+      addLayout(nest.args);
       plan_.stages.push_back(makeStage(nest));
     }
+  }
+
+  void addLayout(const ArgumentLayout& args) {
+    layouts_.push_back({{{static_cast<int32_t>(layouts_.size()), 0, args.values()}}});
   }
 
   void planRows() {
@@ -197,39 +170,29 @@ class Planner {
     program = build();
     description_ = printProgram(*program) + "\nthen " + describe(d.second.schedule, d.second.space);
     plan_.workspace_bytes = d.workspace_bytes;
+    addLayout(program->frame.args);
     KernelPlan row_plan;
     row_plan.source.text = target_ == Target::Cuda ? emitCuda(*program) : emitCpp(*program);
     row_plan.stages.push_back(makeStage(*program));
     appendPass(plan_, part.pass, {}, std::move(row_plan));
     LoopNest nest = buildLoopNest(d.second);
+    addLayout(nest.args);
     plan_.source.text += target_ == Target::Cuda ? emitCuda(nest) : emitCpp(nest);
     plan_.stages.push_back(makeStage(nest));
     return true;
   }
 
-  // Marks the outputs of `part` that are columns. They have no memory of their own.
-  static void markColumns(Space& space, const PassSegment& part,
-                          const std::vector<Accumulator>& accumulators) {
-    for (SpaceTensor& tensor : space.tensors) {
-      if (!tensor.output) continue;
-      const size_t output = static_cast<size_t>(tensor.operand) - part.inputs.size();
-      tensor.column = part.outputs[output].temporary;
-      if (tensor.column < 0) continue;
-      tensor.dtype = accumulators[static_cast<size_t>(tensor.column)].type;
-      std::fill(tensor.strides.begin(), tensor.strides.end(), 0);
-      tensor.strides.back() = 1;
-      tensor.part_stride = space.extents.back();
-    }
-  }
-
   std::optional<TileProgram> squaresOf() const {
-    return buildSquares(segment_, analysis_, space_, target_, "heddle_squares" + suffix_);
+    const std::optional<SquarePlan> plan = planSquares(space_, target_);
+    if (!plan) return std::nullopt;
+    return buildSquares(segment_, analysis_, *plan, "heddle_squares" + suffix_);
   }
 
   void planTiles(TileProgram& program) {
     description_ = printProgram(program);
     if (isEmpty()) return;
     plan_.source.text = target_ == Target::Cuda ? emitCuda(program) : emitCpp(program);
+    addLayout(program.frame.args);
     plan_.stages.push_back(makeStage(program));
   }
 
@@ -246,7 +209,16 @@ class Planner {
                                   planner.description());
       plan_.workspace_bytes = std::max(plan_.workspace_bytes, planner.plan().workspace_bytes);
       plans.push_back(std::move(planner.plan()));
+      appendLayouts(layouts_, std::move(planner.layouts()), static_cast<int32_t>(layouts_.size()),
+                    temporaries_);
+      temporaries_ += planner.temporaries();
     }
+    size_t first = 0;
+    for (size_t i = 0; i < plans.size(); ++i) {
+      noteTemporaries(passes.segments[i], plans[i], temporaries_, layouts_, first);
+      first += plans[i].stages.size();
+    }
+    temporaries_ += static_cast<int32_t>(passes.temporaries.size());
     std::vector<int64_t> places;
     for (const TensorDesc& temporary : passes.temporaries) {
       places.push_back(ceilDiv(plan_.workspace_bytes, 16) * 16);
@@ -276,12 +248,15 @@ class Planner {
   const AxisExtents extents_;
   Space space_;
   KernelPlan plan_;
+  std::vector<StageLayout> layouts_;
+  int32_t temporaries_ = 0;
   std::string description_;
 };
 
 struct Planned {
   KernelPlan plan;
   std::string description;
+  std::vector<StageLayout> layouts;
 };
 
 // Returns the entries for a part. `all` contains the descriptors of generatedValues(segment).
@@ -307,14 +282,24 @@ Planned planParts(const Fusion& segment, const std::vector<AnalyzedPart>& parts,
   Planned planned;
   KernelPlan& plan = planned.plan;
   SharedLaunches shared(target, "heddle_shared");
+  int32_t entries = 0;
+  int32_t temporaries = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
     const Fusion& part = parts[i].part.segment;
     const PassSegment pass = passOf(parts[i].part);
     const Operands of = operandsOf(pass, operands, {});
     Planner planner(part, of, target, generatedOf(part, segment, generated),
                     fmt::format("_part{}_", i), &parts[i].analysis);
-    if (planner.isEmpty() || planner.addTo(shared, parts[i].part.operands)) continue;
+    if (planner.isEmpty()) continue;
+    if (planner.addTo(shared, parts[i].part.operands, entries)) {
+      ++entries;
+      continue;
+    }
     planner.run();
+    const auto count = static_cast<int32_t>(planner.layouts().size());
+    appendLayouts(planned.layouts, std::move(planner.layouts()), entries, temporaries);
+    entries += count;
+    temporaries += planner.temporaries();
     planned.description += fmt::format("part {}: {}\n", i, planner.description());
     plan.workspace_bytes = std::max(plan.workspace_bytes, planner.plan().workspace_bytes);
     appendPass(plan, pass, {}, std::move(planner.plan()));
@@ -326,6 +311,7 @@ Planned planParts(const Fusion& segment, const std::vector<AnalyzedPart>& parts,
     plan.source.text += target == Target::Cuda ? emitSharedCuda(kernel) : emitSharedCpp(kernel);
   }
   std::ranges::move(result.stages, std::back_inserter(plan.stages));
+  std::ranges::move(result.layouts, std::back_inserter(planned.layouts));
   return planned;
 }
 
@@ -339,7 +325,7 @@ Planned planSegment(const Fusion& segment, const Operands& operands, Target targ
   } else {
     Planner planner(segment, operands, target, generated, "", analysis);
     planner.run();
-    planned = {std::move(planner.plan()), planner.description()};
+    planned = {std::move(planner.plan()), planner.description(), std::move(planner.layouts())};
   }
   planned.plan.source.target = target;
   return planned;
@@ -350,12 +336,17 @@ Planned planSegment(const Fusion& segment, const Operands& operands, Target targ
 KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                       const std::vector<TensorDesc>& outputs, Target target,
                       const std::vector<int32_t>& alignments,
-                      const std::vector<TensorDesc>& generated, const Analysis* analysis) {
+                      const std::vector<TensorDesc>& generated, const Analysis* analysis,
+                      std::vector<StageLayout>* layouts) {
   HEDDLE_CHECK(alignments.empty() || alignments.size() == inputs.size() + outputs.size(),
                "planKernel got {} alignments for {} operands", alignments.size(),
                inputs.size() + outputs.size());
-  KernelPlan plan =
-      planSegment(segment, {inputs, outputs, alignments}, target, generated, analysis).plan;
+  Planned planned =
+      planSegment(segment, {inputs, outputs, alignments}, target, generated, analysis);
+  KernelPlan& plan = planned.plan;
+  HEDDLE_CHECK(planned.layouts.size() == plan.stages.size(), "{} layouts for {} launches",
+               planned.layouts.size(), plan.stages.size());
+  if (layouts != nullptr) *layouts = std::move(planned.layouts);
   if (target == Target::Cpp) nameEntries(plan);
   for (const LaunchStage& stage : plan.stages) {
     std::vector<std::string>& entries = plan.source.entries;
@@ -363,7 +354,7 @@ KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inpu
       entries.push_back(stage.entry);
     }
   }
-  return plan;
+  return std::move(plan);
 }
 
 KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inputs,

@@ -10,6 +10,7 @@
 namespace heddle::codegen {
 
 struct Analysis;
+struct StageLayout;
 
 // Chooses a schedule for the shapes of a run, and returns the kernel source and the launches of the
 // kernel.
@@ -28,12 +29,15 @@ struct Analysis;
 //   new sizes therefore often needs no compilation.
 // - `analysis` is the result of analyze() (codegen/plan/analysis.h) for the segment. nullptr: the
 //   function calls analyze() itself.
+// - `layouts` receives what the arguments of the launches contain, per stage of the plan. nullptr:
+//   the caller does not need it.
 // - Throws UserError if no schedule fits the segment. Thread-safe.
 KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                       const std::vector<TensorDesc>& outputs, Target target,
                       const std::vector<int32_t>& alignments,
-                      const std::vector<TensorDesc>& generated, const Analysis* analysis = nullptr);
-// Does the same with the descriptors unshardedGenerated(segment, inputs, outputs).
+                      const std::vector<TensorDesc>& generated, const Analysis* analysis = nullptr,
+                      std::vector<StageLayout>* layouts = nullptr);
+// As above, with unshardedGenerated(segment, inputs, outputs).
 KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                       const std::vector<TensorDesc>& outputs, Target target,
                       const std::vector<int32_t>& alignments = {});

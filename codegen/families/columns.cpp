@@ -55,6 +55,7 @@ class ColumnDivider {
       passes.segments.push_back(parts_.part({*id}, {}));
     }
     passes.temporaries = parts_.temporaries();
+    passes.temporary_values = parts_.temporaryValues();
     return passes;
   }
 
@@ -140,6 +141,20 @@ std::vector<ExprId> columnReductionsOf(const Fusion& segment, const Analysis& an
 RowPart rowPart(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
                 const std::vector<ExprId>& columns) {
   return ColumnDivider(segment, analysis, extents, columns).rows();
+}
+
+void markColumns(Space& space, const PassSegment& pass,
+                 const std::vector<Accumulator>& accumulators) {
+  for (SpaceTensor& tensor : space.tensors) {
+    if (!tensor.output) continue;
+    const size_t output = static_cast<size_t>(tensor.operand) - pass.inputs.size();
+    tensor.column = pass.outputs[output].temporary;
+    if (tensor.column < 0) continue;
+    tensor.dtype = accumulators[static_cast<size_t>(tensor.column)].type;
+    std::fill(tensor.strides.begin(), tensor.strides.end(), 0);
+    tensor.strides.back() = 1;
+    tensor.part_stride = space.extents.back();
+  }
 }
 
 Analysis columnAnalysis(const Fusion& segment, const Analysis& analysis,

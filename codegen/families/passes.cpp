@@ -44,6 +44,7 @@ class Divider {
       }
     }
     passes.temporaries = parts_.temporaries();
+    passes.temporary_values = parts_.temporaryValues();
     return passes;
   }
 
@@ -139,20 +140,16 @@ Operands operandsOf(const PassSegment& pass, const Operands& all,
 
 void appendPass(KernelPlan& plan, const PassSegment& pass, const std::vector<int64_t>& places,
                 KernelPlan part) {
-  const auto operandOf = [&](int32_t operand) -> const PassSegment::Operand& {
-    const auto i = static_cast<size_t>(operand);
-    return i < pass.inputs.size() ? pass.inputs[i] : pass.outputs[i - pass.inputs.size()];
-  };
   plan.source.text += part.source.text;
   for (LaunchStage& stage : part.stages) {
     for (LaunchStage::PointerPatch& patch : stage.pointers) {
       if (patch.operand == LaunchStage::kWorkspace) continue;
-      const PassSegment::Operand& operand = operandOf(patch.operand);
+      const PassSegment::Operand& operand = operandOf(pass, patch.operand);
       patch.operand = operand.temporary < 0 ? operand.operand : LaunchStage::kWorkspace;
       if (operand.temporary >= 0) patch.place = places[static_cast<size_t>(operand.temporary)];
     }
     for (LaunchStage::ScalarPatch& patch : stage.scalars) {
-      patch.operand = operandOf(patch.operand).operand;
+      patch.operand = operandOf(pass, patch.operand).operand;
     }
     plan.stages.push_back(std::move(stage));
   }

@@ -23,9 +23,15 @@ struct PassSegment {
   std::vector<Operand> outputs;
 };
 
-// Returns a pass without temporaries that has the operands of `part`
-// (ir/analysis/independent_parts.h). Its member `segment` is empty, because a copy of the part is
-// not needed.
+// Returns the operand of the complete segment, or the temporary, that is operand `operand` of the
+// pass.
+inline const PassSegment::Operand& operandOf(const PassSegment& pass, int32_t operand) {
+  const auto i = static_cast<size_t>(operand);
+  return i < pass.inputs.size() ? pass.inputs[i] : pass.outputs[i - pass.inputs.size()];
+}
+
+// Returns the operands of a part of a segment (ir/analysis/independent_parts.h) as those of a pass
+// without temporaries. PassSegment::segment is empty, so that nothing copies the part.
 PassSegment passOf(const SegmentPart& part);
 
 // The operands of a segment, as planKernel() (codegen/emit/plan_kernel.h) receives them.
@@ -49,8 +55,9 @@ void appendPass(KernelPlan& plan, const PassSegment& pass, const std::vector<int
                 KernelPlan part);
 
 struct Passes {
-  std::vector<PassSegment> segments;    // in the order in which they must run
-  std::vector<TensorDesc> temporaries;  // dense, one element per row
+  std::vector<PassSegment> segments;      // in the order in which they must run
+  std::vector<TensorDesc> temporaries;    // dense, one element per row
+  std::vector<ValueId> temporary_values;  // per temporary: the value of the complete segment
 };
 
 // Divides a segment into passes. All outputs are stored after the last read of an input, because an

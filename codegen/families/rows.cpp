@@ -232,25 +232,12 @@ int64_t cpuTileRows(const Space& space) {
   return hasColumns(space) ? std::max(rows, ceilDiv(space.keptCount(), kMostParts)) : rows;
 }
 
-// Returns the part of a schedule that the frame needs. Lanes run along the innermost reduced axis.
-Schedule scheduleOf(const RowLayout& layout, const Space& space, Target target) {
-  Schedule s;
-  s.target = target;
-  s.kind = ScheduleKind::InnerReduction;
-  s.lanes = layout.vector;
-  s.chunk = layout.vector;
-  if (target == Target::Cpp) {
-    s.chunk = cpuChunk(space);
-    s.items_per_tile = cpuTileRows(space);
-  }
-  if (hasColumns(space)) s.splits = partsOf(layout, target, space);
-  return s;
-}
-
-// Returns the space with at least one reduced axis: the axis along which rows lie.
-Space withRows(Space space) {
-  if (!space.hasReduced()) --space.kept;
-  return space;
+// The form of a program that reads each row once.
+RowForm keptForm(const Fusion& segment, const RowValues& values, Target target) {
+  RowForm form;
+  form.reciprocals = target == Target::Cuda;
+  form.kept = keptValues(segment, values);
+  return form;
 }
 
 std::vector<const Body*> bodiesOf(const std::vector<Statement>& statements) {
@@ -273,7 +260,7 @@ TileProgram assemble(const RowCandidate& candidate, RowStatements written, const
   program.layout = candidate.layout;
   program.tiles = std::move(written.tiles);
   program.statements = std::move(written.statements);
-  const Schedule schedule = scheduleOf(candidate.layout, space, target);
+  const Schedule schedule = rowSchedule(candidate.layout, space, target);
   program.frame = buildFrame({entry, schedule, space, bodiesOf(program.statements),
                               std::move(written.accumulators), space.reducedCount()});
   for (size_t t = 0; t < space.tensors.size(); ++t) {
@@ -286,6 +273,25 @@ TileProgram assemble(const RowCandidate& candidate, RowStatements written, const
 }
 
 }  // namespace
+
+Schedule rowSchedule(const RowLayout& layout, const Space& space, Target target) {
+  Schedule s;
+  s.target = target;
+  s.kind = ScheduleKind::InnerReduction;
+  s.lanes = layout.vector;
+  s.chunk = layout.vector;
+  if (target == Target::Cpp) {
+    s.chunk = cpuChunk(space);
+    s.items_per_tile = cpuTileRows(space);
+  }
+  if (hasColumns(space)) s.splits = partsOf(layout, target, space);
+  return s;
+}
+
+Space withRows(Space space) {
+  if (!space.hasReduced()) --space.kept;
+  return space;
+}
 
 bool needsSeveralPasses(const Fusion& segment, const Analysis& analysis) {
   if (analysis.reductions.empty()) return false;
@@ -311,15 +317,11 @@ std::vector<RowCandidate> rowCandidates(const Space& space, Target target,
   return target == Target::Cuda ? cudaCandidates(space, demand) : cpuCandidates(space, demand);
 }
 
-std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& analysis,
-                                     const Space& given, Target target, const std::string& entry,
-                                     const std::vector<Accumulator>& columns) {
-  const Space space = withRows(given);
+RowDemand rowDemand(const Fusion& segment, const Analysis& analysis, const Space& rows,
+                    Target target, const std::vector<Accumulator>& columns) {
   const RowValues values = rowValuesOf(segment, analysis);
-  RowForm form;
-  form.reciprocals = target == Target::Cuda;
-  form.kept = keptValues(segment, values);
-  RowStatements written = writeRowStatements(segment, analysis, space, values, form);
+  RowForm form = keptForm(segment, values, target);
+  const RowStatements written = writeRowStatements(segment, analysis, rows, values, form);
   RowDemand demand;
   demand.live_bytes = liveBytes(written.statements, written.tiles);
   demand.loaded_bytes = written.loaded;
@@ -330,27 +332,36 @@ std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& anal
   }
   if (target == Target::Cuda && !columns.empty()) {
     form.ahead = true;
-    const RowStatements ahead = writeRowStatements(segment, analysis, space, values, form);
-    form.ahead = false;
+    const RowStatements ahead = writeRowStatements(segment, analysis, rows, values, form);
     demand.ahead_bytes = liveBytes(ahead.statements, ahead.tiles) + ahead.loaded;
     for (const Accumulator& column : columns) demand.ahead_bytes += sizeOf(column.type);
   }
   demand.several_passes = needsSeveralPasses(segment, analysis);
   demand.accumulators = static_cast<int64_t>(written.accumulators.size());
+  return demand;
+}
+
+std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& analysis,
+                                     const Space& given, Target target, const std::string& entry,
+                                     const std::vector<Accumulator>& columns) {
+  const Space space = withRows(given);
+  const RowDemand demand = rowDemand(segment, analysis, space, target, columns);
   const std::vector<RowCandidate> candidates = rowCandidates(space, target, demand);
   if (candidates.empty()) return std::nullopt;
   const RowCandidate& best = candidates.front();
-  if (best.ahead) {
-    form.ahead = true;
-    written = writeRowStatements(segment, analysis, space, values, form);
+  const RowValues values = rowValuesOf(segment, analysis);
+  RowForm form = keptForm(segment, values, target);
+  form.ahead = best.ahead;
+  if (!best.looped) {
+    return assemble(best, writeRowStatements(segment, analysis, space, values, form), space, target,
+                    entry, columns);
   }
-  if (best.looped) {
-    form.looped = target == Target::Cuda;
-    form.kept.clear();
-    Analysis joined = analysis;
-    if (form.looped) joined.joint = jointReductions(segment, analysis);
-    written = writeRowStatements(segment, joined, space, rowValuesOf(segment, joined), form);
-  }
+  form.looped = target == Target::Cuda;
+  form.kept.clear();
+  Analysis joined = analysis;
+  if (form.looped) joined.joint = jointReductions(segment, analysis);
+  RowStatements written =
+      writeRowStatements(segment, joined, space, rowValuesOf(segment, joined), form);
   return assemble(best, std::move(written), space, target, entry, columns);
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "codegen/plan/analysis.h"
+#include "codegen/plan/schedule.h"
 #include "codegen/plan/space.h"
 #include "codegen/tile/program.h"
 
@@ -42,13 +43,25 @@ struct RowDemand {
   bool several_passes = false;  // needsSeveralPasses()
 };
 
+// Returns the space with at least one reduced axis, along which rows lie. The functions below that
+// get a space require it.
+Space withRows(Space space);
+
+// Returns the demand. It depends on the space only through its numbers of axes, and through which
+// strides are 0. Takes long, because it writes the statements.
+RowDemand rowDemand(const Fusion& segment, const Analysis& analysis, const Space& rows,
+                    Target target, const std::vector<Accumulator>& columns);
+
 // Returns the candidates for these sizes, best first. Returns an empty list if the rows are too few
 // or not contiguous: several launches are then better (codegen/families/passes.h).
-std::vector<RowCandidate> rowCandidates(const Space& space, Target target, const RowDemand& demand);
+std::vector<RowCandidate> rowCandidates(const Space& rows, Target target, const RowDemand& demand);
 
-// Returns the program of the best candidate, or nullopt if there is none. In a space without
-// reduced axes, rows lie along the innermost axis. `columns` contains the accumulators to which
-// SpaceTensor::column refers.
+// Returns the schedule from which the frame of a program with this layout is built.
+Schedule rowSchedule(const RowLayout& layout, const Space& rows, Target target);
+
+// Returns the program of the best candidate, or nullopt if there is none. `space` may have no
+// reduced axis. `columns` are the accumulators that
+// SpaceTensor::column names.
 std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& analysis,
                                      const Space& space, Target target, const std::string& entry,
                                      const std::vector<Accumulator>& columns = {});

@@ -57,6 +57,7 @@ PassSegment SegmentParts::part(const std::vector<ValueId>& outputs,
     rewriter.builder().output(copied ? copyOf(id) : rewriter.at(id));
     pass.outputs.push_back({-1, static_cast<int>(temporaries_.size())});
     stored_[id] = static_cast<int>(temporaries_.size());
+    temporary_values_.push_back(id);
     temporaries_.push_back(denseDescOf(segment_, analysis_, extents_, id));
   }
   pass.segment = std::move(rewriter).finishPart();

@@ -36,6 +36,8 @@ class SegmentParts {
 
   // Returns the descriptors of all temporaries. All are dense.
   const std::vector<TensorDesc>& temporaries() const { return temporaries_; }
+  // Returns the values that they hold.
+  const std::vector<ValueId>& temporaryValues() const { return temporary_values_; }
 
  private:
   FusionRewriter rewriterFor(const Needed& needed) const;
@@ -49,6 +51,7 @@ class SegmentParts {
   std::map<ValueId, int> kept_;    // values that later parts read -> index into temporaries_
   std::map<ValueId, int> stored_;  // temporaries since the last keep()
   std::vector<TensorDesc> temporaries_;
+  std::vector<ValueId> temporary_values_;
 };
 
 }  // namespace heddle::codegen

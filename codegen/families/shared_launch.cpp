@@ -33,13 +33,14 @@ size_t headerBytes(size_t bodies, size_t most_parts) {
 }  // namespace
 
 void SharedLaunches::add(LoopNest nest, std::string text, std::string schedule,
-                         const std::vector<int>& operands) {
+                         const std::vector<int>& operands, int32_t entry) {
   auto body = std::find_if(bodies_.begin(), bodies_.end(),
                            [&](const Body& known) { return known.text == text; });
   if (body == bodies_.end()) {
-    bodies_.push_back({std::move(text), std::move(schedule), {}});
+    bodies_.push_back({std::move(text), std::move(schedule), {}, {}});
     body = bodies_.end() - 1;
   }
+  body->structs.push_back({entry, 0, nest.args.values()});
   LaunchStage part = makeStage(nest);
   for (LaunchStage::PointerPatch& patch : part.pointers) {
     patch.operand = operands.at(static_cast<size_t>(patch.operand));
@@ -106,7 +107,8 @@ std::vector<SharedLaunches::Kind> SharedLaunches::kindsOf(
   return kinds;
 }
 
-LaunchStage SharedLaunches::stageOfLaunch(const SharedKernel& kernel, const Launch& launch) const {
+LaunchStage SharedLaunches::stageOfLaunch(const SharedKernel& kernel, const Launch& launch,
+                                          StageLayout& layout) const {
   LaunchStage stage;
   stage.entry = kernel.entry;
   stage.grid = 0;
@@ -116,6 +118,7 @@ LaunchStage SharedLaunches::stageOfLaunch(const SharedKernel& kernel, const Laun
   const size_t offsets = begins + kFieldBytes * launch.size();
   const size_t firsts = offsets + kFieldBytes * launch.size();
   const size_t table = kernel.bytes - kernel.table_bytes;
+  layout.first = static_cast<int32_t>(firsts);
   size_t parts = 0;
   size_t place = table;
   for (size_t b = 0; b < launch.size(); ++b) {
@@ -125,6 +128,8 @@ LaunchStage SharedLaunches::stageOfLaunch(const SharedKernel& kernel, const Laun
       const LaunchStage& part = bodies_[launch[b].body].parts[p];
       put(stage.args, firsts + sizeof(int32_t) * parts++, static_cast<int32_t>(stage.grid));
       std::memcpy(stage.args.data() + place, part.args.data(), part.args.size());
+      layout.structs.push_back(bodies_[launch[b].body].structs[p]);
+      layout.structs.back().offset = static_cast<int32_t>(place);
       for (LaunchStage::PointerPatch patch : part.pointers) {
         patch.offset += static_cast<int32_t>(place);
         stage.pointers.push_back(patch);
@@ -169,7 +174,7 @@ SharedLaunches::Result SharedLaunches::finish() const {
       result.bodies += text;
     }
     for (const Launch& launch : kind.launches) {
-      result.stages.push_back(stageOfLaunch(kind.kernel, launch));
+      result.stages.push_back(stageOfLaunch(kind.kernel, launch, result.layouts.emplace_back()));
       result.description += (result.description.empty() ? "" : "\n") + describeLaunch(launch);
     }
     result.kernels.push_back(std::move(kind.kernel));

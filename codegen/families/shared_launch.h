@@ -7,6 +7,7 @@
 
 #include "codegen/kernel.h"
 #include "codegen/plan/loop_nest.h"
+#include "codegen/plan/stage_layout.h"
 
 namespace heddle::codegen {
 
@@ -42,14 +43,17 @@ class SharedLaunches {
   // Returns the name that the function in the text of each part must have.
   std::string bodyName() const { return entry_ + "_body_"; }
 
-  // Adds a part. `text` defines the function bodyName(), which computes the part. Operand i of the
-  // nest is operand operands[i] of the segment. `schedule` describes the part for dumps.
-  void add(LoopNest nest, std::string text, std::string schedule, const std::vector<int>& operands);
+  // Adds a part. `text` is the function that computes it. Operand i of the nest is operand
+  // operands[i] of the segment. `schedule` describes the part, and `entry` is its number for
+  // StageLayout::Struct::entry.
+  void add(LoopNest nest, std::string text, std::string schedule, const std::vector<int>& operands,
+           int32_t entry);
 
   struct Result {
     std::string bodies;                 // the texts of all bodies, each once
     std::vector<SharedKernel> kernels;  // they call the bodies
     std::vector<LaunchStage> stages;    // several stages may have the same entry
+    std::vector<StageLayout> layouts;   // per stage
     std::string description;
   };
   Result finish() const;
@@ -57,8 +61,9 @@ class SharedLaunches {
  private:
   struct Body {
     std::string text;
-    std::string schedule;            // of the first part
-    std::vector<LaunchStage> parts;  // their patches contain operands of the segment
+    std::string schedule;                      // of the first part
+    std::vector<LaunchStage> parts;            // the operands of patches are those of the segment
+    std::vector<StageLayout::Struct> structs;  // of the parts
   };
   struct Range {
     size_t body;
@@ -75,7 +80,8 @@ class SharedLaunches {
 
   std::vector<Launch> divide() const;
   std::vector<Kind> kindsOf(const std::vector<Launch>& launches) const;
-  LaunchStage stageOfLaunch(const SharedKernel& kernel, const Launch& launch) const;
+  LaunchStage stageOfLaunch(const SharedKernel& kernel, const Launch& launch,
+                            StageLayout& layout) const;
   std::string describeLaunch(const Launch& launch) const;
 
   const Target target_;

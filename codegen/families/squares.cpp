@@ -138,12 +138,13 @@ int32_t edgeFor(const Space& space) {
 
 class SquareWriter {
  public:
-  SquareWriter(const Fusion& segment, const Analysis& analysis, const Space& space, Target target)
+  SquareWriter(const Fusion& segment, const Analysis& analysis, const SquarePlan& plan)
       : segment_(segment),
         analysis_(analysis),
-        space_(space),
-        tensor_of_(tensorsOfOperands(segment, space)) {
-    program_.target = target;
+        plan_(plan),
+        space_(plan.space),
+        tensor_of_(tensorsOfOperands(segment, plan.space)) {
+    program_.target = plan.schedule.target;
   }
 
   TileProgram write(const std::string& entry) {
@@ -217,35 +218,22 @@ class SquareWriter {
 
   void layOut(const std::string& entry) {
     const size_t rank = space_.extents.size();
-    const bool cuda = program_.target == Target::Cuda;
-    Schedule schedule;
-    schedule.target = program_.target;
-    SquareLayout square;
-    if (cuda) square.edge = edgeFor(space_);
-    // A thread holds at least one vector of a tile.
-    const int32_t most = square.edge * square.edge / kSquareThreads;
-    schedule.lanes = cuda ? std::min(vectorFor(space_), most) : 1;
-    schedule.chunk = schedule.lanes;
-    schedule.items_per_tile = kSquaresPerTile;
+    const int64_t squares = squaresOf(plan_.layout);
     std::vector<const Body*> bodies = {&std::get<MapTiles>(program_.statements.back()).body};
-    program_.frame = buildFrame({entry, schedule, space_, std::move(bodies), {}, 1});
+    program_.frame = buildFrame({entry, plan_.schedule, space_, std::move(bodies), {}, 1});
     for (Statement& statement : program_.statements) {
       auto* exchange = std::get_if<ExchangeTile>(&statement);
       if (exchange == nullptr) continue;
-      const SpaceTensor& from = tensor(static_cast<size_t>(exchange->tensor));
-      exchange->aligned = isAligned(from, rank - 2, schedule.lanes);
+      exchange->aligned = plan_.aligned[static_cast<size_t>(exchange->tensor)];
     }
-    square.vector = schedule.lanes;
-    const int64_t row_extent = space_.extents[rank - 2];
-    const int64_t column_extent = space_.extents[rank - 1];
-    square.exact = row_extent % square.vector == 0 && column_extent % square.vector == 0;
-    square.full = row_extent % square.edge == 0 && column_extent % square.edge == 0;
-    square.rows = ceilDiv(row_extent, int64_t{square.edge});
-    square.columns = ceilDiv(column_extent, int64_t{square.edge});
-    for (size_t axis = 0; axis + 2 < rank; ++axis) square.others *= space_.extents[axis];
-    square.row_extent = program_.frame.args.addSize("row_extent", row_extent);
-    if (!cuda) program_.frame.args.addSize("squares", squaresOf(square));
-    program_.square = std::move(square);
+    ArgumentLayout& args = program_.frame.args;
+    program_.square = plan_.layout;
+    program_.square->row_extent =
+        args.addSize("row_extent", space_.extents[rank - 2],
+                     {ArgumentValue::Kind::AxisExtent, 0, static_cast<int32_t>(rank - 2)});
+    if (program_.target == Target::Cpp) {
+      args.addSize("squares", squares, {ArgumentValue::Kind::Squares});
+    }
     placeCoordinates();
   }
 
@@ -269,6 +257,7 @@ class SquareWriter {
 
   const Fusion& segment_;
   const Analysis& analysis_;
+  const SquarePlan& plan_;
   const Space& space_;
   const std::vector<int> tensor_of_;
   IdVector<ValueId, int> tile_of_;  // -1: the value has no tile
@@ -293,15 +282,40 @@ bool fits(const TileProgram& program) {
 
 }  // namespace
 
-bool mayHaveSquares(const Space& space) { return axesOf(space).has_value(); }
-
-std::optional<TileProgram> buildSquares(const Fusion& segment, const Analysis& analysis,
-                                        const Space& space, Target target,
-                                        const std::string& entry) {
+std::optional<SquarePlan> planSquares(const Space& space, Target target) {
   const std::optional<Axes> axes = axesOf(space);
   if (!axes) return std::nullopt;
-  const Space moved = withSquareInside(space, *axes);
-  TileProgram program = SquareWriter(segment, analysis, moved, target).write(entry);
+  SquarePlan plan;
+  plan.space = withSquareInside(space, *axes);
+  const size_t rank = plan.space.extents.size();
+  const bool cuda = target == Target::Cuda;
+  SquareLayout& square = plan.layout;
+  if (cuda) square.edge = edgeFor(plan.space);
+  // A thread holds one vector of a tile at least.
+  const int32_t most = square.edge * square.edge / kSquareThreads;
+  Schedule& schedule = plan.schedule;
+  schedule.target = target;
+  schedule.lanes = cuda ? std::min(vectorFor(plan.space), most) : 1;
+  schedule.chunk = schedule.lanes;
+  schedule.items_per_tile = kSquaresPerTile;
+  const int64_t row_extent = plan.space.extents[rank - 2];
+  const int64_t column_extent = plan.space.extents[rank - 1];
+  square.vector = schedule.lanes;
+  square.exact = row_extent % square.vector == 0 && column_extent % square.vector == 0;
+  square.full = row_extent % square.edge == 0 && column_extent % square.edge == 0;
+  square.rows = ceilDiv(row_extent, int64_t{square.edge});
+  square.columns = ceilDiv(column_extent, int64_t{square.edge});
+  for (size_t axis = 0; axis + 2 < rank; ++axis) square.others *= plan.space.extents[axis];
+  for (const SpaceTensor& tensor : plan.space.tensors) {
+    plan.aligned.push_back(needsExchange(tensor, rank) &&
+                           isAligned(tensor, rank - 2, schedule.lanes));
+  }
+  return plan;
+}
+
+std::optional<TileProgram> buildSquares(const Fusion& segment, const Analysis& analysis,
+                                        const SquarePlan& plan, const std::string& entry) {
+  TileProgram program = SquareWriter(segment, analysis, plan).write(entry);
   if (!fits(program)) return std::nullopt;
   verify(program);
   return program;

@@ -2,8 +2,10 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "codegen/plan/analysis.h"
+#include "codegen/plan/schedule.h"
 #include "codegen/plan/space.h"
 #include "codegen/tile/program.h"
 
@@ -17,17 +19,21 @@ namespace heddle::codegen {
 //   row by row. It reads every cache line once, even if the rows of the inputs are so far apart
 //   that their lines evict each other from a cache.
 
-// Returns whether buildSquares() may return a program for this space.
-bool mayHaveSquares(const Space& space);
+// How the squares of a space are laid out, without the program.
+struct SquarePlan {
+  Space space;  // the two axes of the squares are the last ones
+  Schedule schedule;
+  SquareLayout layout;
+  std::vector<bool> aligned;  // ExchangeTile::aligned, per tensor of the space
+};
+// Returns nullopt if no input needs an exchange, if the outputs or the exchanged inputs disagree
+// about their axis, or if an axis is short.
+std::optional<SquarePlan> planSquares(const Space& space, Target target);
 
-// Returns the program, or nullopt if the family does not suit the segment. The family does not suit
-// a segment in these cases:
-// - No input needs an exchange.
-// - The outputs, or the exchanged inputs, are contiguous along different axes.
-// - An axis is short.
-// - The exchanged tiles do not fit in shared memory (CUDA) or in the cache (CPU).
+// Returns the program. Returns nullopt if the exchanged tiles do not fit in shared memory (CUDA) or
+// in the cache (CPU), or if the body has too many operations. This depends on the plan only through
+// its number of axes, and through which strides are 0 or 1.
 std::optional<TileProgram> buildSquares(const Fusion& segment, const Analysis& analysis,
-                                        const Space& space, Target target,
-                                        const std::string& entry);
+                                        const SquarePlan& plan, const std::string& entry);
 
 }  // namespace heddle::codegen

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "codegen/kernel.h"
+#include "codegen/plan/generated.h"
 #include "ir/analysis/axis_map.h"
 #include "ir/analysis/indexed_axes.h"
 #include "ir/analysis/kernel_rules.h"
@@ -203,12 +204,18 @@ const JointReductions* Analysis::pairEndingWith(ExprId id) const {
 Analysis analyze(const Fusion& segment) {
   std::string reason = whyNotOneKernel(segment);
   HEDDLE_USER_CHECK(reason.empty(), "segment {} is not one kernel: {}", segment.name, reason);
-  if (independentParts(segment).size() <= 1) return Analyzer(segment).run();
   Analysis analysis;
+  if (independentParts(segment).size() <= 1) {
+    analysis = Analyzer(segment).run();
+    analysis.generated = findGenerated(segment, analysis);
+    return analysis;
+  }
   for (SegmentPart& part : extractParts(segment)) {
     Analysis of_part = Analyzer(part.segment).run();
+    of_part.generated = findGenerated(part.segment, of_part);
     analysis.parts.push_back({std::move(part), std::move(of_part)});
   }
+  analysis.generated = findGenerated(segment, analysis);
   return analysis;
 }
 

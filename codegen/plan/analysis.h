@@ -42,12 +42,14 @@ struct Analysis {
   // Per expression: indexedAxesOf() (ir/analysis/indexed_axes.h) for an Index op, otherwise empty.
   IdVector<ExprId, std::vector<IndexedAxis>> indexed_axes;
   std::vector<ValueId> indexed_inputs;  // indexedInputs() of the segment
+  // The values that describe the generated axes (codegen/plan/generated.h).
+  std::vector<ValueId> generated;
   // Ascending: the axes of the space along which some op uses the index of the current element.
   std::vector<int> coordinates;
   // The pairs of reductions that the kernel computes in one pass. analyze() leaves the list empty.
   std::vector<JointReductions> joint;
   // If the segment consists of several independent parts (ir/analysis/independent_parts.h): the
-  // parts. All other members are then empty.
+  // parts. All other members except `generated` are then empty.
   std::vector<AnalyzedPart> parts;
 
   // Returns the pair whose second reduction is `id`, or nullptr.

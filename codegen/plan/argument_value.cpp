@@ -105,6 +105,10 @@ int64_t valueOf(const ArgumentValue& argument, const FrameNumbers& numbers) {
       return space.indexed[index].offsets[axis];
     case Kind::IndexedGlobal:
       return space.indexed[index].global[axis];
+    case Kind::AxisExtent:
+      return space.extents[axis];
+    case Kind::Squares:
+      return numbers.squares;
   }
   HEDDLE_CHECK(false, "an argument without a known value");
 }

@@ -31,10 +31,13 @@ struct ArgumentValue {
     IndexedStride,
     IndexedOffset,
     IndexedGlobal,
+    AxisExtent,  // of the space along `axis`
+    Squares,     // FrameNumbers::squares
   };
   Kind kind = Kind::Late;
   int32_t index = 0;
   int32_t axis = 0;
+  bool operator==(const ArgumentValue&) const = default;
 };
 
 // The numbers on which the arguments of one entry point depend.
@@ -42,6 +45,7 @@ struct FrameNumbers {
   const Space& space;
   const Schedule& schedule;
   int64_t reduced_count;  // KernelFrame::reduced_count
+  int64_t squares = 0;    // number of squares of a tile program with squares
 };
 
 // Returns the value of an argument. Requires a kind other than Other.

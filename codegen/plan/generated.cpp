@@ -25,7 +25,7 @@ std::vector<ValueId> generatedOfParts(const Fusion& segment,
                                       const std::vector<AnalyzedPart>& parts) {
   std::vector<ValueId> found;
   for (const AnalyzedPart& one : parts) {
-    for (ValueId id : generatedValues(one.part.segment)) {
+    for (ValueId id : one.analysis.generated) {
       found.push_back(segment.find(one.part.segment.value(id).name).value());
     }
   }
@@ -37,7 +37,11 @@ std::vector<ValueId> generatedOfParts(const Fusion& segment,
 
 std::vector<ValueId> generatedValues(const Fusion& segment) {
   if (!mayGenerate(segment)) return {};
-  const Analysis analysis = analyze(segment);
+  return analyze(segment).generated;
+}
+
+std::vector<ValueId> findGenerated(const Fusion& segment, const Analysis& analysis) {
+  if (!mayGenerate(segment)) return {};
   if (!analysis.parts.empty()) return generatedOfParts(segment, analysis.parts);
   std::vector<bool> known(analysis.reduced.size(), false);
   // Marks the axes of the value. Returns whether one of them was unknown.

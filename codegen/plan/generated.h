@@ -19,6 +19,8 @@ namespace heddle::codegen {
 // order. The list contains a value if it has a generated axis that no earlier value of the list
 // has.
 std::vector<ValueId> generatedValues(const Fusion& segment);
+// Computes Analysis::generated, which is the same list. All other members must be set.
+std::vector<ValueId> findGenerated(const Fusion& segment, const Analysis& analysis);
 
 // Returns the descriptors of generatedValues(segment), for a segment in which these values have no
 // sharding. Requires that every symbol in their sizes is also the size of an axis of an operand,

@@ -58,6 +58,12 @@ std::string ArgumentLayout::structText(const std::string& name) const {
   return text;
 }
 
+std::vector<ArgumentValue> ArgumentLayout::values() const {
+  std::vector<ArgumentValue> values;
+  for (const Field& field : fields_) values.push_back(field.value);
+  return values;
+}
+
 void ArgumentLayout::moveInto(LaunchStage& stage) {
   stage.args = std::move(bytes_);
   stage.pointers = std::move(pointers_);

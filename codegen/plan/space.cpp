@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "codegen/plan/generated.h"
 #include "ir/analysis/indexed_axes.h"
 #include "ir/analysis/shardable_axes.h"
 #include "ir/base/check.h"
@@ -10,8 +9,7 @@
 namespace heddle::codegen {
 namespace {
 
-int64_t productOf(std::vector<int64_t>::const_iterator from,
-                  std::vector<int64_t>::const_iterator to) {
+int64_t productOf(AxisNumbers::const_iterator from, AxisNumbers::const_iterator to) {
   int64_t product = 1;
   for (; from != to; ++from) product *= *from;
   return product;
@@ -104,8 +102,8 @@ class Extents {
 
   const Fusion& segment_;
   const Analysis& analysis_;
-  std::vector<int64_t> values_;
-  std::vector<int64_t> offsets_;
+  AxisNumbers values_;
+  AxisNumbers offsets_;
 };
 
 SpaceTensor layOut(const Analysis& analysis, ValueId id, const TensorDesc& desc, int operand) {
@@ -189,7 +187,9 @@ size_t positionOf(const Fusion& segment, ValueId input) {
   return static_cast<size_t>(std::find(ids.begin(), ids.end(), input) - ids.begin());
 }
 
-// Returns the space over all axes of the analysis, in the order of the analysis.
+AxisNumbers numbersOf(const std::vector<int64_t>& list) { return {list.begin(), list.end()}; }
+
+// The space over all axes of the analysis, in its order.
 Space layOutAll(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
                 DescList inputs, DescList outputs) {
   Space raw;
@@ -205,8 +205,10 @@ Space layOutAll(const Fusion& segment, const Analysis& analysis, const AxisExten
     add(segment.outputs()[i], outputs[i], operand++, true);
   for (ValueId id : analysis.indexed_inputs) {
     size_t i = positionOf(segment, id);
-    raw.indexed.push_back({static_cast<int>(i), inputs[i].dtype, inputs[i].sizes, inputs[i].global,
-                           inputs[i].offset, inputs[i].strides});
+    const TensorDesc& desc = inputs[i];
+    raw.indexed.push_back({static_cast<int>(i), desc.dtype, numbersOf(desc.sizes),
+                           numbersOf(desc.global), numbersOf(desc.offset),
+                           numbersOf(desc.strides)});
   }
   for (int axis : analysis.coordinates) {
     raw.coordinates.push_back({axis, extents.offsets[static_cast<size_t>(axis)]});
@@ -236,7 +238,7 @@ AxisExtents axisExtents(const Fusion& segment, const Analysis& analysis, DescLis
       inputs.size() == segment.inputs().size() && outputs.size() == segment.outputs().size(),
       "planKernel got {} inputs and {} outputs for a segment with {} and {}", inputs.size(),
       outputs.size(), segment.inputs().size(), segment.outputs().size());
-  const std::vector<ValueId> values = generatedValues(segment);
+  const std::vector<ValueId>& values = analysis.generated;
   HEDDLE_CHECK(values.size() == generated.size(),
                "segment {}: {} descriptors for {} values with generated axes", segment.name,
                generated.size(), values.size());

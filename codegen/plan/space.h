@@ -1,5 +1,6 @@
 #pragma once
 
+#include <boost/container/small_vector.hpp>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,10 @@
 
 namespace heddle::codegen {
 
+// One number per axis. A kernel is planned in about a microsecond, so the list allocates no memory
+// if there are few axes.
+using AxisNumbers = boost::container::small_vector<int64_t, 6>;
+
 // A tensor as the loops of one kernel access it, with one stride per axis of the iteration space.
 // If the tensor does not have an axis of the space, its stride along this axis is 0.
 struct SpaceTensor {
@@ -17,8 +22,8 @@ struct SpaceTensor {
                     // or LaunchStage::kWorkspace
   DType dtype = DType::F32;
   bool output = false;
-  std::vector<int64_t> strides;  // elements, per axis of the space
-  int64_t base = 0;  // for tensors in the workspace: offset of the first element, in elements
+  AxisNumbers strides;  // elements, per axis of the space
+  int64_t base = 0;     // for tensors in the workspace: offset of the first element, in elements
   // For outputs in the workspace: the elements between the partial results of two parts.
   int64_t part_stride = 0;
   // Not negative: the kernel adds the elements to this column accumulator (TileProgram::columns),
@@ -40,10 +45,10 @@ struct SpaceCoordinate {
 struct IndexedTensor {
   int operand = 0;
   DType dtype = DType::F32;
-  std::vector<int64_t> extents;  // of this rank's shard, per logical axis
-  std::vector<int64_t> global;   // extents of the unsharded tensor
-  std::vector<int64_t> offsets;  // index of the shard's first element in the unsharded tensor
-  std::vector<int64_t> strides;  // elements, per logical axis
+  AxisNumbers extents;  // of this rank's shard, per logical axis
+  AxisNumbers global;   // extents of the unsharded tensor
+  AxisNumbers offsets;  // index of the shard's first element in the unsharded tensor
+  AxisNumbers strides;  // elements, per logical axis
 };
 
 // The iteration space of one launch. Reductions combine elements along the reduced axes. All other
@@ -51,7 +56,7 @@ struct IndexedTensor {
 // outermost to innermost. Every space has at least one kept axis, and at least one reduced axis if
 // the segment has reductions. If there is no such axis, coalesce() adds an axis of extent 1.
 struct Space {
-  std::vector<int64_t> extents;
+  AxisNumbers extents;
   int kept = 0;  // number of kept axes
   std::vector<SpaceTensor> tensors;
   std::vector<SpaceCoordinate> coordinates;  // in the order of Analysis::coordinates
@@ -65,8 +70,8 @@ struct Space {
 // Per axis of `Analysis::axes`: the extent on this rank, and the index of this rank's first element
 // in the unsharded tensor.
 struct AxisExtents {
-  std::vector<int64_t> extents;
-  std::vector<int64_t> offsets;
+  AxisNumbers extents;
+  AxisNumbers offsets;
 };
 
 // Reads the extents of all axes from the descriptors of the operands. The descriptors `generated`

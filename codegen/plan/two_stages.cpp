@@ -6,9 +6,9 @@
 namespace heddle::codegen {
 namespace {
 
-// Returns row-major strides of the kept axes. Partial results have these strides in the workspace.
-std::vector<int64_t> keptStrides(const Space& space) {
-  std::vector<int64_t> strides(space.extents.size(), 0);
+// Row-major strides of the kept axes: how partial results lie in the workspace.
+AxisNumbers keptStrides(const Space& space) {
+  AxisNumbers strides(space.extents.size(), 0);
   int64_t stride = 1;
   for (int i = space.kept - 1; i >= 0; --i) {
     strides[static_cast<size_t>(i)] = stride;
@@ -92,21 +92,14 @@ void dropUnusedTensors(NestRequest& request) {
   request.space.indexed = indexed.take();
 }
 
-void splitInTwo(Decision& d, const Space& space, const std::string& suffix) {
-  d.two_stages = true;
-  int64_t splits = d.first.schedule.splits;
-  size_t first_partial = space.tensors.size();
-  Space combine = space;
+SplitSpaces splitSpaces(const Space& space, const std::vector<DType>& types, int64_t splits) {
+  SplitSpaces split{space, space};
+  Space& combine = split.second;
   combine.extents.resize(static_cast<size_t>(space.kept));
   for (SpaceTensor& t : combine.tensors) t.strides.resize(combine.extents.size());
   combine.extents.push_back(splits);
   for (SpaceTensor& t : combine.tensors) t.strides.push_back(0);
   int64_t bytes = 0;
-  std::vector<DType> types;  // types of all partial results
-  for (const Accumulator& acc : d.computation.accumulators) {
-    if (!acc.hasState()) continue;
-    for (DType type : memberTypes(acc)) types.push_back(type);
-  }
   for (DType type : types) {
     // The rows of each tensor start at a multiple of 16 bytes.
     bytes = ceilDiv(bytes, 16) * 16;
@@ -118,17 +111,38 @@ void splitInTwo(Decision& d, const Space& space, const std::string& suffix) {
     partial.part_stride = space.keptCount();
     partial.strides = keptStrides(space);
     partial.output = true;
-    d.first.partials.push_back(static_cast<int>(d.first.space.tensors.size()));
-    d.first.space.tensors.push_back(partial);
+    split.first.tensors.push_back(partial);
     partial.output = false;
     partial.strides.resize(static_cast<size_t>(space.kept));
     partial.strides.push_back(space.keptCount());
     combine.tensors.push_back(partial);
   }
-  d.workspace_bytes = bytes;
+  split.bytes = bytes;
+  return split;
+}
+
+std::vector<DType> partialTypes(const std::vector<Accumulator>& accumulators) {
+  std::vector<DType> types;
+  for (const Accumulator& acc : accumulators) {
+    if (!acc.hasState()) continue;
+    for (DType type : memberTypes(acc)) types.push_back(type);
+  }
+  return types;
+}
+
+void splitInTwo(Decision& d, const Space& space, const std::string& suffix) {
+  d.two_stages = true;
+  const size_t first_partial = space.tensors.size();
+  const std::vector<DType> types = partialTypes(d.computation.accumulators);
+  SplitSpaces split = splitSpaces(space, types, d.first.schedule.splits);
+  d.first.space = std::move(split.first);
+  for (size_t i = 0; i < types.size(); ++i) {
+    d.first.partials.push_back(static_cast<int>(first_partial + i));
+  }
+  d.workspace_bytes = split.bytes;
   d.second.entry = "heddle_combine" + suffix;
   d.second.computation = combineComputation(d.computation, first_partial);
-  d.second.space = std::move(combine);
+  d.second.space = std::move(split.second);
   d.first.computation.finish = {};
   dropUnusedTensors(d.second);
   d.second.schedule = chooseSchedule(d.second.space, d.first.schedule.target, false);

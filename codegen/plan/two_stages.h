@@ -24,6 +24,18 @@ struct Decision {
 Decision decideLoops(const Fusion& segment, const Analysis& analysis, const Space& space,
                      Target target, const std::string& suffix);
 
+// The spaces of the two launches of a reduction that is divided into `splits` ranges: the space,
+// and after its tensors those of the partial results, whose types are `types`.
+struct SplitSpaces {
+  Space first;
+  Space second;
+  int64_t bytes = 0;  // of the workspace
+};
+SplitSpaces splitSpaces(const Space& space, const std::vector<DType>& types, int64_t splits);
+
+// Returns the types of all partial results of accumulators, in order.
+std::vector<DType> partialTypes(const std::vector<Accumulator>& accumulators);
+
 // Divides a reduction into d.first.schedule.splits ranges (codegen/plan/schedule.h). `d.first` then
 // stores its accumulators as partial results in the workspace, and `d.second` combines them.
 void splitInTwo(Decision& d, const Space& space, const std::string& suffix);

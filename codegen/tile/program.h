@@ -155,11 +155,15 @@ struct TileProgram {
   KernelFrame frame;
 };
 
-// Checks a program. Throws InternalError in these cases:
-// - The layout is empty or does not suit a statement.
-// - A statement reads a tile or an accumulator that no earlier statement makes.
-// - A tile of a loop is used outside of the loop.
-// - A body that runs once per row reads a tile with more elements.
+// Set the grid and the block of a launch. `rows` is the number of rows, and `items_per_tile` is
+// Schedule::items_per_tile.
+void setGrid(const RowLayout& layout, Target target, int64_t rows, int64_t items_per_tile,
+             LaunchStage& stage);
+void setGrid(const SquareLayout& square, Target target, int64_t items_per_tile, LaunchStage& stage);
+
+// Throws InternalError if the layout is empty or does not suit a statement, if a statement reads a
+// tile or an accumulator that no earlier statement makes, if a tile of a loop is used outside of
+// the loop, or if a body that runs once per row reads a tile with more elements.
 void verify(const TileProgram& program);
 
 // Returns the largest number of bytes of tiles that a statement needs at once, per element of the

@@ -183,11 +183,9 @@ std::shared_ptr<StoredSegment> KernelStore::segmentOf(const Fusion& segment) {
   return stored;
 }
 
-std::optional<StoredSegment::Bound> KernelStore::bind(StoredSegment& segment,
-                                                      codegen::DescList inputs,
-                                                      codegen::DescList outputs,
-                                                      const std::vector<int32_t>& alignments) {
-  std::optional<StoredSegment::Bound> bound = segment.bind(inputs, outputs, alignments);
+std::optional<StoredSegment::Bound> KernelStore::bind(
+    StoredSegment& segment, const codegen::SegmentPlanner::Operands& operands) {
+  std::optional<StoredSegment::Bound> bound = segment.bind(operands);
   if (!bound) return std::nullopt;
   std::lock_guard lock(mutex_);
   ++counts_.reused;

@@ -57,7 +57,8 @@ class KernelStore {
     int64_t segment = -1;  // StoredSegment::number()
     std::vector<TensorDesc> inputs;
     std::vector<TensorDesc> outputs;
-    std::vector<int32_t> alignments;  // as for codegen::planKernel()
+    std::vector<int32_t> alignments;    // as for codegen::planKernel()
+    std::vector<TensorDesc> generated;  // the same
     bool operator==(const Key&) const = default;
   };
   // Returns the object for a segment. Equal segments share it, also if they belong to different
@@ -65,9 +66,8 @@ class KernelStore {
   // that the device has a compiler.
   std::shared_ptr<StoredSegment> segmentOf(const Fusion& segment);
   // Returns StoredSegment::bind() for these operands, and counts the kernel if it exists.
-  std::optional<StoredSegment::Bound> bind(StoredSegment& segment, codegen::DescList inputs,
-                                           codegen::DescList outputs,
-                                           const std::vector<int32_t>& alignments);
+  std::optional<StoredSegment::Bound> bind(StoredSegment& segment,
+                                           const codegen::SegmentPlanner::Operands& operands);
   // Returns the kernel that add() has stored for the key. Returns nullopt if there is none, or if
   // it was unloaded.
   std::optional<Kernel> find(const Key& key);

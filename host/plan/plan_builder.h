@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "codegen/kernel.h"
+#include "host/plan/kernel_store.h"
 #include "host/plan/plan.h"
 #include "host/plan/stored_segment.h"
 #include "host/program/program.h"
@@ -60,13 +61,18 @@ class PlanBuilder {
     std::shared_ptr<StoredSegment> stored;
     std::vector<const TensorDesc*> inputs = {};
     std::vector<const TensorDesc*> outputs = {};
-    std::vector<int32_t> alignments = {};  // of the inputs, then of the outputs
-    // false: the kernel also depends on sizes that no operand has, so the store cannot hold it.
+    std::vector<int32_t> alignments = {};    // of the inputs, then of the outputs
+    std::vector<TensorDesc> generated = {};  // codegen::planKernel()
+    // false: the kernel also depends on the widths of pads, so the store cannot hold it.
     bool is_stored = true;
+    std::vector<codegen::StageLayout> layouts = {};  // of a new kernel
     codegen::KernelPlan plan = {};    // only a new kernel has launches after addStages()
     KernelStore::Loaded loaded = {};  // one per stage; empty: the kernel is new
     StageId first_stage = {};         // the stages of the kernel are consecutive
     size_t stage_count = 0;
+    codegen::SegmentPlanner::Operands operands() const {
+      return {inputs, outputs, alignments, generated};
+    }
     bool isNew() const { return loaded.empty() && stage_count > 0; }
     IdRange<StageId> stages() const {
       return {first_stage, StageId(first_stage.index() + stage_count)};
@@ -182,6 +188,7 @@ class PlanBuilder {
   const TensorDesc* ownDesc(TensorDesc desc) { return &own_descs_.emplace_back(std::move(desc)); }
   bool isPlannedFor(const PlannedKernel& kernel, const Launch& launch) const;
   PlannedKernel& planned(Launch& launch);
+  static KernelStore::Key keyOf(const PlannedKernel& kernel);
   void findKernel(PlannedKernel& kernel);
   void planNew(PlannedKernel& kernel) const;
   void addStages(PlannedKernel& kernel);

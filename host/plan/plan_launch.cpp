@@ -129,6 +129,11 @@ bool PlanBuilder::isPlannedFor(const PlannedKernel& kernel, const Launch& launch
   return are_same(kernel.inputs, launch.inputs) && are_same(kernel.outputs, launch.outputs);
 }
 
+KernelStore::Key PlanBuilder::keyOf(const PlannedKernel& kernel) {
+  return {kernel.stored->number(), descsOf(kernel.inputs), descsOf(kernel.outputs),
+          kernel.alignments, kernel.generated};
+}
+
 // Returns the kernel of a launch. Takes it from an earlier launch or an earlier plan if the segment
 // and the descriptors are equal. Otherwise plans the kernel.
 PlanBuilder::PlannedKernel& PlanBuilder::planned(Launch& launch) {
@@ -155,14 +160,17 @@ PlanBuilder::PlannedKernel& PlanBuilder::planned(Launch& launch) {
 
 // Takes the kernel from the store, or plans it.
 void PlanBuilder::findKernel(PlannedKernel& kernel) {
-  if (auto bound =
-          target_.kernels.bind(*kernel.stored, kernel.inputs, kernel.outputs, kernel.alignments)) {
+  if (!kernel.stored->planner().analysis().generated.empty()) {
+    kernel.generated =
+        generatedDescs(*kernel.segment, descsOf(kernel.inputs), descsOf(kernel.outputs), sizes_,
+                       unrolled_.rank, target_.ranks);
+  }
+  if (auto bound = target_.kernels.bind(*kernel.stored, kernel.operands())) {
     kernel.plan = std::move(bound->plan);
     kernel.loaded = std::move(bound->loaded);
     return;
   }
-  auto found = target_.kernels.find({kernel.stored->number(), descsOf(kernel.inputs),
-                                     descsOf(kernel.outputs), kernel.alignments});
+  auto found = target_.kernels.find(keyOf(kernel));
   if (!found) return planNew(kernel);
   kernel.plan = std::move(found->plan);
   kernel.loaded = std::move(found->loaded);
@@ -172,13 +180,11 @@ void PlanBuilder::planNew(PlannedKernel& kernel) const {
   const std::vector<TensorDesc> inputs = descsOf(kernel.inputs);
   const std::vector<TensorDesc> outputs = descsOf(kernel.outputs);
   const std::optional<Fusion> numbers = withPadWidths(*kernel.segment, inputs, outputs, sizes_);
-  const std::vector<TensorDesc> generated =
-      generatedDescs(*kernel.segment, inputs, outputs, sizes_, unrolled_.rank, target_.ranks);
-  // The kernel also depends on pad widths, or on descriptors of generated values.
-  kernel.is_stored = !numbers && generated.empty();
+  kernel.is_stored = !numbers;
   kernel.plan = codegen::planKernel(
       numbers ? *numbers : *kernel.segment, inputs, outputs, target_.device.compiler()->target(),
-      kernel.alignments, generated, numbers ? nullptr : &kernel.stored->planner().analysis());
+      kernel.alignments, kernel.generated, numbers ? nullptr : &kernel.stored->planner().analysis(),
+      &kernel.layouts);
 }
 
 // Copies the argument blocks of a kernel to the plan, and moves its launches there.
@@ -229,14 +235,12 @@ void PlanBuilder::loadKernels() {
 // Stores a new kernel for later plans.
 void PlanBuilder::store(PlannedKernel& kernel) {
   if (!kernel.is_stored) return;
-  if (kernel.stored->add(kernel.inputs, kernel.outputs, kernel.alignments, kernel.plan,
+  if (kernel.stored->add(kernel.operands(), kernel.plan, std::move(kernel.layouts),
                          kernel.loaded)) {
     return;
   }
   kernel.plan.source.text.clear();
-  target_.kernels.add(
-      {kernel.stored->number(), descsOf(kernel.inputs), descsOf(kernel.outputs), kernel.alignments},
-      std::move(kernel.plan), kernel.loaded);
+  target_.kernels.add(keyOf(kernel), std::move(kernel.plan), kernel.loaded);
 }
 
 }  // namespace heddle::host

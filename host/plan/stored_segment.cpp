@@ -19,10 +19,9 @@ codegen::SegmentPlanner& StoredSegment::planner() {
   return *planner_;
 }
 
-std::optional<StoredSegment::Bound> StoredSegment::bind(codegen::DescList inputs,
-                                                        codegen::DescList outputs,
-                                                        const std::vector<int32_t>& alignments) {
-  std::optional<codegen::SegmentPlanner::Bound> bound = planner().bind(inputs, outputs, alignments);
+std::optional<StoredSegment::Bound> StoredSegment::bind(
+    const codegen::SegmentPlanner::Operands& operands) {
+  std::optional<codegen::SegmentPlanner::Bound> bound = planner().bind(operands);
   if (!bound) return std::nullopt;
   Bound result{std::move(bound->plan), {}};
   if (bound->form == codegen::SegmentPlanner::kNone) return result;
@@ -35,10 +34,10 @@ std::optional<StoredSegment::Bound> StoredSegment::bind(codegen::DescList inputs
   return result;
 }
 
-bool StoredSegment::add(codegen::DescList inputs, codegen::DescList outputs,
-                        const std::vector<int32_t>& alignments, const codegen::KernelPlan& plan,
+bool StoredSegment::add(const codegen::SegmentPlanner::Operands& operands,
+                        const codegen::KernelPlan& plan, std::vector<codegen::StageLayout> layouts,
                         const std::vector<LoadedKernel>& loaded) {
-  const std::optional<int64_t> form = planner().add(inputs, outputs, alignments, plan);
+  const std::optional<int64_t> form = planner().add(operands, plan, std::move(layouts));
   if (!form) return false;
   std::lock_guard lock(mutex_);
   const auto number = static_cast<size_t>(*form);

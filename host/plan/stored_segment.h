@@ -38,13 +38,12 @@ class StoredSegment {
   };
   // Returns the kernel for these operands, if add() was called for a kernel of the same form
   // (codegen::SegmentPlanner::bind()), and this kernel is still loaded. Otherwise returns nullopt.
-  std::optional<Bound> bind(codegen::DescList inputs, codegen::DescList outputs,
-                            const std::vector<int32_t>& alignments);
+  std::optional<Bound> bind(const codegen::SegmentPlanner::Operands& operands);
   // Stores a kernel, which codegen::planKernel() has planned for these operands, but does not keep
-  // it loaded. Returns false if the kernel has no form, or if the segment has too many forms.
-  bool add(codegen::DescList inputs, codegen::DescList outputs,
-           const std::vector<int32_t>& alignments, const codegen::KernelPlan& plan,
-           const std::vector<LoadedKernel>& loaded);
+  // it loaded. Returns false if the kernel has no form, or if the segment has too many forms
+  // (codegen::SegmentPlanner::add()).
+  bool add(const codegen::SegmentPlanner::Operands& operands, const codegen::KernelPlan& plan,
+           std::vector<codegen::StageLayout> layouts, const std::vector<LoadedKernel>& loaded);
 
  private:
   const int64_t number_;

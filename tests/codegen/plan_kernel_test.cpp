@@ -52,24 +52,24 @@ Space spaceOf(const Fusion& f, const std::vector<TensorDesc>& in,
 TEST(Space, ContiguousTensorsHaveOneAxis) {
   Sizes sizes{2, 3, 4, 5};
   TensorDesc d = denseDesc(DType::F32, sizes);
-  EXPECT_EQ(spaceOf(binary(4), {d, d}, {d}).extents, (Sizes{120}));
+  EXPECT_EQ(spaceOf(binary(4), {d, d}, {d}).extents, (AxisNumbers{120}));
 }
 
 TEST(Space, AxesOfExtentOneAreDropped) {
   TensorDesc d = strided({4, 1, 5}, {5, 999, 1});
-  EXPECT_EQ(spaceOf(binary(3), {d, d}, {d}).extents, (Sizes{20}));
+  EXPECT_EQ(spaceOf(binary(3), {d, d}, {d}).extents, (AxisNumbers{20}));
 }
 
 TEST(Space, ColumnMajorTensorsHaveOneAxis) {
   TensorDesc d = strided({4, 6}, {1, 4});
-  EXPECT_EQ(spaceOf(binary(2), {d, d}, {d}).extents, (Sizes{24}));
+  EXPECT_EQ(spaceOf(binary(2), {d, d}, {d}).extents, (AxisNumbers{24}));
 }
 
 TEST(Space, OutputDecidesTheOrderOfMixedLayouts) {
   TensorDesc rows = denseDesc(DType::F32, {4, 6});
   Space space = spaceOf(binary(2), {rows, strided({4, 6}, {1, 4})}, {rows});
-  EXPECT_EQ(space.extents, (Sizes{4, 6}));
-  EXPECT_EQ(space.tensors[2].strides, (Sizes{6, 1}));
+  EXPECT_EQ(space.extents, (AxisNumbers{4, 6}));
+  EXPECT_EQ(space.tensors[2].strides, (AxisNumbers{6, 1}));
 }
 
 TEST(Space, SumOverLeadingAxesHasTwoAxes) {
@@ -80,7 +80,7 @@ TEST(Space, SumOverLeadingAxesHasTwoAxes) {
   Space space =
       spaceOf(f, {denseDesc(DType::F32, {16, 512, 4096})}, {denseDesc(DType::F32, {4096})});
   EXPECT_EQ(space.kept, 1);
-  EXPECT_EQ(space.extents, (Sizes{4096, 8192}));
+  EXPECT_EQ(space.extents, (AxisNumbers{4096, 8192}));
 }
 
 TEST(Space, DisagreeingSizesAreRefused) {

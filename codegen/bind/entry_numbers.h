@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "codegen/plan/argument_value.h"
+#include "codegen/plan/schedule.h"
+#include "codegen/plan/space.h"
+
+namespace heddle::codegen {
+
+// The numbers of one entry point of a kernel, or of one part of a shared launch, for one set of
+// shapes.
+struct EntryNumbers {
+  Space space;
+  Schedule schedule;
+  int64_t reduced_count = 1;
+  int64_t squares = 0;
+  int64_t grid = 1;  // LaunchStage::grid
+  int32_t grid_y = 1;
+
+  FrameNumbers frame() const { return {space, schedule, reduced_count, squares}; }
+};
+
+// Everything about a kernel that depends on the shapes.
+struct KernelNumbers {
+  // The yes/no facts and the schedules. Kernels of a segment with equal facts have equal texts and
+  // equal layouts of arguments (StageLayout).
+  std::string facts;
+  std::vector<EntryNumbers> entries;  // in the order of StageLayout::Struct::entry
+  std::vector<int64_t> places;        // per temporary: its first byte in the workspace
+};
+
+}  // namespace heddle::codegen

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <vector>
+
+#include "codegen/plan/analysis.h"
+#include "codegen/plan/body.h"
+#include "codegen/plan/space.h"
+
+namespace heddle::codegen {
+
+// Which tensors the loops of a segment use. This does not depend on shapes. The numbers are indices
+// into Space::tensors, after which come the tensors of partial results, and into Space::indexed.
+struct LoopTensors {
+  struct Used {
+    std::vector<int> tensors;
+    std::vector<int> indexed;
+  };
+  Used whole;  // of a kernel of one launch
+  Used first;  // of the launches of a kernel of two launches (codegen/plan/two_stages.h)
+  Used second;
+  std::vector<DType> partials;  // the types of the partial results
+};
+
+// `space` must have all operands that can be in a space of the segment. Its numbers do not matter.
+LoopTensors loopTensors(const Computation& computation, Space space);
+
+// Leaves only the listed tensors, in their order. Does the same as dropUnusedTensors().
+void keepOnly(const LoopTensors::Used& used, Space& space);
+
+}  // namespace heddle::codegen

@@ -1,0 +1,374 @@
+#include "codegen/bind/piece_planner.h"
+
+#include <algorithm>
+
+#include "codegen/bind/facts.h"
+#include "codegen/plan/joint.h"
+#include "codegen/plan/loop_nest.h"
+#include "codegen/plan/two_stages.h"
+#include "ir/base/check.h"
+
+namespace heddle::codegen {
+
+struct PiecePlanner::Children {
+  Passes passes;
+  std::deque<Analysis> analyses;
+  std::deque<PiecePlanner> planners;
+  std::vector<std::vector<ValueId>> generated;  // of the piece, per pass
+};
+
+struct PiecePlanner::Joined {
+  Analysis analysis;
+  bool several_passes = false;
+  std::optional<LoopTensors> loops = {};
+  std::unique_ptr<Children> passes = {};
+};
+
+struct PiecePlanner::ColumnParts {
+  RowPart rows;
+  Analysis row_analysis;
+  std::vector<ValueId> generated;  // of the piece
+  Analysis column_analysis;
+  std::vector<Accumulator> accumulators;
+  LoopTensors loops;
+  ByClasses<RowDemand> demands;
+};
+
+namespace {
+
+int32_t alignmentAt(const std::vector<int32_t>& alignments, int32_t operand) {
+  return alignments.empty() ? kFullAlignment : alignments.at(static_cast<size_t>(operand));
+}
+
+void setAlignments(const std::vector<int32_t>& alignments, Space& space) {
+  for (SpaceTensor& tensor : space.tensors) {
+    tensor.alignment = alignmentAt(alignments, tensor.operand);
+  }
+}
+
+// The operands of a pass. Its lists refer to the operands of the piece and to `temporaries`.
+struct PassOperands {
+  std::vector<const TensorDesc*> inputs;
+  std::vector<const TensorDesc*> outputs;
+  std::vector<int32_t> alignments;
+};
+
+PassOperands passOperands(const PassSegment& pass, const DescList& inputs, const DescList& outputs,
+                          const std::vector<int32_t>& alignments,
+                          const std::vector<TensorDesc>& temporaries) {
+  PassOperands of;
+  const auto add = [&](const PassSegment::Operand& operand, std::vector<const TensorDesc*>& descs) {
+    if (operand.temporary >= 0) {
+      descs.push_back(&temporaries[static_cast<size_t>(operand.temporary)]);
+      of.alignments.push_back(kFullAlignment);
+      return;
+    }
+    const auto i = static_cast<size_t>(operand.operand);
+    descs.push_back(i < inputs.size() ? &inputs[i] : &outputs[i - inputs.size()]);
+    of.alignments.push_back(alignmentAt(alignments, operand.operand));
+  };
+  for (const PassSegment::Operand& operand : pass.inputs) add(operand, of.inputs);
+  for (const PassSegment::Operand& operand : pass.outputs) add(operand, of.outputs);
+  return of;
+}
+
+void addLoop(FactKind kind, Space space, const Schedule& schedule, int64_t reduced_count,
+             KernelNumbers& numbers) {
+  EntryNumbers& entry = numbers.entries.emplace_back();
+  LaunchStage stage;
+  setGrid(schedule, keptItems(schedule, space), stage);
+  entry.grid = stage.grid;
+  entry.grid_y = stage.grid_y;
+  entry.space = std::move(space);
+  entry.schedule = schedule;
+  entry.reduced_count = reduced_count;
+  appendKind(kind, numbers.facts);
+  appendFacts(entry, numbers.facts);
+}
+
+void addRows(const RowCandidate& candidate, Space rows, Target target, KernelNumbers& numbers) {
+  EntryNumbers& entry = numbers.entries.emplace_back();
+  entry.schedule = rowSchedule(candidate.layout, rows, target);
+  entry.reduced_count = rows.reducedCount();
+  LaunchStage stage;
+  setGrid(candidate.layout, target, keptItems(entry.schedule, rows), entry.schedule.items_per_tile,
+          stage);
+  entry.grid = stage.grid;
+  entry.space = std::move(rows);
+  appendKind(FactKind::Rows, numbers.facts);
+  appendFacts(candidate, numbers.facts);
+  appendFacts(entry, numbers.facts);
+}
+
+// Adds the second of two launches: it combines the partial results.
+void addCombine(const LoopTensors& loops, Space space, int64_t reduced_count, Target target,
+                KernelNumbers& numbers) {
+  keepOnly(loops.second, space);
+  const Schedule schedule = chooseSchedule(space, target, false);
+  addLoop(FactKind::Loop, std::move(space), schedule, reduced_count, numbers);
+}
+
+}  // namespace
+
+PiecePlanner::PiecePlanner(const Fusion& segment, const Analysis& analysis, Target target)
+    : segment_(segment),
+      analysis_(analysis),
+      target_(target),
+      columns_(columnReductionsOf(segment, analysis)),
+      several_passes_(needsSeveralPasses(segment, analysis)) {}
+
+PiecePlanner::~PiecePlanner() = default;
+PiecePlanner::PiecePlanner(PiecePlanner&&) noexcept = default;
+
+Space PiecePlanner::spaceOf(const Given& given, const AxisExtents& extents) const {
+  Space space = coalesce(segment_, analysis_, extents, given.inputs, given.outputs);
+  setAlignments(given.alignments, space);
+  return space;
+}
+
+int64_t PiecePlanner::decide(const Given& given, KernelNumbers& numbers) {
+  const AxisExtents extents =
+      axisExtents(segment_, analysis_, given.inputs, given.outputs, given.generated);
+  if (!columns_.empty()) return decideColumns(given, extents, numbers);
+  return decideSpace(given, extents, spaceOf(given, extents), numbers);
+}
+
+int64_t PiecePlanner::decidePart(const Given& given, KernelNumbers& numbers) {
+  const AxisExtents extents =
+      axisExtents(segment_, analysis_, given.inputs, given.outputs, given.generated);
+  Space space = spaceOf(given, extents);
+  if (isEmpty(space)) {
+    appendKind(FactKind::Empty, numbers.facts);
+    return 0;
+  }
+  if (!columns_.empty()) return decideColumns(given, extents, numbers);
+  if (space.hasReduced() || hasUnalignedRows(space, target_)) {
+    return decideSpace(given, extents, std::move(space), numbers);
+  }
+  if (decideSquares(space, numbers)) return 0;
+  if (!loops_) loops_ = loopTensors(makeComputation(segment_, analysis_, space), space);
+  const Schedule schedule = chooseSharedSchedule(space, target_);
+  keepOnly(loops_->whole, space);
+  addLoop(FactKind::SharedLoop, std::move(space), schedule, 1, numbers);
+  return 0;
+}
+
+int64_t PiecePlanner::decideSpace(const Given& given, const AxisExtents& extents, Space space,
+                                  KernelNumbers& numbers) {
+  if (several_passes_ || hasUnalignedRows(space, target_)) {
+    return decideRows(given, extents, std::move(space), numbers);
+  }
+  if (decideSquares(space, numbers)) return 0;
+  return decideLoops(std::move(space), analysis_, loops_, numbers);
+}
+
+int64_t PiecePlanner::decideLoops(Space space, const Analysis& analysis,
+                                  std::optional<LoopTensors>& loops, KernelNumbers& numbers) {
+  if (isEmpty(space)) {
+    appendKind(FactKind::Empty, numbers.facts);
+    return 0;
+  }
+  if (!loops) loops = loopTensors(makeComputation(segment_, analysis, space), space);
+  const int64_t reduced_count = space.reducedCount();
+  const Schedule schedule = chooseSchedule(space, target_, true);
+  if (schedule.splits == 1) {
+    keepOnly(loops->whole, space);
+    addLoop(FactKind::Loop, std::move(space), schedule, reduced_count, numbers);
+    return 0;
+  }
+  SplitSpaces split = splitSpaces(space, loops->partials, schedule.splits);
+  keepOnly(loops->first, split.first);
+  addLoop(FactKind::Loop, std::move(split.first), schedule, reduced_count, numbers);
+  addCombine(*loops, std::move(split.second), reduced_count, target_, numbers);
+  return split.bytes;
+}
+
+int64_t PiecePlanner::decideRows(const Given& given, const AxisExtents& extents, Space space,
+                                 KernelNumbers& numbers) {
+  Space rows = withRows(space);
+  const RowDemand& demand = demandOf(rows, demands_, segment_, analysis_, {});
+  const std::vector<RowCandidate> candidates = rowCandidates(rows, target_, demand);
+  if (!candidates.empty()) {
+    if (isEmpty(space)) {
+      appendKind(FactKind::Empty, numbers.facts);
+    } else {
+      addRows(candidates.front(), std::move(rows), target_, numbers);
+    }
+    return 0;
+  }
+  if (target_ == Target::Cuda && space.reducedCount() > 0) {
+    if (!joined_) {
+      joined_ = std::make_unique<Joined>(Joined{analysis_});
+      joined_->analysis.joint = jointReductions(segment_, analysis_);
+      joined_->several_passes = needsSeveralPasses(segment_, joined_->analysis);
+    }
+    if (!joined_->several_passes) {
+      return decideLoops(std::move(space), joined_->analysis, joined_->loops, numbers);
+    }
+    if (!joined_->passes) {
+      joined_->passes = childrenOf(divideIntoPasses(segment_, joined_->analysis, extents));
+    }
+    return decidePasses(given, extents, *joined_->passes, numbers);
+  }
+  if (!several_passes_) return decideLoops(std::move(space), analysis_, loops_, numbers);
+  if (!passes_) passes_ = childrenOf(divideIntoPasses(segment_, analysis_, extents));
+  return decidePasses(given, extents, *passes_, numbers);
+}
+
+bool PiecePlanner::decideSquares(const Space& space, KernelNumbers& numbers) {
+  std::optional<SquarePlan> plan = planSquares(space, target_);
+  if (!plan || !fitsInSquares(*plan)) return false;
+  if (isEmpty(space)) {
+    appendKind(FactKind::Empty, numbers.facts);
+    return true;
+  }
+  EntryNumbers& entry = numbers.entries.emplace_back();
+  LaunchStage stage;
+  setGrid(plan->layout, target_, plan->schedule.items_per_tile, stage);
+  entry.grid = stage.grid;
+  entry.squares = squaresOf(plan->layout);
+  entry.schedule = plan->schedule;
+  entry.space = std::move(plan->space);
+  appendKind(FactKind::Squares, numbers.facts);
+  appendFacts(*plan, numbers.facts);
+  appendFacts(entry, numbers.facts);
+  return true;
+}
+
+bool PiecePlanner::fitsInSquares(const SquarePlan& plan) {
+  std::string classes;
+  appendClasses(plan.space, classes);
+  for (const auto& [known, fits] : squares_fit_) {
+    if (known == classes) return fits;
+  }
+  const bool fits = buildSquares(segment_, analysis_, plan, "").has_value();
+  squares_fit_.emplace_back(std::move(classes), fits);
+  return fits;
+}
+
+const RowDemand& PiecePlanner::demandOf(const Space& rows, ByClasses<RowDemand>& demands,
+                                        const Fusion& segment, const Analysis& analysis,
+                                        const std::vector<Accumulator>& columns) const {
+  std::string classes;
+  appendClasses(rows, classes);
+  for (const auto& [known, demand] : demands) {
+    if (known == classes) return demand;
+  }
+  RowDemand demand = rowDemand(segment, analysis, rows, target_, columns);
+  return demands.emplace_back(std::move(classes), demand).second;
+}
+
+int64_t PiecePlanner::decideColumns(const Given& given, const AxisExtents& extents,
+                                    KernelNumbers& numbers) {
+  if (const auto bytes = decideTogether(given, extents, numbers)) return *bytes;
+  if (!column_passes_) {
+    column_passes_ = childrenOf(columnPasses(segment_, analysis_, extents, columns_));
+  }
+  return decidePasses(given, extents, *column_passes_, numbers);
+}
+
+// Does the same as Planner::planTogether() (codegen/emit/plan_kernel.cpp).
+std::optional<int64_t> PiecePlanner::decideTogether(const Given& given, const AxisExtents& extents,
+                                                    KernelNumbers& numbers) {
+  if (!together_) {
+    together_ = std::make_unique<ColumnParts>();
+    together_->rows = rowPart(segment_, analysis_, extents, columns_);
+    together_->row_analysis = analyze(together_->rows.pass.segment);
+    together_->generated = wholeValues(together_->rows.pass.segment, together_->row_analysis);
+    together_->column_analysis = columnAnalysis(segment_, analysis_, columns_);
+  }
+  ColumnParts& parts = *together_;
+  const Fusion& row_segment = parts.rows.pass.segment;
+  std::vector<TensorDesc> operands;
+  for (ExprId id : columns_) {
+    operands.push_back(denseDescOf(segment_, analysis_, extents, segment_.expr(id).inputs[0]));
+  }
+  const PassOperands of =
+      passOperands(parts.rows.pass, given.inputs, given.outputs, given.alignments, operands);
+  const AxisExtents row_extents = axisExtents(row_segment, parts.row_analysis, of.inputs,
+                                              of.outputs, generatedOf(parts.generated, extents));
+  Space rows = coalesce(row_segment, parts.row_analysis, row_extents, of.inputs, of.outputs);
+  setAlignments(of.alignments, rows);
+  Space space = coalesce(segment_, parts.column_analysis, extents, given.inputs, given.outputs);
+  setAlignments(given.alignments, space);
+  const bool one_axis = rows.extents.size() == static_cast<size_t>(rows.kept) + 1;
+  if (!one_axis || space.kept != 1 || space.extents[0] != rows.extents.back()) return std::nullopt;
+  if (rows.keptCount() == 0 || rows.reducedCount() == 0) return std::nullopt;
+  if (parts.accumulators.empty()) {
+    const Computation finish = finishColumns(segment_, parts.column_analysis, space);
+    parts.loops = loopTensors(finish, space);
+    parts.accumulators = finish.accumulators;
+  }
+  markColumns(rows, parts.rows.pass, parts.accumulators);
+  const RowDemand& demand =
+      demandOf(rows, parts.demands, row_segment, parts.row_analysis, parts.accumulators);
+  const std::vector<RowCandidate> candidates = rowCandidates(rows, target_, demand);
+  if (candidates.empty()) return std::nullopt;
+  appendKind(FactKind::Columns, numbers.facts);
+  // The layout decides the number of parts, and that decides where the columns lie.
+  const size_t first_partial = space.tensors.size();
+  const int64_t reduced_count = space.reducedCount();
+  SplitSpaces split =
+      splitSpaces(space, parts.loops.partials, partsOf(candidates.front().layout, target_, rows));
+  for (SpaceTensor& tensor : rows.tensors) {
+    if (tensor.column < 0) continue;
+    tensor.base = split.first.tensors[first_partial + static_cast<size_t>(tensor.column)].base;
+  }
+  addRows(candidates.front(), std::move(rows), target_, numbers);
+  addCombine(parts.loops, std::move(split.second), reduced_count, target_, numbers);
+  return split.bytes;
+}
+
+// The temporaries come after the part of the workspace that the passes use one after another.
+int64_t PiecePlanner::decidePasses(const Given& given, const AxisExtents& extents,
+                                   Children& children, KernelNumbers& numbers) const {
+  appendKind(FactKind::Passes, numbers.facts);
+  std::vector<TensorDesc> temporaries;
+  for (ValueId id : children.passes.temporary_values) {
+    temporaries.push_back(denseDescOf(segment_, analysis_, extents, id));
+  }
+  int64_t bytes = 0;
+  for (size_t i = 0; i < children.planners.size(); ++i) {
+    const PassOperands of = passOperands(children.passes.segments[i], given.inputs, given.outputs,
+                                         given.alignments, temporaries);
+    const std::vector<TensorDesc> generated = generatedOf(children.generated[i], extents);
+    bytes = std::max(bytes, children.planners[i].decide(
+                                {of.inputs, of.outputs, of.alignments, generated}, numbers));
+  }
+  for (const TensorDesc& temporary : temporaries) {
+    numbers.places.push_back(ceilDiv(bytes, 16) * 16);
+    bytes = numbers.places.back() + temporary.allocBytes();
+  }
+  return bytes;
+}
+
+std::unique_ptr<PiecePlanner::Children> PiecePlanner::childrenOf(Passes passes) const {
+  auto children = std::make_unique<Children>();
+  children->passes = std::move(passes);
+  for (const PassSegment& pass : children->passes.segments) {
+    const Analysis& analysis = children->analyses.emplace_back(analyze(pass.segment));
+    children->planners.emplace_back(pass.segment, analysis, target_);
+    children->generated.push_back(wholeValues(pass.segment, analysis));
+  }
+  return children;
+}
+
+// Returns the values of the piece that describe the generated axes of a part of it.
+std::vector<ValueId> PiecePlanner::wholeValues(const Fusion& part, const Analysis& analysis) const {
+  std::vector<ValueId> values;
+  for (ValueId id : analysis.generated) {
+    const std::optional<ValueId> whole = segment_.find(part.value(id).name);
+    HEDDLE_CHECK(whole.has_value(), "%{} is no value of the segment", part.value(id).name);
+    values.push_back(*whole);
+  }
+  return values;
+}
+
+std::vector<TensorDesc> PiecePlanner::generatedOf(const std::vector<ValueId>& values,
+                                                  const AxisExtents& extents) const {
+  std::vector<TensorDesc> descs;
+  for (ValueId id : values) descs.push_back(denseDescOf(segment_, analysis_, extents, id));
+  return descs;
+}
+
+}  // namespace heddle::codegen

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codegen/bind/entry_numbers.h"
+#include "codegen/bind/loop_tensors.h"
+#include "codegen/families/columns.h"
+#include "codegen/families/passes.h"
+#include "codegen/families/rows.h"
+#include "codegen/families/squares.h"
+#include "codegen/plan/analysis.h"
+#include "codegen/plan/desc_list.h"
+#include "ir/graph/fusion.h"
+
+namespace heddle::codegen {
+
+// Computes the numbers of a segment, or of a part of one, without its text. Makes the same
+// decisions as planKernel(). What does not depend on shapes is computed by the first call that
+// needs it. Not thread-safe.
+class PiecePlanner {
+ public:
+  // The references must outlive the object.
+  PiecePlanner(const Fusion& segment, const Analysis& analysis, Target target);
+  ~PiecePlanner();
+  PiecePlanner(PiecePlanner&&) noexcept;
+
+  // The operands of the piece, as for planKernel().
+  struct Given {
+    DescList inputs;
+    DescList outputs;
+    const std::vector<int32_t>& alignments;
+    const std::vector<TensorDesc>& generated;
+  };
+  // Appends the numbers of all entry points. Returns the bytes of the workspace.
+  int64_t decide(const Given& given, KernelNumbers& numbers);
+  // Does the same for a part of a segment that consists of several. A pointwise loop shares a
+  // launch.
+  int64_t decidePart(const Given& given, KernelNumbers& numbers);
+
+ private:
+  // Pieces that run one after another, as the passes of this piece.
+  struct Children;
+  // What the kernel of a piece with column reductions consists of.
+  struct ColumnParts;
+  // The piece with joint reductions (codegen/plan/joint.h).
+  struct Joined;
+  template <class Value>
+  using ByClasses = std::vector<std::pair<std::string, Value>>;  // by appendClasses()
+
+  Space spaceOf(const Given& given, const AxisExtents& extents) const;
+  int64_t decideSpace(const Given& given, const AxisExtents& extents, Space space,
+                      KernelNumbers& numbers);
+  int64_t decideLoops(Space space, const Analysis& analysis, std::optional<LoopTensors>& loops,
+                      KernelNumbers& numbers);
+  int64_t decideRows(const Given& given, const AxisExtents& extents, Space space,
+                     KernelNumbers& numbers);
+  bool decideSquares(const Space& space, KernelNumbers& numbers);
+  bool fitsInSquares(const SquarePlan& plan);
+  int64_t decideColumns(const Given& given, const AxisExtents& extents, KernelNumbers& numbers);
+  std::optional<int64_t> decideTogether(const Given& given, const AxisExtents& extents,
+                                        KernelNumbers& numbers);
+  int64_t decidePasses(const Given& given, const AxisExtents& extents, Children& children,
+                       KernelNumbers& numbers) const;
+  const RowDemand& demandOf(const Space& rows, ByClasses<RowDemand>& demands, const Fusion& segment,
+                            const Analysis& analysis,
+                            const std::vector<Accumulator>& columns) const;
+  std::vector<TensorDesc> generatedOf(const std::vector<ValueId>& values,
+                                      const AxisExtents& extents) const;
+  std::vector<ValueId> wholeValues(const Fusion& part, const Analysis& analysis) const;
+  std::unique_ptr<Children> childrenOf(Passes passes) const;
+
+  const Fusion& segment_;
+  const Analysis& analysis_;
+  const Target target_;
+  const std::vector<ExprId> columns_;
+  const bool several_passes_;
+  std::optional<LoopTensors> loops_;
+  ByClasses<RowDemand> demands_;
+  ByClasses<bool> squares_fit_;
+  std::unique_ptr<Joined> joined_;
+  std::unique_ptr<Children> passes_;
+  std::unique_ptr<ColumnParts> together_;
+  std::unique_ptr<Children> column_passes_;
+};
+
+}  // namespace heddle::codegen

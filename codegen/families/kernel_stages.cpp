@@ -1,0 +1,62 @@
+#include "codegen/families/kernel_stages.h"
+
+#include <fmt/format.h>
+
+#include <boost/algorithm/string/replace.hpp>
+#include <set>
+#include <string>
+
+#include "codegen/text_hash.h"
+
+namespace heddle::codegen {
+
+LaunchStage makeStage(TileProgram& program) {
+  LaunchStage stage;
+  stage.entry = program.frame.entry;
+  program.frame.args.moveInto(stage);
+  const int64_t items_per_tile = program.frame.items_per_tile.hi();
+  if (program.square) {
+    setGrid(*program.square, program.target, items_per_tile, stage);
+  } else {
+    setGrid(program.layout, program.target, program.frame.kept_items.hi(), items_per_tile, stage);
+  }
+  return stage;
+}
+
+void nameEntries(KernelPlan& plan) {
+  const std::string suffix = fmt::format("_{:016x}", hash64(plan.source.text));
+  std::set<std::string> entries;
+  for (LaunchStage& stage : plan.stages) {
+    if (entries.insert(stage.entry).second) {
+      boost::replace_all(plan.source.text, stage.entry, stage.entry + suffix);
+    }
+    stage.entry += suffix;
+  }
+}
+
+void appendLayouts(std::vector<StageLayout>& all, std::vector<StageLayout> part, int32_t entries,
+                   int32_t temporaries) {
+  for (StageLayout& layout : part) {
+    for (StageLayout::Struct& each : layout.structs) each.entry += entries;
+    for (int32_t& temporary : layout.temporaries) {
+      if (temporary >= 0) temporary += temporaries;
+    }
+    all.push_back(std::move(layout));
+  }
+}
+
+void noteTemporaries(const PassSegment& pass, const KernelPlan& plan, int32_t temporaries,
+                     std::vector<StageLayout>& layouts, size_t first) {
+  for (const LaunchStage& launch : plan.stages) {
+    std::vector<int32_t>& noted = layouts[first++].temporaries;
+    noted.resize(launch.pointers.size(), -1);
+    for (size_t i = 0; i < launch.pointers.size(); ++i) {
+      const int32_t operand = launch.pointers[i].operand;
+      if (operand == LaunchStage::kWorkspace) continue;
+      const int32_t temporary = operandOf(pass, operand).temporary;
+      if (temporary >= 0) noted[i] = temporaries + temporary;
+    }
+  }
+}
+
+}  // namespace heddle::codegen

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "codegen/families/passes.h"
+#include "codegen/kernel.h"
+#include "codegen/plan/stage_layout.h"
+#include "codegen/tile/program.h"
+
+namespace heddle::codegen {
+
+// Returns the launch of a tile program. Moves the arguments of the program to it.
+LaunchStage makeStage(TileProgram& program);
+
+// Appends the hash of the text to the names of its entry points. Texts that are compiled as one
+// must not share names.
+void nameEntries(KernelPlan& plan);
+
+// Appends the layouts of a part of a kernel. The parts before it have `entries` entries and
+// `temporaries` temporaries.
+void appendLayouts(std::vector<StageLayout>& all, std::vector<StageLayout> part, int32_t entries,
+                   int32_t temporaries);
+
+// Notes which pointers of the launches of a pass will point to its temporaries. The layouts of the
+// launches begin at layouts[first]. The numbers of the temporaries begin with `temporaries`.
+void noteTemporaries(const PassSegment& pass, const KernelPlan& plan, int32_t temporaries,
+                     std::vector<StageLayout>& layouts, size_t first);
+
+}  // namespace heddle::codegen
