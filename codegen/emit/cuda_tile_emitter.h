@@ -98,7 +98,7 @@ class CudaTileEmitter {
 
   void forColumns(const std::string& statement);
 
-  // The next row uses the same shared memory.
+  bool needsBarrierAfterRow() const;
   void closeColumns();
 
   const ColumnSums* columnOf(int tensor) const {

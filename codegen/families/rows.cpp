@@ -1,7 +1,6 @@
 #include "codegen/families/rows.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "codegen/families/row_statements.h"
 #include "codegen/plan/joint.h"
@@ -9,219 +8,6 @@
 
 namespace heddle::codegen {
 namespace {
-
-// Bytes of tiles that one thread may hold. Its registers have 256 bytes if a block has 1024
-// threads, and the body needs some of them.
-constexpr int64_t kTileBytes = 128;
-// The same if kColumnThreads or kAheadThreads threads share a multiprocessor. More elements per
-// thread cost fewer instructions, because threads exchange the parts of each row.
-constexpr int32_t kColumnThreads = 512;
-constexpr int64_t kColumnTileBytes = 384;
-constexpr int32_t kAheadThreads = 384;
-constexpr int64_t kAheadTileBytes = 576;
-// Bytes that one thread loads before it waits, so that enough loads are in flight.
-constexpr int64_t kBytesInFlight = 64;
-// Operations of a body (RowDemand::ops) times the elements of a thread, which the compiler unrolls.
-// More take seconds to compile.
-constexpr int64_t kMostUnrolled = 4096;
-// Shared memory of a block without an opt-in. Each accumulator takes 8 bytes per warp.
-constexpr int64_t kSharedBytes = 48 << 10;
-constexpr int64_t kMostThreads = 1024;
-constexpr int64_t kLoopThreads = 512;
-constexpr int64_t kShortestBlock = 128;
-// With fewer rows than this, one row per block leaves multiprocessors idle (132 on an H100).
-constexpr int64_t kFewRows = 132;
-// Threads that read neighbouring vectors of a row together use complete sectors of memory. With
-// kManyThreads threads, each processor of the GPU has more work than it can start at once.
-constexpr int64_t kFewestThreads = 4;
-constexpr int64_t kManyThreads = int64_t{132} * 2048 * 2;
-// Cpp: the most elements of a row that arrays hold, so that they stay in the L2 cache, and the most
-// bytes of all arrays, which are on the stack. And the fewest rows that keep the threads of a pool
-// busy, unless all rows together are short.
-constexpr int64_t kMostKept = 16384;
-constexpr int64_t kMostArrayBytes = 256 << 10;
-constexpr int64_t kFewCpuRows = 64;
-constexpr int64_t kShortWork = 1 << 18;
-constexpr int64_t kShortestCpuColumns = 16;
-
-// Returns whether the elements of a row are neighbours in every tensor that changes along the row.
-bool isContiguousAlongRow(const Space& space) {
-  const size_t lane = space.extents.size() - 1;
-  if (space.extents[lane] == 1) return true;
-  return std::all_of(space.tensors.begin(), space.tensors.end(),
-                     [&](const SpaceTensor& t) { return t.strides[lane] <= 1; });
-}
-
-// Returns whether all vectors of a tensor along the row begin at aligned addresses.
-bool hasWholeVectors(const Space& space, int64_t vector) {
-  for (const SpaceTensor& t : space.tensors) {
-    if (t.strides.back() != 1) continue;
-    const int64_t bytes = std::min<int64_t>(vector * sizeOf(t.dtype), kFullAlignment);
-    if (t.alignment % bytes != 0) return false;
-    for (size_t axis = 0; axis + 1 < space.extents.size(); ++axis) {
-      if (t.strides[axis] % vector != 0) return false;
-    }
-  }
-  return true;
-}
-
-struct Vectors {
-  int64_t length = 1;
-  bool shifted = false;  // RowLayout::shifted
-};
-
-// The fewest vectors of a row that begins at an aligned address before the row. The first and the
-// last vector are slow. Each pass over the row needs their masks again.
-int64_t shortestShifted(bool several_passes) { return several_passes ? 64 : 4; }
-
-bool hasColumns(const Space& space) {
-  return std::any_of(space.tensors.begin(), space.tensors.end(),
-                     [](const SpaceTensor& t) { return t.column >= 0; });
-}
-
-// A thread that adds to columns owns the same elements of all its rows. Rows of a shifted layout
-// have different elements.
-Vectors vectorsOf(const Space& space, int64_t ops, bool several_passes) {
-  int64_t widest = 1;
-  for (const SpaceTensor& t : space.tensors) {
-    if (t.strides.back() == 1 && t.column < 0) widest = std::max(widest, sizeOf(t.dtype));
-  }
-  int64_t length = std::min<int64_t>(16 / widest, 8);
-  while (length > 1 && length * ops > kMostUnrolled) length /= 2;
-  const bool one_axis = space.extents.size() == static_cast<size_t>(space.kept) + 1;
-  if (length > 1 && one_axis && !hasColumns(space) && !hasWholeVectors(space, length) &&
-      space.extents.back() >= shortestShifted(several_passes) * length) {
-    return {length, true};
-  }
-  while (length > 1 && (length > space.extents.back() || !hasWholeVectors(space, length))) {
-    length /= 2;
-  }
-  return {length, false};
-}
-
-int64_t vectorsPerRow(const Space& space, int64_t vector) {
-  int64_t vectors = ceilDiv(space.extents.back(), vector);
-  for (size_t i = static_cast<size_t>(space.kept); i + 1 < space.extents.size(); ++i) {
-    vectors *= space.extents[i];
-  }
-  return vectors;
-}
-
-// Returns a smaller number of threads if far fewer of them are then idle. For example, 192 vectors
-// are 3 for each of 64 threads, and 34 vectors are 3 for each of 16 threads with 14 idle places.
-int64_t fuller(int64_t threads, int64_t vectors, int64_t most) {
-  constexpr double kGain = 1.15;
-  const int64_t fewest = std::min<int64_t>(threads, 8);  // pieces of 128 bytes
-  const auto fullness = [vectors](int64_t n) {
-    return static_cast<double>(vectors) / static_cast<double>(n * ceilDiv(vectors, n));
-  };
-  int64_t best = threads;
-  for (int64_t n = threads / 2; n >= fewest && ceilDiv(vectors, n) <= most; n /= 2) {
-    if (fullness(n) > kGain * fullness(best)) best = n;
-  }
-  return best;
-}
-
-std::vector<RowCandidate> cudaCandidates(const Space& space, const RowDemand& demand) {
-  const auto [vector, shifted] = vectorsOf(space, demand.ops, demand.several_passes);
-  // A shifted row may need one more vector.
-  const int64_t vectors =
-      shifted ? ceilDiv(space.extents.back() + vector - 1, vector) : vectorsPerRow(space, vector);
-  const auto fitting = [vector = vector](int64_t limit, int64_t per_element) {
-    return std::max<int64_t>(limit / (std::max<int64_t>(per_element, 1) * vector), 1);
-  };
-  const int64_t tile_bytes = hasColumns(space) ? kColumnTileBytes : kTileBytes;
-  const int64_t most =
-      std::min(fitting(tile_bytes, demand.live_bytes), fitting(kMostUnrolled, demand.ops));
-  const int64_t wanted =
-      hasColumns(space) ? most : std::min(fitting(kBytesInFlight, demand.loaded_bytes), most);
-  // Few threads per row waste less time in the exchange of parts. A warp per row is better if there
-  // are not enough rows for all threads of the GPU.
-  const int64_t least = space.keptCount() * kFewestThreads >= kManyThreads ? kFewestThreads : 32;
-  // Each row of threads stores its own sums of columns. Blocks with one row have the fewest.
-  const int64_t shortest = hasColumns(space) ? kShortestBlock : least;
-  auto threadsFor = [vectors, least = shortest](int64_t registers) {
-    const auto threads = static_cast<int64_t>(
-        std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(ceilDiv(vectors, registers), 1))));
-    const auto all = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(vectors)));
-    return std::max(threads, std::min(least, all));
-  };
-  RowCandidate candidate;
-  RowLayout& layout = candidate.layout;
-  int64_t threads = threadsFor(wanted);
-  threads = fuller(threads, vectors, most);
-  // One thread reads a row of a few elements, so that no time goes into the exchange of parts.
-  constexpr int64_t kFewElements = 16;
-  if (vector == 1 && vectors <= std::min(kFewElements, most)) threads = 1;
-  const auto warps =
-      static_cast<uint64_t>(kSharedBytes / (8 * std::max<int64_t>(demand.accumulators, 1)));
-  const int64_t most_threads = std::min(hasColumns(space) ? int64_t{kColumnThreads} : kMostThreads,
-                                        32 * static_cast<int64_t>(std::bit_floor(warps)));
-  threads = std::min(threads, most_threads);
-  int64_t registers = std::max<int64_t>(ceilDiv(vectors, threads), 1);  // a row may be empty
-  if (registers > most) {
-    candidate.looped = true;
-    threads = std::min(kLoopThreads, most_threads);
-    registers = wanted;
-  }
-  layout.vector = static_cast<int32_t>(vector);
-  layout.threads = static_cast<int32_t>(threads);
-  layout.registers = static_cast<int32_t>(registers);
-  layout.rows = static_cast<int32_t>(std::max<int64_t>(kShortestBlock / threads, 1));
-  layout.shifted = shifted;
-  layout.exact = !shifted && space.extents.back() % vector == 0;
-  layout.full = layout.exact && !candidate.looped && vectors == threads * registers;
-  if (candidate.looped && (hasColumns(space) || space.keptCount() < kFewRows)) return {};
-  if (hasColumns(space)) {
-    // Few blocks leave multiprocessors idle, and blocks with many rows store many sums of short
-    // columns. Separate launches divide the columns among all multiprocessors.
-    constexpr int32_t kMostRows = 2;
-    const int64_t groups = ceilDiv(space.keptCount(), layout.rows);
-    const bool is_large = space.keptCount() * space.reducedCount() > kShortWork;
-    if (is_large && (groups < kFewRows || layout.rows > kMostRows)) return {};
-    constexpr int64_t kProcessors = 132;
-    const int32_t block = layout.rows * layout.threads;
-    const int64_t ahead_bytes = int64_t{layout.registers} * layout.vector * demand.ahead_bytes;
-    const bool fits_fewer = ahead_bytes <= kAheadTileBytes && kAheadThreads % block == 0;
-    candidate.ahead = ahead_bytes <= kColumnTileBytes || fits_fewer;
-    layout.column_threads =
-        ahead_bytes > kColumnTileBytes && fits_fewer ? kAheadThreads : kColumnThreads;
-    const int64_t most = kProcessors * (layout.column_threads / block);
-    layout.blocks = std::clamp<int64_t>(groups, 1, most);
-  }
-  return {candidate};
-}
-
-// Cpp: the elements of one item, which one inner loop computes.
-int64_t cpuChunk(const Space& space) {
-  constexpr int64_t kMost = 4096;
-  return std::clamp<int64_t>(space.extents.back(), 1, kMost);
-}
-
-std::vector<RowCandidate> cpuCandidates(const Space& space, const RowDemand& demand) {
-  const int64_t rows = space.keptCount();
-  // The columns of short rows are faster without the rows.
-  if (hasColumns(space) && space.reducedCount() < kShortestCpuColumns) return {};
-  if (rows < kFewCpuRows && rows * space.reducedCount() > kShortWork) return {};
-  RowCandidate candidate;
-  candidate.layout.vector = 16;
-  const int64_t chunk = cpuChunk(space);
-  const int64_t elements = vectorsPerRow(space, chunk) * chunk;
-  const auto capacity =
-      static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(elements, 64))));
-  candidate.looped = elements > kMostKept || capacity * demand.kept_bytes > kMostArrayBytes;
-  if (!candidate.looped) candidate.layout.capacity = capacity;
-  return {candidate};
-}
-
-// Cpp: the rows of a tile. With columns there are few tiles, because each is a part.
-int64_t cpuTileRows(const Space& space) {
-  constexpr int64_t kTileElements = 32768;
-  constexpr int64_t kMostParts = 64;
-  const int64_t rows =
-      std::max<int64_t>(1, kTileElements / std::max<int64_t>(space.reducedCount(), 1));
-  return hasColumns(space) ? std::max(rows, ceilDiv(space.keptCount(), kMostParts)) : rows;
-}
 
 // The part of the schedule that the frame needs: lanes along the innermost reduced axis.
 Schedule scheduleOf(const RowLayout& layout, const Space& space, Target target) {
@@ -238,12 +24,6 @@ Schedule scheduleOf(const RowLayout& layout, const Space& space, Target target) 
   return s;
 }
 
-// Returns the space with at least one reduced axis, along which rows lie.
-Space withRows(Space space) {
-  if (!space.hasReduced()) --space.kept;
-  return space;
-}
-
 std::vector<const Body*> bodiesOf(const std::vector<Statement>& statements) {
   std::vector<const Body*> bodies;
   for (const Statement& statement : statements) {
@@ -254,6 +34,23 @@ std::vector<const Body*> bodiesOf(const std::vector<Statement>& statements) {
     }
   }
   return bodies;
+}
+
+int64_t bytesOf(const std::vector<Accumulator>& columns) {
+  int64_t bytes = 0;
+  for (const Accumulator& column : columns) bytes += sizeOf(column.type);
+  return bytes;
+}
+
+RowDemand demandOf(const RowStatements& written, const std::vector<Accumulator>& columns) {
+  RowDemand demand;
+  demand.live_bytes = liveBytes(written.statements, written.tiles) + bytesOf(columns);
+  demand.loaded_bytes = written.loaded;
+  for (const Body* body : bodiesOf(written.statements)) {
+    demand.ops = std::max(demand.ops, opsOf(*body));
+  }
+  demand.accumulators = static_cast<int64_t>(written.accumulators.size());
+  return demand;
 }
 
 TileProgram assemble(const RowCandidate& candidate, RowStatements written, const Space& space,
@@ -276,6 +73,81 @@ TileProgram assemble(const RowCandidate& candidate, RowStatements written, const
   return program;
 }
 
+struct BuiltRows {
+  RowCandidate candidate;
+  RowStatements written;
+};
+
+// Builds the statements for the best candidate of a form.
+class RowBuilder {
+ public:
+  RowBuilder(const Fusion& segment, const Analysis& analysis, const Space& space, Target target,
+             const std::vector<Accumulator>& columns)
+      : segment_(segment),
+        analysis_(analysis),
+        joined_(analysis),
+        space_(space),
+        target_(target),
+        columns_(columns) {
+    if (target == Target::Cuda) joined_.joint = jointReductions(segment, analysis);
+  }
+
+  // Keeps the values whose computation takes at least `many_ops` ops or is expensive.
+  std::optional<BuiltRows> keepingValues(int64_t many_ops) const {
+    const RowValues values = rowValuesOf(segment_, analysis_);
+    RowForm form;
+    form.reciprocals = target_ == Target::Cuda;
+    form.kept = keptValues(segment_, values, many_ops);
+    return build(analysis_, values, form);
+  }
+
+  // Computes all values again, so that longer rows fit in registers. Joint reductions take one
+  // pass.
+  std::optional<BuiltRows> keepingInputs() const {
+    RowForm form;
+    form.reciprocals = target_ == Target::Cuda;
+    return build(joined_, rowValuesOf(segment_, joined_), form);
+  }
+
+ private:
+  RowStatements write(const Analysis& analysis, const RowValues& values,
+                      const RowForm& form) const {
+    return writeRowStatements(segment_, analysis, space_, values, form);
+  }
+
+  std::optional<BuiltRows> build(const Analysis& analysis, const RowValues& values,
+                                 const RowForm& form) const {
+    RowStatements written = write(analysis, values, form);
+    RowDemand demand = demandOf(written, columns_);
+    for (ValueId id : form.kept) demand.kept_bytes += sizeOf(segment_.tensor(id).dtype);
+    demand.several_passes = needsSeveralPasses(segment_, analysis_);
+    RowForm ahead = form;
+    ahead.ahead = true;
+    if (target_ == Target::Cuda && !columns_.empty()) {
+      const RowStatements next = write(analysis, values, ahead);
+      demand.ahead_bytes = liveBytes(next.statements, next.tiles) + next.loaded + bytesOf(columns_);
+    }
+    const std::vector<RowCandidate> candidates = rowCandidates(space_, target_, demand);
+    if (candidates.empty()) return std::nullopt;
+    const RowCandidate& best = candidates.front();
+    if (best.looped) return BuiltRows{best, looped(form)};
+    return BuiltRows{best, best.ahead ? write(analysis, values, ahead) : std::move(written)};
+  }
+
+  RowStatements looped(RowForm form) const {
+    form.looped = target_ == Target::Cuda;
+    form.kept.clear();
+    return write(joined_, rowValuesOf(segment_, joined_), form);
+  }
+
+  const Fusion& segment_;
+  const Analysis& analysis_;
+  Analysis joined_;  // with the joint reductions
+  const Space& space_;
+  const Target target_;
+  const std::vector<Accumulator>& columns_;
+};
+
 }  // namespace
 
 bool needsSeveralPasses(const Fusion& segment, const Analysis& analysis) {
@@ -287,62 +159,21 @@ bool needsSeveralPasses(const Fusion& segment, const Analysis& analysis) {
   return std::any_of(last.begin(), last.end(), [&](ValueId id) { return values.level[id] > 0; });
 }
 
-bool hasUnalignedRows(const Space& space, Target target) {
-  constexpr int64_t kShortestRow = 32;  // vectors: one for each thread of a warp
-  if (target != Target::Cuda || space.extents.size() < 2) return false;
-  const Space rows = withRows(space);
-  return isContiguousAlongRow(rows) && rows.keptCount() >= kFewRows &&
-         vectorsOf(rows, 1, false).shifted &&
-         vectorsPerRow(rows, vectorsOf(rows, 1, false).length) >= kShortestRow;
-}
-
-std::vector<RowCandidate> rowCandidates(const Space& space, Target target,
-                                        const RowDemand& demand) {
-  if (!isContiguousAlongRow(space)) return {};
-  return target == Target::Cuda ? cudaCandidates(space, demand) : cpuCandidates(space, demand);
-}
-
 std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& analysis,
                                      const Space& given, Target target, const std::string& entry,
                                      const std::vector<Accumulator>& columns) {
   const Space space = withRows(given);
-  const RowValues values = rowValuesOf(segment, analysis);
-  RowForm form;
-  form.reciprocals = target == Target::Cuda;
-  form.kept = keptValues(segment, values);
-  RowStatements written = writeRowStatements(segment, analysis, space, values, form);
-  RowDemand demand;
-  demand.live_bytes = liveBytes(written.statements, written.tiles);
-  demand.loaded_bytes = written.loaded;
-  for (const Accumulator& column : columns) demand.live_bytes += sizeOf(column.type);
-  for (ValueId id : form.kept) demand.kept_bytes += sizeOf(segment.tensor(id).dtype);
-  for (const Body* body : bodiesOf(written.statements)) {
-    demand.ops = std::max(demand.ops, opsOf(*body));
+  RowBuilder builder(segment, analysis, space, target, columns);
+  constexpr int64_t kManyOps = 3;
+  std::optional<BuiltRows> built;
+  if (target == Target::Cuda && !columns.empty()) built = builder.keepingValues(kManyOps);
+  if (!built || !built->candidate.ahead) built = builder.keepingValues(kKeepExpensive);
+  if (target == Target::Cuda && (!built || built->candidate.looped)) {
+    std::optional<BuiltRows> other = builder.keepingInputs();
+    if (other && !(built && other->candidate.looped)) built = std::move(other);
   }
-  if (target == Target::Cuda && !columns.empty()) {
-    form.ahead = true;
-    const RowStatements ahead = writeRowStatements(segment, analysis, space, values, form);
-    form.ahead = false;
-    demand.ahead_bytes = liveBytes(ahead.statements, ahead.tiles) + ahead.loaded;
-    for (const Accumulator& column : columns) demand.ahead_bytes += sizeOf(column.type);
-  }
-  demand.several_passes = needsSeveralPasses(segment, analysis);
-  demand.accumulators = static_cast<int64_t>(written.accumulators.size());
-  const std::vector<RowCandidate> candidates = rowCandidates(space, target, demand);
-  if (candidates.empty()) return std::nullopt;
-  const RowCandidate& best = candidates.front();
-  if (best.ahead) {
-    form.ahead = true;
-    written = writeRowStatements(segment, analysis, space, values, form);
-  }
-  if (best.looped) {
-    form.looped = target == Target::Cuda;
-    form.kept.clear();
-    Analysis joined = analysis;
-    if (form.looped) joined.joint = jointReductions(segment, analysis);
-    written = writeRowStatements(segment, joined, space, rowValuesOf(segment, joined), form);
-  }
-  return assemble(best, std::move(written), space, target, entry, columns);
+  if (!built) return std::nullopt;
+  return assemble(built->candidate, std::move(built->written), space, target, entry, columns);
 }
 
 int64_t partsOf(const RowLayout& layout, Target target, const Space& space) {

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "codegen/families/row_candidates.h"
 #include "codegen/plan/analysis.h"
 #include "codegen/plan/space.h"
 #include "codegen/tile/program.h"
@@ -18,33 +19,6 @@ namespace heddle::codegen {
 
 // Returns whether the segment needs several passes over its rows.
 bool needsSeveralPasses(const Fusion& segment, const Analysis& analysis);
-
-// Returns whether a segment with at most one pass over its rows gains from this family, because its
-// rows begin at unaligned addresses. Always false for Cpp, whose loops read any address equally
-// fast.
-bool hasUnalignedRows(const Space& space, Target target);
-
-// One way to compute the rows, as plain data.
-struct RowCandidate {
-  RowLayout layout;
-  bool looped = false;  // true: the row does not fit in registers
-  bool ahead = false;   // RowForm::ahead
-};
-
-// What the candidates depend on besides the sizes. Numbers are per element of the row.
-struct RowDemand {
-  int64_t live_bytes = 0;    // bytes of tiles at once (liveBytes())
-  int64_t loaded_bytes = 0;  // bytes that the kernel reads from memory at its start
-  int64_t ahead_bytes = 0;   // live_bytes with RowForm::ahead, and the tiles of the next row
-  int64_t kept_bytes = 0;  // bytes of the tiles that maps make: in registers, or (Cpp) on the stack
-  int64_t ops = 0;         // code of the longest body, in simple operations
-  int64_t accumulators = 0;     // of all reductions, per row
-  bool several_passes = false;  // needsSeveralPasses()
-};
-
-// Returns the candidates for these sizes, best first. Returns an empty list if the rows are too few
-// or not contiguous: several launches are then better (codegen/families/passes.h).
-std::vector<RowCandidate> rowCandidates(const Space& space, Target target, const RowDemand& demand);
 
 // Returns the program of the best candidate, or nullopt if there is none. In a space without
 // reduced axes, rows lie along the innermost axis. `columns` are the accumulators that
