@@ -31,7 +31,7 @@ struct PiecePlanner::ColumnParts {
   Analysis column_analysis;
   std::vector<Accumulator> accumulators;
   LoopTensors loops;
-  ByClasses<RowDemand> demands;
+  ByClasses<RowDemands> demands;
 };
 
 namespace {
@@ -186,13 +186,13 @@ int64_t PiecePlanner::decideLoops(Space space, const Analysis& analysis,
 int64_t PiecePlanner::decideRows(const Given& given, const AxisExtents& extents, Space space,
                                  KernelNumbers& numbers) {
   Space rows = withRows(space);
-  const RowDemand& demand = demandOf(rows, demands_, segment_, analysis_, {});
-  const std::vector<RowCandidate> candidates = rowCandidates(rows, target_, demand);
-  if (!candidates.empty()) {
+  const RowDemands& demands = demandsOf(rows, demands_, segment_, analysis_, {});
+  const std::optional<RowCandidate> chosen = chooseRows(rows, target_, demands);
+  if (chosen) {
     if (isEmpty(space)) {
       appendKind(FactKind::Empty, numbers.facts);
     } else {
-      addRows(candidates.front(), std::move(rows), target_, numbers);
+      addRows(*chosen, std::move(rows), target_, numbers);
     }
     return 0;
   }
@@ -246,16 +246,16 @@ bool PiecePlanner::fitsInSquares(const SquarePlan& plan) {
   return fits;
 }
 
-const RowDemand& PiecePlanner::demandOf(const Space& rows, ByClasses<RowDemand>& demands,
-                                        const Fusion& segment, const Analysis& analysis,
-                                        const std::vector<Accumulator>& columns) const {
+const RowDemands& PiecePlanner::demandsOf(const Space& rows, ByClasses<RowDemands>& demands,
+                                          const Fusion& segment, const Analysis& analysis,
+                                          const std::vector<Accumulator>& columns) const {
   std::string classes;
   appendClasses(rows, classes);
   for (const auto& [known, demand] : demands) {
     if (known == classes) return demand;
   }
-  RowDemand demand = rowDemand(segment, analysis, rows, target_, columns);
-  return demands.emplace_back(std::move(classes), demand).second;
+  RowDemands demand = rowDemands(segment, analysis, rows, target_, columns);
+  return demands.emplace_back(std::move(classes), std::move(demand)).second;
 }
 
 int64_t PiecePlanner::decideColumns(const Given& given, const AxisExtents& extents,
@@ -300,21 +300,21 @@ std::optional<int64_t> PiecePlanner::decideTogether(const Given& given, const Ax
     parts.accumulators = finish.accumulators;
   }
   markColumns(rows, parts.rows.pass, parts.accumulators);
-  const RowDemand& demand =
-      demandOf(rows, parts.demands, row_segment, parts.row_analysis, parts.accumulators);
-  const std::vector<RowCandidate> candidates = rowCandidates(rows, target_, demand);
-  if (candidates.empty()) return std::nullopt;
+  const RowDemands& demands =
+      demandsOf(rows, parts.demands, row_segment, parts.row_analysis, parts.accumulators);
+  const std::optional<RowCandidate> chosen = chooseRows(rows, target_, demands);
+  if (!chosen) return std::nullopt;
   appendKind(FactKind::Columns, numbers.facts);
   // The layout decides the number of parts, and that decides where the columns lie.
   const size_t first_partial = space.tensors.size();
   const int64_t reduced_count = space.reducedCount();
   SplitSpaces split =
-      splitSpaces(space, parts.loops.partials, partsOf(candidates.front().layout, target_, rows));
+      splitSpaces(space, parts.loops.partials, partsOf(chosen->layout, target_, rows));
   for (SpaceTensor& tensor : rows.tensors) {
     if (tensor.column < 0) continue;
     tensor.base = split.first.tensors[first_partial + static_cast<size_t>(tensor.column)].base;
   }
-  addRows(candidates.front(), std::move(rows), target_, numbers);
+  addRows(*chosen, std::move(rows), target_, numbers);
   addCombine(parts.loops, std::move(split.second), reduced_count, target_, numbers);
   return split.bytes;
 }

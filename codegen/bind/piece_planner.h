@@ -67,9 +67,9 @@ class PiecePlanner {
                                         KernelNumbers& numbers);
   int64_t decidePasses(const Given& given, const AxisExtents& extents, Children& children,
                        KernelNumbers& numbers) const;
-  const RowDemand& demandOf(const Space& rows, ByClasses<RowDemand>& demands, const Fusion& segment,
-                            const Analysis& analysis,
-                            const std::vector<Accumulator>& columns) const;
+  const RowDemands& demandsOf(const Space& rows, ByClasses<RowDemands>& demands,
+                              const Fusion& segment, const Analysis& analysis,
+                              const std::vector<Accumulator>& columns) const;
   std::vector<TensorDesc> generatedOf(const std::vector<ValueId>& values,
                                       const AxisExtents& extents) const;
   std::vector<ValueId> wholeValues(const Fusion& part, const Analysis& analysis) const;
@@ -81,7 +81,7 @@ class PiecePlanner {
   const std::vector<ExprId> columns_;
   const bool several_passes_;
   std::optional<LoopTensors> loops_;
-  ByClasses<RowDemand> demands_;
+  ByClasses<RowDemands> demands_;
   ByClasses<bool> squares_fit_;
   std::unique_ptr<Joined> joined_;
   std::unique_ptr<Children> passes_;

@@ -99,8 +99,7 @@ class CudaTileEmitter {
 
   void forColumns(const std::string& statement);
 
-  // Ends the loop over the rows, with a barrier because the next row uses the same shared memory.
-  // Then stores the sums of the columns.
+  bool needsBarrierAfterRow() const;
   void closeColumns();
 
   const ColumnSums* columnOf(int tensor) const {

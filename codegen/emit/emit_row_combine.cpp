@@ -7,6 +7,10 @@
 
 namespace heddle::codegen {
 
+int32_t lanePartsOf(const Accumulator& accumulator, const RowLayout& layout) {
+  return addsTogether(accumulator) ? 1 : std::min(layout.vector, 4);
+}
+
 void RowCombiner::parts(const std::vector<int>& accumulators) {
   for (int a : accumulators) lanes(a);
   threads(accumulators);
@@ -14,9 +18,10 @@ void RowCombiner::parts(const std::vector<int>& accumulators) {
 
 void RowCombiner::lanes(int a) {
   const std::string into = fmt::format("acc{}[0]", a);
-  if (layout_.vector == 1 || addsTogether(accumulator(a))) return;
+  const int32_t parts = lanePartsOf(accumulator(a), layout_);
+  if (parts == 1) return;
   out_.line("#pragma unroll");
-  out_.line(fmt::format("for (int i = 1; i < {}; ++i) {} = {};", layout_.vector, into,
+  out_.line(fmt::format("for (int i = 1; i < {}; ++i) {} = {};", parts, into,
                         combineText(accumulator(a), into, fmt::format("acc{}[i]", a))));
 }
 

@@ -8,11 +8,14 @@
 
 namespace heddle::codegen {
 
-// Writes the CUDA text that combines the partial states of accumulators. When this text begins,
-// each thread of a row has its states in the arrays `acc0`, `acc1`, ... An array has one state if
-// addsTogether() is true for its accumulator, otherwise one state per lane. When the text ends,
-// element 0 of each array is the result of the row, in every thread. The order is fixed: lanes,
-// threads of a warp, warps.
+// Returns the number of parts of an accumulator that a thread has. Lane i of a vector belongs to
+// part i % parts. Four parts suffice, because an addition takes four cycles. More would cost
+// registers and additions.
+int32_t lanePartsOf(const Accumulator& accumulator, const RowLayout& layout);
+
+// Writes the CUDA text that combines the parts of accumulators. Before, each thread of a row has
+// its parts in the arrays `acc0`, `acc1`, ... After, element 0 of each array is the result of the
+// row, in every thread. The order is fixed: lanes, threads of a warp, warps.
 class RowCombiner {
  public:
   RowCombiner(TextWriter& out, const RowLayout& layout,

@@ -83,8 +83,19 @@ void CudaTileEmitter::forColumns(const std::string& statement) {
   out_.close();
 }
 
+// The next row uses the same shared memory for the parts of accumulators. If a row has several
+// barriers, all threads have read the parts of one combination before the next barrier. No thread
+// writes these parts again before the first barrier of the next row.
+bool CudaTileEmitter::needsBarrierAfterRow() const {
+  const auto& all = program_.statements;
+  const auto combines = std::count_if(all.begin(), all.end(), [](const Statement& statement) {
+    return std::holds_alternative<CombineParts>(statement);
+  });
+  return layout_.threads > 32 && combines == 1;
+}
+
 void CudaTileEmitter::closeColumns() {
-  if (layout_.threads > 32) out_.line("hd::barrier();");
+  if (needsBarrierAfterRow()) out_.line("hd::barrier();");
   out_.close();
   out_.line("const bool active = true;");
   out_.line("const Index row_end = reduced_items;");
@@ -101,7 +112,7 @@ void CudaTileEmitter::closeColumns() {
 void CudaTileEmitter::declareAccumulators(const ReduceTiles& reduce) {
   for (int a : reduce.accumulators) {
     const Accumulator& acc = accumulator(a);
-    const int32_t parts = addsTogether(acc) ? 1 : layout_.vector;
+    const int32_t parts = lanePartsOf(acc, layout_);
     out_.line(fmt::format("{} acc{}[{}];", stateType(acc), a, parts));
     if (acc.joint != JointKind::None) continue;
     out_.line("#pragma unroll");
@@ -150,7 +161,9 @@ void CudaTileEmitter::reduceLanes(const ReduceTiles& reduce, bool masked) {
   writeNodes(out_, reduce.body, frame_, leaves(), prefix);
   for (int a : reduce.accumulators) {
     const Accumulator& acc = accumulator(a);
-    const std::string into = fmt::format("acc{}[lane]", a);
+    const int32_t parts = lanePartsOf(acc, layout_);
+    const std::string into = parts == layout_.vector ? fmt::format("acc{}[lane]", a)
+                                                     : fmt::format("acc{}[lane % {}]", a, parts);
     out_.line(addsTogether(acc)
                   ? fmt::format("values{}[lane] = {};", a, elementText(reduce.body, acc, prefix))
                   : fmt::format("{} = {};", into, accumulateText(reduce.body, acc, prefix, into)));

@@ -101,10 +101,22 @@ class StatementWriter {
     WrittenBody written =
         writeBody(segment_, analysis_, space_, wanted, [this](ValueId id) { return leaf(id); });
     for (ValueId id : loaded) tile_of_[id] = -1;
+    if (form_.reciprocals && per_row && form_.ahead) divideByScalars(written.body);
     return form_.reciprocals && !per_row ? withReciprocals(std::move(written)) : written;
   }
 
-  // Replaces divisions by a value per row by multiplications with its reciprocal.
+  // Replaces divisions by a scalar. If blocks process several rows, the compiler computes the
+  // reciprocal before the first row.
+  static void divideByScalars(Body& body) {
+    for (Node& node : body.nodes) {
+      if (node.kind != Node::Kind::Apply || node.text != "({0} / {1})") continue;
+      const Node& divisor = body.nodes[static_cast<size_t>(node.operands[1])];
+      if (node.compute != DType::F32 || divisor.kind != Node::Kind::Scalar) continue;
+      node.text = "hd::divided({0}, {1}, hd::reciprocalFor({1}))";
+    }
+  }
+
+  // Replaces divisions along the row by a value per row.
   WrittenBody withReciprocals(WrittenBody written) {
     std::vector<int> place;  // old node -> new node
     Body body;

@@ -105,8 +105,11 @@ namespace {
 // Decides which values to keep. The first pass that needs a kept value computes it.
 class KeptValues {
  public:
-  KeptValues(const Fusion& segment, const RowValues& values)
-      : segment_(segment), values_(values), kept_(segment.values().size(), false) {}
+  KeptValues(const Fusion& segment, const RowValues& values, int64_t many_ops)
+      : segment_(segment),
+        values_(values),
+        many_ops_(many_ops),
+        kept_(segment.values().size(), false) {}
 
   // The first loop starts at the last value: if a value is kept, the values before it may become
   // unnecessary. The second loop drops values that have become cheap to compute, because a value
@@ -145,19 +148,23 @@ class KeptValues {
     const std::vector<ValueId> own = closure(segment_, values_, {value}, kept_);
     const bool expensive = std::any_of(own.begin(), own.end(),
                                        [&](ValueId one) { return isExpensive(segment_, one); });
+    const auto ops = std::count_if(own.begin(), own.end(), [&](ValueId one) {
+      return segment_.expr(segment_.value(one).definition).op->kind == OpKind::Pointwise;
+    });
     const int64_t replaced = inputBytes(segment_, values_, value, kept_);
-    return expensive || replaced > sizeOf(segment_.tensor(value).dtype);
+    return expensive || ops >= many_ops_ || replaced > sizeOf(segment_.tensor(value).dtype);
   }
 
   const Fusion& segment_;
   const RowValues& values_;
+  const int64_t many_ops_;
   IdVector<ValueId, bool> kept_;
 };
 
 }  // namespace
 
-std::vector<ValueId> keptValues(const Fusion& segment, const RowValues& values) {
-  return KeptValues(segment, values).choose();
+std::vector<ValueId> keptValues(const Fusion& segment, const RowValues& values, int64_t many_ops) {
+  return KeptValues(segment, values, many_ops).choose();
 }
 
 }  // namespace heddle::codegen

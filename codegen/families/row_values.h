@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "codegen/plan/analysis.h"
@@ -27,8 +28,11 @@ RowValues rowValuesOf(const Fusion& segment, const Analysis& analysis);
 
 // Returns the values along the row that a kernel should keep for later passes, in the order of the
 // segment. A value is kept if several passes need it and its computation is expensive, or if it
-// replaces tiles with more bytes. Casts, sums and products of loaded tiles are not kept.
-std::vector<ValueId> keptValues(const Fusion& segment, const RowValues& values);
+// replaces tiles with more bytes. Casts, sums and products of loaded tiles are not kept if their
+// computation takes less than `many_ops` pointwise ops.
+constexpr int64_t kKeepExpensive = INT64_MAX;
+std::vector<ValueId> keptValues(const Fusion& segment, const RowValues& values,
+                                int64_t many_ops = kKeepExpensive);
 
 // Returns the values of `pass` that the pass computes along the row: those on which its roots
 // depend, without inputs, results of reductions and the values in `leaves`.

@@ -139,7 +139,7 @@ std::vector<JointReductions> jointReductions(const Fusion& segment, const Analys
 
 const JointText& jointText(JointKind kind) {
   static const JointText kExponentials{"hd::Exponentials",
-                                       {"maximum", "sum"},
+                                       {"maximum", "sum", "scale"},
                                        "{0}.maximum",
                                        "hd::sumOfExponentials({0})",
                                        "-hd::infF32()"};

@@ -53,6 +53,10 @@ HD_INLINE float exp(float x) {
   return (e.expm1 + 1.0f) * powerOf2(half) * powerOf2(e.n - half);
 }
 
+// Returns x / (1 + t) for t >= 0.
+HD_INLINE float overOnePlus(float x, float t) { return x / (1.0f + t); }
+inline double overOnePlus(double x, double t) { return x / (1.0 + t); }
+
 HD_INLINE float expm1(float x) {
   const Reduced e = reduceExp(atMost(atLeast(x, -20.0f), 88.75f));
   const float scale = powerOf2(e.n - 1);

@@ -65,6 +65,14 @@ __device__ inline float nearPowerOfTwo(float x) {
   return result;
 }
 
+// Returns 1 / x with a relative error of at most 2^-23, for normal x. A result below 2^-126 becomes
+// 0.
+__device__ inline float nearReciprocal(float x) {
+  float result;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
+
 // --- blocks and warps ----------------------------------------------------------------------------
 
 __device__ inline int thread() { return (int)threadIdx.x; }

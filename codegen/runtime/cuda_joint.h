@@ -8,11 +8,18 @@
 
 namespace hd {
 
-// The maximum of the elements, and the sum of exp(element - maximum).
+// The maximum of the elements, and a sum of exponentials of the elements.
+// - If `scale` is a number, `sum` is the sum of exp(element) / 2^scale, and no element exceeds 2^4
+//   in this sum. A larger maximum therefore rarely changes the scale.
+// - If `scale` is NaN, `sum` is the sum of exp(element - maximum). This form is for maxima whose
+//   product with log2(e) is infinite or has a large rounding error.
 struct Exponentials {
   float maximum = -infF32();
   float sum = 0;
+  float scale = nanF32();
 };
+constexpr float kLog2OfE = 0x1.715476p0f;
+constexpr float kMostAboveScale = 4;
 
 // Adds N values pairwise, so that few additions wait for each other. N is a power of two.
 template <int N>
@@ -23,51 +30,77 @@ __device__ inline float sumOf(const float* values) {
     return sumOf<N / 2>(values) + sumOf<N / 2>(values + N / 2);
   }
 }
+template <int N>
+__device__ inline float maximumOf(const float* values) {
+  if constexpr (N == 1) {
+    return values[0];
+  } else {
+    return maximum(maximumOf<N / 2>(values), maximumOf<N / 2>(values + N / 2));
+  }
+}
 
 // Returns the number that addSome() subtracts from elements. If the maximum is -infinity, all
 // elements are -infinity, and each exp(element - 0) is 0.
 __device__ inline float baseOf(float maximum) { return maximum == -infF32() ? 0.0f : maximum; }
 
-// Returns exp(x) for x <= 0, as an element of a sum of exponentials. The relative error grows with
-// -x. It hardly changes the sum: the sum contains the element exp(0) = 1, and the absolute error of
-// a small element is at most 2^-24.
-__device__ inline float expInSum(float x) { return nearPowerOfTwo(x * 0x1.715476p0f); }
+// Returns exp(x) for x <= 0, as an element of a sum. Its relative error grows with -x, but the sum
+// has an element exp(0) = 1, so the errors of small elements hardly count: at most 2^-24 of that
+// element.
+__device__ inline float expInSum(float x) { return nearPowerOfTwo(x * kLog2OfE); }
+
+// Returns x * log2(e) - scale, with one rounding.
+__device__ inline float aboveScale(float x, float scale) {
+  return multiplyAdd(x, kLog2OfE, -scale);
+}
+
+// Returns the sum of exp(element - to) for the elements of `from`. `to` is at least the maximum.
+__device__ inline float rescaled(Exponentials from, float to) {
+  if (from.scale == from.scale) return from.sum * exp2(-aboveScale(to, from.scale));
+  return from.maximum == to ? from.sum : from.sum * exp(from.maximum - to);
+}
+
+// Chooses the scale for a maximum. Keeps the sum.
+__device__ inline Exponentials scaledFor(Exponentials from, float maximum) {
+  const float sum = rescaled(from, maximum);
+  const float scale = maximum * kLog2OfE;
+  if (!(abs(scale) < 0x1p16f)) return {maximum, sum, nanF32()};
+  return {maximum, sum * exp2(aboveScale(maximum, scale)), scale};
+}
 
 // Values outside of [first, end) are replaced by -infinity, which adds exp(-infinity) = 0 to the
 // sum. A selection is faster than a branch.
 template <int N>
 __device__ inline void addSome(Exponentials& into, const float (&values)[N], int first, int end) {
   float elements[N];
-  float next = into.maximum;
 #pragma unroll
-  for (int i = 0; i < N; ++i) {
-    elements[i] = i >= first && i < end ? values[i] : -infF32();
-    next = maximum(next, elements[i]);
-  }
-  if (next != into.maximum) {
-    into.sum *= exp(into.maximum - next);
-    into.maximum = next;
-  }
-  const float base = baseOf(next);
+  for (int i = 0; i < N; ++i) elements[i] = i >= first && i < end ? values[i] : -infF32();
+  const float next = maximum(into.maximum, maximumOf<N>(elements));
+  if (!(aboveScale(next, into.scale) <= kMostAboveScale)) {
+    into = scaledFor(into, next);
+    if (into.scale != into.scale) {
+      const float base = baseOf(next);
 #pragma unroll
-  for (int i = 0; i < N; ++i) elements[i] = expInSum(elements[i] - base);
+      for (int i = 0; i < N; ++i) elements[i] = expInSum(elements[i] - base);
+      into.sum += sumOf<N>(elements);
+      return;
+    }
+  }
+  into.maximum = next;
+#pragma unroll
+  for (int i = 0; i < N; ++i) elements[i] = nearPowerOfTwo(aboveScale(elements[i], into.scale));
   into.sum += sumOf<N>(elements);
 }
 
-// Returns the sum of `from` with the maximum `to`.
-__device__ inline float rescaled(Exponentials from, float to) {
-  return from.maximum == to ? from.sum : from.sum * exp(from.maximum - to);
-}
 __device__ inline Exponentials joined(Exponentials a, Exponentials b) {
   const float next = maximum(a.maximum, b.maximum);
-  return {next, rescaled(a, next) + rescaled(b, next)};
+  return {next, rescaled(a, next) + rescaled(b, next), nanF32()};
 }
 __device__ inline Exponentials fromPartner(Exponentials x, int mask) {
-  return {fromPartner(x.maximum, mask), fromPartner(x.sum, mask)};
+  return {fromPartner(x.maximum, mask), fromPartner(x.sum, mask), fromPartner(x.scale, mask)};
 }
 // Returns NaN if all elements are -infinity, because each exp(element - maximum) is then NaN.
 __device__ inline float sumOfExponentials(Exponentials x) {
-  return x.maximum == -infF32() ? nanF32() : x.sum;
+  return x.maximum == -infF32() ? nanF32() : rescaled(x, x.maximum);
 }
 
 // The number of elements, their sum, and the sum of (element - mean)^2, where mean is their mean.

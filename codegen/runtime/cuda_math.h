@@ -111,6 +111,13 @@ __device__ inline float divided(float x, float y, float r) {
   return multiplyAdd(-excess, weight, q);
 }
 
+// Returns x / (1 + t) for t >= 0, with an error of at most two units in the last place. A quarter
+// of the divisor has a normal reciprocal if t is finite.
+__device__ inline float overOnePlus(float x, float t) {
+  return (x * 0.25f) * nearReciprocal(multiplyAdd(t, 0.25f, 0.25f));
+}
+__device__ inline double overOnePlus(double x, double t) { return x / (1 + t); }
+
 // maximum() and minimum(): if an operand is NaN, the result is NaN.
 __device__ inline float maximum(float a, float b) { return maxOrNan(a, b); }
 __device__ inline double maximum(double a, double b) { return (a > b) | (a != a) ? a : b; }

@@ -101,9 +101,9 @@ std::vector<OpDef> realOps() {
       Row::real("erfc", "hd::erfc({0})", [](D a) { return std::erfc(a[0]); }),
       Row::real("erfinv", "hd::erfinv({0})", [](D a) { return fn::erfinv(a[0]); }),
       Row::real("lgamma", "hd::lgamma({0})", [](D a) { return fn::lgamma(a[0]); }),
-      Row::real("sigmoid", "(1 / (1 + hd::exp(-{0})))",
+      Row::real("sigmoid", "hd::overOnePlus(1, hd::exp(-{0}))",
                 [](D a) { return 1.0 / (1.0 + std::exp(-a[0])); }),
-      Row::real("silu", "({0} / (1 + hd::exp(-{0})))",
+      Row::real("silu", "hd::overOnePlus({0}, hd::exp(-{0}))",
                 [](D a) { return a[0] / (1.0 + std::exp(-a[0])); }),
       Row("leaky_relu", 2, R::PromoteFloat, "({0} > 0 ? {0} : {0} * {1})",
           [](D a) { return a[0] > 0 ? a[0] : a[0] * a[1]; })

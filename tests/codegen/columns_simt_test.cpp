@@ -147,5 +147,23 @@ TEST(ColumnsSimt, RowsOfSeveralAxesAreRight) {
   expectRight(cases, kRoundings);
 }
 
+// Some blocks process two rows, with one or three combinations of accumulators per row. After one
+// combination, a barrier separates the rows. The launch that combines the blocks has four barriers.
+TEST(ColumnsSimt, RowsOfABlockNeedEachOfTheirBarriers) {
+  Cases cases;
+  const SizeBindings bound = {{"t", 540}, {"h", 512}};
+  cases.add(kStatistics, {{{540, 512}}, {{512}}}, bound);
+  cases.add(backward("f32"), {{{540, 512}}, {{540, 512}}, {{512}}}, bound);
+  cases.compile();
+  for (size_t i = 0; i < cases.size(); ++i) {
+    EXPECT_EQ(cases.run(i, i, kRoundings), "") << cases.name(i);
+    const auto [first, end] = cases.barriers(i);
+    EXPECT_EQ(end - first, i == 0 ? 6 : 7) << cases.name(i);
+    for (int barrier = first; barrier < end; ++barrier) {
+      EXPECT_NE(cases.run(i, 1, kRoundings, barrier), "") << "without barrier " << barrier;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace heddle::codegen::columns_simt_test

@@ -48,6 +48,20 @@ TEST(EmitCudaSimt, BroadcastsAndMathFunctionsAreRight) {
 }
 
 // The indices are -8 to 8, and the axis has 5 elements, so most indices are out of range.
+// Divisors 1 + exp(-x) from 1 to infinity, also of infinite elements and NaN.
+TEST(EmitCudaSimt, QuotientsByOnePlusExponentialsAreRight) {
+  Cases cases;
+  for (const char* dtype : {"f32", "f64", "bf16"}) {
+    for (const char* factor : {"1.0", "30.0", "60.0", "1000.0", "inf"}) {
+      cases.add(fmt::format("%x: {}[n]) {{ %z = mul(%x, {}) %s = sigmoid(%z) %y = silu(%z) return "
+                            "%s, %y",
+                            dtype, factor),
+                {{{500}}}, {{"n", 500}});
+    }
+  }
+  expectRight(cases, 4);
+}
+
 TEST(EmitCudaSimt, IndexedLoadsAreRight) {
   Cases cases;
   for (const int64_t m : {1, 9, 130}) {

@@ -100,6 +100,30 @@ TEST(JointSimt, ElementsThatAreNotFiniteAreRight) {
   expectRight(cases, kRoundings);
 }
 
+// A sum of exponentials changes its scale only if the maximum grows by much. The maxima grow from
+// row to row by less and by more than this limit, and they fall. Products of some elements with
+// log2(e) overflow. The smallest finite elements often stand for masked elements.
+TEST(JointSimt, ExponentialsOfGrowingAndHugeElementsAreRight) {
+  Cases cases;
+  const SizeBindings bound = {{"n", 2}, {"k", 1500}, {"m", 5}};
+  for (const char* change :
+       {"%r = mul(%g, 0.01)", "%r = mul(%g, 2.5)", "%r = mul(%g, 3.1)", "%r = mul(%g, -3.1)",
+        "%r = mul(%g, 70)", "%r = mul(%g, -70)", "%r = mul(%g, 2e35)", "%r = mul(%g, -2e35)",
+        "%k1 = mul(%g, 0.0) %r = sub(%k1, 3.4028234e38)",
+        "%c = lt(%z, 0) %t = mul(%c, -3.4028234e38) %r = add(%g, %t)",
+        "%c = lt(%g, 700) %t = mul(%c, -3.4028234e38) %r = add(%z, %t)",
+        "%c = gt(%g, 700) %t = mul(%c, 3.4028234e38) %r = add(%z, %t)"}) {
+    cases.add(fmt::format("%z: f32[n, k, m]) {{ %i = iota(sizes=[k], axis=0) %h = cast(%i, "
+                          "dtype=f32) %g = broadcast(%h, axes=[0, 2]) "
+                          "{} %q = add(%r, %z) %m = max(%q, axes=[0, 1], keepdim=true) "
+                          "%d = sub(%q, %m) %e = exp(%d) %s = sum(%e, axes=[0, 1]) return %m, %s",
+                          change),
+              {{{2, 1500, 5}}}, bound);
+    EXPECT_NE(cases.text(cases.size() - 1).find("hd::Exponentials"), std::string::npos) << change;
+  }
+  expectRight(cases, kRoundings);
+}
+
 // A reduction without elements has no joint state: a maximum of -infinity would count as an
 // element.
 TEST(JointSimt, EmptyReductionsAreRight) {

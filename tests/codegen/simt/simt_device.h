@@ -96,6 +96,7 @@ inline unsigned product(unsigned a, unsigned b, unsigned& high) {
   high = (unsigned)(p >> 32);
   return (unsigned)p;
 }
+inline float nearReciprocal(float x) { return fabsf(1 / x) < 0x1p-126f ? copysignf(0, x) : 1 / x; }
 inline float nearPowerOfTwo(float x) { return x < -126 ? 0 : exp2f(x); }
 
 inline int thread() { return simt_host->thread(); }

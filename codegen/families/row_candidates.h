@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "codegen/plan/space.h"
+#include "codegen/tile/program.h"
+
+namespace heddle::codegen {
+
+// The layouts of kernels that process rows (codegen/families/rows.h), for given sizes.
+
+// Returns whether a segment with at most one pass over its rows gains from this family, because its
+// rows begin at unaligned addresses. Always false for Cpp, whose loops read any address equally
+// fast.
+bool hasUnalignedRows(const Space& space, Target target);
+
+// Which values a program keeps for later passes over the row.
+enum class RowVariant : uint8_t {
+  ManyOps,    // values whose computation takes several ops or is expensive; only with columns
+  Expensive,  // values whose computation is expensive
+  Inputs,     // no value: all are computed again, so that longer rows fit in registers
+};
+
+// One way to compute the rows, as plain data.
+struct RowCandidate {
+  RowLayout layout;
+  bool looped = false;  // true: the row does not fit in registers
+  bool ahead = false;   // RowForm::ahead
+  RowVariant variant = RowVariant::Expensive;
+};
+
+// What the candidates depend on besides the sizes. Numbers are per element of the row.
+struct RowDemand {
+  int64_t live_bytes = 0;    // bytes of tiles at once (liveBytes())
+  int64_t loaded_bytes = 0;  // bytes that the kernel reads from memory at its start
+  int64_t ahead_bytes = 0;   // live_bytes with RowForm::ahead, and the tiles of the next row
+  int64_t kept_bytes = 0;  // bytes of the tiles that maps make: in registers, or (Cpp) on the stack
+  int64_t ops = 0;         // code of the longest body, in simple operations
+  int64_t accumulators = 0;     // of all reductions, per row
+  bool several_passes = false;  // needsSeveralPasses()
+};
+
+// The demands of the variants. They depend on a space only through its numbers of axes, and through
+// which strides are 0.
+struct RowDemands {
+  std::optional<RowDemand> many_ops;  // only Cuda with columns
+  RowDemand expensive;
+  std::optional<RowDemand> inputs;  // only Cuda
+};
+
+// Returns the best candidate for these sizes. Returns nullopt if the rows are too few or not
+// contiguous: several launches are then better (codegen/families/passes.h). `rows` must have a
+// reduced axis (withRows()).
+std::optional<RowCandidate> chooseRows(const Space& rows, Target target, const RowDemands& demands);
+
+bool hasColumns(const Space& space);
+
+// Returns the space with at least one reduced axis, along which rows lie.
+Space withRows(Space space);
+
+// The vectors of a row.
+struct Vectors {
+  int64_t length = 1;
+  bool shifted = false;  // RowLayout::shifted
+};
+
+// Returns the longest vectors of which a thread can load several together. `ops` are the operations
+// of the longest body. A thread that adds to columns owns the same elements of all its rows. Rows
+// of a shifted layout have different elements.
+Vectors vectorsOf(const Space& space, int64_t ops, bool several_passes);
+
+// Cpp: the elements of one item, which one inner loop computes.
+int64_t cpuChunk(const Space& space);
+
+// Cpp: the rows of a tile. With columns there are few tiles, because each is a part.
+int64_t cpuTileRows(const Space& space);
+
+}  // namespace heddle::codegen
