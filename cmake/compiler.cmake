@@ -50,6 +50,8 @@ option(HEDDLE_WERROR "Treat warnings as errors" ${heddle_werror_default})
 
 add_library(heddle_options INTERFACE)
 target_compile_options(heddle_options INTERFACE -Wall -Wextra $<$<BOOL:${HEDDLE_WERROR}>:-Werror>)
+# GCC 12 reports moved std::optional members as uninitialized, depending on what it inlines.
+target_compile_options(heddle_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 # Messages of internal errors show paths that are relative to the sources.
 target_compile_options(heddle_options INTERFACE "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
 # With Clang, only executables contain the sanitizer library, so shared libraries have undefined
