@@ -92,7 +92,7 @@ TEST_F(KernelLimitCpu, UsedKernelsStay) {
 
 TEST_F(KernelLimitCpu, UnloadedKernelsWithoutFormAreNotFound) {
   KernelStore store(device, &images, 0);
-  const KernelStore::Key key{7, {}, {}, {}};
+  const KernelStore::Key key{7, {}, {}, {}, {}};
   {
     std::vector<LoadedKernel> used = prepare(store, 0);
     store.add(key, kernel(0), used);
@@ -127,8 +127,9 @@ std::vector<int> runBoth(Executable& executor, CountingDevice& device) {
 // Every plan counts the bytes of the kernels that were loaded for it, so the limit of plans also
 // limits the kernels.
 TEST_F(KernelLimitCpu, KernelsOfDroppedPlansAreUnloaded) {
-  const Program program = compile(parseFusion(
-      "heddle 1\nfusion f(%x: f32[m, k]) {\n  %s = sum(%x, axes=[1])\n  return %s\n}\n"));
+  const Fusion fusion = parseFusion(
+      "heddle 1\nfusion f(%x: f32[m, k]) {\n  %s = sum(%x, axes=[1])\n  return %s\n}\n");
+  const Program program = compile(fusion, 1);
   int64_t bytes_of_both = 0;
   {
     Executable unlimited(program, {&device, nullptr, &images});
