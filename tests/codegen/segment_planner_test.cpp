@@ -15,6 +15,7 @@
 #include "ir/graph/fusion.h"
 #include "ir/text/fusion_text.h"
 #include "ir/types/tensor.h"
+#include "tests/sanitized.h"
 
 namespace heddle::codegen::segment_planner_test {
 namespace {
@@ -85,7 +86,7 @@ TEST_P(SegmentPlanners, BoundKernelsEqualPlannedKernels) {
     SegmentPlanner planner(segment, GetParam());
     std::map<int64_t, KernelSource> sources;  // by form
     RandomShapes shapes(static_cast<uint32_t>(s));
-    for (int i = 0; i < 400; ++i) {
+    for (int i = 0; i < heddle::testing::casesOf(400, 100); ++i) {
       shapes.next();
       const std::vector<TensorDesc> inputs = descsOf(segment, segment.inputs(), shapes);
       const std::vector<TensorDesc> outputs = descsOf(segment, segment.outputs(), shapes);
@@ -107,7 +108,7 @@ TEST_P(SegmentPlanners, BoundKernelsEqualPlannedKernels) {
       ++hits;
     }
   }
-  EXPECT_GT(hits, 1000);
+  EXPECT_GT(hits, heddle::testing::casesOf(1000, 100));
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, SegmentPlanners, ::testing::Values(Target::Cpp, Target::Cuda),
