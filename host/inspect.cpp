@@ -41,6 +41,7 @@ std::vector<KernelTexts> kernelTexts(const Program& program, const SizeBindings&
   const Unrolled unrolled = unroll(program, request);
   for (const UnrolledStep& step : unrolled.steps) {
     if (step.instruction == nullptr) continue;
+    // Only a LaunchKernel runs a generated kernel.
     const auto* launch = std::get_if<LaunchKernel>(&step.instruction->op);
     if (launch == nullptr || seen[launch->kernel]) continue;
     seen[launch->kernel] = true;

@@ -23,6 +23,7 @@ int64_t peakWithoutReuse(const Program& program, const Plan& plan) {
   int64_t held = 0, peak = 0;
   for (const UnrolledStep& step : unrolled.steps) {
     if (step.instruction == nullptr) continue;
+    // Only Allocate and Free change the amount of memory in use.
     const bool allocates = std::holds_alternative<Allocate>(step.instruction->op);
     if (!allocates && !std::holds_alternative<Free>(step.instruction->op)) continue;
     const BufferId buffer = (allocates ? step.outputs : step.inputs).front().buffer;

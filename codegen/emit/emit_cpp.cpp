@@ -16,15 +16,9 @@ class CppEmitter {
   explicit CppEmitter(const LoopNest& nest) : nest_(nest), lanes_(nest.schedule.lanes) {}
 
   std::string emit() {
-    std::string args = "Args_" + nest_.entry;
-    std::string text =
-        libmText({&computation().loop, &computation().finish}) + nest_.args.structText(args);
-    out_.open(fmt::format(
-        "extern \"C\" void {}(const void* raw, long long tile_begin, long long tile_end) {{",
-        nest_.entry));
-    out_.line("typedef long long Index;");
-    out_.line(fmt::format("const {0}& args = *(const {0}*)raw;", args));
-    writeArguments(out_, nest_);
+    std::string text = libmText({&computation().loop, &computation().finish}) +
+                       nest_.args.structText("Args_" + nest_.entry);
+    openCppEntry(out_, nest_);
     bool reduces = !nest_.reduced.empty();
     out_.line(
         fmt::format("const Index work_end = hd::smaller(tile_end * items_per_tile, kept_items{});",

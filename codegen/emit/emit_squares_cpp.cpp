@@ -27,13 +27,7 @@ class CppSquareEmitter {
         column_(fmt::format("k{}", frame_.kept.size() + 1)) {}
 
   std::string emit() {
-    const std::string args = "Args_" + frame_.entry;
-    out_.open(fmt::format(
-        "extern \"C\" void {}(const void* raw, long long tile_begin, long long tile_end) {{",
-        frame_.entry));
-    out_.line("typedef long long Index;");
-    out_.line(fmt::format("const {0}& args = *(const {0}*)raw;", args));
-    writeArguments(out_, frame_);
+    openCppEntry(out_, frame_);
     out_.line(fmt::format("const Index rows = ({} + {}) / {};", square_.row_extent.str(),
                           kSquareEdge - 1, kSquareEdge));
     out_.line(fmt::format("const Index columns = (lane_extent + {}) / {};", kSquareEdge - 1,
@@ -49,7 +43,7 @@ class CppSquareEmitter {
     }
     out_.close();
     out_.close();
-    return libmText(bodies_) + frame_.args.structText(args) + out_.take();
+    return libmText(bodies_) + frame_.args.structText("Args_" + frame_.entry) + out_.take();
   }
 
  private:
@@ -108,19 +102,6 @@ class CppSquareEmitter {
     }
   }
 
-  std::string tensorElement(int tensor) const {
-    const Access& access = frame_.access(tensor);
-    switch (access.lane) {
-      case LaneStride::Zero:
-        return fmt::format("p{}[0]", tensor);
-      case LaneStride::One:
-        return fmt::format("p{}[i]", tensor);
-      case LaneStride::Any:
-        return fmt::format("p{}[i * {}]", tensor, access.lane_stride.str());
-    }
-    return {};
-  }
-
   void write(const MapTiles& map) {
     for (const LoadTile& load : map.loads) write(load);
     bodies_.push_back(&map.body);
@@ -128,7 +109,7 @@ class CppSquareEmitter {
     leaves.element = [this](int index) {
       const auto found = tensor_of_.find(index);
       return found == tensor_of_.end() ? fmt::format("tile{}[at + i]", index)
-                                       : tensorElement(found->second);
+                                       : cppElement(frame_, found->second);
     };
     leaves.lane = "i";
     out_.open(
@@ -144,7 +125,7 @@ class CppSquareEmitter {
     writeNodes(out_, map.body, frame_, leaves, "b");
     for (const Store& store : map.body.stores) {
       out_.line(
-          fmt::format("{} = {};", tensorElement(store.tensor),
+          fmt::format("{} = {};", cppElement(frame_, store.tensor),
                       storedText(map.body, store.node, frame_.access(store.tensor).dtype, "b")));
     }
     out_.close();

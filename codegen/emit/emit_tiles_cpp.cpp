@@ -23,13 +23,7 @@ class CppTileEmitter {
         tensor_of_(program.tiles.size(), -1) {}
 
   std::string emit() {
-    const std::string args = "Args_" + frame_.entry;
-    out_.open(fmt::format(
-        "extern \"C\" void {}(const void* raw, long long tile_begin, long long tile_end) {{",
-        frame_.entry));
-    out_.line("typedef long long Index;");
-    out_.line(fmt::format("const {0}& args = *(const {0}*)raw;", args));
-    writeArguments(out_, frame_);
+    openCppEntry(out_, frame_);
     for (const Statement& statement : program_.statements) declareArrays(statement);
     if (!program_.columns.empty()) openTile();
     const std::string begin = program_.columns.empty() ? "tile_begin" : "split";
@@ -45,7 +39,7 @@ class CppTileEmitter {
     out_.close();
     if (!program_.columns.empty()) out_.close();
     out_.close();
-    return libmText(bodies_) + frame_.args.structText(args) + out_.take();
+    return libmText(bodies_) + frame_.args.structText("Args_" + frame_.entry) + out_.take();
   }
 
  private:
@@ -109,25 +103,12 @@ class CppTileEmitter {
     for (const Store& store : body.stores) writePointer(store.tensor, written);
   }
 
-  std::string tensorElement(int tensor) const {
-    const Access& access = frame_.access(tensor);
-    switch (access.lane) {
-      case LaneStride::Zero:
-        return fmt::format("p{}[0]", tensor);
-      case LaneStride::One:
-        return fmt::format("p{}[i]", tensor);
-      case LaneStride::Any:
-        return fmt::format("p{}[i * {}]", tensor, access.lane_stride.str());
-    }
-    return {};
-  }
-
   LeafText leaves() const {
     LeafText leaves;
     leaves.element = [this](int index) {
       if (tile(index).per_row) return fmt::format("tile{}", index);
       const int tensor = tensor_of_[static_cast<size_t>(index)];
-      return tensor >= 0 ? tensorElement(tensor) : fmt::format("tile{}[at + i]", index);
+      return tensor >= 0 ? cppElement(frame_, tensor) : fmt::format("tile{}[at + i]", index);
     };
     leaves.result = [](int a) { return fmt::format("acc{}[0]", a); };
     leaves.lane = "i";
@@ -211,13 +192,13 @@ class CppTileEmitter {
       if (const ColumnSums* column = columnOf(store.tensor)) {
         Accumulator acc = column->accumulator;
         acc.element = store.node;
-        const std::string into = tensorElement(store.tensor);
+        const std::string into = cppElement(frame_, store.tensor);
         out_.line(fmt::format("{} = {};", into,
                               combineText(acc, into, elementText(map.body, acc, prefix))));
         continue;
       }
       out_.line(
-          fmt::format("{} = {};", tensorElement(store.tensor),
+          fmt::format("{} = {};", cppElement(frame_, store.tensor),
                       storedText(map.body, store.node, frame_.access(store.tensor).dtype, prefix)));
     }
     out_.close();

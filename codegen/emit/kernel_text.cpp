@@ -283,6 +283,28 @@ void writeArguments(TextWriter& out, const KernelFrame& frame) {
   }
 }
 
+std::string cppElement(const KernelFrame& frame, int tensor) {
+  const Access& access = frame.access(tensor);
+  switch (access.lane) {
+    case LaneStride::Zero:
+      return fmt::format("p{}[0]", tensor);
+    case LaneStride::One:
+      return fmt::format("p{}[i]", tensor);
+    case LaneStride::Any:
+      return fmt::format("p{}[i * {}]", tensor, access.lane_stride.str());
+  }
+  return {};
+}
+
+void openCppEntry(TextWriter& out, const KernelFrame& frame) {
+  out.open(fmt::format(
+      "extern \"C\" void {}(const void* raw, long long tile_begin, long long tile_end) {{",
+      frame.entry));
+  out.line("typedef long long Index;");
+  out.line(fmt::format("const Args_{0}& args = *(const Args_{0}*)raw;", frame.entry));
+  writeArguments(out, frame);
+}
+
 void writeCoordinates(TextWriter& out, const std::vector<Coordinate>& coordinates) {
   for (const Coordinate& c : coordinates) {
     out.line(fmt::format("[[maybe_unused]] const Index {} = {};", c.name, c.value.str()));

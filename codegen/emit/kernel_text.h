@@ -110,6 +110,10 @@ void writeLanePragma(TextWriter& out, const std::vector<Accumulator>& accumulato
 
 // Writes declarations of locals for the pointers, sizes and scalars of the argument struct `args`.
 void writeArguments(TextWriter& out, const KernelFrame& frame);
+// Opens the entry point of a C++ kernel, and writes declarations of locals for its arguments.
+void openCppEntry(TextWriter& out, const KernelFrame& frame);
+// Returns the element in lane `i` of a tensor, whose row begins at the pointer p<tensor>.
+std::string cppElement(const KernelFrame& frame, int tensor);
 // Writes declarations of locals for `coordinates`.
 void writeCoordinates(TextWriter& out, const std::vector<Coordinate>& coordinates);
 

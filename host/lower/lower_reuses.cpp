@@ -13,6 +13,7 @@ class ReuseWriter {
   ReuseWriter(Program& program, UniqueNames& names, int64_t job_size)
       : program_(program), names_(names), job_size_(job_size), viewed_(program.slots.size()) {
     for (const Instruction& x : program.body) {
+      // Only an Alias makes a view.
       if (const auto* view = std::get_if<Alias>(&x.op)) viewed_[view->out] = view->in;
     }
   }
@@ -57,6 +58,7 @@ class ReuseWriter {
   bool isReshaped(SlotId input) const {
     bool found = false;
     forEachInstruction(program_.body, [&](const Instruction& x, InstructionIndex) {
+      // Only an Alias makes a view.
       const auto* alias = std::get_if<Alias>(&x.op);
       found = found || (alias != nullptr && std::holds_alternative<Alias::Reshape>(alias->view) &&
                         rootOf(alias->in) == input);

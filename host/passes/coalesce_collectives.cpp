@@ -91,6 +91,7 @@ class Coalescer {
   // exactly one post and exactly one wait. The wait must come after the post, and the same ranks
   // must execute both.
   std::optional<Member> memberAt(size_t i) {
+    // Only a Communicate can be joined, because it may have several pairs.
     const auto* x = std::get_if<Communicate>(&at(i).op);
     if (x == nullptr || !mayGroup(x->kind) || isPiece(i, x->kind)) return std::nullopt;
     const std::vector<size_t>& waits = waits_[x->token];

@@ -146,6 +146,7 @@ class BodyFrees {
   explicit BodyFrees(Program& program) : program_(program) {
     forEachInstruction(program.body, [&](const Instruction& x, InstructionIndex) {
       forEachSlot(x.op, [&](SlotId id, FieldRole) { ++uses_[id]; });
+      // Only a Free ends the life of a buffer.
       if (const auto* freed = std::get_if<Free>(&x.op)) taken_.insert(freed->slot);
       if (const auto* alias = std::get_if<Alias>(&x.op)) views_[alias->in].push_back(alias->out);
       if (kindOf(x.op) == InstructionKind::Post ||

@@ -32,6 +32,7 @@ bool orders(const Instruction& x) {
 // Returns whether `x` allocates the output of `post`. Returns false if `post` has several pairs of
 // buffers, or if its input and its output are the same slot.
 bool allocates(const Instruction& x, const Communicate& post) {
+  // Only an Allocate creates a buffer.
   const auto* made = std::get_if<Allocate>(&x.op);
   return made != nullptr && made->out == post.out && post.in != post.out && post.also.empty();
 }
@@ -40,6 +41,7 @@ bool allocates(const Instruction& x, const Communicate& post) {
 // `item`.
 bool waitsForAnother(const Program& program, const BufferAccesses& items, size_t x,
                      const Item& item) {
+  // Only a Wait waits for a post.
   const auto* wait = std::get_if<Wait>(&program.body[x].op);
   if (wait == nullptr) return false;
   for (size_t i = x; i-- > 0;) {

@@ -38,6 +38,7 @@ class ItemOrder {
   }
 
   bool writesInput(size_t item) const {
+    // A Wait has the accesses of its post, which is an item of its own.
     if (std::holds_alternative<Wait>(program_.body[item].op)) return false;
     const std::set<ItemAccess>& all = items_.items[item].accesses;
     return std::any_of(all.begin(), all.end(), [&](const ItemAccess& access) {
@@ -149,6 +150,7 @@ void delayInputWrites(Program& program) {
   const std::optional<size_t> first = order.firstInputWrite();
   if (!first) return;
   size_t end = program.body.size();
+  // The writes must come after every Allocate, and no other instruction limits them.
   while (end > *first && !std::holds_alternative<Allocate>(program.body[end - 1].op)) --end;
   std::set<size_t> late;
   ItemSet late_items;
@@ -166,6 +168,7 @@ void hoistAllocations(Program& program) {
   if (!first) return;
   std::set<size_t> late;
   for (size_t i = *first; i < program.body.size(); ++i) {
+    // Only allocations are hoisted.
     if (!std::holds_alternative<Allocate>(program.body[i].op)) late.insert(i);
   }
   partition(program, *first, program.body.size(), late);

@@ -68,6 +68,7 @@ class BufferReuser {
 
   void findViews() {
     for (const Instruction& x : program_.body) {
+      // Only an Alias makes a view.
       const auto* view = std::get_if<Alias>(&x.op);
       if (view != nullptr && slots_[view->out].defined.size() == 1) viewed_[view->out] = view;
     }
@@ -121,6 +122,7 @@ class BufferReuser {
   void findAllocated() {
     std::map<RootId, size_t> freed;
     for (size_t i = 0; i < program_.body.size(); ++i) {
+      // Only a Free ends the life of a buffer.
       if (!std::holds_alternative<Free>(program_.body[i].op)) continue;
       for (const ItemAccess& access : items_.items[i].accesses) freed[access.root] = i;
     }
@@ -173,6 +175,7 @@ class BufferReuser {
 
   // Returns whether the item may read `old` and write `next` in the same memory.
   bool mayWorkInPlace(size_t item, const StoredValue& old, const StoredValue& next) const {
+    // Only kernels have rules for work in place. All other work reads and writes in any order.
     const auto* launch = std::get_if<LaunchKernel>(&program_.body[item].op);
     if (launch == nullptr || !haveSameLayout(slot(old.slot), slot(next.slot))) return false;
     const auto areFixed = [&](const std::vector<SlotId>& ids) {
@@ -240,6 +243,7 @@ class BufferReuser {
     bool found = false;
     forEachBody(x.op, [&](const std::vector<Instruction>& body) {
       forEachInstruction(body, [&](const Instruction& inner, InstructionIndex) {
+        // Only an Allocate creates a buffer.
         found = found || std::holds_alternative<Allocate>(inner.op);
       });
     });
@@ -258,6 +262,7 @@ class BufferReuser {
       const Instruction& x = program_.body[i];
       const bool is_value = next < allocated_.size() && allocated_[next].allocate == i;
       if (!is_value) {
+        // Only an Allocate creates a buffer.
         if (std::holds_alternative<Allocate>(x.op) || allocatesInside(x)) last_new = i;
         continue;
       }
@@ -302,6 +307,7 @@ class BufferReuser {
 Program reuseBuffers(Program program) {
   bool has_lists = false;
   forEachInstruction(program.body, [&](const Instruction& x, InstructionIndex) {
+    // Only an Allocate has a list.
     const auto* made = std::get_if<Allocate>(&x.op);
     has_lists = has_lists || (made != nullptr && !made->reuse.empty());
   });
@@ -311,6 +317,7 @@ Program reuseBuffers(Program program) {
 void forgetReuses(Program& program) {
   if (!isUnordered(program, bufferAccessesOf(program))) return;
   forEachInstruction(program.body, [&](Instruction& x, InstructionIndex) {
+    // Only an Allocate has a list.
     if (auto* made = std::get_if<Allocate>(&x.op)) made->reuse.clear();
   });
 }

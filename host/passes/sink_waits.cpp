@@ -30,6 +30,7 @@ Program sinkWaits(Program program) {
   for (size_t i = 0; i < count; ++i) {
     const Instruction& x = program.body[i];
     if (items.items[i].posts.valid()) post_of[items.items[i].posts] = i;
+    // Only a Wait waits for a token, so no other instruction can be sunk.
     const auto* wait = std::get_if<Wait>(&x.op);
     if (wait == nullptr || post_of.count(wait->token) == 0) continue;
     const TokenUses& of = uses[wait->token];

@@ -9,6 +9,7 @@
 #include "host/passes/analysis/slot_uses.h"
 #include "host/passes/move_items.h"
 #include "host/program/layout_needs.h"
+#include "host/program/one_of.h"
 #include "host/program/visit.h"
 #include "host/text/program_text.h"
 #include "ir/analysis/memory_order.h"
@@ -41,6 +42,7 @@ class ReuseFinder {
         uses_(slotUsesOf(program)),
         viewed_(program.slots.size()) {
     for (const Instruction& x : program.body) {
+      // Only an Alias makes a view.
       if (const auto* view = std::get_if<Alias>(&x.op)) viewed_[view->out] = view;
     }
     std::map<TokenId, size_t> posted;
@@ -89,15 +91,22 @@ class ReuseFinder {
 
   // Returns a text such as "the collective `allgather ...` (line 3)".
   std::string kindAndText(size_t item) const {
-    const Op& op = program_.body[item].op;
-    const char* kind = std::holds_alternative<Alias>(op)         ? "the view "
-                       : std::holds_alternative<CallLibrary>(op) ? "the library call "
-                                                                 : "the collective ";
+    const char* kind = std::visit(
+        Overloaded{
+            [](const Alias&) { return "the view "; },
+            [](const CallLibrary&) { return "the library call "; },
+            [](const OneOf<Communicate, Send, Recv> auto&) { return "the collective "; },
+            [](const OneOf<Allocate, Free, Evaluate, LaunchKernel, Copy, GroupBegin, GroupEnd, Wait,
+                           RecordEvent, WaitEvent, ReadBack, For, If, Call, Check, Print> auto&) {
+              return "the instruction ";
+            }},
+        program_.body[item].op);
     return kind + textOf(item);
   }
 
   std::optional<size_t> copyTo(SlotId input) const {
     for (size_t i = program_.body.size(); i-- > 0;) {
+      // Lowering stores an output in an input with a Copy and with no other instruction.
       const auto* copy = std::get_if<Copy>(&program_.body[i].op);
       if (copy != nullptr && copy->out == input) return i;
     }
@@ -174,6 +183,7 @@ class ReuseFinder {
     for (size_t i = 0; i < program_.body.size(); ++i) {
       const Op& op = program_.body[i].op;
       if (!needsLayout(op)) continue;
+      // An Alias accesses no memory, so accessesOf() does not contain its operand.
       if (const auto* view = std::get_if<Alias>(&op)) {
         if (isViewOf(view->in, buffer)) return i;
         continue;
@@ -234,6 +244,7 @@ class ReuseFinder {
 
   // Returns why the instruction that writes the buffer must not read the input.
   std::string reasonByWriter(const CopiedOutput& found, size_t item) const {
+    // Only kernels have rules for work in place. All other work reads and writes in any order.
     const auto* launch = std::get_if<LaunchKernel>(&program_.body[item].op);
     if (launch == nullptr) {
       return fmt::format("{} reads {} and is no kernel", textOf(item), nameOf(found.reuse.input));

@@ -284,6 +284,7 @@ void PlanBuilder::emitOne(const UnrolledStep& step) {
 // Converts the targets of jumps from steps of the unrolled program to steps of the plan.
 void PlanBuilder::finishJumps() {
   for (Step& step : plan_->steps) {
+    // Only these two kinds of steps have a target.
     if (auto* jump = std::get_if<GotoStep>(&step)) {
       jump->target = step_of_unrolled_.at(static_cast<size_t>(jump->target));
     } else if (auto* branch = std::get_if<BranchStep>(&step)) {
@@ -298,6 +299,7 @@ void PlanBuilder::findRemaining() {
   IdVector<BufferId, bool> remains(plan_->buffers.size(), false);
   bool jumps = false;
   for (const Step& step : plan_->steps) {
+    // Only these steps allocate, free or jump.
     if (const auto* allocate = std::get_if<AllocateStep>(&step)) remains[allocate->buffer] = true;
     jumps = jumps || isOneOf<BranchStep, GotoStep>(step);
   }

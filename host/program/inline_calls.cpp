@@ -65,6 +65,7 @@ class Inliner {
       callees.emplace(callee.name, countOf(callee, own));
     auto count = static_cast<int64_t>(own(program));
     forEachInstruction(program.body, [&](const Instruction& x, InstructionIndex) {
+      // Only a Call runs another program.
       const auto* call = std::get_if<Call>(&x.op);
       const auto found = call == nullptr ? callees.end() : callees.find(call->program);
       if (found != callees.end()) count = std::min(kUnbounded, count + found->second);
@@ -75,6 +76,7 @@ class Inliner {
   std::vector<Instruction> expanded(const std::vector<Instruction>& body) {
     std::vector<Instruction> result;
     for (const Instruction& x : body) {
+      // Only a Call is replaced. Of all other instructions, the bodies are expanded.
       if (const auto* call = std::get_if<Call>(&x.op)) {
         expand(x, *call, result);
         continue;

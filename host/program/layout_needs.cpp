@@ -2,21 +2,34 @@
 
 #include <variant>
 
-#include "host/program/instruction_kind.h"
+#include "host/program/one_of.h"
 #include "host/program/visit.h"
 
 namespace heddle::host {
 
+namespace {
+
+bool viewNeedsLayout(const Alias& alias) {
+  return std::visit(
+      Overloaded{[](const OneOf<Alias::Reshape, Alias::Unpad, Alias::Shard> auto&) { return true; },
+                 [](const OneOf<Alias::Same, Alias::Permute, Alias::Slice, Alias::Index,
+                                Alias::Expand, Alias::Diagonal> auto&) { return false; }},
+      alias.view);
+}
+
+}  // namespace
+
 bool needsLayout(const Op& op) {
-  if (const auto* view = std::get_if<Alias>(&op)) {
-    return std::holds_alternative<Alias::Reshape>(view->view) ||
-           std::holds_alternative<Alias::Unpad>(view->view) ||
-           std::holds_alternative<Alias::Shard>(view->view);
-  }
-  if (const auto* call = std::get_if<CallLibrary>(&op)) {
-    return call->function != "matmul" && call->function != "linear";
-  }
-  return kindOf(op) == InstructionKind::Post || std::holds_alternative<ReadBack>(op);
+  return std::visit(
+      Overloaded{
+          [](const Alias& x) { return viewNeedsLayout(x); },
+          [](const CallLibrary& x) { return x.function != "matmul" && x.function != "linear"; },
+          [](const OneOf<Communicate, Send, Recv, ReadBack> auto&) { return true; },
+          [](const OneOf<Allocate, Free, Evaluate, LaunchKernel, Copy, GroupBegin, GroupEnd, Wait,
+                         RecordEvent, WaitEvent, For, If, Call, Check, Print> auto&) {
+            return false;
+          }},
+      op);
 }
 
 TensorDesc operandOfView(const Alias& view, const TensorDesc& out) {

@@ -68,12 +68,14 @@ Sequences postsOf(const Plan& plan, int rank) {
   Sequences sequences;
   DecidedSteps decided;
   for (size_t step = 0; step < plan.steps.size(); ++step) {
+    // Only these two kinds of steps jump.
     if (const auto* branch = std::get_if<BranchStep>(&plan.steps[step])) {
       decided.jump(static_cast<size_t>(branch->target));
     }
     if (const auto* skip = std::get_if<GotoStep>(&plan.steps[step])) {
       decided.jump(static_cast<size_t>(skip->target));
     }
+    // Only a CollectiveStep posts.
     const auto* post = std::get_if<CollectiveStep>(&plan.steps[step]);
     if (post == nullptr || post->communicator->size() == 1) continue;
     for (int32_t i = 0; i < post->operations; ++i) {

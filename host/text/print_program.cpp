@@ -270,11 +270,10 @@ class SectionPrinter {
       }
       const Instruction& x = (*top.list)[top.next++];
       out_ += std::string(2 * open.size(), ' ') + printInstruction(program_, x);
-      const auto* loop = std::get_if<For>(&x.op);
-      const auto* branch = std::get_if<If>(&x.op);
-      out_ += loop || branch ? " {\n" : "\n";
-      if (loop) open.push_back({&loop->body});
-      if (branch) open.push_back({&branch->then_body, 0, &branch->else_body});
+      std::vector<const std::vector<Instruction>*> bodies;
+      forEachBody(x.op, [&](const std::vector<Instruction>& each) { bodies.push_back(&each); });
+      out_ += bodies.empty() ? "\n" : " {\n";
+      if (!bodies.empty()) open.push_back({bodies[0], 0, bodies.size() > 1 ? bodies[1] : nullptr});
     }
   }
 

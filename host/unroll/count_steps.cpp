@@ -22,6 +22,7 @@ bool names(const Size& size, const std::string& symbol) {
 bool dependsOn(const std::vector<Instruction>& body, const std::string& symbol) {
   bool found = false;
   forEachInstruction(body, [&](const Instruction& x, InstructionIndex) {
+    // For and If are the only instructions with bodies. Every other instruction is one step.
     if (const auto* loop = std::get_if<For>(&x.op)) {
       found = found || names(loop->start, symbol) || names(loop->stop, symbol);
     }
@@ -41,6 +42,7 @@ class StepCounter {
   int64_t stepsOf(const Instruction& x) {
     if (x.on.valid() && !scope_.isIn(x.on)) return 0;
     try {
+      // For and If are the only instructions with bodies.
       if (const auto* loop = std::get_if<For>(&x.op)) return sum(1, stepsOf(*loop));
       if (const auto* branch = std::get_if<If>(&x.op)) return sum(1, stepsOf(*branch));
     } catch (const UserError&) {

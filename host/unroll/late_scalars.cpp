@@ -88,6 +88,7 @@ class EarlyScalars {
     do {
       before = own_.size();
       forEachInstruction(program_.body, [&](const Instruction& x, InstructionIndex) {
+        // No other instruction makes a view of an input.
         const auto* alias = std::get_if<Alias>(&x.op);
         forEachSlot(x.op, [&](SlotId id, FieldRole role) {
           if (role.defines && (alias == nullptr || own_.contains(alias->in))) own_.insert(id);
@@ -103,6 +104,7 @@ class EarlyScalars {
       if (!own_.contains(id)) scalars_of_.emplace(id, std::set<std::string>{});
     }
     forEachInstruction(program_.body, [&](const Instruction& x, InstructionIndex) {
+      // Only an Alias makes a view.
       const auto* alias = std::get_if<Alias>(&x.op);
       if (alias == nullptr) return;
       const auto in = scalars_of_.find(alias->in);
@@ -124,8 +126,10 @@ class EarlyScalars {
   }
 
   void visit(const Op& op) {
+    // findViews() has visited every Alias.
     if (std::holds_alternative<Alias>(op)) return;
     for (const Size& size : sizesOf(op)) add(size);
+    // Only copies and kernels take the address of an operand when a run starts.
     const bool copies = std::holds_alternative<Copy>(op);
     const bool launches = std::holds_alternative<LaunchKernel>(op);
     forEachSlot(op, [&](SlotId id, FieldRole role) {

@@ -29,6 +29,7 @@ class LayoutChooser {
     const auto isKnown = [&](SlotId id) { return defined_[id] != nullptr && counts_[id] == 1; };
     SlotId id = output;
     while (isKnown(id)) {
+      // Only an Alias makes a view.
       const auto* view = std::get_if<Alias>(&defined_[id]->op);
       if (view == nullptr) break;
       const bool is_permuted = std::holds_alternative<Alias::Permute>(view->view);
@@ -49,6 +50,7 @@ class LayoutChooser {
     do {
       before = views.size();
       forEachInstruction(program_.body, [&](const Instruction& x, InstructionIndex) {
+        // Only an Alias makes a view.
         const auto* view = std::get_if<Alias>(&x.op);
         if (view != nullptr && views.contains(view->in)) {
           views.insert(view->out);

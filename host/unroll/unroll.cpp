@@ -16,6 +16,7 @@ void placeGroups(Unrolled& unrolled) {
   for (size_t i = 0; i < unrolled.steps.size(); ++i) {
     if (unrolled.steps[i].instruction == nullptr) continue;
     const Op& op = unrolled.steps[i].instruction->op;
+    // Only GroupBegin and GroupEnd delimit a group.
     if (std::holds_alternative<GroupBegin>(op)) begin = i, stream = kCallerStream;
     if (kindOf(op) == InstructionKind::Post) stream = unrolled.steps[i].stream;
     if (!std::holds_alternative<GroupEnd>(op)) continue;

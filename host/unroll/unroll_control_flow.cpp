@@ -47,6 +47,7 @@ void Unroller::instruction(const Instruction& x, InstructionIndex index) {
   // For and If are the only instructions with bodies.
   if (const auto* loop = std::get_if<For>(&x.op)) return openLoop(*loop, index);
   if (const auto* branch = std::get_if<If>(&x.op)) return openBranch(x, *branch, index);
+  // Only Allocate and Free change which memory is available.
   if (const auto* made = std::get_if<Allocate>(&x.op); made && takeMemory(*made)) return;
   if (const auto* freed = std::get_if<Free>(&x.op); freed && isTaken(*freed)) return;
   UnrolledStep step;
@@ -70,6 +71,7 @@ void Unroller::instruction(const Instruction& x, InstructionIndex index) {
     const int32_t input = unrolled_.buffers[view.buffer].input;
     const bool as_given = input >= 0 && !request_.inputs.empty() &&
                           view.desc.strides == request_.inputs[static_cast<size_t>(input)].strides;
+    // A Free counts as a write, but changes no element.
     const bool writes = access.write && !std::holds_alternative<Free>(x.op);
     if (writes && !as_given) checkWritten(slot(access.slot), view);
     UnrolledAccess bytes{view.buffer, view.byte_offset, view.byte_offset + view.desc.allocBytes(),

@@ -36,6 +36,7 @@ void Unroller::donate() {
 void Unroller::findPreallocated() {
   std::map<SlotId, SlotId> viewed;
   for (const Instruction& x : program_.body) {
+    // Only an Alias makes a view.
     if (const auto* view = std::get_if<Alias>(&x.op)) viewed[view->out] = view->in;
   }
   for (size_t i = 0; i < program_.outputs.size(); ++i) {

@@ -77,6 +77,7 @@ class RaceChecker {
     if (step.instruction == nullptr) return;
     const auto at = static_cast<int32_t>(i);
     const Op& op = step.instruction->op;
+    // Only a GroupBegin begins a post without a token.
     if (std::holds_alternative<GroupBegin>(op)) group_ = newPost(at);
     if (!step.stream.valid()) return;
     if (state_.order(op, step.stream)) return;
@@ -111,6 +112,7 @@ class RaceChecker {
              const VectorClock& clock) {
     const Op& op = stepAt(at).instruction->op;
     RaceBuffer& buffer = state_.changed(access.buffer);
+    // Only an Allocate creates a buffer, and only a Free ends its life.
     if (std::holds_alternative<Allocate>(op)) buffer.allocated = at;
     HEDDLE_USER_CHECK(buffer.freed < 0, "{}: uses %{} after its free, {}", text(at),
                       bufferName(access.buffer), text(buffer.freed));

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "host/program/one_of.h"
 #include "host/program/visit.h"
 #include "host/text/program_text.h"
 #include "ir/analysis/kernel_rules.h"
@@ -268,27 +269,33 @@ class StructureVerifier {
   // only these instructions are allowed: Send and Recv, loops and branches, and instructions of the
   // kind View.
   void groups(const Instruction& x, bool inside, const Instruction*& open) {
-    if (std::holds_alternative<GroupBegin>(x.op)) {
-      HEDDLE_USER_CHECK(!group_, "a group inside a group");
-      group_ = Group{x.on, std::nullopt, {}};
-      open = &x;
-      return;
-    }
-    if (std::holds_alternative<GroupEnd>(x.op)) {
-      HEDDLE_USER_CHECK(open != nullptr, "{}",
-                        inside ? "the group began outside of this body"
-                               : "there is no group_begin before it in this body");
-      HEDDLE_USER_CHECK(open->on == x.on, "group_end runs on other ranks than its group_begin");
-      group_.reset();
-      open = nullptr;
-      return;
-    }
-    if (const auto* send = std::get_if<Send>(&x.op)) return pointToPoint(*send);
-    if (const auto* recv = std::get_if<Recv>(&x.op)) return pointToPoint(*recv);
-    if (!group_) return;
-    const InstructionKind kind = kindOf(x.op);
-    const bool fits = kind == InstructionKind::View || kind == InstructionKind::Control;
-    HEDDLE_USER_CHECK(fits, "a group may contain only sends and receives, got {}", mnemonic(x.op));
+    std::visit(
+        Overloaded{
+            [&](const GroupBegin&) { beginGroup(x, open); },
+            [&](const GroupEnd&) { endGroup(x, inside, open); },
+            [&](const OneOf<Send, Recv> auto& post) { pointToPoint(post); },
+            [](const OneOf<Alias, Evaluate, For, If> auto&) {},
+            [&](const OneOf<Allocate, Free, LaunchKernel, CallLibrary, Copy, Communicate, Wait,
+                            RecordEvent, WaitEvent, ReadBack, Call, Check, Print> auto&) {
+              HEDDLE_USER_CHECK(!group_, "a group may contain only sends and receives, got {}",
+                                mnemonic(x.op));
+            }},
+        x.op);
+  }
+
+  void beginGroup(const Instruction& x, const Instruction*& open) {
+    HEDDLE_USER_CHECK(!group_, "a group inside a group");
+    group_ = Group{x.on, std::nullopt, {}};
+    open = &x;
+  }
+
+  void endGroup(const Instruction& x, bool inside, const Instruction*& open) {
+    HEDDLE_USER_CHECK(open != nullptr, "{}",
+                      inside ? "the group began outside of this body"
+                             : "there is no group_begin before it in this body");
+    HEDDLE_USER_CHECK(open->on == x.on, "group_end runs on other ranks than its group_begin");
+    group_.reset();
+    open = nullptr;
   }
 
   template <class PointToPoint>

@@ -313,6 +313,7 @@ class OverlapFinder {
   // the top level and exactly one Allocate defines it. The slot must also be neither an input nor
   // an output of the program. In this case, adds the Allocate to the match.
   bool isOwn(SlotId id, ChunkStage& match) const {
+    // Only an Allocate creates memory of its own. An Alias may name memory of another slot.
     const SlotUses& of = uses(id);
     if (of.nested || of.defined.size() != 1 ||
         !std::holds_alternative<Allocate>(at(of.defined.front()).op) ||

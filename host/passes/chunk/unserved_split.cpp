@@ -21,6 +21,7 @@ struct Move {
 };
 
 const CallLibrary* matmulOf(const Instruction& x) {
+  // Every matrix product that is not part of a kernel is a library call.
   const auto* call = std::get_if<CallLibrary>(&x.op);
   const bool is_matmul =
       call != nullptr && (call->function == "matmul" || call->function == "linear");
@@ -31,12 +32,14 @@ std::vector<Move> movesOf(const Program& program) {
   std::vector<Move> moves;
   std::set<SlotId> communicated;
   for (const Instruction& x : program.body) {
+    // A Send or Recv is not split, so it connects no matrix products.
     const auto* post = std::get_if<Communicate>(&x.op);
     if (post == nullptr || post->kind == comm::CollectiveKind::Barrier) continue;
     moves.push_back({post->in, post->out, post});
     communicated.insert({post->in, post->out});
   }
   for (const Instruction& x : program.body) {
+    // In lowered programs, only views and kernels connect a collective with a matrix product.
     if (const auto* view = std::get_if<Alias>(&x.op)) {
       moves.push_back({view->in, view->out});
     } else if (const auto* launch = std::get_if<LaunchKernel>(&x.op)) {

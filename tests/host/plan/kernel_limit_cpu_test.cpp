@@ -103,55 +103,59 @@ TEST_F(KernelLimitCpu, UnloadedKernelsWithoutFormAreNotFound) {
   EXPECT_FALSE(store.find(key).has_value());
 }
 
-// Runs sums of 64 rows and of 1 row in turn, each of which needs its own kernel. One row is summed
-// by two launches, many short rows by one. Returns the number of loaded kernels after each run.
-std::vector<int> runBoth(Executable& executor, CountingDevice& device) {
-  std::vector<int> loaded;
-  for (int run = 0; run < 6; ++run) {
-    const int64_t rows = run % 2 == 0 ? 64 : 1;
-    HostTensor values(DType::F32, {rows, (int64_t{1} << 20) / rows});
-    for (int64_t i = 0; i < values.numel(); ++i) values.set(i, static_cast<double>(i % 4));
-    const Outputs outputs = executor.run(
-        {toDevice(device, device.allocator(), values, denseDesc(DType::F32, values.sizes))});
-    outputs.wait();
-    const HostTensor sums = toHost(device, outputs.tensor(0));
-    EXPECT_EQ(sums.numel(), rows);
-    for (int64_t row = 0; row < rows; ++row) {
-      EXPECT_EQ(toDouble(sums.at(row)), 1.5 * static_cast<double>(values.sizes[1])) << rows;
-    }
-    loaded.push_back(device.loaded());
+// Runs a sum of `rows` rows of 2^20 / `rows` elements, and checks it.
+void runSum(Executable& executor, CountingDevice& device, int64_t rows) {
+  HostTensor values(DType::F32, {rows, (int64_t{1} << 20) / rows});
+  for (int64_t i = 0; i < values.numel(); ++i) values.set(i, static_cast<double>(i % 4));
+  const Tensor x =
+      toDevice(device, device.allocator(), values, denseDesc(DType::F32, values.sizes));
+  const Outputs outputs = executor.run({x});
+  outputs.wait();
+  const HostTensor sums = toHost(device, outputs.tensor(0));
+  EXPECT_EQ(sums.numel(), rows);
+  for (int64_t row = 0; row < rows; ++row) {
+    EXPECT_EQ(toDouble(sums.at(row)), 1.5 * static_cast<double>(values.sizes[1])) << rows;
   }
-  return loaded;
 }
 
-// Every plan counts the bytes of the kernels that were loaded for it, so the limit of plans also
-// limits the kernels.
+// One row is summed by two launches, many short rows by one, so they need different kernels. The
+// second shape has the larger output.
 TEST_F(KernelLimitCpu, KernelsOfDroppedPlansAreUnloaded) {
   const Fusion fusion = parseFusion(
       "heddle 1\nfusion f(%x: f32[m, k]) {\n  %s = sum(%x, axes=[1])\n  return %s\n}\n");
-  const Program program = compile(fusion, 1);
-  int64_t bytes_of_both = 0;
-  {
-    Executable unlimited(program, {&device, nullptr, &images});
-    const std::vector<int> loaded = runBoth(unlimited, device);
-    EXPECT_EQ(loaded, (std::vector<int>{1, 3, 3, 3, 3, 3}));
-    EXPECT_EQ(unlimited.stats().plans, 2);
-    EXPECT_EQ(unlimited.stats().kernels_unloaded, 0);
-    bytes_of_both = unlimited.stats().kernel_bytes;
-  }
-  EXPECT_EQ(device.loaded(), 0);
   ExecutableOptions options;
-  options.caches.plan_bytes = bytes_of_both / 2;
+  options.caches.plans = 1;
   options.caches.kernel_bytes = 0;
-  {
-    Executable limited(program, {&device, nullptr, &images}, options);
-    runBoth(limited, device);
-    const Executable::Stats stats = limited.stats();
-    EXPECT_GT(stats.plan_evictions, 2);
-    EXPECT_GT(stats.kernels_unloaded, 0);
-    EXPECT_EQ(stats.kernels_compiled, 0);
+  Executable executor(compile(fusion, 1), {&device, nullptr, &images}, options);
+  runSum(executor, device, 1);
+  EXPECT_EQ(device.loaded(), 2);
+  // Runs that use the records of earlier runs again release the plans of those runs.
+  for (int run = 0; run < 100; ++run) runSum(executor, device, 1024);
+  EXPECT_EQ(device.loaded(), 3);
+  runSum(executor, device, 512);
+  EXPECT_EQ(device.loaded(), 1) << "the kernels of the sum of one row are unloaded";
+  const int64_t bytes = executor.stats().kernel_bytes;
+  EXPECT_EQ(executor.stats().plan_evictions, 2);
+  EXPECT_EQ(executor.stats().kernels_unloaded, 1);
+  runSum(executor, device, 1);
+  EXPECT_EQ(device.loaded(), 3);
+  EXPECT_GT(executor.stats().kernel_bytes, bytes);
+  EXPECT_EQ(executor.stats().kernels_compiled, 2) << "the image cache had the kernels";
+}
+
+// The bytes of a kernel count for the plan that has loaded it.
+TEST_F(KernelLimitCpu, LimitOfPlansCountsKernels) {
+  const Fusion fusion = parseFusion(
+      "heddle 1\nfusion f(%x: f32[m, k]) {\n  %s = sum(%x, axes=[1])\n  return %s\n}\n");
+  for (const bool fits : {true, false}) {
+    ExecutableOptions options;
+    options.caches.plan_bytes = fits ? 1 << 20 : 12 << 10;
+    Executable executor(compile(fusion, 1), {&device, nullptr, &images}, options);
+    for (int64_t rows : {1, 1024, 512}) runSum(executor, device, rows);
+    EXPECT_EQ(executor.stats().plans, 3);
+    EXPECT_GT(executor.stats().kernel_bytes, 24 << 10);
+    EXPECT_EQ(executor.stats().plan_evictions > 0, !fits);
   }
-  EXPECT_EQ(device.loaded(), 0);
 }
 
 }  // namespace

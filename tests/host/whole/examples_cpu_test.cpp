@@ -101,6 +101,7 @@ TEST(ExamplesCpu, PrintedProgramsGiveTheSameResults) {
       EXPECT_TRUE(sameProgram(program, again)) << name;
       EXPECT_EQ(print(again), print(program)) << name;
       for (int64_t size : {0, 1, 6, 13}) {
+        if (heddle::testing::kSanitized && size != 13) continue;
         expectRight(fusion, again, optionsFor(fusion.size_defaults, ranks, size),
                     fmt::format("{} printed, {} ranks, size {}", name, ranks, size));
       }
