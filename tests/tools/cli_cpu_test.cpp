@@ -55,7 +55,7 @@ TEST_F(Cli, ResultWithoutAxesOfManyRanksIsChecked) {
 }
 
 // The operands of all batches are empty, or the block of a rank is.
-TEST_F(Cli, MatrixProductsOfEmptyBatchesAreChecked) {
+TEST_F(Cli, MatmulsOfEmptyBatchesAreChecked) {
   const std::string file =
       write("batches.fusion",
             "heddle 1\nmesh @m = [x=ranks]\n"

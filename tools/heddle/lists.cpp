@@ -1,9 +1,11 @@
+// The commands that list the ops and the devices.
 #include <cstdio>
 
 #include "codegen/compile/cpp_compiler.h"
 #include "codegen/kernel.h"
 #include "host/device/cpu/cpu_device.h"
 #include "host/device/load_module.h"
+#include "ir/text/op_listing.h"
 #include "tools/heddle/options.h"
 
 namespace heddle::tools {
@@ -23,6 +25,11 @@ std::string versionOf(const std::string& identity) {
 }
 
 }  // namespace
+
+int opsCommand(const Options& options) {
+  std::fputs((options.markdown ? opsMarkdown() : listOps()).c_str(), stdout);
+  return 0;
+}
 
 int devicesCommand(const Options&) {
   line("cpu", host::makeCpuDevice()->description());
