@@ -66,8 +66,8 @@ struct Vectors {
 };
 
 // Returns the longest vectors of which a thread can load several together. `ops` are the operations
-// of the longest body. A thread that adds to columns owns the same elements of all its rows. Rows
-// of a shifted layout have different elements.
+// of the longest body. Rows with columns are never shifted: a thread adds the same elements of all
+// its rows, and shifted rows would give it different elements.
 Vectors vectorsOf(const Space& space, int64_t ops, bool several_passes);
 
 // Cpp: the elements of one item, which one inner loop computes.

@@ -59,7 +59,7 @@ __device__ inline float rescaled(Exponentials from, float to) {
   return from.maximum == to ? from.sum : from.sum * exp(from.maximum - to);
 }
 
-// Chooses the scale for a maximum. Keeps the sum.
+// Returns the same sum of exponentials, with the maximum `maximum` and a scale that suits it.
 __device__ inline Exponentials scaledFor(Exponentials from, float maximum) {
   const float sum = rescaled(from, maximum);
   const float scale = maximum * kLog2OfE;

@@ -111,8 +111,8 @@ __device__ inline float divided(float x, float y, float r) {
   return multiplyAdd(-excess, weight, q);
 }
 
-// Returns x / (1 + t) for t >= 0, with an error of at most two units in the last place. A quarter
-// of the divisor has a normal reciprocal if t is finite.
+// Returns x / (1 + t) for t >= 0, with an error of at most two units in the last place. Divides x/4
+// by (1 + t)/4, because the reciprocal of (1 + t)/4 is a normal number for every finite t.
 __device__ inline float overOnePlus(float x, float t) {
   return (x * 0.25f) * nearReciprocal(multiplyAdd(t, 0.25f, 0.25f));
 }
