@@ -84,8 +84,9 @@ void CudaTileEmitter::forColumns(const std::string& statement) {
 }
 
 // The next row uses the same shared memory for the parts of accumulators. If a row has several
-// barriers, no barrier is needed after it. All threads have read the parts of one combination before
-// the next barrier. No thread writes these parts again before the first barrier of the next row.
+// barriers, no barrier is needed after it. All threads have read the parts of one combination
+// before the next barrier. No thread writes these parts again before the first barrier of the next
+// row.
 bool CudaTileEmitter::needsBarrierAfterRow() const {
   const auto& all = program_.statements;
   const auto combines = std::count_if(all.begin(), all.end(), [](const Statement& statement) {
