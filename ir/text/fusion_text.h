@@ -8,8 +8,8 @@
 namespace heddle {
 
 // Prints the text form of a fusion (grammar: docs/text_format.md). The text omits ids, source
-// lines, annotations and guards. parseFusion() creates the guards of the ops again, but not the
-// guards that a composite op or a pass added. The text preserves everything else:
+// lines, annotations, and guards that parseFusion() creates again from the ops. Lines `guard a <= b
+// "text"` at the start are the guards that composite ops and passes added. The text keeps all else:
 //  - print(parseFusion(x)) == x for every text x that print() returned.
 //  - sameGraph(parseFusion(print(f)), f) is true for every fusion f.
 //  - A float is printed with the fewest digits that parse to the same value.
