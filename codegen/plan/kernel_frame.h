@@ -113,6 +113,7 @@ struct KernelFrame {
   std::vector<Access> accesses;             // parallel to Space::tensors
   std::vector<AxisCoordinate> coordinates;  // parallel to Space::coordinates
   std::vector<IndexedAccess> indexed;       // parallel to Space::indexed
+  std::vector<std::string> widths;          // arguments, parallel to Space::widths; empty: not used
   std::vector<Accumulator> accumulators;    // what nodes of kind Result name
   std::vector<Coordinate> kept;             // per kept axis
   std::vector<Coordinate> reduced;          // per reduced axis
