@@ -30,8 +30,8 @@ namespace heddle {
 //     with the value. A pass computes the reductions whose operands have the same level. A kernel
 //     has at most kMostKernelPasses such passes, and then one that computes outputs along the row.
 //     If it has several passes, each pass must be possible without
-//     the others: the tensors and results of earlier reductions that a pass reads have all axes of
-//     the space together.
+//     the others: the tensors, generated values and earlier results that a pass reads have all axes
+//     of the space together.
 //  5. A stored value has all axes of the space, or exactly the axes that are not reduced. A value
 //     that depends on a column reduction has exactly the reduced axes. A kernel can compute a value
 //     with any other set of axes, but cannot store it.
