@@ -49,13 +49,12 @@ std::vector<KernelTexts> kernelTexts(const Program& program, const SizeBindings&
     const std::vector<TensorDesc> in = descsOf(step.inputs);
     const std::vector<TensorDesc> out = descsOf(step.outputs);
     const std::vector<int32_t> alignments = alignmentsOf(step);
-    const std::optional<Fusion> numbers = withPadWidths(kernel.segment, in, out, sizes);
-    const Fusion& segment = numbers ? *numbers : kernel.segment;
-    const std::vector<TensorDesc> generated =
-        generatedDescs(kernel.segment, in, out, sizes, rank, ranks);
-    texts.push_back(
-        {kernel.name, codegen::describeSchedule(segment, in, out, target, alignments, generated),
-         codegen::planKernel(segment, in, out, target, alignments, generated).source.text});
+    const Fusion& segment = kernel.segment;
+    const codegen::RunSizes run =
+        runSizes(segment, codegen::analyze(segment), in, out, sizes, rank, ranks);
+    texts.push_back({kernel.name,
+                     codegen::describeSchedule(segment, in, out, target, alignments, run),
+                     codegen::planKernel(segment, in, out, target, alignments, run).source.text});
   }
   return texts;
 }

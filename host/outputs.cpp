@@ -63,7 +63,7 @@ std::optional<AliasedTensor> Outputs::aliased(size_t i) const {
   if (!hasMemory(output)) return std::nullopt;
   if (output.input >= 0) return AliasedTensor{true, static_cast<size_t>(output.input)};
   for (size_t j = 0; j < i; ++j) {
-    const bool same = outputs[j].place.pointer == output.place.pointer;
+    const bool same = outputs[j].buffer == output.buffer;
     if (same && hasMemory(outputs[j])) return AliasedTensor{false, j};
   }
   return std::nullopt;

@@ -3,10 +3,11 @@
 #include <algorithm>
 
 #include "codegen/bind/facts.h"
+#include "codegen/plan/generated.h"
 #include "codegen/plan/joint.h"
 #include "codegen/plan/loop_nest.h"
 #include "codegen/plan/two_stages.h"
-#include "ir/base/check.h"
+#include "ir/base/ceil_div.h"
 
 namespace heddle::codegen {
 
@@ -14,7 +15,7 @@ struct PiecePlanner::Children {
   Passes passes;
   std::deque<Analysis> analyses;
   std::deque<PiecePlanner> planners;
-  std::vector<std::vector<ValueId>> generated;  // of the piece, per pass
+  std::vector<PartSizes> sizes;  // per pass
 };
 
 struct PiecePlanner::Joined {
@@ -27,7 +28,7 @@ struct PiecePlanner::Joined {
 struct PiecePlanner::ColumnParts {
   RowPart rows;
   Analysis row_analysis;
-  std::vector<ValueId> generated;  // of the piece
+  std::optional<PartSizes> sizes;  // of the row part
   Analysis column_analysis;
   std::vector<Accumulator> accumulators;
   LoopTensors loops;
@@ -128,14 +129,14 @@ Space PiecePlanner::spaceOf(const Given& given, const AxisExtents& extents) cons
 
 int64_t PiecePlanner::decide(const Given& given, KernelNumbers& numbers) {
   const AxisExtents extents =
-      axisExtents(segment_, analysis_, given.inputs, given.outputs, given.generated);
+      axisExtents(segment_, analysis_, given.inputs, given.outputs, given.run);
   if (!columns_.empty()) return decideColumns(given, extents, numbers);
   return decideSpace(given, extents, spaceOf(given, extents), numbers);
 }
 
 int64_t PiecePlanner::decidePart(const Given& given, KernelNumbers& numbers) {
   const AxisExtents extents =
-      axisExtents(segment_, analysis_, given.inputs, given.outputs, given.generated);
+      axisExtents(segment_, analysis_, given.inputs, given.outputs, given.run);
   Space space = spaceOf(given, extents);
   if (isEmpty(space)) {
     appendKind(FactKind::Empty, numbers.facts);
@@ -274,7 +275,8 @@ std::optional<int64_t> PiecePlanner::decideTogether(const Given& given, const Ax
     together_ = std::make_unique<ColumnParts>();
     together_->rows = rowPart(segment_, analysis_, extents, columns_);
     together_->row_analysis = analyze(together_->rows.pass.segment);
-    together_->generated = wholeValues(together_->rows.pass.segment, together_->row_analysis);
+    together_->sizes.emplace(segment_, analysis_, together_->rows.pass.segment,
+                             together_->row_analysis);
     together_->column_analysis = columnAnalysis(segment_, analysis_, columns_);
   }
   ColumnParts& parts = *together_;
@@ -285,8 +287,9 @@ std::optional<int64_t> PiecePlanner::decideTogether(const Given& given, const Ax
   }
   const PassOperands of =
       passOperands(parts.rows.pass, given.inputs, given.outputs, given.alignments, operands);
-  const AxisExtents row_extents = axisExtents(row_segment, parts.row_analysis, of.inputs,
-                                              of.outputs, generatedOf(parts.generated, extents));
+  const AxisExtents row_extents =
+      axisExtents(row_segment, parts.row_analysis, of.inputs, of.outputs,
+                  parts.sizes->of(segment_, analysis_, extents));
   Space rows = coalesce(row_segment, parts.row_analysis, row_extents, of.inputs, of.outputs);
   setAlignments(of.alignments, rows);
   Space space = coalesce(segment_, parts.column_analysis, extents, given.inputs, given.outputs);
@@ -331,9 +334,9 @@ int64_t PiecePlanner::decidePasses(const Given& given, const AxisExtents& extent
   for (size_t i = 0; i < children.planners.size(); ++i) {
     const PassOperands of = passOperands(children.passes.segments[i], given.inputs, given.outputs,
                                          given.alignments, temporaries);
-    const std::vector<TensorDesc> generated = generatedOf(children.generated[i], extents);
-    bytes = std::max(bytes, children.planners[i].decide(
-                                {of.inputs, of.outputs, of.alignments, generated}, numbers));
+    const RunSizes run = children.sizes[i].of(segment_, analysis_, extents);
+    bytes = std::max(
+        bytes, children.planners[i].decide({of.inputs, of.outputs, of.alignments, run}, numbers));
   }
   for (const TensorDesc& temporary : temporaries) {
     numbers.places.push_back(ceilDiv(bytes, 16) * 16);
@@ -348,27 +351,9 @@ std::unique_ptr<PiecePlanner::Children> PiecePlanner::childrenOf(Passes passes) 
   for (const PassSegment& pass : children->passes.segments) {
     const Analysis& analysis = children->analyses.emplace_back(analyze(pass.segment));
     children->planners.emplace_back(pass.segment, analysis, target_);
-    children->generated.push_back(wholeValues(pass.segment, analysis));
+    children->sizes.emplace_back(segment_, analysis_, pass.segment, analysis);
   }
   return children;
-}
-
-// Returns the values of the piece that describe the generated axes of a part of it.
-std::vector<ValueId> PiecePlanner::wholeValues(const Fusion& part, const Analysis& analysis) const {
-  std::vector<ValueId> values;
-  for (ValueId id : analysis.generated) {
-    const std::optional<ValueId> whole = segment_.find(part.value(id).name);
-    HEDDLE_CHECK(whole.has_value(), "%{} is no value of the segment", part.value(id).name);
-    values.push_back(*whole);
-  }
-  return values;
-}
-
-std::vector<TensorDesc> PiecePlanner::generatedOf(const std::vector<ValueId>& values,
-                                                  const AxisExtents& extents) const {
-  std::vector<TensorDesc> descs;
-  for (ValueId id : values) descs.push_back(denseDescOf(segment_, analysis_, extents, id));
-  return descs;
 }
 
 }  // namespace heddle::codegen

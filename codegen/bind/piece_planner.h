@@ -35,7 +35,7 @@ class PiecePlanner {
     DescList inputs;
     DescList outputs;
     const std::vector<int32_t>& alignments;
-    const std::vector<TensorDesc>& generated;
+    const RunSizes& run;
   };
   // Appends the numbers of all entry points. Returns the bytes of the workspace.
   int64_t decide(const Given& given, KernelNumbers& numbers);
@@ -70,9 +70,6 @@ class PiecePlanner {
   const RowDemands& demandsOf(const Space& rows, ByClasses<RowDemands>& demands,
                               const Fusion& segment, const Analysis& analysis,
                               const std::vector<Accumulator>& columns) const;
-  std::vector<TensorDesc> generatedOf(const std::vector<ValueId>& values,
-                                      const AxisExtents& extents) const;
-  std::vector<ValueId> wholeValues(const Fusion& part, const Analysis& analysis) const;
   std::unique_ptr<Children> childrenOf(Passes passes) const;
 
   const Fusion& segment_;

@@ -9,34 +9,6 @@
 namespace heddle::codegen {
 namespace {
 
-// Returns whether the text of a kernel would contain a number that only a run knows: the width of a
-// pad.
-bool hasOpenWidths(const Fusion& segment) {
-  for (const Expression& expr : segment.exprs()) {
-    if (expr.op->name != "pad") continue;
-    for (std::string_view attr : {"lows", "highs"}) {
-      for (const Size& width : expr.attr<std::vector<Size>>(attr)) {
-        if (!width.isConstant()) return true;
-      }
-    }
-  }
-  return false;
-}
-
-// Returns, per generated value of the part, its index in the list of the segment.
-std::vector<size_t> generatedIndices(const Fusion& segment, const Analysis& analysis,
-                                     const AnalyzedPart& part) {
-  std::vector<size_t> indices;
-  for (ValueId id : part.analysis.generated) {
-    const std::string& name = part.part.segment.value(id).name;
-    const auto found =
-        std::find_if(analysis.generated.begin(), analysis.generated.end(),
-                     [&](ValueId value) { return segment.value(value).name == name; });
-    indices.push_back(static_cast<size_t>(found - analysis.generated.begin()));
-  }
-  return indices;
-}
-
 template <class T>
 void put(std::vector<std::byte>& bytes, size_t offset, T value) {
   std::memcpy(bytes.data() + offset, &value, sizeof(value));
@@ -82,14 +54,14 @@ SegmentPlanner::SegmentPlanner(Fusion segment, Target target)
   }
   for (const AnalyzedPart& part : analysis_.parts) {
     parts_.push_back({PiecePlanner(part.part.segment, part.analysis, target_), part.part.operands,
-                      generatedIndices(segment_, analysis_, part)});
+                      PartSizes(segment_, analysis_, part.part.segment, part.analysis)});
   }
 }
 
 int64_t SegmentPlanner::decide(const Operands& operands, KernelNumbers& numbers) {
   if (whole_) {
-    return whole_->decide(
-        {operands.inputs, operands.outputs, operands.alignments, operands.generated}, numbers);
+    return whole_->decide({operands.inputs, operands.outputs, operands.alignments, operands.run},
+                          numbers);
   }
   int64_t bytes = 0;
   for (Part& part : parts_) bytes = std::max(bytes, decidePart(operands, part, numbers));
@@ -101,7 +73,6 @@ int64_t SegmentPlanner::decidePart(const Operands& operands, Part& part,
   std::vector<const TensorDesc*> inputs;
   std::vector<const TensorDesc*> outputs;
   std::vector<int32_t> alignments;
-  std::vector<TensorDesc> generated;
   const size_t input_count = operands.inputs.size();
   for (int operand : part.operands) {
     const auto i = static_cast<size_t>(operand);
@@ -112,8 +83,8 @@ int64_t SegmentPlanner::decidePart(const Operands& operands, Part& part,
     }
     if (!operands.alignments.empty()) alignments.push_back(operands.alignments[i]);
   }
-  for (size_t i : part.generated) generated.push_back(operands.generated.at(i));
-  return part.planner.decidePart({inputs, outputs, alignments, generated}, numbers);
+  return part.planner.decidePart({inputs, outputs, alignments, part.sizes.of(operands.run)},
+                                 numbers);
 }
 
 KernelPlan SegmentPlanner::bound(const Form& form, const KernelNumbers& numbers,
@@ -127,9 +98,11 @@ KernelPlan SegmentPlanner::bound(const Form& form, const KernelNumbers& numbers,
 }
 
 std::optional<SegmentPlanner::Bound> SegmentPlanner::bind(const Operands& operands) {
-  if (hasOpenWidths(segment_)) return std::nullopt;
+  constexpr size_t kUsualFacts = 200;  // longer facts allocate memory again
   std::lock_guard lock(mutex_);
   KernelNumbers numbers;
+  numbers.facts.reserve(kUsualFacts);
+  numbers.entries.reserve(1);
   const int64_t bytes = decide(operands, numbers);
   if (numbers.entries.empty()) return Bound{};
   const auto found = numbers_.find(numbers.facts);
@@ -140,7 +113,6 @@ std::optional<SegmentPlanner::Bound> SegmentPlanner::bind(const Operands& operan
 
 std::optional<int64_t> SegmentPlanner::add(const Operands& operands, const KernelPlan& plan,
                                            std::vector<StageLayout> layouts) {
-  if (hasOpenWidths(segment_)) return std::nullopt;
   std::lock_guard lock(mutex_);
   KernelNumbers numbers;
   const int64_t bytes = decide(operands, numbers);

@@ -13,8 +13,9 @@
 #include "codegen/bind/piece_planner.h"
 #include "codegen/kernel.h"
 #include "codegen/plan/analysis.h"
+#include "codegen/plan/argument_value.h"
 #include "codegen/plan/desc_list.h"
-#include "codegen/plan/stage_layout.h"
+#include "codegen/plan/generated.h"
 #include "ir/graph/fusion.h"
 
 namespace heddle::codegen {
@@ -40,7 +41,7 @@ class SegmentPlanner {
     DescList inputs;
     DescList outputs;
     const std::vector<int32_t>& alignments;
-    const std::vector<TensorDesc>& generated;
+    const RunSizes& run;
   };
   struct Bound {
     KernelPlan plan;       // equal to the result of planKernel(), but without the source
@@ -67,8 +68,8 @@ class SegmentPlanner {
   // A part of a segment that consists of several (Analysis::parts).
   struct Part {
     PiecePlanner planner;
-    std::vector<int> operands;      // of the segment
-    std::vector<size_t> generated;  // indices into Operands::generated
+    std::vector<int> operands;  // of the segment
+    PartSizes sizes;
   };
 
   // Returns the bytes of the workspace.

@@ -12,6 +12,9 @@ std::string placeText(const PlaceAlong& place, const IndexedAccess& access, size
   if (place.local) return localIndexText(frame, place.coordinate, leaves.lane);
   std::string text = globalIndexText(frame, place.coordinate, leaves.lane);
   if (place.reversed) return fmt::format("({} - 1 - {})", access.extents[axis].str(), text);
+  if (place.width >= 0) {
+    return fmt::format("({} - {})", text, frame.widths[static_cast<size_t>(place.width)]);
+  }
   return place.shift == 0 ? text : fmt::format("({} - ({}LL))", text, place.shift);
 }
 

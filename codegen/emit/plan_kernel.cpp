@@ -12,13 +12,13 @@
 #include "codegen/families/shared_launch.h"
 #include "codegen/families/squares.h"
 #include "codegen/plan/analysis.h"
+#include "codegen/plan/argument_value.h"
 #include "codegen/plan/body.h"
 #include "codegen/plan/generated.h"
 #include "codegen/plan/joint.h"
 #include "codegen/plan/loop_nest.h"
 #include "codegen/plan/schedule.h"
 #include "codegen/plan/space.h"
-#include "codegen/plan/stage_layout.h"
 #include "codegen/plan/two_stages.h"
 #include "ir/base/check.h"
 
@@ -29,14 +29,14 @@ namespace {
 // passes can join them.
 class Planner {
  public:
-  Planner(const Fusion& segment, const Operands& operands, Target target,
-          const std::vector<TensorDesc>& generated, std::string suffix, const Analysis* analysis)
+  Planner(const Fusion& segment, const Operands& operands, Target target, const RunSizes& run,
+          std::string suffix, const Analysis* analysis)
       : segment_(segment),
         operands_(operands),
         target_(target),
         suffix_(std::move(suffix)),
         analysis_(analysis == nullptr ? analyze(segment) : *analysis),
-        extents_(axisExtents(segment, analysis_, operands.inputs, operands.outputs, generated)),
+        extents_(axisExtents(segment, analysis_, operands.inputs, operands.outputs, run)),
         space_(coalesce(segment, analysis_, extents_, operands.inputs, operands.outputs)) {
     plan_.source.target = target;
     for (SpaceTensor& tensor : space_.tensors) tensor.alignment = operandAlignment(tensor.operand);
@@ -124,7 +124,7 @@ class Planner {
                 const std::vector<TensorDesc>& temporaries) const {
     const Operands of = operandsOf(part, operands_, temporaries);
     const AxisExtents extents =
-        axisExtents(part.segment, analysis, of.inputs, of.outputs, generatedOf(part.segment));
+        axisExtents(part.segment, analysis, of.inputs, of.outputs, runOf(part.segment, analysis));
     Space space = coalesce(part.segment, analysis, extents, of.inputs, of.outputs);
     for (SpaceTensor& tensor : space.tensors) tensor.alignment = of.alignmentOf(tensor.operand);
     return space;
@@ -202,8 +202,9 @@ class Planner {
     std::vector<KernelPlan> plans;
     for (const PassSegment& pass : passes.segments) {
       const Operands of = operandsOf(pass, operands_, passes.temporaries);
-      Planner planner(pass.segment, of, target_, generatedOf(pass.segment),
-                      suffix_ + fmt::format("_p{}_", plans.size()), nullptr);
+      const Analysis analysis = analyze(pass.segment);
+      Planner planner(pass.segment, of, target_, runOf(pass.segment, analysis),
+                      suffix_ + fmt::format("_p{}_", plans.size()), &analysis);
       planner.run();
       description_ += fmt::format("{}pass {}: {}", plans.empty() ? "" : "\n", plans.size(),
                                   planner.description());
@@ -229,15 +230,9 @@ class Planner {
     }
   }
 
-  // Returns the descriptors of the values of a part of the segment that have generated axes.
-  std::vector<TensorDesc> generatedOf(const Fusion& part) const {
-    std::vector<TensorDesc> descs;
-    for (ValueId id : generatedValues(part)) {
-      const std::optional<ValueId> whole = segment_.find(part.value(id).name);
-      HEDDLE_CHECK(whole.has_value(), "%{} is no value of the segment", part.value(id).name);
-      descs.push_back(denseDescOf(segment_, analysis_, extents_, *whole));
-    }
-    return descs;
+  // What a part of the segment, which has this analysis, needs to know about the sizes of the run.
+  RunSizes runOf(const Fusion& part, const Analysis& analysis) const {
+    return partSizes(segment_, analysis_, extents_, part, analysis);
   }
 
   const Fusion& segment_;
@@ -259,26 +254,10 @@ struct Planned {
   std::vector<StageLayout> layouts;
 };
 
-// Returns the entries for a part. `all` contains the descriptors of generatedValues(segment).
-std::vector<TensorDesc> generatedOf(const Fusion& part, const Fusion& segment,
-                                    const std::vector<TensorDesc>& all) {
-  if (all.empty()) return {};
-  const std::vector<ValueId> values = generatedValues(segment);
-  std::vector<TensorDesc> descs;
-  for (ValueId id : generatedValues(part)) {
-    const auto found = std::find_if(values.begin(), values.end(), [&](ValueId value) {
-      return segment.value(value).name == part.value(id).name;
-    });
-    descs.push_back(all.at(static_cast<size_t>(found - values.begin())));
-  }
-  return descs;
-}
-
-// Plans the parts of a segment. Pointwise nests share launches; every other part has its own
-// launch.
-Planned planParts(const Fusion& segment, const std::vector<AnalyzedPart>& parts,
-                  const Operands& operands, Target target,
-                  const std::vector<TensorDesc>& generated) {
+// Plans the parts of a segment: pointwise nests share launches, all other parts have their own.
+Planned planParts(const Fusion& segment, const Analysis& analysis, const Operands& operands,
+                  Target target, const RunSizes& run) {
+  const std::vector<AnalyzedPart>& parts = analysis.parts;
   Planned planned;
   KernelPlan& plan = planned.plan;
   SharedLaunches shared(target, "heddle_shared");
@@ -288,7 +267,7 @@ Planned planParts(const Fusion& segment, const std::vector<AnalyzedPart>& parts,
     const Fusion& part = parts[i].part.segment;
     const PassSegment pass = passOf(parts[i].part);
     const Operands of = operandsOf(pass, operands, {});
-    Planner planner(part, of, target, generatedOf(part, segment, generated),
+    Planner planner(part, of, target, PartSizes(segment, analysis, part, parts[i].analysis).of(run),
                     fmt::format("_part{}_", i), &parts[i].analysis);
     if (planner.isEmpty()) continue;
     if (planner.addTo(shared, parts[i].part.operands, entries)) {
@@ -316,14 +295,14 @@ Planned planParts(const Fusion& segment, const std::vector<AnalyzedPart>& parts,
 }
 
 Planned planSegment(const Fusion& segment, const Operands& operands, Target target,
-                    const std::vector<TensorDesc>& generated, const Analysis* analysis) {
+                    const RunSizes& run, const Analysis* analysis) {
   std::optional<Analysis> own;
   if (analysis == nullptr) analysis = &own.emplace(analyze(segment));
   Planned planned;
   if (!analysis->parts.empty()) {
-    planned = planParts(segment, analysis->parts, operands, target, generated);
+    planned = planParts(segment, *analysis, operands, target, run);
   } else {
-    Planner planner(segment, operands, target, generated, "", analysis);
+    Planner planner(segment, operands, target, run, "", analysis);
     planner.run();
     planned = {std::move(planner.plan()), planner.description(), std::move(planner.layouts())};
   }
@@ -335,14 +314,12 @@ Planned planSegment(const Fusion& segment, const Operands& operands, Target targ
 
 KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                       const std::vector<TensorDesc>& outputs, Target target,
-                      const std::vector<int32_t>& alignments,
-                      const std::vector<TensorDesc>& generated, const Analysis* analysis,
-                      std::vector<StageLayout>* layouts) {
+                      const std::vector<int32_t>& alignments, const RunSizes& run,
+                      const Analysis* analysis, std::vector<StageLayout>* layouts) {
   HEDDLE_CHECK(alignments.empty() || alignments.size() == inputs.size() + outputs.size(),
                "planKernel got {} alignments for {} operands", alignments.size(),
                inputs.size() + outputs.size());
-  Planned planned =
-      planSegment(segment, {inputs, outputs, alignments}, target, generated, analysis);
+  Planned planned = planSegment(segment, {inputs, outputs, alignments}, target, run, analysis);
   KernelPlan& plan = planned.plan;
   HEDDLE_CHECK(planned.layouts.size() == plan.stages.size(), "{} layouts for {} launches",
                planned.layouts.size(), plan.stages.size());
@@ -361,15 +338,13 @@ KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inpu
                       const std::vector<TensorDesc>& outputs, Target target,
                       const std::vector<int32_t>& alignments) {
   return planKernel(segment, inputs, outputs, target, alignments,
-                    unshardedGenerated(segment, inputs, outputs));
+                    unshardedSizes(segment, inputs, outputs));
 }
 
 std::string describeSchedule(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                              const std::vector<TensorDesc>& outputs, Target target,
-                             const std::vector<int32_t>& alignments,
-                             const std::vector<TensorDesc>& generated) {
-  return planSegment(segment, {inputs, outputs, alignments}, target, generated, nullptr)
-      .description;
+                             const std::vector<int32_t>& alignments, const RunSizes& run) {
+  return planSegment(segment, {inputs, outputs, alignments}, target, run, nullptr).description;
 }
 
 }  // namespace heddle::codegen

@@ -10,6 +10,7 @@
 namespace heddle::codegen {
 
 struct Analysis;
+struct RunSizes;
 struct StageLayout;
 
 // Chooses a schedule for the shapes of a run, and returns the kernel source and the launches of the
@@ -23,8 +24,8 @@ struct StageLayout;
 // - `alignments` has one entry per operand, in the order inputs, outputs: the alignment of its
 //   first element in bytes (alignmentOf()). An empty list means kFullAlignment for all operands. A
 //   CUDA kernel must not be launched with an operand of smaller alignment.
-// - `generated` has one descriptor per value of generatedValues(segment)
-//   (codegen/plan/generated.h), as this rank would store the value.
+// - `run` has one descriptor per value of generatedValues(segment) (codegen/plan/generated.h), as
+//   this rank would store the value, and one number per element of Analysis::widths.
 // - The source depends only on the segment and the chosen schedule, not on exact sizes. A run with
 //   new sizes therefore often needs no compilation.
 // - `analysis` is the result of analyze() (codegen/plan/analysis.h) for the segment. nullptr: the
@@ -34,10 +35,10 @@ struct StageLayout;
 // - Throws UserError if no schedule fits the segment. Thread-safe.
 KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                       const std::vector<TensorDesc>& outputs, Target target,
-                      const std::vector<int32_t>& alignments,
-                      const std::vector<TensorDesc>& generated, const Analysis* analysis = nullptr,
+                      const std::vector<int32_t>& alignments, const RunSizes& run,
+                      const Analysis* analysis = nullptr,
                       std::vector<StageLayout>* layouts = nullptr);
-// As above, with unshardedGenerated(segment, inputs, outputs).
+// As above, with unshardedSizes(segment, inputs, outputs).
 KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                       const std::vector<TensorDesc>& outputs, Target target,
                       const std::vector<int32_t>& alignments = {});
@@ -45,7 +46,6 @@ KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inpu
 // Describes the schedule in words, for `heddle dump --stage schedule`.
 std::string describeSchedule(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                              const std::vector<TensorDesc>& outputs, Target target,
-                             const std::vector<int32_t>& alignments,
-                             const std::vector<TensorDesc>& generated);
+                             const std::vector<int32_t>& alignments, const RunSizes& run);
 
 }  // namespace heddle::codegen

@@ -6,7 +6,7 @@
 
 #include "codegen/families/passes.h"
 #include "codegen/kernel.h"
-#include "codegen/plan/stage_layout.h"
+#include "codegen/plan/argument_value.h"
 #include "codegen/tile/program.h"
 
 namespace heddle::codegen {

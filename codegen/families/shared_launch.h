@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "codegen/kernel.h"
+#include "codegen/plan/argument_value.h"
 #include "codegen/plan/loop_nest.h"
-#include "codegen/plan/stage_layout.h"
 
 namespace heddle::codegen {
 

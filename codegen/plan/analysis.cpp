@@ -193,6 +193,20 @@ class Analyzer {
   std::vector<int> reduced_ids_;  // axes of values, of the classes that are reduced
 };
 
+std::vector<Size> findWidths(const Fusion& segment) {
+  std::vector<Size> widths;
+  for (const Expression& expr : segment.exprs()) {
+    if (expr.op->name != "pad") continue;
+    for (std::string_view attr : {"lows", "highs"}) {
+      for (const Size& width : expr.attr<std::vector<Size>>(attr)) {
+        if (width.isConstant()) continue;
+        if (std::find(widths.begin(), widths.end(), width) == widths.end()) widths.push_back(width);
+      }
+    }
+  }
+  return widths;
+}
+
 }  // namespace
 
 const JointReductions* Analysis::pairEndingWith(ExprId id) const {
@@ -208,14 +222,17 @@ Analysis analyze(const Fusion& segment) {
   if (independentParts(segment).size() <= 1) {
     analysis = Analyzer(segment).run();
     analysis.generated = findGenerated(segment, analysis);
+    analysis.widths = findWidths(segment);
     return analysis;
   }
   for (SegmentPart& part : extractParts(segment)) {
     Analysis of_part = Analyzer(part.segment).run();
     of_part.generated = findGenerated(part.segment, of_part);
+    of_part.widths = findWidths(part.segment);
     analysis.parts.push_back({std::move(part), std::move(of_part)});
   }
   analysis.generated = findGenerated(segment, analysis);
+  analysis.widths = findWidths(segment);
   return analysis;
 }
 

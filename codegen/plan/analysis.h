@@ -44,12 +44,14 @@ struct Analysis {
   std::vector<ValueId> indexed_inputs;  // indexedInputs() of the segment
   // The values that describe the generated axes (codegen/plan/generated.h).
   std::vector<ValueId> generated;
+  // The widths of pads that are known only in a run, each once. Kernels get them as arguments.
+  std::vector<Size> widths;
   // Ascending: the axes of the space along which some op uses the index of the current element.
   std::vector<int> coordinates;
   // The pairs of reductions that the kernel computes in one pass. analyze() leaves the list empty.
   std::vector<JointReductions> joint;
   // If the segment consists of several independent parts (ir/analysis/independent_parts.h): the
-  // parts. All other members except `generated` are then empty.
+  // parts. All other members except `generated` and `widths` are then empty.
   std::vector<AnalyzedPart> parts;
 
   // Returns the pair whose second reduction is `id`, or nullptr.

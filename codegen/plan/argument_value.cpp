@@ -107,6 +107,8 @@ int64_t valueOf(const ArgumentValue& argument, const FrameNumbers& numbers) {
       return space.indexed[index].global[axis];
     case Kind::AxisExtent:
       return space.extents[axis];
+    case Kind::Width:
+      return space.widths[index];
     case Kind::Squares:
       return numbers.squares;
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "codegen/plan/schedule.h"
 #include "codegen/plan/space.h"
@@ -33,6 +34,7 @@ struct ArgumentValue {
     IndexedGlobal,
     AxisExtent,  // of the space along `axis`
     Squares,     // FrameNumbers::squares
+    Width,       // Space::widths[index]
   };
   Kind kind = Kind::Late;
   int32_t index = 0;
@@ -46,6 +48,24 @@ struct FrameNumbers {
   const Schedule& schedule;
   int64_t reduced_count;  // KernelFrame::reduced_count
   int64_t squares = 0;    // number of squares of a tile program with squares
+};
+
+// What the arguments of one launch (LaunchStage::args) contain. All launches of one kernel text
+// have equal layouts. Their arguments differ only in the numbers of their entries.
+struct StageLayout {
+  // The argument struct of an entry point, or of one part of a shared launch.
+  struct Struct {
+    int32_t entry = 0;   // the entry points and parts of a kernel are numbered in their order
+    int32_t offset = 0;  // bytes, into LaunchStage::args
+    std::vector<ArgumentValue> values;
+  };
+  std::vector<Struct> structs;
+  // Offset of SharedKernel's field `first` (codegen/families/shared_launch.h), whose numbers follow
+  // from the grids of the parts. -1: the launch is not shared, and has one struct.
+  int32_t first = -1;
+  // Per element of LaunchStage::pointers: the temporary of the kernel that it points to. -1: it
+  // points to no temporary. Empty: no element points to a temporary.
+  std::vector<int32_t> temporaries = {};
 };
 
 // Returns the value of an argument. Requires a kind other than Other.

@@ -201,7 +201,13 @@ class BodyWriter {
       }
       place.local = axis.together;
       place.reversed = axis.reversed;
-      place.shift = axis.low.constant();  // planKernel() requires numbers
+      if (axis.low.isConstant()) {
+        place.shift = axis.low.constant();
+      } else {
+        const std::vector<Size>& widths = analysis_.widths;
+        const auto found = std::find(widths.begin(), widths.end(), axis.low);
+        place.width = static_cast<int>(found - widths.begin());
+      }
       place.checked = axis.mayMiss();
       node.places.push_back(place);
     }

@@ -22,6 +22,7 @@ struct PlaceAlong {
                           // rank's shard; false: in the unsharded tensor
   bool reversed = false;  // the index is the extent - 1 - the coordinate
   int64_t shift = 0;      // if not reversed: subtracted from the coordinate
+  int width = -1;         // the same, but a number of the run: index into Space::widths; -1: none
   bool checked = false;   // the index may be outside of the tensor
   bool in_block = false;  // the axis may be sharded; elements of other shards read as -0.0 or 0
 };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "ir/types/tensor.h"
@@ -25,6 +26,13 @@ class DescList {
   const TensorDesc* descs_ = nullptr;
   const TensorDesc* const* pointers_ = nullptr;
   size_t size_;
+};
+
+// What a kernel needs to know about the sizes of a run, and no operand tells it.
+struct RunSizes {
+  std::vector<TensorDesc> generated;  // of generatedValues(segment) (codegen/plan/generated.h)
+  std::vector<int64_t> widths;        // of Analysis::widths
+  bool operator==(const RunSizes&) const = default;
 };
 
 }  // namespace heddle::codegen

@@ -1,6 +1,7 @@
 #include "codegen/plan/generated.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "ir/analysis/indexed_axes.h"
 #include "ir/base/check.h"
@@ -70,11 +71,10 @@ std::vector<ValueId> findGenerated(const Fusion& segment, const Analysis& analys
   return found;
 }
 
-std::vector<TensorDesc> unshardedGenerated(const Fusion& segment,
-                                           const std::vector<TensorDesc>& inputs,
-                                           const std::vector<TensorDesc>& outputs) {
-  const std::vector<ValueId> values = generatedValues(segment);
-  if (values.empty()) return {};
+RunSizes unshardedSizes(const Fusion& segment, const std::vector<TensorDesc>& inputs,
+                        const std::vector<TensorDesc>& outputs) {
+  const Analysis analysis = analyze(segment);
+  if (analysis.generated.empty() && analysis.widths.empty()) return {};
   SizeBindings sizes;
   const auto bind = [&](ValueId id, const TensorDesc& desc) {
     const std::vector<IterDomain>& domain = segment.value(id).tensor.domain;
@@ -87,17 +87,54 @@ std::vector<TensorDesc> unshardedGenerated(const Fusion& segment,
   };
   for (size_t i = 0; i < inputs.size(); ++i) bind(segment.inputs()[i], inputs[i]);
   for (size_t i = 0; i < outputs.size(); ++i) bind(segment.outputs()[i], outputs[i]);
-  std::vector<TensorDesc> descs;
-  for (ValueId id : values) {
+  RunSizes run;
+  for (ValueId id : analysis.generated) {
     const Value& value = segment.value(id);
     HEDDLE_CHECK(!value.tensor.sharding, "%{} is sharded, and no operand has its axes", value.name);
     std::vector<int64_t> extents;
     for (const IterDomain& axis : value.tensor.domain) {
       extents.push_back(axis.extent.evaluate(lookupIn(sizes)));
     }
-    descs.push_back(denseDesc(value.tensor.dtype, std::move(extents)));
+    run.generated.push_back(denseDesc(value.tensor.dtype, std::move(extents)));
   }
-  return descs;
+  for (const Size& width : analysis.widths) run.widths.push_back(width.evaluate(lookupIn(sizes)));
+  return run;
+}
+
+PartSizes::PartSizes(const Fusion& segment, const Analysis& analysis, const Fusion& part,
+                     const Analysis& of_part) {
+  const auto indexIn = [](const auto& list, const auto& element) {
+    return static_cast<size_t>(std::find(list.begin(), list.end(), element) - list.begin());
+  };
+  for (ValueId id : of_part.generated) {
+    const std::optional<ValueId> whole = segment.find(part.value(id).name);
+    HEDDLE_CHECK(whole.has_value(), "%{} is no value of the segment", part.value(id).name);
+    values_.push_back(*whole);
+    generated_.push_back(indexIn(analysis.generated, *whole));
+  }
+  for (const Size& width : of_part.widths) widths_.push_back(indexIn(analysis.widths, width));
+}
+
+RunSizes PartSizes::of(const RunSizes& run) const {
+  RunSizes of_part;
+  for (size_t i : generated_) of_part.generated.push_back(run.generated.at(i));
+  for (size_t i : widths_) of_part.widths.push_back(run.widths.at(i));
+  return of_part;
+}
+
+RunSizes PartSizes::of(const Fusion& segment, const Analysis& analysis,
+                       const AxisExtents& extents) const {
+  RunSizes of_part;
+  for (ValueId id : values_) {
+    of_part.generated.push_back(denseDescOf(segment, analysis, extents, id));
+  }
+  for (size_t i : widths_) of_part.widths.push_back(extents.widths.at(i));
+  return of_part;
+}
+
+RunSizes partSizes(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
+                   const Fusion& part, const Analysis& of_part) {
+  return PartSizes(segment, analysis, part, of_part).of(segment, analysis, extents);
 }
 
 }  // namespace heddle::codegen

@@ -3,6 +3,8 @@
 #include <vector>
 
 #include "codegen/plan/analysis.h"
+#include "codegen/plan/desc_list.h"
+#include "codegen/plan/space.h"
 #include "ir/types/tensor.h"
 
 namespace heddle::codegen {
@@ -22,11 +24,32 @@ std::vector<ValueId> generatedValues(const Fusion& segment);
 // Computes Analysis::generated, which is the same list. All other members must be set.
 std::vector<ValueId> findGenerated(const Fusion& segment, const Analysis& analysis);
 
-// Returns the descriptors of generatedValues(segment), for a segment in which these values have no
-// sharding. Requires that every symbol in their sizes is also the size of an axis of an operand,
-// whose descriptor gives the value of the symbol.
-std::vector<TensorDesc> unshardedGenerated(const Fusion& segment,
-                                           const std::vector<TensorDesc>& inputs,
-                                           const std::vector<TensorDesc>& outputs);
+// Returns the sizes of a run, for a segment in which generatedValues(segment) have no sharding. If
+// a symbol is the size of an operand's axis, the operand gives its value. No other symbols may
+// occur.
+RunSizes unshardedSizes(const Fusion& segment, const std::vector<TensorDesc>& inputs,
+                        const std::vector<TensorDesc>& outputs);
+
+// Says which sizes of a run a part of a segment needs. The analyses are those of the segment and of
+// the part. Values of both have equal names.
+class PartSizes {
+ public:
+  PartSizes(const Fusion& segment, const Analysis& analysis, const Fusion& part,
+            const Analysis& of_part);
+  // The same for the sizes of the segment. Requires that the segment lists all generated values of
+  // the part.
+  RunSizes of(const RunSizes& run) const;
+  // Describes the generated values by the extents of the segment.
+  RunSizes of(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents) const;
+
+ private:
+  std::vector<ValueId> values_;    // of the segment
+  std::vector<size_t> generated_;  // their indices in Analysis::generated of the segment
+  std::vector<size_t> widths_;     // indices in Analysis::widths of the segment
+};
+
+// Returns PartSizes::of(segment, analysis, extents).
+RunSizes partSizes(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
+                   const Fusion& part, const Analysis& of_part);
 
 }  // namespace heddle::codegen

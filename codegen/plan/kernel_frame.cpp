@@ -252,6 +252,22 @@ class FrameBuilder {
         for (const PlaceAlong& place : node.places) ask(place.coordinate, place.local);
       }
     }
+    addWidths();
+  }
+
+  void addWidths() {
+    frame_.widths.resize(space_.widths.size());
+    for (const Body* body : request_.bodies) {
+      for (const Node& node : body->nodes) {
+        for (const PlaceAlong& place : node.places) {
+          if (place.width < 0) continue;
+          const auto w = static_cast<size_t>(place.width);
+          if (!frame_.widths[w].empty()) continue;
+          frame_.widths[w] = fmt::format("w{}", w);
+          addOffset(frame_.widths[w], value(Kind::Width, w));
+        }
+      }
+    }
   }
 
   void addIndexed(size_t p) {

@@ -114,7 +114,8 @@ struct KernelFrame {
   std::vector<Access> accesses;             // parallel to Space::tensors
   std::vector<AxisCoordinate> coordinates;  // parallel to Space::coordinates
   std::vector<IndexedAccess> indexed;       // parallel to Space::indexed
-  std::vector<Accumulator> accumulators;    // the accumulators that nodes of kind Result read
+  std::vector<std::string> widths;          // arguments, parallel to Space::widths; empty: not used
+  std::vector<Accumulator> accumulators;    // what nodes of kind Result name
   std::vector<Coordinate> kept;             // per kept axis
   std::vector<Coordinate> reduced;          // per reduced axis
   IndexExpr kept_items;                     // number of items along the kept axes

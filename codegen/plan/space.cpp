@@ -15,13 +15,15 @@ int64_t productOf(AxisNumbers::const_iterator from, AxisNumbers::const_iterator 
   return product;
 }
 
-// Collects the extents and offsets of the axes of the analysis from descriptors. Every value that
-// has an axis must agree about it.
+AxisNumbers numbersOf(const std::vector<int64_t>& list) { return {list.begin(), list.end()}; }
+
+// Extents and offsets of the axes, from the descriptor of any value that moves along them.
 class Extents {
  public:
-  Extents(const Fusion& segment, const Analysis& analysis)
+  Extents(const Fusion& segment, const Analysis& analysis, const RunSizes& run)
       : segment_(segment),
         analysis_(analysis),
+        run_(run),
         values_(analysis.reduced.size(), -1),
         offsets_(analysis.reduced.size(), 0) {}
 
@@ -59,15 +61,22 @@ class Extents {
     for (int64_t extent : values_) {
       HEDDLE_CHECK(extent >= 0, "segment {}: an axis without an extent", segment_.name);
     }
-    return {std::move(values_), std::move(offsets_)};
+    return {std::move(values_), std::move(offsets_), numbersOf(run_.widths)};
   }
 
  private:
-  // Returns the extent of the output axis that corresponds to axis `i` of the operand.
+  int64_t widthOf(const Size& width) const {
+    if (width.isConstant()) return width.constant();
+    const std::vector<Size>& all = analysis_.widths;
+    const auto found = std::find(all.begin(), all.end(), width);
+    return run_.widths.at(static_cast<size_t>(found - all.begin()));
+  }
+
+  // Returns the size of the axis of the output that moves along axis `i` of the operand.
   int64_t paddedSize(const Expression& expr, const IndexedAxis& axis, size_t i,
                      const TensorDesc& desc) const {
     int64_t size = desc.sizes[i];
-    const int64_t low = axis.low.constant(), high = axis.high.constant();
+    const int64_t low = widthOf(axis.low), high = widthOf(axis.high);
     const bool fits = !__builtin_add_overflow(size, low, &size) &&
                       !__builtin_add_overflow(size, high, &size) && size >= 0;
     HEDDLE_USER_CHECK(fits,
@@ -102,6 +111,7 @@ class Extents {
 
   const Fusion& segment_;
   const Analysis& analysis_;
+  const RunSizes& run_;
   AxisNumbers values_;
   AxisNumbers offsets_;
 };
@@ -187,8 +197,6 @@ size_t positionOf(const Fusion& segment, ValueId input) {
   return static_cast<size_t>(std::find(ids.begin(), ids.end(), input) - ids.begin());
 }
 
-AxisNumbers numbersOf(const std::vector<int64_t>& list) { return {list.begin(), list.end()}; }
-
 // The space over all axes of the analysis, in its order.
 Space layOutAll(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
                 DescList inputs, DescList outputs) {
@@ -233,16 +241,19 @@ bool isEmpty(const Space& space) {
 int64_t Space::reducedCount() const { return productOf(extents.begin() + kept, extents.end()); }
 
 AxisExtents axisExtents(const Fusion& segment, const Analysis& analysis, DescList inputs,
-                        DescList outputs, const std::vector<TensorDesc>& generated) {
+                        DescList outputs, const RunSizes& run) {
   HEDDLE_CHECK(
       inputs.size() == segment.inputs().size() && outputs.size() == segment.outputs().size(),
       "planKernel got {} inputs and {} outputs for a segment with {} and {}", inputs.size(),
       outputs.size(), segment.inputs().size(), segment.outputs().size());
   const std::vector<ValueId>& values = analysis.generated;
-  HEDDLE_CHECK(values.size() == generated.size(),
+  HEDDLE_CHECK(values.size() == run.generated.size(),
                "segment {}: {} descriptors for {} values with generated axes", segment.name,
-               generated.size(), values.size());
-  Extents extents(segment, analysis);
+               run.generated.size(), values.size());
+  HEDDLE_CHECK(analysis.widths.size() == run.widths.size(),
+               "segment {}: {} numbers for {} widths of pads", segment.name, run.widths.size(),
+               analysis.widths.size());
+  Extents extents(segment, analysis, run);
   auto read = [&](ValueId id, const TensorDesc& desc) {
     if (!segment.value(id).is_scalar && !analysis.indexed_only[id]) extents.read(id, desc);
   };
@@ -253,7 +264,7 @@ AxisExtents axisExtents(const Fusion& segment, const Analysis& analysis, DescLis
     if (expr.op->kind != OpKind::Index) continue;
     extents.readIndexed(id, inputs[positionOf(segment, expr.inputs[0])]);
   }
-  for (size_t i = 0; i < values.size(); ++i) extents.read(values[i], generated[i]);
+  for (size_t i = 0; i < values.size(); ++i) extents.read(values[i], run.generated[i]);
   return extents.finish();
 }
 
@@ -293,6 +304,7 @@ Space coalesce(const Fusion& segment, const Analysis& analysis, const AxisExtent
     added.output = tensor.output;
     added.strides.reserve(most_axes);
   }
+  space.widths = extents.widths;
   space.coordinates = raw.coordinates;
   for (SpaceCoordinate& coordinate : space.coordinates) coordinate.axis = -1;
   space.indexed = std::move(raw.indexed);

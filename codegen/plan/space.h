@@ -61,6 +61,7 @@ struct Space {
   std::vector<SpaceTensor> tensors;
   std::vector<SpaceCoordinate> coordinates;  // in the order of Analysis::coordinates
   std::vector<IndexedTensor> indexed;        // in the order of the segment's inputs
+  AxisNumbers widths;                        // of Analysis::widths
 
   int64_t keptCount() const;
   int64_t reducedCount() const;  // number of elements along the reduced axes; 1 without reductions
@@ -72,13 +73,14 @@ struct Space {
 struct AxisExtents {
   AxisNumbers extents;
   AxisNumbers offsets;
+  AxisNumbers widths;  // RunSizes::widths
 };
 
-// Reads the extents of all axes from the descriptors of the operands. The descriptors `generated`
-// of generatedValues(segment) (codegen/plan/generated.h) give the extents of all other axes. Throws
+// Reads the extents of all axes from the descriptors of the operands. RunSizes::generated gives
+// the extents of all other axes. Throws
 // UserError if two descriptors disagree about an axis.
 AxisExtents axisExtents(const Fusion& segment, const Analysis& analysis, DescList inputs,
-                        DescList outputs, const std::vector<TensorDesc>& generated);
+                        DescList outputs, const RunSizes& run);
 
 // Returns the descriptor of a value as this rank would store it: dense and row-major.
 TensorDesc denseDescOf(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,

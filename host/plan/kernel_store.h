@@ -57,8 +57,8 @@ class KernelStore {
     int64_t segment = -1;  // StoredSegment::number()
     std::vector<TensorDesc> inputs;
     std::vector<TensorDesc> outputs;
-    std::vector<int32_t> alignments;    // as for codegen::planKernel()
-    std::vector<TensorDesc> generated;  // the same
+    std::vector<int32_t> alignments;  // as for codegen::planKernel()
+    codegen::RunSizes run;            // the same
     bool operator==(const Key&) const = default;
   };
   // Returns the object for a segment. Equal segments share it, also if they belong to different

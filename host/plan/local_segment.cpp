@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "codegen/plan/generated.h"
 #include "host/unroll/unroll.h"
 #include "ir/analysis/shardable_axes.h"
 #include "ir/base/check.h"
@@ -183,45 +182,20 @@ class Localiser {
 
 }  // namespace
 
-std::optional<Fusion> withPadWidths(const Fusion& segment, const std::vector<TensorDesc>& inputs,
-                                    const std::vector<TensorDesc>& outputs,
-                                    const SizeBindings& sizes) {
-  std::optional<Fusion> result;
-  SizeBindings bound;
-  for (ExprId id : segment.exprs().ids()) {
-    if (segment.expr(id).op->name != "pad") continue;
-    for (std::string_view attr : {"lows", "highs"}) {
-      const auto& widths = segment.expr(id).attr<std::vector<Size>>(attr);
-      if (std::all_of(widths.begin(), widths.end(), [](const Size& w) { return w.isConstant(); })) {
-        continue;
-      }
-      if (!result) {
-        result = segment;
-        bound = symbolsOf(segment, inputs, outputs, sizes);
-      }
-      std::vector<Size> numbers;
-      for (const Size& width : widths) numbers.emplace_back(width.evaluate(lookupIn(bound)));
-      for (auto& [name, value] : result->mutableExpr(id).attrs) {
-        if (name == attr) value = numbers;
-      }
-    }
-  }
-  return result;
-}
-
-std::vector<TensorDesc> generatedDescs(const Fusion& segment, const std::vector<TensorDesc>& inputs,
-                                       const std::vector<TensorDesc>& outputs,
-                                       const SizeBindings& sizes, int64_t rank, int64_t ranks) {
-  const std::vector<ValueId> values = codegen::generatedValues(segment);
-  if (values.empty()) return {};
+codegen::RunSizes runSizes(const Fusion& segment, const codegen::Analysis& analysis,
+                           const std::vector<TensorDesc>& inputs,
+                           const std::vector<TensorDesc>& outputs, const SizeBindings& sizes,
+                           int64_t rank, int64_t ranks) {
+  codegen::RunSizes run;
+  if (analysis.generated.empty() && analysis.widths.empty()) return run;
   const SizeBindings bound = symbolsOf(segment, inputs, outputs, sizes);
-  std::vector<TensorDesc> descs;
-  for (ValueId id : values) {
+  for (ValueId id : analysis.generated) {
     const Value& value = segment.value(id);
-    descs.push_back(
+    run.generated.push_back(
         describe({value.name, false, value.tensor, {}, {}}, segment.meshes, bound, rank, ranks));
   }
-  return descs;
+  for (const Size& width : analysis.widths) run.widths.push_back(width.evaluate(lookupIn(bound)));
+  return run;
 }
 
 Fusion localSegment(const Fusion& segment, const std::vector<TensorDesc>& inputs,

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <optional>
-
+#include "codegen/plan/analysis.h"
+#include "codegen/plan/desc_list.h"
 #include "ir/graph/fusion.h"
 #include "ir/types/tensor.h"
 
@@ -16,18 +16,12 @@ Fusion localSegment(const Fusion& segment, const std::vector<TensorDesc>& inputs
                     const std::vector<TensorDesc>& outputs, const SizeBindings& sizes,
                     int64_t rank);
 
-// Returns a copy of the segment in which the widths of every pad are numbers, as planKernel()
-// (codegen/emit/plan_kernel.h) requires. Returns nullopt if they are already numbers. The
-// parameters are those of localSegment().
-std::optional<Fusion> withPadWidths(const Fusion& segment, const std::vector<TensorDesc>& inputs,
-                                    const std::vector<TensorDesc>& outputs,
-                                    const SizeBindings& sizes);
-
-// Returns the descriptors of the values of the segment that planKernel() needs for axes that no
-// operand has (codegen/plan/generated.h). The parameters are those of localSegment(); `ranks` is
-// the number of ranks of the job.
-std::vector<TensorDesc> generatedDescs(const Fusion& segment, const std::vector<TensorDesc>& inputs,
-                                       const std::vector<TensorDesc>& outputs,
-                                       const SizeBindings& sizes, int64_t rank, int64_t ranks);
+// Returns what codegen::planKernel() needs to know about the sizes of a run. `analysis` is that of
+// the segment. The other parameters are those of localSegment(); `ranks` is the number of ranks of
+// the job.
+codegen::RunSizes runSizes(const Fusion& segment, const codegen::Analysis& analysis,
+                           const std::vector<TensorDesc>& inputs,
+                           const std::vector<TensorDesc>& outputs, const SizeBindings& sizes,
+                           int64_t rank, int64_t ranks);
 
 }  // namespace heddle::host

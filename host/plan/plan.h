@@ -239,9 +239,9 @@ struct Plan {
     bool donated = false;  // true: the caller gives up its value
   };
   // An address that depends on late inputs (host/unroll/late_scalars.h). A run computes it when it
-  // binds the inputs.
+  // binds the inputs, and again when it allocates the buffer.
   struct LatePointer {
-    PointerIndex base;  // the pointer of an input
+    PointerIndex base;  // the pointer of a buffer
     std::vector<View::LateTerm> terms;
   };
   struct ScalarInput {
@@ -276,6 +276,7 @@ struct Plan {
   struct Output {
     RegisterId scalar;  // register of a scalar; invalid: the output is a tensor
     Place place;
+    BufferId buffer;  // that contains the place; invalid: this rank holds no part of the output
     TensorDesc desc;
     int32_t input = -1;         // position of the input whose memory the output shares; -1: none
     bool preallocated = false;  // true: the output is in the caller's tensor

@@ -48,8 +48,8 @@ std::vector<Part> partsOf(const CallLibrary& call, const UnrolledStep& step) {
   std::vector<Part> parts;
   for (const auto* views : {&step.inputs, &step.outputs}) {
     for (const View& view : *views) {
-      const bool is_copied = &view == log_sums ? !areReadableLogSums(view.desc, view.byte_offset)
-                                               : !isReadable(view.desc, view.byte_offset);
+      const bool is_copied = &view == log_sums ? !areReadableLogSums(view.desc, view.offsetBits())
+                                               : !isReadable(view.desc, view.offsetBits());
       parts.push_back(
           {view, is_copied ? denseDesc(view.desc.dtype, view.desc.sizes) : view.desc, is_copied});
     }

@@ -91,8 +91,6 @@ Place PlanBuilder::placeOf(const View& view) {
 // counts the outputs of the program, because Plan::outputs may still be empty.
 PointerIndex PlanBuilder::latePointer(const View& view) {
   const PointerIndex base = pointerTo(view.buffer);
-  HEDDLE_CHECK(unrolled_.buffers[view.buffer].origin == Buffer::Origin::Input,
-               "a late offset in {}, which is no input", unrolled_.buffers[view.buffer].name);
   std::vector<Plan::LatePointer>& all = plan_->late_pointers;
   const auto found = std::find_if(all.begin(), all.end(), [&](const Plan::LatePointer& each) {
     return each.base == base && each.terms == view.late;

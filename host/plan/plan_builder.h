@@ -61,17 +61,15 @@ class PlanBuilder {
     std::shared_ptr<StoredSegment> stored;
     std::vector<const TensorDesc*> inputs = {};
     std::vector<const TensorDesc*> outputs = {};
-    std::vector<int32_t> alignments = {};    // of the inputs, then of the outputs
-    std::vector<TensorDesc> generated = {};  // codegen::planKernel()
-    // false: the kernel also depends on the widths of pads, so the store cannot hold it.
-    bool is_stored = true;
+    std::vector<int32_t> alignments = {};            // of the inputs, then of the outputs
+    codegen::RunSizes run = {};                      // codegen::planKernel()
     std::vector<codegen::StageLayout> layouts = {};  // of a new kernel
     codegen::KernelPlan plan = {};    // only a new kernel has launches after addStages()
     KernelStore::Loaded loaded = {};  // one per stage; empty: the kernel is new
     StageId first_stage = {};         // the stages of the kernel are consecutive
     size_t stage_count = 0;
     codegen::SegmentPlanner::Operands operands() const {
-      return {inputs, outputs, alignments, generated};
+      return {inputs, outputs, alignments, run};
     }
     bool isNew() const { return loaded.empty() && stage_count > 0; }
     IdRange<StageId> stages() const {

@@ -114,8 +114,8 @@ void PlanBuilder::emitStage(StageId id, const Launch& launch) {
 }
 
 bool PlanBuilder::isPlannedFor(const PlannedKernel& kernel, const Launch& launch) const {
-  const bool same_segment = kernel.segment == launch.segment ||
-                            (launch.stored && kernel.stored == launch.stored && kernel.is_stored);
+  const bool same_segment =
+      kernel.segment == launch.segment || (launch.stored && kernel.stored == launch.stored);
   if (!same_segment) return false;
   size_t operand = 0;
   const auto are_same = [&](const std::vector<const TensorDesc*>& descs,
@@ -131,7 +131,7 @@ bool PlanBuilder::isPlannedFor(const PlannedKernel& kernel, const Launch& launch
 
 KernelStore::Key PlanBuilder::keyOf(const PlannedKernel& kernel) {
   return {kernel.stored->number(), descsOf(kernel.inputs), descsOf(kernel.outputs),
-          kernel.alignments, kernel.generated};
+          kernel.alignments, kernel.run};
 }
 
 // Returns the kernel of a launch. Takes it from an earlier launch or an earlier plan if the segment
@@ -160,10 +160,10 @@ PlanBuilder::PlannedKernel& PlanBuilder::planned(Launch& launch) {
 
 // Takes the kernel from the store, or plans it.
 void PlanBuilder::findKernel(PlannedKernel& kernel) {
-  if (!kernel.stored->planner().analysis().generated.empty()) {
-    kernel.generated =
-        generatedDescs(*kernel.segment, descsOf(kernel.inputs), descsOf(kernel.outputs), sizes_,
-                       unrolled_.rank, target_.ranks);
+  const codegen::Analysis& analysis = kernel.stored->planner().analysis();
+  if (!analysis.generated.empty() || !analysis.widths.empty()) {
+    kernel.run = runSizes(*kernel.segment, analysis, descsOf(kernel.inputs),
+                          descsOf(kernel.outputs), sizes_, unrolled_.rank, target_.ranks);
   }
   if (auto bound = target_.kernels.bind(*kernel.stored, kernel.operands())) {
     kernel.plan = std::move(bound->plan);
@@ -177,14 +177,10 @@ void PlanBuilder::findKernel(PlannedKernel& kernel) {
 }
 
 void PlanBuilder::planNew(PlannedKernel& kernel) const {
-  const std::vector<TensorDesc> inputs = descsOf(kernel.inputs);
-  const std::vector<TensorDesc> outputs = descsOf(kernel.outputs);
-  const std::optional<Fusion> numbers = withPadWidths(*kernel.segment, inputs, outputs, sizes_);
-  kernel.is_stored = !numbers;
-  kernel.plan = codegen::planKernel(
-      numbers ? *numbers : *kernel.segment, inputs, outputs, target_.device.compiler()->target(),
-      kernel.alignments, kernel.generated, numbers ? nullptr : &kernel.stored->planner().analysis(),
-      &kernel.layouts);
+  kernel.plan =
+      codegen::planKernel(*kernel.segment, descsOf(kernel.inputs), descsOf(kernel.outputs),
+                          target_.device.compiler()->target(), kernel.alignments, kernel.run,
+                          &kernel.stored->planner().analysis(), &kernel.layouts);
 }
 
 // Copies the argument blocks of a kernel to the plan, and moves its launches there.
@@ -234,7 +230,6 @@ void PlanBuilder::loadKernels() {
 
 // Stores a new kernel for later plans.
 void PlanBuilder::store(PlannedKernel& kernel) {
-  if (!kernel.is_stored) return;
   if (kernel.stored->add(kernel.operands(), kernel.plan, std::move(kernel.layouts),
                          kernel.loaded)) {
     return;

@@ -44,7 +44,7 @@ TensorDesc transposedDesc(TensorDesc desc) {
 
 // Returns the largest power of two, up to 256, that divides the offset of the view in its buffer.
 int64_t alignmentOf(const View& view) {
-  const auto offset = static_cast<uint64_t>(view.byte_offset) | 256U;
+  const auto offset = static_cast<uint64_t>(view.offsetBits()) | 256U;
   return static_cast<int64_t>(offset & (~offset + 1));
 }
 

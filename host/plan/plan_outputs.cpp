@@ -73,6 +73,7 @@ void PlanBuilder::bindOutputs() {
       output.place = placeOf(unrolled_.outputs[i]);
       output.desc = unrolled_.outputs[i].desc;
       if (output.desc.held) {
+        output.buffer = unrolled_.outputs[i].buffer;
         const int32_t input = unrolled_.buffers.at(unrolled_.outputs[i].buffer).input;
         output.input = isByValue(input) ? -1 : input;
       }

@@ -18,14 +18,15 @@ int64_t lateValue(const Plan& plan, const std::vector<Argument>& inputs, int32_t
   HEDDLE_CHECK(false, "input {} has no value", input);
 }
 
-// Computes the addresses that depend on late inputs.
+// Computes the addresses that depend on late inputs. Those in buffers of the run follow when it
+// allocates the buffers.
 void bindLate(const Plan& plan, const std::vector<Argument>& inputs, RunState& state) {
   for (size_t i = 0; i < plan.late_pointers.size(); ++i) {
-    std::byte* address = state.pointers[plan.late_pointers[i].base];
+    state.late_offsets[i] = 0;
     for (const View::LateTerm& term : plan.late_pointers[i].terms) {
-      if (address != nullptr) address += term.bytes * lateValue(plan, inputs, term.input);
+      state.late_offsets[i] += term.bytes * lateValue(plan, inputs, term.input);
     }
-    state.pointers[plan.latePointer(i)] = address;
+    state.setLatePointers(plan.late_pointers[i].base);
   }
 }
 

@@ -138,6 +138,7 @@ void Issuer::operator()(const AllocateStep& step) {
     }
   }
   state_.pointers[pointerTo(step.buffer)] = memory;
+  if (!plan_.late_pointers.empty()) state_.setLatePointers(pointerTo(step.buffer));
   state_.owned[step.buffer] = true;
   state_.held_bytes += step.bytes;
   state_.peak_bytes = std::max(state_.peak_bytes, state_.held_bytes);

@@ -21,7 +21,7 @@ std::shared_ptr<void> ownerOf(const Plan& plan, size_t output,
                               const std::vector<Argument>& outputs) {
   for (size_t i = 0; i < output; ++i) {
     const Plan::Output& other = plan.outputs[i];
-    if (!other.scalar.valid() && other.place.pointer == plan.outputs[output].place.pointer &&
+    if (!other.scalar.valid() && other.buffer == plan.outputs[output].buffer &&
         (!other.preallocated || isWritten(plan, i))) {
       return std::get<Tensor>(outputs[i]).owner;
     }
@@ -92,7 +92,7 @@ std::shared_ptr<RunResult> RunRecord::finish(RunState& state, Allocator& allocat
       continue;
     }
     if (!output.desc.held) continue;
-    const BufferId buffer = bufferOf(output.place.pointer);
+    const BufferId buffer = output.buffer;
     std::byte* base = state.pointers[output.place.pointer];
     tensor.data = base == nullptr ? nullptr : base + output.place.offset;  // nullptr: 0 bytes
     if (output.input >= 0) {

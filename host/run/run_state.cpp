@@ -20,6 +20,7 @@ void RunState::prepare(const std::shared_ptr<const Plan>& plan, Stream stream) {
     plan_ = plan;
     apart_inputs.clear();
     pointers.assign(plan->pointers(), nullptr);
+    late_offsets.assign(plan->late_pointers.size(), 0);
     owned.assign(plan->buffers.size(), false);
     registers.assign(plan->registers, Scalar(int64_t{0}));
     args = plan->args;
@@ -38,6 +39,14 @@ void RunState::prepare(const std::shared_ptr<const Plan>& plan, Stream stream) {
   streams[kCallerStream] = stream;
   held_bytes = 0;
   peak_bytes = 0;
+}
+
+void RunState::setLatePointers(PointerIndex base) {
+  std::byte* address = pointers[base];
+  for (size_t i = 0; i < late_offsets.size(); ++i) {
+    if (plan_->late_pointers[i].base != base) continue;
+    pointers[plan_->latePointer(i)] = address == nullptr ? nullptr : address + late_offsets[i];
+  }
 }
 
 RunState& RunStatePool::take(const std::shared_ptr<RunResources>& resources,

@@ -28,6 +28,9 @@ class RunState {
   void prepare(const std::shared_ptr<const Plan>& plan, Stream stream);
 
   IdVector<PointerIndex, std::byte*> pointers;
+  std::vector<int64_t> late_offsets;  // per element of Plan::late_pointers: bytes after its base
+  // Sets the late pointers that begin in the buffer of `base`.
+  void setLatePointers(PointerIndex base);
   // The memory of an input.
   struct InputRange {
     const std::byte* begin;

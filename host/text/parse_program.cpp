@@ -125,13 +125,7 @@ class SectionParser {
 
   void guard() {
     in_.next();
-    SizeGuard guard;
-    guard.a = parseSize(in_);
-    guard.at_most = in_.acceptSymbol("<=");
-    if (!guard.at_most && !in_.acceptSymbol("==")) in_.fail("'==' or '<='");
-    guard.b = parseSize(in_);
-    guard.source = in_.expectName(TokenKind::String, "where the sizes come from, as a string");
-    program_.guards.push_back(std::move(guard));
+    program_.guards.push_back(parseGuard(in_));
   }
 
   void slot() {

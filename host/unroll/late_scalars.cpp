@@ -54,7 +54,6 @@ class EarlyScalars {
     for (const SizeGuard& guard : program.guards) {
       guard.at_most ? addUnlessLinear(guard.b - guard.a) : add(guard.b - guard.a);
     }
-    findViews();
     forEachInstruction(program.body, [&](const Instruction& x, InstructionIndex) { visit(x.op); });
     separate();
   }
@@ -81,69 +80,24 @@ class EarlyScalars {
     }
   }
 
-  // Finds the slots that may name memory of the program. All other tensor slots are inputs or views
-  // of inputs.
-  void findOwnMemory() {
-    size_t before = 0;
-    do {
-      before = own_.size();
-      forEachInstruction(program_.body, [&](const Instruction& x, InstructionIndex) {
-        // No other instruction makes a view of an input.
-        const auto* alias = std::get_if<Alias>(&x.op);
-        forEachSlot(x.op, [&](SlotId id, FieldRole role) {
-          if (role.defines && (alias == nullptr || own_.contains(alias->in))) own_.insert(id);
-        });
-      });
-    } while (own_.size() != before);
-  }
-
-  // Finds the slots that are views of inputs, and the scalars that decide where they begin.
-  void findViews() {
-    findOwnMemory();
-    for (SlotId id : program_.inputs) {
-      if (!own_.contains(id)) scalars_of_.emplace(id, std::set<std::string>{});
+  void visit(const Alias& alias) {
+    const auto* slice = std::get_if<Alias::Slice>(&alias.view);
+    for (size_t i = 0; slice != nullptr && i < slice->starts.size(); ++i) {
+      addUnlessLinear(slice->starts[i]);
+      add(slice->stops[i] - slice->starts[i]);
     }
-    forEachInstruction(program_.body, [&](const Instruction& x, InstructionIndex) {
-      // Only an Alias makes a view.
-      const auto* alias = std::get_if<Alias>(&x.op);
-      if (alias == nullptr) return;
-      const auto in = scalars_of_.find(alias->in);
-      const auto* slice = std::get_if<Alias::Slice>(&alias->view);
-      std::set<std::string> scalars =
-          in == scalars_of_.end() ? std::set<std::string>{} : in->second;
-      for (size_t i = 0; slice != nullptr && i < slice->starts.size(); ++i) {
-        addUnlessLinear(slice->starts[i]);
-        add(slice->stops[i] - slice->starts[i]);
-        addScalarSymbols(slice->starts[i], scalars);
-      }
-      if (slice == nullptr) {
-        for (const Size& size : sizesOf(x.op)) add(size);
-      }
-      const bool is_view = in != scalars_of_.end() && !own_.contains(alias->out);
-      if (!is_view) early_.insert(scalars.begin(), scalars.end());
-      if (is_view) scalars_of_[alias->out].merge(scalars);
-    });
+    if (slice != nullptr) return;
+    for (const Size& size : sizesOf(Op(alias))) add(size);
   }
 
   void visit(const Op& op) {
-    // findViews() has visited every Alias.
-    if (std::holds_alternative<Alias>(op)) return;
+    if (const auto* alias = std::get_if<Alias>(&op)) return visit(*alias);
     for (const Size& size : sizesOf(op)) add(size);
-    // Only copies and kernels take the address of an operand when a run starts.
-    const bool copies = std::holds_alternative<Copy>(op);
-    const bool launches = std::holds_alternative<LaunchKernel>(op);
-    forEachSlot(op, [&](SlotId id, FieldRole role) {
-      const auto view = scalars_of_.find(id);
-      if (view == scalars_of_.end() || copies || (launches && !role.writes)) return;
-      early_.insert(view->second.begin(), view->second.end());
-    });
   }
 
   const Program& program_;
   std::set<std::string> early_;
-  std::set<SlotId> own_;
-  std::vector<std::set<std::string>> together_;         // scalars in one guard or bound
-  std::map<SlotId, std::set<std::string>> scalars_of_;  // of views of inputs
+  std::vector<std::set<std::string>> together_;  // scalars in one guard or bound
 };
 
 }  // namespace

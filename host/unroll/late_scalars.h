@@ -10,7 +10,7 @@
 
 namespace heddle::host {
 
-// A scalar input is *late* if it decides only where slices of inputs begin, and no size. A run adds
+// A scalar input is *late* if it decides only where slices begin, and no size. A run adds
 // its value to addresses, so runs with different values share a plan. For example, each step of a
 // loop reads another row of a cache.
 
@@ -23,8 +23,7 @@ using LateInputs = std::map<std::string, int32_t>;
 // - It occurs only in bounds of slices and in guards with <=. In each of them it is a term, such as
 //   2*%n, and no other late scalar occurs.
 // - The number of elements of each slice does not depend on it.
-// - Each slice is of an input, or of a view of an input.
-// - Only kernels, copies and views read the slice. Only copies write it. The program may return it.
+// Any instruction may read or write the slice. The slice may be of an input or of a computed value.
 LateInputs lateInputsOf(const Program& program);
 
 // Returns how much the size grows if the symbol grows by 1, or nullopt if this is not constant.

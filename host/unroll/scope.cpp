@@ -81,6 +81,9 @@ TensorDesc Scope::describe(const Slot& slot) const {
   TensorDesc desc;
   desc.dtype = slot.tensor.dtype;
   desc.held = !slot.tensor.sharding || isIn(slot.tensor.sharding->mesh);
+  for (auto* list : {&desc.global, &desc.sizes, &desc.alloc, &desc.offset}) {
+    list->reserve(slot.tensor.rank());
+  }
   for (size_t i = 0; i < slot.tensor.rank(); ++i) {
     const int64_t n = evaluate(slot.tensor.domain[i].extent);
     HEDDLE_USER_CHECK(n >= 0, "axis {} of %{} has the size {} = {}", i, slot.name,

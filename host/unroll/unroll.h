@@ -52,6 +52,14 @@ struct View {
   // The number of the value in the buffer, counted from 0. Each Allocate that reuses the buffer
   // (Allocate::reuse) begins a new value.
   int32_t value = 0;
+
+  // Returns a number that a power of two divides if it divides the offset for all values of the
+  // late inputs. Alignments follow from it.
+  int64_t offsetBits() const {
+    int64_t bits = byte_offset;
+    for (const LateTerm& term : late) bits |= term.bytes;
+    return bits;
+  }
 };
 
 using SharedView = std::shared_ptr<const View>;

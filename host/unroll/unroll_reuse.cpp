@@ -56,7 +56,7 @@ Unroller::BufferValues& Unroller::valuesIn(BufferId buffer) {
 bool Unroller::isAvailable(const View& view, SlotId taker) {
   if (view.value != valuesIn(view.buffer).latest) return false;
   const Buffer& buffer = unrolled_.buffers[view.buffer];
-  if (buffer.origin == Buffer::Origin::Allocated) return view.byte_offset == 0;
+  if (buffer.origin == Buffer::Origin::Allocated) return view.byte_offset == 0 && view.late.empty();
   return buffer.donated && !preallocated_.contains(taker);
 }
 
@@ -66,7 +66,8 @@ bool Unroller::takeMemory(const Allocate& x) {
   if (x.reuse.empty() || !request_.reuse.enabled || innermostBranch() != nullptr) return false;
   if (request_.layouts.contains(x.out)) return false;  // the caller's tensor replaces it
   for (SlotId id : x.reuse) {
-    const View from = *tensor(id);
+    const SharedView shared = tensor(id);
+    const View& from = *shared;
     if (!isAvailable(from, x.out)) continue;
     const Buffer& buffer = unrolled_.buffers[from.buffer];
     TensorDesc desc = scope_.describe(slot(x.out));

@@ -309,6 +309,7 @@ class KernelQuestion {
       const Expression& expr = fusion_.expr(id);
       AxisSet axes;
       if (expr.op->kind == OpKind::Index) axes = axesWithExtent(expr);
+      if (generatesAxes(expr.op->kind)) axes = axesOf(expr.outputs[0]);
       for (size_t i = 0; i < expr.inputs.size(); ++i) {
         if (!isReadByElement(expr, i)) continue;
         const auto found = read.find(expr.inputs[i]);
@@ -327,6 +328,12 @@ class KernelQuestion {
       for (ValueId output : expr.outputs) read.emplace(output, axes);
     }
     return {};
+  }
+
+  // Returns whether the caller of the kernel gives the extents of the result's axes if no tensor
+  // has them (codegen/plan/generated.h).
+  static bool generatesAxes(OpKind kind) {
+    return kind == OpKind::Expand || kind == OpKind::Full || kind == OpKind::Iota;
   }
 
   // Returns the axes of the result of an Index expression whose extents follow from operand 0.

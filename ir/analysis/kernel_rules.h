@@ -32,8 +32,8 @@ namespace heddle {
 //     with the value. A pass computes the reductions whose operands have the same level. A kernel
 //     has at most kMostKernelPasses such passes, and possibly a last pass that computes outputs
 //     along the row. If a kernel has several passes, each of them must be possible on its own. The
-//     tensors and earlier results that a pass reads must therefore together have all axes of the
-//     space.
+//     tensors, generated values and earlier results that a pass reads must therefore together have
+//     all axes of the space.
 //  5. A stored value has all axes of the space, or exactly the axes that are not reduced. A value
 //     that depends on a column reduction has exactly the reduced axes. A kernel can compute a value
 //     with any other set of axes, but cannot store it.

@@ -8,8 +8,9 @@
 namespace heddle {
 
 // Prints the text form of a fusion (grammar: docs/text_format.md). The text omits ids, source
-// lines, annotations and guards. The function parseFusion() creates the guards of the ops again,
-// but not the guards that a composite op or a pass added. The text preserves everything else:
+// lines, annotations, and the guards that parseFusion() creates again from the ops. Lines such as
+// `guard a <= b "text"` at the start are the guards that composite ops and passes added. The text
+// preserves everything else:
 //  - print(parseFusion(x)) == x for every text x that print() returned.
 //  - sameGraph(parseFusion(print(f)), f) is true for every fusion f.
 //  - A float is printed with the fewest digits that parse to the same value.

@@ -35,6 +35,7 @@ class FusionParser {
     inputs();
     if (in_.acceptWord("with")) defaults();
     in_.expectSymbol("{");
+    while (in_.acceptWord("guard")) guard();
     while (!in_.atWord("return")) statement();
     int line = in_.next().line;
     returns();
@@ -164,9 +165,13 @@ class FusionParser {
     } while (in_.acceptSymbol(","));
   }
 
-  // --- statements ----------------------------------------------------------------------------
+  void guard() {
+    SizeGuard guard = parseGuard(in_);
+    for (Size* size : {&guard.a, &guard.b}) *size = resolved(in_.peek(), *size);
+    builder_.mutableFusion().guards.push_back(std::move(guard));
+  }
 
-  // A result on the left of '=', with its name, and with its type if the text states the type.
+  // A result on the left of '=', with its type if the text states the type.
   struct Target {
     Token at;
     std::string name;
@@ -201,9 +206,7 @@ class FusionParser {
       define(targets[i].at, targets[i].name, ids[i]);
       if (targets[i].type) checkType(targets[i].type_at, ids[i], *targets[i].type);
     }
-    // A suffix states a sharding or a layout. If the call has one result, a suffix after the call
-    // belongs to this result. A call with several results has no suffix; the types or `return` may
-    // have one per result.
+    // A suffix states a sharding or a layout. Only a call with one result has a suffix.
     if (ids.size() == 1) suffix(ids[0]);
   }
 

@@ -169,4 +169,14 @@ std::vector<bool> parseBools(TokenStream& in) {
   });
 }
 
+SizeGuard parseGuard(TokenStream& in) {
+  SizeGuard guard;
+  guard.a = parseSize(in);
+  guard.at_most = in.acceptSymbol("<=");
+  if (!guard.at_most && !in.acceptSymbol("==")) in.fail("'==' or '<='");
+  guard.b = parseSize(in);
+  guard.source = in.expectName(TokenKind::String, "where the sizes come from, as a string");
+  return guard;
+}
+
 }  // namespace heddle

@@ -80,6 +80,40 @@ std::string printOutput(const Fusion& fusion, size_t index) {
          printValueName(fusion.value(reuse->input).name);
 }
 
+// Returns the guards that parsing `text`, which is the text of the fusion, does not create: those
+// that composite ops and passes have added.
+std::vector<SizeGuard> addedGuards(const Fusion& fusion, const std::string& text) {
+  std::vector<SizeGuard> added;
+  if (fusion.guards.empty()) return added;
+  TokenStream in(text, "");
+  parseVersion(in);
+  const Meshes meshes = parseMeshes(in);
+  const Fusion parsed = parseFusionBody(in, meshes);
+  for (const SizeGuard& guard : fusion.guards) {
+    const auto is_same = [&](const SizeGuard& other) {
+      return other.a == guard.a && other.b == guard.b && other.at_most == guard.at_most;
+    };
+    if (std::any_of(parsed.guards.begin(), parsed.guards.end(), is_same)) continue;
+    if (std::any_of(added.begin(), added.end(), is_same)) continue;
+    added.push_back(guard);
+  }
+  return added;
+}
+
+std::string printBody(const Fusion& fusion, const std::vector<SizeGuard>& guards) {
+  std::string out = printSignature(fusion);
+  for (const SizeGuard& guard : guards) {
+    out += fmt::format("  guard {} {} {} {}\n", guard.a.str(),
+                       guard.at_most ? "<=" : "==", guard.b.str(), quoted(guard.source));
+  }
+  for (const Expression& expr : fusion.exprs()) out += "  " + printExpression(fusion, expr) + "\n";
+  std::string outputs;
+  for (size_t i = 0; i < fusion.outputs().size(); ++i) {
+    outputs += (i > 0 ? ", " : "") + printOutput(fusion, i);
+  }
+  return out + "  return " + outputs + "\n}\n";
+}
+
 }  // namespace
 
 std::string printValueName(std::string_view name) {
@@ -103,18 +137,13 @@ std::string printMeshes(const Meshes& meshes) {
   return out;
 }
 
-std::string printFusionBody(const Fusion& fusion) {
-  std::string out = printSignature(fusion);
-  for (const Expression& expr : fusion.exprs()) out += "  " + printExpression(fusion, expr) + "\n";
-  std::string outputs;
-  for (size_t i = 0; i < fusion.outputs().size(); ++i) {
-    outputs += (i > 0 ? ", " : "") + printOutput(fusion, i);
-  }
-  return out + "  return " + outputs + "\n}\n";
-}
+std::string printFusionBody(const Fusion& fusion) { return printBody(fusion, {}); }
 
 std::string print(const Fusion& fusion) {
-  return fmt::format("{}\n{}{}", kVersionLine, printMeshes(fusion.meshes), printFusionBody(fusion));
+  const std::string head = fmt::format("{}\n{}", kVersionLine, printMeshes(fusion.meshes));
+  std::string text = head + printFusionBody(fusion);
+  const std::vector<SizeGuard> added = addedGuards(fusion, text);
+  return added.empty() ? text : head + printBody(fusion, added);
 }
 
 }  // namespace heddle

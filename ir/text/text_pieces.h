@@ -26,6 +26,7 @@ void parseVersion(TokenStream& in);
 // symbol is a word, `@m.x`, `@m.x.index`, or `%n` for the value of an input.
 Size parseSize(TokenStream& in);
 std::vector<Size> parseSizes(TokenStream& in);    // `[t, 2*h]`
+SizeGuard parseGuard(TokenStream& in);            // `a == b "text"` or `a <= b "text"`
 std::vector<int64_t> parseInts(TokenStream& in);  // `[0, -1]`
 std::vector<bool> parseBools(TokenStream& in);    // `[true, false]`
 

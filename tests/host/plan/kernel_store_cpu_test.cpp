@@ -108,6 +108,59 @@ TEST_F(KernelStoreCpu, NamesOfValuesDoNotCount) {
   EXPECT_EQ(executor.stats().kernel_texts, 2);
 }
 
+// The widths of a pad are arguments of its kernel.
+TEST_F(KernelStoreCpu, NewPadWidthsCompileNothing) {
+  FusionExecutor executor(
+      parseFusion("heddle 1\nfusion f(%x: f32[m, k], %n: i64) {\n"
+                  "  %p = pad(%x, 3.0, lows=[%n, 0], highs=[2, %n + 1])\n  %y = neg(%p)\n"
+                  "  return %y\n}\n"),
+      {device.get(), nullptr, &images});
+  for (const int64_t n : {3, 1, 7, 0, 2}) {
+    const Outputs outputs = executor.run({tensor({4, 5}), Scalar(n)});
+    outputs.wait();
+    const HostTensor y = toHost(*device, std::get<Tensor>(outputs[0]));
+    ASSERT_EQ(y.sizes, (std::vector<int64_t>{6 + n, 6 + n}));
+    for (int64_t row = 0; row < 6 + n; ++row) {
+      for (int64_t column = 0; column < 6 + n; ++column) {
+        const int64_t i = (row - n) * 5 + column;
+        const bool inside = row >= n && row < n + 4 && column < 5;
+        const double expected = inside ? static_cast<double>(i % 13) / 4 : 3.0;
+        EXPECT_EQ(toDouble(y.at(row * (6 + n) + column)), -expected) << n << row << column;
+      }
+    }
+  }
+  const Executable::Stats stats = executor.stats();
+  EXPECT_EQ(stats.plans, 5);
+  EXPECT_EQ(stats.programs, 1);
+  EXPECT_LE(stats.kernel_texts, 2);  // %n = 0 may have another form
+  EXPECT_EQ(stats.kernel_texts + stats.kernels_reused, 5);
+}
+
+// Tile programs and parts of a shared launch have forms too.
+TEST_F(KernelStoreCpu, NewSizesOfTileProgramsCompileNothing) {
+  const Fusion fusion = parseFusion(
+      "heddle 1\nfusion f(%x: f32[m, k], %u: f32[n], %v: f32[k]) {\n"
+      "  %s = softmax(%x, axis=1)\n  %t = permute(%s, axes=[1, 0])\n"
+      "  %r = add(%t, 1.0)\n  %a = neg(%u)\n  %b = neg(%v)\n"
+      "  return %s, %r, %a, %b\n}\n");
+  FusionExecutor executor(fusion, {device.get(), nullptr, &images});
+  std::vector<int64_t> texts;
+  for (const int64_t step : {0, 1, 2, 3}) {
+    const std::vector<Argument> inputs = {tensor({200 + 8 * step, 40 + step}),
+                                          tensor({1000 + step}), tensor({40 + step})};
+    FusionExecutor fresh(fusion, {device.get(), nullptr, &images});
+    const Outputs outputs = executor.run(inputs), expected = fresh.run(inputs);
+    outputs.wait();
+    expected.wait();
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      EXPECT_EQ(testing::floatsOf(*device, outputs[i]), testing::floatsOf(*device, expected[i]));
+    }
+    texts.push_back(executor.stats().kernel_texts);
+  }
+  EXPECT_EQ(texts.front(), texts.back());
+  EXPECT_EQ(executor.stats().plans, 4);
+}
+
 // One executor runs many shapes, and a new executor per shape runs the same ones. The first binds
 // kernels that it has generated for other shapes.
 TEST_F(KernelStoreCpu, ReusedKernelsEqualNewKernels) {

@@ -4,6 +4,7 @@
 
 #include "host/compile.h"
 #include "host/device/cpu/cpu_device.h"
+#include "host/text/program_text.h"
 #include "tests/host/on_ranks.h"
 #include "tests/host/sizes/late_scalars.h"
 
@@ -106,6 +107,91 @@ TEST(LateScalars, HostProgramWritesOneRowPerStep) {
               executable.run({cache, row, integer(4)});
             }).find("slice 4 .. 5"),
             std::string::npos);
+}
+
+// The cache is computed in the run, and its row is also an output and an operand of a product.
+TEST(LateScalars, SlicesOfComputedTensorsShareAPlan) {
+  const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = 5});
+  FusionExecutor executor(fusionOf("fusion f(%x: f32[t, 2], %w: f32[2, 2], %i: i64) {\n"
+                                   "  %cache = mul(%x, 2.0)\n"
+                                   "  %row = slice(%cache, starts=[%i, 0], stops=[%i + 1, 2])\n"
+                                   "  %y = neg(%row)\n  %p = matmul(%row, %w)\n"
+                                   "  return %cache, %y, %p, %row\n}\n"),
+                          {device.get()});
+  const Tensor x = deviceFloats(*device, ramp(12, 0, 1), {6, 2});
+  const Tensor w = deviceFloats(*device, {1, 0, 1, 1}, {2, 2});
+  for (const int64_t i : {2, 0, 5, 3}) {
+    const Outputs outputs = executor.run({x, w, integer(i)});
+    outputs.wait();
+    const auto first = static_cast<float>(4 * i);
+    EXPECT_EQ(floatsOf(*device, outputs[0]), ramp(12, 0, 2));
+    EXPECT_EQ(floatsOf(*device, outputs[1]), ramp(2, -first, -2));
+    EXPECT_EQ(floatsOf(*device, outputs[2]), (std::vector<float>{2 * first + 2, first + 2}));
+    EXPECT_EQ(floatsOf(*device, outputs[3]), ramp(2, first, 2));
+    EXPECT_EQ(outputs.aliased(3)->index, 0U);
+  }
+  EXPECT_EQ(executor.stats().plans, 1);
+  EXPECT_NE(userErrorOf([&] { executor.run({x, w, integer(6)}); }), "");
+}
+
+// A kernel writes one row of a cache per step. One cache is an input, the other one is computed.
+TEST(LateScalars, KernelsWriteOneRowPerStep) {
+  const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+  Executable executable(
+      host::parseProgram(
+          "heddle 1\n"
+          "kernel @twice {\n  fusion twice(%new: f32[1, 2]) {\n    %row = mul(%new, 2.0)\n"
+          "    return %row\n  }\n}\n"
+          "kernel @zero {\n  fusion zero(%cache: f32[t, 2]) {\n    %own = mul(%cache, 0.0)\n"
+          "    return %own\n  }\n}\n"
+          "program p(%cache: f32[t, 2], %new: f32[1, 2], %i: i64) -> (%own, %cache) {\n"
+          "  slot %own: f32[t, 2]\n  slot %row: f32[1, 2]\n  slot %own_row: f32[1, 2]\n"
+          "  %row = alias %cache slice starts=[%i, 0] stops=[%i + 1, 2]\n"
+          "  launch @twice(%new) -> (%row) stream=0\n"
+          "  %own = allocate stream=0\n  launch @zero(%cache) -> (%own) stream=0\n"
+          "  %own_row = alias %own slice starts=[%i, 0] stops=[%i + 1, 2]\n"
+          "  launch @twice(%row) -> (%own_row) stream=0\n}\n",
+          "p"),
+      {device.get()});
+  const Tensor cache = deviceFloats(*device, ramp(8, 0, 0), {4, 2});
+  for (int64_t i = 0; i < 4; ++i) {
+    const auto value = static_cast<float>(i);
+    const Outputs outputs =
+        executable.run({cache, deviceFloats(*device, {value, value}, {1, 2}), integer(i)});
+    outputs.wait();
+    std::vector<float> expected(8, 0);
+    expected[static_cast<size_t>(2 * i)] = expected[static_cast<size_t>(2 * i) + 1] = 4 * value;
+    EXPECT_EQ(floatsOf(*device, outputs[0]), expected);
+  }
+  EXPECT_EQ(floatsOf(*device, cache), (std::vector<float>{0, 0, 2, 2, 4, 4, 6, 6}));
+  EXPECT_EQ(executable.stats().plans, 1);
+}
+
+// Each rank holds columns of the cache, and a collective gathers the row.
+TEST(LateScalars, CollectivesReadRowsOfComputedCaches) {
+  const Fusion fusion = fusionOf(
+      "mesh @m = [x=ranks]\n"
+      "fusion f(%x: f32[t, n] shard(@m, 1: x), %i: i64) {\n"
+      "  %cache = mul(%x, 2.0)\n"
+      "  %row = slice(%cache, starts=[%i, 0], stops=[%i + 1, n])\n"
+      "  return %cache, %row shard(@m)\n}\n");
+  const auto errors = testing::onRanks(2, [&](comm::World& world) {
+    const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = 3});
+    FusionExecutor executor(fusion, {device.get(), &world});
+    const float begin = static_cast<float>(2 * world.rank());
+    Tensor x = deviceFloats(*device, {begin, begin + 1, begin + 4, begin + 5, begin + 8, begin + 9},
+                            {3, 2});
+    x.desc.global = {3, 4};
+    x.desc.offset = {0, 2 * world.rank()};
+    for (const int64_t i : {2, 0, 1}) {
+      const Outputs outputs = executor.run({x, integer(i)});
+      outputs.wait();
+      EXPECT_EQ(floatsOf(*device, outputs[1]), ramp(4, static_cast<float>(8 * i), 2));
+    }
+    EXPECT_EQ(executor.stats().plans, 1);
+    world.barrier();
+  });
+  for (const std::string& error : errors) EXPECT_EQ(error, "");
 }
 
 TEST(LateScalars, RanksShareAPlanForAllSteps) {

@@ -258,7 +258,7 @@ TEST(SizeInputs, RanksUseScalarsInSizes) {
       EXPECT_EQ(floatsOf(*device, outputs[1]), ramp(4, static_cast<float>(4 * k), 2));
     }
     EXPECT_EQ(executor.stats().programs, 1);
-    EXPECT_EQ(executor.stats().plans, 3);
+    EXPECT_EQ(executor.stats().plans, 2);  // %k decides only where the slice begins
     world.barrier();
   });
   for (const std::string& error : errors) EXPECT_EQ(error, "");

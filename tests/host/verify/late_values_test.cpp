@@ -68,9 +68,8 @@ program p(%x: f32[t], %i: i64) -> (%head) with t = 8 {
             "output %head in the memory of input 0: %x\n");
 }
 
-// A kernel writes the row, so its address is part of the plan. The row has one element per column,
-// whatever the value of %i is.
-TEST(LateValues, OffsetThatAKernelWritesIsNoSize) {
+// A kernel writes the row, which has one element per column, whatever the value of %i is.
+TEST(LateValues, OffsetThatAKernelWritesIsLate) {
   const std::string text = lateValuesOf(R"(
 kernel @k {
   fusion k(%x: f32[1, n]) {
@@ -85,8 +84,22 @@ program p(%cache: f32[t, n], %x: f32[1, n], %i: i64) -> (%cache) with t = 8, n =
 }
 )",
                                         {{"t", 8}, {"n", 3}, {"%i", 4}});
+  EXPECT_EQ(withSingleSpaces(text),
+            "address %cache input 0\n"
+            "address %x input 1\n"
+            "address view %cache + 12 bytes * %i\n"
+            "scalar %i input 2, from 0 to 7\n"
+            "output %cache in the memory of input 0: %cache\n");
+}
+
+// The address is no linear expression of %i.
+TEST(LateValues, ProductOfAScalarWithItselfNeedsPlans) {
+  const std::string text = lateValuesOf(
+      "program p(%x: f32[t], %i: i64) -> (%y) with t = 8 {\n  slot %y: f32[2]\n"
+      "  %y = alias %x slice starts=[%i * %i] stops=[%i * %i + 2]\n}\n",
+      {{"t", 8}, {"%i", 2}});
   EXPECT_NE(withSingleSpaces(text).find(
-                "scalar %i input 2, decides an offset or an index: a new value needs a new plan\n"),
+                "scalar %i input 1, decides an offset or an index: a new value needs a new plan\n"),
             std::string::npos)
       << text;
 }

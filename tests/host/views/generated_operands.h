@@ -69,6 +69,33 @@ inline void expectMaximumOfExpandedVector(Device& device) {
   }
 }
 
+// The variance and the softmax of generated rows need several passes, and each pass computes the
+// rows again.
+inline void expectSeveralPassesOverGeneratedRows(Device& device) {
+  Runner runner(device);
+  const std::string variance =
+      "fusion f(%n: i64) {\n  %i = iota(sizes=[%n], axis=0)\n  %f = cast(%i, dtype=f32)\n"
+      "  %m = mean(%f, axes=[0], keepdim=true)\n  %d = sub(%f, %m)\n  %q = mul(%d, %d)\n"
+      "  %y = mean(%q, axes=[0])\n  return %y\n}\n";
+  for (const int64_t n : {1, 2, 100, 5000, 3'000'000}) {
+    const std::vector<double> values = runner.run(variance, {integer(n)});
+    const double exact = (static_cast<double>(n) * static_cast<double>(n) - 1) / 12;
+    EXPECT_NEAR(values.at(0), exact, 1e-5 * exact) << n;
+    EXPECT_LE(runner.peakBytes(), kSmall) << n;
+  }
+  // Rows of %x, which is repeated along the axis of the softmax. The maximum of each column is 1/n.
+  const std::string softmax =
+      "fusion f(%x: f32[3], %n: i64) {\n  %e = expand(%x, sizes=[%n, 3])\n"
+      "  %s = softmax(%e, axis=0)\n  %y = max(%s, axes=[0])\n  return %y\n}\n";
+  for (const int64_t n : {1, 2, 100, 5000, 1'000'000}) {
+    const auto share = static_cast<float>(1.0 / static_cast<double>(n));
+    for (double value : runner.run(softmax, {runner.floats(3, -1, 2.5), integer(n)})) {
+      EXPECT_NEAR(value, share, 1e-5 * share) << n;
+    }
+    EXPECT_LE(runner.peakBytes(), kSmall) << n;
+  }
+}
+
 inline void expectSumOfExpandedColumn(Device& device) {
   Runner runner(device);
   const std::string text =

@@ -12,6 +12,9 @@ TEST(GeneratedOperands, MaximumOfAnExpandedVectorIsTheVector) {
   expectMaximumOfExpandedVector(*cpu());
 }
 TEST(GeneratedOperands, SumOfAnExpandedColumnIsAMultiple) { expectSumOfExpandedColumn(*cpu()); }
+TEST(GeneratedOperands, SeveralPassesOverGeneratedRowsNeedNoMemory) {
+  expectSeveralPassesOverGeneratedRows(*cpu());
+}
 TEST(GeneratedOperands, CountOfIndicesIsTheLength) { expectCountOfIndices(*cpu()); }
 TEST(GeneratedOperands, GeneratedAxisMayHaveAnyPosition) { expectGeneratedAxes(*cpu()); }
 TEST(GeneratedOperands, GatherAtGeneratedIndicesNeedsNoMemory) {

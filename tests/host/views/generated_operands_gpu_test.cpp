@@ -13,6 +13,9 @@ TEST_F(GeneratedOperandsGpu, MaximumOfAnExpandedVectorIsTheVector) {
 TEST_F(GeneratedOperandsGpu, SumOfAnExpandedColumnIsAMultiple) {
   expectSumOfExpandedColumn(*device_);
 }
+TEST_F(GeneratedOperandsGpu, SeveralPassesOverGeneratedRowsNeedNoMemory) {
+  expectSeveralPassesOverGeneratedRows(*device_);
+}
 TEST_F(GeneratedOperandsGpu, CountOfIndicesIsTheLength) { expectCountOfIndices(*device_); }
 TEST_F(GeneratedOperandsGpu, GeneratedAxisMayHaveAnyPosition) { expectGeneratedAxes(*device_); }
 TEST_F(GeneratedOperandsGpu, GatherAtGeneratedIndicesNeedsNoMemory) {

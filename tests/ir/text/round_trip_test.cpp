@@ -1,6 +1,7 @@
 // Checks that parse() inverts print() for fusions.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -185,6 +186,29 @@ TEST(RoundTrip, FusionBuiltInCppParsesToTheSameFusion) {
   b.shard(y, sharding);
   b.output(b.reduce("max", y, {-2}, true));
   expectRoundTrip(std::move(b).build());
+}
+
+// The ops of the text do not tell the bounds of topk and glu, so their guards are part of the text.
+TEST(RoundTrip, GuardsOfCompositeOpsAreKept) {
+  const Fusion fusion = parseFusion(
+      "heddle 1\nfusion f(%x: f32[t, h], %k: i64) {\n"
+      "  %v, %i = topk(%x, k=%k, axis=1, most=3)\n  %g = glu(%x, axis=1)\n"
+      "  return %v, %i, %g\n}\n");
+  const std::string text = print(fusion);
+  expectRoundTrip(fusion);
+  const Fusion again = parseFusion(text);
+  const auto contains = [](const std::vector<SizeGuard>& guards, const SizeGuard& one) {
+    return std::any_of(guards.begin(), guards.end(), [&](const SizeGuard& other) {
+      return other.a == one.a && other.b == one.b && other.at_most == one.at_most;
+    });
+  };
+  for (const SizeGuard& guard : fusion.guards) {
+    EXPECT_TRUE(contains(again.guards, guard)) << guard.source << "\n" << text;
+  }
+  EXPECT_NE(text.find("  guard %k <= 3 \"k and its bound `most` of topk at line 3\"\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("guard", text.find("\n  %")), std::string::npos) << text;
 }
 
 TEST(RoundTrip, ChainOfTenThousandOpsParsesToTheSameFusion) {

@@ -330,11 +330,12 @@ std::string scheduleText(const Fusion& fusion, const Options& options) {
     const auto* launch = std::get_if<host::LaunchKernel>(&step.instruction->op);
     if (launch == nullptr) continue;
     const host::Kernel& kernel = program.kernels[launch->kernel];
-    text += fmt::format("kernel {}\n{}\n", kernel.name,
-                        codegen::describeSchedule(
-                            kernel.segment, descs(step.inputs), descs(step.outputs), target, {},
-                            host::generatedDescs(kernel.segment, descs(step.inputs),
-                                                 descs(step.outputs), sizes, 0, ranks)));
+    text +=
+        fmt::format("kernel {}\n{}\n", kernel.name,
+                    codegen::describeSchedule(
+                        kernel.segment, descs(step.inputs), descs(step.outputs), target, {},
+                        host::runSizes(kernel.segment, codegen::analyze(kernel.segment),
+                                       descs(step.inputs), descs(step.outputs), sizes, 0, ranks)));
   }
   return text;
 }
