@@ -78,74 +78,60 @@ struct BuiltRows {
   RowStatements written;
 };
 
-// Builds the statements for the best candidate of a form.
+// Builds the statements of the best candidate.
 class RowBuilder {
  public:
   RowBuilder(const Fusion& segment, const Analysis& analysis, const Space& space, Target target,
              const std::vector<Accumulator>& columns)
       : segment_(segment),
         analysis_(analysis),
-        joined_(analysis),
         space_(space),
         target_(target),
-        columns_(columns) {
-    if (target == Target::Cuda) joined_.joint = jointReductions(segment, analysis);
-  }
+        columns_(columns),
+        values_(rowValuesOf(segment, analysis)) {}
 
-  // Keeps the values whose computation takes at least `many_ops` ops or is expensive.
-  std::optional<BuiltRows> keepingValues(int64_t many_ops) const {
-    const RowValues values = rowValuesOf(segment_, analysis_);
+  // Keeps the values whose computation is expensive or takes at least `many_ops` ops. Returns
+  // nullopt if there is no candidate.
+  std::optional<BuiltRows> build(int64_t many_ops) const {
     RowForm form;
     form.reciprocals = target_ == Target::Cuda;
-    form.kept = keptValues(segment_, values, many_ops);
-    return build(analysis_, values, form);
-  }
-
-  // Computes all values again, so that longer rows fit in registers. Joint reductions take one
-  // pass.
-  std::optional<BuiltRows> keepingInputs() const {
-    RowForm form;
-    form.reciprocals = target_ == Target::Cuda;
-    return build(joined_, rowValuesOf(segment_, joined_), form);
-  }
-
- private:
-  RowStatements write(const Analysis& analysis, const RowValues& values,
-                      const RowForm& form) const {
-    return writeRowStatements(segment_, analysis, space_, values, form);
-  }
-
-  std::optional<BuiltRows> build(const Analysis& analysis, const RowValues& values,
-                                 const RowForm& form) const {
-    RowStatements written = write(analysis, values, form);
+    form.kept = keptValues(segment_, values_, many_ops);
+    RowStatements written = write(form);
     RowDemand demand = demandOf(written, columns_);
     for (ValueId id : form.kept) demand.kept_bytes += sizeOf(segment_.tensor(id).dtype);
     demand.several_passes = needsSeveralPasses(segment_, analysis_);
     RowForm ahead = form;
     ahead.ahead = true;
     if (target_ == Target::Cuda && !columns_.empty()) {
-      const RowStatements next = write(analysis, values, ahead);
+      const RowStatements next = write(ahead);
       demand.ahead_bytes = liveBytes(next.statements, next.tiles) + next.loaded + bytesOf(columns_);
     }
     const std::vector<RowCandidate> candidates = rowCandidates(space_, target_, demand);
     if (candidates.empty()) return std::nullopt;
     const RowCandidate& best = candidates.front();
     if (best.looped) return BuiltRows{best, looped(form)};
-    return BuiltRows{best, best.ahead ? write(analysis, values, ahead) : std::move(written)};
+    return BuiltRows{best, best.ahead ? write(ahead) : std::move(written)};
+  }
+
+ private:
+  RowStatements write(const RowForm& form) const {
+    return writeRowStatements(segment_, analysis_, space_, values_, form);
   }
 
   RowStatements looped(RowForm form) const {
     form.looped = target_ == Target::Cuda;
     form.kept.clear();
-    return write(joined_, rowValuesOf(segment_, joined_), form);
+    Analysis joined = analysis_;
+    if (form.looped) joined.joint = jointReductions(segment_, analysis_);
+    return writeRowStatements(segment_, joined, space_, rowValuesOf(segment_, joined), form);
   }
 
   const Fusion& segment_;
   const Analysis& analysis_;
-  Analysis joined_;  // with the joint reductions
   const Space& space_;
   const Target target_;
   const std::vector<Accumulator>& columns_;
+  const RowValues values_;
 };
 
 }  // namespace
@@ -163,15 +149,12 @@ std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& anal
                                      const Space& given, Target target, const std::string& entry,
                                      const std::vector<Accumulator>& columns) {
   const Space space = withRows(given);
-  RowBuilder builder(segment, analysis, space, target, columns);
+  const RowBuilder builder(segment, analysis, space, target, columns);
+  // Blocks with columns have registers for products of loaded tiles, unless the rows are long.
   constexpr int64_t kManyOps = 3;
   std::optional<BuiltRows> built;
-  if (target == Target::Cuda && !columns.empty()) built = builder.keepingValues(kManyOps);
-  if (!built || !built->candidate.ahead) built = builder.keepingValues(kKeepExpensive);
-  if (target == Target::Cuda && (!built || built->candidate.looped)) {
-    std::optional<BuiltRows> other = builder.keepingInputs();
-    if (other && !(built && other->candidate.looped)) built = std::move(other);
-  }
+  if (target == Target::Cuda && !columns.empty()) built = builder.build(kManyOps);
+  if (!built || !built->candidate.ahead) built = builder.build(kKeepExpensive);
   if (!built) return std::nullopt;
   return assemble(built->candidate, std::move(built->written), space, target, entry, columns);
 }

@@ -9,9 +9,9 @@ namespace heddle::codegen {
 
 // Two reductions along the same axes are *joint* if one pass over the elements x can compute both,
 // although the elements of the second reduction depend on the result of the first:
-//   Exponentials  m = max(x) and sum(exp(x - m)). When a thread finds a larger maximum, it rescales
-//                 its sum. Source: M. Milakov and N. Gimelshein, "Online normalizer calculation for
-//                 softmax", 2018.
+//   Exponentials  m = max(x) and sum(exp(x - m)). When a thread finds a much larger maximum, it
+//                 rescales its sum. Source: M. Milakov and N. Gimelshein, "Online normalizer
+//                 calculation for softmax", 2018.
 //   Moments       sum(x) and sum((x - c)^2) for any value c per row that depends on sum(x). A
 //                 thread keeps the number of its elements, their sum, and the sum of the squares of
 //                 their differences from their own mean. Source: T. Chan, G. Golub and R. LeVeque,
