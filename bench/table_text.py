@@ -6,7 +6,7 @@ from table_samples import COLLECTIVES, FULL_NAMES, bytes_text
 
 # Known causes. If the cause of a row is unknown and heddle launches several kernels, the row gives their number.
 CAUSES = {
-    "layer_norm backward": "The kernel executes about 50 instructions per element: it rounds every step as the fusion says.",
+    "layer_norm backward": "The kernel executes about 34 instructions per element: it rounds every step as the fusion says.",
     "main example": "heddle launches three kernels.",
     "causal attention backward": "heddle computes the forward pass again. PyTorch keeps the result of the forward pass.",
     "scatter_add": "heddle adds in a fixed order, so its results are bitwise reproducible. PyTorch adds atomically.",

@@ -12,7 +12,9 @@ namespace {
 // threads, and the body needs some of them.
 constexpr int64_t kTileBytes = 128;
 // The same if kColumnThreads or kAheadThreads threads share a multiprocessor. More elements per
-// thread cost fewer instructions, because threads exchange the parts of each row.
+// thread cost fewer instructions, because threads exchange the parts of each row. But longer blocks
+// store fewer sums of columns. Tiles of kWantedColumnBytes are a compromise for rows that more
+// threads can share.
 constexpr int32_t kColumnThreads = 512;
 constexpr int64_t kColumnTileBytes = 384;
 constexpr int64_t kWantedColumnBytes = 340;
@@ -25,7 +27,7 @@ constexpr int64_t kBytesInFlight = 64;
 constexpr int64_t kMostUnrolled = 4096;
 // Shared memory of a block without an opt-in. Each accumulator takes 8 bytes per warp.
 constexpr int64_t kSharedBytes = 48 << 10;
-constexpr int64_t kProcessors = 132;
+constexpr int64_t kProcessors = 132;  // of an H100
 constexpr int64_t kMostThreads = 1024;
 constexpr int64_t kLoopThreads = 512;
 constexpr int64_t kShortestBlock = 128;
@@ -247,13 +249,10 @@ std::optional<RowCandidate> chooseRows(const Space& rows, Target target,
     if (found) found->variant = variant;
     return found;
   };
+  // Blocks with columns have registers for products of loaded tiles, unless the rows are long.
   std::optional<RowCandidate> chosen;
   if (demands.many_ops) chosen = best(*demands.many_ops, RowVariant::ManyOps);
   if (!chosen || !chosen->ahead) chosen = best(demands.expensive, RowVariant::Expensive);
-  if (demands.inputs && (!chosen || chosen->looped)) {
-    const std::optional<RowCandidate> other = best(*demands.inputs, RowVariant::Inputs);
-    if (other && !(chosen && other->looped)) chosen = other;
-  }
   return chosen;
 }
 

@@ -19,7 +19,6 @@ bool hasUnalignedRows(const Space& space, Target target);
 enum class RowVariant : uint8_t {
   ManyOps,    // values whose computation takes several ops or is expensive; only with columns
   Expensive,  // values whose computation is expensive
-  Inputs,     // no value: all are computed again, so that longer rows fit in registers
 };
 
 // One way to compute the rows, as plain data.
@@ -46,7 +45,6 @@ struct RowDemand {
 struct RowDemands {
   std::optional<RowDemand> many_ops;  // only Cuda with columns
   RowDemand expensive;
-  std::optional<RowDemand> inputs;  // only Cuda
 };
 
 // Returns the best candidate for these sizes. Returns nullopt if the rows are too few or not

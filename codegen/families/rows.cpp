@@ -65,72 +65,70 @@ class RowBuilder {
              const std::vector<Accumulator>& columns)
       : segment_(segment),
         analysis_(analysis),
-        joined_(analysis),
         rows_(rows),
         target_(target),
-        columns_(columns) {
-    if (target == Target::Cuda) joined_.joint = jointReductions(segment, analysis);
-  }
+        columns_(columns),
+        values_(rowValuesOf(segment, analysis)) {}
 
-  RowDemand demand(RowVariant variant) const {
-    RowForm form = formOf(variant);
-    const RowStatements written = write(variant, form);
-    RowDemand demand = demandOf(written, columns_);
-    for (ValueId id : form.kept) demand.kept_bytes += sizeOf(segment_.tensor(id).dtype);
-    demand.several_passes = needsSeveralPasses(segment_, analysis_);
-    if (target_ != Target::Cuda || columns_.empty()) return demand;
-    form.ahead = true;
-    const RowStatements next = write(variant, form);
-    demand.ahead_bytes = liveBytes(next.statements, next.tiles) + next.loaded + bytesOf(columns_);
-    return demand;
+  RowDemands demands() const {
+    RowDemands demands;
+    demands.expensive = demand(RowVariant::Expensive);
+    if (loadsAhead()) demands.many_ops = demand(RowVariant::ManyOps);
+    return demands;
   }
 
   RowStatements statements(const RowCandidate& candidate) const {
     RowForm form = formOf(candidate.variant);
-    form.ahead = candidate.ahead && !candidate.looped;
-    if (!candidate.looped) return write(candidate.variant, form);
-    form.looped = target_ == Target::Cuda;
-    form.kept.clear();
-    return write(RowVariant::Inputs, form);
+    if (candidate.looped) return looped(form);
+    form.ahead = candidate.ahead;
+    return write(form);
   }
 
  private:
-  // Joint reductions take one pass, but they need all values of a row again.
-  const Analysis& analysisOf(RowVariant variant) const {
-    return variant == RowVariant::Inputs ? joined_ : analysis_;
-  }
+  // Returns whether a block may load its next row while it processes the current one.
+  bool loadsAhead() const { return target_ == Target::Cuda && !columns_.empty(); }
 
   RowForm formOf(RowVariant variant) const {
     constexpr int64_t kManyOps = 3;
     RowForm form;
     form.reciprocals = target_ == Target::Cuda;
-    if (variant == RowVariant::Inputs) return form;
-    form.kept = keptValues(segment_, rowValuesOf(segment_, analysis_),
-                           variant == RowVariant::ManyOps ? kManyOps : kKeepExpensive);
+    form.kept =
+        keptValues(segment_, values_, variant == RowVariant::ManyOps ? kManyOps : kKeepExpensive);
     return form;
   }
 
-  RowStatements write(RowVariant variant, const RowForm& form) const {
-    const Analysis& analysis = analysisOf(variant);
-    return writeRowStatements(segment_, analysis, rows_, rowValuesOf(segment_, analysis), form);
+  RowDemand demand(RowVariant variant) const {
+    RowForm form = formOf(variant);
+    const RowStatements written = write(form);
+    RowDemand demand = demandOf(written, columns_);
+    for (ValueId id : form.kept) demand.kept_bytes += sizeOf(segment_.tensor(id).dtype);
+    demand.several_passes = needsSeveralPasses(segment_, analysis_);
+    if (!loadsAhead()) return demand;
+    form.ahead = true;
+    const RowStatements next = write(form);
+    demand.ahead_bytes = liveBytes(next.statements, next.tiles) + next.loaded + bytesOf(columns_);
+    return demand;
+  }
+
+  RowStatements write(const RowForm& form) const {
+    return writeRowStatements(segment_, analysis_, rows_, values_, form);
+  }
+
+  RowStatements looped(RowForm form) const {
+    form.looped = target_ == Target::Cuda;
+    form.kept.clear();
+    Analysis joined = analysis_;
+    if (form.looped) joined.joint = jointReductions(segment_, analysis_);
+    return writeRowStatements(segment_, joined, rows_, rowValuesOf(segment_, joined), form);
   }
 
   const Fusion& segment_;
   const Analysis& analysis_;
-  Analysis joined_;  // with the joint reductions
   const Space& rows_;
   const Target target_;
   const std::vector<Accumulator>& columns_;
+  const RowValues values_;
 };
-
-RowDemands demandsOf(const RowBuilder& builder, Target target, bool has_columns) {
-  RowDemands demands;
-  demands.expensive = builder.demand(RowVariant::Expensive);
-  if (target != Target::Cuda) return demands;
-  if (has_columns) demands.many_ops = builder.demand(RowVariant::ManyOps);
-  demands.inputs = builder.demand(RowVariant::Inputs);
-  return demands;
-}
 
 }  // namespace
 
@@ -145,7 +143,7 @@ bool needsSeveralPasses(const Fusion& segment, const Analysis& analysis) {
 
 RowDemands rowDemands(const Fusion& segment, const Analysis& analysis, const Space& rows,
                       Target target, const std::vector<Accumulator>& columns) {
-  return demandsOf({segment, analysis, rows, target, columns}, target, !columns.empty());
+  return RowBuilder(segment, analysis, rows, target, columns).demands();
 }
 
 Schedule rowSchedule(const RowLayout& layout, const Space& rows, Target target) {
@@ -167,8 +165,7 @@ std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& anal
                                      const std::vector<Accumulator>& columns) {
   const Space rows = withRows(space);
   const RowBuilder builder(segment, analysis, rows, target, columns);
-  const RowDemands demands = demandsOf(builder, target, !columns.empty());
-  const std::optional<RowCandidate> chosen = chooseRows(rows, target, demands);
+  const std::optional<RowCandidate> chosen = chooseRows(rows, target, builder.demands());
   if (!chosen) return std::nullopt;
   return assemble(*chosen, builder.statements(*chosen), rows, target, entry, columns);
 }

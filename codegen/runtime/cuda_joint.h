@@ -100,7 +100,8 @@ __device__ inline Exponentials fromPartner(Exponentials x, int mask) {
 }
 // Returns NaN if all elements are -infinity, because each exp(element - maximum) is then NaN.
 __device__ inline float sumOfExponentials(Exponentials x) {
-  return x.maximum == -infF32() ? nanF32() : rescaled(x, x.maximum);
+  if (x.maximum == -infF32()) return nanF32();
+  return x.scale == x.scale ? x.sum * exp2(-aboveScale(x.maximum, x.scale)) : x.sum;
 }
 
 // The number of elements, their sum, and the sum of (element - mean)^2, where mean is their mean.

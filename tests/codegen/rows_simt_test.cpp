@@ -121,22 +121,6 @@ TEST(RowsSimt, LongRowsOfExponentialsAreRight) {
   }
 }
 
-// A block has no registers for the exponentials of such rows, but for their elements. It computes
-// the exponentials twice. Some rows begin at unaligned addresses.
-TEST(RowsSimt, RowsOfNarrowElementsAreReadOnce) {
-  Cases cases;
-  for (const char* dtype : {"bf16", "f16"}) {
-    for (const int64_t m : {16392, 33001, 65536}) {
-      cases.add(softmax(dtype), {{{2, m}}}, {{"n", 2}, {"m", m}});
-    }
-  }
-  expectRight(cases, kRoundings);
-  for (size_t i = 0; i < cases.size(); ++i) {
-    EXPECT_EQ(cases.entry(i), "heddle_rows") << cases.name(i);
-    EXPECT_EQ(cases.text(i).find("for (Index part"), std::string::npos) << cases.name(i);
-  }
-}
-
 TEST(RowsSimt, EmptyRowsHaveTheResultsOfEmptyReductions) {
   Cases cases;
   cases.add(

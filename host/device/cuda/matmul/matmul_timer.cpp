@@ -60,13 +60,17 @@ int64_t bytesOf(const MatmulProblem::Side& side, int64_t rows, int64_t columns, 
   return std::max<int64_t>(elements, 1) * sizeOf(side.dtype);
 }
 
-// Owns memory from the device's pool. A failed allocation only sets failed(), because runs also
-// work without a measurement.
+// Returns the number of words that hold the bytes.
+int64_t wordsOf(int64_t bytes) { return (bytes + 3) / 4; }
+
+// Owns whole words of memory from the device's pool. A failed allocation only sets failed(),
+// because runs also work without a measurement.
 class TimerMemory {
  public:
   TimerMemory(int64_t bytes, cudaStream_t stream) : stream_(stream) {
     if (bytes == 0) return;
-    if (cudaMallocAsync(&memory_, static_cast<size_t>(bytes), stream) == cudaSuccess) return;
+    const auto rounded = static_cast<size_t>(4 * wordsOf(bytes));
+    if (cudaMallocAsync(&memory_, rounded, stream) == cudaSuccess) return;
     cudaGetLastError();
     memory_ = nullptr;
     failed_ = true;
@@ -190,9 +194,7 @@ size_t AlgorithmTimer::fastest(const LtMatmul& matmul, const MatmulProblem& prob
     if (memory->failed()) return 0;
   }
   const auto fill = [&](const TimerMemory& memory, int64_t bytes, DType dtype) {
-    // The count of words is rounded up. The last word is inside the allocation, because the pool
-    // allocates multiples of its granularity.
-    FillArgs args{memory.get(), (bytes + 3) / 4, patternOf(dtype)};
+    FillArgs args{memory.get(), wordsOf(bytes), patternOf(dtype)};
     if (args.words == nullptr) return;
     CudaKernel::Shape shape;
     shape.block = 256;
