@@ -10,7 +10,8 @@ namespace heddle::codegen {
 // Two reductions along the same axes are *joint* if one pass over the elements x can compute both.
 // The elements of the second reduction depend on the result of the first, so this is possible only
 // for two kinds of pairs:
-//   Exponentials  m = max(x) and sum(exp(x - m)). When a thread finds a much larger maximum, it rescales
+//   Exponentials  m = max(x) and sum(exp(x - m)). When a thread finds a much larger maximum, it
+//   rescales
 //                 its sum. Source: M. Milakov and N. Gimelshein, "Online normalizer calculation for
 //                 softmax", 2018.
 //   Moments       sum(x) and sum((x - c)^2) for any value c per row that depends on sum(x). A

@@ -212,15 +212,17 @@ void Completion::throwOfInput(const Completion& producer, int input) {
   throw InternalError("the error of a failed run is missing");
 }
 
+// Counts the run after its error was printed, so that whoever sees the count also sees the text.
 void Completion::reportUnwaited() noexcept {
   if (!errors.failed() || reported.exchange(true)) return;
-  ++resources->unreported_failures;
-  if (by_input_.load()) return;  // the run that failed first prints its error
-  try {
-    errors.rethrow(&resources->texts());
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "heddle: a run failed and no caller waited for it: %s\n", e.what());
+  if (!by_input_.load()) {  // otherwise the run that failed first prints its error
+    try {
+      errors.rethrow(&resources->texts());
+    } catch (const std::exception& e) {
+      std::fprintf(stderr, "heddle: a run failed and no caller waited for it: %s\n", e.what());
+    }
   }
+  ++resources->unreported_failures;
 }
 
 void Completion::rethrow() {

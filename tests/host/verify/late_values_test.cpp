@@ -93,7 +93,7 @@ program p(%cache: f32[t, n], %x: f32[1, n], %i: i64) -> (%cache) with t = 8, n =
 }
 
 // The address is no linear expression of %i.
-TEST(LateValues, ProductOfAScalarWithItselfNeedsPlans) {
+TEST(LateValues, SquareOfAScalarNeedsPlans) {
   const std::string text = lateValuesOf(
       "program p(%x: f32[t], %i: i64) -> (%y) with t = 8 {\n  slot %y: f32[2]\n"
       "  %y = alias %x slice starts=[%i * %i] stops=[%i * %i + 2]\n}\n",
