@@ -10,7 +10,7 @@ namespace heddle::codegen {
 namespace {
 
 template <class T>
-void put(std::vector<std::byte>& bytes, size_t offset, T value) {
+void putNumber(std::vector<std::byte>& bytes, size_t offset, T value) {
   std::memcpy(bytes.data() + offset, &value, sizeof(value));
 }
 
@@ -23,19 +23,19 @@ void write(const StageLayout& layout, const KernelNumbers& numbers, LaunchStage&
     const FrameNumbers frame = entry.frame();
     auto offset = static_cast<size_t>(part.offset);
     for (const ArgumentValue& argument : part.values) {
-      put(stage.args, offset, valueOf(argument, frame));
+      putNumber(stage.args, offset, valueOf(argument, frame));
       offset += sizeof(int64_t);
     }
     if (layout.first >= 0) {
-      put(stage.args, static_cast<size_t>(layout.first) + sizeof(int32_t) * parts++,
-          static_cast<int32_t>(grid));
+      putNumber(stage.args, static_cast<size_t>(layout.first) + sizeof(int32_t) * parts++,
+                static_cast<int32_t>(grid));
     }
     grid += entry.grid;
     stage.grid_y = entry.grid_y;
   }
   if (layout.first >= 0) {
-    put(stage.args, static_cast<size_t>(layout.first) + sizeof(int32_t) * parts,
-        static_cast<int32_t>(grid));
+    putNumber(stage.args, static_cast<size_t>(layout.first) + sizeof(int32_t) * parts,
+              static_cast<int32_t>(grid));
   }
   stage.grid = grid;
   for (size_t i = 0; i < layout.temporaries.size(); ++i) {
