@@ -222,17 +222,10 @@ bool fitAsSymbols(const Fusion& segment, const std::vector<ValueId>& values,
 }
 
 // Checks an input and an output of a kernel that may share memory. They must be the same view, and
-// the kernel must read each element only where it writes it. If only a run knows whether two views
-// with late offsets share memory, the function accepts them. The author of the program must then
-// ensure that they share no memory. Exception: the function refuses such an input if the kernel
-// reads it at computed indices.
+// the kernel must read each element only where it writes it. A plan knows the distance of two views
+// of one buffer (host/unroll/late_scalars.h).
 void checkSharedMemory(const Fusion& segment, codegen::InPlaceRules& rules,
                        const UnrolledStep& step, size_t input, size_t output) {
-  const std::vector<ValueId> indexed = indexedInputs(segment);
-  const bool is_indexed =
-      std::find(indexed.begin(), indexed.end(), segment.inputs()[input]) != indexed.end();
-  const bool is_known = step.inputs[input].late == step.outputs[output].late;
-  if (!is_known && !is_indexed) return;
   const std::string& in = segment.value(segment.inputs()[input]).name;
   const std::string& out = segment.value(segment.outputs()[output]).name;
   const std::string why = rules.whyNot(input, output);
@@ -332,7 +325,7 @@ void checkCopy(const UnrolledStep& step) {
                     str(in.sizes), str(out.sizes));
   const View& from = step.inputs.front();
   const View& to = step.outputs.front();
-  HEDDLE_USER_CHECK(areApart(from, to) || isSameView(from, to) || !(from.late == to.late),
+  HEDDLE_USER_CHECK(areApart(from, to) || isSameView(from, to),
                     "a copy between different views of the same memory");
 }
 

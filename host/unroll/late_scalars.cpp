@@ -1,7 +1,9 @@
 #include "host/unroll/late_scalars.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "host/program/visit.h"
 #include "ir/graph/size_scalars.h"
@@ -86,17 +88,61 @@ class EarlyScalars {
       addUnlessLinear(slice->starts[i]);
       add(slice->stops[i] - slice->starts[i]);
     }
+    noteOrigin(alias, slice);
     if (slice != nullptr) return;
     for (const Size& size : sizesOf(Op(alias))) add(size);
   }
 
+  // An instruction that reads and writes one buffer through views whose distance only a run knows
+  // could overwrite elements before it reads them. The offsets of these views are therefore early.
+  void keepDistances(const Op& op) {
+    std::vector<SlotId> read;
+    std::vector<SlotId> written;
+    forEachSlot(op,
+                [&](SlotId id, FieldRole role) { (role.writes ? written : read).push_back(id); });
+    for (SlotId out : written) {
+      for (SlotId in : read) {
+        if (in == out || bufferOf(in) != bufferOf(out)) continue;
+        addScalarsOf(in);
+        addScalarsOf(out);
+      }
+    }
+  }
+
+  SlotId bufferOf(SlotId view) const {
+    const auto found = origins_.find(view);
+    return found == origins_.end() ? view : found->second.buffer;
+  }
+  void addScalarsOf(SlotId view) {
+    const auto found = origins_.find(view);
+    if (found != origins_.end())
+      early_.insert(found->second.scalars.begin(), found->second.scalars.end());
+  }
+
+  // Where a view comes from.
+  struct Origin {
+    SlotId buffer;                  // the slot of which it is a view, through all aliases
+    std::set<std::string> scalars;  // on which its beginning depends
+  };
+  void noteOrigin(const Alias& alias, const Alias::Slice* slice) {
+    const auto found = origins_.find(alias.in);
+    Origin origin = found == origins_.end() ? Origin{alias.in, {}} : found->second;
+    if (slice != nullptr) {
+      for (const Size& start : slice->starts) addScalarSymbols(start, origin.scalars);
+    }
+    origins_.insert_or_assign(alias.out, std::move(origin));
+  }
+
   void visit(const Op& op) {
+    // Only an Alias makes a view.
     if (const auto* alias = std::get_if<Alias>(&op)) return visit(*alias);
+    keepDistances(op);
     for (const Size& size : sizesOf(op)) add(size);
   }
 
   const Program& program_;
   std::set<std::string> early_;
+  std::map<SlotId, Origin> origins_;             // of all views
   std::vector<std::set<std::string>> together_;  // scalars in one guard or bound
 };
 

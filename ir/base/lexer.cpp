@@ -103,7 +103,14 @@ class Lexer {
     size_t begin = position_;
     while (isWordChar(at()) || (dots_inside && at() == '.' && isWordChar(at(1)))) ++position_;
     token.text = text_.substr(begin, position_ - begin);
+    checkName(token);
     return token;
+  }
+
+  void checkName(const Token& token) const {
+    if (token.text.size() <= TokenStream::kLongestName) return;
+    fail(token, fmt::format("a name has {} bytes, and at most {} are allowed", token.text.size(),
+                            TokenStream::kLongestName));
   }
 
   Token numberToken() {
@@ -154,6 +161,7 @@ class Lexer {
     }
     if (done()) fail(token, "this string has no closing '\"'");
     ++position_;
+    if (kind == TokenKind::Value) checkName(token);
     return token;
   }
 

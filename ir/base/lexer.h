@@ -43,6 +43,9 @@ class TokenStream {
   // The deepest nesting that parsers accept. The limit prevents a stack overflow, because parsers
   // are recursive.
   static constexpr int kMaxDepth = 200;
+  // The most bytes of a word, or of the name of a value or a mesh. Passes derive many names from
+  // one name, so long names would take too much time and memory.
+  static constexpr size_t kLongestName = 1000;
 
   TokenStream(std::string_view text, std::string_view origin);
 

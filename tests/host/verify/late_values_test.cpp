@@ -92,6 +92,29 @@ program p(%cache: f32[t, n], %x: f32[1, n], %i: i64) -> (%cache) with t = 8, n =
             "output %cache in the memory of input 0: %cache\n");
 }
 
+// The distance of the rows would decide whether the kernel overwrites elements before it reads
+// them.
+TEST(LateValues, OffsetsOfReadAndWrittenRowsOfOneBufferNeedPlans) {
+  const std::string text = lateValuesOf(R"(
+kernel @k {
+  fusion k(%x: f32[1, n]) {
+    %y = neg(%x)
+    return %y
+  }
+}
+program p(%cache: f32[t, n], %i: i64) -> (%cache) with t = 8, n = 3 {
+  slot %row: f32[1, n]
+  slot %next: f32[1, n]
+  %row = alias %cache slice starts=[%i, 0] stops=[%i + 1, n]
+  %next = alias %cache slice starts=[7, 0] stops=[8, n]
+  launch @k(%row) -> (%next) stream=0
+}
+)",
+                                        {{"t", 8}, {"n", 3}, {"%i", 4}});
+  EXPECT_NE(withSingleSpaces(text).find("scalar %i input 1, decides an offset"), std::string::npos)
+      << text;
+}
+
 // The address is no linear expression of %i.
 TEST(LateValues, SquareOfAScalarNeedsPlans) {
   const std::string text = lateValuesOf(

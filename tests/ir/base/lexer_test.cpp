@@ -96,6 +96,21 @@ TEST(Lexer, ErrorsSayWhatWasExpectedAndFound) {
             "f:1:8: found end of text, expected 'mesh'");
 }
 
+TEST(Lexer, LongNamesAreRefused) {
+  const std::string longest(TokenStream::kLongestName, 'n');
+  EXPECT_EQ(TokenStream(longest, "f").next().text, longest);
+  for (const std::string sigil : {"", "%", "@"}) {
+    const std::string text = " " + sigil + longest + "n";
+    try {
+      TokenStream(text, "f");
+      FAIL() << sigil;
+    } catch (const UserError& error) {
+      EXPECT_STREQ(error.what(), "f:1:2: a name has 1001 bytes, and at most 1000 are allowed");
+    }
+  }
+  EXPECT_THROW(TokenStream("%\"" + longest + "n\"", "f"), UserError);
+}
+
 // Any bytes give tokens or a UserError, also in the parser of fusions.
 TEST(Lexer, RandomBytesNeverCrash) {
   std::mt19937_64 random(7);
