@@ -1,11 +1,14 @@
-#!/ usr / bin / env bash
-#Runs every test : first the release build with all labels except `big`, then the tests with
-#sanitizers, then a minute of fuzzing.While the tests of one build run, the next build is
-#compiled, because many tests wait more than they compute.Stops at the first stage that fails and
-#shows its output.Prints the time per label at the end.
-set - euo pipefail cd "$(dirname " $0 ")/.."
+#!/usr/bin/env bash
+# Runs every test: first the release build with all labels except `big`, then the tests with
+# sanitizers, then a minute of fuzzing. While the tests of one build run, the next build is
+# compiled, because many tests wait more than they compute. Stops at the first stage that fails and
+# shows its output. Prints the time per label at the end.
+set -euo pipefail
+cd "$(dirname "$0")/.."
 
-    logs = build / test_logs mkdir - p "$logs" rm - f "$logs"/*.log
+logs=build/test_logs
+mkdir -p "$logs"
+rm -f "$logs"/*.log
 
 step() { printf '\n== %s [%dm%02ds]\n' "$*" $((SECONDS / 60)) $((SECONDS % 60)); }
 
@@ -34,7 +37,7 @@ fixed_layout=()
 if setarch "$(uname -m)" -R true 2>/dev/null; then fixed_layout=(setarch "$(uname -m)" -R); fi
 
 # run_ctest LOG PRESET ARGUMENTS...: runs ctest and writes its output to the log. On two cores it runs
-# three tests at a time, because some tests mostly wait. Tests under mpirun occupy two places.
+# three tests at a time, because some tests mostly wait. The arguments may change this with -j.
 run_ctest() {
   local log=$1 preset=$2 wrapper=()
   shift 2
@@ -80,7 +83,7 @@ finish release
 # Ranks poll for each other and would compete with a build for the cores. The build beside them gets
 # only the time in which they all wait.
 begin build_tsan build_idle tsan tests_threads
-begin mpi run_ctest mpi release -L '^mpi$'
+begin mpi run_ctest mpi release -j2 -L '^mpi$'
 finish mpi
 
 begin asan run_ctest asan asan -L '^(unit|cpu)$'
