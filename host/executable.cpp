@@ -288,7 +288,7 @@ Executable::Stats Executable::stats() const {
   }
   if (largest) stats.peak_bytes_without_reuse = peakWithoutReuse(impl_->inlined, *largest);
   stats.held_bytes = impl_->resources->held_bytes.load();
-  stats.unreported_failures = impl_->resources->unreported_failures.load();
+  stats.unreported_failures = impl_->resources->stream().unreported_failures.load();
   addCounts(*impl_->kernels, stats);
   stats.communicators = impl_->communicators->made();
   stats.communicator_seconds = impl_->communicators->seconds();

@@ -137,7 +137,8 @@ class Executable {
   //         rank, an error that is found later belongs to its run alone. Outputs::wait() throws it.
   //         A run that reads an output of the failed run (with its Tensor::owner) fails too. Other
   //         runs continue, unless the device is lost: then every unfinished run fails. A failed run
-  //         for which nobody waits is printed to stderr and counted (Stats::unreported_failures).
+  //         for which nobody waits is counted (Stats::unreported_failures), and printed to stderr
+  //         unless it failed only because it read an output of a failed run.
   //         In a job of several ranks, the failure of a run fails the job on all ranks (see
   //         Context). run() then also throws the error of an earlier run, if no call has thrown
   //         this error yet.
@@ -171,9 +172,9 @@ class Executable {
     // value or of a donated input. It is never less than peak_bytes.
     int64_t peak_bytes_without_reuse = 0;
     int64_t held_bytes = 0;  // bytes of outputs that are not freed yet
-    // Number of failed runs for which no call has thrown the error. A failed run is
-    // counted when a later run uses its record again (host/run/run_record.h), at the latest when
-    // the Executable is destroyed.
+    // Number of failed runs for which no call has thrown the error. A failed run is counted after
+    // its Outputs are destroyed, when a later run finds that it has ended. A FusionExecutor also
+    // counts runs of dropped programs.
     int64_t unreported_failures = 0;
     // Each new plan asks for its kernels. These counts say how it got them.
     int64_t kernel_texts = 0;      // number of kernel texts that were generated

@@ -46,7 +46,8 @@ class Outputs {
   const Argument& operator[](size_t i) const;
   // Return an output that is a tensor, or one that is a scalar, by its position or by its name. The
   // name is that of the returned value of the fusion or of the output of the host program, without
-  // '%'. Throw UserError if there is no such output or if it is of the other kind.
+  // '%'. Throw UserError if there is no such output or if it is of the other kind. References are
+  // valid as long as this object exists. Copy the Tensor to keep the memory longer.
   const Tensor& tensor(size_t i) const;
   const Tensor& tensor(std::string_view name) const;
   Scalar scalar(size_t i) const;

@@ -50,7 +50,7 @@ void PreparedRun::setInput(size_t i, void* data) {
   HEDDLE_USER_CHECK(i < impl_->inputs.size(), "there is no input {}: the run has {}", i,
                     impl_->inputs.size());
   auto* tensor = std::get_if<Tensor>(&impl_->inputs[i]);
-  HEDDLE_USER_CHECK(tensor != nullptr, "input {} is a scalar, not a tensor", i);
+  HEDDLE_USER_CHECK_CODE(Type, tensor != nullptr, "input {} is a scalar, not a tensor", i);
   replace(*tensor, data, impl_->input_alignments[i], "input", i);
 }
 
@@ -58,7 +58,7 @@ void PreparedRun::setScalar(size_t i, Scalar value) {
   HEDDLE_USER_CHECK(i < impl_->inputs.size(), "there is no input {}: the run has {}", i,
                     impl_->inputs.size());
   auto* scalar = std::get_if<Scalar>(&impl_->inputs[i]);
-  HEDDLE_USER_CHECK(scalar != nullptr, "input {} is a tensor, not a scalar", i);
+  HEDDLE_USER_CHECK_CODE(Type, scalar != nullptr, "input {} is a tensor, not a scalar", i);
   const Scalar before = *scalar;
   *scalar = value;
   if (impl_->sizes.areWithin(impl_->ranges, impl_->inputs)) return;

@@ -30,7 +30,6 @@ void addStats(const Executable::Stats& one, Executable::Stats& sum) {
   sum.plan_evictions += one.plan_evictions;
   sum.runs += one.runs;
   sum.held_bytes += one.held_bytes;
-  sum.unreported_failures += one.unreported_failures;
   sum.communicators += one.communicators;
   sum.communicator_seconds += one.communicator_seconds;
   if (one.runs == 0 || (sum.peak_bytes > 0 && one.peak_bytes <= sum.peak_bytes)) return;
@@ -335,6 +334,7 @@ Executable::Stats ProgramCache::stats() const {
   }
   lock.unlock();
   sum.program_hits = hits_.load();
+  sum.unreported_failures = shared_.stream->unreported_failures.load();
   for (const EntryPtr& entry : entries) addStats(entry->executable->stats(), sum);
   sum.programs = static_cast<int64_t>(entries.size());
   addCounts(*shared_.kernels, sum);

@@ -76,6 +76,9 @@ finish() {
 }
 trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
 
+# A test exchanges tensors with NumPy. It is skipped if NumPy cannot be installed.
+python3 -c 'import numpy' 2>/dev/null || python3 -m pip install --quiet numpy >"$logs/numpy.txt" 2>&1 || true
+
 build release
 begin release run_ctest release release -LE '^(big|mpi)$'
 build asan tests_unit tests_cpu heddle_fuzzer

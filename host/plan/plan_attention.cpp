@@ -68,8 +68,9 @@ std::vector<Part> partsOf(const CallLibrary& call, const UnrolledStep& step) {
 const CudnnModule& cudnnOn(const Device& device) {
   std::string why;
   const CudnnModule* module = device.kind() == DeviceKind::Cuda ? findCudnnModule(why) : nullptr;
-  HEDDLE_USER_CHECK(module != nullptr, "attention as one call needs cuDNN on CUDA; {} has none{}",
-                    device.description(), why.empty() ? "" : ": " + why);
+  HEDDLE_USER_CHECK_CODE(Unsupported, module != nullptr,
+                         "attention as one call needs cuDNN on CUDA; {} has none{}",
+                         device.description(), why.empty() ? "" : ": " + why);
   return *module;
 }
 

@@ -95,15 +95,8 @@ PointerIndex PlanBuilder::latePointer(const View& view) {
   const auto found = std::find_if(all.begin(), all.end(), [&](const Plan::LatePointer& each) {
     return each.base == base && each.terms == view.late;
   });
-  const PointerIndex pointer(unrolled_.buffers.size() + plan_->streams + program_.outputs.size() +
-                             static_cast<size_t>(found - all.begin()));
-  if (found != all.end()) return pointer;
-  all.push_back({base, view.late});
-  int32_t alignment = alignmentAt({base, 0});
-  for (const View::LateTerm& term : view.late) {
-    alignment = std::min(alignment, codegen::alignmentOf(static_cast<uint64_t>(term.bytes)));
-  }
-  alignments_[pointer] = alignment;
+  const PointerIndex pointer(firstLatePointer() + static_cast<size_t>(found - all.begin()));
+  if (found == all.end()) all.push_back({base, view.late});
   return pointer;
 }
 
@@ -112,10 +105,25 @@ void PlanBuilder::setAlignment(PointerIndex pointer, const std::vector<int32_t>&
   if (i < alignments.size()) alignments_[pointer] = alignments[i];
 }
 
-// All memory of an Allocator has full alignment (host/device/device.h).
+size_t PlanBuilder::firstLatePointer() const {
+  return unrolled_.buffers.size() + plan_->streams + program_.outputs.size();
+}
+
+// All memory of an Allocator has full alignment (host/device/device.h). A late address is as
+// aligned as its base and each of its terms. The base of an output may become a tensor of the
+// caller after the late pointer was made, so its alignment is not stored.
 int32_t PlanBuilder::alignmentAt(const Place& place) const {
-  const auto found = alignments_.find(place.pointer);
-  const int32_t alignment = found == alignments_.end() ? codegen::kFullAlignment : found->second;
+  int32_t alignment = codegen::kFullAlignment;
+  if (place.pointer.valid() && place.pointer.index() >= firstLatePointer()) {
+    const Plan::LatePointer& late =
+        plan_->late_pointers[place.pointer.index() - firstLatePointer()];
+    alignment = alignmentAt({late.base, 0});
+    for (const View::LateTerm& term : late.terms) {
+      alignment = std::min(alignment, codegen::alignmentOf(static_cast<uint64_t>(term.bytes)));
+    }
+  } else if (const auto found = alignments_.find(place.pointer); found != alignments_.end()) {
+    alignment = found->second;
+  }
   return std::min(alignment, codegen::alignmentOf(static_cast<uint64_t>(place.offset)));
 }
 
@@ -164,10 +172,11 @@ void PlanBuilder::checkWrittenInput(const Buffer& buffer) const {
                     "input {} (%{}) is updated in place, so its tensor must be in device memory, "
                     "but it is in host memory",
                     buffer.input, buffer.name);
-  HEDDLE_USER_CHECK(!mayOverlapItself(desc),
-                    "input {} (%{}) is updated in place, so its elements must not overlap, but its "
-                    "tensor has the sizes {} and the strides {}",
-                    buffer.input, buffer.name, str(desc.sizes), str(desc.strides));
+  HEDDLE_USER_CHECK_CODE(
+      ShapeMismatch, !mayOverlapItself(desc),
+      "input {} (%{}) is updated in place, so its elements must not overlap, but its "
+      "tensor has the sizes {} and the strides {}",
+      buffer.input, buffer.name, str(desc.sizes), str(desc.strides));
 }
 
 // Creates the lists of arguments that a run stores in RunState::pointers and RunState::registers.

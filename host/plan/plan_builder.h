@@ -119,6 +119,7 @@ class PlanBuilder {
   const Slot& slot(SlotId id) const { return program_.slots.at(id); }
   Place placeOf(const View& view);
   PointerIndex latePointer(const View& view);
+  size_t firstLatePointer() const;
   void setAlignment(PointerIndex pointer, const std::vector<int32_t>& alignments, size_t i);
   int32_t alignmentAt(const Place& place) const;
   Plan::Operand operandOf(const UnrolledStep& step, size_t input);

@@ -53,7 +53,7 @@ LibraryFunction functionOf(std::string_view name) {
   if (name == "argsort") return LibraryFunction::Argsort;
   if (name == "scatter") return LibraryFunction::Scatter;
   if (name == "scatter_add") return LibraryFunction::ScatterAdd;
-  userError("no device implements {}", name);
+  userErrorWith(ErrorCode::Unsupported, "no device implements {}", name);
 }
 
 }  // namespace

@@ -222,7 +222,7 @@ void Completion::reportUnwaited() noexcept {
       std::fprintf(stderr, "heddle: a run failed and no caller waited for it: %s\n", e.what());
     }
   }
-  ++resources->unreported_failures;
+  ++resources->stream().unreported_failures;
 }
 
 void Completion::rethrow() {

@@ -35,6 +35,9 @@ class SharedStream {
   Stream get();
   std::mutex issuing;  // a thread holds this lock while it issues a run on the stream
   OwnerReaper reaper;  // releases the inputs of runs, also of runs on other streams
+  // Number of failed runs that nobody waited for, also on other streams, and also of Executables
+  // that no longer exist.
+  std::atomic<int64_t> unreported_failures{0};
 
  private:
   Device& device_;
@@ -73,7 +76,6 @@ class RunResources : public std::enable_shared_from_this<RunResources> {
   // inputs are outputs of failed runs.
   static inline std::atomic<bool> any_local_error{false};
   static inline std::atomic<bool> any_job{false};  // true: this process had runs of a job
-  std::atomic<int64_t> unreported_failures{0};     // number of failed runs that nobody waited for
 
   std::vector<std::string> output_names;  // by position; set before the first run
 

@@ -93,13 +93,15 @@ class EarlyScalars {
     for (const Size& size : sizesOf(Op(alias))) add(size);
   }
 
-  // An instruction that reads and writes one buffer through views whose distance only a run knows
-  // could overwrite elements before it reads them. The offsets of these views are therefore early.
+  // An instruction that accesses one buffer through views whose distance only a run knows, and
+  // writes one of them, could overwrite elements of the other. The offsets of these views are
+  // therefore early.
   void keepDistances(const Op& op) {
     std::vector<SlotId> read;
     std::vector<SlotId> written;
     forEachSlot(op,
                 [&](SlotId id, FieldRole role) { (role.writes ? written : read).push_back(id); });
+    read.insert(read.end(), written.begin(), written.end());
     for (SlotId out : written) {
       for (SlotId in : read) {
         if (in == out || bufferOf(in) != bufferOf(out)) continue;

@@ -21,7 +21,7 @@ bool areInDifferentColumns(const PlacedTensor& a, const PlacedTensor& b, int64_t
       const int64_t stride = tensor.desc.strides[axis] * bytes;
       if (stride % row != 0) width += (tensor.desc.sizes[axis] - 1) * stride;
     }
-    const int64_t first = tensor.begin % row;
+    const int64_t first = ((tensor.begin % row) + row) % row;  // `begin` may be negative
     if (first + width > row) return false;
     columns[i] = {first, first + width};
   }

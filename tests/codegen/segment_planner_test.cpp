@@ -149,7 +149,7 @@ TEST_P(SegmentPlanners, BoundKernelsEqualPlannedKernels) {
       ASSERT_EQ(sources.at(bound->form), expected.source) << kSegments[s] << i;
       ++hits;
     }
-    EXPECT_GT(hits, 5) << kSegments[s];
+    EXPECT_GT(hits, heddle::testing::casesOf(5, 0)) << kSegments[s];
   }
 }
 

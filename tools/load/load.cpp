@@ -18,6 +18,8 @@
 #include <thread>
 #include <vector>
 
+#include "codegen/compile/child_process.h"
+#include "codegen/compile/image_cache.h"
 #include "host/device/cpu/cpu_device.h"
 #include "host/fusion_executor.h"
 #include "host/tensor.h"
@@ -88,8 +90,8 @@ class LoadTest {
   explicit LoadTest(const Options& options)
       : options_(options),
         device_(options.device == "cuda" ? host::makeCudaDevice(0) : host::makeCpuDevice()),
-        softmax_(parseFusion(kSoftmaxText), {device_.get()}),
-        sums_(parseFusion(kSumsText), {device_.get()}) {
+        softmax_(parseFusion(kSoftmaxText), {device_.get(), nullptr, &images_}, smallCaches()),
+        sums_(parseFusion(kSumsText), {device_.get(), nullptr, &images_}, smallCaches()) {
     std::mt19937_64 random(options.seed);
     for (int i = 0; i < options.shapes; ++i) {
       shapes_.push_back(
@@ -98,7 +100,7 @@ class LoadTest {
   }
 
   int run() {
-    const int64_t warm = visitAll();
+    const int64_t warm = visitHalf();
     const auto begin = Clock::now();
     std::vector<std::thread> threads;
     end_ = begin + std::chrono::duration_cast<Clock::duration>(
@@ -109,14 +111,22 @@ class LoadTest {
   }
 
  private:
-  // Runs every shape once, so that memory grows no more afterwards. Returns the bytes of the
-  // process.
-  int64_t visitAll() {
+  // The caches hold fewer plans than there are shapes, so that threads drop and create plans all
+  // the time.
+  static host::CompileOptions smallCaches() {
+    host::CompileOptions options;
+    options.caches.plans = 100;
+    return options;
+  }
+
+  // Runs every second shape once, so that memory hardly grows afterwards. The threads compile the
+  // kernels of the other shapes. Returns the bytes of the process.
+  int64_t visitHalf() {
     ThreadAllocator allocator(device_->allocator());
     const host::Stream stream = device_->createStream();
-    for (const Shape& shape : shapes_) {
-      runSoftmax(shape, stream, allocator);
-      runSums(shape, stream, allocator);
+    for (size_t i = 0; i < shapes_.size(); i += 2) {
+      runSoftmax(shapes_[i], stream, allocator);
+      runSums(shapes_[i], stream, allocator);
     }
     device_->destroyStream(stream);
     return residentBytes();
@@ -138,6 +148,8 @@ class LoadTest {
       try {
         if (random() % 16 == 0) {
           expectFailedAllocation(shape, static_cast<int>(random() % 4), stream, allocator);
+        } else if (random() % 16 == 0) {
+          prepareSoftmax(shape);
         } else if (random() % 2 == 0) {
           runSoftmax(shape, stream, allocator);
         } else {
@@ -162,6 +174,13 @@ class LoadTest {
       }
     }
     return host::toDevice(*device_, allocator, x, denseDesc(DType::F32, x.sizes));
+  }
+
+  // Prepares a shape that other threads may run, prepare or drop at the same time.
+  void prepareSoftmax(const Shape& shape) {
+    host::Tensor x;
+    x.desc = denseDesc(DType::F32, {shape.rows, shape.columns});
+    softmax_.prepare({x});
   }
 
   void runSoftmax(const Shape& shape, host::Stream stream, host::Allocator& allocator) {
@@ -251,6 +270,8 @@ class LoadTest {
 
   const Options options_;
   const std::unique_ptr<host::Device> device_;
+  codegen::TempFolder folder_;  // empty, so that kernels are compiled
+  codegen::ImageCache images_{folder_.path()};
   host::FusionExecutor softmax_;
   host::FusionExecutor sums_;
   std::vector<Shape> shapes_;

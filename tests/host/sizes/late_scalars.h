@@ -50,4 +50,28 @@ inline void expectStepsShareAPlan(Device& device) {
   EXPECT_EQ(executor.stats().programs, 1);
 }
 
+// A row of a computed cache is read by a kernel. The cache is stored in a tensor of the caller that
+// is aligned to 4 bytes only, so the kernel must not read vectors of 16 bytes.
+inline void expectRowsOfUnalignedOutputsAreRead(Device& device) {
+  FusionExecutor executor(parseFusion("heddle 1\nfusion f(%x: f32[t, 64], %i: i64) {\n"
+                                      "  %cache = mul(%x, 2.0)\n"
+                                      "  %row = slice(%cache, starts=[%i, 0], stops=[%i + 1, 64])\n"
+                                      "  %y = neg(%row)\n  return %cache, %y, %row\n}\n"),
+                          {&device});
+  const Tensor x = deviceFloats(device, ramp(6 * 64, 0, 1), {6, 64});
+  const Tensor memory = deviceFloats(device, ramp(7 * 64, 0, 0), {7, 64});
+  Tensor cache = memory;
+  cache.desc = x.desc;
+  cache.data = static_cast<std::byte*>(memory.data) + sizeof(float);
+  RunOptions options;
+  options.preallocated = {cache};
+  for (const int64_t i : {2, 0, 5}) {
+    const Outputs outputs = executor.run({x, integer(i)}, options);
+    outputs.wait();
+    const auto first = static_cast<float>(128 * i);
+    EXPECT_EQ(floatsOf(device, outputs[1]), ramp(64, -first, -2));
+    EXPECT_EQ(floatsOf(device, outputs[2]), ramp(64, first, 2));
+  }
+}
+
 }  // namespace heddle::host::late_scalars

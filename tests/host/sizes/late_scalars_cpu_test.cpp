@@ -110,6 +110,11 @@ TEST(LateScalars, HostProgramWritesOneRowPerStep) {
 }
 
 // The cache is computed in the run, and its row is also an output and an operand of a product.
+TEST(LateScalars, RowsOfUnalignedOutputsAreRead) {
+  const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+  late_scalars::expectRowsOfUnalignedOutputsAreRead(*device);
+}
+
 TEST(LateScalars, SlicesOfComputedTensorsShareAPlan) {
   const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = 5});
   FusionExecutor executor(fusionOf("fusion f(%x: f32[t, 2], %w: f32[2, 2], %i: i64) {\n"

@@ -8,5 +8,9 @@ using LateScalarsGpu = GpuDeviceFixture;
 
 TEST_F(LateScalarsGpu, StepsOverACacheShareAPlan) { late_scalars::expectStepsShareAPlan(*device_); }
 
+TEST_F(LateScalarsGpu, RowsOfUnalignedOutputsAreRead) {
+  late_scalars::expectRowsOfUnalignedOutputsAreRead(*device_);
+}
+
 }  // namespace
 }  // namespace heddle::host::late_scalars_gpu_test

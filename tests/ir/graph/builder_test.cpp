@@ -22,6 +22,16 @@ std::string messageOf(const std::function<void()>& f) {
   return "no error";
 }
 
+// A list of two texts must not become a pair of iterators.
+TEST(Builder, TwoTextsAreTwoSizes) {
+  FusionBuilder b;
+  const ValueId x = b.input("x", DType::F32, {"t", "h"});
+  const std::vector<IterDomain>& domain = b.fusion().tensor(x).domain;
+  ASSERT_EQ(domain.size(), 2);
+  EXPECT_EQ(domain[0].extent, t);
+  EXPECT_EQ(domain[1].extent, h);
+}
+
 TEST(Builder, PromotionMatchesPyTorch) {
   FusionBuilder b;
   const ValueId f32 = b.input("f32", DType::F32, {t});
