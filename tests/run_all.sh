@@ -89,12 +89,12 @@ begin build_tsan build_idle tsan tests_threads
 begin mpi run_ctest mpi release -j2 -L '^mpi$'
 finish mpi
 
-begin asan run_ctest asan asan -L '^(unit|cpu)$'
+begin asan run_ctest asan asan -j2 -L '^(unit|cpu)$'
 finish asan
 wait "${pids[build_tsan]}"
 
 begin fuzz fuzz
-begin tsan run_ctest tsan tsan -L '^(host|comm)$' -L '^(unit|cpu)$'
+begin tsan run_ctest tsan tsan -j2 -L '^(host|comm)$' -L '^(unit|cpu)$'
 finish fuzz
 finish tsan
 
