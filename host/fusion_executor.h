@@ -83,8 +83,8 @@ class FusionExecutor {
   // Does the same on a new thread. The destructor of this object waits for the thread. Throws
   // UserError in a job of several ranks.
   Preparation prepareAsync(std::vector<Argument> shapes, const RunOptions& options = {});
-  // Returns whether a run with these shapes would find its plan at once, in the table of the plans of
-  // all programs (host/cache_limits.h). The call does not count as a use.
+  // Returns whether a run with these shapes would find its plan at once, in the table of the plans
+  // of all programs (host/cache_limits.h). The call does not count as a use.
   bool isPrepared(const std::vector<Argument>& shapes, const RunOptions& options = {}) const;
 
   // The next three functions describe what runs with these shapes execute: the host program, one
