@@ -13,7 +13,7 @@ void InProcessJob::wait(std::unique_lock<std::mutex>& lock, const std::string& w
                         const std::function<bool()>& ready,
                         const std::function<bool(int)>& needed) {
   while (!ready()) {
-    HEDDLE_USER_CHECK(state_->aborted.empty(), "{}: {}", what, state_->aborted);
+    HEDDLE_USER_CHECK_CODE(RankLost, state_->aborted.empty(), "{}: {}", what, state_->aborted);
     for (int rank = 0; rank < state_->size; ++rank) {
       HEDDLE_USER_CHECK(!state_->left[rank] || !needed(rank),
                         "{}: rank {} left while others wait for it", what, rank);
@@ -24,7 +24,7 @@ void InProcessJob::wait(std::unique_lock<std::mutex>& lock, const std::string& w
 
 std::vector<std::string> InProcessJob::exchange(int rank, const std::string& mine) {
   std::unique_lock lock(state_->mutex);
-  HEDDLE_USER_CHECK(state_->aborted.empty(), "exchange: {}", state_->aborted);
+  HEDDLE_USER_CHECK_CODE(RankLost, state_->aborted.empty(), "exchange: {}", state_->aborted);
   const size_t size = static_cast<size_t>(state_->size);
   if (!exchange_) {
     exchange_ = std::make_shared<Exchange>(
@@ -47,7 +47,7 @@ std::shared_ptr<Team> InProcessJob::join(int rank, const std::vector<int>& membe
   const int position = positionInTeam(members, rank, state_->size);
   std::unique_lock lock(state_->mutex);
   const std::string what = "communicator of " + listOf(members);
-  HEDDLE_USER_CHECK(state_->aborted.empty(), "{}: {}", what, state_->aborted);
+  HEDDLE_USER_CHECK_CODE(RankLost, state_->aborted.empty(), "{}: {}", what, state_->aborted);
   std::shared_ptr<Team>& incomplete = incomplete_teams_[members];
   if (!incomplete) incomplete = std::make_shared<Team>(state_, members);
   const std::shared_ptr<Team> team = incomplete;

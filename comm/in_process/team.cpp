@@ -90,7 +90,7 @@ Participant Team::post(int member, const Operation& operation, std::shared_ptr<v
 }
 
 void Team::check(const MatchedOperation& matched) const {
-  HEDDLE_USER_CHECK(job_->aborted.empty(), "{}", job_->aborted);
+  HEDDLE_USER_CHECK_CODE(RankLost, job_->aborted.empty(), "{}", job_->aborted);
   HEDDLE_USER_CHECK(failure_.empty(), "{}", failure_);
   HEDDLE_USER_CHECK(matched.cancelled.empty(), "{}", matched.cancelled);
   for (size_t i = 0; i < matched.present.size(); ++i) {
