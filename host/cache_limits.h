@@ -7,7 +7,7 @@ namespace heddle::host {
 
 // Limits of the caches of an Executable or a FusionExecutor. A full cache drops its least recently
 // used entries. A run in flight keeps the plan and the program that it uses. Executable::Stats
-// counts the dropped entries.
+// counts the dropped programs, and the plans that were dropped from the cache of a program.
 struct CacheLimits {
   // Limits for the plans of one program (host/plan/plan.h): their number, and the bytes of their
   // steps, arguments and kernels. The bytes of a kernel count for the plan that has loaded it. A

@@ -108,6 +108,33 @@ void loopOverRows(const Space& space, const RowDemand& demand, RowCandidate& can
   layout.blocks = std::clamp<int64_t>(groups, 1, at_once);
 }
 
+// The vectors of a row.
+struct Vectors {
+  int64_t length = 1;
+  bool shifted = false;  // RowLayout::shifted
+};
+
+// Returns the longest vectors of which a thread can load several together. `ops` are the operations
+// of the longest body. Rows with columns are never shifted: a thread adds the same elements of all
+// its rows, and shifted rows would give it different elements.
+Vectors vectorsOf(const Space& space, int64_t ops, bool several_passes) {
+  int64_t widest = 1;
+  for (const SpaceTensor& t : space.tensors) {
+    if (t.strides.back() == 1 && t.column < 0) widest = std::max(widest, sizeOf(t.dtype));
+  }
+  int64_t length = std::min<int64_t>(16 / widest, 8);
+  while (length > 1 && length * ops > kMostUnrolled) length /= 2;
+  const bool one_axis = space.extents.size() == static_cast<size_t>(space.kept) + 1;
+  if (length > 1 && one_axis && !hasColumns(space) && !hasWholeVectors(space, length) &&
+      space.extents.back() >= shortestShifted(several_passes) * length) {
+    return {length, true};
+  }
+  while (length > 1 && (length > space.extents.back() || !hasWholeVectors(space, length))) {
+    length /= 2;
+  }
+  return {length, false};
+}
+
 std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& demand) {
   const auto [vector, shifted] = vectorsOf(space, demand.ops, demand.several_passes);
   // A shifted row may need one more vector.
@@ -193,24 +220,6 @@ std::optional<RowCandidate> cpuCandidate(const Space& space, const RowDemand& de
 bool hasColumns(const Space& space) {
   return std::any_of(space.tensors.begin(), space.tensors.end(),
                      [](const SpaceTensor& t) { return t.column >= 0; });
-}
-
-Vectors vectorsOf(const Space& space, int64_t ops, bool several_passes) {
-  int64_t widest = 1;
-  for (const SpaceTensor& t : space.tensors) {
-    if (t.strides.back() == 1 && t.column < 0) widest = std::max(widest, sizeOf(t.dtype));
-  }
-  int64_t length = std::min<int64_t>(16 / widest, 8);
-  while (length > 1 && length * ops > kMostUnrolled) length /= 2;
-  const bool one_axis = space.extents.size() == static_cast<size_t>(space.kept) + 1;
-  if (length > 1 && one_axis && !hasColumns(space) && !hasWholeVectors(space, length) &&
-      space.extents.back() >= shortestShifted(several_passes) * length) {
-    return {length, true};
-  }
-  while (length > 1 && (length > space.extents.back() || !hasWholeVectors(space, length))) {
-    length /= 2;
-  }
-  return {length, false};
 }
 
 int64_t cpuChunk(const Space& space) {

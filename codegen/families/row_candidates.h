@@ -57,17 +57,6 @@ bool hasColumns(const Space& space);
 // Returns the space with at least one reduced axis, along which rows lie.
 Space withRows(Space space);
 
-// The vectors of a row.
-struct Vectors {
-  int64_t length = 1;
-  bool shifted = false;  // RowLayout::shifted
-};
-
-// Returns the longest vectors of which a thread can load several together. `ops` are the operations
-// of the longest body. Rows with columns are never shifted: a thread adds the same elements of all
-// its rows, and shifted rows would give it different elements.
-Vectors vectorsOf(const Space& space, int64_t ops, bool several_passes);
-
 // Cpp: the elements of one item, which one inner loop computes.
 int64_t cpuChunk(const Space& space);
 

@@ -6,7 +6,6 @@
 #include "host/program/library_op.h"
 #include "host/unroll/overlap.h"
 #include "host/unroll/view.h"
-#include "ir/analysis/indexed_axes.h"
 #include "ir/base/check.h"
 #include "ir/sizes/size_solve.h"
 
