@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -30,7 +31,19 @@ struct StoredValue {
   std::string bytes = {};  // an expression; values with equal expressions have equal sizes
   size_t last_use = 0;     // index of the last item that uses the value
   size_t freed = 0;        // index of the Free; 0: the value is an input or returned
-  bool is_taken = false;
+};
+
+// The number of old values whose memory is tried for one new value. The time of the pass is
+// therefore proportional to the number of values.
+constexpr size_t kMostTried = 16;
+
+// Values by their last use, the latest first.
+using LastUsedFirst = std::multimap<size_t, StoredValue, std::greater<>>;
+
+// Inputs of equal size on the same mesh. An output has reserved those in `taken`.
+struct OfferedInputs {
+  LastUsedFirst free = {};
+  LastUsedFirst taken = {};
 };
 
 class BufferReuser {
@@ -113,7 +126,9 @@ class BufferReuser {
       const bool is_kept = isReturned(value) || !slots_[id].defined.empty() ||
                            std::any_of(program_.reuses.begin(), program_.reuses.end(), isStored);
       complete(value);
-      if (!is_kept && !value.bytes.empty()) inputs_.push_back(std::move(value));
+      if (is_kept || value.bytes.empty()) continue;
+      const std::pair key(meshOf(slot(id)), value.bytes);
+      inputs_[key].free.emplace(value.last_use, std::move(value));
     }
   }
 
@@ -197,10 +212,9 @@ class BufferReuser {
     return true;
   }
 
-  // Returns whether `next` may be stored in the memory of `old`.
+  // Returns whether `next` may be stored in the memory of `old`, which has as many bytes.
   bool mayReuse(const StoredValue& old, const StoredValue& next) const {
     const std::vector<AccessOrder::Use>& later = order_->usesOf(next.root);
-    if (old.bytes != next.bytes || old.last_use > later.front().item) return false;
     for (const AccessOrder::Use& before : order_->usesOf(old.root)) {
       for (const AccessOrder::Use& after : later) {
         const bool is_fine = before.item == after.item ? mayWorkInPlace(after.item, old, next)
@@ -217,26 +231,33 @@ class BufferReuser {
     return of.tensor.sharding ? of.tensor.sharding->mesh : kNoMesh;
   }
 
-  // Lists inputs for a value. An output reserves the first free input of its list, preferably one
-  // that the kernel of the output reads. A temporary gets only inputs that no output has reserved.
+  // Lists inputs for a value: of those that may lend their memory, the ones that were used last. An
+  // output reserves the first free input of its list. It lists reserved inputs only if the free
+  // ones are too few. A temporary lists only free inputs.
   void listInputs(const StoredValue& next, bool is_output) {
-    Allocate& made = allocateOf(next);
-    const size_t first_use = order_->usesOf(next.root).front().item;
-    std::vector<StoredValue*> legal;
-    for (StoredValue& input : inputs_) {
-      if (!is_output && input.is_taken) continue;
-      if (meshOf(slot(input.slot)) != meshOf(slot(next.slot)) || !mayReuse(input, next)) continue;
-      legal.push_back(&input);
+    const auto offered = inputs_.find({meshOf(slot(next.slot)), next.bytes});
+    if (offered == inputs_.end()) return;
+    auto& [free, taken] = offered->second;
+    std::vector<SlotId>& list = allocateOf(next).reuse;
+    const auto first = listFrom(free, next, list);
+    if (!is_output) return;
+    listFrom(taken, next, list);
+    if (first != free.end()) taken.insert(free.extract(first));
+  }
+
+  // Adds the inputs to the list whose memory `next` may reuse, until the list is full. Returns the
+  // first of them.
+  LastUsedFirst::const_iterator listFrom(const LastUsedFirst& inputs, const StoredValue& next,
+                                         std::vector<SlotId>& list) const {
+    auto first = inputs.end();
+    auto input = inputs.lower_bound(order_->usesOf(next.root).front().item);
+    for (size_t tried = 0; input != inputs.end() && tried < kMostTried; ++input, ++tried) {
+      if (list.size() == kMostDonated) break;
+      if (!mayReuse(input->second, next)) continue;
+      if (first == inputs.end()) first = input;
+      list.push_back(input->second.slot);
     }
-    if (legal.empty()) return;
-    const auto rank = [&](const StoredValue* input) {
-      return std::pair(input->is_taken, input->last_use != first_use);
-    };
-    std::stable_sort(legal.begin(), legal.end(),
-                     [&](const StoredValue* a, const StoredValue* b) { return rank(a) < rank(b); });
-    if (is_output) legal.front()->is_taken = true;
-    legal.resize(std::min(legal.size(), kMostDonated));
-    for (const StoredValue* input : legal) made.reuse.push_back(input->slot);
+    return first;
   }
 
   bool allocatesInside(const Instruction& x) const {
@@ -254,8 +275,8 @@ class BufferReuser {
   // allocates new memory between the Free of the tensor and the new value, the tensor is not
   // listed. It would otherwise stay allocated beside the new memory.
   void listAllocated() {
-    std::map<std::string, std::vector<size_t>>
-        earlier;          // by StoredValue::bytes: values not taken yet
+    // The values not taken yet, by their ranks and StoredValue::bytes.
+    std::map<std::pair<MeshId, std::string>, LastUsedFirst> earlier;
     size_t last_new = 0;  // index of the last item that allocates new memory
     size_t next = 0;
     for (size_t i = 0; i < program_.body.size(); ++i) {
@@ -266,30 +287,34 @@ class BufferReuser {
         if (std::holds_alternative<Allocate>(x.op) || allocatesInside(x)) last_new = i;
         continue;
       }
-      std::vector<size_t>& list = earlier[allocated_[next].bytes];
-      const std::optional<size_t> old = bestOf(list, allocated_[next], last_new);
-      if (old) {
-        allocateOf(allocated_[next]).reuse.push_back(allocated_[*old].slot);
-        std::erase(list, *old);
+      const StoredValue& value = allocated_[next++];
+      LastUsedFirst& values = earlier[{value.on, value.bytes}];
+      const auto old = bestOf(values, value, last_new);
+      if (old != values.end()) {
+        allocateOf(value).reuse.push_back(old->second.slot);
+        values.erase(old);
       } else {
         last_new = i;
       }
-      if (!isReturned(allocated_[next])) list.push_back(next);
-      ++next;
+      if (!isReturned(value)) values.emplace(value.last_use, value);
     }
   }
 
-  // Returns the value in the list whose memory the new value may take and that is freed last.
-  std::optional<size_t> bestOf(const std::vector<size_t>& list, const StoredValue& next,
-                               size_t last_new) const {
-    std::optional<size_t> best;
-    for (size_t i : list) {
-      const StoredValue& old = allocated_[i];
-      if (old.on != next.on || old.freed < last_new) continue;
-      if (best && old.freed <= allocated_[*best].freed) continue;
-      if (mayReuse(old, next)) best = i;
+  // Returns the value that was used last of those whose memory the new value may take. Removes
+  // values that were freed before `last_new`: no later value may take them either.
+  LastUsedFirst::const_iterator bestOf(LastUsedFirst& values, const StoredValue& next,
+                                       size_t last_new) const {
+    auto old = values.lower_bound(order_->usesOf(next.root).front().item);
+    for (size_t tried = 0; old != values.end() && tried < kMostTried; ++tried) {
+      if (old->second.freed < last_new) {
+        old = values.erase(old);
+      } else if (mayReuse(old->second, next)) {
+        return old;
+      } else {
+        ++old;
+      }
     }
-    return best;
+    return values.end();
   }
 
   Program program_;
@@ -297,9 +322,9 @@ class BufferReuser {
   const IdVector<SlotId, SlotUses> slots_;
   std::optional<AccessOrder> order_;
   IdVector<SlotId, const Alias*> viewed_;  // the only Alias that defines the slot; nullptr: none
-  mutable std::map<KernelId, codegen::InPlaceRules> rules_;  // each analyzes its kernel once
-  std::vector<StoredValue> inputs_;
-  std::vector<StoredValue> allocated_;  // in the order of the program
+  mutable std::map<KernelId, codegen::InPlaceRules> rules_;         // each analyzes its kernel once
+  std::map<std::pair<MeshId, std::string>, OfferedInputs> inputs_;  // by mesh and size
+  std::vector<StoredValue> allocated_;                              // in the order of the program
 };
 
 }  // namespace

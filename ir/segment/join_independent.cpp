@@ -1,6 +1,7 @@
 #include "ir/segment/join_independent.h"
 
 #include <algorithm>
+#include <boost/dynamic_bitset.hpp>
 #include <map>
 #include <numeric>
 #include <set>
@@ -18,16 +19,16 @@ constexpr size_t kMostOpenLaunches = 4;
 
 // The facts about one group that decide its joins.
 struct Facts {
-  bool candidate = false;         // a pointwise kernel
-  std::vector<size_t> after;      // groups that must run before
-  std::set<ValueId> reads;        // tensors with axes
-  std::set<ValueId> memory;       // inputs of the fusion whose memory it reads
-  std::vector<bool> waits_for;    // per collective: whether the group depends on it
-  bool feeds_collective = false;  // a collective depends on the group, or it is one
-  bool feeds_library = false;     // a library call depends on the group
-  bool allocates = false;         // stores a value in new memory
-  bool reads_results = false;     // reads a result of another group
-  bool stores_temporary = false;  // stores a value that the fusion does not return
+  bool candidate = false;             // a pointwise kernel
+  std::vector<size_t> after;          // groups that must run before
+  std::set<ValueId> reads;            // tensors with axes
+  std::set<ValueId> memory;           // inputs of the fusion whose memory it reads
+  boost::dynamic_bitset<> waits_for;  // per collective: whether the group depends on it
+  bool feeds_collective = false;      // a collective depends on the group, or it is one
+  bool feeds_library = false;         // a library call depends on the group
+  bool allocates = false;             // stores a value in new memory
+  bool reads_results = false;         // reads a result of another group
+  bool stores_temporary = false;      // stores a value that the fusion does not return
   MeshId mesh = kNoMesh;
   std::string body;  // equal for parts with the same ops
 };
@@ -171,12 +172,9 @@ class FactFinder {
       if (group(g).kind == GroupKind::Communication) number[g] = ++collectives;
     }
     for (size_t g = 0; g < facts_.size() && collectives > 0; ++g) {
-      std::vector<bool>& waits = facts_[g].waits_for;
-      waits.assign(collectives, false);
-      for (size_t before : facts_[g].after) {
-        const std::vector<bool>& more = facts_[before].waits_for;
-        for (size_t c = 0; c < collectives; ++c) waits[c] = waits[c] || more[c];
-      }
+      boost::dynamic_bitset<>& waits = facts_[g].waits_for;
+      waits.resize(collectives);
+      for (size_t before : facts_[g].after) waits |= facts_[before].waits_for;
       if (number[g] > 0) waits[number[g] - 1] = true;
     }
     for (size_t g = facts_.size(); g-- > 0;) {
@@ -253,9 +251,8 @@ class IndependentJoiner {
     if (facts.mesh != first.mesh) return Apart::Devices;
     if (facts.feeds_collective || first.feeds_collective) return Apart::Delay;
     if (facts.waits_for != first.waits_for) return Apart::Collectives;
-    const bool waits =
-        std::find(facts.waits_for.begin(), facts.waits_for.end(), true) != facts.waits_for.end();
-    if (waits && (facts.feeds_library || first.feeds_library)) return Apart::Overlap;
+    if (facts.waits_for.any() && (facts.feeds_library || first.feeds_library))
+      return Apart::Overlap;
     size_t between = 0;
     for (size_t i = units_.size(); i-- > u + 1;) {
       const size_t other = units_[i].groups.front();

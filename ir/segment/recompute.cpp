@@ -169,7 +169,7 @@ class Inserter {
   Inserter(const SegmentedFusion& segmented, const std::map<ValueId, Chain>& chains,
            const std::set<ExprId>& copies)
       : segmented_(segmented), fusion_(segmented.fusion), chains_(chains), rewriter_(fusion_) {
-    for (ExprId id : copies) copies_.push_back(fusion_.value(fusion_.expr(id).outputs[0]).name);
+    for (ExprId id : copies) copies_.insert(fusion_.value(fusion_.expr(id).outputs[0]).name);
   }
 
   Recomputed run() {
@@ -183,9 +183,8 @@ class Inserter {
     // The original expressions may have no readers any more. removeDead() changes ids, so the
     // copies are found by name.
     Recomputed result{removeDead(std::move(rewriter_).finish()), {}};
-    for (const std::string& name : copies_) {
-      const std::optional<ValueId> copy = result.fusion.find(name);
-      if (copy) result.copies.insert(result.fusion.value(*copy).definition);
+    for (const Value& value : result.fusion.values()) {
+      if (copies_.contains(value.name)) result.copies.insert(value.definition);
     }
     return result;
   }
@@ -212,7 +211,7 @@ class Inserter {
       const std::string name = rewriter_.freeName(fusion_.value(expr.outputs[0]).name);
       const ValueId copy = rewriter_.copyAside(id, std::move(operands), name);
       made.emplace(expr.outputs[0], copy);
-      copies_.push_back(name);
+      copies_.insert(name);
     }
     return made.at(value);
   }
@@ -222,7 +221,7 @@ class Inserter {
   const std::map<ValueId, Chain>& chains_;
   FusionRewriter rewriter_;
   std::map<int, std::map<ValueId, ValueId>> made_;  // per group: value -> its copy
-  std::vector<std::string> copies_;
+  std::unordered_set<std::string> copies_;          // names of the copies
 };
 
 }  // namespace
