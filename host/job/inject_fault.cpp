@@ -152,6 +152,15 @@ TaskFault::TaskFault(comm::World& world, const InjectedFault& fault, std::functi
 
 TaskFault::~TaskFault() { world_.removeObserver(*this); }
 
+void TaskFault::requireInjected() const {
+  const bool is_due = fault_.rank == world_.rank() && fault_.task != comm::RankTask::Leaving;
+  HEDDLE_USER_CHECK(
+      injected_ || !is_due,
+      "the injected fault had no effect: rank {} has done its work, and began no task "
+      "in which it {}",
+      fault_.rank, describe(fault_.task));
+}
+
 void TaskFault::setTask(comm::RankTask task) {
   if (fault_.rank != world_.rank() || task != fault_.task) return;
   if (std::exchange(injected_, true)) return;

@@ -98,6 +98,16 @@ TEST_F(CliJobFaults, RankThatStaysAwayOutsideOfARunEndsTheJob) {
   expectEnd("--inject rank=1,task=inputs,throw", {"heddle: rank 1: injected: throw"});
 }
 
+TEST_F(CliJobFaults, FaultInATaskThatTheRankNeverBeginsIsAnError) {
+  for (const auto& [task, place] :
+       {std::pair("timeline", "writes the timeline"), std::pair("read", "reads its files")}) {
+    expectEnd(fmt::format("--inject rank=1,task={},throw", task),
+              {fmt::format("heddle: rank 1: the injected fault had no effect: rank 1 has done its "
+                           "work, and began no task in which it {}",
+                           place)});
+  }
+}
+
 TEST_F(CliJobFaults, DelayIsWaitedForAndCorruptionFailsTheCheck) {
   const CliResult delayed = heddle(run("--deadline 0.5 --inject rank=1,instr=5,delay=1s"));
   EXPECT_EQ(delayed.code, 0) << delayed.text;

@@ -103,6 +103,7 @@ void runThread(comm::World& world, host::Device& device, const JobOptions& optio
   try {
     injectInto(fault, world, monitor, options);
     body({world.rank(), world.size(), &device, &world, &monitor});
+    if (fault) fault->requireInjected();
     const comm::World::Task task(&world, comm::RankTask::Leaving);
     world.barrier();
   } catch (const std::exception& error) {
@@ -215,11 +216,12 @@ void checkSettings(const std::map<std::string, std::string>& mine, comm::World& 
 // Runs the rank of this process. An error ends the process at once, because transports (such as MPI
 // and NCCL) cannot be closed normally after an error.
 void runRankOfProcess(comm::World& world, host::Device& device, comm::JobMonitor& monitor,
-                      const Body& body) {
+                      const std::optional<host::TaskFault>& fault, const Body& body) {
   int code = 2;
   std::string reason;
   try {
     body({world.rank(), world.size(), &device, &world, &monitor});
+    if (fault) fault->requireInjected();
     const comm::World::Task task(&world, comm::RankTask::Leaving);
     world.barrier();
     return;
@@ -291,7 +293,7 @@ bool runProcess(const JobOptions& options, const Prepare& prepare, const Body& b
   if (kind == host::DeviceKind::Cuda) {
     world = host::makeNcclWorld(std::move(world), ordinal);
   }
-  runRankOfProcess(*world, *device, monitor, body);
+  runRankOfProcess(*world, *device, monitor, fault, body);
   return true;
 }
 
