@@ -5,12 +5,14 @@
 // UBSAN_OPTIONS, so that errors found by the sanitizer count as crashes.
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -126,9 +128,20 @@ void watchCrashes() {
   struct sigaction action = {};
   action.sa_handler = onCrash;
   action.sa_flags = SA_ONSTACK | static_cast<int>(SA_RESETHAND);
-  for (int number : {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGBUS, SIGALRM})
+  for (int number : {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGBUS, SIGALRM, SIGPROF})
     sigaction(number, &action, nullptr);
 }
+
+// Ends the process with a signal after `seconds` of processor time, or ten times as long if the
+// process waits: then it hangs, or other programs use the machine. 0: no limit.
+void limitTime(unsigned seconds) {
+  struct itimerval processor_time = {};
+  processor_time.it_value.tv_sec = seconds;
+  setitimer(ITIMER_PROF, &processor_time, nullptr);
+  alarm(10 * seconds);
+}
+
+double processorSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 // Returns the largest resident memory of this process so far.
 int64_t mostMegabytes() {
@@ -138,8 +151,7 @@ int64_t mostMegabytes() {
 }
 
 // Changes texts and checks them until the time is over or a check fails. While a text is checked,
-// `current` lets the crash handler write it. After options.limit seconds, an alarm ends the
-// process.
+// `current` lets the crash handler write it.
 int fuzz(const Options& options) {
   fs::create_directories(options.out);
   watchCrashes();
@@ -162,14 +174,17 @@ int fuzz(const Options& options) {
   Mutator mutator(options.seed);
   size_t inputs = 0;
   size_t accepted = 0;
+  double longest = 0;  // processor time of one input
   while (elapsed() < options.seconds) {
     const size_t which = inputs++ % targets().size();
     const Target& target = targets()[which];
     const std::string text = mutator.mutate(seeds[which]);
     current = {&text, &crash_paths[which]};
-    alarm(options.limit);
+    const double before = processorSeconds();
+    limitTime(options.limit);
     const Verdict verdict = judge(target, text, commands ? &*commands : nullptr);
-    alarm(0);
+    limitTime(0);
+    longest = std::max(longest, processorSeconds() - before);
     current = {};
     accepted += verdict.outcome == Outcome::Accepted;
     if (verdict.outcome == Outcome::Failed) {
@@ -179,8 +194,9 @@ int fuzz(const Options& options) {
       return 1;
     }
   }
-  fmt::print("heddle-fuzz: {} inputs, {} accepted, seed {}, at most {} MB, no failure\n", inputs,
-             accepted, options.seed, mostMegabytes());
+  fmt::print(
+      "heddle-fuzz: {} inputs, {} accepted, seed {}, at most {} MB and {:.2f} s, no failure\n",
+      inputs, accepted, options.seed, mostMegabytes(), longest);
   return 0;
 }
 
@@ -244,7 +260,8 @@ int main(int argc, char** argv) {
   app.add_flag("--soak", options.soaks, "Run random fusions, one per seed");
   app.add_flag("--run", options.runs,
                "Also run the commands verify, dump and run on the texts that the readers accept");
-  app.add_option("--limit", options.limit, "Seconds after which an input counts as a failure")
+  app.add_option("--limit", options.limit,
+                 "Seconds of processor time after which an input counts as a failure")
       ->capture_default_str();
   app.add_option("--device", options.device, "For --soak and --replay: cpu, cuda or none")
       ->capture_default_str();
