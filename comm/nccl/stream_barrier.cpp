@@ -2,27 +2,18 @@
 
 #include <algorithm>
 
+#include "comm/cuda_call/driver_function.h"
 #include "comm/nccl/nccl_call.h"
 #include "ir/base/check.h"
 
 namespace heddle::comm::nccl {
 namespace {
 
-// The type of cuStreamBatchMemOp. The function is looked up at run time, because heddle does not
-// link the driver.
 using BatchMemOp = CUresult (*)(CUstream, unsigned, CUstreamBatchMemOpParams*, unsigned);
 
 // Returns the driver function cuStreamBatchMemOp, or nullptr if the driver does not have it.
 BatchMemOp batchMemOp() {
-  static const BatchMemOp found = [] {
-    constexpr unsigned kVersion = 12000;
-    void* entry = nullptr;
-    cudaDriverEntryPointQueryResult state = cudaDriverEntryPointSymbolNotFound;
-    const cudaError_t status = cudaGetDriverEntryPointByVersion(
-        "cuStreamBatchMemOp", &entry, kVersion, cudaEnableDefault, &state);
-    const bool is_there = status == cudaSuccess && state == cudaDriverEntryPointSuccess;
-    return is_there ? reinterpret_cast<BatchMemOp>(entry) : nullptr;
-  }();
+  static const auto found = driverFunction<BatchMemOp>("cuStreamBatchMemOp");
   return found;
 }
 
