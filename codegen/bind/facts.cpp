@@ -65,6 +65,7 @@ void appendFacts(const SquarePlan& plan, std::string& facts) {
   appendNumber(plan.layout.vector, facts);
   appendFlag(plan.layout.exact, facts);
   appendFlag(plan.layout.full, facts);
+  appendFlag(plan.layout.banded, facts);
   for (bool aligned : plan.aligned) appendFlag(aligned, facts);
 }
 

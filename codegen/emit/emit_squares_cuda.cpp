@@ -42,16 +42,22 @@ class SquareEmitter {
   std::string columnName() const { return fmt::format("k{}", frame_.kept.size() + 1); }
   std::string rowName() const { return fmt::format("k{}", frame_.kept.size()); }
 
-  // Writes which square this block computes. Neighbouring blocks compute squares that are
-  // neighbours along the innermost axis.
+  // Writes which square this block computes. Without bands, neighbouring blocks compute squares
+  // that are neighbours along the innermost axis.
   void writePlace() {
     const int edge = square_.edge;
     out_.line(fmt::format("const Index columns = (lane_extent + {}) / {};", edge - 1, edge));
     out_.line(fmt::format("const Index rows = ({} + {}) / {};", square_.row_extent.str(), edge - 1,
                           edge));
     out_.line("const Index block = (Index)hd::block();");
-    out_.line(fmt::format("const Index first_column = block % columns * {};", edge));
-    out_.line(fmt::format("const Index first_row = block / columns % rows * {};", edge));
+    if (square_.banded) {
+      out_.line("const hd::SquarePlace<Index> place(block, columns, rows);");
+      out_.line(fmt::format("const Index first_column = place.column * {};", edge));
+      out_.line(fmt::format("const Index first_row = place.row * {};", edge));
+    } else {
+      out_.line(fmt::format("const Index first_column = block % columns * {};", edge));
+      out_.line(fmt::format("const Index first_row = block / columns % rows * {};", edge));
+    }
     out_.line("[[maybe_unused]] const Index other = block / columns / rows;");
     writeCoordinates(out_, frame_.kept);
   }

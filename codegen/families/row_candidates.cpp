@@ -164,6 +164,9 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
   RowLayout& layout = candidate.layout;
   int64_t threads = threadsFor(wanted);
   threads = fuller(threads, vectors, most);
+  // A block of kMostThreads threads is alone on its multiprocessor. While it exchanges parts of its
+  // row, nothing would be loaded.
+  if (threads == kMostThreads && ceilDiv(vectors, threads / 2) <= most) threads /= 2;
   // One thread reads a row of a few elements, so that no time goes into the exchange of parts.
   constexpr int64_t kFewElements = 16;
   if (vector == 1 && vectors <= std::min(kFewElements, most)) threads = 1;
@@ -241,12 +244,14 @@ Space withRows(Space space) {
 }
 
 bool hasUnalignedRows(const Space& space, Target target) {
-  constexpr int64_t kShortestRow = 32;  // vectors: one for each thread of a warp
+  // Vectors. A reduction uses the masks of the first and last vector once, a pointwise kernel
+  // twice.
+  const int64_t shortest = space.hasReduced() ? 16 : 32;
   if (target != Target::Cuda || space.extents.size() < 2) return false;
   const Space rows = withRows(space);
   return isContiguousAlongRow(rows) && rows.keptCount() >= kFewRows &&
          vectorsOf(rows, 1, false).shifted &&
-         vectorsPerRow(rows, vectorsOf(rows, 1, false).length) >= kShortestRow;
+         vectorsPerRow(rows, vectorsOf(rows, 1, false).length) >= shortest;
 }
 
 std::optional<RowCandidate> chooseRows(const Space& rows, Target target,

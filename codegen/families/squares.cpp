@@ -136,6 +136,20 @@ int32_t edgeFor(const Space& space) {
   return fullness(kSmallEdge) > kGain * fullness(kSquareEdge) ? kSmallEdge : kSquareEdge;
 }
 
+// Returns whether the lines of an exchanged tensor begin inside of sectors of memory.
+bool sharesSectors(const Space& space) {
+  constexpr int64_t kSector = 64;  // bytes that memory reads at once
+  const size_t rank = space.extents.size();
+  return std::any_of(space.tensors.begin(), space.tensors.end(), [&](const SpaceTensor& tensor) {
+    if (!needsExchange(tensor, rank)) return false;
+    for (size_t axis = 0; axis < rank; ++axis) {
+      if (axis != rank - 2 && tensor.strides[axis] * sizeOf(tensor.dtype) % kSector != 0)
+        return true;
+    }
+    return false;
+  });
+}
+
 class SquareWriter {
  public:
   SquareWriter(const Fusion& segment, const Analysis& analysis, const SquarePlan& plan)
@@ -303,6 +317,7 @@ std::optional<SquarePlan> planSquares(const Space& space, Target target) {
   square.vector = schedule.lanes;
   square.exact = row_extent % square.vector == 0 && column_extent % square.vector == 0;
   square.full = row_extent % square.edge == 0 && column_extent % square.edge == 0;
+  square.banded = cuda && sharesSectors(plan.space);
   square.rows = ceilDiv(row_extent, int64_t{square.edge});
   square.columns = ceilDiv(column_extent, int64_t{square.edge});
   for (size_t axis = 0; axis + 2 < rank; ++axis) square.others *= plan.space.extents[axis];

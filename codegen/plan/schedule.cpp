@@ -68,11 +68,12 @@ int32_t vectorWidth(const Space& space, size_t axis, bool only_full = false,
 // Returns whether every vector of `width` elements along the axis begins at an aligned address.
 bool isAligned(const Space& space, size_t axis, int32_t width) {
   return std::all_of(space.tensors.begin(), space.tensors.end(), [&](const SpaceTensor& t) {
+    if (t.strides[axis] == 0) return true;  // not loaded as vectors
     const int64_t bytes = std::min<int64_t>(width * sizeOf(t.dtype), kFullAlignment);
     for (size_t i = 0; i < space.extents.size(); ++i) {
       if (i != axis && t.strides[i] % width != 0) return false;
     }
-    return t.strides[axis] == 0 || t.alignment % bytes == 0;
+    return t.alignment % bytes == 0;
   });
 }
 
@@ -134,12 +135,31 @@ int64_t columnsFor(int64_t kept) {
   return best;
 }
 
-void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split) {
+// Returns whether one lane is better than a vector. A thread loads the elements of an unaligned
+// vector one by one, so each load of a warp reaches over several lines of memory. With one lane, a
+// warp loads neighbours. This pays if each thread loads many items.
+bool prefersOneLane(const Space& space, const Schedule& s, int32_t width) {
+  constexpr int64_t kManyItems = 256;
+  return s.kind == ScheduleKind::OuterReduction && space.reducedCount() >= kManyItems &&
+         !isAligned(space, s.laneAxis(space), width);
+}
+
+// Chooses the lanes of a reduction, and how many items a thread loads at once.
+void chooseReductionLanes(const Space& space, Schedule& s) {
   // More than 8 lanes would need too many registers for their accumulators.
   s.lanes = std::min(vectorWidth(space, s.laneAxis(space)), 8);
+  s.unroll = std::min<int32_t>(unrollFor(space, s.lanes) * 2, 8);
+  if (!prefersOneLane(space, s, s.lanes)) return;
+  constexpr int32_t kLoadsInFlight = 16;
+  s.lanes = 1;
+  const int64_t unroll = kLoadsInFlight / std::clamp(inputCount(space), 1, kLoadsInFlight);
+  s.unroll = static_cast<int32_t>(floorPowerOfTwo(unroll));
+}
+
+void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split) {
+  chooseReductionLanes(space, s);
   s.chunk = s.lanes;
   s.exact = space.extents[s.laneAxis(space)] % s.lanes == 0;
-  s.unroll = std::min<int32_t>(unrollFor(space, s.lanes) * 2, 8);
   int64_t kept = keptItems(s, space);
   int64_t reduced = reducedItems(s, space);
   s.block = 256;

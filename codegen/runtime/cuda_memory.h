@@ -253,6 +253,25 @@ __device__ inline int acrossOf(int number) {
   return number / kEdge * kLanes + number % 32 / (32 / kLanes);
 }
 
+// Which square a block computes, as numbers of squares along both axes. Blocks are numbered along
+// the rows of a band of kBand columns, then along the bands. Squares that are neighbours along
+// either axis therefore run at nearly the same time. If the lines of a tensor begin at unaligned
+// addresses, these squares share sectors of memory, which then are in the cache.
+template <class Index>
+struct SquarePlace {
+  static constexpr Index kBand = 8;
+  Index column, row;
+
+  __device__ SquarePlace(Index block, Index columns, Index rows) {
+    const Index inside = block % (columns * rows);
+    const Index band = inside / (kBand * rows);
+    const Index in_band = inside - band * (kBand * rows);
+    const Index width = smaller<Index>(kBand, columns - band * kBand);
+    row = in_band / width;
+    column = band * kBand + in_band - row * width;
+  }
+};
+
 // The word that stands for an element of type T in shared memory.
 template <int kBytes>
 struct WordFor {

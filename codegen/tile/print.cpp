@@ -27,7 +27,8 @@ class ProgramPrinter {
           fmt::format("squares: {} x {} x {} of {} x {} elements", square.others, square.rows,
                       square.columns, square.edge, square.edge);
       if (program_.target == Target::Cpp) return text + "; one thread per square";
-      return text + fmt::format(", {} elements per vector", square.vector);
+      return text + fmt::format(", {} elements per vector{}", square.vector,
+                                square.banded ? ", in bands of columns" : "");
     }
     const KernelFrame& frame = program_.frame;
     const RowLayout& layout = program_.layout;
