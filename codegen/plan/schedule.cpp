@@ -150,11 +150,13 @@ void chooseReductionLanes(const Space& space, Schedule& s) {
   s.lanes = std::min(vectorWidth(space, s.laneAxis(space)), 8);
   s.unroll = std::min<int32_t>(unrollFor(space, s.lanes) * 2, 8);
   if (!prefersOneLane(space, s, s.lanes)) return;
-  // More loads of short elements were slower on an H200.
-  const bool is_short = s.lanes > 4;
-  const int32_t loads = is_short ? 8 : 16;
+  // More loads of short elements were slower on an H200. Most loads of a tensor that is not full
+  // hit a cache.
+  const int64_t loads = s.lanes > 4 ? 8 : 16;
+  const auto isLoaded = [&](const SpaceTensor& t) { return !t.output && isFull(t, space); };
+  const int64_t inputs = std::count_if(space.tensors.begin(), space.tensors.end(), isLoaded);
   s.lanes = 1;
-  s.unroll = static_cast<int32_t>(floorPowerOfTwo(loads / std::clamp(inputCount(space), 1, loads)));
+  s.unroll = static_cast<int32_t>(floorPowerOfTwo(loads / std::clamp<int64_t>(inputs, 1, loads)));
 }
 
 void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split) {
