@@ -31,23 +31,6 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr size_t kMostOutput = size_t{1} << 20;
 
-// Reads until all writers have closed the pipe, and keeps the first kMostOutput bytes. Returns
-// false if this has not happened at `end`.
-bool readUntil(int pipe, SteadyClock::time_point end, std::string& text) {
-  char buffer[4096];
-  for (;;) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(end - SteadyClock::now());
-    if (left.count() <= 0) return false;
-    pollfd readable{pipe, POLLIN, 0};
-    const int most = static_cast<int>(std::min<int64_t>(left.count(), 1000));
-    if (poll(&readable, 1, most) <= 0) continue;
-    const ssize_t got = read(pipe, buffer, sizeof(buffer));
-    if (got == 0 || (got < 0 && errno != EINTR)) return true;
-    if (got > 0) text.append(buffer, std::min(static_cast<size_t>(got), kMostOutput - text.size()));
-  }
-}
-
 // The child processes and folders that endChildProcesses() must end or remove.
 struct Outliving {
   std::mutex mutex;
@@ -78,18 +61,44 @@ int waitFor(pid_t pid) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+// Returns whether a child process has ended. Does not reap it.
+bool hasEnded(pid_t pid) {
+  siginfo_t ended{};
+  const int error = waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOWAIT | WNOHANG);
+  if (error != 0) return errno != EINTR;  // waitFor() reports the reason
+  return ended.si_pid == pid;
+}
+
 // Waits for the end of a child process without reaping it. Returns false if the process still runs
 // at `end`.
 bool endsBefore(pid_t pid, SteadyClock::time_point end) {
   constexpr auto kPollingInterval = std::chrono::milliseconds(1);
-  for (;;) {
-    siginfo_t ended{};
-    const int error = waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOWAIT | WNOHANG);
-    if (error == 0 && ended.si_pid == pid) return true;
-    if (error != 0 && errno != EINTR) return true;  // waitFor() reports the reason
+  while (!hasEnded(pid)) {
     if (SteadyClock::now() >= end) return false;
     std::this_thread::sleep_for(kPollingInterval);
   }
+  return true;
+}
+
+// Reads the output of a child process, and keeps the first kMostOutput bytes. Stops when all
+// writers have closed the pipe, or when the process has ended and the pipe is empty. The reason for
+// the second case: a process in the background, which the child has started, may keep the pipe
+// open. Returns false if neither has happened at `end`.
+bool readUntil(int pipe, pid_t pid, SteadyClock::time_point end, std::string& text) {
+  constexpr int kPollingMilliseconds = 50;
+  char buffer[4096];
+  while (SteadyClock::now() < end) {
+    const bool ended = hasEnded(pid);
+    pollfd readable{pipe, POLLIN, 0};
+    if (poll(&readable, 1, ended ? 0 : kPollingMilliseconds) <= 0) {
+      if (ended) return true;
+      continue;
+    }
+    const ssize_t got = read(pipe, buffer, sizeof(buffer));
+    if (got == 0 || (got < 0 && errno != EINTR)) return true;
+    if (got > 0) text.append(buffer, std::min(static_cast<size_t>(got), kMostOutput - text.size()));
+  }
+  return false;
 }
 
 struct RunningProcess {
@@ -206,7 +215,7 @@ ProcessResult runProcess(const std::vector<std::string>& command, std::chrono::m
     result.started = true;
     const SteadyClock::time_point end = SteadyClock::now() + limit;
     // A program may close its output and continue to run.
-    result.timed_out = !readUntil(ends[0], end, result.output) || !endsBefore(pid, end);
+    result.timed_out = !readUntil(ends[0], pid, end, result.output) || !endsBefore(pid, end);
     if (result.timed_out) endAll(stopWithDescendants({pid}));
     result.exit_code = waitFor(pid);
   }

@@ -17,9 +17,9 @@ struct ProcessResult {
   std::string output;
 };
 
-// Runs a program (looked up on PATH) without a shell. Waits until the program has ended and all
-// its descendants have closed its output. After `limit`, ends the program with its descendants.
-// Thread-safe.
+// Runs a program (looked up on PATH) without a shell, and waits until it has ended. Does not wait
+// for processes that the program leaves in the background. After `limit`, ends the program with its
+// descendants. Thread-safe.
 ProcessResult runProcess(const std::vector<std::string>& command,
                          std::chrono::milliseconds limit = std::chrono::minutes(10));
 

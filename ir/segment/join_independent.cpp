@@ -93,6 +93,7 @@ class FactFinder {
         facts_(segmented.groups.size()) {}
 
   std::vector<Facts> run() {
+    findBases();
     for (size_t g = 0; g < facts_.size(); ++g) describe(g);
     orderByMemory();
     followCollectives();
@@ -108,13 +109,16 @@ class FactFinder {
     return static_cast<size_t>(segmented_.group_of[definition]);
   }
 
-  // Returns the value of which `id` is a view.
-  ValueId baseOf(ValueId id) const {
-    for (std::optional<size_t> g = groupOf(id); g && group(*g).kind == GroupKind::Metadata;
-         g = groupOf(id)) {
-      id = fusion_.expr(fusion_.value(id).definition).inputs[0];
+  // Stores for each value the value of which it is a view, or the value itself. Operands come
+  // before results, so a chain of views takes linear time.
+  void findBases() {
+    for (ValueId id : fusion_.values().ids()) bases_.push_back(id);
+    for (ExprId id : fusion_.exprs().ids()) {
+      const Expression& expr = fusion_.expr(id);
+      const std::optional<size_t> g = groupOf(expr.outputs[0]);
+      if (!g || group(*g).kind != GroupKind::Metadata) continue;
+      bases_[expr.outputs[0]] = bases_[expr.inputs[0]];
     }
-    return id;
   }
 
   void describe(size_t g) {
@@ -125,7 +129,7 @@ class FactFinder {
       if (const std::optional<size_t> from = groupOf(id)) facts.after.push_back(*from);
       if (value.is_scalar) continue;
       if (value.tensor.rank() > 0) facts.reads.insert(id);
-      const ValueId base = baseOf(id);
+      const ValueId base = bases_[id];
       if (fusion_.value(base).definition == kNoExpr)
         facts.memory.insert(base);
       else
@@ -152,7 +156,7 @@ class FactFinder {
     std::vector<size_t> stored(facts_.size(), 0);  // results in reused inputs
     for (size_t i = 0; i < fusion_.outputs().size(); ++i) {
       const std::optional<OutputReuse>& reuse = fusion_.reuses()[i];
-      const std::optional<size_t> writer = groupOf(baseOf(fusion_.outputs()[i]));
+      const std::optional<size_t> writer = groupOf(bases_[fusion_.outputs()[i]]);
       if (!reuse || !writer) continue;
       ++stored[*writer];
       for (size_t reader : readers[reuse->input]) {
@@ -191,6 +195,7 @@ class FactFinder {
   const SegmentedFusion& segmented_;
   const Fusion& fusion_;
   const IdVector<ValueId, bool> is_output_;
+  IdVector<ValueId, ValueId> bases_;
   std::vector<Facts> facts_;
 };
 

@@ -253,9 +253,10 @@ TEST_F(CliWrongInput, MissingFilesAndDevicesAreReported) {
 TEST_F(CliWrongInput, OutOfMemoryNamesSlotAndBytes) {
   const std::string run = "run " + neg() + " --device cpu --set t=4096 ";
   expectMessage(run + "--memory-limit 10000", "input %x: out of memory: a tensor of 16384 bytes");
-  expectError(run + "--memory-limit 20000",
-              "(%z = allocate reuse=(%x) stream=0): out of memory: %z asks for 16384 bytes, the "
-              "run holds 0");
+  expectMessage(run + "--memory-limit 20000",
+                neg() +
+                    ":3: instruction 0 (%z = allocate reuse=(%x) stream=0): out of memory: %z "
+                    "asks for 16384 bytes, the run holds 0 bytes");
   expectError(run + "--ranks 2 --memory-limit 20000", ": out of memory: %z asks for 16384 bytes");
   EXPECT_EQ(heddle(run + "--memory-limit 40000").code, 0);
   expectError("run " + neg() + " --device null --memory-limit 9",

@@ -20,6 +20,40 @@ std::string withLineOfFusion(const std::string& message, const std::string& file
   return fmt::format("{}:{}: {}", file, found[1].str(), message);
 }
 
+// Messages about a program name an instruction by its index after all calls are inlined.
+bool namesInstruction(const std::string& message, std::smatch& found) {
+  static const std::regex named_instruction("instruction ([0-9]+) [(`]");
+  return std::regex_search(message, found, named_instruction);
+}
+
+std::string withLineOfProgram(const std::string& message, const std::string& file,
+                              const host::Program& program) {
+  std::smatch found;
+  if (!namesInstruction(message, found)) return message;
+  // The index may also belong to a program that another program calls. The line is therefore used
+  // only if the message contains the instruction with this index.
+  int line = 0;
+  const int64_t named = std::stoll(found[1]);
+  try {
+    const host::Program inlined = host::inlineCalls(program);
+    host::forEachInstruction(inlined.body,
+                             [&](const host::Instruction& x, host::InstructionIndex index) {
+                               if (index != named) return;
+                               const std::string text = host::printInstruction(inlined, x);
+                               if (message.find(text) != std::string::npos) line = x.line;
+                             });
+  } catch (const UserError&) {
+    // The program is wrong, so its calls cannot be inlined. `message` says why.
+  }
+  return line > 0 ? fmt::format("{}:{}: {}", file, line, message) : message;
+}
+
+std::string withLine(const std::string& message, const std::string& file, const Source& source) {
+  const auto* program = std::get_if<host::Program>(&source);
+  return program == nullptr ? withLineOfFusion(message, file)
+                            : withLineOfProgram(message, file, *program);
+}
+
 }  // namespace
 
 Source readSource(const std::string& path) {
@@ -35,35 +69,19 @@ Source readSource(const std::string& path) {
   }
 }
 
-// Messages about a program name an instruction by its index after all calls are inlined.
-std::string withLine(const std::string& message, const std::string& file, const Source& source) {
-  static const std::regex named_instruction("instruction ([0-9]+) [(`]");
-  std::smatch found;
-  const auto* program = std::get_if<host::Program>(&source);
-  if (program == nullptr) return withLineOfFusion(message, file);
-  if (!std::regex_search(message, found, named_instruction)) return message;
-  // The index may also belong to a program that another program calls. The line is therefore used
-  // only if the message contains the instruction with this index.
-  int line = 0;
-  const int64_t named = std::stoll(found[1]);
-  try {
-    const host::Program inlined = host::inlineCalls(*program);
-    host::forEachInstruction(inlined.body,
-                             [&](const host::Instruction& x, host::InstructionIndex index) {
-                               if (index != named) return;
-                               const std::string text = host::printInstruction(inlined, x);
-                               if (message.find(text) != std::string::npos) line = x.line;
-                             });
-  } catch (const UserError&) {
-    // The program is wrong, so its calls cannot be inlined. `message` says why.
-  }
-  return line > 0 ? fmt::format("{}:{}: {}", file, line, message) : message;
-}
-
 std::string withFile(const std::string& message, const std::string& file, const Source& source) {
   if (message.starts_with(file + ":") || message.starts_with("--")) return message;
   const std::string located = withLine(message, file, source);
   return located == message ? file + ": " + message : located;
+}
+
+std::string withLineOfRun(const std::string& message, const std::string& file, const Source& source,
+                          const host::Program& program) {
+  std::string located = withLine(message, file, source);
+  if (located == message) located = withLineOfProgram(message, file, program);
+  std::smatch found;
+  const bool needs_file = located == message && namesInstruction(message, found);
+  return needs_file ? file + ": " + message : located;
 }
 
 }  // namespace heddle::tools

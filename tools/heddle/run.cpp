@@ -313,7 +313,8 @@ int runCommand(const Options& options) {
         return job.program;
       },
       [&](const Rank& rank) {
-        atLine(options.file, job.source, [&] { runRank(rank, job, options, report); });
+        atLineOfRun(options.file, job.source, job.program,
+                    [&] { runRank(rank, job, options, report); });
         if (rank.rank == 0) prints = true;
       });
   if (!prints) return 0;  // another process of the job holds rank 0

@@ -22,17 +22,21 @@ using Source = std::variant<Fusion, host::Program>;
 // Reads and parses a file. Throws UserError if the file cannot be read or is not valid.
 Source readSource(const std::string& path);
 
-// Returns the message. If it names an instruction of a host program, the result begins with the
-// file and the line of this instruction.
-std::string withLine(const std::string& message, const std::string& file, const Source& source);
+// Returns the error message of a run. If it names an instruction, the result begins with the file,
+// and with the line from which the instruction comes. `program` is the program of the run: that of
+// the file, or the one that was compiled from the fusion of the file.
+std::string withLineOfRun(const std::string& message, const std::string& file, const Source& source,
+                          const host::Program& program);
 
-// Calls work(). If it throws a UserError, throws the error again with the message of withLine().
+// Calls work(). If it throws a UserError, throws the error again with the message of
+// withLineOfRun().
 template <class Work>
-void atLine(const std::string& file, const Source& source, const Work& work) {
+void atLineOfRun(const std::string& file, const Source& source, const host::Program& program,
+                 const Work& work) {
   try {
     work();
   } catch (const UserError& error) {
-    throw withText(error, withLine(error.what(), file, source));
+    throw withText(error, withLineOfRun(error.what(), file, source, program));
   }
 }
 
