@@ -61,11 +61,10 @@ function(heddle_library target map)
   # With this option, the link of the core fails if the core uses a symbol of a module. Without it,
   # the error would appear only when a program loads the core.
   target_link_options(${target} PRIVATE ${heddle_no_undefined})
-  if(HEDDLE_SANITIZE)
-    # libheddle uses its own sanitized versions of inline functions, even if the program contains
-    # other versions.
-    target_link_options(${target} PRIVATE LINKER:-Bsymbolic-functions)
-  else()
+  # libheddle uses its own versions of inline functions, even if the program contains other versions.
+  # Those of the tests are not optimized (tests/CMakeLists.txt), or have other sanitizer options.
+  target_link_options(${target} PRIVATE LINKER:-Bsymbolic-functions)
+  if(NOT HEDDLE_SANITIZE)
     target_link_options(${target} PRIVATE "LINKER:--version-script=${map}")
     set_target_properties(${target} PROPERTIES LINK_DEPENDS "${map}")
   endif()

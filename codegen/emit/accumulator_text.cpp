@@ -9,7 +9,7 @@ namespace {
 
 bool sumsProducts(const Body& body, const Accumulator& a) {
   if (a.joint != JointKind::None || a.adds_states || a.type != DType::F32) return false;
-  const Node& element = body.nodes[static_cast<size_t>(a.element)];
+  const Node& element = body.nodes[a.element];
   return a.text == "({0} + {1})" && element.kind == Node::Kind::Apply &&
          element.text == "({0} * {1})" && element.compute == DType::F32 &&
          element.dtype == DType::F32 && element.conditions == 0;
@@ -35,14 +35,13 @@ std::string combineText(const Accumulator& a, const std::string& into, const std
 }
 
 std::string elementText(const Body& body, const Accumulator& a, const std::string& prefix) {
-  const auto valueOf = [&](int node) {
-    return convertText(fmt::format("{}{}", prefix, node),
-                       body.nodes[static_cast<size_t>(node)].dtype, a.type);
+  const auto valueOf = [&](NodeId node) {
+    return convertText(fmt::format("{}{}", prefix, node), body.nodes[node].dtype, a.type);
   };
   if (!a.adds_states) return valueOf(a.element);
   std::vector<std::string> members;
   for (size_t m = 0; m < memberTypes(a).size(); ++m) {
-    members.push_back(valueOf(a.element + static_cast<int>(m)));
+    members.push_back(valueOf(NodeId(a.element.index() + m)));
   }
   return fmt::format("{}{{{}}}", stateType(a), fmt::join(members, ", "));
 }
@@ -50,11 +49,10 @@ std::string elementText(const Body& body, const Accumulator& a, const std::strin
 std::string accumulateText(const Body& body, const Accumulator& a, const std::string& prefix,
                            const std::string& into) {
   if (!sumsProducts(body, a)) return combineText(a, into, elementText(body, a, prefix));
-  const auto factor = [&](int node) {
-    return convertText(fmt::format("{}{}", prefix, node),
-                       body.nodes[static_cast<size_t>(node)].dtype, DType::F32);
+  const auto factor = [&](NodeId node) {
+    return convertText(fmt::format("{}{}", prefix, node), body.nodes[node].dtype, DType::F32);
   };
-  const std::vector<int>& factors = body.nodes[static_cast<size_t>(a.element)].operands;
+  const std::vector<NodeId>& factors = body.nodes[a.element].operands;
   return fmt::format("hd::multiplyAdd({}, {}, {})", factor(factors[0]), factor(factors[1]), into);
 }
 

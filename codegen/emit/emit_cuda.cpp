@@ -65,13 +65,13 @@ class CudaEmitter {
     }
   }
 
-  static std::string windowName(int node, const char* slot) {
+  static std::string windowName(NodeId node, const char* slot) {
     return fmt::format("window{}[{}]", node, slot);
   }
 
   void declareWindows() {
-    for (int node : windows_.nodes()) {
-      const DType dtype = computation().loop.nodes[static_cast<size_t>(node)].dtype;
+    for (NodeId node : windows_.nodes()) {
+      const DType dtype = computation().loop.nodes[node].dtype;
       const std::string name = windowName(node, std::to_string(s_.unroll).c_str());
       out_.line(fmt::format("hd::Lanes<{}, {}> {};", s_.lanes, storedType(dtype), name));
     }
@@ -80,7 +80,7 @@ class CudaEmitter {
   void loadWindows(const char* slot) {
     LeafText leaves = loopLeaves(slot);
     leaves.lane = "0";
-    for (int node : windows_.nodes()) {
+    for (NodeId node : windows_.nodes()) {
       windows_.write(out_, node, leaves, windowName(node, slot));
     }
   }
@@ -186,8 +186,8 @@ class CudaEmitter {
     writeLaneStates(out_, body, "v", nest_, leaves, s_.lanes);
     openUnrolled("lane", s_.lanes);
     if (!s_.exact) out_.line("if (lane >= count) break;");
-    leaves.window = [&](int node) {
-      const std::vector<int>& nodes = windows_.nodes();
+    leaves.window = [&](NodeId node) {
+      const std::vector<NodeId>& nodes = windows_.nodes();
       const bool found = std::find(nodes.begin(), nodes.end(), node) != nodes.end();
       return found ? windowName(node, slot) : std::string();
     };

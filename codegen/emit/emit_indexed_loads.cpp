@@ -8,7 +8,7 @@ namespace heddle::codegen {
 
 std::string placeText(const PlaceAlong& place, const IndexedAccess& access, size_t axis,
                       const KernelFrame& frame, const LeafText& leaves, const std::string& prefix) {
-  if (place.node >= 0) return fmt::format("{}{}", prefix, place.node);
+  if (place.node.valid()) return fmt::format("{}{}", prefix, place.node);
   if (place.local) return localIndexText(frame, place.coordinate, leaves.lane);
   std::string text = globalIndexText(frame, place.coordinate, leaves.lane);
   if (place.reversed) return fmt::format("({} - 1 - {})", access.extents[axis].str(), text);
@@ -20,9 +20,8 @@ std::string placeText(const PlaceAlong& place, const IndexedAccess& access, size
 
 std::string outsideText(const Body& body, const Node& node, const std::string& prefix) {
   if (node.operands.empty()) return literalText(node.literal, node.dtype);
-  const int fill = node.operands[0];
-  return convertText(fmt::format("{}{}", prefix, fill), body.nodes[static_cast<size_t>(fill)].dtype,
-                     node.dtype);
+  const NodeId fill = node.operands[0];
+  return convertText(fmt::format("{}{}", prefix, fill), body.nodes[fill].dtype, node.dtype);
 }
 
 std::string localIndexText(const KernelFrame& frame, int coordinate, const std::string& lane) {
@@ -45,11 +44,11 @@ bool readsMemory(const Body& body) {
                      [](const Node& node) { return node.kind == Node::Kind::LoadAt; });
 }
 
-std::string loadAtText(TextWriter& out, const Body& body, size_t i, const KernelFrame& frame,
+std::string loadAtText(TextWriter& out, const Body& body, NodeId id, const KernelFrame& frame,
                        const LeafText& leaves, const std::string& prefix) {
-  const Node& node = body.nodes[i];
+  const Node& node = body.nodes[id];
   const IndexedAccess& access = frame.indexed[static_cast<size_t>(node.index)];
-  const std::string own = fmt::format("{}{}", prefix, i);
+  const std::string own = fmt::format("{}{}", prefix, id);
   std::string offset;
   std::string inside;
   std::string inside_whole;

@@ -145,10 +145,10 @@ std::string applyText(std::string_view text, const std::string& a, const std::st
 
 namespace {
 
-std::string nodeText(TextWriter& out, const Body& body, size_t index, const KernelFrame& frame,
+std::string nodeText(TextWriter& out, const Body& body, NodeId id, const KernelFrame& frame,
                      const LeafText& leaves, const std::string& prefix, bool is_rounded_at_store) {
-  const Node& node = body.nodes[index];
-  const std::string window = leaves.window ? leaves.window(static_cast<int>(index)) : "";
+  const Node& node = body.nodes[id];
+  const std::string window = leaves.window ? leaves.window(id) : "";
   if (!window.empty()) return fmt::format("hd::get({}[{}])", window, leaves.lane);
   switch (node.kind) {
     case Node::Kind::Load:
@@ -175,18 +175,18 @@ std::string nodeText(TextWriter& out, const Body& body, size_t index, const Kern
       const size_t count = node.operands.size() + (node.state.empty() ? 0 : 1);
       HEDDLE_CHECK(count <= kMaxOperands, "an op with {} operands", count);
       for (size_t i = 0; i < node.operands.size(); ++i) {
-        const Node& from = body.nodes[static_cast<size_t>(node.operands[i])];
+        const Node& from = body.nodes[node.operands[i]];
         bool condition = static_cast<int>(i) < node.conditions;
         operands[i] = convertText(fmt::format("{}{}", prefix, node.operands[i]), from.dtype,
                                   condition ? DType::Bool : node.compute);
       }
-      if (!node.state.empty()) operands[node.operands.size()] = stateName(prefix, index);
+      if (!node.state.empty()) operands[node.operands.size()] = stateName(prefix, id);
       std::string text = applyText(node.text, operands[0], operands[1], operands[2], operands[3]);
       // A comparison gives a bool, but an op on bools may give an int. The cast is correct for
       // both.
       if (node.dtype == DType::Bool) return fmt::format("(bool)({})", text);
       if (is_rounded_at_store) {
-        const std::string exact = fmt::format("{}{}_exact", prefix, index);
+        const std::string exact = fmt::format("{}{}_exact", prefix, id);
         out.line(fmt::format("const float {} = {};", exact, text));
         text = exact;
       }
@@ -195,42 +195,43 @@ std::string nodeText(TextWriter& out, const Body& body, size_t index, const Kern
     case Node::Kind::Coordinate:
       return globalIndexText(frame, node.index, leaves.lane);
     case Node::Kind::LoadAt:
-      return loadAtText(out, body, index, frame, leaves, prefix);
+      return loadAtText(out, body, id, frame, leaves, prefix);
   }
   return {};
 }
 
 }  // namespace
 
-std::string stateName(const std::string& prefix, size_t node) {
+std::string stateName(const std::string& prefix, NodeId node) {
   return fmt::format("state_{}{}", prefix, node);
 }
 
 void writeStates(TextWriter& out, const Body& body, const std::string& prefix) {
-  for (size_t i = 0; i < body.nodes.size(); ++i) {
-    if (body.nodes[i].state.empty()) continue;
-    out.line(fmt::format("{} {};", body.nodes[i].state, stateName(prefix, i)));
+  for (NodeId id : body.nodes.ids()) {
+    if (body.nodes[id].state.empty()) continue;
+    out.line(fmt::format("{} {};", body.nodes[id].state, stateName(prefix, id)));
   }
 }
 
 void writeNodes(TextWriter& out, const Body& body, const KernelFrame& frame, const LeafText& leaves,
-                const std::string& prefix, const std::vector<bool>* wanted) {
-  std::vector<bool> rounded(body.nodes.size(), false);
+                const std::string& prefix, const IdVector<NodeId, bool>* wanted) {
+  IdVector<NodeId, bool> rounded(body.nodes.size(), false);
   for (const Store& store : body.stores) {
     if (leaves.rounds_at_stores && roundsWhenStored(body, store, frame)) {
-      rounded[static_cast<size_t>(store.node)] = true;
+      rounded[store.node] = true;
     }
   }
-  for (size_t i = 0; i < body.nodes.size(); ++i) {
-    if (wanted != nullptr && !(*wanted)[i]) continue;
-    const std::string value = nodeText(out, body, i, frame, leaves, prefix, rounded[i]);
-    out.line(fmt::format("const {} {}{} = {};", valueType(body.nodes[i].dtype), prefix, i, value));
+  for (NodeId id : body.nodes.ids()) {
+    if (wanted != nullptr && !(*wanted)[id]) continue;
+    const std::string value = nodeText(out, body, id, frame, leaves, prefix, rounded[id]);
+    out.line(
+        fmt::format("const {} {}{} = {};", valueType(body.nodes[id].dtype), prefix, id, value));
   }
 }
 
 bool roundsWhenStored(const Body& body, const Store& store, const KernelFrame& frame) {
   const Access& access = frame.access(store.tensor);
-  const Node& node = body.nodes[static_cast<size_t>(store.node)];
+  const Node& node = body.nodes[store.node];
   const bool is_half = access.dtype == DType::BF16 || access.dtype == DType::F16;
   // A value that a choice selects is already rounded, and may be loaded as a window.
   const bool computes = node.kind == Node::Kind::Apply && node.conditions == 0;
@@ -241,8 +242,8 @@ std::string exactText(const Store& store, const std::string& prefix) {
   return fmt::format("{}{}_exact", prefix, store.node);
 }
 
-std::string storedText(const Body& body, int node, DType dtype, const std::string& prefix) {
-  const Node& from = body.nodes[static_cast<size_t>(node)];
+std::string storedText(const Body& body, NodeId node, DType dtype, const std::string& prefix) {
+  const Node& from = body.nodes[node];
   std::string value = convertText(fmt::format("{}{}", prefix, node), from.dtype, dtype);
   return fmt::format("hd::put<{}>({})", storedType(dtype), value);
 }

@@ -47,13 +47,13 @@ struct LeafText {
   std::function<bool(int tensor)> is_one_for_lanes;
   // Returns the name of the vector that contains the values of node `node`
   // (codegen/emit/windows.h), or "" if there is none. Not set: there are no windows.
-  std::function<std::string(int node)> window;
+  std::function<std::string(NodeId node)> window;
   // true: writeNodes() also defines the values that stores round (roundsWhenStored()).
   bool rounds_at_stores = false;
 };
 
 // Returns the name of the object that the op of a node keeps (OpDef::state).
-std::string stateName(const std::string& prefix, size_t node);
+std::string stateName(const std::string& prefix, NodeId node);
 
 // Declares the objects that the ops of `body` keep (OpDef::state). Call this before the loop that
 // contains writeNodes().
@@ -67,7 +67,7 @@ void writeLaneStates(TextWriter& out, const Body& body, const std::string& prefi
 // Writes the definition of one constant per node of `body`. The name of the constant is `prefix`
 // followed by the number of the node. If `wanted` is given, writes only the nodes that it marks.
 void writeNodes(TextWriter& out, const Body& body, const KernelFrame& frame, const LeafText& leaves,
-                const std::string& prefix, const std::vector<bool>* wanted = nullptr);
+                const std::string& prefix, const IdVector<NodeId, bool>* wanted = nullptr);
 
 // Return the expression of the index of the current element along an axis. `coordinate` is an
 // index into Space::coordinates; -1: the axis has one element. The local index counts from the
@@ -79,9 +79,9 @@ std::string globalIndexText(const KernelFrame& frame, int coordinate, const std:
 // Returns whether a body contains a node of kind LoadAt.
 bool readsMemory(const Body& body);
 
-// Writes the declarations of the locals that node `i` (a Node::Kind::LoadAt) needs. Returns the
+// Writes the declarations of the locals that node `id` (a Node::Kind::LoadAt) needs. Returns the
 // expression of the node's value.
-std::string loadAtText(TextWriter& out, const Body& body, size_t i, const KernelFrame& frame,
+std::string loadAtText(TextWriter& out, const Body& body, NodeId id, const KernelFrame& frame,
                        const LeafText& leaves, const std::string& prefix);
 
 // Returns the expression of the index along axis `axis` of a tensor that a LoadAt reads.
@@ -97,7 +97,7 @@ bool roundsWhenStored(const Body& body, const Store& store, const KernelFrame& f
 std::string exactText(const Store& store, const std::string& prefix);
 
 // Returns the expression of a node's value, converted to the stored type of `dtype`.
-std::string storedText(const Body& body, int node, DType dtype, const std::string& prefix);
+std::string storedText(const Body& body, NodeId node, DType dtype, const std::string& prefix);
 
 // Returns the indices into Space::tensors of the tensors that a body reads or writes, in ascending
 // order.

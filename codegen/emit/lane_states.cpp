@@ -15,10 +15,10 @@ class LaneSteps {
     for (const Node& node : body.nodes) steps_.push_back(stepOf(node, frame, leaves));
   }
   bool grows(const Node& node) const {
-    const auto step = [&](int operand) { return steps_[static_cast<size_t>(operand)]; };
+    const auto step = [&](NodeId operand) { return steps_[operand]; };
     return !node.operands.empty() && step(node.operands.back()) == 1 &&
            std::all_of(node.operands.begin(), node.operands.end() - 1,
-                       [&](int operand) { return step(operand) == 0; });
+                       [&](NodeId operand) { return step(operand) == 0; });
   }
 
  private:
@@ -46,8 +46,8 @@ class LaneSteps {
 
   std::optional<int> stepOfResult(const Node& node) const {
     int sum = 0;
-    for (int operand : node.operands) {
-      const std::optional<int> step = steps_[static_cast<size_t>(operand)];
+    for (NodeId operand : node.operands) {
+      const std::optional<int> step = steps_[operand];
       if (!step) return std::nullopt;
       sum += *step;
     }
@@ -56,7 +56,7 @@ class LaneSteps {
     return adds && node.dtype == DType::I64 ? std::optional(sum) : std::nullopt;
   }
 
-  std::vector<std::optional<int>> steps_;
+  IdVector<NodeId, std::optional<int>> steps_;
 };
 
 }  // namespace
@@ -64,13 +64,13 @@ class LaneSteps {
 void writeLaneStates(TextWriter& out, const Body& body, const std::string& prefix,
                      const KernelFrame& frame, const LeafText& leaves, int lanes) {
   const LaneSteps steps(body, frame, leaves);
-  for (size_t i = 0; i < body.nodes.size(); ++i) {
-    const Node& node = body.nodes[i];
+  for (NodeId id : body.nodes.ids()) {
+    const Node& node = body.nodes[id];
     if (node.state.empty()) continue;
     const bool together = lanes % 4 == 0 && steps.grows(node);
     out.line(together
-                 ? fmt::format("hd::ForLanes<{}, {}> {};", node.state, lanes, stateName(prefix, i))
-                 : fmt::format("{} {};", node.state, stateName(prefix, i)));
+                 ? fmt::format("hd::ForLanes<{}, {}> {};", node.state, lanes, stateName(prefix, id))
+                 : fmt::format("{} {};", node.state, stateName(prefix, id)));
   }
 }
 

@@ -11,14 +11,14 @@ namespace {
 
 // A comparison in the form `left` < `right`, or the opposite of this comparison.
 struct Order {
-  int left;
-  int right;
+  NodeId left;
+  NodeId right;
   bool opposite;
 };
 std::optional<Order> orderOf(const Node& node) {
   if (node.kind != Node::Kind::Apply || node.operands.size() != 2) return std::nullopt;
-  const int a = node.operands[0];
-  const int b = node.operands[1];
+  const NodeId a = node.operands[0];
+  const NodeId b = node.operands[1];
   if (node.text == "({0} < {1})") return Order{a, b, false};
   if (node.text == "({0} > {1})") return Order{b, a, false};
   if (node.text == "({0} >= {1})") return Order{a, b, true};
@@ -29,13 +29,14 @@ std::optional<Order> orderOf(const Node& node) {
 bool isChoice(const Node& node) { return node.text == "({0} ? {1} : {2})"; }
 
 // Marks the nodes on which marked nodes depend, except the operands of nodes in `leaves`.
-void markOperands(const Body& body, const std::vector<bool>& leaves, std::vector<bool>& marked) {
-  for (size_t i = body.nodes.size(); i-- > 0;) {
-    if (!marked[i] || leaves[i]) continue;
-    const Node& node = body.nodes[i];
-    for (int operand : node.operands) marked[static_cast<size_t>(operand)] = true;
+void markOperands(const Body& body, const IdVector<NodeId, bool>& leaves,
+                  IdVector<NodeId, bool>& marked) {
+  for (NodeId id : body.nodes.ids().reversed()) {
+    if (!marked[id] || leaves[id]) continue;
+    const Node& node = body.nodes[id];
+    for (NodeId operand : node.operands) marked[operand] = true;
     for (const PlaceAlong& place : node.places) {
-      if (place.node >= 0) marked[static_cast<size_t>(place.node)] = true;
+      if (place.node.valid()) marked[place.node] = true;
     }
   }
 }
@@ -49,32 +50,31 @@ Windows::Windows(const Body& body, const std::vector<Accumulator>& accumulators,
       lanes_(lanes),
       is_window_(body.nodes.size(), false),
       per_lane_(body.nodes.size(), false) {
-  std::vector<int> uses(body.nodes.size(), 0);
-  auto use = [&](int node) { ++uses[static_cast<size_t>(node)]; };
+  IdVector<NodeId, int> uses(body.nodes.size(), 0);
+  auto use = [&](NodeId node) { ++uses[node]; };
   for (const Node& node : body.nodes) {
-    for (int operand : node.operands) use(operand);
+    for (NodeId operand : node.operands) use(operand);
     for (const PlaceAlong& place : node.places) {
-      if (place.node >= 0) use(place.node);
+      if (place.node.valid()) use(place.node);
     }
   }
-  auto result = [&](int node) {
+  auto result = [&](NodeId node) {
     use(node);
-    per_lane_[static_cast<size_t>(node)] = true;
+    per_lane_[node] = true;
   };
   for (const Store& store : body.stores) result(store.node);
   for (int a : withState(accumulators)) {
     const Accumulator& accumulator = accumulators[static_cast<size_t>(a)];
-    const int nodes =
-        accumulator.adds_states ? static_cast<int>(memberTypes(accumulator).size()) : 1;
-    for (int i = 0; i < nodes; ++i) result(accumulator.element + i);
+    const size_t nodes = accumulator.adds_states ? memberTypes(accumulator).size() : 1;
+    for (size_t i = 0; i < nodes; ++i) result(NodeId(accumulator.element.index() + i));
   }
-  for (size_t i = 0; i < body.nodes.size(); ++i) {
-    growth_.push_back(growthOf(body.nodes[i]));
-    is_window_[i] = lanes > 1 && isWindow(body.nodes[i], uses);
+  for (NodeId id : body.nodes.ids()) {
+    growth_.push_back(growthOf(body.nodes[id]));
+    is_window_[id] = lanes > 1 && isWindow(body.nodes[id], uses);
   }
   markOperands(body, is_window_, per_lane_);
-  for (size_t i = 0; i < body.nodes.size(); ++i) {
-    if (is_window_[i] && per_lane_[i]) nodes_.push_back(static_cast<int>(i));
+  for (NodeId id : body.nodes.ids()) {
+    if (is_window_[id] && per_lane_[id]) nodes_.push_back(id);
   }
 }
 
@@ -84,7 +84,7 @@ std::optional<int> Windows::growthOfCoordinate(int coordinate) const {
 }
 
 std::optional<int> Windows::growthOf(const PlaceAlong& place) const {
-  if (place.node >= 0) return growth_[static_cast<size_t>(place.node)];
+  if (place.node.valid()) return growth_[place.node];
   const std::optional<int> growth = growthOfCoordinate(place.coordinate);
   return place.reversed && growth != 0 ? std::nullopt : growth;
 }
@@ -108,8 +108,8 @@ std::optional<int> Windows::growthOf(const Node& node) const {
   if (!node.state.empty()) return std::nullopt;
   std::vector<int> growths;
   bool is_sum = node.dtype == DType::I64;
-  for (int operand : node.operands) {
-    const std::optional<int> growth = growth_[static_cast<size_t>(operand)];
+  for (NodeId operand : node.operands) {
+    const std::optional<int> growth = growth_[operand];
     if (!growth) return std::nullopt;
     growths.push_back(*growth);
     is_sum = is_sum && at(operand).dtype == DType::I64;
@@ -137,35 +137,33 @@ std::optional<size_t> Windows::axisOf(const Node& node) const {
 }
 
 // Returns whether maskText() can compute the bool node.
-bool Windows::isMask(int node) const {
+bool Windows::isMask(NodeId node) const {
   if (at(node).dtype != DType::Bool) return false;
-  if (growth_[static_cast<size_t>(node)] == 0) return true;
+  if (growth_[node] == 0) return true;
   const std::optional<Order> order = orderOf(at(node));
   if (!order || at(node).compute != DType::I64) return false;
-  const std::optional<int> left = growth_[static_cast<size_t>(order->left)];
-  const std::optional<int> right = growth_[static_cast<size_t>(order->right)];
+  const std::optional<int> left = growth_[order->left];
+  const std::optional<int> right = growth_[order->right];
   return left && right && std::abs(*left - *right) == 1;
 }
 
-bool Windows::isWindow(const Node& node, const std::vector<int>& uses) const {
+bool Windows::isWindow(const Node& node, const IdVector<NodeId, int>& uses) const {
   if (node.kind == Node::Kind::LoadAt) {
-    const bool uniform = std::all_of(node.operands.begin(), node.operands.end(), [&](int operand) {
-      return growth_[static_cast<size_t>(operand)] == 0;
-    });
+    const bool uniform = std::all_of(node.operands.begin(), node.operands.end(),
+                                     [&](NodeId operand) { return growth_[operand] == 0; });
     return uniform && axisOf(node).has_value();
   }
   if (node.kind != Node::Kind::Apply || !isChoice(node) || !isMask(node.operands[0])) return false;
-  return std::all_of(node.operands.begin() + 1, node.operands.end(), [&](int operand) {
-    const auto i = static_cast<size_t>(operand);
-    return is_window_[i] && uses[i] == 1 && at(operand).dtype == node.dtype;
+  return std::all_of(node.operands.begin() + 1, node.operands.end(), [&](NodeId operand) {
+    return is_window_[operand] && uses[operand] == 1 && at(operand).dtype == node.dtype;
   });
 }
 
 // Returns the nodes of which window `node` consists. After a choice come all parts of its first
 // window, then those of its second window.
-std::vector<int> Windows::partsOf(int node) const {
-  std::vector<int> parts;
-  std::vector<int> open = {node};
+std::vector<NodeId> Windows::partsOf(NodeId node) const {
+  std::vector<NodeId> parts;
+  std::vector<NodeId> open = {node};
   while (!open.empty()) {
     parts.push_back(open.back());
     open.pop_back();
@@ -177,23 +175,23 @@ std::vector<int> Windows::partsOf(int node) const {
 }
 
 // Marks the nodes whose values in lane 0 are needed to load a window.
-std::vector<bool> Windows::firstNodes(const std::vector<int>& parts) const {
-  std::vector<bool> needed(body_.nodes.size(), false);
-  auto need = [&](int node) { needed[static_cast<size_t>(node)] = true; };
-  for (int part : parts) {
+IdVector<NodeId, bool> Windows::firstNodes(const std::vector<NodeId>& parts) const {
+  IdVector<NodeId, bool> needed(body_.nodes.size(), false);
+  auto need = [&](NodeId node) { needed[node] = true; };
+  for (NodeId part : parts) {
     const Node& node = at(part);
     if (node.kind == Node::Kind::LoadAt) {
-      for (int operand : node.operands) need(operand);
+      for (NodeId operand : node.operands) need(operand);
       for (const PlaceAlong& place : node.places) {
-        if (place.node >= 0) need(place.node);
+        if (place.node.valid()) need(place.node);
       }
       continue;
     }
-    const int condition = node.operands[0];
-    if (growth_[static_cast<size_t>(condition)] == 0) {
+    const NodeId condition = node.operands[0];
+    if (growth_[condition] == 0) {
       need(condition);
     } else {
-      for (int operand : at(condition).operands) need(operand);
+      for (NodeId operand : at(condition).operands) need(operand);
     }
   }
   markOperands(body_, is_window_, needed);
@@ -202,15 +200,14 @@ std::vector<bool> Windows::firstNodes(const std::vector<int>& parts) const {
 
 // Returns the expression of a word with one bit per lane. The bit says whether the bool node is
 // true in this lane.
-std::string Windows::maskText(int node) const {
-  if (growth_[static_cast<size_t>(node)] == 0) return fmt::format("(first{} ? ~0u : 0u)", node);
+std::string Windows::maskText(NodeId node) const {
+  if (growth_[node] == 0) return fmt::format("(first{} ? ~0u : 0u)", node);
   const Order order = *orderOf(at(node));
   return fmt::format("{}hd::lanesBelow<{}, {}, {}>(first{}, first{})", order.opposite ? "~" : "",
-                     lanes_, *growth_[static_cast<size_t>(order.left)],
-                     *growth_[static_cast<size_t>(order.right)], order.left, order.right);
+                     lanes_, *growth_[order.left], *growth_[order.right], order.left, order.right);
 }
 
-void Windows::writePart(TextWriter& out, int node, const LeafText& leaves,
+void Windows::writePart(TextWriter& out, NodeId node, const LeafText& leaves,
                         const std::string& to) const {
   const Node& part = at(node);
   if (part.kind == Node::Kind::Apply) {
@@ -246,16 +243,16 @@ void Windows::writePart(TextWriter& out, int node, const LeafText& leaves,
 // Writes a scope in which all indices are computed for lane 0. Its constants have the names of
 // writeNodes() with another prefix. The constant `lanes<node>` has a bit for each lane that takes
 // its value from this part of the window. The text ends as soon as all lanes have values.
-void Windows::write(TextWriter& out, int node, const LeafText& leaves,
+void Windows::write(TextWriter& out, NodeId node, const LeafText& leaves,
                     const std::string& to) const {
-  const std::vector<int> parts = partsOf(node);
-  const std::vector<bool> needed = firstNodes(parts);
+  const std::vector<NodeId> parts = partsOf(node);
+  const IdVector<NodeId, bool> needed = firstNodes(parts);
   const bool is_choice = parts.size() > 1;
   out.open(is_choice ? "do {" : "{");
   writeNodes(out, body_, frame_, leaves, "first", &needed);
   out.line(fmt::format("const unsigned lanes{} = (1u << count) - 1u;", node));
   if (is_choice) out.line(fmt::format("unsigned missing = lanes{};", node));
-  for (int part : parts) {
+  for (NodeId part : parts) {
     writePart(out, part, leaves, to);
     if (part == parts.back() || at(part).kind != Node::Kind::LoadAt) continue;
     out.line(fmt::format("missing &= ~lanes{};", part));

@@ -26,36 +26,36 @@ class Windows {
           int32_t lanes);
 
   // Returns the windows that are not parts of another window, in ascending order.
-  const std::vector<int>& nodes() const { return nodes_; }
+  const std::vector<NodeId>& nodes() const { return nodes_; }
   // Returns, for each node of the body, whether the code that runs per lane needs it.
-  const std::vector<bool>& perLane() const { return per_lane_; }
+  const IdVector<NodeId, bool>& perLane() const { return per_lane_; }
 
   // Writes the load of window `node` into the vector `to`. The text uses the variable `count`, the
   // number of lanes that exist. `leaves` are those of lane 0.
-  void write(TextWriter& out, int node, const LeafText& leaves, const std::string& to) const;
+  void write(TextWriter& out, NodeId node, const LeafText& leaves, const std::string& to) const;
 
  private:
-  const Node& at(int node) const { return body_.nodes[static_cast<size_t>(node)]; }
+  const Node& at(NodeId node) const { return body_.nodes[node]; }
   std::optional<int> growthOf(const Node& node) const;
   std::optional<int> growthOf(const PlaceAlong& place) const;
   std::optional<int> growthOfCoordinate(int coordinate) const;
   std::optional<size_t> axisOf(const Node& node) const;
-  bool isMask(int node) const;
-  bool isWindow(const Node& node, const std::vector<int>& uses) const;
-  std::vector<bool> firstNodes(const std::vector<int>& parts) const;
-  std::vector<int> partsOf(int node) const;
-  std::string maskText(int node) const;
-  void writePart(TextWriter& out, int node, const LeafText& leaves, const std::string& to) const;
+  bool isMask(NodeId node) const;
+  bool isWindow(const Node& node, const IdVector<NodeId, int>& uses) const;
+  IdVector<NodeId, bool> firstNodes(const std::vector<NodeId>& parts) const;
+  std::vector<NodeId> partsOf(NodeId node) const;
+  std::string maskText(NodeId node) const;
+  void writePart(TextWriter& out, NodeId node, const LeafText& leaves, const std::string& to) const;
 
   const Body& body_;
   const KernelFrame& frame_;
   const int32_t lanes_;
   // Per node: by how much its value grows from lane to lane. nullopt: not known. A node with growth
   // 0 has the same value in all lanes. A node with a different growth is an i64.
-  std::vector<std::optional<int>> growth_;
-  std::vector<bool> is_window_;
-  std::vector<bool> per_lane_;
-  std::vector<int> nodes_;
+  IdVector<NodeId, std::optional<int>> growth_;
+  IdVector<NodeId, bool> is_window_;
+  IdVector<NodeId, bool> per_lane_;
+  std::vector<NodeId> nodes_;
 };
 
 }  // namespace heddle::codegen

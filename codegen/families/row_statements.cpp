@@ -110,7 +110,7 @@ class StatementWriter {
   static void divideByScalars(Body& body) {
     for (Node& node : body.nodes) {
       if (node.kind != Node::Kind::Apply || node.text != "({0} / {1})") continue;
-      const Node& divisor = body.nodes[static_cast<size_t>(node.operands[1])];
+      const Node& divisor = body.nodes[node.operands[1]];
       if (node.compute != DType::F32 || divisor.kind != Node::Kind::Scalar) continue;
       node.text = "hd::divided({0}, {1}, hd::reciprocalFor({1}))";
     }
@@ -118,27 +118,25 @@ class StatementWriter {
 
   // Replaces divisions along the row by a value per row.
   WrittenBody withReciprocals(WrittenBody written) {
-    std::vector<int> place;  // old node -> new node
+    IdVector<NodeId, NodeId> place;  // old node -> new node
     Body body;
     for (Node& node : written.body.nodes) {
-      for (int& operand : node.operands) operand = place[static_cast<size_t>(operand)];
+      for (NodeId& operand : node.operands) operand = place[operand];
       for (PlaceAlong& along : node.places) {
-        if (along.node >= 0) along.node = place[static_cast<size_t>(along.node)];
+        if (along.node.valid()) along.node = place[along.node];
       }
       if (isDivisionByRowValue(body, node)) {
-        const Node& divisor = body.nodes[static_cast<size_t>(node.operands[1])];
+        const Node& divisor = body.nodes[node.operands[1]];
         Node load;
         load.kind = Node::Kind::Load;
         load.index = reciprocalTile(divisor);
         node.text = "hd::divided({0}, {1}, {2})";
-        node.operands.push_back(static_cast<int>(body.nodes.size()));
-        body.nodes.push_back(std::move(load));
+        node.operands.push_back(body.nodes.push_back(std::move(load)));
       }
-      place.push_back(static_cast<int>(body.nodes.size()));
-      body.nodes.push_back(std::move(node));
+      place.push_back(body.nodes.push_back(std::move(node)));
     }
-    for (int& node : written.node_of) {
-      if (node >= 0) node = place[static_cast<size_t>(node)];
+    for (NodeId& node : written.node_of) {
+      if (node.valid()) node = place[node];
     }
     return {std::move(body), std::move(written.node_of)};
   }
@@ -146,7 +144,7 @@ class StatementWriter {
   bool isDivisionByRowValue(const Body& body, const Node& node) const {
     if (node.kind != Node::Kind::Apply || node.text != "({0} / {1})") return false;
     if (node.compute != DType::F32) return false;
-    const Node& divisor = body.nodes[static_cast<size_t>(node.operands[1])];
+    const Node& divisor = body.nodes[node.operands[1]];
     if (computeType(divisor.dtype) != DType::F32) return false;
     return (divisor.kind == Node::Kind::Result && divisor.operands.empty()) ||
            (divisor.kind == Node::Kind::Load &&
@@ -158,15 +156,15 @@ class StatementWriter {
     const auto [found, fresh] = reciprocals_.try_emplace({divisor.kind, divisor.index}, -1);
     if (!fresh) return found->second;
     MapTiles map{{}, {}, true};
-    map.body.nodes.push_back(divisor);
+    const NodeId operand = map.body.nodes.push_back(divisor);
     Node reciprocal;
     reciprocal.kind = Node::Kind::Apply;
     reciprocal.text = "hd::reciprocalFor({0})";
-    reciprocal.operands.push_back(0);
-    map.body.nodes.push_back(std::move(reciprocal));
+    reciprocal.operands.push_back(operand);
+    const NodeId result = map.body.nodes.push_back(std::move(reciprocal));
     found->second = static_cast<int>(result_.tiles.size());
     result_.tiles.push_back({fmt::format("inverse{}", found->second), DType::F32, true});
-    map.results.push_back({1, found->second});
+    map.results.push_back({result, found->second});
     result_.statements.push_back(std::move(map));
     return found->second;
   }
@@ -231,7 +229,7 @@ class StatementWriter {
     WrittenBody written = bodyOf(made, map.loads, per_row);
     map.body = std::move(written.body);
     for (ValueId id : made) {
-      const int node = written.node_of[id];
+      const NodeId node = written.node_of[id];
       map.results.push_back({node, makeTile(id)});
     }
     out().push_back(std::move(map));

@@ -68,14 +68,14 @@ class BodyWriter {
         space_(space),
         leaf_(leaf),
         wanted_(segment.values().size(), false),
-        node_of_(segment.values().size(), -1) {}
+        node_of_(segment.values().size()) {}
 
   WrittenBody write(const std::vector<ValueId>& wanted) {
     for (ValueId id : wanted) wanted_[id] = true;
     markOperands();
     Body body;
     for (ValueId id : segment_.inputs()) {
-      if (wanted_[id]) node_of_[id] = push(body, leaf_(id)->node);
+      if (wanted_[id]) node_of_[id] = body.nodes.push_back(leaf_(id)->node);
     }
     for (ExprId id : segment_.exprs().ids()) {
       const ValueId result = segment_.expr(id).outputs[0];
@@ -84,13 +84,14 @@ class BodyWriter {
       if (leaf) {
         for (ValueId operand : leaf->operands) leaf->node.operands.push_back(nodeOf(operand));
       }
-      node_of_[result] = leaf ? push(body, std::move(leaf->node)) : writeExpression(body, id);
+      node_of_[result] =
+          leaf ? body.nodes.push_back(std::move(leaf->node)) : writeExpression(body, id);
     }
     return {std::move(body), std::move(node_of_)};
   }
 
  private:
-  int nodeOf(ValueId value) const { return node_of_[value]; }
+  NodeId nodeOf(ValueId value) const { return node_of_[value]; }
 
   void markOperands() {
     for (ExprId id : segment_.exprs().ids().reversed()) {
@@ -106,14 +107,9 @@ class BodyWriter {
     }
   }
 
-  int push(Body& body, Node node) {
-    body.nodes.push_back(std::move(node));
-    return static_cast<int>(body.nodes.size()) - 1;
-  }
-
-  // Adds the node of an expression, and returns its index. Broadcasts, expands and sets need no
+  // Adds the node of an expression, and returns its id. Broadcasts, expands and sets need no
   // node: they have the node of their operand.
-  int writeExpression(Body& body, ExprId id) {
+  NodeId writeExpression(Body& body, ExprId id) {
     const Expression& expr = segment_.expr(id);
     Node node;
     node.dtype = segment_.value(expr.outputs[0]).tensor.dtype;
@@ -160,13 +156,12 @@ class BodyWriter {
       case OpKind::Scatter:
         HEDDLE_CHECK(false, "{} in a kernel segment", expr.op->name);
     }
-    return push(body, std::move(node));
+    return body.nodes.push_back(std::move(node));
   }
 
   static bool areOfType(const Body& body, const Node& node) {
-    return std::all_of(node.operands.begin() + node.conditions, node.operands.end(), [&](int i) {
-      return body.nodes[static_cast<size_t>(i)].dtype == node.dtype;
-    });
+    return std::all_of(node.operands.begin() + node.conditions, node.operands.end(),
+                       [&](NodeId id) { return body.nodes[id].dtype == node.dtype; });
   }
 
   // Returns the type from which a full converts its scalar. A float that fills an integer tensor
@@ -225,7 +220,7 @@ class BodyWriter {
   const Space& space_;
   const LeafNode& leaf_;
   IdVector<ValueId, bool> wanted_;
-  IdVector<ValueId, int> node_of_;
+  IdVector<ValueId, NodeId> node_of_;
 };
 
 // Returns the index of the value among the inputs of the segment, or -1.
@@ -348,7 +343,7 @@ Computation makeComputation(const Fusion& segment, const Analysis& analysis, con
   }
   for (size_t i = 0; i < segment.outputs().size(); ++i) {
     WrittenBody& written = analysis.places[i] == Place::Loop ? loop : finish;
-    const int node = written.node_of[segment.outputs()[i]];
+    const NodeId node = written.node_of[segment.outputs()[i]];
     written.body.stores.push_back({node, tensor_of[segment.inputs().size() + i]});
   }
   computation.loop = std::move(loop.body);

@@ -10,13 +10,15 @@
 
 namespace heddle::codegen {
 
+using NodeId = Id<struct NodeTag>;  // index into Body::nodes
+
 // How a kernel computes the index along one logical axis of a tensor, if it reads this tensor at
 // computed indices (Node::Kind::LoadAt).
 struct PlaceAlong {
-  // Index into Body::nodes of the i64 node whose value is the index. -1: the index is computed from
-  // `coordinate`, `reversed` and `shift`.
-  int node = -1;
-  // Index into Space::coordinates, used if `node` is -1. If both are -1, the coordinate is 0.
+  // The i64 node whose value is the index. Invalid: the index is computed from `coordinate`,
+  // `reversed` and `shift`.
+  NodeId node;
+  // Index into Space::coordinates, used if `node` is invalid. -1: the coordinate is 0.
   int coordinate = -1;
   bool local = false;     // true: the coordinate counts from the start of this
                           // rank's shard; false: in the unsharded tensor
@@ -55,19 +57,19 @@ struct Node {
   std::string_view text;
   std::string_view state;  // OpDef::state of an Apply
   DType compute = DType::F32;
-  int conditions = 0;         // the first `conditions` operands are bools and are not converted
-  std::vector<int> operands;  // earlier nodes of the same body
+  int conditions = 0;            // the first `conditions` operands are bools and are not converted
+  std::vector<NodeId> operands;  // earlier nodes of the same body
   std::vector<PlaceAlong> places;  // LoadAt: per logical axis
 };
 
 struct Store {
-  int node = 0;
+  NodeId node;
   int tensor = 0;  // index into Space::tensors
 };
 
 // Straight-line code for one element of the space.
 struct Body {
-  std::vector<Node> nodes;
+  IdVector<NodeId, Node> nodes;
   std::vector<Store> stores;
 };
 
@@ -81,7 +83,7 @@ struct Accumulator {
   std::string_view text;              // expression that combines accumulator {0} and element {1}
   DType type = DType::F32;            // F32, F64 or I64
   Scalar identity;                    // start value
-  int element = 0;                    // index of the loop-body node whose value is combined
+  NodeId element;                     // the node of the loop body whose value is combined
   DType dtype = DType::F32;           // dtype of the finished value
   bool average = false;               // the finished value is divided by the number of elements
   JointKind joint = JointKind::None;  // of a pair of reductions
@@ -119,8 +121,8 @@ struct Leaf {
 using LeafNode = std::function<std::optional<Leaf>(ValueId)>;
 
 struct WrittenBody {
-  Body body;                       // without stores
-  IdVector<ValueId, int> node_of;  // per value of the segment: its node; -1: it has none
+  Body body;                          // without stores
+  IdVector<ValueId, NodeId> node_of;  // per value of the segment: its node; invalid: it has none
 };
 
 // Writes a body that computes the values `wanted` from leaves. `leaf` must return a node for every

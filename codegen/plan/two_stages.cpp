@@ -24,10 +24,10 @@ Computation combineComputation(const Computation& whole, size_t first_partial) {
   second.finish = whole.finish;
   second.accumulators = whole.accumulators;
   for (Accumulator& acc : second.accumulators) {
-    acc.element = 0;
+    acc.element = NodeId();
     if (!acc.hasState()) continue;
     acc.adds_states = acc.joint != JointKind::None;
-    acc.element = static_cast<int>(second.loop.nodes.size());
+    acc.element = second.loop.nodes.endId();
     for (DType type : memberTypes(acc)) {
       Node load;
       load.kind = Node::Kind::Load;

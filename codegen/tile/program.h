@@ -58,7 +58,7 @@ struct ExchangeTile {
 // only this statement reads. A thread holds only one vector of such a tile at a time.
 struct MapTiles {
   struct Result {
-    int node;
+    NodeId node;
     int tile;
   };
   Body body;

@@ -47,18 +47,16 @@ void checkHeartbeats(const JobView& job, Findings& found) {
     if (job.on_host[at] && (process.isGone() || process.started != place->started)) {
       found.push_back({Rule::Gone, entry.rank, entry.rank, 0, 0, [place] {
                          return fmt::format(
-                             "its process (pid {} on {}) is gone: killed, or ended without leaving",
-                             place->pid, place->host);
+                             "its process ({}) is gone: killed, or ended without leaving",
+                             place->text());
                        }});
     } else if (entry.heartbeat != kUnwatched) {
       const double seconds = kSilentPart * job.deadline;
       const bool stopped = process.isStopped();
       found.push_back({Rule::Silent, entry.rank, entry.rank, seconds, entry.heartbeat, [=] {
-                         return stopped
-                                    ? fmt::format("its process (pid {} on {}) is stopped",
-                                                  place->pid, place->host)
-                                    : fmt::format("no sign of life from pid {} on {} for {:.1f} s",
-                                                  place->pid, place->host, seconds);
+                         return stopped ? fmt::format("its process ({}) is stopped", place->text())
+                                        : fmt::format("no sign of life from {} for {:.1f} s",
+                                                      place->text(), seconds);
                        }});
     }
   }
@@ -153,18 +151,13 @@ void checkAbsence(const JobView& job, Findings& found) {
 // Returns a text with the ranks that will post nothing more in the run of `waiter`, or an empty
 // text if there are no such ranks.
 std::string describeAlone(const JobView& job, const RankSnapshot& waiter) {
-  std::vector<std::string> past;
+  std::vector<int> past;
   for (const RankSnapshot& entry : job.ranks) {
-    if (entry.rank != waiter.rank && entry.isPast(waiter.run))
-      past.push_back(std::to_string(entry.rank));
+    if (entry.rank != waiter.rank && entry.isPast(waiter.run)) past.push_back(entry.rank);
   }
   if (past.empty()) return {};
-  const bool one = past.size() == 1;
-  const std::string last = past.back();
-  past.pop_back();
-  return fmt::format("it waits there, and {} {}{}{} {} finished that run without posting it",
-                     one ? "rank" : "ranks", fmt::join(past, ", "), one ? "" : " and ", last,
-                     one ? "has" : "have");
+  return fmt::format("it waits there, and {} {} finished that run without posting it",
+                     nameRanks(past), past.size() == 1 ? "has" : "have");
 }
 
 // Finds a rank that waits in a run that all other ranks have finished. The rule waits for the full

@@ -18,7 +18,6 @@ namespace {
 constexpr double kLongest = 1e8;  // the largest time limit, in seconds: about three years
 // How long a failed rank waits in its destructor for the other processes.
 constexpr std::chrono::milliseconds kLongestLeave{2000};
-constexpr size_t kMostNamed = 8;  // the largest number of ranks that a message lists
 
 void check(const JobMonitorOptions& options) {
   HEDDLE_USER_CHECK(options.deadline > 0 && options.deadline <= kLongest,
@@ -289,16 +288,11 @@ std::string JobMonitor::taskOf(const RankSnapshots& ranks, const RankSnapshot& e
 
 // Returns the ranks that have not made the call of the World in which a rank waits.
 std::string JobMonitor::awaitedBy(const RankSnapshots& ranks, const RankSnapshot& entry) {
-  std::vector<std::string> absent;
+  std::vector<int> absent;
   for (const RankSnapshot& other : ranks) {
-    if (entry.wait != RankWait::Job || absent.size() > kMostNamed) break;
-    if (other.calls < entry.calls) absent.push_back(std::to_string(other.rank));
+    if (entry.wait == RankWait::Job && other.calls < entry.calls) absent.push_back(other.rank);
   }
-  if (absent.empty()) return "other ranks";
-  if (absent.size() == 1) return "rank " + absent.front();
-  const std::string last = absent.size() > kMostNamed ? "more" : absent.back();
-  absent.pop_back();
-  return fmt::format("ranks {} and {}", fmt::join(absent, ", "), last);
+  return nameRanks(absent);
 }
 
 std::string JobMonitor::placeInRuns(const RankSnapshot& entry) const {
@@ -349,8 +343,8 @@ std::string JobMonitor::positions(const RankSnapshots& ranks) const {
   std::string text;
   for (const RankSnapshot& at : ranks) {
     const JobPlaces::Place& place = places_.ranks[static_cast<size_t>(at.rank)];
-    text += fmt::format("{}  rank {} (pid {} on {}): {}, {}", at.rank == 0 ? "" : "\n", at.rank,
-                        place.pid, place.host, stateText(at), positionOf(ranks, at));
+    text += fmt::format("{}  rank {} ({}): {}, {}", at.rank == 0 ? "" : "\n", at.rank, place.text(),
+                        stateText(at), positionOf(ranks, at));
   }
   return text;
 }

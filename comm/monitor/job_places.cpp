@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <span>
 #include <sstream>
 
 #include "comm/process/process_info.h"
@@ -33,6 +35,15 @@ std::vector<int> JobPlaces::leaders() const {
     if (onHostOf(rank).front() == rank) found.push_back(rank);
   }
   return found;
+}
+
+std::string nameRanks(const std::vector<int>& ranks) {
+  constexpr size_t kMost = 8;
+  if (ranks.empty()) return "other ranks";
+  if (ranks.size() == 1) return fmt::format("rank {}", ranks[0]);
+  const std::span named(ranks.data(), std::min(ranks.size() - 1, kMost));
+  return fmt::format("ranks {} and {}", fmt::join(named, ", "),
+                     ranks.size() - 1 > kMost ? "more" : std::to_string(ranks.back()));
 }
 
 JobPlaces findPlaces(World& world, const std::string& host_key) {

@@ -15,6 +15,7 @@ struct JobPlaces {
     std::string host;      // name of the host
     int pid = 0;
     uint64_t started = 0;  // ProcessState::started
+    std::string text() const { return "pid " + std::to_string(pid) + " on " + host; }
   };
   std::vector<Place> ranks;
 
@@ -25,6 +26,10 @@ struct JobPlaces {
   // Returns the lowest rank of each host, in ascending order.
   std::vector<int> leaders() const;
 };
+
+// Returns a text such as "rank 3" or "ranks 0, 2 and 5". If there are more than eight ranks, the
+// text ends with "and more". No ranks: "other ranks".
+std::string nameRanks(const std::vector<int>& ranks);
 
 // Gathers the places of all ranks. Collective over the job. Ranks that pass equal texts as
 // `host_key` count as ranks of one host. Empty: hostKey() (comm/process/process_info.h) is used.

@@ -1,82 +1,50 @@
 #include "comm/monitor/shared_memory.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 
 #include "ir/base/check.h"
-#include "ir/system/temp_folders.h"
+#include "ir/system/files.h"
 
 namespace heddle::comm {
 namespace {
 
-constexpr std::align_val_t kAlignment{64};
-
-// Returns the folder for the shared files. Prefers /dev/shm, whose files are in memory.
-std::string folderForFiles() {
-  if (access("/dev/shm", W_OK) == 0) return "/dev/shm";
-  const char* folder = std::getenv("TMPDIR");
-  return folder == nullptr || *folder == '\0' ? "/tmp" : folder;
-}
-
-// A file name by which other processes find the shared memory. The destructor unlinks the file.
-class NamedFile {
+// A file in memory. It has no name in any folder, so nothing remains if its processes are killed.
+// Another process of this user opens it by path(), while this object exists.
+class MemoryFile {
  public:
-  // Also removes the files that killed jobs have left.
-  explicit NamedFile(const std::string& what) {
-    const std::string prefix = "heddle-" + what + "-memory-";
-    removeUnlockedFolders(folderForFiles(), prefix);
-    try {
-      folder_ = createLockedFolder(folderForFiles(), prefix);
-    } catch (const UserError& error) {
-      userErrorWith(error.code(), "memory of the {}: {}", what, error.what());
-    }
+  // Allocates all pages now. Otherwise, if memory is short, a later access would raise SIGBUS.
+  MemoryFile(const std::string& what, size_t bytes)
+      : file_(memfd_create(("heddle-" + what).c_str(), MFD_CLOEXEC)) {
+    const int error =
+        file_.get() < 0 ? errno : posix_fallocate(file_.get(), 0, static_cast<off_t>(bytes));
+    HEDDLE_USER_CHECK(error == 0, "memory of the {}: {} bytes: {}", what, bytes,
+                      std::strerror(error));
   }
-  ~NamedFile() {
-    unlink(path().c_str());
-    rmdir(folder_.path.c_str());
+  std::string path() const {
+    const std::string process = std::filesystem::read_symlink("/proc/self");
+    return fmt::format("/proc/{}/fd/{}", process, file_.get());
   }
-  NamedFile(const NamedFile&) = delete;
-  NamedFile& operator=(const NamedFile&) = delete;
-  std::string path() const { return folder_.path + "/memory"; }
 
  private:
-  LockedFolder folder_;
+  FileDescriptor file_;
 };
 
-std::shared_ptr<void> mapFile(const std::string& what, const std::string& path, size_t bytes,
-                              bool create) {
-  const FileDescriptor opened(
-      open(path.c_str(),
-           O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (create ? O_CREAT | O_EXCL : 0), 0600));
-  const int file = opened.get();
-  struct stat status {};
-  HEDDLE_USER_CHECK(file >= 0 && fstat(file, &status) == 0, "memory of the {}: open {}: {}", what,
-                    path, std::strerror(errno));
-  const bool fits = create || status.st_size >= static_cast<off_t>(bytes);
-  HEDDLE_USER_CHECK(S_ISREG(status.st_mode) && status.st_uid == geteuid() && fits,
-                    "memory of the {}: {} is not the file of {} bytes that a rank of this user "
-                    "has created",
-                    what, path, bytes);
-  // Allocates all pages now. Otherwise, if memory is short, a later access would raise SIGBUS.
-  const int refused = create ? posix_fallocate(file, 0, static_cast<off_t>(bytes)) : 0;
-  void* memory =
-      refused != 0 ? MAP_FAILED : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  const std::string why = std::strerror(refused != 0 ? refused : errno);
-  HEDDLE_USER_CHECK(memory != MAP_FAILED, "memory of the {}: {} bytes in {}: {}", what, bytes, path,
-                    why);
+std::shared_ptr<void> map(const std::string& what, const std::string& path, size_t bytes) {
+  const FileDescriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  HEDDLE_USER_CHECK(file.isOpen(), "memory of the {}: open {}: {}", what, path,
+                    std::strerror(errno));
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  HEDDLE_USER_CHECK(memory != MAP_FAILED, "memory of the {}: map {} bytes: {}", what, bytes,
+                    std::strerror(errno));
   return {memory, [bytes](void* mapped) { munmap(mapped, bytes); }};
-}
-
-std::shared_ptr<void> allocate(size_t bytes) {
-  return {operator new(bytes, kAlignment),
-          [](void* memory) { operator delete(memory, kAlignment); }};
 }
 
 }  // namespace
@@ -93,7 +61,7 @@ std::shared_ptr<void> shareOnHost(World& world, const JobPlaces& places, const s
   // If all ranks of the host are in this process, they copy *handle on their own threads. If an
   // exchange throws, *handle leaks on purpose, because another thread may still read it.
   Handle* handle = nullptr;
-  std::optional<NamedFile> file;
+  std::optional<MemoryFile> file;
   std::string where, error;
   const auto attempt = [&](const auto& work) {
     try {
@@ -104,8 +72,8 @@ std::shared_ptr<void> shareOnHost(World& world, const JobPlaces& places, const s
   };
   if (creates) {
     attempt([&] {
-      if (!one_process) file.emplace(what);
-      memory = one_process ? allocate(bytes) : mapFile(what, file->path(), bytes, true);
+      file.emplace(what, bytes);
+      memory = map(what, file->path(), bytes);
       construct(memory.get());
       if (one_process) handle = new Handle(memory);
       where = one_process ? std::to_string(reinterpret_cast<uintptr_t>(handle)) : file->path();
@@ -114,8 +82,8 @@ std::shared_ptr<void> shareOnHost(World& world, const JobPlaces& places, const s
   const std::string found = world.exchange(where)[static_cast<size_t>(here.front())];
   if (!creates && !found.empty()) {
     attempt([&] {
-      memory = one_process ? *reinterpret_cast<Handle*>(std::stoull(found))
-                           : mapFile(what, found, bytes, false);
+      memory =
+          one_process ? *reinterpret_cast<Handle*>(std::stoull(found)) : map(what, found, bytes);
     });
   }
   const std::vector<std::string> errors = world.exchange(error);

@@ -4,11 +4,12 @@
 #include <net/if.h>
 
 #include <algorithm>
-#include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <sstream>
 #include <thread>
@@ -26,7 +27,6 @@ constexpr auto kBetweenMessages = std::chrono::milliseconds(200);
 constexpr auto kRetry = std::chrono::milliseconds(5);
 constexpr auto kPerAddress = std::chrono::seconds(2);
 constexpr auto kLongestClose = std::chrono::seconds(1);
-constexpr uint64_t kLargestMessage = uint64_t{1} << 28;
 
 // The first bytes that a host sends on a new connection.
 struct Hello {
@@ -35,17 +35,25 @@ struct Hello {
 };
 static_assert(std::is_trivially_copyable_v<RankFacts>);
 
-template <class T>
-void append(std::string& bytes, const T& value) {
-  bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+// Appends a status to the bytes that a connection carries.
+void append(std::string& bytes, const RankSnapshot& status) {
+  const uint64_t length = status.reason.size();
+  bytes.append(reinterpret_cast<const char*>(static_cast<const RankFacts*>(&status)),
+               sizeof(RankFacts));
+  bytes.append(reinterpret_cast<const char*>(&length), sizeof length);
+  bytes += status.reason;
 }
 
-// Moves a T from the start of `bytes` to `value`. Returns false if `bytes` is too short.
-template <class T>
-bool take(std::string_view& bytes, T& value) {
-  if (bytes.size() < sizeof value) return false;
-  std::memcpy(static_cast<void*>(&value), bytes.data(), sizeof value);
-  bytes.remove_prefix(sizeof value);
+// Moves a status from the start of `bytes` to `status`. Returns false if `bytes` is too short.
+bool take(std::string_view& bytes, RankSnapshot& status) {
+  uint64_t length = 0;
+  constexpr size_t kFixed = sizeof(RankFacts) + sizeof length;
+  if (bytes.size() < kFixed) return false;
+  std::memcpy(static_cast<RankFacts*>(&status), bytes.data(), sizeof(RankFacts));
+  std::memcpy(&length, bytes.data() + sizeof(RankFacts), sizeof length);
+  if (bytes.size() - kFixed < length) return false;
+  status.reason = bytes.substr(kFixed, length);
+  bytes.remove_prefix(kFixed + length);
   return true;
 }
 
@@ -90,6 +98,27 @@ struct TcpLink::Wire {
   tcp::acceptor acceptor{context};
   std::string token;
   std::vector<Connection> connections;
+
+  // Waits for an asynchronous operation of `user`, which is a socket or an acceptor. start(done)
+  // must begin the operation. Returns its error. If the operation has not ended at the time
+  // `until`, closes `user` and returns timed_out.
+  template <class User, class Start>
+  error_code await(User& user, Clock::time_point until, const Start& start) {
+    std::optional<error_code> result;
+    start([&](const error_code& error, auto...) { result = error; });
+    context.restart();
+    context.run_until(until);
+    if (result) return *result;
+    user.close();
+    context.run();
+    return asio::error::timed_out;
+  }
+
+  void add(tcp::socket socket, int leader) {
+    socket.non_blocking(true);
+    socket.set_option(tcp::no_delay(true));
+    connections.push_back({std::move(socket), leader});
+  }
 };
 
 TcpLink::TcpLink(const JobPlaces& places, std::shared_ptr<RankStatus[]> statuses, int rank)
@@ -141,28 +170,18 @@ std::string TcpLink::listen() {
 void TcpLink::acceptAll(Clock::time_point until) {
   const size_t others = places_.leaders().size() - 1;
   while (wire_->connections.size() < others) {
-    HEDDLE_USER_CHECK(Clock::now() < until, "{} of {} hosts did not connect",
-                      others - wire_->connections.size(), others);
     tcp::socket socket(wire_->context);
-    error_code error;
-    wire_->acceptor.accept(socket, error);
-    if (error) {
-      std::this_thread::sleep_for(kRetry);
-      continue;
-    }
-    socket.non_blocking(true);
+    const error_code refused = wire_->await(wire_->acceptor, until, [&](const auto& done) {
+      wire_->acceptor.async_accept(socket, done);
+    });
+    HEDDLE_USER_CHECK(!refused, "{} of {} hosts did not connect: {}",
+                      others - wire_->connections.size(), others, refused.message());
     Hello hello;
-    size_t got = 0;
-    while (got < sizeof hello && Clock::now() < until) {
-      char* const at = reinterpret_cast<char*>(&hello) + got;
-      got += socket.read_some(asio::buffer(at, sizeof hello - got), error);
-      if (error && error != asio::error::would_block) break;
-      if (error) std::this_thread::sleep_for(kRetry);
-    }
+    const error_code unread = wire_->await(socket, until, [&](const auto& done) {
+      asio::async_read(socket, asio::buffer(&hello, sizeof hello), done);
+    });
     const std::string_view token(hello.token.data(), hello.token.size());
-    if (got < sizeof hello || token != wire_->token) continue;
-    socket.set_option(tcp::no_delay(true));
-    wire_->connections.push_back({std::move(socket), hello.leader});
+    if (!unread && token == wire_->token) wire_->add(std::move(socket), hello.leader);
   }
   wire_->acceptor.close();
 }
@@ -175,25 +194,18 @@ void TcpLink::join(const std::string& invitation, Clock::time_point until) {
   in >> token >> port;
   while (in >> address && Clock::now() < until) {
     tcp::socket socket(wire_->context);
-    error_code result = asio::error::timed_out;
-    socket.async_connect(tcp::endpoint(asio::ip::make_address(address), port),
-                         [&](const error_code& error) { result = error; });
-    wire_->context.restart();
-    wire_->context.run_for(kPerAddress);
-    if (result) {
-      tried += fmt::format(" {}:{} ({})", address, port, result.message());
-      socket.close();
-      wire_->context.restart();
-      wire_->context.run();
+    const tcp::endpoint rank_0(asio::ip::make_address(address), port);
+    const error_code error =
+        wire_->await(socket, Clock::now() + kPerAddress,
+                     [&](const auto& done) { socket.async_connect(rank_0, done); });
+    if (error) {
+      tried += fmt::format(" {}:{} ({})", address, port, error.message());
       continue;
     }
     Hello hello{{}, rank_};
     token.copy(hello.token.data(), hello.token.size());
     asio::write(socket, asio::buffer(&hello, sizeof hello));
-    socket.non_blocking(true);
-    socket.set_option(tcp::no_delay(true));
-    wire_->connections.push_back({std::move(socket), 0});
-    return;
+    return wire_->add(std::move(socket), 0);
   }
   userError("rank 0 cannot be reached from rank {}:{}", rank_, tried);
 }
@@ -228,64 +240,38 @@ void TcpLink::receive(Connection& connection) {
     if (error == asio::error::would_block) break;
     if (error) connection.readable = false;
   }
-  uint64_t length = 0;
-  for (std::string_view in = connection.in; take(in, length); in = connection.in) {
-    if (length > kLargestMessage) connection.readable = false;
-    if (in.size() < length) break;
-    apply(connection, std::string(in.substr(0, length)));
-    connection.in.erase(0, sizeof length + length);
-  }
+  std::string_view rest = connection.in;
+  for (RankSnapshot status; take(rest, status);) apply(connection, status);
+  connection.in.erase(0, connection.in.size() - rest.size());
   if (connection.readable || connection.closed_well) return;
   const JobPlaces::Place& place = places_.ranks[static_cast<size_t>(connection.leader)];
   statuses_[connection.leader].state.leave(
-      RankState::Gone, fmt::format("its process (pid {} on {}) has closed its connection without "
-                                   "leaving",
-                                   place.pid, place.host));
+      RankState::Gone,
+      fmt::format("its process ({}) has closed its connection without leaving", place.text()));
 }
 
-// Copies the statuses of a message to the statuses of this host. Rank 0 only accepts statuses of
-// ranks on the host of the sender. Every other host ignores statuses of its own ranks.
-void TcpLink::apply(Connection& connection, const std::string& message) {
-  const std::vector<int> here = places_.onHostOf(rank_);
-  const std::vector<int> there = places_.onHostOf(connection.leader);
-  std::string_view rest = message;
-  RankSnapshot entry;
-  uint64_t reason_bytes = 0;
-  while (take(rest, static_cast<RankFacts&>(entry)) && take(rest, reason_bytes)) {
-    if (reason_bytes > rest.size()) return;
-    entry.reason = rest.substr(0, reason_bytes);
-    rest.remove_prefix(reason_bytes);
-    const auto has = [&](const std::vector<int>& ranks) {
-      return std::binary_search(ranks.begin(), ranks.end(), entry.rank);
-    };
-    const bool known = entry.rank >= 0 && static_cast<size_t>(entry.rank) < places_.ranks.size();
-    if (!known || (rank_ == 0 ? !has(there) : has(here))) continue;
-    if (entry.rank == connection.leader && entry.heartbeat == kUnwatched) {
-      connection.closed_well = true;
-    }
-    mirror(statuses_[entry.rank], entry);
+// Copies a status that has arrived to the statuses of this host.
+void TcpLink::apply(Connection& connection, const RankSnapshot& status) {
+  if (status.rank < 0 || static_cast<size_t>(status.rank) >= places_.ranks.size()) return;
+  if (status.rank == connection.leader && status.heartbeat == kUnwatched) {
+    connection.closed_well = true;
   }
+  mirror(statuses_[status.rank], status);
 }
 
 // The host of rank 0 sends the statuses of all ranks that are not on the receiving host. Every
-// other host sends the statuses of its own ranks. A new message is composed only after the
-// previous message has been sent, so a slow network carries fewer messages, but no outdated ones.
+// other host sends the statuses of its own ranks. New statuses are read only after the previous
+// ones have been sent, so a slow network carries fewer statuses, but no outdated ones.
 void TcpLink::send(Connection& connection, bool last) {
   if (!connection.readable || !connection.writable) return;
   if (connection.out.empty() || last) {
     const std::vector<int> host = places_.onHostOf(rank_ == 0 ? connection.leader : rank_);
-    std::string message;
     for (int rank = 0; rank < static_cast<int>(places_.ranks.size()); ++rank) {
       if (std::binary_search(host.begin(), host.end(), rank) == (rank_ == 0)) continue;
-      RankSnapshot entry = read(statuses_[rank], rank);
-      if (entry.state == RankState::Writing) continue;
-      if (last) entry.heartbeat = kUnwatched;
-      append(message, static_cast<const RankFacts&>(entry));
-      append(message, uint64_t{entry.reason.size()});
-      message += entry.reason;
+      RankSnapshot status = read(statuses_[rank], rank);
+      if (last) status.heartbeat = kUnwatched;
+      if (status.state != RankState::Writing) append(connection.out, status);
     }
-    append(connection.out, uint64_t{message.size()});
-    connection.out += message;
   }
   error_code error;
   connection.out.erase(0, connection.socket.write_some(asio::buffer(connection.out), error));

@@ -43,7 +43,7 @@ class TcpLink {
   void acceptAll(Clock::time_point until);
   void join(const std::string& invitation, Clock::time_point until);
   void receive(Connection& connection);
-  void apply(Connection& connection, const std::string& message);
+  void apply(Connection& connection, const RankSnapshot& status);
   void send(Connection& connection, bool last);
 
   const JobPlaces places_;
