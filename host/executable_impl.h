@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "host/executable.h"
+#include "host/executable_parts.h"
 #include "host/job/communicators.h"
 #include "host/plan/kernel_store.h"
 #include "host/plan/run_key.h"
@@ -24,7 +25,7 @@ inline RunTensors tensorsOf(const std::vector<Argument>& inputs, const RunOption
 }
 
 struct Executable::Impl {
-  Impl(Program p, const Context& context, const ExecutableOptions& o);
+  Impl(Program p, const Context& context, const ExecutableOptions& o, const ExecutableParts& parts);
   ~Impl();
   // Starts a run. `plan` is the plan of this Executable for these arguments. If it is nullptr, the
   // function finds or creates the plan, and stores it in `found`.
@@ -42,6 +43,8 @@ struct Executable::Impl {
                                          const RunOptions& run_options, bool has_plan);
   std::shared_ptr<const Plan> planFor(const std::vector<Argument>& inputs,
                                       const RunOptions& run_options);
+  // Returns whether run() would find its plan. Does not count as a use of the plan.
+  bool hasPlan(const std::vector<Argument>& inputs, const RunOptions& run_options);
   std::shared_ptr<const Plan> cachedPlan(const std::vector<Argument>& inputs,
                                          const RunOptions& run_options);
   Outputs issue(const std::shared_ptr<const Plan>& plan, Stream stream,
@@ -53,7 +56,7 @@ struct Executable::Impl {
   void keepOwners(const std::vector<Argument>& inputs, const std::vector<Tensor>& preallocated,
                   Completion& completion);
   void leaveFailed(RunState& state, Stream stream);
-  void joinMonitor(const Context& context);
+  void joinMonitor(const Context& context, comm::JobMonitor* given);
   void makeRunner(const std::shared_ptr<SharedStream>& stream, int64_t number);
   void nameInstructions();
   const InjectedFault* faultOfRun(const Plan& plan);

@@ -83,6 +83,21 @@ struct FusionExecutor::Impl {
     return remember(inputs, run_options, std::move(target));
   }
 
+  bool isPrepared(const std::vector<Argument>& shapes, const RunOptions& run_options) {
+    try {
+      {
+        std::lock_guard lock(mutex);
+        const TargetPtr* found = known.peek(tensorsOf(shapes, run_options));
+        if (found != nullptr && !(*found)->entry->dropped.load()) return true;
+      }
+      // The plan may exist although the table of all plans has dropped it.
+      const ProgramCache::EntryPtr entry = programs.peek(shapes);
+      return entry && entry->executable->impl_->hasPlan(shapes, run_options);
+    } catch (const UserError&) {
+      return false;  // run() would throw this error
+    }
+  }
+
   TargetPtr remember(const std::vector<Argument>& inputs, const RunOptions& run_options,
                      Target target) {
     auto kept = std::make_shared<const Target>(std::move(target));
@@ -198,11 +213,7 @@ Preparation FusionExecutor::prepareAsync(std::vector<Argument> shapes, const Run
 
 bool FusionExecutor::isPrepared(const std::vector<Argument>& shapes,
                                 const RunOptions& options) const {
-  const std::vector<Argument> given = withAddresses(shapes);
-  const RunOptions run_options = withAddresses(options);
-  std::lock_guard lock(impl_->mutex);
-  const Impl::TargetPtr* found = impl_->known.peek(tensorsOf(given, run_options));
-  return found != nullptr && !(*found)->entry->dropped.load();
+  return impl_->isPrepared(withAddresses(shapes), withAddresses(options));
 }
 
 std::shared_ptr<const Program> FusionExecutor::program(const std::vector<Argument>& shapes) {

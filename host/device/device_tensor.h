@@ -21,6 +21,14 @@ struct Tensor {
 };
 
 // A tensor or a scalar that is passed to a run or returned by one.
+//
+// A scalar must have the kind of its input, and its value must fit:
+//  - bool takes a bool.
+//  - An integer type takes an int64_t in the range of the type.
+//  - A float type takes a double, which is rounded to the type. A finite double must not become
+//    infinite. A float type also takes an int64_t that it represents exactly.
+// Otherwise run() throws UserError with ErrorCode::Type, and the message names the input. The
+// default value of a scalar input follows the same rule.
 using Argument = std::variant<Tensor, Scalar>;
 
 }  // namespace heddle::host

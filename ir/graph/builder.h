@@ -39,6 +39,8 @@ class FusionBuilder {
   MeshId mesh(DeviceMesh mesh);
   ValueId input(std::string name, DType dtype, std::vector<Size> sizes);
   ValueId input(std::string name, TensorView tensor);
+  // Throws UserError if the default value does not fit the type. A float type takes every number
+  // that it can round to a finite one; other types take only their own kind and range.
   ValueId scalarInput(std::string name, DType dtype, std::optional<Scalar> default_value = {});
   void sizeDefault(const std::string& symbol, int64_t value);
   // Returns the value of a scalar as a size, for the sizes of ops: sizeFrom(n) + 1. The scalar is
