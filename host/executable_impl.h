@@ -12,6 +12,8 @@
 #include "host/job/communicators.h"
 #include "host/plan/kernel_store.h"
 #include "host/plan/run_key.h"
+#include "host/plan/size_inputs.h"
+#include "host/prepared_run.h"
 #include "host/run/evaluator.h"
 #include "host/run/match_collectives_across_ranks.h"
 #include "host/run/run_order.h"
@@ -102,6 +104,23 @@ struct Executable::Impl {
   std::atomic<int64_t> peak_bytes{-1};  // -1: no run yet
   mutable std::mutex largest_mutex;     // guards the members below
   std::shared_ptr<const Plan> largest;  // the plan of the run with peak_bytes; nullptr: no run yet
+};
+
+struct PreparedRun::Impl {
+  // `keep` is the owner of the Executable, or nullptr if the caller owns it.
+  Impl(Executable::Impl& target, std::shared_ptr<Executable> keep, std::shared_ptr<const Plan> plan,
+       std::vector<Argument> inputs, RunOptions options);
+
+  Executable::Impl& target;
+  std::shared_ptr<Executable> keep;
+  std::shared_ptr<const Plan> plan;
+  std::vector<Argument> inputs;
+  RunOptions options;
+  SizeInputs sizes;               // the inputs that decide sizes
+  std::vector<LateRange> ranges;  // their values for which the plan is valid
+  // The alignments in bytes of the addresses for which the plan was made.
+  std::vector<int64_t> input_alignments;
+  std::vector<int64_t> output_alignments;
 };
 
 // Adds the counts of a store to those of an Executable.

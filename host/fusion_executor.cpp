@@ -6,8 +6,9 @@
 #include <mutex>
 #include <thread>
 
+#include "host/executable_impl.h"
 #include "host/inspect.h"
-#include "host/prepared_run_impl.h"
+#include "host/plan/bind_inputs.h"
 #include "host/program_cache.h"
 #include "ir/base/check.h"
 #include "ir/system/start_thread.h"
@@ -81,6 +82,16 @@ struct FusionExecutor::Impl {
     Target target{programs.find(inputs), nullptr};
     target.plan = target.executable().prepare(inputs, run_options);
     return remember(inputs, run_options, std::move(target));
+  }
+
+  // Finds or creates the program for these shapes. Throws the UserError of run() if they do not
+  // fit.
+  ProgramCache::EntryPtr entryFor(const std::vector<Argument>& shapes) {
+    ProgramCache::EntryPtr entry = programs.find(shapes);
+    const Executable::Impl& executable = *entry->executable->impl_;
+    bindInputs(executable.inlined, InputFacts(executable.inlined), shapes, executable.rank,
+               executable.ranks);
+    return entry;
   }
 
   bool isPrepared(const std::vector<Argument>& shapes, const RunOptions& run_options) {
@@ -217,7 +228,7 @@ bool FusionExecutor::isPrepared(const std::vector<Argument>& shapes,
 }
 
 std::shared_ptr<const Program> FusionExecutor::program(const std::vector<Argument>& shapes) {
-  const ProgramCache::EntryPtr entry = impl_->programs.find(withAddresses(shapes));
+  const ProgramCache::EntryPtr entry = impl_->entryFor(withAddresses(shapes));
   return std::make_shared<const Program>(entry->executable->program());
 }
 
@@ -227,7 +238,7 @@ std::vector<std::string> FusionExecutor::segments(const std::vector<Argument>& s
 
 std::string FusionExecutor::kernelText(const std::vector<Argument>& shapes, size_t i) {
   const std::vector<Argument> given = withAddresses(shapes);
-  const ProgramCache::EntryPtr entry = impl_->programs.find(given);
+  const ProgramCache::EntryPtr entry = impl_->entryFor(given);
   const Context& context = impl_->programs.context();
   const int64_t rank = context.world == nullptr ? 0 : context.world->rank();
   const std::vector<KernelTexts> texts =

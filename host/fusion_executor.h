@@ -74,10 +74,10 @@ class FusionExecutor {
   // Prepares runs with these shapes: creates the program and the plan, and compiles and loads the
   // kernels. A later run() with equal shapes then only starts. A shape is an argument of run(), but
   // a tensor needs no data. If its `data` is nullptr, it stands for a tensor with an alignment of
-  // 256 bytes. Scalars and tensors in host memory need the values that decide sizes. Preallocated
-  // tensors with axes and donated tensors of `options` are part of the shape. Throws the errors of
-  // run(). In a job of several ranks, all ranks must call this function in the same order among
-  // their runs.
+  // 256 bytes. Scalars and tensors in host memory need values only if these decide sizes.
+  // Preallocated tensors with axes and donated tensors of `options` are part of the shape. Throws
+  // the errors of run(). In a job of several ranks, all ranks must call this function in the same
+  // order among their runs.
   void prepare(const std::vector<Argument>& shapes, const RunOptions& options = {});
   // Does the same on a new thread. The destructor of this object waits for the thread. Throws
   // UserError in a job of several ranks.
@@ -93,7 +93,7 @@ class FusionExecutor {
   // program() and kernelText() create it. kernelText() assumes aligned tensors with the strides of
   // inputDescs(); a run with other tensors may use another variant of the kernel. In a job of
   // several ranks, all ranks must call program() and kernelText() in the same order among their
-  // runs.
+  // runs. Throw UserError if the shapes do not fit the fusion.
   std::shared_ptr<const Program> program(const std::vector<Argument>& shapes);
   std::vector<std::string> segments(const std::vector<Argument>& shapes) const;
   std::string kernelText(const std::vector<Argument>& shapes, size_t i);

@@ -10,7 +10,7 @@ namespace heddle::host {
 // A rank's block of a tensor, in device memory. On a rank outside of the tensor's mesh, `desc.held`
 // is false and there is no data.
 struct Tensor {
-  void* data = nullptr;
+  void* data = nullptr;  // a multiple of the size of an element
   TensorDesc desc;
   // Keeps the memory alive. Empty: the caller owns the memory. An output also has an owner if it is
   // stored in a tensor of the caller: the owner then says which run has written the memory.

@@ -51,8 +51,10 @@ class FusionBuilder {
   // Requires that a scalar input equals a size in every run.
   void requireEqual(ValueId scalar, Size size);
 
-  FusionBuilder& name(std::string value_name);  // sets the name of the result of the next op
-  FusionBuilder& line(int source_line);         // sets the line of all later values and errors
+  // Sets the name of the result of the next op. C++ computes arguments first: in
+  // `b.name("y").pointwise("mul", {b.matmul(x, w), s})`, the next op is the matmul.
+  FusionBuilder& name(std::string value_name);
+  FusionBuilder& line(int source_line);  // sets the line of all later values and errors
   // Returns the name that the last call of name() set and that no op has used yet, or "". Then
   // forgets the name. A composite op (ir/composite/composite.h) appends several ops. It must call
   // this function before its first op and give the name to its last op; otherwise the first op

@@ -91,6 +91,8 @@ TEST_F(FusionExecutorCpu, ProgramsAndKernelsAreShown) {
   EXPECT_NE(executor.kernelText(shapes, 0).find("extern \"C\""), std::string::npos);
   EXPECT_EQ(userErrorOf([&] { executor.kernelText(shapes, 1); }),
             "there is no kernel 1: the program launches 1");
+  EXPECT_EQ(userErrorOf([&] { executor.program({shapeOf({2})}); }),
+            "input %x has 2 axes, got 1 axes [2]");
 }
 
 TEST_F(FusionExecutorCpu, ManyAlternatingShapesKeepTheirPlans) {
