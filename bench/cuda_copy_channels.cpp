@@ -91,9 +91,7 @@ host::Tensor randomOn(host::Device& device, const TensorDesc& desc) {
 double runProgram(const std::string& text, host::Device& device, comm::World& world) {
   const host::Program program = host::parseProgram(text);
   const SizeBindings sizes(program.size_defaults.begin(), program.size_defaults.end());
-  host::ExecutableOptions options;
-  options.passes.overlap = false;  // the text assigns the streams
-  host::Executable executable(program, {&device, &world, nullptr}, options);
+  host::Executable executable(program, {&device, &world, nullptr});
   std::vector<host::Argument> arguments;
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     arguments.emplace_back(

@@ -142,9 +142,7 @@ Times runCase(const Case& bench, const std::string& overlap, host::Device& devic
   host::Program program = host::compile(fusion, world.size(), options);
   setCtas(program.body, overlap);
   const SizeBindings sizes(program.size_defaults.begin(), program.size_defaults.end());
-  host::ExecutableOptions executable_options;
-  executable_options.passes = options.passes;
-  host::Executable executable(program, {&device, &world, nullptr}, executable_options);
+  host::Executable executable(program, {&device, &world, nullptr});
   std::vector<host::Argument> arguments;
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     arguments.emplace_back(

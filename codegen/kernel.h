@@ -43,8 +43,8 @@ class KernelCompiler {
   virtual ~KernelCompiler() = default;
   virtual Target target() const = 0;
   // Returns a text with the name, version and options of the compiler, and the architecture or CPU
-  // features. The image depends only on this text, the source text and the runtime header
-  // (codegen/compile/runtime_text.h).
+  // features. The image depends only on this text, the source text and the runtime headers that
+  // heddle adds to each source.
   virtual std::string identity() const = 0;
   // Returns the bytes of the image. Throws UserError if the source does not compile. The message
   // contains the compiler's log and the source with line numbers.

@@ -148,13 +148,14 @@ struct Carrier {
   // whose data copy engines move. A collective on a copy channel uses no SMs, except briefly for
   // sums and for copies within a GPU. If some GPU of the team cannot access the memory of some
   // other GPU of the team, kernels move the data instead. Collectives on different copy channels
-  // of a team may run at the same time. Copy channels accept only the kinds for which mayCopy()
-  // (comm/operation.h) returns true.
+  // of a team may run at the same time. Copy channels accept only Allreduce, Allgather and
+  // ReduceScatter.
   int32_t copy_channel = 0;
   auto operator<=>(const Carrier&) const = default;
 };
 
-// The functions of the job monitor (comm/monitor/job_monitor.h) that its World calls.
+// The functions of the job monitor that its World calls. The job monitor reads the status of each
+// rank, and makes the waiting calls of the other ranks fail when a rank is lost.
 class WorldMonitor {
  public:
   virtual ~WorldMonitor() = default;
@@ -242,8 +243,8 @@ class World {
   virtual std::string fault() const { return {}; }
 
   // Ends the waiting calls of this rank after the job has failed. On this rank, every call that
-  // waits now or later throws UserError with `reason`. The job monitor
-  // (comm/monitor/job_monitor.h) notifies the other ranks. The process continues. After
+  // waits now or later throws UserError with `reason`. The job monitor notifies the other ranks.
+  // The process continues. After
   // interrupt(), an MPI World makes no more MPI calls, and buffers of unfinished operations may be
   // freed. The default implementation calls abort(), which is correct if the ranks are threads of
   // one process.

@@ -9,10 +9,11 @@ namespace heddle::host {
 // used entries. A run in flight keeps the plan and the program that it uses. Executable::Stats
 // counts the dropped programs, and the plans that were dropped from the cache of a program.
 struct CacheLimits {
-  // Limits for the plans of one program (host/plan/plan.h): their number, and the bytes of their
-  // steps, arguments and kernels. The bytes of a kernel count for the plan that has loaded it. A
-  // FusionExecutor also has one table of the plans of all its programs, with the same limits. A
-  // plan that is dropped only from this table still exists, and later runs find it.
+  // Limits for the plans of one program: their number, and the bytes of their steps, arguments and
+  // kernels. A plan is a program bound to a device and to the shapes of a run (host/executable.h).
+  // The bytes of a kernel count for the plan that has loaded it. A FusionExecutor also has one
+  // table of the plans of all its programs, with the same limits. A plan that is dropped only from
+  // this table still exists, and later runs find it.
   size_t plans = 1024;
   int64_t plan_bytes = int64_t{256} << 20;
   // Largest number of programs of a FusionExecutor. All ranks of a job must have the same limit.

@@ -33,7 +33,8 @@ Device& deviceOf(const Context& context) {
 
 }  // namespace
 
-Executable::Impl::Impl(Program p, const Context& context, const ExecutableOptions& options)
+Executable::Impl::Impl(Program p, const Context& context, const ExecutableOptions& options,
+                       const ExecutableParts& parts)
     : device(deviceOf(context)),
       world(context.world),
       rank(world == nullptr ? 0 : world->rank()),
@@ -41,13 +42,13 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
       verifies(options.verify),
       output_names(options.output_names),
       inject(options.inject && options.inject->rank == rank ? options.inject : std::nullopt),
-      communicators(options.communicators && ranks > 1 ? options.communicators
-                                                       : std::make_shared<Communicators>()),
-      kernels(options.kernels ? options.kernels
-                              : std::make_shared<KernelStore>(device, context.images,
-                                                              options.caches.kernel_bytes)),
+      communicators(parts.communicators && ranks > 1 ? parts.communicators
+                                                     : std::make_shared<Communicators>()),
+      kernels(parts.kernels ? parts.kernels
+                            : std::make_shared<KernelStore>(device, context.images,
+                                                            options.caches.kernel_bytes)),
       states(device, ranks > 1) {
-  joinMonitor(context);
+  joinMonitor(context, parts.monitor);
   try {
     if (verifies) verify(p, {ranks, options.verified_sizes});
     program = concretized(std::move(p), ranks);
@@ -69,21 +70,21 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
     if (ranks > 1) checkAgreement(program, *world);
     if (ranks > 1) checkCompilers(program, device, *world);
     makeCommunicators();
-    makeRunner(options.stream, number);
+    makeRunner(parts.stream, number);
     if (on_shared_monitor) ++order->alive;  // nothing throws after this, so ~Impl() will run
   } catch (const std::exception&) {
     failJobAndRethrow(monitor, world);
   }
 }
 
-void Executable::Impl::joinMonitor(const Context& context) {
-  // A single rank needs no monitor, but a monitor of the caller still shows where the rank is.
-  if (ranks == 1 && (world == nullptr || context.monitor == nullptr)) {
+void Executable::Impl::joinMonitor(const Context& context, comm::JobMonitor* given) {
+  // A single rank needs no monitor, but a given monitor still shows where the rank is.
+  if (ranks == 1 && (world == nullptr || given == nullptr)) {
     order = std::make_shared<RunOrder>();
     return;
   }
-  on_shared_monitor = context.monitor == nullptr;
-  monitor = &jobMonitorOf(*world, context.monitor, context.monitor_options);
+  on_shared_monitor = given == nullptr;
+  monitor = &jobMonitorOf(*world, given, context.monitor_options);
   order = runOrderOf(*monitor);
 }
 
@@ -260,9 +261,20 @@ void addCounts(const KernelStore& kernels, Executable::Stats& stats) {
 }
 
 Executable::Executable(Program program, const Context& context, const ExecutableOptions& options)
-    : impl_(std::make_unique<Impl>(std::move(program), context, options)) {}
+    : impl_(std::make_unique<Impl>(std::move(program), context, options, ExecutableParts())) {}
+Executable::Executable(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Executable::~Executable() = default;
 Executable::Executable(Executable&&) noexcept = default;
+
+Executable ExecutableParts::make(Program program, const Context& context,
+                                 const ExecutableOptions& options) const {
+  return Executable(
+      std::make_unique<Executable::Impl>(std::move(program), context, options, *this));
+}
+
+std::shared_ptr<RunResources> ExecutableParts::resourcesOf(const Executable& executable) {
+  return executable.impl_->resources;
+}
 
 const Program& Executable::program() const { return impl_->program; }
 

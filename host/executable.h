@@ -17,11 +17,14 @@
 
 namespace heddle::host {
 
-class RunProfile;  // host/run/profile/run_profile.h
+class PreparedRun;       // host/prepared_run.h
+class RunProfile;        // host/run/profile/run_profile.h
+struct ExecutableParts;  // internal
 
 struct RunOptions {
   // The stream on which the run begins. Work that the caller enqueues on the stream afterwards
-  // executes after the run. nullptr: the run uses ExecutableOptions::stream.
+  // executes after the run. nullptr: a stream that the Executable creates. All programs of a
+  // FusionExecutor share one such stream.
   // A stream of the caller must outlive the run's Outputs and every Tensor taken from them, because
   // their memory is freed on this stream.
   // cudaStreamPerThread is a different stream in each thread. If a second thread releases the last
@@ -63,28 +66,12 @@ struct RunOptions {
   RunProfile* profile = nullptr;
 };
 
-class SharedStream;   // host/run/completion.h
-class Communicators;  // host/job/communicators.h
-class KernelStore;    // host/plan/kernel_store.h
-class PreparedRun;    // host/prepared_run.h
-
 struct ExecutableOptions {
-  PassOptions passes;  // unused, because compile() has already run the passes
   // false: the Executable skips verification and race checks. For tests of programs with races.
   bool verify = true;
   // Sizes for which the constructor verifies the program (host/verify/verify.h). nullopt: verify()
   // chooses sizes.
   std::optional<SizeBindings> verified_sizes = {};
-  // The stream of runs whose RunOptions::stream is nullptr. Several Executables may share it; their
-  // runs then execute one after another. nullptr: the Executable creates a stream.
-  std::shared_ptr<SharedStream> stream;
-  // Communicators that several Executables share. These Executables must use one World and one job
-  // monitor. Each Executable adds the missing communicators that its program needs. nullptr: the
-  // Executable creates its own communicators.
-  std::shared_ptr<Communicators> communicators;
-  // Kernels that several Executables share. These Executables must use one device. nullptr: the
-  // Executable creates its own store.
-  std::shared_ptr<KernelStore> kernels;
   CacheLimits caches = {};  // the limit of programs has no effect
   // Names of the outputs for Outputs::tensor(). Empty: the names in the program.
   std::vector<std::string> output_names = {};
@@ -96,21 +83,19 @@ struct ExecutableOptions {
 //
 // Threads:  run() may be called from several threads. A communicating run is a run of a program
 //           that communicates on some rank. While a rank issues a communicating run, every other
-//           communicating run on the rank waits, including runs of other Executables with the same
-//           monitor.
+//           communicating run on the rank waits, including runs of other Executables of the World.
 // Order:    callers must issue communicating runs in the same order on every rank. Otherwise the
-//           job fails with an error that names the cause. All Executables of a World must use the
-//           same job monitor; by default they do. Runs with different monitors (Context::monitor)
-//           are not ordered, so ranks could wait for each other forever.
-// Caching:  plans (host/plan/plan.h) are cached by sizes and strides. A run with the sizes and
-//           strides of an earlier run compiles nothing and creates no event. It allocates no heap
+//           job fails with an error that names the cause.
+// Caching:  a plan is the program bound to the device and to the shapes of a run. Plans are cached
+//           by sizes and strides. A run with the sizes and strides of an earlier run compiles
+//           nothing and creates no event. It allocates no heap
 //           memory once the Outputs of earlier runs, and the Tensors taken from them, are
 //           destroyed. Exceptions: the instructions Check and Print allocate, and so does the
 //           reference evaluator, which runs kernels if there is no C++ compiler. A device may
 //           allocate too, for example if the queue of a stream grows.
 // NCCL:     the first run with new sizes waits until every rank has begun it. The ranks then
-//           compare the communication operations that they will enqueue
-//           (host/run/match_collectives_across_ranks.h).
+//           compare the communication operations that they will enqueue. If these differ, every
+//           rank throws UserError.
 class Executable {
  public:
   // Prepares the program. The constructor is collective over the job: the ranks compare their
@@ -193,8 +178,9 @@ class Executable {
  private:
   friend class FusionExecutor;
   friend class PreparedRun;
-  friend class ProgramCache;
-  struct Impl;  // host/executable_impl.h
+  friend struct ExecutableParts;
+  struct Impl;
+  explicit Executable(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -8,9 +8,12 @@
 #include <vector>
 
 #include "host/executable.h"
+#include "host/executable_parts.h"
 #include "host/job/communicators.h"
 #include "host/plan/kernel_store.h"
 #include "host/plan/run_key.h"
+#include "host/plan/size_inputs.h"
+#include "host/prepared_run.h"
 #include "host/run/evaluator.h"
 #include "host/run/match_collectives_across_ranks.h"
 #include "host/run/run_order.h"
@@ -24,7 +27,7 @@ inline RunTensors tensorsOf(const std::vector<Argument>& inputs, const RunOption
 }
 
 struct Executable::Impl {
-  Impl(Program p, const Context& context, const ExecutableOptions& o);
+  Impl(Program p, const Context& context, const ExecutableOptions& o, const ExecutableParts& parts);
   ~Impl();
   // Starts a run. `plan` is the plan of this Executable for these arguments. If it is nullptr, the
   // function finds or creates the plan, and stores it in `found`.
@@ -42,6 +45,8 @@ struct Executable::Impl {
                                          const RunOptions& run_options, bool has_plan);
   std::shared_ptr<const Plan> planFor(const std::vector<Argument>& inputs,
                                       const RunOptions& run_options);
+  // Returns whether run() would find its plan. Does not count as a use of the plan.
+  bool hasPlan(const std::vector<Argument>& inputs, const RunOptions& run_options);
   std::shared_ptr<const Plan> cachedPlan(const std::vector<Argument>& inputs,
                                          const RunOptions& run_options);
   Outputs issue(const std::shared_ptr<const Plan>& plan, Stream stream,
@@ -53,7 +58,7 @@ struct Executable::Impl {
   void keepOwners(const std::vector<Argument>& inputs, const std::vector<Tensor>& preallocated,
                   Completion& completion);
   void leaveFailed(RunState& state, Stream stream);
-  void joinMonitor(const Context& context);
+  void joinMonitor(const Context& context, comm::JobMonitor* given);
   void makeRunner(const std::shared_ptr<SharedStream>& stream, int64_t number);
   void nameInstructions();
   const InjectedFault* faultOfRun(const Plan& plan);
@@ -99,6 +104,23 @@ struct Executable::Impl {
   std::atomic<int64_t> peak_bytes{-1};  // -1: no run yet
   mutable std::mutex largest_mutex;     // guards the members below
   std::shared_ptr<const Plan> largest;  // the plan of the run with peak_bytes; nullptr: no run yet
+};
+
+struct PreparedRun::Impl {
+  // `keep` is the owner of the Executable, or nullptr if the caller owns it.
+  Impl(Executable::Impl& target, std::shared_ptr<Executable> keep, std::shared_ptr<const Plan> plan,
+       std::vector<Argument> inputs, RunOptions options);
+
+  Executable::Impl& target;
+  std::shared_ptr<Executable> keep;
+  std::shared_ptr<const Plan> plan;
+  std::vector<Argument> inputs;
+  RunOptions options;
+  SizeInputs sizes;               // the inputs that decide sizes
+  std::vector<LateRange> ranges;  // their values for which the plan is valid
+  // The alignments in bytes of the addresses for which the plan was made.
+  std::vector<int64_t> input_alignments;
+  std::vector<int64_t> output_alignments;
 };
 
 // Adds the counts of a store to those of an Executable.

@@ -29,15 +29,16 @@ std::shared_ptr<const Plan> Executable::Impl::cachedPlan(const std::vector<Argum
   return *plan;
 }
 
+bool Executable::Impl::hasPlan(const std::vector<Argument>& inputs, const RunOptions& run_options) {
+  std::lock_guard lock(plans_mutex);
+  return plans.peek(tensorsOf(inputs, run_options)) != nullptr;
+}
+
 std::unique_lock<std::mutex> Executable::Impl::lockOrder(const std::vector<Argument>& inputs,
                                                          const RunOptions& run_options,
                                                          bool has_plan) {
   if (!communicates) return {};
-  const auto isCached = [&] {
-    std::lock_guard lock(plans_mutex);
-    return plans.peek(tensorsOf(inputs, run_options)) != nullptr;
-  };
-  if (!has_plan && !isCached()) {
+  if (!has_plan && !hasPlan(inputs, run_options)) {
     resources->job.begin(comm::Activity::Compiling);
     evaluator->compileKernels(tensorsOf(inputs, run_options));
     resources->job.end(comm::Activity::Compiling);

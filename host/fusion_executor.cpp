@@ -6,8 +6,9 @@
 #include <mutex>
 #include <thread>
 
+#include "host/executable_impl.h"
 #include "host/inspect.h"
-#include "host/prepared_run_impl.h"
+#include "host/plan/bind_inputs.h"
 #include "host/program_cache.h"
 #include "ir/base/check.h"
 #include "ir/system/start_thread.h"
@@ -81,6 +82,31 @@ struct FusionExecutor::Impl {
     Target target{programs.find(inputs), nullptr};
     target.plan = target.executable().prepare(inputs, run_options);
     return remember(inputs, run_options, std::move(target));
+  }
+
+  // Finds or creates the program for these shapes. Throws the UserError of run() if they do not
+  // fit.
+  ProgramCache::EntryPtr entryFor(const std::vector<Argument>& shapes) {
+    ProgramCache::EntryPtr entry = programs.find(shapes);
+    const Executable::Impl& executable = *entry->executable->impl_;
+    bindInputs(executable.inlined, InputFacts(executable.inlined), shapes, executable.rank,
+               executable.ranks);
+    return entry;
+  }
+
+  bool isPrepared(const std::vector<Argument>& shapes, const RunOptions& run_options) {
+    try {
+      {
+        std::lock_guard lock(mutex);
+        const TargetPtr* found = known.peek(tensorsOf(shapes, run_options));
+        if (found != nullptr && !(*found)->entry->dropped.load()) return true;
+      }
+      // The plan may exist although the table of all plans has dropped it.
+      const ProgramCache::EntryPtr entry = programs.peek(shapes);
+      return entry && entry->executable->impl_->hasPlan(shapes, run_options);
+    } catch (const UserError&) {
+      return false;  // run() would throw this error
+    }
   }
 
   TargetPtr remember(const std::vector<Argument>& inputs, const RunOptions& run_options,
@@ -198,15 +224,11 @@ Preparation FusionExecutor::prepareAsync(std::vector<Argument> shapes, const Run
 
 bool FusionExecutor::isPrepared(const std::vector<Argument>& shapes,
                                 const RunOptions& options) const {
-  const std::vector<Argument> given = withAddresses(shapes);
-  const RunOptions run_options = withAddresses(options);
-  std::lock_guard lock(impl_->mutex);
-  const Impl::TargetPtr* found = impl_->known.peek(tensorsOf(given, run_options));
-  return found != nullptr && !(*found)->entry->dropped.load();
+  return impl_->isPrepared(withAddresses(shapes), withAddresses(options));
 }
 
 std::shared_ptr<const Program> FusionExecutor::program(const std::vector<Argument>& shapes) {
-  const ProgramCache::EntryPtr entry = impl_->programs.find(withAddresses(shapes));
+  const ProgramCache::EntryPtr entry = impl_->entryFor(withAddresses(shapes));
   return std::make_shared<const Program>(entry->executable->program());
 }
 
@@ -216,7 +238,7 @@ std::vector<std::string> FusionExecutor::segments(const std::vector<Argument>& s
 
 std::string FusionExecutor::kernelText(const std::vector<Argument>& shapes, size_t i) {
   const std::vector<Argument> given = withAddresses(shapes);
-  const ProgramCache::EntryPtr entry = impl_->programs.find(given);
+  const ProgramCache::EntryPtr entry = impl_->entryFor(given);
   const Context& context = impl_->programs.context();
   const int64_t rank = context.world == nullptr ? 0 : context.world->rank();
   const std::vector<KernelTexts> texts =

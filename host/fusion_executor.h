@@ -31,14 +31,13 @@ class Preparation {
 //
 // Job of 1 rank: a program depends on the memory order and contiguity of the inputs. It also
 //                depends on the sizes that decide whether a library computes an attention. Any
-//                other new size, for example a new batch size, only needs a new plan
-//                (host/plan/plan.h).
+//                other new size, for example a new batch size, only needs a new plan (see
+//                Executable).
 // Several ranks: the fusion is compiled for the sizes of the run. The sizes decide how tensors are
 //                resharded. In particular, a tensor is gathered if its sharded axis does not divide
 //                evenly among the ranks. The sizes also decide into how many chunks of rows a
-//                collective is split (host/passes/chunk). For symbols in
-//                CompileOptions::passes.chunk_sizes, the sizes given there decide the number of
-//                chunks instead.
+//                collective is split. For symbols in CompileOptions::passes.chunk_sizes, the sizes
+//                given there decide the number of chunks instead.
 // New sizes:     with several ranks, a run with new sizes lowers the fusion again, that is,
 //                translates it to a host program. Lowering takes milliseconds for a large fusion
 //                and needs no communication. Usually the result equals a cached program, which then
@@ -75,16 +74,18 @@ class FusionExecutor {
   // Prepares runs with these shapes: creates the program and the plan, and compiles and loads the
   // kernels. A later run() with equal shapes then only starts. A shape is an argument of run(), but
   // a tensor needs no data. If its `data` is nullptr, it stands for a tensor with an alignment of
-  // 256 bytes. Scalars and tensors in host memory need the values that decide sizes. Preallocated
-  // tensors with axes and donated tensors of `options` are part of the shape. Throws the errors of
-  // run(). In a job of several ranks, all ranks must call this function in the same order among
-  // their runs.
+  // 256 bytes. Scalars and tensors in host memory need values only if these decide sizes.
+  // Preallocated tensors with axes and donated tensors of `options` are part of the shape. Throws
+  // the errors of run(). In a job of several ranks, all ranks must call this function in the same
+  // order among their runs.
   void prepare(const std::vector<Argument>& shapes, const RunOptions& options = {});
   // Does the same on a new thread. The destructor of this object waits for the thread. Throws
   // UserError in a job of several ranks.
   Preparation prepareAsync(std::vector<Argument> shapes, const RunOptions& options = {});
-  // Returns whether a run with these shapes would find its plan at once, in the table of the plans
-  // of all programs (host/cache_limits.h). The call does not count as a use.
+  // Returns whether a run with these shapes would create neither a program nor a plan, because this
+  // object has both. Runs of other FusionExecutors do not count. Returns false for shapes with
+  // which run() throws. In a job of several ranks, ranks may differ: the result says nothing about
+  // the caches of other ranks. The call does not count as a use, and does not communicate.
   bool isPrepared(const std::vector<Argument>& shapes, const RunOptions& options = {}) const;
 
   // The next three functions describe what runs with these shapes execute: the host program, one
@@ -92,7 +93,7 @@ class FusionExecutor {
   // program() and kernelText() create it. kernelText() assumes aligned tensors with the strides of
   // inputDescs(); a run with other tensors may use another variant of the kernel. In a job of
   // several ranks, all ranks must call program() and kernelText() in the same order among their
-  // runs.
+  // runs. Throw UserError if the shapes do not fit the fusion.
   std::shared_ptr<const Program> program(const std::vector<Argument>& shapes);
   std::vector<std::string> segments(const std::vector<Argument>& shapes) const;
   std::string kernelText(const std::vector<Argument>& shapes, size_t i);

@@ -12,7 +12,7 @@
 
 namespace heddle::host {
 
-struct RunResult;  // host/run/run_record.h
+struct RunResult;  // internal
 
 // An input or an output of a run.
 struct AliasedTensor {
@@ -27,7 +27,6 @@ struct AliasedTensor {
 //            Device, nor the allocator and the stream that the caller passed to the run.
 class Outputs {
  public:
-  explicit Outputs(std::shared_ptr<RunResult> result) : result_(std::move(result)) {}
   // Blocks the host until the run has completed. If the run failed, every call throws the first
   // error of the run. The message names the instruction. If the device does not report which
   // instruction failed (a CUDA fault), the message names the API call instead.
@@ -61,6 +60,8 @@ class Outputs {
   std::optional<AliasedTensor> aliased(size_t i) const;
 
  private:
+  friend class Executable;
+  explicit Outputs(std::shared_ptr<RunResult> result) : result_(std::move(result)) {}
   size_t positionOf(std::string_view name) const;
   std::shared_ptr<RunResult> result_;
 };

@@ -1,6 +1,6 @@
 #include "host/prepared_run.h"
 
-#include "host/prepared_run_impl.h"
+#include "host/executable_impl.h"
 #include "ir/base/check.h"
 
 namespace heddle::host {

@@ -33,7 +33,8 @@ class PreparedRun {
   void setInput(size_t i, void* data);
   // Sets the value of input `i`, which is a scalar. Throws UserError if there is no such input, or
   // if it is a tensor. Also throws UserError if the input decides a size and the value is not one
-  // for which the object was created.
+  // for which the object was created. run() throws if the value does not fit the type of the input
+  // (Argument in host/device/device_tensor.h).
   void setScalar(size_t i, Scalar value);
   // Sets the address that receives output `i`. Throws UserError if the output was not preallocated
   // (RunOptions::preallocated) when the object was created, if `data` is nullptr, or if `data` is

@@ -52,10 +52,9 @@ ProgramCache::ProgramCache(Fusion fusion, const Context& context, const CompileO
   // verify() would try a few sizes, which seldom fit the scalars of a fusion. Such a program is
   // therefore verified for the sizes of the run.
   verifies_sizes_ = size_inputs_.size() > 0 || !attentions_;
-  shared_.stream = std::make_shared<SharedStream>(*context_.device);
-  shared_.kernels = std::make_shared<KernelStore>(*context_.device, context_.images,
-                                                  options_.caches.kernel_bytes);
-  shared_.passes = options_.passes;
+  parts_.stream = std::make_shared<SharedStream>(*context_.device);
+  parts_.kernels = std::make_shared<KernelStore>(*context_.device, context_.images,
+                                                 options_.caches.kernel_bytes);
   shared_.caches = options_.caches;
   for (ValueId output : fusion_.outputs()) {
     shared_.output_names.push_back(fusion_.value(output).name);
@@ -78,6 +77,17 @@ ProgramCache::EntryPtr ProgramCache::find(const std::vector<Argument>& inputs) {
   }
 }
 
+ProgramCache::EntryPtr ProgramCache::peek(const std::vector<Argument>& inputs) {
+  try {
+    if (!depends_on_sizes_) return entryOf(keyOf(inputs));
+    const SizeBindings sizes = sizesOfInputs(fusion_, size_inputs_, inputs);
+    const EntryPtr entry = knownBySizes(sizes);
+    return entry ? entry : knownByReads(decisionsFor(sizes), sizes);
+  } catch (const UserError&) {
+    return nullptr;
+  }
+}
+
 ProgramCache::EntryPtr ProgramCache::hit(EntryPtr entry) {
   use(*entry);
   hits_.fetch_add(1, std::memory_order_relaxed);
@@ -86,12 +96,12 @@ ProgramCache::EntryPtr ProgramCache::hit(EntryPtr entry) {
 
 // Creates the communicators that all programs share, and joins the job monitor.
 void ProgramCache::joinMonitor() {
-  if (ranks_ == 1 || shared_.communicators) return;
+  if (ranks_ == 1 || parts_.communicators) return;
   comm::JobMonitor* const joined =
-      &jobMonitorOf(*context_.world, context_.monitor, context_.monitor_options);
+      &jobMonitorOf(*context_.world, nullptr, context_.monitor_options);
   std::lock_guard lock(mutex_);
   monitor_ = joined;
-  shared_.communicators = std::make_shared<Communicators>();
+  parts_.communicators = std::make_shared<Communicators>();
 }
 
 // Returns the attentions of `decided`, the fusion after decisions about its sizes.
@@ -250,7 +260,8 @@ ProgramCache::EntryPtr ProgramCache::add(EntryPtr entry, Program program,
                                          std::optional<SizeBindings> verified_sizes) {
   ExecutableOptions options = shared_;
   options.verified_sizes = std::move(verified_sizes);
-  entry->executable = std::make_shared<Executable>(std::move(program), context_, options);
+  entry->executable =
+      std::make_shared<Executable>(parts_.make(std::move(program), context_, options));
   use(*entry);
   ++created_;
   const EntryPtr dropped = dropOldest();
@@ -260,7 +271,7 @@ ProgramCache::EntryPtr ProgramCache::add(EntryPtr entry, Program program,
     addStats(stats, dropped_stats_);
     dropped_stats_.held_bytes = 0;
     ++dropped_stats_.program_evictions;
-    dropped_resources_.push_back(dropped->executable->impl_->resources);
+    dropped_resources_.push_back(ExecutableParts::resourcesOf(*dropped->executable));
   }
   std::lock_guard lock(mutex_);
   entries_.push_back(entry);
@@ -328,16 +339,16 @@ Executable::Stats ProgramCache::stats() const {
   std::unique_lock lock(mutex_);
   Executable::Stats sum = dropped_stats_;
   const std::vector<EntryPtr> entries = entries_;
-  const std::shared_ptr<Communicators> communicators = shared_.communicators;
+  const std::shared_ptr<Communicators> communicators = parts_.communicators;
   for (const std::weak_ptr<RunResources>& each : dropped_resources_) {
     if (const auto resources = each.lock()) sum.held_bytes += resources->held_bytes.load();
   }
   lock.unlock();
   sum.program_hits = hits_.load();
-  sum.unreported_failures = shared_.stream->unreported_failures.load();
+  sum.unreported_failures = parts_.stream->unreported_failures.load();
   for (const EntryPtr& entry : entries) addStats(entry->executable->stats(), sum);
   sum.programs = static_cast<int64_t>(entries.size());
-  addCounts(*shared_.kernels, sum);
+  addCounts(*parts_.kernels, sum);
   if (communicators) {
     sum.communicators = communicators->made();
     sum.communicator_seconds = communicators->seconds();

@@ -10,6 +10,7 @@
 
 #include "host/compile.h"
 #include "host/executable.h"
+#include "host/executable_parts.h"
 #include "host/plan/size_inputs.h"
 #include "host/program_key/attention_search.h"
 #include "host/program_key/layout_class.h"
@@ -48,6 +49,10 @@ class ProgramCache {
 
   // Returns the entry for these inputs. If this rank fails, the job fails.
   EntryPtr find(const std::vector<Argument>& inputs);
+  // Returns the entry that find() would return without lowering the fusion. Returns nullptr if
+  // there is none, or if the inputs do not fit the fusion. Does not count as a use, and needs no
+  // other rank.
+  EntryPtr peek(const std::vector<Argument>& inputs);
   // Marks an entry as used now.
   void use(Entry& entry) { entry.last_use.store(++clock_, std::memory_order_relaxed); }
 
@@ -125,6 +130,7 @@ class ProgramCache {
   // nullptr: the fusion has symbolic sizes, so the attentions depend on the decisions about them.
   std::shared_ptr<const AttentionSearch> attentions_;
   ExecutableOptions shared_;  // options of all Executables
+  ExecutableParts parts_;     // parts of all Executables
   std::atomic<uint64_t> clock_{0};
 
   std::mutex creating_;  // held while a program is lowered and created

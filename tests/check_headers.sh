@@ -2,10 +2,13 @@
 # Checks the public headers in the form in which they are installed.
 #  - Each header compiles alone, with many warnings, which are errors.
 #  - A header reaches only the C++ standard library and other public headers.
+#  - A comment names only sources that are installed too. It may name documents in docs/
+#    and examples/, which must exist.
 #  - All headers together have at most 5,000 preprocessed lines.
 # Arguments: the folder that contains heddle/, the C++ compiler.
 set -euo pipefail
 include_dir=$(cd "$1" && pwd)
+source_dir=$(cd "$(dirname "$0")/.." && pwd)
 export include_dir compiler=$2
 most_lines=5000
 banned='[/](boost|fmt|spdlog|nlohmann|openssl|CLI|gtest|cudnn[^/]*|openmpi|mpich)/|/(cuda|cudnn|cublas|nvrtc|nccl|mpi|cblas)[^/]*\.h'
@@ -39,6 +42,24 @@ if grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' "${headers[@]}"; th
   echo "check_headers: public headers include each other as <heddle/...>"
   bad=1
 fi
+
+# Prints HEADER:LINE:NAME for each source, folder and document that a comment names.
+named_in_comments() {
+  local folders='ir|codegen|comm|host|tools|tests|bench|cmake|docs|examples'
+  for header in "${headers[@]}"; do
+    sed '/^#include/s/.*//' "$header" | grep -noE "\b($folders)/[A-Za-z0-9_/]+(\.[a-z]+)?|\b\w+\.(h|cpp|cu)\b" |
+      sed "s|^|$header:|" || true  # no name in this header
+  done
+}
+while IFS=: read -r header line named; do
+  case $named in
+    docs/* | examples/*) [ -f "$source_dir/$named" ] && continue ;;
+    */*) [ -f "heddle/$named" ] && continue ;;
+    *) [ -n "$(find heddle -name "$named")" ] && continue ;;
+  esac
+  echo "$header:$line: the comment names $named, which is not installed"
+  bad=1
+done < <(named_in_comments)
 
 echo '#include <heddle/heddle.h>' | "$compiler" -std=c++20 -E -I. -x c++ - >"$work/all.ii"
 # A line that starts with '# NUMBER "FILE"' names the file of the lines that follow it.

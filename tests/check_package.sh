@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Installs a build in a folder with a space in its name. Then builds examples/embed against the
-# installation, as another project would, and runs the result. Also builds a program with the flags
-# of pkg-config, if that is installed.
+# Installs a build in a folder with a space in its name, and checks what is installed: names,
+# exported symbols, soname and version. Then builds examples/embed against the installation, as
+# another project would, and runs the result. Also builds a program with the flags of pkg-config, if
+# that is installed.
 # Arguments: the root of the sources, the build folder, the C++ compiler.
 set -euo pipefail
 source_dir=$1
@@ -16,6 +17,17 @@ fail() {
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 prefix="$work/a prefix"
+
+# `make run` and `make install` build the target heddle_product. Its commands must build each library
+# and program that is installed.
+ninja -C "$build_dir" -t commands heddle_product >"$work/commands.txt"
+grep -ohE "\"$build_dir/(bin|lib|installed)/[^\"]+\"" "$build_dir/cmake_install.cmake" | tr -d '"' |
+  sed "s|^$build_dir/||" | sort -u >"$work/files.txt"
+grep -qx bin/heddle "$work/files.txt" || fail "cmake_install.cmake does not install bin/heddle"
+while read -r file; do
+  grep -qE "[ =]$file( |$)" "$work/commands.txt" || fail "heddle_product does not build $file, which is installed"
+done <"$work/files.txt"
+
 cmake --install "$build_dir" --prefix "$work/installed" >"$work/install.txt"
 # An installation can be moved.
 mv "$work/installed" "$prefix"
@@ -31,6 +43,39 @@ others=$(nm -D --defined-only --format=posix "$prefix/lib/libheddle.so" | grep -
 for file in "$prefix"/lib/libheddle*.so "$prefix/bin/heddle"; do
   if ldd -r "$file" 2>&1 | grep 'undefined symbol.*6heddle'; then fail "$file needs the symbols above"; fi
 done
+
+users=()
+for file in "$prefix"/lib/libheddle_*.so "$prefix/bin/heddle"; do
+  [ ! -e "$file" ] || users+=("$file")
+done
+exports="$(dirname "$0")/check_exports.py"
+python3 "$exports" "$compiler" "$prefix/include" "$prefix/lib/libheddle.so" "${users[@]}" || fail "see above"
+# The library of the build exports everything, so the same check must fail for it.
+if python3 "$exports" "$compiler" "$prefix/include" "$build_dir/lib/libheddle.so" "${users[@]}" >"$work/all.txt"; then
+  fail "check_exports.py finds no internal symbol in a library that exports all symbols"
+fi
+
+# A program that was built with version 0.2.1 runs with 0.2.3, but not with 0.3.
+version_file="$prefix/lib/cmake/heddle/heddle-config-version.cmake"
+version=$(sed -nE 's/^set\(PACKAGE_VERSION "([^"]*)"\)/\1/p' "$version_file")
+IFS=. read -r major minor _ <<<"$version"
+soname=$(objdump -p "$prefix/lib/libheddle.so" | awk '$1 == "SONAME" { print $2 }')
+[ "$soname" = "libheddle.so.$major.$minor" ] || fail "version $version has the soname $soname"
+[ -e "$prefix/lib/$soname" ] || fail "there is no file $soname"
+mkdir "$work/versions"
+cat >"$work/versions/CMakeLists.txt" <<PROJECT
+cmake_minimum_required(VERSION 3.25)
+project(versions LANGUAGES CXX)
+foreach(version $major.$((minor + 1)) $((major + 1)).0 $major.$minor.999)
+  find_package(heddle \${version} QUIET)
+  if(heddle_FOUND)
+    message(FATAL_ERROR "find_package(heddle \${version}) accepts version $version")
+  endif()
+endforeach()
+find_package(heddle $major.$minor REQUIRED)
+PROJECT
+cmake -G Ninja -S "$work/versions" -B "$work/versions/build" -DCMAKE_CXX_COMPILER="$compiler" \
+  -DCMAKE_PREFIX_PATH="$prefix" >"$work/versions.txt" || fail "see above"
 
 # check PROGRAM: runs a program that must not be linked with libraries that heddle loads at run time.
 check() {
@@ -78,6 +123,7 @@ PROGRAM
 # pkg-config writes a backslash before a space in a path. Only eval reads the backslash as the shell does.
 eval "flags=($(pkg-config --cflags --libs heddle))"
 "$compiler" -std=c++20 -o "$work/version" "$work/version.cpp" "${flags[@]}" "-Wl,-rpath,$prefix/lib"
-version=$(check "$work/version")
-[ "$version" = "$(pkg-config --modversion heddle)" ] || fail "heddle::version() is $version, heddle.pc has another one"
+printed=$(check "$work/version")
+[ "$printed" = "$version" ] || fail "heddle::version() is $printed, not $version"
+[ "$(pkg-config --modversion heddle)" = "$version" ] || fail "heddle.pc has another version than $version"
 echo "check_package: ok, $ran programs with CMake, one with pkg-config, version $version"

@@ -112,7 +112,8 @@ SlotRef ProgramBuilder::scalarInput(std::string name, DType dtype,
   const std::string declaration = declarationOf("input", name);
   Slot slot{std::move(name), true, tensorView(dtype, {}), {}, {}};
   if (default_value) {
-    s.refuse(declaration, defaultViolation(dtype, *default_value));
+    const std::string why = defaultViolation(dtype, *default_value);
+    HEDDLE_USER_CHECK_CODE(Type, why.empty(), "{}: {}", declaration, why);
     slot.default_value = storedDefault(dtype, *default_value);
   }
   const SlotRef ref = s.declare(declaration, std::move(slot));

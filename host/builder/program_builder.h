@@ -248,7 +248,7 @@ class ProgramBuilder {
   void call(const Program& callee, const Slots& inputs, const Slots& outputs);
 
  private:
-  struct State;          // host/builder/builder_state.h
+  struct State;
   State& state() const;  // throws UserError after build()
 
   std::unique_ptr<State> state_;

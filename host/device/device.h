@@ -79,7 +79,7 @@ struct Issue {
   ErrorSink* errors = nullptr;
   int32_t instruction = -1;          // index of the instruction in the program; -1: none
   WorkObserver* observer = nullptr;  // nullptr: no observer
-  int32_t step = -1;                 // index of the step in the plan (host/plan/plan.h); -1: none
+  int32_t step = -1;                 // index of the step in the plan of the run; -1: none
 };
 
 // An observer of the work on streams. Only a CPU device calls it, on the thread that performs the

@@ -10,7 +10,7 @@ namespace heddle::host {
 // A rank's block of a tensor, in device memory. On a rank outside of the tensor's mesh, `desc.held`
 // is false and there is no data.
 struct Tensor {
-  void* data = nullptr;
+  void* data = nullptr;  // a multiple of the size of an element
   TensorDesc desc;
   // Keeps the memory alive. Empty: the caller owns the memory. An output also has an owner if it is
   // stored in a tensor of the caller: the owner then says which run has written the memory.
@@ -21,6 +21,14 @@ struct Tensor {
 };
 
 // A tensor or a scalar that is passed to a run or returned by one.
+//
+// A scalar must have the kind of its input, and its value must fit:
+//  - bool takes a bool.
+//  - An integer type takes an int64_t in the range of the type.
+//  - A float type takes a double, which is rounded to the type. A finite double must not become
+//    infinite. A float type also takes an int64_t that it represents exactly.
+// Otherwise run() throws UserError with ErrorCode::Type, and the message names the input. The
+// default value of a scalar input follows the same rule.
 using Argument = std::variant<Tensor, Scalar>;
 
 }  // namespace heddle::host

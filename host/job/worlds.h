@@ -20,7 +20,8 @@ std::vector<std::unique_ptr<comm::World>> makeInProcessWorldsFor(DeviceKind kind
 // Job:        the job of MPI if mpirun started the process, otherwise a job of one rank. In an MPI
 //             job with Cuda, the communicators are those of NCCL on GPU `device_ordinal`; MPI
 //             bootstraps NCCL.
-// Errors:     UserError if a module that the job needs is missing (host/device/load_module.h).
+// Errors:     UserError if a library that the job needs is missing: MPI, CUDA or NCCL, or heddle's
+//             module for it (libheddle_mpi.so, for example).
 // Exceptions: if an exception ends the work of a rank, catch it outside of the scope of the World.
 //             The destructor of the World then notifies the other ranks, and their run() or wait()
 //             throws. Call World::fail() before the destructor runs, so that the error messages of

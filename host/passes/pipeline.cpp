@@ -16,6 +16,7 @@
 #include "host/passes/sink_waits.h"
 #include "host/passes/write_in_place.h"
 #include "host/text/program_text.h"
+#include "host/verify/check_races.h"
 #include "host/verify/verify.h"
 #include "host/verify/verify_structure.h"
 #include "ir/base/check.h"

@@ -1,6 +1,7 @@
 #include "host/plan/bind_inputs.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "host/plan/size_inputs.h"
 #include "host/unroll/scope.h"
@@ -188,6 +189,11 @@ void checkObserved(const Slot& slot, const TensorDesc& desc) {
 
 }  // namespace
 
+bool isAtElement(const Tensor& tensor) {
+  const auto bytes = static_cast<uintptr_t>(sizeOf(tensor.desc.dtype));
+  return tensor.in_host_memory || reinterpret_cast<uintptr_t>(tensor.data) % bytes == 0;
+}
+
 void completeSizes(const Program& program, SizeBindings& sizes, const SizeSources& sources) {
   for (const auto& [symbol, value] : program.size_defaults) sizes.emplace(symbol, value);
   checkGuards(program.guards, sizes, sources);
@@ -225,6 +231,10 @@ UnrollRequest bindInputs(const Program& program, const InputFacts& facts,
     checkObserved(slotOf(i), request.inputs[i]);
     HEDDLE_USER_CHECK(tensor.data != nullptr || request.inputs[i].numel() == 0,
                       "input {} (%{}) has no data", i, slotOf(i).name);
+    HEDDLE_USER_CHECK(isAtElement(tensor),
+                      "input {} (%{}): its address is not a multiple of {} bytes, the size of an "
+                      "element of {}",
+                      i, slotOf(i).name, sizeOf(tensor.desc.dtype), name(tensor.desc.dtype));
   }
   return request;
 }

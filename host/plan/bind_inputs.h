@@ -34,13 +34,17 @@ struct InputFacts {
 // - A dtype, a number of axes or a size is wrong.
 // - Two inputs give different values to one symbol. The message names both inputs.
 // - A tensor with axes is in host memory.
-// - A tensor with elements has no data.
+// - A tensor with elements has no data, or an address at which no element can be (isAtElement()).
 // - The descriptor of a sharded input has no `global`, or is not the block of this rank.
 // - The strides do not have the memory order for which the program was compiled.
 // - A guard of the program fails, for example because two sizes differ that must be equal.
 // - The value of an input that decides a size is not valid (SizeInputs::value()).
 UnrollRequest bindInputs(const Program& program, const InputFacts& facts,
                          const std::vector<Argument>& inputs, int64_t rank, int64_t ranks);
+
+// Returns whether the address of a tensor is a multiple of the size of an element. No GPU can read
+// an element at another address.
+bool isAtElement(const Tensor& tensor);
 
 // Adds the defaults of the program to `sizes` for symbols without a value. Then checks the guards
 // of the program (checkGuards()), and throws UserError if one fails.

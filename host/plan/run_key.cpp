@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/container_hash/hash.hpp>
 
+#include "host/plan/bind_inputs.h"
 #include "host/unroll/overlap.h"
 #include "ir/base/check.h"
 
@@ -190,6 +191,11 @@ GivenTensors givenTensors(const RunTensors& tensors) {
     HEDDLE_USER_CHECK(!preallocated[i].in_host_memory,
                       "preallocated output {} is in host memory, expected memory of the device", i);
     given.preallocated.back() = completeDesc(preallocated[i].desc, i);
+    const DType dtype = preallocated[i].desc.dtype;
+    HEDDLE_USER_CHECK(isAtElement(preallocated[i]),
+                      "preallocated output {}: its address is not a multiple of {} bytes, the size "
+                      "of an element of {}",
+                      i, sizeOf(dtype), name(dtype));
   }
   return given;
 }

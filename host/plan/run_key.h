@@ -141,8 +141,8 @@ class RunCache {
 // Describes the tensors of a run in the form that makePlan() takes. If a list in the descriptor of
 // a preallocated output is empty, it gets the values of an unpadded row-major tensor. Exception: an
 // empty `global` states no unsharded sizes. Throws UserError if a preallocated output is in host
-// memory, if an axis of it with several elements has no positive stride, or if its elements
-// overlap.
+// memory, if an axis of it with several elements has no positive stride, if its elements overlap,
+// or if its address is not a multiple of the size of an element.
 GivenTensors givenTensors(const RunTensors& tensors);
 
 // Says which memory the run lets its values reuse. Throws UserError if a donated input is in host

@@ -17,7 +17,8 @@ struct Alias {
   struct Same {
     bool operator==(const Same&) const = default;
   };
-  // Different axes, same row-major order of elements; see regroup() of host/unroll/view.h.
+  // Different axes, same row-major order of elements. UserError if the strides of `in` allow no
+  // such view.
   struct Reshape {
     bool operator==(const Reshape&) const = default;
   };

@@ -57,7 +57,7 @@ struct Evaluate {
 };
 
 // Launches a kernel. The slots are in the order of the inputs and outputs of Kernel::segment. A
-// plan (host/plan/plan.h) chooses kernel variant, grid and workspace for the sizes of a run. An
+// plan of a run chooses kernel variant, grid and workspace for the sizes of the run. An
 // output slot may also be an input if the kernel works element by element.
 struct LaunchKernel {
   KernelId kernel;
@@ -72,7 +72,8 @@ struct LaunchKernel {
 inline constexpr int32_t kMostCtas = 64;         // largest comm::Carrier::ctas
 inline constexpr int32_t kMostCopyChannels = 4;  // largest comm::Carrier::copy_channel
 
-// Calls a library function (host/program/library_op.h), for ops without generated kernels.
+// Calls a library function, for ops without generated kernels: matrix products, attentions, and the
+// functions of host/device/library_call.h.
 struct CallLibrary {
   std::string function;  // the name of the op
   std::vector<SlotId> inputs;

@@ -13,10 +13,9 @@ struct PassOptions : heddle::PassOptions {
   // true: communication runs beside computation. Collectives get their own streams, and matrix
   // products next to collectives are split into chunks of rows. false: neither is done.
   bool overlap = true;
-  // Number of chunks of a matrix product next to a collective
-  // (host/passes/chunk/chunk_collectives.h). 1: no split. All ranks of a job must pass the same
-  // number. If a tensor of the fusion has its own number of chunks, such as 4 in `stream(0: 4)`,
-  // that number takes precedence.
+  // Number of chunks of a matrix product next to a collective. 1: no split. All ranks of a job must
+  // pass the same number. If a tensor of the fusion has its own number of chunks, such as 4 in
+  // `stream(0: 4)`, that number takes precedence.
   static constexpr int64_t kAutoChunks = 0;  // a cost model decides
   static constexpr int64_t kMostChunks = 64;
   int64_t chunks = kAutoChunks;

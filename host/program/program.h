@@ -17,8 +17,8 @@ namespace heddle::host {
 // A host program is a list of instructions that all ranks of a job execute: kernel launches,
 // library calls, collectives, waits, loops and branches. It is plain data, without pointers into
 // itself, and never changes while it runs. host/text/program_text.h prints and parses it. Before a
-// run, each rank unrolls the program (host/unroll/unroll.h): it expands loops and resolves views
-// for its rank and its sizes. docs/host_instructions.md describes each instruction.
+// run, each rank unrolls the program: it expands loops and resolves views for its rank and its
+// sizes. docs/host_instructions.md describes each instruction.
 
 // A slot is a register of the program. There are three kinds of slots:
 //   A tensor slot names a buffer or a view of a buffer.
@@ -58,8 +58,8 @@ struct Kernel {
 // The output must be the complete input, in the memory layout of the caller's tensor.
 struct ReusedInput {
   SlotId input;
-  // true (`in!`): the pass write_in_place (host/passes/write_in_place.h) must remove the copy to
-  // the input, or report why it cannot.
+  // true (`in!`): the pass write_in_place must remove the copy to the input. If it cannot, it
+  // throws UserError with the reason.
   bool required = false;
   bool operator==(const ReusedInput&) const = default;
 };
@@ -104,7 +104,7 @@ bool sameProgram(const Program& a, const Program& b);
 using InstructionIndex = int32_t;
 int32_t countInstructions(const std::vector<Instruction>& body);
 
-// --- derived from the field lists of instructions (host/program/instruction_fields.h) ----------
+// --- the slots and streams of instructions ------------------------------------------------------
 
 // A read or write of the memory of a tensor slot by an instruction. In a collective with a root,
 // only some ranks access each slot. accessesOf() returns the accesses of all ranks; the unrolled

@@ -5,7 +5,7 @@
 #include "host/plan/run_key.h"
 #include "host/run/issue.h"
 #include "host/unroll/preallocated_layouts.h"
-#include "host/verify/verify.h"
+#include "host/verify/check_races.h"
 #include "ir/base/check.h"
 
 namespace heddle::host {

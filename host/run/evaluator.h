@@ -28,7 +28,7 @@ class HostIrEvaluator {
 
   // Checks the tensors and creates a plan for them (host/plan/plan.h). Throws the errors of
   // bindInputs(), reuseOf() and givenTensors() (host/plan/run_key.h), unroll() and makePlan().
-  //   check_races   true: throws UserError if checkRaces() (host/verify/verify.h) finds a race
+  //   check_races   true: throws UserError if checkRaces() (host/verify/check_races.h) finds a race
   //   stream        the stream of the coming run; library algorithms may be timed on it
   std::shared_ptr<const Plan> prepare(const RunTensors& tensors, bool check_races,
                                       Stream stream) const;

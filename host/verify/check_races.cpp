@@ -1,3 +1,5 @@
+#include "host/verify/check_races.h"
+
 #include <algorithm>
 
 #include "host/program/visit.h"

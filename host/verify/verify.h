@@ -7,8 +7,6 @@
 
 namespace heddle::host {
 
-struct Unrolled;  // host/unroll/unroll.h
-
 // The job in which a program will run, as far as it is known.
 struct ActualJob {
   int64_t ranks = 0;  // number of ranks; 0: unknown
@@ -27,11 +25,14 @@ struct ActualJob {
 //   token. For each event that an instruction waits for, some instruction records the event.
 // - Groups end in the body in which they begin, and post only sends and receives.
 //
-// Checks for each rank of a job, on its unrolled program (host/unroll/unroll.h):
+// Checks for each rank of a job, after loops are expanded and views are resolved for the rank:
 // - All views exist.
-// - There are no races, and every buffer is freed or returned on every path (checkRaces()). This
-//   check covers only the first 64 ranks.
-// - The posts of all ranks match (host/verify/match_collectives.h).
+// - There are no races, and every buffer is freed or returned on every path. Two accesses conflict
+//   if they are to overlapping bytes of one buffer and at least one of them is a write. Three
+//   things determine the order of two accesses: a common stream, a RecordEvent with a WaitEvent, or
+//   a token with a Wait. This check covers only the first 64 ranks.
+// - The posts of all ranks match: the ranks of a team post the same collectives in the same order,
+//   and each send has its receive.
 //
 // The job and the sizes of these checks:
 // - If the job is known, verify() checks it.
@@ -43,26 +44,5 @@ struct ActualJob {
 // - If the job is known but the sizes are not, verify() may find no sizes for which all views of
 //   this job exist. verify() then checks the smallest jobs instead.
 void verify(const Program& program, const ActualJob& actual = {});
-
-// Makes the same checks as verify(), except that buffers need not be freed or returned. Use this
-// function for programs on which the pass insert_frees (host/passes/insert_frees.h) has not run
-// yet.
-void verifyOrder(const Program& program);
-
-// Says whether a program must free its buffers. No: the pass insert_frees has not run yet.
-enum class BuffersAreFreed : bool { No, Yes };
-
-// Checks the unrolled program of one rank for races and wrong lifetimes. Two accesses conflict if
-// they are to overlapping bytes of one buffer and at least one of them is a write. Three things
-// determine the order of two accesses: a common stream, a RecordEvent with a WaitEvent, or a token
-// with a Wait. Throws UserError that names the instruction and the buffer for
-// - a race: two conflicting accesses without an order
-// - an access that conflicts with a posted operation before the Wait on its token
-// - an access that is not ordered after the Allocate or before the Free; a second Free
-// - a Free of an input or output; a write to an input that is not also an output
-// - work or a post that is not ordered before the end of stream 0
-// - a buffer that is neither freed nor returned, unless `freed` is No
-void checkRaces(const Program& program, const Unrolled& unrolled,
-                BuffersAreFreed freed = BuffersAreFreed::Yes);
 
 }  // namespace heddle::host

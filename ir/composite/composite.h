@@ -10,7 +10,7 @@
 #include "ir/graph/builder.h"
 
 // A composite op ("composite") is a function that appends several ops to a FusionBuilder. The text
-// form calls composites by name (ir/composite/table.h, `heddle ops`). heddle fuses the ops of a
+// form calls composites by name (docs/ops.md, `heddle ops`). heddle fuses the ops of a
 // composite like all other ops. The comment of each function names the PyTorch function that it
 // follows. Names, defaults, shapes and results follow PyTorch, except where a comment states a
 // difference.
@@ -26,7 +26,7 @@ namespace heddle {
 
 using Axes = std::vector<int64_t>;
 
-// --- reductions (ir/composite/reductions.cpp). An empty list of axes means all axes --------------
+// --- reductions. An empty list of axes means all axes --------------------------------------------
 
 // torch.mean. It accepts only float tensors.
 ValueId mean(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepdim = false);
@@ -68,7 +68,7 @@ ValueId argmin(FusionBuilder& b, ValueId x, std::optional<int64_t> axis = {}, bo
 // infinite.
 ValueId logsumexp(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepdim = false);
 
-// --- shapes (ir/composite/shape.cpp) -------------------------------------------------------------
+// --- shapes --------------------------------------------------------------------------------------
 
 // Tensor.expand_as: expands `x` to the axes and extents of `y`.
 ValueId expandAs(FusionBuilder& b, ValueId x, ValueId y);
@@ -101,7 +101,7 @@ std::vector<ValueId> chunk(FusionBuilder& b, ValueId x, int64_t chunks, int64_t 
 // create new leading axes.
 ValueId repeat(FusionBuilder& b, ValueId x, const std::vector<Size>& repeats);
 
-// --- new tensors and indexing (ir/composite/creation_and_indexing.cpp) ---------------------------
+// --- new tensors and indexing --------------------------------------------------------------------
 
 // torch.zeros and torch.ones.
 ValueId zeros(FusionBuilder& b, std::vector<Size> sizes, DType dtype = DType::F32);
@@ -148,7 +148,7 @@ Sorted sort(FusionBuilder& b, ValueId x, int64_t axis = -1, bool descending = fa
 Sorted topk(FusionBuilder& b, ValueId x, const Size& k, int64_t axis = -1, bool largest = true,
             std::optional<int64_t> most = {});
 
-// --- random (ir/composite/random.cpp) ------------------------------------------------------------
+// --- random --------------------------------------------------------------------------------------
 // The random bits come from the ops philox32 and philox64, whose `index` is the row-major index of
 // the element in the unsharded tensor. philox32 gives each element a number w below 2^32, philox64
 // a number W of 64 bits. The random bits, and the results of all functions except normal(), are
@@ -198,7 +198,7 @@ Dropout dropout(FusionBuilder& b, ValueId x, Philox philox, double p = 0.5);
 // and kernel.
 Dropout dropout(FusionBuilder& b, ValueId x, Philox philox, ValueId p);
 
-// --- activations (ir/composite/activations.cpp) --------------------------------------------------
+// --- activations ---------------------------------------------------------------------------------
 
 // Returns silu(gate) * up.
 ValueId swiglu(FusionBuilder& b, ValueId gate, ValueId up);
@@ -226,7 +226,7 @@ ValueId dropoutBackward(FusionBuilder& b, ValueId dy, ValueId mask, double p = 0
 // The same, but the run gives the probability `p`.
 ValueId dropoutBackward(FusionBuilder& b, ValueId dy, ValueId mask, ValueId p);
 
-// --- softmax and normalizations (ir/composite/norms.cpp, ir/composite/norms_backward.cpp) --------
+// --- softmax and normalizations ------------------------------------------------------------------
 // Weight and bias are optional (kNoValue: none). They have the dtype of `x`. If `x` has a half
 // type, they may also be f32.
 
@@ -274,7 +274,7 @@ NormGrads rmsNormBackward(FusionBuilder& b, ValueId dy, ValueId x, ValueId weigh
 NormGrads batchNormBackward(FusionBuilder& b, ValueId dy, ValueId x, ValueId weight = kNoValue,
                             double eps = 1e-5);
 
-// --- losses (ir/composite/losses.cpp) ------------------------------------------------------------
+// --- losses --------------------------------------------------------------------------------------
 
 enum class LossReduction : uint8_t { Mean, Sum, None };
 struct CrossEntropyOptions {
@@ -306,7 +306,7 @@ ValueId mseLoss(FusionBuilder& b, ValueId x, ValueId target,
 ValueId embeddingBackward(FusionBuilder& b, ValueId dy, ValueId index, const Size& num_embeddings,
                           std::optional<int64_t> padding_idx = {});
 
-// --- attention (ir/composite/attention.cpp) ------------------------------------------------------
+// --- attention -----------------------------------------------------------------------------------
 
 // Returns the rotary position embedding of x[..., t, d] (Su et al. 2021) in the rotate-half
 // convention of GPT-NeoX and Llama. x1 and x2 are the two halves of the last axis of x. The result
@@ -330,8 +330,8 @@ struct AttentionOptions {
 //    that are used. The mask is broadcast to [..., l, s].
 //  - The result is 0 for a query that attends to no key.
 //  - If operands have a half type, all ops compute in f32, as in PyTorch's math path. Scores and
-//    probabilities are not rounded. If cuDNN computes the attention, it rounds more
-//    (host/device/attention.h).
+//    probabilities are not rounded. If cuDNN computes the attention, it rounds more: the
+//    probabilities to the half type.
 ValueId attention(FusionBuilder& b, ValueId q, ValueId k, ValueId v, ValueId mask = kNoValue,
                   const AttentionOptions& options = {});
 struct AttentionGrads {

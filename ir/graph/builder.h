@@ -39,6 +39,8 @@ class FusionBuilder {
   MeshId mesh(DeviceMesh mesh);
   ValueId input(std::string name, DType dtype, std::vector<Size> sizes);
   ValueId input(std::string name, TensorView tensor);
+  // Throws UserError if the default value does not fit the type. A float type takes every number
+  // that it can round to a finite one; other types take only their own kind and range.
   ValueId scalarInput(std::string name, DType dtype, std::optional<Scalar> default_value = {});
   void sizeDefault(const std::string& symbol, int64_t value);
   // Returns the value of a scalar as a size, for the sizes of ops: sizeFrom(n) + 1. The scalar is
@@ -49,8 +51,10 @@ class FusionBuilder {
   // Requires that a scalar input equals a size in every run.
   void requireEqual(ValueId scalar, Size size);
 
-  FusionBuilder& name(std::string value_name);  // sets the name of the result of the next op
-  FusionBuilder& line(int source_line);         // sets the line of all later values and errors
+  // Sets the name of the result of the next op. C++ computes arguments first: in
+  // `b.name("y").pointwise("mul", {b.matmul(x, w), s})`, the next op is the matmul.
+  FusionBuilder& name(std::string value_name);
+  FusionBuilder& line(int source_line);  // sets the line of all later values and errors
   // Returns the name that the last call of name() set and that no op has used yet, or "". Then
   // forgets the name. A composite op (ir/composite/composite.h) appends several ops. It must call
   // this function before its first op and give the name to its last op; otherwise the first op

@@ -71,7 +71,7 @@ struct OutputReuse {
 //
 // Copies:  a copy shares nothing with the original.
 // Checks:  FusionBuilder (ir/graph/builder.h) creates a Fusion and checks every op. Other functions
-//          do not check a Fusion again, except verify() (ir/graph/verify.h).
+//          do not check a Fusion again.
 // Threads: several threads may read a Fusion at the same time.
 class Fusion {
  public:
@@ -81,7 +81,8 @@ class Fusion {
   std::vector<SizeGuard> guards;
   // The symbols of sizes that may be 1 in a run, such as n in `f32[n?]`, in the order of their
   // declaration. An axis with such an extent is symbolic (IterKind::Symbolic): it broadcasts in a
-  // run in which its extent is 1. Empty after concretizeSizes() (ir/analysis/concretize_sizes.h).
+  // run in which its extent is 1. When heddle compiles for a run, it decides which of these extents
+  // are 1, and clears this list.
   std::vector<std::string> symbolic_sizes;
 
   const IdVector<ValueId, Value>& values() const { return values_; }
@@ -92,7 +93,7 @@ class Fusion {
   const std::vector<std::optional<OutputReuse>>& reuses() const { return reuses_; }
   // Returns the memory order that the user requires for each output, in the order of outputs().
   // nullopt: any order. A value may be several outputs, each with its own order. The pass
-  // requireOrders (ir/passes/orders/require_orders.h) gives each output a value in this order.
+  // requireOrders gives each output a value in this order.
   const std::vector<std::optional<AxisOrder>>& outputOrders() const { return output_orders_; }
 
   const Value& value(ValueId id) const { return values_.at(id); }
@@ -111,8 +112,7 @@ class Fusion {
   // Returns, for each value, whether it is an output.
   IdVector<ValueId, bool> outputFlags() const;
 
-  // These functions check nothing. Passes should use FusionBuilder or FusionRewriter
-  // (ir/graph/rewrite.h) instead.
+  // These functions check nothing. Use FusionBuilder instead.
   ValueId appendValue(Value value);
   ExprId appendExpr(Expression expr);
   void appendInput(ValueId id) { inputs_.push_back(id); }

@@ -14,7 +14,8 @@ namespace heddle {
 
 std::string printScalar(const Scalar& scalar);  // 1.0, -3, true, inf, nan
 std::string printAttr(const Attr& attr);
-// Returns the text unchanged if it is a Word token (ir/base/lexer.h), else in quotes.
+// Returns the text unchanged if it is a word of the text form (letters, digits and _, not starting
+// with a digit), else in quotes.
 std::string printWord(std::string_view text);
 // Return a list in brackets: `[a, b]`.
 std::string printSizes(const std::vector<Size>& sizes);

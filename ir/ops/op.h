@@ -50,8 +50,8 @@ enum class DTypeRule : uint8_t {
 // A typed attribute value. Lists of sizes may contain symbols.
 using Attr = std::variant<bool, int64_t, double, std::string, DType, std::vector<int64_t>,
                           std::vector<Size>>;
-// Only composite ops (ir/composite/table.h) have the types Size and Number. Such an attribute is a
-// list of one size; an attribute of type Number may also be a literal with a float type.
+// Only composite ops (ir/composite/composite.h) have the types Size and Number. Such an attribute
+// is a list of one size; an attribute of type Number may also be a literal with a float type.
 enum class AttrType : uint8_t { Bool, Int, Float, Name, DType, Ints, Sizes, Literal, Size, Number };
 
 struct AttrSpec {
@@ -70,8 +70,8 @@ struct OpDef {
   DTypeRule dtype_rule;
   // The C++ expression that a kernel contains for the op. For a pointwise op, {0}, {1}, ... are the
   // operands, converted to the compute type. For a reduction, {0} is the accumulator and {1} is the
-  // next element. The runtime headers of kernels (codegen/runtime) define the functions `hd::...`
-  // for CUDA and for C++.
+  // next element. The headers that kernels include define the functions `hd::...`, for CUDA and for
+  // C++.
   std::string_view text;
   // Functions of the reference evaluation (ir/reference/reference.h) for floats and for integers.
   // If on_floats (on_ints) is nullptr, the op does not accept floats (integers). For bools the

@@ -20,13 +20,12 @@ struct ReferenceInputs {
   std::map<ValueId, HostTensor> tensors;
   std::map<ValueId, Scalar> scalars;
   // If a tensor is missing, randomTensor() (ir/types/host_tensor.h) generates it from this seed and
-  // the name of the input. evaluateReferenceAt() (ir/reference/sparse.h) generates only the
-  // elements that it needs. nullopt: a missing tensor is a UserError.
+  // the name of the input. nullopt: a missing tensor is a UserError.
   std::optional<uint64_t> random_seed = {};
 };
 
-// Returns the sizes, and the values of the inputs that decide sizes (ir/graph/size_scalars.h). The
-// functions below add these values themselves.
+// Returns the sizes, and the values of the inputs that decide sizes, such as `%n`. The functions
+// below add these values themselves.
 SizeBindings withScalars(const Fusion& fusion, const ReferenceInputs& inputs, SizeBindings sizes);
 
 // Returns all outputs in order. A scalar output is a 0-d tensor. The evaluation frees each value

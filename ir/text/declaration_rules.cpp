@@ -4,6 +4,7 @@
 
 #include "ir/base/check.h"
 #include "ir/graph/print_values.h"
+#include "ir/types/exact_scalar.h"
 
 namespace heddle {
 namespace {
@@ -168,11 +169,9 @@ std::string typeViolation(const TensorView& tensor, const Meshes& meshes, OrderO
 }
 
 std::string defaultViolation(DType dtype, const Scalar& value) {
-  const bool fits = isFloat(dtype) ? !std::holds_alternative<bool>(value)
-                    : dtype == DType::Bool
-                        ? std::holds_alternative<bool>(value)
-                        : std::holds_alternative<int64_t>(value) && roundTo(dtype, value) == value;
-  return fits ? "" : fmt::format("{} is not a value of {}", printScalar(value), name(dtype));
+  return whyNotScalar(dtype, value).empty()
+             ? ""
+             : fmt::format("{} is not a value of {}", printScalar(value), name(dtype));
 }
 
 Scalar storedDefault(DType dtype, const Scalar& value) {

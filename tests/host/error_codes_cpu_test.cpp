@@ -143,8 +143,7 @@ std::string codeOfWaitingRank(const std::function<void(comm::World&)>& rank1) {
   options.patience = 0.5;
   testing::onRanks(2, [&](comm::World& world) {
     const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
-    Executable executable(testing::programOf(kSum),
-                          {device.get(), &world, nullptr, nullptr, options});
+    Executable executable(testing::programOf(kSum), {device.get(), &world, nullptr, options});
     if (world.rank() == 1) return rank1(world);
     const Tensor x = testing::deviceFloats(*device, {1, 2}, {2});
     code = codeOf([&] { executable.run({x}).wait(); });

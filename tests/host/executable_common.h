@@ -37,7 +37,7 @@ inline std::vector<float> floatsOf(Device& device, const Argument& argument) {
 // Returns a tensor for the null device, which reads and writes no data. The tensor has only one
 // byte of memory.
 inline Tensor nullTensor(std::vector<int64_t> sizes, DType dtype = DType::F32) {
-  static char memory;
+  alignas(16) static char memory;
   return {&memory, denseDesc(dtype, std::move(sizes)), nullptr};
 }
 

@@ -16,45 +16,15 @@
 #include "host/fusion_executor.h"
 #include "ir/text/fusion_text.h"
 #include "tests/host/executable_common.h"
-#include "tests/host/faulty_device.h"
+#include "tests/host/observed_compiler.h"
 #include "tests/host/on_ranks.h"
 
 namespace heddle::host::fusion_executor_cpu_test {
 namespace {
 
 using testing::floatsOf;
+using testing::ObservedCompilerDevice;
 using testing::userErrorOf;
-
-// A CPU device whose compiler calls a function before it compiles.
-class ObservedCompilerDevice : public testing::FaultyDevice {
- public:
-  class Compiler : public codegen::KernelCompiler {
-   public:
-    Compiler(const codegen::KernelCompiler& inner, const std::function<void()>& before)
-        : inner_(inner), before_(before) {}
-    codegen::Target target() const override { return inner_.target(); }
-    std::string identity() const override { return inner_.identity(); }
-    std::vector<std::byte> compile(const codegen::KernelSource& source) const override {
-      before_();
-      return inner_.compile(source);
-    }
-
-   private:
-    const codegen::KernelCompiler& inner_;
-    const std::function<void()>& before_;
-  };
-
-  explicit ObservedCompilerDevice(std::function<void()> before) : before_(std::move(before)) {
-    if (FaultyDevice::compiler() != nullptr) {
-      compiler_ = std::make_unique<Compiler>(*FaultyDevice::compiler(), before_);
-    }
-  }
-  const codegen::KernelCompiler* compiler() const override { return compiler_.get(); }
-
- private:
-  std::function<void()> before_;
-  std::unique_ptr<Compiler> compiler_;
-};
 
 const char* const kFusion =
     "heddle 1\nfusion f(%x: f32[n, m], %s: f32 = 2.0) {\n"
@@ -121,6 +91,8 @@ TEST_F(FusionExecutorCpu, ProgramsAndKernelsAreShown) {
   EXPECT_NE(executor.kernelText(shapes, 0).find("extern \"C\""), std::string::npos);
   EXPECT_EQ(userErrorOf([&] { executor.kernelText(shapes, 1); }),
             "there is no kernel 1: the program launches 1");
+  EXPECT_EQ(userErrorOf([&] { executor.program({shapeOf({2})}); }),
+            "input %x has 2 axes, got 1 axes [2]");
 }
 
 TEST_F(FusionExecutorCpu, ManyAlternatingShapesKeepTheirPlans) {
@@ -139,9 +111,9 @@ TEST_F(FusionExecutorCpu, FullCachesDropTheLeastRecentlyUsed) {
   options.caches.plans = 3;
   options.caches.programs = 1;
   FusionExecutor executor(parseFusion(kFusion), context, options);
-  for (int64_t n : {1, 2, 3, 1, 4}) executor.run({ones(n, 2)}).wait();
+  for (int64_t n : {1, 2, 3, 1, 4, 5}) executor.run({ones(n, 2)}).wait();
   EXPECT_TRUE(executor.isPrepared({shapeOf({1, 2})}));
-  EXPECT_FALSE(executor.isPrepared({shapeOf({2, 2})})) << "2 was used before 1, 3 and 4";
+  EXPECT_FALSE(executor.isPrepared({shapeOf({2, 2})})) << "2 was used before 3, 1, 4 and 5";
   EXPECT_GT(executor.stats().plan_evictions, 0);
   executor.prepare({transposedShapeOf(4, 2)});
   EXPECT_EQ(executor.stats().programs, 1);
@@ -150,6 +122,47 @@ TEST_F(FusionExecutorCpu, FullCachesDropTheLeastRecentlyUsed) {
   const Outputs outputs = executor.run({ones(2, 2)});
   outputs.wait();
   EXPECT_EQ(floatsOf(*device, outputs.tensor(1)), (std::vector<float>{4, 4}));
+}
+
+// The table of the plans of all programs has dropped the first shape, but its program still has the
+// plan.
+TEST_F(FusionExecutorCpu, ShapesArePreparedIfTheirProgramHasThePlan) {
+  CompileOptions options;
+  options.caches.plans = 2;
+  FusionExecutor executor(parseFusion(kFusion), context, options);
+  executor.prepare({shapeOf({2, 3})});
+  executor.prepare({transposedShapeOf(2, 3)});
+  executor.prepare({transposedShapeOf(4, 3)});
+  EXPECT_TRUE(executor.isPrepared({shapeOf({2, 3})}));
+  EXPECT_TRUE(executor.isPrepared({transposedShapeOf(2, 3)}));
+  EXPECT_FALSE(executor.isPrepared({shapeOf({4, 3})}));
+  const int64_t plans = executor.stats().plans;
+  executor.run({ones(2, 3)}).wait();
+  EXPECT_EQ(executor.stats().plans, plans);
+}
+
+TEST_F(FusionExecutorCpu, WrongShapesAreNotPrepared) {
+  FusionExecutor executor(
+      parseFusion("heddle 1\nfusion f(%x: f32[n, m], %k: i64) {\n"
+                  "  %y = slice(%x, starts=[0, 0], stops=[%k, m])\n  return %y\n}\n"),
+      context);
+  executor.prepare({shapeOf({2, 3}), Scalar(int64_t{1})});
+  EXPECT_TRUE(executor.isPrepared({shapeOf({2, 3}), Scalar(int64_t{1})}));
+  EXPECT_FALSE(executor.isPrepared({shapeOf({2, 3}), Scalar(int64_t{3})}));
+  EXPECT_FALSE(executor.isPrepared({shapeOf({2, 3}), Scalar(1.0)}));
+  EXPECT_FALSE(executor.isPrepared({shapeOf({2}), Scalar(int64_t{1})}));
+  EXPECT_FALSE(executor.isPrepared({shapeOf({2, 3})}));
+}
+
+// Each executor has caches of its own.
+TEST_F(FusionExecutorCpu, OtherExecutorsPrepareNothing) {
+  FusionExecutor executor(parseFusion(kFusion), context);
+  FusionExecutor other(parseFusion(kFusion), context);
+  other.prepare({shapeOf({2, 3})});
+  EXPECT_FALSE(executor.isPrepared({shapeOf({2, 3})}));
+  executor.prepare({shapeOf({2, 3})});
+  EXPECT_EQ(executor.stats().kernels_compiled, 0) << "both executors use one image cache";
+  EXPECT_EQ(executor.stats().kernels_loaded, 1);
 }
 
 TEST_F(FusionExecutorCpu, DescriptorsOfAllRanksComeFromOneCall) {

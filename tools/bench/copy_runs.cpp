@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "host/compile.h"
+#include "host/executable_parts.h"
 #include "host/tensor.h"
 #include "ir/base/check.h"
 #include "ir/graph/builder.h"
@@ -23,10 +24,10 @@ host::Program copyProgram(int64_t elements) {
   return host::compile(std::move(builder).build(), 1);
 }
 
-host::ExecutableOptions optionsOn(std::shared_ptr<host::SharedStream> stream) {
-  host::ExecutableOptions options;
-  options.stream = std::move(stream);
-  return options;
+host::ExecutableParts partsOn(std::shared_ptr<host::SharedStream> stream) {
+  host::ExecutableParts parts;
+  parts.stream = std::move(stream);
+  return parts;
 }
 
 }  // namespace
@@ -35,8 +36,9 @@ CopyRuns::CopyRuns(host::Device& device, codegen::ImageCache& images,
                    std::shared_ptr<host::SharedStream> stream)
     : device_(device),
       tensor_bytes_(device.kind() == host::DeviceKind::Cuda ? kGpuTensorBytes : kCpuTensorBytes),
-      executable_(copyProgram(tensor_bytes_ / sizeOf(DType::F32)), {&device, nullptr, &images},
-                  optionsOn(std::move(stream))) {
+      executable_(
+          partsOn(std::move(stream))
+              .make(copyProgram(tensor_bytes_ / sizeOf(DType::F32)), {&device, nullptr, &images})) {
   const TensorDesc desc = denseDesc(DType::F32, {tensor_bytes_ / sizeOf(DType::F32)});
   const HostTensor values = randomBlock(desc, 0, "x");
   inputs_.emplace_back(host::toDevice(device, device.allocator(), values, desc));

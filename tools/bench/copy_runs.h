@@ -8,6 +8,10 @@
 #include "host/executable.h"
 #include "host/run/profile/run_profile.h"
 
+namespace heddle::host {
+class SharedStream;  // host/run/completion.h
+}
+
 namespace heddle::tools {
 
 // Runs y = neg(x) on a large tensor between the timed runs of `heddle bench`, for two reasons. The

@@ -4,7 +4,7 @@
 #include <map>
 #include <memory>
 
-#include "host/executable.h"
+#include "host/executable_parts.h"
 #include "host/run/profile/run_profile.h"
 #include "host/run/run_state.h"
 #include "ir/base/check.h"
@@ -34,7 +34,7 @@ class Measurer {
   Measurer(const Prepared& prepared, host::Device& device, codegen::ImageCache& images)
       : device_(device),
         stream_(std::make_shared<host::SharedStream>(device)),
-        executable_(prepared.program, {&device, nullptr, &images}, optionsOf(stream_)),
+        executable_(executableOf(prepared.program, {&device, nullptr, &images}, stream_)),
         arguments_(
             placeInputs({0, 1, &device, nullptr, nullptr}, executable_.program(), prepared.inputs)),
         copies_(device, images, stream_) {}
@@ -52,11 +52,13 @@ class Measurer {
   Measurements results() const;
 
  private:
-  static host::ExecutableOptions optionsOf(const std::shared_ptr<host::SharedStream>& stream) {
+  static host::Executable executableOf(const host::Program& program, const host::Context& context,
+                                       const std::shared_ptr<host::SharedStream>& stream) {
     host::ExecutableOptions options;
     options.verify = false;  // compileProgram() has verified the program
-    options.stream = stream;
-    return options;
+    host::ExecutableParts parts;
+    parts.stream = stream;
+    return parts.make(program, context, options);
   }
   std::vector<BenchLaunch> launchesOf(const std::vector<host::RunProfile::Launch>& launches) const;
   void addRun();

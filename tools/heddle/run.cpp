@@ -12,6 +12,7 @@
 #include "codegen/kernel.h"
 #include "comm/process/process_info.h"
 #include "host/executable.h"
+#include "host/executable_parts.h"
 #include "host/plan/bind_inputs.h"
 #include "host/program/visit.h"
 #include "host/run/profile/timeline.h"
@@ -229,11 +230,12 @@ void writeTimeline(const Rank& rank, host::RunProfile& profile, const std::strin
 
 void runRank(const Rank& rank, const Job& job, const Options& options, Report& report) {
   host::ExecutableOptions executable_options;
-  executable_options.passes = passOptions(options, {});
   executable_options.verify = false;  // prepareJob() has verified the program for all ranks
   if (job.fault && job.fault->task == comm::RankTask::None) executable_options.inject = job.fault;
-  const host::Context context{rank.device, rank.world, job.images.get(), rank.monitor, {}};
-  host::Executable executable(job.program, context, executable_options);
+  const host::Context context{rank.device, rank.world, job.images.get(), {}};
+  host::ExecutableParts parts;
+  parts.monitor = rank.monitor;
+  host::Executable executable = parts.make(job.program, context, executable_options);
   std::vector<host::Argument> arguments = placeInputs(rank, executable.program(), job.inputs);
 
   rank.world->barrier();

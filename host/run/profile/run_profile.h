@@ -12,7 +12,7 @@
 
 namespace heddle::host {
 
-struct Plan;
+struct Plan;  // internal
 
 // A time span in which an instruction was issued or executed on one rank. Times are in nanoseconds
 // of the steady clock of the rank's machine.
@@ -57,7 +57,7 @@ class RunProfile {
   // an empty list.
   std::map<InstructionIndex, std::vector<Launch>> deviceWork() const;
 
-  // The functions below are for the evaluator and the devices. `step` is an index into Plan::steps.
+  // heddle calls the functions below during a run. `step` is the index of a step of the plan.
 
   // Discards the record of an earlier run, and begins to record a run of the plan.
   void start(std::shared_ptr<const Plan> plan, std::vector<std::string> texts, Device& device);

@@ -53,6 +53,11 @@ program p(%a: f32[n, 4], %b: f32[n], %s: f64) -> (%a) with n = 4 {
   other = b;
   other.data = nullptr;
   EXPECT_EQ(errorOf({a, other, s}), "input 1 (%b) has no data");
+  other = b;
+  other.data = static_cast<std::byte*>(b.data) + 2;
+  EXPECT_EQ(
+      errorOf({a, other, s}),
+      "input 1 (%b): its address is not a multiple of 4 bytes, the size of an element of f32");
   EXPECT_EQ(errorOf({a, b, s}), "") << "an error leaves nothing behind";
 }
 

@@ -126,7 +126,7 @@ TEST(ExecutableHeap, RepeatedRunAllocatesNoHeapMemory) {
     FusionExecutor executor(fusion, {device.get()});
     Executable executable(compile(fusion, 1), {device.get()});
     PreparedRun prepared = executor.prepareRun(arguments);
-    static char memory[4 * 8 * sizeof(float)];
+    alignas(16) static char memory[4 * 8 * sizeof(float)];
     RunOptions options;
     options.preallocated = {{memory, denseDesc(DType::F32, {4, 8}), nullptr}};
     const auto expectZero = [&](const auto& run, const char* what) {

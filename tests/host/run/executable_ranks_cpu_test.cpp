@@ -10,6 +10,7 @@
 #include "comm/monitor/job_monitor.h"
 #include "host/device/cpu/cpu_device.h"
 #include "host/device/null/null_device.h"
+#include "host/executable_parts.h"
 #include "host/tensor.h"
 #include "tests/host/executable_common.h"
 #include "tests/host/on_ranks.h"
@@ -200,8 +201,11 @@ program p(%x: f32[8], %s: i64[2], %r: i64[2]) -> (%y) {
   const auto errors = onRanks(2, [&](comm::World& world) {
     const auto device = makeCpuDevice({.threads = 2, .adversarial_seed = {}});
     comm::JobMonitor monitor(world);
-    Context context{device.get(), &world, nullptr, &monitor};
-    Executable first(programOf(text), context), second(programOf(text), context);
+    const Context context{device.get(), &world, nullptr};
+    ExecutableParts parts;
+    parts.monitor = &monitor;
+    Executable first = parts.make(programOf(text), context);
+    Executable second = parts.make(programOf(text), context);
     const int rank = world.rank();
     const auto awaitRun = [&](int64_t number, int turns) {
       for (int i = 0; i < turns && monitor.entry(0).run < number && !monitor.failed(); ++i) {

@@ -86,6 +86,9 @@ TEST(ParseErrors, WrongInputsAreReported) {
   EXPECT_EQ(inputError("%a: f32[4 / 0]"),
             "f:3:20: the size floordiv(4, 0) overflows or divides by zero");
   EXPECT_EQ(inputError("%a: i64 = 0.5"), "f:3:20: 0.5 is not a value of i64");
+  EXPECT_EQ(inputError("%a: i8 = 200"), "f:3:19: 200 is not a value of i8");
+  EXPECT_EQ(inputError("%a: f32 = 1e300"), "f:3:20: 1e+300 is not a value of f32");
+  EXPECT_EQ(inputError("%a: f32 = 16777217"), "f:3:20: 16777217 is not a value of f32");
   EXPECT_EQ(inputError("%a: f64 = x"), "f:3:20: found 'x', expected a number, true or false");
   EXPECT_EQ(inputError("%a: f32[t] order=[1]"),
             "f:3:27: found order=[1], expected each of the 1 axes of the tensor once, as in "
