@@ -112,10 +112,7 @@ void Watcher::serve() {
   for (;;) {
     {
       std::unique_lock lock(sleep_mutex_);
-      // The wait uses system_clock, because the thread sanitizer does not support waits on
-      // steady_clock.
-      woken_.wait_until(lock, std::chrono::system_clock::now() + interval_,
-                        [&] { return stop_ || wake_; });
+      woken_.wait_for(lock, interval_, [&] { return stop_ || wake_; });
       if (stop_) break;
       wake_ = false;
     }

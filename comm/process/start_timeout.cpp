@@ -46,9 +46,7 @@ void StartTimeout::serve() {
   for (double polls = 0; signal == 0 && (seconds_ == 0 || polls < seconds_ * kPollsPerSecond);
        ++polls) {
     std::unique_lock lock(mutex_);
-    // The wait uses system_clock, because the thread sanitizer does not support waits on
-    // steady_clock.
-    woken_.wait_until(lock, std::chrono::system_clock::now() + kPoll, [&] { return stop_; });
+    woken_.wait_for(lock, kPoll, [&] { return stop_; });
     if (stop_) return;
     if (end_signal_ != nullptr) signal = end_signal_->load();
   }

@@ -82,9 +82,7 @@ bool AdversarialScheduler::awaitReason(std::unique_lock<std::mutex>& lock) {
       draining_ = true;
       return true;
     }
-    // This wait uses system_clock, because the thread sanitizer does not support waits on
-    // steady_clock.
-    reason_.wait_until(lock, std::chrono::system_clock::now() + (until - Clock::now()));
+    reason_.wait_until(lock, until);
   }
 }
 
