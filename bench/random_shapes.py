@@ -116,9 +116,10 @@ def worst_table(results: List[dict]) -> List[str]:
 def report(run_: dict) -> str:
     results, failures = run_["results"], run_["failures"]
     below = sum(result["of_copy"] < result["limit"] for result in results)
-    lines = [f"{below} of {len(results)} fusions are below their limit. The limit is {LIMIT}, and {ONE_ROW_LIMIT} for "
+    lines = [f"A fusion is too slow if its ratio is below its limit. The limit is {LIMIT}, and {ONE_ROW_LIMIT} for "
              "softmax and norms of a single row. Lookups of fewer than 64 bytes at random places have no limit. "
-             f"{len(failures)} fusions failed. The fusions with the lowest ratios among those that have a limit:", ""]
+             f"{below} of {len(results)} fusions are too slow. {len(failures)} fusions failed to run. Among the fusions "
+             "that have a limit, these have the lowest ratios:", ""]
     return "\n".join(lines + worst_table(results) + [""] + kind_table(results))
 
 

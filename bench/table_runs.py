@@ -7,11 +7,13 @@ NOTES = {
     "kernels-nvidia-h100_2026-11-26": {
         "title": "the workloads of bench/workloads on an H100",
         "remarks": "Measured at commit 22ae369. The floor is the time that a copy of the same bytes took in the same "
-                   "run. Another run on one H100 compared commits 30aefc6 and 22ae369, each twice. cat + silu took "
-                   "0.1483 and 0.1487 ms before, 0.1403 and 0.1405 ms after. layer_norm backward took 0.1562 and "
-                   "0.1565 ms before, 0.1514 and 0.1520 ms after. cross_entropy, dropout + layer_norm, group_norm, "
-                   "layer_norm and softmax of 4096 elements took the same time: a copy is about as slow. The "
-                   "figure of softmax [2048, 50257] is missing, because its kernel has changed since.",
+                   "run. Another run on one H100 measured two commits, each twice: the older 30aefc6 and the newer "
+                   "22ae369. cat + silu took 0.1483 and 0.1487 ms with the older commit, and 0.1403 and 0.1405 ms "
+                   "with the newer one. layer_norm backward took 0.1562 and 0.1565 ms with the older commit, and "
+                   "0.1514 and 0.1520 ms with the newer one. cross_entropy, dropout + layer_norm, group_norm, "
+                   "layer_norm and softmax of 4096 elements took the same time with both commits, which is close to "
+                   "the time of a copy. The figure of softmax [2048, 50257] is missing, because its kernel has "
+                   "changed since.",
     },
     "4-x-nvidia-h200-scaling_2026-11-22": {
         "title": "the MLP and the transformer block on 1, 2 and 4 GPUs",

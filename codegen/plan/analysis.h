@@ -42,13 +42,16 @@ struct Analysis {
   // Per expression: indexedAxesOf() (ir/analysis/indexed_axes.h) for an Index op, otherwise empty.
   IdVector<ExprId, std::vector<IndexedAxis>> indexed_axes;
   std::vector<ValueId> indexed_inputs;  // indexedInputs() of the segment
-  // The values that describe the generated axes (codegen/plan/generated.h).
+  // The values whose descriptors give the extents of the *generated* axes. These are the axes of
+  // the space that no operand of the kernel has (codegen/plan/generated.h).
   std::vector<ValueId> generated;
   // The widths of pads that are known only in a run, each once. Kernels get them as arguments.
   std::vector<Size> widths;
   // Ascending: the axes of the space along which some op uses the index of the current element.
   std::vector<int> coordinates;
   // The pairs of reductions that the kernel computes in one pass. analyze() leaves the list empty.
+  // For kernels that can use such pairs, planKernel() fills it with the result of
+  // jointReductions().
   std::vector<JointReductions> joint;
   // If the segment consists of several independent parts (ir/analysis/independent_parts.h): the
   // parts. All other members except `generated` and `widths` are then empty.

@@ -10,15 +10,15 @@
 namespace heddle::codegen {
 namespace {
 
-// Returns the number of items along an axis. Neighbouring elements along the lane axis form one
-// item.
+// Returns the number of items along an axis. Along the lane axis, an item consists of
+// Schedule::chunk neighbouring elements. Along every other axis, an item is one element.
 int64_t itemsAlong(size_t axis, const FrameNumbers& numbers) {
   const int64_t extent = numbers.space.extents[axis];
   const Schedule& schedule = numbers.schedule;
   return axis == schedule.laneAxis(numbers.space) ? ceilDiv(extent, schedule.chunk) : extent;
 }
 
-// The functions below saturate at the largest int64.
+// sum() and product() return the largest int64 if the result would be larger.
 int64_t sum(int64_t a, int64_t b) {
   int64_t result = 0;
   return __builtin_add_overflow(a, b, &result) ? std::numeric_limits<int64_t>::max() : result;

@@ -10,7 +10,7 @@ namespace heddle::host {
 
 namespace {
 
-// Returns whether the strides of the axes with several elements decrease in this order.
+// Returns whether the strides of the axes with several elements never increase in this order.
 bool hasOrder(const TensorDesc& desc, const AxisOrder& order) {
   int64_t outer = std::numeric_limits<int64_t>::max();
   for (int64_t axis : order) {
@@ -24,8 +24,12 @@ bool hasOrder(const TensorDesc& desc, const AxisOrder& order) {
 
 }  // namespace
 
-// Returns whether the program can write an output directly into the caller's tensor. This requires
-// that the output is a complete allocation of the program, and has the layout of the tensor.
+// Returns whether the program can write an output directly into the caller's tensor `given`. All of
+// these conditions must hold:
+// - The program allocates the buffer of the output, and the output begins at its first byte.
+// - The output has the strides and the allocated sizes of `given`.
+// - `given` has at least as many bytes as the buffer.
+// - No preallocated tensor of another output replaces the buffer.
 bool PlanBuilder::landsInPlace(const Plan::Output& output, const TensorDesc& given) const {
   const BufferId id = bufferOf(output.place.pointer);
   if (!unrolled_.buffers.has(id)) return false;  // a view of an input with a late offset

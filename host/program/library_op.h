@@ -11,7 +11,7 @@ namespace heddle::host {
 // The library functions that a CallLibrary instruction can name:
 // - ops of the kinds Matmul, Scan and Scatter
 // - `attention` of (q, k, v): o = softmax(q k^T scale) v. A call may have a second result, the
-//   log-sums: the log-sum-exp of each row of q k^T scale (f32, the axes of o without the width).
+//   log-sums: the log-sum-exp of each row of q k^T scale (f32, the axes of o except the last one).
 // - `attention_backward` of (g, q, k, v): the gradients (dq, dk, dv), where g is the gradient of
 //   the result of `attention`. A call may have two more operands, o and the log-sums of the
 //   forward. Otherwise it computes them again.

@@ -9,8 +9,9 @@
 namespace heddle::host {
 
 // The owners of the memory that a run reads or writes for its caller: inputs and preallocated
-// outputs. A run keeps them until it has ended, so the caller may release its tensors at once. A
-// list keeps its memory between runs, so that a repeated run does not allocate.
+// outputs. A run keeps them until it has ended, so the caller may release its tensors as soon as
+// run() has returned. This object keeps the memory of its lists between runs, so a repeated run
+// does not allocate.
 //
 // Threads: only the thread that issues the run calls add(), before other threads know the run. The
 //          other functions are thread-safe.
@@ -24,14 +25,16 @@ class KeptOwners {
     has_owners_.store(true, std::memory_order_release);
   }
   bool empty() const { return !has_owners_.load(std::memory_order_acquire); }
-  // Releases the owners. An owner may call code of the user, so the caller must hold no lock.
+  // Releases the owners. The caller must hold no lock, because the release of an owner may call
+  // user code.
   void release() noexcept {
     if (empty()) return;
     {
       std::lock_guard lock(mutex_);
       if (owners_.empty()) return;
-      // No other thread uses released_: it would have to find owners, and a run adds owners only
-      // after all threads have finished with the earlier run.
+      // After the swap, only this thread uses released_: owners_ is empty, so other threads return
+      // above. add() is called again only for the next run, which begins only after all threads
+      // have finished with this run.
       owners_.swap(released_);
       has_owners_.store(false, std::memory_order_release);
     }

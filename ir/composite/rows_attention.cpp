@@ -37,9 +37,10 @@ const CompositeDef kAttentions[] = {
      "and v have the same number of heads, and the number of heads of q is a multiple of it. "
      "causal and mask may be combined. "
      "The mask is bool or of any float type. A query that sees no key gives 0. Without scale, "
-     "heads of size 0 give NaN. If cuDNN computes it on CUDA (f16, bf16; the segments dump gives "
-     "the reason if not), the probabilities are also rounded to the half type, within the bound in "
-     "host/device/attention.h",
+     "heads of size 0 give NaN. On CUDA, cuDNN computes it for f16 and bf16 if it can; the "
+     "segments "
+     "dump gives the reason if it cannot. cuDNN also rounds the probabilities to the half type. "
+     "host/device/attention.h has a bound of the error",
      3, 1, kAttention,
      [](B b, V v, A a) {
        return Operands{attention(b, v[0], v[1], v[2], at(v, 3), attentionOptions(a))};

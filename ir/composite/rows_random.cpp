@@ -81,9 +81,9 @@ const CompositeDef kRandoms[] = {
      }},
     {"uniform",
      "uniform from low (0) to below high (1): ([like,] seed, offset). low and high are rounded to "
-     "the type first. w is the d highest bits of philox32: d = 24 for f32, 11 for f16, 8 for bf16; "
-     "for f64 the 53 highest bits of philox64. With u = w 2^-d, the result is min(low + u (high "
-     "- low), the number before high), computed in f64 and rounded once",
+     "the type first. The result is min(low + u (high - low), the largest number below high), "
+     "computed in f64 and rounded once. Here u = w 2^-d, and w is the d highest bits of philox32: "
+     "d = 24 for f32, 11 for f16, 8 for bf16. For f64, w is the 53 highest bits of philox64",
      2, 1, kUniform, uniformRow},
     {"normal", "normal distribution with mean (0) and std (1): ([like,] seed, offset)", 2, 1,
      kNormal, normalRow},

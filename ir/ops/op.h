@@ -50,8 +50,9 @@ enum class DTypeRule : uint8_t {
 // A typed attribute value. Lists of sizes may contain symbols.
 using Attr = std::variant<bool, int64_t, double, std::string, DType, std::vector<int64_t>,
                           std::vector<Size>>;
-// Only composite ops (ir/composite/composite.h) have the types Size and Number. Such an attribute
-// is a list of one size; an attribute of type Number may also be a literal with a float type.
+// The types Size and Number occur only in attributes of composite ops (ir/composite/composite.h).
+// The value of such an attribute is a list of one size. The value of a Number may also be an f64
+// literal.
 enum class AttrType : uint8_t { Bool, Int, Float, Name, DType, Ints, Sizes, Literal, Size, Number };
 
 struct AttrSpec {
@@ -74,8 +75,9 @@ struct OpDef {
   // C++.
   std::string_view text;
   // Functions of the reference evaluation (ir/reference/reference.h) for floats and for integers.
-  // If on_floats (on_ints) is nullptr, the op does not accept floats (integers). For bools the
-  // reference calls on_bools if it is set, otherwise on_ints with 0 and 1.
+  // If on_floats is nullptr, the op does not accept floats. If on_ints is nullptr, the op does not
+  // accept integers, unless `dtype_rule` is PromoteFloat: the op then converts integers to f32. For
+  // bools the reference calls on_bools if it is set, otherwise on_ints with 0 and 1.
   double (*on_floats)(const double*) = nullptr;
   int64_t (*on_ints)(const int64_t*) = nullptr;
   std::span<const AttrSpec> attrs = {};
@@ -84,13 +86,13 @@ struct OpDef {
   std::optional<ReduceOp> reduce_op = std::nullopt;
   // The number of leading operands that are conditions. These are always bool.
   int bool_operands = 0;
-  bool takes_bools = true;  // false: bool operands are an error, as in PyTorch
+  bool takes_bools = true;  // false: it is an error if the common type of the operands is bool
   int64_t (*on_bools)(const int64_t*) = nullptr;
   // The reference function for f32 operands. An op needs this function if a small rounding
   // difference in an intermediate value can change the final result a lot, as in trunc(a / b).
   // Without this function, the reference computes in double and rounds the result to f32.
   float (*on_singles)(const float*) = nullptr;
-  // A call may omit trailing operands. These are their default values.
+  // The default values of the trailing operands that a call may omit.
   std::span<const Scalar> defaults = {};
   // A note for docs/ops.md. It states what the name of the op does not say, and how the op differs
   // from PyTorch's op.

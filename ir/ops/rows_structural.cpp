@@ -93,8 +93,9 @@ constexpr OpDef kStructuralRows[] = {
     noted("Operands: x, index, source. If several source elements have the same index, the "
           "last one in row-major order is stored. An element with an index out of range is not "
           "stored; PyTorch raises an error. The index may be smaller than the source and, "
-          "along the other axes, smaller than x. If one of these sizes is symbolic, the two "
-          "must be equal. With `stretch`, an axis of the index with extent 1 is stretched to "
+          "along the other axes, smaller than x. Two sizes of which one may be smaller must be "
+          "equal if one of them is symbolic. With `stretch`, an axis of the index with extent 1 is "
+          "stretched to "
           "the extent of the source (PyTorch's index_copy)",
           {"scatter", K::Scatter, 3, R::Promote, "", nullptr, nullptr, kScatter}),
     noted("As scatter, but adds in row-major order, so that the bits are always the same. With "

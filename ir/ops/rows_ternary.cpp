@@ -48,16 +48,17 @@ std::span<const OpDef> ternaryOps() {
           .noBools()
           .keeps("hd::PhiloxBlock")
           .says(
-              "Operands: seed, offset, index. Word index mod 4 of a Philox4x32-10 block, a number "
-              "below 2^32; the key is seed and the counter is (index div 4, offset)"),
+              "Operands: seed, offset, index. The result is one word of a Philox4x32-10 block, a "
+              "number below 2^32: the word at position index mod 4. The key of the block is seed, "
+              "and its counter is (index div 4, offset)"),
       Row("philox64", 3, R::Wide, "hd::philox64({3}, {0}, {1}, {2})", nullptr,
           [](I a) { return op_functions::philox64(a[0], a[1], a[2]); })
           .noBools()
           .keeps("hd::PhiloxBlock")
           .says(
-              "Operands: seed, offset, index. Words 0 and 1 (even index) or 2 and 3 (odd index) of "
-              "a Philox4x32-10 block, the first one in the lower half; the key is seed and the "
-              "counter is (index div 2, offset)"),
+              "Operands: seed, offset, index. The result is two words of a Philox4x32-10 block: "
+              "words 0 and 1 if index is even, words 2 and 3 if it is odd. The first word is the "
+              "lower half. The key of the block is seed, and its counter is (index div 2, offset)"),
   };
   return rows;
 }

@@ -4,10 +4,14 @@
 
 namespace heddle {
 
-// Merges equal scalars: sizes of axes with the same extent, equal constants, and equal arithmetic
-// on them. The host then computes each scalar once, and a kernel recognizes that two expressions
-// that read the scalar are equal. Inputs are never merged, because the user may give them any
-// values.
+// Merges equal scalars. These scalars are equal:
+//  - `size` ops of axes whose extents are the same constant or the same symbol, or of one axis of
+//    one tensor
+//  - constants with the same bits and dtype
+//  - equal ops on equal scalars
+// The host then computes each scalar once. Two kernel expressions that read equal scalars now have
+// equal operands, so code generation can compute them once. Inputs are never merged, because the
+// user may give them any values. No other scalar replaces an output of the fusion.
 Fusion mergeScalars(const Fusion& fusion);
 
 }  // namespace heddle

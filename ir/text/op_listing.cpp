@@ -163,10 +163,12 @@ std::string opsMarkdown() {
 composite ops (`ir/composite/rows_*.cpp`). A test fails if the page is out of date.
 
 Names and meanings are PyTorch's. The last column states what the name of an op does not say, and
-where the op differs from PyTorch's. Operands and attributes in brackets are optional. In the last
-column of composite ops, a value or type in parentheses is the default of an attribute:
-`an axis (0)` means `axis=0`. If the op has no attribute for it, a type in parentheses is the type
-of the result. A list of names in parentheses gives the operands in order.
+where the op differs from PyTorch's. Operands and attributes in brackets are optional.
+
+The table of composite ops gives the number of operands. In its last column, a value in parentheses
+is the default of an attribute: `an axis (0)` means `axis=0`. A type in parentheses is the default
+of the attribute `dtype`, or the type of the result if the op has no such attribute. A list of names
+in parentheses gives the operands in order.
 
 ## Rules for all ops
 
@@ -196,16 +198,19 @@ of the result. A list of names in parentheses gives the operands in order.
   bools to f32, also where PyTorch refuses them. Other functions of real numbers, such as `softmax`,
   refuse them.
 - `u8` with `i8` gives i32, because heddle has no i16.
-- A tensor without axes whose type is wider is first rounded to the type of the tensors with axes,
-  if both types are of one category (bool, integer, float). On the CPU, PyTorch's `mul` and `div`
-  with half types use such a tensor in f32.
-- An integer tensor with a half type is first rounded to the half type.
+- A tensor without axes may have a wider type than the tensors with axes. If both types are of one
+  category (bool, integer, float), the tensor without axes is first rounded to the other type. On
+  the CPU, PyTorch's `mul` and `div` with half types use such a tensor in f32.
+- If an op has a tensor of a half type and an integer tensor, the integer tensor is first rounded to
+  the half type.
 
 **Literals and scalars**
 
-- With a half type, a scalar is used in f32, but a comparison rounds it to the half type. On the
-  CPU, PyTorch also rounds it in `add`, `sub`, `fmod`, `remainder` and `pow`.
-- With `u8`, `i8` and `i32`, a literal wraps in sums, products and bit operations.
+- If the tensors of an op have a half type, the op uses a scalar in f32. Only comparisons round the
+  scalar to the half type. On the CPU, PyTorch also rounds it in `add`, `sub`, `fmod`, `remainder`
+  and `pow`.
+- If the tensors have the type `u8`, `i8` or `i32`, a literal wraps in sums, products and bit
+  operations.
 - If an op compares with the literal, divides or shifts by it, or selects it (`where`, `threshold`),
   a literal out of range is an error. PyTorch wraps it, but refuses numbers far out of range. A
   scalar that is not a literal wraps.

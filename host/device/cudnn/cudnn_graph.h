@@ -53,8 +53,8 @@ class Graph {
                  int64_t axis = -1);
   // Adds a reduction along the axes on which the result has one element.
   void reduction(cudnnReduceTensorOp_t op, Tensor operand, Tensor result);
-  // Adds a reshape: the elements of the operand get the sizes and strides of the result. heddle
-  // uses it for transpositions.
+  // Adds a reshape. Each element keeps its offset in memory, and the sizes and strides of the
+  // result determine its new index. A result with swapped sizes and strides is a transposition.
   void reshape(Tensor operand, Tensor result);
 
   // Selects how cuDNN computes the graph: the first proposal of cuDNN's heuristic for which cuDNN

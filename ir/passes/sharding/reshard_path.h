@@ -17,7 +17,8 @@ class ReshardPaths {
   static constexpr int64_t kNominalExtent = 4096;
 
   // Borrows the fusion, which must outlive this object. Throws UserError if a value has a stream
-  // split, which happens if noteStreamSplits was skipped.
+  // split (Sharding::StreamSplit). The pass noteStreamSplits, which removes all stream splits, must
+  // therefore run first.
   explicit ReshardPaths(const Fusion& fusion);
 
   struct Path {
@@ -43,8 +44,9 @@ class ReshardPaths {
   // Does the same, but an empty axis counts as one element. If two tensors have equal extents, the
   // one with the wider dtype therefore always has more bytes.
   double nonemptyBytes(const TensorView& tensor) const;
-  // Notes that the extents of the tensor have decided something (SizeReads). The path of find()
-  // does not depend on them, because all costs grow with the bytes of the tensor.
+  // Records that a decision of the caller depended on the extents of the tensor (SizeReads in
+  // ir/sizes/size_reads.h). The path of find() needs no record: all its costs are proportional to
+  // the bytes of the tensor, so the extents do not change which path is the cheapest.
   void noteRead(const TensorView& tensor) const;
   // Returns the extent with the default sizes of the fusion, or nullopt if one of its symbols has
   // no default.
