@@ -18,8 +18,8 @@ namespace heddle::host {
 //           (host or device) of the tensor that it replaces. heddle cannot check this.
 // Options:  the object keeps the RunOptions. Their allocator, profile and stream must outlive it.
 // Memory:   the object keeps no reference to the tensors. The rules of Executable::run() apply to
-//           their memory. An output that is a view of an input has no owner. An output
-//           that is stored in an input has one, but it does not keep the memory alive.
+//           their memory. An output that is a view of an input has no owner. An output that is
+//           stored in an input has an owner, but this owner does not keep the memory alive.
 // Threads:  one thread at a time may use the object. Several threads may use several objects.
 // Lifetime: the Executable or FusionExecutor that created the object must outlive it.
 class PreparedRun {
@@ -29,7 +29,8 @@ class PreparedRun {
 
   // Sets the address of input `i`, which is a tensor. Throws UserError if there is no such input,
   // if it is a scalar, if `data` is nullptr although the tensor has elements, or if `data` is less
-  // aligned than the tensor with which the object was created (up to 16 bytes).
+  // aligned than the tensor with which the object was created. An alignment of more than 16 bytes
+  // counts as 16 bytes.
   void setInput(size_t i, void* data);
   // Sets the value of input `i`, which is a scalar. Throws UserError if there is no such input, or
   // if it is a tensor. Also throws UserError if the input decides a size and the value is not one

@@ -33,8 +33,8 @@ class ArgumentLayout {
   // Adds an i64 field, which the kernel converts to its index type. Returns
   // IndexExpr::parameter(name, value). `what` says where the value comes from (Field::value).
   IndexExpr addSize(const std::string& name, int64_t value, ArgumentValue what = kOther);
-  // As addSize(), for the items along an axis, if a CUDA kernel divides indices by them. Also adds
-  // the field `<name>_inverse`.
+  // Adds the number of items along an axis, if a CUDA kernel divides indices by this number. Does
+  // the same as addSize(), and also adds the field `<name>_inverse`.
   IndexExpr addDivisor(const std::string& name, int64_t value, ArgumentValue what = kOther);
   // Adds an i64 field, which stays an i64 in the kernel.
   void addOffset(const std::string& name, int64_t value, ArgumentValue what = kOther);
@@ -115,7 +115,7 @@ struct KernelFrame {
   std::vector<AxisCoordinate> coordinates;  // parallel to Space::coordinates
   std::vector<IndexedAccess> indexed;       // parallel to Space::indexed
   std::vector<std::string> widths;          // arguments, parallel to Space::widths; empty: not used
-  std::vector<Accumulator> accumulators;    // what nodes of kind Result name
+  std::vector<Accumulator> accumulators;    // nodes of kind Result refer to them by index
   std::vector<Coordinate> kept;             // per kept axis
   std::vector<Coordinate> reduced;          // per reduced axis
   IndexExpr kept_items;                     // number of items along the kept axes

@@ -73,8 +73,8 @@ JobMonitor::JobMonitor(World& world, JobMonitorOptions options)
   world_.addObserver(*this, options_.patience);
 }
 
-// Equal limits are necessary, because a rank with a shorter limit would report ranks as lost that
-// still wait. All ranks throw the same error.
+// The limits must be equal. A rank with a shorter limit would report other ranks as lost although
+// they may still wait. All ranks throw the same error.
 void JobMonitor::checkTimeLimits() {
   const auto mine = fmt::format("a deadline of {} s and a patience of {} s", options_.deadline,
                                 options_.patience);
@@ -286,7 +286,8 @@ std::string JobMonitor::taskOf(const RankSnapshots& ranks, const RankSnapshot& e
                      awaitedBy(ranks, entry), text.empty() ? " in a call of its World" : "");
 }
 
-// Returns the ranks that have not made the call of the World in which a rank waits.
+// Names the ranks for which the rank of `entry` waits in a call of the World. If all ranks make
+// this call, these are the ranks that have begun fewer calls. Otherwise returns "other ranks".
 std::string JobMonitor::awaitedBy(const RankSnapshots& ranks, const RankSnapshot& entry) {
   std::vector<int> absent;
   for (const RankSnapshot& other : ranks) {

@@ -37,9 +37,9 @@ namespace heddle::comm::nccl {
 // half as piece 3.
 //
 // One rank computes each sum, in rank order, and adds 16-bit floats in f32. The result therefore
-// has the same bits on all ranks, and the same bits as on host memory. post() never waits for
-// other ranks. Errors and failures of the job are handled as in NcclCommunicator
-// (comm/nccl/nccl_communicator.h).
+// has the same bits on all ranks. The transports that reduce on host memory produce the same bits.
+// post() never waits for other ranks. Errors and failures of the job are handled as in
+// NcclCommunicator (comm/nccl/nccl_communicator.h).
 //
 // If a rank gives up (NcclJob::giveUp() in comm/nccl/nccl_job.h), the waits in its streams end.
 // The streams then continue with invalid data, which may spread to all ranks. The rank therefore
@@ -68,7 +68,8 @@ class CopyCommunicator : public Communicator, public JobMember {
   int64_t busySince() const override { return 0; }
 
  private:
-  // The positions of the parts of all ranks in the longer buffer of a collective, in elements.
+  // Says where the parts of all ranks lie, in elements. The parts are in the send buffer of a
+  // reduce-scatter, in the receive buffer of an allgather, and in both buffers of an allreduce.
   struct Parts {
     int64_t stride;  // distance between the starts of two successive parts
     int64_t count;   // length of one part

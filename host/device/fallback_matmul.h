@@ -49,7 +49,7 @@ struct ProductArgs {
 struct ProductLaunch {
   ProductKernel kernel = ProductKernel::Integers;
   int64_t blocks = 0;  // number of blocks of the grid
-  ProductArgs args;    // its addresses are null; a run fills them in a copy
+  ProductArgs args;    // the addresses are null; a run copies the struct and sets them
 };
 
 // Returns the part of a matrix product that cuBLASLt computes. The part is the full matrix product,

@@ -11,8 +11,8 @@
 namespace heddle {
 namespace {
 
-// The parts of a sum of one-hot elements. `index` has the axes of the operand except the summed
-// axis.
+// A sum that the pass replaces: the sum over `axis` of where(position == `index`, `value`, 0).
+// `index` has all axes of the operand of the sum except `axis`.
 struct OneHotSum {
   ValueId value;
   ValueId index;

@@ -27,9 +27,10 @@ class ScalarMerger {
 
  private:
   // Two scalars with equal keys and equal attributes are equal. A key consists of the op, the text
-  // of an extent, the bits of a constant, and the operands. A `size` of an axis with a short extent
-  // has only the text: comparing long extents would take too much time. A constant has bits,
-  // because 0.0 and -0.0 are equal numbers but different constants.
+  // of an extent, the bits of a constant, and the operands. If the extent of a `size` op is a
+  // constant or a symbol, its text replaces the operands in the key. Comparing the texts of longer
+  // extents would take too much time. The key of a constant contains its bits, because 0.0 and -0.0
+  // are equal numbers but different constants.
   using Key = std::tuple<const OpDef*, std::optional<std::string>, std::optional<int64_t>,
                          std::vector<ValueId>>;
 
@@ -55,7 +56,8 @@ class ScalarMerger {
     return is_short ? &extent : nullptr;
   }
 
-  // Lets an earlier scalar replace the result, if there is an equal one.
+  // Replaces the result of the expression by an earlier scalar that is equal. Returns false if
+  // there is no such scalar, or if the result is an output of the fusion.
   bool merge(ExprId id) {
     const Expression& expr = fusion_.expr(id);
     const ValueId result = expr.outputs[0];

@@ -4,10 +4,11 @@
 
 namespace heddle {
 
-// Removes the hinted memory orders that slow down a segment which reads or stores the value. The
-// value is then row-major. A slot of the host program has one order, so the segments on both sides
-// of a boundary are planned for the remaining order. Required and needed orders never change. Notes
-// (ir/passes/orders/order_notes.h) say which segment refused a hint.
+// Removes the hinted memory order of a value if the order slows down a segment that reads or stores
+// the value. The value is then row-major. A value has the same order for the segment that stores it
+// and for all segments that read it, because a slot of the host program has one order. Required and
+// needed orders never change. Notes (ir/passes/orders/order_notes.h) say which segment refused a
+// hint.
 //
 // These segments refuse a hint:
 //  - A kernel of several passes over rows, for example a softmax, if the reduced axes would not be
@@ -16,8 +17,8 @@ namespace heddle {
 //    were removed, it would have to transpose.
 //  - A call that computes an attention, if the last axis of an operand would not be innermost. The
 //    library would then copy the operand.
-// A hint can be removed if a kernel computes the value, only kernels and library calls read it, and
-// it is not an output of the fusion.
+// A hint can be removed if a kernel or a library call computes the value, only kernels and library
+// calls read it, and it is not an output of the fusion.
 void settleOrders(SegmentedFusion& segmented);
 
 }  // namespace heddle

@@ -80,8 +80,9 @@ std::string printOutput(const Fusion& fusion, size_t index) {
          printValueName(fusion.value(reuse->input).name);
 }
 
-// Returns the guards that parsing `text`, which is the text of the fusion, does not create: those
-// that composite ops and passes have added.
+// Returns the guards that composite ops and passes have added to the fusion. `text` is the text of
+// the fusion without guards. The function parses `text`, and returns the guards that the parsed
+// fusion lacks.
 std::vector<SizeGuard> addedGuards(const Fusion& fusion, const std::string& text) {
   std::vector<SizeGuard> added;
   if (fusion.guards.empty()) return added;

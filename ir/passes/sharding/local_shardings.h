@@ -40,9 +40,9 @@ using States = IdVector<ValueId, std::optional<Sharding>>;
 //    ("even"). If symbolic sizes leave this open, these rules apply:
 //    - A claim of the result is rejected. A claim of an operand is rejected too if the user did not
 //      ask for this axis to be sharded (ir/passes/sharding/user_sharded_axes.h).
-//    - If the user asked for it, the claim is granted. Exception: the blocks are uneven with the
-//      default sizes of the fusion (Fusion::size_defaults), and heddle may gather the axis, that
-//      is, give every device all its elements.
+//    - A claim of an operand is granted if the user asked for this axis to be sharded. Exception:
+//      the blocks are uneven with the default sizes of the fusion (Fusion::size_defaults), and
+//      heddle may gather the axis, that is, give every device all elements of the axis.
 //    - heddle may always gather an axis that the reshape merges. It may gather an axis that the
 //      reshape splits if the reshape has gather_uneven=true (FusionBuilder::reshape()), or if the
 //      user wrote the sharding of the result.
