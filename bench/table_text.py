@@ -95,9 +95,10 @@ def slower_list(rows: List[Row]) -> str:
     if added:
         lines += ["", "This list has the collectives on which heddle is slower. The number after each size is heddle's "
                   "time divided by NCCL's time.", ""] + collective_lines(collectives)
-        lines += ["", f"For these collectives, heddle takes {span(added, '{:.1f}')} us longer than NCCL. For all "
-                  f"collectives, a host program with only one collective takes {span(alone, '{:.2f}')} times as long "
-                  "as one NCCL call. Both the host program and the call are measured with their host time."]
+        lines += ["", f"For these collectives, heddle takes {span(added, '{:.1f}')} us longer than NCCL. A "
+                  "second measurement compares a host program that contains a single collective with a single NCCL "
+                  "call, both with their host time. Over all collectives, the host program takes "
+                  f"{span(alone, '{:.2f}')} times as long as the call."]
     if equal:
         names = "; ".join(row.workload for row in equal)
         lines += ["", f"The times of heddle and of the other library are equal within {EQUAL:.1%} for: {names}."]

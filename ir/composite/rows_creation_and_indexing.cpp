@@ -95,7 +95,8 @@ const CompositeDef kPlaces[] = {
     {"topk",
      "the k largest (or smallest) values along an axis (-1) and their indices: two results. "
      "Sorted; equal values are in the order of their indices. If k contains a scalar, `most` is an "
-     "upper bound of k, which every run checks: only so many indices are sorted and stored",
+     "upper bound of k, which every run checks. heddle then sorts and stores only `most` "
+     "indices",
      1, 0, kTopk, topkRow},
 };
 

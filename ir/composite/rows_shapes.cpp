@@ -51,8 +51,8 @@ const CompositeDef kShapes[] = {
            flatten(b, v[0], get<int64_t>(a, "start_axis", 0), get<int64_t>(a, "end_axis", -1))};
      }},
     {"slice_axis",
-     "start:stop:step of one axis, as in a Python slice. Only a number may be negative; a bound "
-     "that contains a scalar and is negative in a run counts as 0",
+     "start:stop:step of one axis, as in a Python slice. A bound that is a number may be negative "
+     "and then counts from the end. A bound that contains a scalar counts as 0 if it is negative",
      1, 0, kSliceAxis,
      [](B b, V v, A a) {
        return Operands{sliceAxis(b, v[0], need<int64_t>(a, "axis"), maybeSize(a, "start"),
@@ -67,8 +67,8 @@ const CompositeDef kShapes[] = {
        return Operands{select(b, v[0], need<int64_t>(a, "axis"), needSize(a, "index"))};
      }},
     {"cat",
-     "joins tensors along an axis (0), in their common type. They must have axes and equal ranks "
-     "(PyTorch also accepts an empty f32[0])",
+     "joins tensors along an axis (0), in their common type. All must have the same number "
+     "of axes, at least one (PyTorch also accepts an empty f32[0])",
      1, CompositeDef::kAny, kJoin,
      [](B b, V v, A a) { return Operands{cat(b, v, get<int64_t>(a, "axis", 0))}; }},
     {"stack", "joins tensors of one shape along a new axis (0)", 1, CompositeDef::kAny, kJoin,

@@ -79,8 +79,8 @@ constexpr OpDef kStructuralRows[] = {
           {"iota", K::Iota, 0, R::Promote, "", nullptr, nullptr, kIota}),
     {"flip", K::Index, 1, R::Promote, "", nullptr, nullptr, kAxes},
     padding(),
-    noted("PyTorch's index_select, with an index of any rank. An index out of range reads NaN, or "
-          "0 for integers and bools; PyTorch raises an error",
+    noted("PyTorch's index_select, with an index of any number of axes. An index out of range "
+          "reads NaN, or 0 for integers and bools; PyTorch raises an error",
           {"take", K::Index, 2, R::Promote, "", nullptr, nullptr, kAxis}),
     noted("PyTorch's gather. Along the other axes the index may be smaller than x if both sizes "
           "are numbers (take_along_dim would stretch it). An index out of range reads as in take",
@@ -93,9 +93,8 @@ constexpr OpDef kStructuralRows[] = {
     noted("Operands: x, index, source. If several source elements have the same index, the "
           "last one in row-major order is stored. An element with an index out of range is not "
           "stored; PyTorch raises an error. The index may be smaller than the source and, "
-          "along the other axes, smaller than x. Two sizes of which one may be smaller must be "
-          "equal if one of them is symbolic. With `stretch`, an axis of the index with extent 1 is "
-          "stretched to "
+          "along the other axes, smaller than x. Exception: two sizes must be equal if one "
+          "of them is symbolic. With `stretch`, an axis of the index with extent 1 is stretched to "
           "the extent of the source (PyTorch's index_copy)",
           {"scatter", K::Scatter, 3, R::Promote, "", nullptr, nullptr, kScatter}),
     noted("As scatter, but adds in row-major order, so that the bits are always the same. With "

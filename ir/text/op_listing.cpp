@@ -214,8 +214,9 @@ in parentheses gives the operands in order.
 - If an op compares with the literal, divides or shifts by it, or selects it (`where`, `threshold`),
   a literal out of range is an error. PyTorch wraps it, but refuses numbers far out of range. A
   scalar that is not a literal wraps.
-- A bound of `clamp`, `maximum` and similar ops may be out of range if it then has no effect.
-  Otherwise it is an error.
+- In `clamp`, `maximum` and similar ops, a literal lower bound may be below the range of the type,
+  and a literal upper bound above it, because such a bound has no effect. Any other literal bound
+  out of range is an error.
 
 **Libraries.** `cumsum`, `argsort`, `scatter` and `scatter_add`, and composites of them such as
 `sort` and `topk`, are heddle's own library functions on every device. OpenBLAS and cuBLASLt compute
