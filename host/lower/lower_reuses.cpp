@@ -1,6 +1,6 @@
 #include "host/lower/lower_reuses.h"
 
-#include <algorithm>
+#include <map>
 #include <set>
 
 #include "host/program/visit.h"
@@ -16,6 +16,12 @@ class ReuseWriter {
       // Only an Alias makes a view.
       if (const auto* view = std::get_if<Alias>(&x.op)) viewed_[view->out] = view->in;
     }
+    forEachInstruction(program.body, [&](const Instruction& x, InstructionIndex) {
+      const auto* view = std::get_if<Alias>(&x.op);
+      if (view != nullptr && std::holds_alternative<Alias::Reshape>(view->view)) {
+        reshaped_.insert(rootOf(view->in));
+      }
+    });
   }
 
   void run() {
@@ -54,20 +60,9 @@ class ReuseWriter {
     output = kept;
   }
 
-  // A view that regroups the axes of the input needs memory without padding.
-  bool isReshaped(SlotId input) const {
-    bool found = false;
-    forEachInstruction(program_.body, [&](const Instruction& x, InstructionIndex) {
-      // Only an Alias makes a view.
-      const auto* alias = std::get_if<Alias>(&x.op);
-      found = found || (alias != nullptr && std::holds_alternative<Alias::Reshape>(alias->view) &&
-                        rootOf(alias->in) == input);
-    });
-    return found;
-  }
-
   void takePadding(SlotId input, SlotId from) {
-    if (isReshaped(input)) return;
+    // A view that regroups the axes of the input needs memory without padding.
+    if (reshaped_.contains(input)) return;
     std::vector<Size>& alloc = program_.slots[input].alloc;
     if (alloc.empty()) alloc = std::vector<Size>(slot(from).alloc);
   }
@@ -87,17 +82,18 @@ class ReuseWriter {
   UniqueNames& names_;
   const int64_t job_size_;
   IdVector<SlotId, SlotId> viewed_;  // per slot: the slot of which it is a view
+  std::set<SlotId> reshaped_;        // the slots of which a view regroups the axes
 };
 
 }  // namespace
 
 void appendReuses(Program& program, UniqueNames& names, const Fusion& fusion, int64_t job_size) {
+  std::map<ValueId, SlotId> slot_of;  // per input
+  for (size_t i = 0; i < program.inputs.size(); ++i)
+    slot_of[fusion.inputs()[i]] = program.inputs[i];
   for (size_t i = 0; i < fusion.outputs().size(); ++i) {
     const std::optional<OutputReuse>& reuse = fusion.reuses()[i];
-    if (!reuse) continue;
-    const std::vector<ValueId>& inputs = fusion.inputs();
-    const auto position = std::find(inputs.begin(), inputs.end(), reuse->input) - inputs.begin();
-    program.reuses[i] = {program.inputs[static_cast<size_t>(position)], reuse->required};
+    if (reuse) program.reuses[i] = {slot_of.at(reuse->input), reuse->required};
   }
   ReuseWriter(program, names, job_size).run();
 }

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "host/passes/analysis/buffer_accesses.h"
 #include "host/program/visit.h"
@@ -114,6 +116,50 @@ class ItemSet {
   bool posts_ = false;
 };
 
+// The order of the items of a program, while they are moved. Items are named by their index before
+// the first move.
+class ItemPlaces {
+ public:
+  explicit ItemPlaces(size_t count) : items_(count), place_(count) {
+    std::iota(items_.begin(), items_.end(), size_t{0});
+    place_ = items_;
+  }
+
+  const std::vector<size_t>& items() const { return items_; }
+
+  // Moves the item and the items on which it depends. Changes nothing and returns false if the item
+  // depends on the target, or precedes it.
+  bool moveBefore(const ItemOrder& order, const ItemMove& move) {
+    const size_t begin = place_[move.target];
+    if (place_[move.item] < begin) return false;
+    std::vector<size_t> moved{move.item};
+    std::vector<size_t> late;
+    for (size_t at = place_[move.item]; at-- > begin;) {
+      const size_t earlier = items_[at];
+      const bool needed = std::any_of(moved.begin(), moved.end(),
+                                      [&](size_t later) { return order.depends(later, earlier); });
+      if (needed && at == begin) return false;
+      (needed ? moved : late).push_back(earlier);
+    }
+    place(begin, moved, late);
+    return true;
+  }
+
+ private:
+  // Stores the items of both lists from `begin` on. Each list begins with its last item.
+  void place(size_t begin, const std::vector<size_t>& first, const std::vector<size_t>& second) {
+    for (const std::vector<size_t>* list : {&first, &second}) {
+      for (size_t i = list->size(); i-- > 0; ++begin) {
+        items_[begin] = (*list)[i];
+        place_[(*list)[i]] = begin;
+      }
+    }
+  }
+
+  std::vector<size_t> items_;  // per place
+  std::vector<size_t> place_;  // per item
+};
+
 // Moves the items of [begin, end) that are in `late` after all other items of this range.
 void partition(Program& program, size_t begin, size_t end, const std::set<size_t>& late) {
   std::vector<Instruction> early_items, late_items;
@@ -127,22 +173,18 @@ void partition(Program& program, size_t begin, size_t end, const std::set<size_t
 
 }  // namespace
 
-bool moveBefore(Program& program, size_t item, size_t target) {
+size_t moveBefore(Program& program, const std::vector<ItemMove>& moves, size_t most) {
   const ItemOrder order(program);
-  std::vector<size_t> moved{item};
-  std::set<size_t> late;
-  for (size_t i = item; i-- > target;) {
-    const bool needed = std::any_of(moved.begin(), moved.end(),
-                                    [&](size_t later) { return order.depends(later, i); });
-    if (!needed) {
-      late.insert(i);
-      continue;
-    }
-    if (i == target) return false;
-    moved.push_back(i);
+  ItemPlaces places(program.body.size());
+  size_t moved = 0;
+  for (const ItemMove& move : moves) {
+    if (moved < most && places.moveBefore(order, move)) ++moved;
   }
-  partition(program, target, item + 1, late);
-  return true;
+  if (moved == 0) return 0;
+  std::vector<Instruction> body;
+  for (size_t item : places.items()) body.push_back(std::move(program.body[item]));
+  program.body = std::move(body);
+  return moved;
 }
 
 void delayInputWrites(Program& program) {

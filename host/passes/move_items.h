@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "host/program/program.h"
 
@@ -11,9 +12,16 @@ namespace heddle::host {
 // two items if one depends on the other. This is the case if their accesses conflict, if one uses a
 // slot that the other defines, if one waits for the other, or if both post operations.
 
-// Moves item `item`, and the items on which it depends, before the earlier item `target`. Returns
-// false, and changes nothing, if item `item` depends on `target`.
-bool moveBefore(Program& program, size_t item, size_t target);
+// A wish to have one item before another. Both are indices into Program::body.
+struct ItemMove {
+  size_t item;
+  size_t target;
+};
+
+// Fulfils the wishes one after the other: moves each item, and the items on which it depends,
+// before its target. Skips a wish if the item precedes its target already, or depends on it. Stops
+// after `most` moves. Returns the number of moves.
+size_t moveBefore(Program& program, const std::vector<ItemMove>& moves, size_t most);
 
 // Moves the first item that writes an input, and all items that depend on it or also write an
 // input, after the last Allocate of the program. Temporaries that only later items need therefore

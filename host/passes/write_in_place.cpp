@@ -27,9 +27,9 @@ struct CopiedOutput {
   SlotId buffer = kNoSlot;      // the slot that an Allocate defines; kNoSlot: there is none
   size_t allocate = 0;          // index of the Allocate
   std::string why_copied = {};  // "": the output can be written in place
-  // The first instruction that reads the input after the first write to the buffer, and this write.
-  // nullopt: there is no such instruction.
-  std::optional<std::pair<size_t, size_t>> late_reader = {};
+  // The first instruction that reads the input after the first write to the buffer. The target is
+  // this write. nullopt: there is no such instruction.
+  std::optional<ItemMove> late_reader = {};
 };
 
 // Finds the outputs of a program that are copied to inputs, and decides which of them can be
@@ -40,11 +40,16 @@ class ReuseFinder {
       : program_(program),
         items_(bufferAccessesOf(program)),
         uses_(slotUsesOf(program)),
-        viewed_(program.slots.size()) {
-    for (const Instruction& x : program.body) {
-      // Only an Alias makes a view.
-      if (const auto* view = std::get_if<Alias>(&x.op)) viewed_[view->out] = view;
+        facts_(program.slots.size()) {
+    for (size_t i = 0; i < program.body.size(); ++i) {
+      // Only an Alias makes a view. Lowering stores an output in an input with a Copy and with no
+      // other instruction.
+      if (const auto* view = std::get_if<Alias>(&program.body[i].op)) facts_[view->out].view = view;
+      if (const auto* copy = std::get_if<Copy>(&program.body[i].op)) facts_[copy->out].copy = i;
     }
+    findRoots();
+    findReturned();
+    findLayoutUsers();
     std::map<TokenId, size_t> posted;
     for (size_t i = 0; i < program.body.size(); ++i) {
       // The operation of a post may access memory until its wait.
@@ -63,7 +68,7 @@ class ReuseFinder {
     std::vector<CopiedOutput> all;
     std::map<SlotId, SlotId> stored;  // per buffer: the input that becomes its memory
     for (const auto& [output, reuse] : program_.reuses) {
-      const std::optional<size_t> copy = copyTo(reuse.input);
+      const std::optional<size_t> copy = facts_[reuse.input].copy;
       if (!copy) continue;
       const SlotId value = std::get<Copy>(program_.body[*copy].op).in;
       CopiedOutput found{output, reuse, *copy, value};
@@ -81,6 +86,64 @@ class ReuseFinder {
   }
 
  private:
+  // The facts about one slot.
+  struct SlotFacts {
+    const Alias* view = nullptr;      // the Alias that defines the slot
+    RootId root = {};                 // the buffer, of an input or of the slot of an Allocate
+    std::optional<size_t> copy = {};  // index of the last Copy to the slot
+    std::optional<size_t> layout_user = {};  // the first instruction that needs the slot, or a view
+                                             // of it, in the layout of its type
+    std::vector<size_t> returned = {};       // the first two outputs that are the slot or its views
+  };
+
+  void findRoots() {
+    for (RootId root : items_.allocate.ids()) {
+      const Instruction* made = items_.allocate[root];
+      if (made != nullptr) facts_[std::get<Allocate>(made->op).out].root = root;
+    }
+    auto root = items_.inputs.begin();
+    for (SlotId input : program_.inputs) {
+      if (!slot(input).is_scalar) facts_[input].root = *root++;
+    }
+  }
+
+  // Calls work(facts) for the slot and for each slot of which it is a view, until work() returns
+  // false.
+  template <class Work>
+  void forBases(SlotId id, const Work& work) {
+    while (work(facts_[id]) && facts_[id].view != nullptr) id = facts_[id].view->in;
+  }
+
+  void findReturned() {
+    for (size_t i = 0; i < program_.outputs.size(); ++i) {
+      forBases(program_.outputs[i], [&](SlotFacts& facts) {
+        if (facts.returned.size() == 2) return false;  // so have all slots of which it is a view
+        facts.returned.push_back(i);
+        return true;
+      });
+    }
+  }
+
+  void findLayoutUsers() {
+    for (size_t i = 0; i < program_.body.size(); ++i) {
+      const Op& op = program_.body[i].op;
+      if (!needsLayout(op)) continue;
+      const auto add = [&](SlotId used) {
+        forBases(used, [&](SlotFacts& facts) {
+          if (facts.layout_user) return false;  // so have all slots of which it is a view
+          facts.layout_user = i;
+          return true;
+        });
+      };
+      // An Alias accesses no memory, so accessesOf() does not contain its operand.
+      if (const auto* view = std::get_if<Alias>(&op)) {
+        add(view->in);
+      } else {
+        for (const Access& access : accessesOf(op)) add(access.slot);
+      }
+    }
+  }
+
   const Slot& slot(SlotId id) const { return program_.slots[id]; }
   std::string nameOf(SlotId id) const { return "%" + slot(id).name; }
   std::string textOf(size_t item) const {
@@ -104,34 +167,27 @@ class ReuseFinder {
     return kind + textOf(item);
   }
 
-  std::optional<size_t> copyTo(SlotId input) const {
-    for (size_t i = program_.body.size(); i-- > 0;) {
-      // Lowering stores an output in an input with a Copy and with no other instruction.
-      const auto* copy = std::get_if<Copy>(&program_.body[i].op);
-      if (copy != nullptr && copy->out == input) return i;
-    }
-    return std::nullopt;
-  }
-
   // Returns the slot that gave the complete buffer its first name, if `id` is another name of it.
   // Follows only views of the kind Same, and stops at every other view.
   SlotId withoutNames(SlotId id) const {
-    while (viewed_[id] != nullptr && std::holds_alternative<Alias::Same>(viewed_[id]->view)) {
-      id = viewed_[id]->in;
+    for (const Alias* view = facts_[id].view;
+         view != nullptr && std::holds_alternative<Alias::Same>(view->view);
+         view = facts_[id].view) {
+      id = view->in;
     }
     return id;
   }
 
   bool isViewOf(SlotId id, SlotId base) const {
-    while (id != base && viewed_[id] != nullptr) id = viewed_[id]->in;
+    while (id != base && facts_[id].view != nullptr) id = facts_[id].view->in;
     return id == base;
   }
 
   std::string reasonToCopy(CopiedOutput& found) const {
     const SlotId input = found.reuse.input;
     const SlotId base = withoutNames(found.value);
-    if (viewed_[base] != nullptr) {
-      return fmt::format("{} is a view of {}", nameOf(found.value), nameOf(viewed_[base]->in));
+    if (const Alias* view = facts_[base].view) {
+      return fmt::format("{} is a view of {}", nameOf(found.value), nameOf(view->in));
     }
     if (uses_[base].defined.empty()) return nameOf(base) + " is an input";
     found.allocate = uses_[base].defined.front();
@@ -139,10 +195,9 @@ class ReuseFinder {
                            std::holds_alternative<Allocate>(program_.body[found.allocate].op);
     if (!is_buffer) return fmt::format("several instructions define {}", nameOf(base));
     found.buffer = base;
-    for (size_t i = 0; i < program_.outputs.size(); ++i) {
-      if (i != found.output && isViewOf(program_.outputs[i], base)) {
-        return fmt::format("another output, {}, shares its memory", nameOf(program_.outputs[i]));
-      }
+    for (size_t output : facts_[base].returned) {
+      if (output == found.output) continue;
+      return fmt::format("another output, {}, shares its memory", nameOf(program_.outputs[output]));
     }
     const std::string layout = reasonByLayout(base, input);
     return layout.empty() ? reasonByAccesses(found) : layout;
@@ -163,7 +218,7 @@ class ReuseFinder {
       return fmt::format("the user requires order={} of {}, but {} has order={}", str(order),
                          nameOf(buffer), nameOf(input), str(given));
     }
-    const std::optional<size_t> strict = userOfLayout(buffer);
+    const std::optional<size_t> strict = facts_[buffer].layout_user;
     if (!strict) return "";
     if (!same_order || !is_dense) {
       return fmt::format(
@@ -178,23 +233,6 @@ class ReuseFinder {
     return "";
   }
 
-  // Returns an instruction that needs the buffer in the layout of its type.
-  std::optional<size_t> userOfLayout(SlotId buffer) const {
-    for (size_t i = 0; i < program_.body.size(); ++i) {
-      const Op& op = program_.body[i].op;
-      if (!needsLayout(op)) continue;
-      // An Alias accesses no memory, so accessesOf() does not contain its operand.
-      if (const auto* view = std::get_if<Alias>(&op)) {
-        if (isViewOf(view->in, buffer)) return i;
-        continue;
-      }
-      for (const Access& access : accessesOf(op)) {
-        if (isViewOf(access.slot, buffer)) return i;
-      }
-    }
-    return std::nullopt;
-  }
-
   // --- accesses ----------------------------------------------------------------------------------
 
   const std::vector<size_t>& itemsOf(SlotId slot_of_buffer) const {
@@ -205,17 +243,8 @@ class ReuseFinder {
 
   // Returns the buffer of an input or of a slot that one Allocate defines.
   RootId rootOf(SlotId id) const {
-    for (RootId root : items_.allocate.ids()) {
-      const Instruction* made = items_.allocate[root];
-      if (made != nullptr && std::get<Allocate>(made->op).out == id) return root;
-    }
-    auto root = items_.inputs.begin();
-    for (SlotId input : program_.inputs) {
-      if (slot(input).is_scalar) continue;
-      if (input == id) return *root;
-      ++root;
-    }
-    HEDDLE_CHECK(false, "%{} is neither an input nor allocated", slot(id).name);
+    HEDDLE_CHECK(facts_[id].root.valid(), "%{} is neither an input nor allocated", slot(id).name);
+    return facts_[id].root;
   }
 
   std::string reasonByAccesses(CopiedOutput& found) const {
@@ -235,7 +264,7 @@ class ReuseFinder {
         if (!why.empty()) return why;
         continue;
       }
-      found.late_reader = {i, *write};
+      found.late_reader = ItemMove{i, *write};
       return fmt::format("{} reads {} after {} has written {}", textOf(operation_[i]),
                          nameOf(found.reuse.input), textOf(*write), nameOf(found.buffer));
     }
@@ -271,7 +300,7 @@ class ReuseFinder {
   const Program& program_;
   const BufferAccesses items_;
   const IdVector<SlotId, SlotUses> uses_;
-  IdVector<SlotId, const Alias*> viewed_;  // the Alias that defines the slot; nullptr: none
+  IdVector<SlotId, SlotFacts> facts_;
   std::vector<size_t> operation_;  // per item: itself; of a wait: the post for which it waits
   mutable std::map<KernelId, codegen::InPlaceRules> rules_;
   std::map<RootId, std::vector<size_t>> touching_;  // per buffer: the items that access it
@@ -284,16 +313,16 @@ std::vector<CopiedOutput> copiedOutputs(const Program& program) {
 // Moves readers of inputs before the first write to the output that reuses the input. Each move may
 // make another output late, so the number of moves is limited.
 Program withEarlyReaders(Program program) {
-  for (size_t moves = 2 * program.reuses.size(); moves > 0; --moves) {
-    bool moved = false;
+  size_t moves_left = 2 * program.reuses.size();
+  for (;;) {
+    std::vector<ItemMove> moves;
     for (const CopiedOutput& found : copiedOutputs(program)) {
-      if (!found.late_reader) continue;
-      moved = moveBefore(program, found.late_reader->first, found.late_reader->second);
-      if (moved) break;
+      if (found.late_reader) moves.push_back(*found.late_reader);
     }
-    if (!moved) break;
+    const size_t moved = moveBefore(program, moves, moves_left);
+    if (moved == 0) return program;
+    moves_left -= moved;
   }
-  return program;
 }
 
 bool isOurs(const Program& program) {
@@ -305,7 +334,7 @@ bool isOurs(const Program& program) {
 Program writeInPlace(Program program) {
   if (!isOurs(program)) return program;
   program = withEarlyReaders(std::move(program));
-  std::vector<size_t> removed;
+  std::vector<bool> is_removed(program.body.size(), false);
   for (const CopiedOutput& found : copiedOutputs(program)) {
     const Slot& input = program.slots[found.reuse.input];
     HEDDLE_USER_CHECK(found.why_copied.empty() || !found.reuse.required,
@@ -314,12 +343,13 @@ Program writeInPlace(Program program) {
     if (!found.why_copied.empty()) continue;
     program.body[found.allocate].op = Alias{found.buffer, found.reuse.input, Alias::Same{}};
     program.outputs[found.output] = found.value;
-    removed.push_back(found.copy);
+    is_removed[found.copy] = true;
   }
-  std::sort(removed.begin(), removed.end());
-  for (size_t i = removed.size(); i-- > 0;) {
-    program.body.erase(program.body.begin() + static_cast<std::ptrdiff_t>(removed[i]));
+  std::vector<Instruction> kept;
+  for (size_t i = 0; i < program.body.size(); ++i) {
+    if (!is_removed[i]) kept.push_back(std::move(program.body[i]));
   }
+  program.body = std::move(kept);
   delayInputWrites(program);
   return program;
 }
