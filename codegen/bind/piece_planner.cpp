@@ -30,7 +30,7 @@ struct PiecePlanner::ColumnParts {
   Analysis row_analysis;
   std::optional<PartSizes> sizes;  // of the row part
   Analysis column_analysis;
-  std::vector<Accumulator> accumulators;
+  IdVector<AccumulatorId, Accumulator> accumulators;
   LoopTensors loops;
   ByClasses<RowDemands> demands;
 };
@@ -247,9 +247,9 @@ bool PiecePlanner::fitsInSquares(const SquarePlan& plan) {
   return fits;
 }
 
-const RowDemands& PiecePlanner::demandsOf(const Space& rows, ByClasses<RowDemands>& demands,
-                                          const Fusion& segment, const Analysis& analysis,
-                                          const std::vector<Accumulator>& columns) const {
+const RowDemands& PiecePlanner::demandsOf(
+    const Space& rows, ByClasses<RowDemands>& demands, const Fusion& segment,
+    const Analysis& analysis, const IdVector<AccumulatorId, Accumulator>& columns) const {
   std::string classes;
   appendClasses(rows, classes);
   for (const auto& [known, demand] : demands) {

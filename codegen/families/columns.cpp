@@ -144,13 +144,13 @@ RowPart rowPart(const Fusion& segment, const Analysis& analysis, const AxisExten
 }
 
 void markColumns(Space& space, const PassSegment& pass,
-                 const std::vector<Accumulator>& accumulators) {
+                 const IdVector<AccumulatorId, Accumulator>& accumulators) {
   for (SpaceTensor& tensor : space.tensors) {
     if (!tensor.output) continue;
     const size_t output = static_cast<size_t>(tensor.operand) - pass.inputs.size();
     tensor.column = pass.outputs[output].temporary;
     if (tensor.column < 0) continue;
-    tensor.dtype = accumulators[static_cast<size_t>(tensor.column)].type;
+    tensor.dtype = accumulators[AccumulatorId(tensor.column)].type;
     std::fill(tensor.strides.begin(), tensor.strides.end(), 0);
     tensor.strides.back() = 1;
     tensor.part_stride = space.extents.back();

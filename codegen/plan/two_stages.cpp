@@ -121,7 +121,7 @@ SplitSpaces splitSpaces(const Space& space, const std::vector<DType>& types, int
   return split;
 }
 
-std::vector<DType> partialTypes(const std::vector<Accumulator>& accumulators) {
+std::vector<DType> partialTypes(const IdVector<AccumulatorId, Accumulator>& accumulators) {
   std::vector<DType> types;
   for (const Accumulator& acc : accumulators) {
     if (!acc.hasState()) continue;
