@@ -294,7 +294,7 @@ std::optional<int64_t> PiecePlanner::decideTogether(const Given& given, const Ax
   setAlignments(of.alignments, rows);
   Space space = coalesce(segment_, parts.column_analysis, extents, given.inputs, given.outputs);
   setAlignments(given.alignments, space);
-  const bool one_axis = rows.extents.size() == static_cast<size_t>(rows.kept) + 1;
+  const bool one_axis = rows.extents.size() == rows.kept + 1;
   if (!one_axis || space.kept != 1 || space.extents[0] != rows.extents.back()) return std::nullopt;
   if (rows.keptCount() == 0 || rows.reducedCount() == 0) return std::nullopt;
   if (parts.accumulators.empty()) {

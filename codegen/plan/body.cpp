@@ -173,9 +173,10 @@ class BodyWriter {
 
   // Returns the index into Space::coordinates, or -1 for an axis of one element.
   int coordinateOf(ValueId value, int64_t axis) const {
-    int own = analysis_.axes[value][static_cast<size_t>(axis)];
-    const std::vector<int>& all = analysis_.coordinates;
-    return own < 0 ? -1 : static_cast<int>(std::find(all.begin(), all.end(), own) - all.begin());
+    const AxisId own = analysis_.axes[value][static_cast<size_t>(axis)];
+    const std::vector<AxisId>& all = analysis_.coordinates;
+    return own.valid() ? static_cast<int>(std::find(all.begin(), all.end(), own) - all.begin())
+                       : -1;
   }
 
   void writeLoadAt(const Expression& expr, Node& node) const {
