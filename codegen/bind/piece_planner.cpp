@@ -30,7 +30,7 @@ struct PiecePlanner::ColumnParts {
   Analysis row_analysis;
   std::optional<PartSizes> sizes;  // of the row part
   Analysis column_analysis;
-  std::vector<Accumulator> accumulators;
+  IdVector<AccumulatorId, Accumulator> accumulators;
   LoopTensors loops;
   ByClasses<RowDemands> demands;
 };
@@ -247,9 +247,9 @@ bool PiecePlanner::fitsInSquares(const SquarePlan& plan) {
   return fits;
 }
 
-const RowDemands& PiecePlanner::demandsOf(const Space& rows, ByClasses<RowDemands>& demands,
-                                          const Fusion& segment, const Analysis& analysis,
-                                          const std::vector<Accumulator>& columns) const {
+const RowDemands& PiecePlanner::demandsOf(
+    const Space& rows, ByClasses<RowDemands>& demands, const Fusion& segment,
+    const Analysis& analysis, const IdVector<AccumulatorId, Accumulator>& columns) const {
   std::string classes;
   appendClasses(rows, classes);
   for (const auto& [known, demand] : demands) {
@@ -294,7 +294,7 @@ std::optional<int64_t> PiecePlanner::decideTogether(const Given& given, const Ax
   setAlignments(of.alignments, rows);
   Space space = coalesce(segment_, parts.column_analysis, extents, given.inputs, given.outputs);
   setAlignments(given.alignments, space);
-  const bool one_axis = rows.extents.size() == static_cast<size_t>(rows.kept) + 1;
+  const bool one_axis = rows.extents.size() == rows.kept + 1;
   if (!one_axis || space.kept != 1 || space.extents[0] != rows.extents.back()) return std::nullopt;
   if (rows.keptCount() == 0 || rows.reducedCount() == 0) return std::nullopt;
   if (parts.accumulators.empty()) {

@@ -69,7 +69,7 @@ class PiecePlanner {
                        KernelNumbers& numbers) const;
   const RowDemands& demandsOf(const Space& rows, ByClasses<RowDemands>& demands,
                               const Fusion& segment, const Analysis& analysis,
-                              const std::vector<Accumulator>& columns) const;
+                              const IdVector<AccumulatorId, Accumulator>& columns) const;
   std::unique_ptr<Children> childrenOf(Passes passes) const;
 
   const Fusion& segment_;

@@ -37,7 +37,7 @@ class CudaTileEmitter {
   }
 
  private:
-  const Tile& tile(int index) const { return program_.tiles[static_cast<size_t>(index)]; }
+  const Tile& tile(TileId id) const { return program_.tiles[id]; }
 
   bool isVectorized(const Access& access) const {
     if (layout_.vector == 1 || access.lane != LaneStride::One) return false;
@@ -177,18 +177,18 @@ class CudaTileEmitter {
   const char* elements() const { return layout_.shifted ? "first, count" : "count"; }
 
   // Declares a tile that a body computes.
-  void declareTile(int index, int32_t registers) {
-    out_.line(fmt::format("{} tile{}[{}][{}];", storedType(tile(index).dtype), index, registers,
+  void declareTile(TileId id, int32_t registers) {
+    out_.line(fmt::format("{} tile{}[{}][{}];", storedType(tile(id).dtype), id, registers,
                           layout_.vector));
   }
 
-  void declareLoadedTile(int index, int32_t registers, const char* name = "tile") {
-    const std::string_view type = storedType(tile(index).dtype);
-    if (one_lane_.contains(index)) {
-      out_.line(fmt::format("hd::Lanes<1, {}> {}{}[{}];", type, name, index, registers));
+  void declareLoadedTile(TileId id, int32_t registers, const char* name = "tile") {
+    const std::string_view type = storedType(tile(id).dtype);
+    if (one_lane_.contains(id)) {
+      out_.line(fmt::format("hd::Lanes<1, {}> {}{}[{}];", type, name, id, registers));
     } else {
       out_.line(
-          fmt::format("hd::Lanes<{}, {}> {}{}[{}];", layout_.vector, type, name, index, registers));
+          fmt::format("hd::Lanes<{}, {}> {}{}[{}];", layout_.vector, type, name, id, registers));
     }
   }
 
@@ -247,13 +247,14 @@ class CudaTileEmitter {
   LeafText leaves() const {
     LeafText leaves;
     leaves.element = [this](int index) {
-      if (tile(index).per_row) return fmt::format("tile{}", index);
-      return fmt::format("tile{}[{}][{}]", index, one_vector_.contains(index) ? "0" : "u",
-                         one_lane_.contains(index) ? "0" : "lane");
+      const TileId id(index);
+      if (tile(id).per_row) return fmt::format("tile{}", id);
+      return fmt::format("tile{}[{}][{}]", id, one_vector_.contains(id) ? "0" : "u",
+                         one_lane_.contains(id) ? "0" : "lane");
     };
-    leaves.result = [](int a) { return fmt::format("acc{}[0]", a); };
+    leaves.result = [](AccumulatorId a) { return fmt::format("acc{}[0]", a); };
     leaves.is_one_for_lanes = [this](int index) {
-      return tile(index).per_row || one_lane_.contains(index);
+      return tile(TileId(index)).per_row || one_lane_.contains(TileId(index));
     };
     leaves.lane = "lane";
     leaves.rounds_at_stores = true;
@@ -309,9 +310,7 @@ class CudaTileEmitter {
   // the loop then skips the first lanes of a row.
   int lanesInOrder() const { return layout_.shifted ? 1 : layout_.vector; }
 
-  const Accumulator& accumulator(int a) const {
-    return frame_.accumulators[static_cast<size_t>(a)];
-  }
+  const Accumulator& accumulator(AccumulatorId a) const { return frame_.accumulators[a]; }
 
   void declareAccumulators(const ReduceTiles& reduce);
 
@@ -328,8 +327,8 @@ class CudaTileEmitter {
   const TileProgram& program_;
   const KernelFrame& frame_;
   const RowLayout& layout_;
-  std::set<int> one_lane_;    // tiles that hold the same element for all lanes
-  std::set<int> one_vector_;  // tiles of which a thread holds one vector at a time
+  std::set<TileId> one_lane_;    // tiles that hold the same element for all lanes
+  std::set<TileId> one_vector_;  // tiles of which a thread holds one vector at a time
   bool in_loop_ = false;
   int bodies_ = 0;
   TextWriter out_;

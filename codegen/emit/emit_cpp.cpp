@@ -84,7 +84,7 @@ class CppEmitter {
       out_.line(fmt::format("{} = {};", element("p", store.tensor, "i"),
                             storedText(body, store.node, dtype, "v")));
     }
-    for (size_t a = 0; a < computation().accumulators.size(); ++a) {
+    for (AccumulatorId a : computation().accumulators.ids()) {
       const Accumulator& acc = computation().accumulators[a];
       std::string part = fmt::format("part{}[{}]", a, slot);
       out_.line(fmt::format("{} = {};", part, combineText(acc, part, elementText(body, acc, "v"))));
@@ -108,7 +108,7 @@ class CppEmitter {
   }
 
   void declareAccumulators(const char* name) {
-    for (size_t a = 0; a < computation().accumulators.size(); ++a) {
+    for (AccumulatorId a : computation().accumulators.ids()) {
       const Accumulator& acc = computation().accumulators[a];
       out_.line(fmt::format("{} {}{}[{}];", valueType(acc.type), name, a, lanes_));
       out_.line(fmt::format("for (int l = 0; l < {}; ++l) {}{}[l] = {};", lanes_, name, a,
@@ -117,7 +117,7 @@ class CppEmitter {
   }
 
   void joinParts() {
-    for (size_t a = 0; a < computation().accumulators.size(); ++a) {
+    for (AccumulatorId a : computation().accumulators.ids()) {
       const Accumulator& acc = computation().accumulators[a];
       std::string total = fmt::format("total{}[l]", a);
       out_.line(fmt::format("for (int l = 0; l < {}; ++l) {} = {};", lanes_, total,
@@ -176,7 +176,7 @@ class CppEmitter {
     out_.close();
     joinParts();
     out_.close();
-    for (size_t a = 0; a < computation().accumulators.size(); ++a) {
+    for (AccumulatorId a : computation().accumulators.ids()) {
       std::string lower = fmt::format("total{}[l]", a);
       std::string combined =
           combineText(computation().accumulators[a], lower, fmt::format("total{}[l + half]", a));
@@ -201,7 +201,7 @@ class CppEmitter {
     }
     LeafText leaves;
     leaves.element = [&](int t) { return element("f", t, slot); };
-    leaves.result = [&](int a) { return fmt::format("total{}[{}]", a, slot); };
+    leaves.result = [&](AccumulatorId a) { return fmt::format("total{}[{}]", a, slot); };
     leaves.lane = slot;
     const Body& body = computation().finish;
     writeStates(out_, body, "w");

@@ -44,9 +44,7 @@ class CudaEmitter {
  private:
   const Computation& computation() const { return nest_.computation; }
   const Access& access(int t) const { return nest_.access(t); }
-  const Accumulator& accumulator(int a) const {
-    return computation().accumulators[static_cast<size_t>(a)];
-  }
+  const Accumulator& accumulator(AccumulatorId a) const { return computation().accumulators[a]; }
 
   const char* alignmentOf(int t) const {
     return s_.lanes == 1 || access(t).aligned_items ? "true" : "false";
@@ -194,7 +192,7 @@ class CudaEmitter {
     leaves.rounds_at_stores = true;
     writeNodes(out_, body, nest_, leaves, "v", &windows_.perLane());
     assignStores(body, "v");
-    for (int a : withState(computation().accumulators)) {
+    for (AccumulatorId a : withState(computation().accumulators)) {
       const Accumulator& acc = accumulator(a);
       const std::string into = fmt::format("acc{}[lane]", a);
       out_.line(addsTogether(acc)
@@ -206,13 +204,13 @@ class CudaEmitter {
 
   // Returns the place of the current element in the array of elements that are added together. The
   // array has the elements of all items in flight: of a row, or of each column.
-  std::string valuePlace(int a, const char* slot) const {
+  std::string valuePlace(AccumulatorId a, const char* slot) const {
     return inner_ ? fmt::format("values{}[{} * {} + lane]", a, slot, s_.lanes)
                   : fmt::format("values{}[lane][{}]", a, slot);
   }
 
   void declareValues() {
-    for (int a : withState(computation().accumulators)) {
+    for (AccumulatorId a : withState(computation().accumulators)) {
       if (!addsTogether(accumulator(a))) continue;
       const std::string sizes = inner_ ? fmt::format("[{}]", s_.lanes * s_.unroll)
                                        : fmt::format("[{}][{}]", s_.lanes, s_.unroll);
@@ -224,7 +222,7 @@ class CudaEmitter {
   // Adds the first `valid` elements of the array to the state. Elements after them do not exist,
   // because only the last item can have fewer elements than lanes.
   void addValues() {
-    for (int a : withState(computation().accumulators)) {
+    for (AccumulatorId a : withState(computation().accumulators)) {
       if (!addsTogether(accumulator(a))) continue;
       if (inner_) {
         out_.line(fmt::format("hd::add(acc{0}[0], values{0}, 0, valid);", a));
@@ -345,7 +343,7 @@ class CudaEmitter {
   // Stores the states as partial results. Each member of a state has its own tensor.
   void emitPartials() {
     size_t next = 0;
-    for (int a : withState(computation().accumulators)) {
+    for (AccumulatorId a : withState(computation().accumulators)) {
       const Accumulator& acc = accumulator(a);
       for (size_t m = 0; m < memberTypes(acc).size(); ++m) {
         const int tensor = nest_.partials[next++];
@@ -369,7 +367,7 @@ class CudaEmitter {
     if (!inner_ && !s_.exact) out_.line("if (lane >= count) break;");
     LeafText leaves;
     leaves.element = [&](int t) { return bufferElement("fin", "0", t); };
-    leaves.result = [](int a) { return fmt::format("acc{}[lane]", a); };
+    leaves.result = [](AccumulatorId a) { return fmt::format("acc{}[lane]", a); };
     leaves.lane = "lane";
     leaves.rounds_at_stores = true;
     writeNodes(out_, body, nest_, leaves, "w");

@@ -7,13 +7,13 @@
 
 namespace heddle::codegen {
 
-int32_t LoopCombiner::states(int a) const {
+int32_t LoopCombiner::states(AccumulatorId a) const {
   const bool inner = s_.kind == ScheduleKind::InnerReduction;
   return inner && addsTogether(accumulator(a)) ? 1 : s_.lanes;
 }
 
 void LoopCombiner::declare() {
-  for (int a : withState(nest_.computation.accumulators)) {
+  for (AccumulatorId a : withState(nest_.computation.accumulators)) {
     const Accumulator& acc = accumulator(a);
     out_.line(fmt::format("{} acc{}[{}];", stateType(acc), a, states(a)));
     if (acc.joint != JointKind::None) continue;
@@ -24,14 +24,14 @@ void LoopCombiner::declare() {
 }
 
 void LoopCombiner::rows() {
-  for (int a : withState(nest_.computation.accumulators)) {
+  for (AccumulatorId a : withState(nest_.computation.accumulators)) {
     lanes(a);
     row(a);
   }
 }
 
 // Combines the states of all lanes of this thread into acc[0].
-void LoopCombiner::lanes(int a) {
+void LoopCombiner::lanes(AccumulatorId a) {
   if (states(a) == 1) return;
   const std::string into = fmt::format("acc{}[0]", a);
   out_.line("#pragma unroll");
@@ -41,7 +41,7 @@ void LoopCombiner::lanes(int a) {
 
 // Combines acc[0] of all threads of a row into acc[0] of share 0. The threads are a part of a warp,
 // or several warps, which exchange their states through shared memory.
-void LoopCombiner::row(int a) {
+void LoopCombiner::row(AccumulatorId a) {
   const Accumulator& acc = accumulator(a);
   const std::string into = fmt::format("acc{}[0]", a);
   out_.line("#pragma unroll");
@@ -66,15 +66,15 @@ void LoopCombiner::row(int a) {
 void LoopCombiner::columns() {
   if (s_.reduce_threads == 1) return;
   int bytes = 0;
-  for (int a : withState(nest_.computation.accumulators)) {
+  for (AccumulatorId a : withState(nest_.computation.accumulators)) {
     bytes = std::max(bytes, stateBytes(accumulator(a)));
   }
   out_.line(fmt::format("__shared__ hd::SharedBytes<{}> scratch;", bytes * s_.lanes * s_.block));
-  for (int a : withState(nest_.computation.accumulators)) column(a);
+  for (AccumulatorId a : withState(nest_.computation.accumulators)) column(a);
 }
 
 // Combines acc[lane] of all threads of a column into acc[lane] of share 0.
-void LoopCombiner::column(int a) {
+void LoopCombiner::column(AccumulatorId a) {
   const Accumulator& acc = accumulator(a);
   const int32_t columns = s_.block / s_.reduce_threads;
   const std::string own = fmt::format("acc{}[i]", a);

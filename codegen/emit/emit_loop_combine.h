@@ -13,7 +13,7 @@ class LoopCombiner {
   LoopCombiner(TextWriter& out, const LoopNest& nest) : out_(out), nest_(nest), s_(nest.schedule) {}
 
   // Returns the number of states of a thread: one per lane, or one for all lanes.
-  int32_t states(int a) const;
+  int32_t states(AccumulatorId a) const;
   // Declares the arrays. Initially their states contain no elements.
   void declare();
   // Combines the states of an inner reduction. In the text, `share` numbers the threads of a row.
@@ -24,12 +24,12 @@ class LoopCombiner {
   void columns();
 
  private:
-  const Accumulator& accumulator(int a) const {
-    return nest_.computation.accumulators[static_cast<size_t>(a)];
+  const Accumulator& accumulator(AccumulatorId a) const {
+    return nest_.computation.accumulators[a];
   }
-  void lanes(int a);
-  void row(int a);
-  void column(int a);
+  void lanes(AccumulatorId a);
+  void row(AccumulatorId a);
+  void column(AccumulatorId a);
 
   TextWriter& out_;
   const LoopNest& nest_;

@@ -11,12 +11,12 @@ int32_t lanePartsOf(const Accumulator& accumulator, const RowLayout& layout) {
   return addsTogether(accumulator) ? 1 : std::min(layout.vector, 4);
 }
 
-void RowCombiner::parts(const std::vector<int>& accumulators) {
-  for (int a : accumulators) lanes(a);
+void RowCombiner::parts(const std::vector<AccumulatorId>& accumulators) {
+  for (AccumulatorId a : accumulators) lanes(a);
   threads(accumulators);
 }
 
-void RowCombiner::lanes(int a) {
+void RowCombiner::lanes(AccumulatorId a) {
   const std::string into = fmt::format("acc{}[0]", a);
   const int32_t parts = lanePartsOf(accumulator(a), layout_);
   if (parts == 1) return;
@@ -27,9 +27,9 @@ void RowCombiner::lanes(int a) {
 
 // The warps of a row exchange their states through shared memory, with one barrier for all
 // accumulators.
-void RowCombiner::threads(const std::vector<int>& accumulators) {
+void RowCombiner::threads(const std::vector<AccumulatorId>& accumulators) {
   const int warps = layout_.threads / 32;
-  for (int a : accumulators) {
+  for (AccumulatorId a : accumulators) {
     const std::string into = fmt::format("acc{}[0]", a);
     if (layout_.threads > 1) partners(a, std::min(layout_.threads, 32) / 2);
     if (warps <= 1) continue;
@@ -41,13 +41,13 @@ void RowCombiner::threads(const std::vector<int>& accumulators) {
   }
   if (warps <= 1) return;
   out_.line("hd::barrier();");
-  for (int a : accumulators) {
+  for (AccumulatorId a : accumulators) {
     out_.line(fmt::format("acc{}[0] = warp{}[row * {} + hd::thread() % {}];", a, a, warps, warps));
     partners(a, warps / 2);
   }
 }
 
-void RowCombiner::partners(int a, int first_mask) {
+void RowCombiner::partners(AccumulatorId a, int first_mask) {
   const std::string into = fmt::format("acc{}[0]", a);
   out_.line("#pragma unroll");
   out_.line(fmt::format(

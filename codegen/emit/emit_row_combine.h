@@ -19,20 +19,20 @@ int32_t lanePartsOf(const Accumulator& accumulator, const RowLayout& layout);
 class RowCombiner {
  public:
   RowCombiner(TextWriter& out, const RowLayout& layout,
-              const std::vector<Accumulator>& accumulators)
+              const IdVector<AccumulatorId, Accumulator>& accumulators)
       : out_(out), layout_(layout), accumulators_(accumulators) {}
 
-  void parts(const std::vector<int>& accumulators);
+  void parts(const std::vector<AccumulatorId>& accumulators);
 
  private:
-  const Accumulator& accumulator(int a) const { return accumulators_[static_cast<size_t>(a)]; }
-  void lanes(int a);
-  void threads(const std::vector<int>& accumulators);
-  void partners(int a, int first_mask);
+  const Accumulator& accumulator(AccumulatorId a) const { return accumulators_[a]; }
+  void lanes(AccumulatorId a);
+  void threads(const std::vector<AccumulatorId>& accumulators);
+  void partners(AccumulatorId a, int first_mask);
 
   TextWriter& out_;
   const RowLayout& layout_;
-  const std::vector<Accumulator>& accumulators_;
+  const IdVector<AccumulatorId, Accumulator>& accumulators_;
 };
 
 }  // namespace heddle::codegen

@@ -47,7 +47,7 @@ class CppSquareEmitter {
   }
 
  private:
-  const Tile& tile(int index) const { return program_.tiles[static_cast<size_t>(index)]; }
+  const Tile& tile(TileId id) const { return program_.tiles[id]; }
 
   void declareArray(const ExchangeTile& exchange) {
     out_.line(fmt::format("alignas(64) {} tile{}[{}];", storedType(tile(exchange.tile).dtype),
@@ -90,7 +90,7 @@ class CppSquareEmitter {
     std::set<int> tensors;
     for (const Node& node : body.nodes) {
       if (node.kind != Node::Kind::Load) continue;
-      const auto found = tensor_of_.find(node.index);
+      const auto found = tensor_of_.find(TileId(node.index));
       if (found != tensor_of_.end()) tensors.insert(found->second);
     }
     for (const Store& store : body.stores) tensors.insert(store.tensor);
@@ -107,7 +107,7 @@ class CppSquareEmitter {
     bodies_.push_back(&map.body);
     LeafText leaves;
     leaves.element = [this](int index) {
-      const auto found = tensor_of_.find(index);
+      const auto found = tensor_of_.find(TileId(index));
       return found == tensor_of_.end() ? fmt::format("tile{}[at + i]", index)
                                        : cppElement(frame_, found->second);
     };
@@ -140,9 +140,9 @@ class CppSquareEmitter {
   const TileProgram& program_;
   const KernelFrame& frame_;
   const SquareLayout& square_;
-  const std::string row_;         // coordinate of the current row
-  const std::string column_;      // coordinate of the first column of the square
-  std::map<int, int> tensor_of_;  // per loaded tile: the tensor from which the map reads
+  const std::string row_;            // coordinate of the current row
+  const std::string column_;         // coordinate of the first column of the square
+  std::map<TileId, int> tensor_of_;  // per loaded tile: the tensor from which the map reads
   std::vector<const Body*> bodies_;
   TextWriter out_;
 };

@@ -31,8 +31,8 @@ class SquareEmitter {
   }
 
  private:
-  const Tile& tile(int index) const { return program_.tiles[static_cast<size_t>(index)]; }
-  std::string_view type(int index) const { return storedType(tile(index).dtype); }
+  const Tile& tile(TileId id) const { return program_.tiles[id]; }
+  std::string_view type(TileId id) const { return storedType(tile(id).dtype); }
   // Returns the number of vectors that a thread holds of each tile.
   int vectors() const { return square_.edge * square_.edge / kSquareThreads / square_.vector; }
   // Returns the offset in shared memory of the element at index `place` of line `line`.
@@ -134,13 +134,12 @@ class SquareEmitter {
     out_.line("hd::barrier();");
   }
 
-  void declareTile(int index, int count, LaneStride lane) {
+  void declareTile(TileId id, int count, LaneStride lane) {
     if (lane == LaneStride::Zero) {
-      one_lane_.insert(index);
-      out_.line(fmt::format("{} tile{}[{}][1];", type(index), index, count));
+      one_lane_.insert(id);
+      out_.line(fmt::format("{} tile{}[{}][1];", type(id), id, count));
     } else {
-      out_.line(
-          fmt::format("hd::Lanes<{}, {}> tile{}[{}];", square_.vector, type(index), index, count));
+      out_.line(fmt::format("hd::Lanes<{}, {}> tile{}[{}];", square_.vector, type(id), id, count));
     }
   }
 
@@ -177,15 +176,16 @@ class SquareEmitter {
   LeafText leaves(const MapTiles& map) const {
     LeafText leaves;
     leaves.element = [this, &map](int index) {
+      const TileId id(index);
       for (const ExchangeTile& exchange : exchanged_) {
-        if (exchange.tile != index) continue;
-        return fmt::format("hd::Exchange<{}>::value(words{}[{}])", type(index), index,
+        if (exchange.tile != id) continue;
+        return fmt::format("hd::Exchange<{}>::value(words{}[{}])", type(id), id,
                            wordAt("across", "along + lane"));
       }
       const bool own = std::any_of(map.loads.begin(), map.loads.end(),
-                                   [&](const LoadTile& load) { return load.tile == index; });
-      return fmt::format("tile{}[{}][{}]", index, own ? "0" : "u",
-                         one_lane_.contains(index) ? "0" : "lane");
+                                   [&](const LoadTile& load) { return load.tile == id; });
+      return fmt::format("tile{}[{}][{}]", id, own ? "0" : "u",
+                         one_lane_.contains(id) ? "0" : "lane");
     };
     leaves.lane = "lane";
     leaves.rounds_at_stores = true;
@@ -233,7 +233,7 @@ class SquareEmitter {
   const TileProgram& program_;
   const KernelFrame& frame_;
   const SquareLayout& square_;
-  std::set<int> one_lane_;  // tiles that hold the same element for all lanes
+  std::set<TileId> one_lane_;  // tiles that hold the same element for all lanes
   std::vector<ExchangeTile> exchanged_;
   TextWriter out_;
 };

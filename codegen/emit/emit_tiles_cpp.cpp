@@ -61,7 +61,7 @@ class CppTileEmitter {
     return nullptr;
   }
 
-  const Tile& tile(int index) const { return program_.tiles[static_cast<size_t>(index)]; }
+  const Tile& tile(TileId id) const { return program_.tiles[id]; }
 
   // Declares an array for each tile along the row that a map computes. Loaded tiles need no array:
   // they stay in the memory of the tensor.
@@ -77,7 +77,7 @@ class CppTileEmitter {
   static void write(const ExchangeTile&) { HEDDLE_CHECK(false, "rows have no exchange"); }
 
   void write(const LoadTile& load) {
-    tensor_of_[static_cast<size_t>(load.tile)] = load.tensor;
+    tensor_of_[load.tile] = load.tensor;
     if (!tile(load.tile).per_row) return;
     const Access& access = frame_.access(load.tensor);
     out_.line(fmt::format("const {} tile{} = {}[{}];", storedType(access.dtype), load.tile,
@@ -96,8 +96,8 @@ class CppTileEmitter {
   void writePointers(const Body& body) {
     std::set<int> written;
     for (const Node& node : body.nodes) {
-      if (node.kind != Node::Kind::Load || tile(node.index).per_row) continue;
-      const int tensor = tensor_of_[static_cast<size_t>(node.index)];
+      if (node.kind != Node::Kind::Load || tile(TileId(node.index)).per_row) continue;
+      const int tensor = tensor_of_[TileId(node.index)];
       if (tensor >= 0) writePointer(tensor, written);
     }
     for (const Store& store : body.stores) writePointer(store.tensor, written);
@@ -106,11 +106,12 @@ class CppTileEmitter {
   LeafText leaves() const {
     LeafText leaves;
     leaves.element = [this](int index) {
-      if (tile(index).per_row) return fmt::format("tile{}", index);
-      const int tensor = tensor_of_[static_cast<size_t>(index)];
-      return tensor >= 0 ? cppElement(frame_, tensor) : fmt::format("tile{}[at + i]", index);
+      const TileId id(index);
+      if (tile(id).per_row) return fmt::format("tile{}", id);
+      const int tensor = tensor_of_[id];
+      return tensor >= 0 ? cppElement(frame_, tensor) : fmt::format("tile{}[at + i]", id);
     };
-    leaves.result = [](int a) { return fmt::format("acc{}[0]", a); };
+    leaves.result = [](AccumulatorId a) { return fmt::format("acc{}[0]", a); };
     leaves.lane = "i";
     return leaves;
   }
@@ -152,8 +153,8 @@ class CppTileEmitter {
   void writePrefetches(const Body& body) {
     std::set<int> tensors;
     for (const Node& node : body.nodes) {
-      if (node.kind != Node::Kind::Load || tile(node.index).per_row) continue;
-      const int tensor = tensor_of_[static_cast<size_t>(node.index)];
+      if (node.kind != Node::Kind::Load || tile(TileId(node.index)).per_row) continue;
+      const int tensor = tensor_of_[TileId(node.index)];
       if (tensor >= 0 && hasRows(frame_.access(tensor))) tensors.insert(tensor);
     }
     for (const int tensor : tensors) {
@@ -222,8 +223,8 @@ class CppTileEmitter {
   }
 
   void declareAccumulators(const ReduceTiles& reduce, const char* name) {
-    for (int a : reduce.accumulators) {
-      const Accumulator& acc = frame_.accumulators[static_cast<size_t>(a)];
+    for (AccumulatorId a : reduce.accumulators) {
+      const Accumulator& acc = frame_.accumulators[a];
       out_.line(fmt::format("{} {}{}[{}];", valueType(acc.type), name, a, lanes_));
       out_.line(fmt::format("for (int l = 0; l < {}; ++l) {}{}[l] = {};", lanes_, name, a,
                             literalText(acc.identity, acc.type)));
@@ -234,8 +235,8 @@ class CppTileEmitter {
   void writeElement(const ReduceTiles& reduce, const std::string& prefix) {
     writeStates(out_, reduce.body, prefix);
     writeNodes(out_, reduce.body, frame_, leaves(), prefix);
-    for (int a : reduce.accumulators) {
-      const Accumulator& acc = frame_.accumulators[static_cast<size_t>(a)];
+    for (AccumulatorId a : reduce.accumulators) {
+      const Accumulator& acc = frame_.accumulators[a];
       const std::string part = fmt::format("part{}[l]", a);
       out_.line(fmt::format("{} = {};", part,
                             combineText(acc, part, elementText(reduce.body, acc, prefix))));
@@ -253,9 +254,9 @@ class CppTileEmitter {
     declareAccumulators(reduce, "part");
     out_.line("Index start = 0;");
     out_.open(fmt::format("for (; start + {0} <= count; start += {0}) {{", lanes_));
-    std::vector<Accumulator> accumulators;
-    for (int a : reduce.accumulators) {
-      accumulators.push_back(frame_.accumulators[static_cast<size_t>(a)]);
+    IdVector<AccumulatorId, Accumulator> accumulators;
+    for (AccumulatorId a : reduce.accumulators) {
+      accumulators.push_back(frame_.accumulators[a]);
     }
     writeLanePragma(out_, accumulators);
     openLanes("l", "0", std::to_string(lanes_));
@@ -267,8 +268,8 @@ class CppTileEmitter {
     out_.line("const Index i = start + l;");
     writeElement(reduce, prefix);
     out_.close();
-    for (int a : reduce.accumulators) {
-      const Accumulator& acc = frame_.accumulators[static_cast<size_t>(a)];
+    for (AccumulatorId a : reduce.accumulators) {
+      const Accumulator& acc = frame_.accumulators[a];
       const std::string total = fmt::format("acc{}[l]", a);
       out_.line(fmt::format("for (int l = 0; l < {}; ++l) {} = {};", lanes_, total,
                             combineText(acc, total, fmt::format("part{}[l]", a))));
@@ -277,10 +278,10 @@ class CppTileEmitter {
   }
 
   void write(const CombineParts& combine) {
-    for (int a : combine.accumulators) {
+    for (AccumulatorId a : combine.accumulators) {
       const std::string lower = fmt::format("acc{}[l]", a);
-      const std::string both = combineText(frame_.accumulators[static_cast<size_t>(a)], lower,
-                                           fmt::format("acc{}[l + half]", a));
+      const std::string both =
+          combineText(frame_.accumulators[a], lower, fmt::format("acc{}[l + half]", a));
       out_.line(fmt::format("for (int half = {}; half > 0; half /= 2)", lanes_ / 2));
       out_.line(fmt::format("  for (int l = 0; l < half; ++l) {} = {};", lower, both));
     }
@@ -291,7 +292,8 @@ class CppTileEmitter {
   const TileProgram& program_;
   const KernelFrame& frame_;
   int32_t lanes_;
-  std::vector<int> tensor_of_;  // per tile: the tensor from which it is loaded; -1: a map makes it
+  IdVector<TileId, int>
+      tensor_of_;  // per tile: the tensor from which it is loaded; -1: a map makes it
   std::vector<const Body*> bodies_;
   TextWriter out_;
 };

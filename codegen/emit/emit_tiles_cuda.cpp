@@ -111,7 +111,7 @@ void CudaTileEmitter::closeColumns() {
 }
 
 void CudaTileEmitter::declareAccumulators(const ReduceTiles& reduce) {
-  for (int a : reduce.accumulators) {
+  for (AccumulatorId a : reduce.accumulators) {
     const Accumulator& acc = accumulator(a);
     const int32_t parts = lanePartsOf(acc, layout_);
     out_.line(fmt::format("{} acc{}[{}];", stateType(acc), a, parts));
@@ -124,8 +124,9 @@ void CudaTileEmitter::declareAccumulators(const ReduceTiles& reduce) {
 
 void CudaTileEmitter::write(const ReduceTiles& reduce) {
   if (!in_loop_) declareAccumulators(reduce);
-  const bool together = std::any_of(reduce.accumulators.begin(), reduce.accumulators.end(),
-                                    [this](int a) { return addsTogether(accumulator(a)); });
+  const bool together =
+      std::any_of(reduce.accumulators.begin(), reduce.accumulators.end(),
+                  [this](AccumulatorId a) { return addsTogether(accumulator(a)); });
   if (together) {
     for (const LoadTile& load : reduce.loads) write(load);
   }
@@ -147,9 +148,9 @@ void CudaTileEmitter::write(const ReduceTiles& reduce) {
 void CudaTileEmitter::reduceLanes(const ReduceTiles& reduce, bool masked) {
   const std::string prefix = nextPrefix();
   const bool some = masked && !layout_.exact;
-  const auto neutral = [this](int a) { return jointText(accumulator(a).joint).neutral; };
+  const auto neutral = [this](AccumulatorId a) { return jointText(accumulator(a).joint).neutral; };
   writeLaneStates(out_, reduce.body, prefix, frame_, leaves(), lanesInOrder());
-  for (int a : reduce.accumulators) {
+  for (AccumulatorId a : reduce.accumulators) {
     if (!addsTogether(accumulator(a))) continue;
     out_.line(fmt::format("float values{}[{}];", a, layout_.vector));
     if (some && !neutral(a).empty()) {
@@ -160,7 +161,7 @@ void CudaTileEmitter::reduceLanes(const ReduceTiles& reduce, bool masked) {
   }
   openLanes(masked);
   writeNodes(out_, reduce.body, frame_, leaves(), prefix);
-  for (int a : reduce.accumulators) {
+  for (AccumulatorId a : reduce.accumulators) {
     const Accumulator& acc = accumulator(a);
     const int32_t parts = lanePartsOf(acc, layout_);
     const std::string into = parts == layout_.vector ? fmt::format("acc{}[lane]", a)
@@ -170,7 +171,7 @@ void CudaTileEmitter::reduceLanes(const ReduceTiles& reduce, bool masked) {
                   : fmt::format("{} = {};", into, accumulateText(reduce.body, acc, prefix, into)));
   }
   out_.close();
-  for (int a : reduce.accumulators) {
+  for (AccumulatorId a : reduce.accumulators) {
     if (!addsTogether(accumulator(a))) continue;
     out_.line(some && neutral(a).empty()
                   ? fmt::format("hd::addSome(acc{0}[0], values{0}, {1}, count);", a,

@@ -162,10 +162,11 @@ std::string nodeText(TextWriter& out, const Body& body, NodeId id, const KernelF
     case Node::Kind::Literal:
       return literalText(node.literal, node.dtype);
     case Node::Kind::Result: {
-      const Accumulator& a = frame.accumulators[static_cast<size_t>(node.index)];
+      const AccumulatorId id(node.index);
+      const Accumulator& a = frame.accumulators[id];
       const std::string center =
           node.operands.empty() ? "" : fmt::format("{}{}", prefix, node.operands[0]);
-      const int with_state = a.hasState() ? node.index : a.first;
+      const AccumulatorId with_state = a.hasState() ? id : a.first;
       std::string text = resultText(a, leaves.result(with_state), center);
       if (a.average) text = fmt::format("({} / ({})reduced_count)", text, valueType(a.type));
       return convertText(text, a.type, node.dtype);
@@ -257,7 +258,7 @@ std::vector<int> tensorsOf(const Body& body) {
   return {tensors.begin(), tensors.end()};
 }
 
-void writeLanePragma(TextWriter& out, const std::vector<Accumulator>& accumulators) {
+void writeLanePragma(TextWriter& out, const IdVector<AccumulatorId, Accumulator>& accumulators) {
   const bool calls = std::any_of(accumulators.begin(), accumulators.end(), [](const auto& a) {
     return a.text.find("hd::") != std::string_view::npos;
   });

@@ -40,9 +40,9 @@ std::string applyText(std::string_view text, const std::string& a, const std::st
 // The expressions that differ between CUDA and C++. Nodes (codegen/plan/body.h) that read tensors,
 // accumulators or coordinates use them.
 struct LeafText {
-  std::function<std::string(int tensor)> element;      // element of a tensor, in storedType()
-  std::function<std::string(int accumulator)> result;  // final state of an accumulator
-  std::string lane;                                    // number of the current lane
+  std::function<std::string(int tensor)> element;  // element of a tensor, in storedType()
+  std::function<std::string(AccumulatorId accumulator)> result;  // final state of an accumulator
+  std::string lane;                                              // number of the current lane
   // Returns whether all lanes of a tensor have the same element. Not set: it is not known.
   std::function<bool(int tensor)> is_one_for_lanes;
   // Returns the name of the vector that contains the values of node `node`
@@ -106,7 +106,7 @@ std::vector<int> tensorsOf(const Body& body);
 // Writes the pragma that makes GCC vectorize the loop over the lanes of `accumulators` in a C++
 // kernel, if the loop needs it. GCC unrolls such a loop before it vectorizes it. It then still
 // vectorizes operators such as +, but not functions such as hd::maximum().
-void writeLanePragma(TextWriter& out, const std::vector<Accumulator>& accumulators);
+void writeLanePragma(TextWriter& out, const IdVector<AccumulatorId, Accumulator>& accumulators);
 
 // Writes declarations of locals for the pointers, sizes and scalars of the argument struct `args`.
 void writeArguments(TextWriter& out, const KernelFrame& frame);

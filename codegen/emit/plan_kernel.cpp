@@ -145,7 +145,7 @@ class Planner {
       tensor.alignment = operandAlignment(tensor.operand);
     }
     const Space space = d.first.space;
-    const bool one_axis = rows.extents.size() == static_cast<size_t>(rows.kept) + 1;
+    const bool one_axis = rows.extents.size() == rows.kept + 1;
     if (!one_axis || space.kept != 1 || space.extents[0] != rows.extents.back()) return false;
     if (rows.keptCount() == 0 || rows.reducedCount() == 0) return false;
     d.computation = finishColumns(segment_, column_analysis, space);

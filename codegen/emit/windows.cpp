@@ -43,7 +43,7 @@ void markOperands(const Body& body, const IdVector<NodeId, bool>& leaves,
 
 }  // namespace
 
-Windows::Windows(const Body& body, const std::vector<Accumulator>& accumulators,
+Windows::Windows(const Body& body, const IdVector<AccumulatorId, Accumulator>& accumulators,
                  const KernelFrame& frame, int32_t lanes)
     : body_(body),
       frame_(frame),
@@ -63,8 +63,8 @@ Windows::Windows(const Body& body, const std::vector<Accumulator>& accumulators,
     per_lane_[node] = true;
   };
   for (const Store& store : body.stores) result(store.node);
-  for (int a : withState(accumulators)) {
-    const Accumulator& accumulator = accumulators[static_cast<size_t>(a)];
+  for (AccumulatorId a : withState(accumulators)) {
+    const Accumulator& accumulator = accumulators[a];
     const size_t nodes = accumulator.adds_states ? memberTypes(accumulator).size() : 1;
     for (size_t i = 0; i < nodes; ++i) result(NodeId(accumulator.element.index() + i));
   }

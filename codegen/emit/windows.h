@@ -22,8 +22,8 @@ namespace heddle::codegen {
 // object.
 class Windows {
  public:
-  Windows(const Body& body, const std::vector<Accumulator>& accumulators, const KernelFrame& frame,
-          int32_t lanes);
+  Windows(const Body& body, const IdVector<AccumulatorId, Accumulator>& accumulators,
+          const KernelFrame& frame, int32_t lanes);
 
   // Returns the windows that are not parts of another window, in ascending order.
   const std::vector<NodeId>& nodes() const { return nodes_; }

@@ -103,14 +103,14 @@ class ColumnDivider {
 
   // Returns whether the value has exactly the axes that the column reductions reduce.
   bool isPerRow(ValueId id) const {
-    std::vector<bool> kept(analysis_.reduced.size(), true);
-    for (int axis : analysis_.axes[segment_.expr(columns_.front()).outputs[0]]) {
-      if (axis >= 0) kept[static_cast<size_t>(axis)] = false;
+    IdVector<AxisId, bool> kept(analysis_.reduced.size(), true);
+    for (AxisId axis : analysis_.axes[segment_.expr(columns_.front()).outputs[0]]) {
+      if (axis.valid()) kept[axis] = false;
     }
     int64_t own = 0;
-    for (int axis : analysis_.axes[id]) {
-      if (axis < 0) continue;
-      if (!kept[static_cast<size_t>(axis)]) return false;
+    for (AxisId axis : analysis_.axes[id]) {
+      if (!axis.valid()) continue;
+      if (!kept[axis]) return false;
       ++own;
     }
     return own == std::count(kept.begin(), kept.end(), true);
@@ -128,11 +128,11 @@ class ColumnDivider {
 
 std::vector<ExprId> columnReductionsOf(const Fusion& segment, const Analysis& analysis) {
   const auto axesOf = [&](ExprId id) { return analysis.axes[segment.expr(id).outputs[0]]; };
-  std::set<std::set<int>> kept;  // per reduction: the axes of the result
+  std::set<std::set<AxisId>> kept;  // per reduction: the axes of the result
   for (ExprId id : analysis.reductions) {
-    const std::vector<int> axes = axesOf(id);
-    std::set<int> own(axes.begin(), axes.end());
-    own.erase(-1);
+    const std::vector<AxisId> axes = axesOf(id);
+    std::set<AxisId> own(axes.begin(), axes.end());
+    own.erase(AxisId());
     kept.insert(std::move(own));
   }
   return kept.size() > 1 ? columnReductions(segment) : std::vector<ExprId>();
@@ -144,13 +144,13 @@ RowPart rowPart(const Fusion& segment, const Analysis& analysis, const AxisExten
 }
 
 void markColumns(Space& space, const PassSegment& pass,
-                 const std::vector<Accumulator>& accumulators) {
+                 const IdVector<AccumulatorId, Accumulator>& accumulators) {
   for (SpaceTensor& tensor : space.tensors) {
     if (!tensor.output) continue;
     const size_t output = static_cast<size_t>(tensor.operand) - pass.inputs.size();
     tensor.column = pass.outputs[output].temporary;
     if (tensor.column < 0) continue;
-    tensor.dtype = accumulators[static_cast<size_t>(tensor.column)].type;
+    tensor.dtype = accumulators[AccumulatorId(tensor.column)].type;
     std::fill(tensor.strides.begin(), tensor.strides.end(), 0);
     tensor.strides.back() = 1;
     tensor.part_stride = space.extents.back();
@@ -162,8 +162,8 @@ Analysis columnAnalysis(const Fusion& segment, const Analysis& analysis,
   Analysis result = analysis;
   result.reductions = columns;
   result.reduced.assign(analysis.reduced.size(), true);
-  for (int axis : analysis.axes[segment.expr(columns.front()).outputs[0]]) {
-    if (axis >= 0) result.reduced[static_cast<size_t>(axis)] = false;
+  for (AxisId axis : analysis.axes[segment.expr(columns.front()).outputs[0]]) {
+    if (axis.valid()) result.reduced[axis] = false;
   }
   return result;
 }

@@ -28,7 +28,7 @@ RowPart rowPart(const Fusion& segment, const Analysis& analysis, const AxisExten
 // Marks the outputs of the pass without memory as columns (SpaceTensor::column). `space` is the
 // space of the pass.
 void markColumns(Space& space, const PassSegment& pass,
-                 const std::vector<Accumulator>& accumulators);
+                 const IdVector<AccumulatorId, Accumulator>& accumulators);
 
 // Returns the analysis of a kernel that computes only the column reductions.
 Analysis columnAnalysis(const Fusion& segment, const Analysis& analysis,

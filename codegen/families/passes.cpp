@@ -51,8 +51,9 @@ class Divider {
  private:
   // Returns whether the value has all kept axes (`per_row`), or all axes.
   bool hasAllAxes(ValueId id, bool per_row) const {
-    const std::vector<int>& axes = analysis_.axes[id];
-    const auto own = std::count_if(axes.begin(), axes.end(), [](int axis) { return axis >= 0; });
+    const std::vector<AxisId>& axes = analysis_.axes[id];
+    const auto own =
+        std::count_if(axes.begin(), axes.end(), [](AxisId axis) { return axis.valid(); });
     const auto& reduced = analysis_.reduced;
     return own == std::count(reduced.begin(), reduced.end(), false) +
                       (per_row ? 0 : std::count(reduced.begin(), reduced.end(), true));

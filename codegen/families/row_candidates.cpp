@@ -73,7 +73,7 @@ int64_t shortestShifted(bool several_passes) { return several_passes ? 64 : 4; }
 
 int64_t vectorsPerRow(const Space& space, int64_t vector) {
   int64_t vectors = ceilDiv(space.extents.back(), vector);
-  for (size_t i = static_cast<size_t>(space.kept); i + 1 < space.extents.size(); ++i) {
+  for (size_t i = space.kept; i + 1 < space.extents.size(); ++i) {
     vectors *= space.extents[i];
   }
   return vectors;
@@ -124,7 +124,7 @@ Vectors vectorsOf(const Space& space, int64_t ops, bool several_passes) {
   }
   int64_t length = std::min<int64_t>(16 / widest, 8);
   while (length > 1 && length * ops > kMostUnrolled) length /= 2;
-  const bool one_axis = space.extents.size() == static_cast<size_t>(space.kept) + 1;
+  const bool one_axis = space.extents.size() == space.kept + 1;
   if (length > 1 && one_axis && !hasColumns(space) && !hasWholeVectors(space, length) &&
       space.extents.back() >= shortestShifted(several_passes) * length) {
     return {length, true};

@@ -19,7 +19,7 @@ class StatementWriter {
         values_(values),
         form_(form),
         tensor_of_(tensorsOfOperands(segment, space)),
-        tile_of_(segment.values().size(), -1),
+        tile_of_(segment.values().size()),
         kept_(segment.values().size(), false) {
     for (ValueId id : form.kept) kept_[id] = true;
     for (ExprId id : analysis.reductions) {
@@ -48,10 +48,9 @@ class StatementWriter {
 
   std::vector<Statement>& out() { return *out_; }
 
-  int makeTile(ValueId id) {
-    result_.tiles.push_back(
-        {segment_.value(id).name, segment_.tensor(id).dtype, values_.per_row[id]});
-    return tile_of_[id] = static_cast<int>(result_.tiles.size()) - 1;
+  TileId makeTile(ValueId id) {
+    return tile_of_[id] = result_.tiles.push_back(
+               {segment_.value(id).name, segment_.tensor(id).dtype, values_.per_row[id]});
   }
 
   // Loads the tensor inputs for which `wanted` returns true and which have no tile yet.
@@ -60,7 +59,7 @@ class StatementWriter {
     for (size_t i = 0; i < segment_.inputs().size(); ++i) {
       const ValueId id = segment_.inputs()[i];
       const int tensor = tensor_of_[i];
-      if (tensor < 0 || tile_of_[id] >= 0) continue;
+      if (tensor < 0 || tile_of_[id].valid()) continue;
       if (!wanted(id, space_.tensors[static_cast<size_t>(tensor)])) continue;
       LoadTile load{tensor, makeTile(id)};
       const bool changes = changesWithKept(space_.tensors[static_cast<size_t>(tensor)]);
@@ -73,11 +72,11 @@ class StatementWriter {
   }
 
   std::optional<Leaf> leaf(ValueId id) const {
-    if (tile_of_[id] >= 0) {
+    if (tile_of_[id].valid()) {
       Node node;
       node.kind = Node::Kind::Load;
       node.dtype = segment_.tensor(id).dtype;
-      node.index = tile_of_[id];
+      node.index = tile_of_[id].number();
       return Leaf(std::move(node));
     }
     std::optional<Node> node = inputNode(segment_, tensor_of_, id);
@@ -100,7 +99,7 @@ class StatementWriter {
     }
     WrittenBody written =
         writeBody(segment_, analysis_, space_, wanted, [this](ValueId id) { return leaf(id); });
-    for (ValueId id : loaded) tile_of_[id] = -1;
+    for (ValueId id : loaded) tile_of_[id] = TileId();
     if (form_.reciprocals && per_row && form_.ahead) divideByScalars(written.body);
     return form_.reciprocals && !per_row ? withReciprocals(std::move(written)) : written;
   }
@@ -129,7 +128,7 @@ class StatementWriter {
         const Node& divisor = body.nodes[node.operands[1]];
         Node load;
         load.kind = Node::Kind::Load;
-        load.index = reciprocalTile(divisor);
+        load.index = reciprocalTile(divisor).number();
         node.text = "hd::divided({0}, {1}, {2})";
         node.operands.push_back(body.nodes.push_back(std::move(load)));
       }
@@ -147,13 +146,12 @@ class StatementWriter {
     const Node& divisor = body.nodes[node.operands[1]];
     if (computeType(divisor.dtype) != DType::F32) return false;
     return (divisor.kind == Node::Kind::Result && divisor.operands.empty()) ||
-           (divisor.kind == Node::Kind::Load &&
-            result_.tiles[static_cast<size_t>(divisor.index)].per_row);
+           (divisor.kind == Node::Kind::Load && result_.tiles[TileId(divisor.index)].per_row);
   }
 
   // Returns the tile with the reciprocal of a node that has one value per row.
-  int reciprocalTile(const Node& divisor) {
-    const auto [found, fresh] = reciprocals_.try_emplace({divisor.kind, divisor.index}, -1);
+  TileId reciprocalTile(const Node& divisor) {
+    const auto [found, fresh] = reciprocals_.try_emplace({divisor.kind, divisor.index}, TileId());
     if (!fresh) return found->second;
     MapTiles map{{}, {}, true};
     const NodeId operand = map.body.nodes.push_back(divisor);
@@ -162,7 +160,7 @@ class StatementWriter {
     reciprocal.text = "hd::reciprocalFor({0})";
     reciprocal.operands.push_back(operand);
     const NodeId result = map.body.nodes.push_back(std::move(reciprocal));
-    found->second = static_cast<int>(result_.tiles.size());
+    found->second = result_.tiles.endId();
     result_.tiles.push_back({fmt::format("inverse{}", found->second), DType::F32, true});
     map.results.push_back({result, found->second});
     result_.statements.push_back(std::move(map));
@@ -175,7 +173,7 @@ class StatementWriter {
     while (!next.empty()) {
       const ValueId id = next.back();
       next.pop_back();
-      if (seen[id] || tile_of_[id] >= 0 || resultNode(segment_, analysis_, id)) continue;
+      if (seen[id] || tile_of_[id].valid() || resultNode(segment_, analysis_, id)) continue;
       seen[id] = true;
       const ExprId definition = segment_.value(id).definition;
       if (definition == kNoExpr) {
@@ -240,7 +238,7 @@ class StatementWriter {
     const bool last = pass + 1 == values_.passes();
     if (last && values_.roots[p].empty()) return;
     IdVector<ValueId, bool> leaves(segment_.values().size(), false);
-    for (ValueId id : segment_.values().ids()) leaves[id] = kept_[id] && tile_of_[id] >= 0;
+    for (ValueId id : segment_.values().ids()) leaves[id] = kept_[id] && tile_of_[id].valid();
     const std::vector<ValueId> along_row = computedAlongRow(segment_, values_, pass, leaves);
     writeMap(rowValuesFor(along_row), true);
     LoopOverRow loop;
@@ -262,8 +260,8 @@ class StatementWriter {
     if (!last) out().push_back(CombineParts{accumulatorsOf(p)});
   }
 
-  std::vector<int> accumulatorsOf(size_t pass) const {
-    std::vector<int> accumulators;
+  std::vector<AccumulatorId> accumulatorsOf(size_t pass) const {
+    std::vector<AccumulatorId> accumulators;
     for (ExprId id : values_.reductions[pass]) {
       accumulators.push_back(accumulatorOf(analysis_, id));
     }
@@ -274,7 +272,7 @@ class StatementWriter {
     ReduceTiles statement;
     WrittenBody written = bodyOf(values_.roots[pass], statement.loads, false);
     for (ExprId id : values_.reductions[pass]) {
-      const auto a = static_cast<size_t>(accumulatorOf(analysis_, id));
+      const AccumulatorId a = accumulatorOf(analysis_, id);
       result_.accumulators[a].element = written.node_of[segment_.expr(id).inputs[0]];
     }
     statement.body = std::move(written.body);
@@ -312,10 +310,10 @@ class StatementWriter {
   const RowValues& values_;
   const RowForm& form_;
   const std::vector<int> tensor_of_;
-  IdVector<ValueId, int> tile_of_;  // -1: the value has no tile
+  IdVector<ValueId, TileId> tile_of_;  // invalid: the value has no tile
   IdVector<ValueId, bool> kept_;
   RowStatements result_;
-  std::map<std::pair<Node::Kind, int>, int> reciprocals_;  // node per row -> tile
+  std::map<std::pair<Node::Kind, int>, TileId> reciprocals_;  // node per row -> tile
   std::vector<Statement>* out_ = &result_.statements;
 };
 

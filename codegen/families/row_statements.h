@@ -8,9 +8,9 @@ namespace heddle::codegen {
 
 // The statements of a row kernel, before sizes decide its layout.
 struct RowStatements {
-  std::vector<Tile> tiles;
+  IdVector<TileId, Tile> tiles;
   std::vector<Statement> statements;
-  std::vector<Accumulator> accumulators;
+  IdVector<AccumulatorId, Accumulator> accumulators;
   int64_t loaded = 0;  // bytes per element that the kernel reads at its start
 };
 

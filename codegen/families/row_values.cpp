@@ -62,8 +62,8 @@ RowValues rowValuesOf(const Fusion& segment, const Analysis& analysis) {
   // Without reductions, all values count as values along the row.
   if (analysis.reductions.empty()) values.per_row.assign(segment.values().size(), false);
   for (ValueId id : segment.values().ids()) {
-    for (int axis : analysis.axes[id]) {
-      if (axis >= 0 && analysis.reduced[static_cast<size_t>(axis)]) values.per_row[id] = false;
+    for (AxisId axis : analysis.axes[id]) {
+      if (axis.valid() && analysis.reduced[axis]) values.per_row[id] = false;
     }
   }
   for (ExprId id : segment.exprs().ids()) {

@@ -21,13 +21,14 @@ std::vector<const Body*> bodiesOf(const std::vector<Statement>& statements) {
   return bodies;
 }
 
-int64_t bytesOf(const std::vector<Accumulator>& columns) {
+int64_t bytesOf(const IdVector<AccumulatorId, Accumulator>& columns) {
   int64_t bytes = 0;
   for (const Accumulator& column : columns) bytes += sizeOf(column.type);
   return bytes;
 }
 
-RowDemand demandOf(const RowStatements& written, const std::vector<Accumulator>& columns) {
+RowDemand demandOf(const RowStatements& written,
+                   const IdVector<AccumulatorId, Accumulator>& columns) {
   RowDemand demand;
   demand.live_bytes = liveBytes(written.statements, written.tiles) + bytesOf(columns);
   demand.loaded_bytes = written.loaded;
@@ -40,7 +41,7 @@ RowDemand demandOf(const RowStatements& written, const std::vector<Accumulator>&
 
 TileProgram assemble(const RowCandidate& candidate, RowStatements written, const Space& space,
                      Target target, const std::string& entry,
-                     const std::vector<Accumulator>& columns) {
+                     const IdVector<AccumulatorId, Accumulator>& columns) {
   TileProgram program;
   program.target = target;
   program.layout = candidate.layout;
@@ -52,7 +53,7 @@ TileProgram assemble(const RowCandidate& candidate, RowStatements written, const
   for (size_t t = 0; t < space.tensors.size(); ++t) {
     const int column = space.tensors[t].column;
     if (column < 0) continue;
-    program.columns.push_back({static_cast<int>(t), columns[static_cast<size_t>(column)]});
+    program.columns.push_back({static_cast<int>(t), columns[AccumulatorId(column)]});
   }
   verify(program);
   return program;
@@ -62,7 +63,7 @@ TileProgram assemble(const RowCandidate& candidate, RowStatements written, const
 class RowBuilder {
  public:
   RowBuilder(const Fusion& segment, const Analysis& analysis, const Space& rows, Target target,
-             const std::vector<Accumulator>& columns)
+             const IdVector<AccumulatorId, Accumulator>& columns)
       : segment_(segment),
         analysis_(analysis),
         rows_(rows),
@@ -126,7 +127,7 @@ class RowBuilder {
   const Analysis& analysis_;
   const Space& rows_;
   const Target target_;
-  const std::vector<Accumulator>& columns_;
+  const IdVector<AccumulatorId, Accumulator>& columns_;
   const RowValues values_;
 };
 
@@ -142,7 +143,7 @@ bool needsSeveralPasses(const Fusion& segment, const Analysis& analysis) {
 }
 
 RowDemands rowDemands(const Fusion& segment, const Analysis& analysis, const Space& rows,
-                      Target target, const std::vector<Accumulator>& columns) {
+                      Target target, const IdVector<AccumulatorId, Accumulator>& columns) {
   return RowBuilder(segment, analysis, rows, target, columns).demands();
 }
 
@@ -162,7 +163,7 @@ Schedule rowSchedule(const RowLayout& layout, const Space& rows, Target target) 
 
 std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& analysis,
                                      const Space& space, Target target, const std::string& entry,
-                                     const std::vector<Accumulator>& columns) {
+                                     const IdVector<AccumulatorId, Accumulator>& columns) {
   const Space rows = withRows(space);
   const RowBuilder builder(segment, analysis, rows, target, columns);
   const std::optional<RowCandidate> chosen = chooseRows(rows, target, builder.demands());

@@ -23,7 +23,7 @@ bool needsSeveralPasses(const Fusion& segment, const Analysis& analysis);
 // Returns the demands. Takes long, because it writes the statements of all variants. `rows` must
 // have a reduced axis (withRows()).
 RowDemands rowDemands(const Fusion& segment, const Analysis& analysis, const Space& rows,
-                      Target target, const std::vector<Accumulator>& columns);
+                      Target target, const IdVector<AccumulatorId, Accumulator>& columns);
 
 // Returns the schedule from which the frame of a program with this layout is built. Lanes run along
 // the innermost reduced axis.
@@ -34,7 +34,7 @@ Schedule rowSchedule(const RowLayout& layout, const Space& rows, Target target);
 // SpaceTensor::column refers.
 std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& analysis,
                                      const Space& space, Target target, const std::string& entry,
-                                     const std::vector<Accumulator>& columns = {});
+                                     const IdVector<AccumulatorId, Accumulator>& columns = {});
 
 // Returns the number of parts of a program with columns (ColumnSums).
 int64_t partsOf(const RowLayout& layout, Target target, const Space& space);

@@ -175,22 +175,21 @@ class SquareWriter {
   const SpaceTensor& tensor(size_t i) const { return space_.tensors[i]; }
 
   void makeTiles() {
-    tile_of_.assign(segment_.values().size(), -1);
+    tile_of_.assign(segment_.values().size(), TileId());
     for (size_t i = 0; i < segment_.inputs().size(); ++i) {
       if (tensor_of_[i] < 0) continue;
       const ValueId id = segment_.inputs()[i];
-      tile_of_[id] = static_cast<int>(program_.tiles.size());
-      program_.tiles.push_back({segment_.value(id).name, segment_.tensor(id).dtype});
+      tile_of_[id] = program_.tiles.push_back({segment_.value(id).name, segment_.tensor(id).dtype});
     }
   }
 
   Body body() const {
     const auto leaf = [this](ValueId id) -> std::optional<Node> {
-      if (tile_of_[id] < 0) return inputNode(segment_, tensor_of_, id);
+      if (!tile_of_[id].valid()) return inputNode(segment_, tensor_of_, id);
       Node node;
       node.kind = Node::Kind::Load;
       node.dtype = segment_.tensor(id).dtype;
-      node.index = tile_of_[id];
+      node.index = tile_of_[id].number();
       return node;
     };
     WrittenBody written = writeBody(segment_, analysis_, space_, segment_.outputs(), leaf);
@@ -201,9 +200,9 @@ class SquareWriter {
     return std::move(written.body);
   }
 
-  bool isRead(const Body& body, int tile) const {
+  bool isRead(const Body& body, TileId tile) const {
     return std::any_of(body.nodes.begin(), body.nodes.end(), [&](const Node& node) {
-      return node.kind == Node::Kind::Load && node.index == tile;
+      return node.kind == Node::Kind::Load && TileId(node.index) == tile;
     });
   }
 
@@ -213,8 +212,8 @@ class SquareWriter {
     const size_t rank = space_.extents.size();
     int64_t bytes = 0;
     for (size_t i = 0; i < segment_.inputs().size(); ++i) {
-      const int tile = tile_of_[segment_.inputs()[i]];
-      if (tile < 0 || !isRead(map.body, tile)) continue;
+      const TileId tile = tile_of_[segment_.inputs()[i]];
+      if (!tile.valid() || !isRead(map.body, tile)) continue;
       const SpaceTensor& from = tensor(static_cast<size_t>(tensor_of_[i]));
       const LoadTile load{tensor_of_[i], tile};
       bytes += kElements * sizeOf(from.dtype);
@@ -274,7 +273,7 @@ class SquareWriter {
   const SquarePlan& plan_;
   const Space& space_;
   const std::vector<int> tensor_of_;
-  IdVector<ValueId, int> tile_of_;  // -1: the value has no tile
+  IdVector<ValueId, TileId> tile_of_;  // invalid: the value has no tile
   TileProgram program_;
 };
 
@@ -285,7 +284,7 @@ bool fits(const TileProgram& program) {
   for (const Statement& statement : program.statements) {
     if (const auto* map = std::get_if<MapTiles>(&statement)) ops += opsOf(map->body);
     if (const auto* exchange = std::get_if<ExchangeTile>(&statement)) {
-      const DType dtype = program.tiles[static_cast<size_t>(exchange->tile)].dtype;
+      const DType dtype = program.tiles[exchange->tile].dtype;
       bytes += cuda ? std::max<int64_t>(sizeOf(dtype), 4) * kSquareEdge * (kSquareEdge + 1)
                     : sizeOf(dtype) * kSquareEdge * kSquareEdge;
     }

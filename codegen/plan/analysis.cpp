@@ -116,32 +116,29 @@ class Analyzer {
   }
 
   void numberAxes() {
-    std::map<int, int> numbers;
+    std::map<int, AxisId> numbers;
     for (ValueId v : segment_.values().ids()) {
       const Value& value = segment_.value(v);
       result_.axes.emplace_back();
       if (value.is_scalar) continue;
       for (size_t axis = 0; axis < value.tensor.rank(); ++axis) {
         if (stretches(segment_, v, axis) || result_.indexed_only[v]) {
-          result_.axes.back().push_back(-1);
+          result_.axes.back().emplace_back();
           continue;
         }
         int root = classes_.find(classes_.id(v, axis));
-        int number = numbers.emplace(root, static_cast<int>(numbers.size())).first->second;
-        result_.axes.back().push_back(number);
+        result_.axes.back().push_back(numbers.emplace(root, numbers.size()).first->second);
       }
     }
     result_.reduced.assign(numbers.size(), false);
-    for (int id : reduced_ids_) {
-      result_.reduced[static_cast<size_t>(numbers.at(classes_.find(id)))] = true;
-    }
+    for (int id : reduced_ids_) result_.reduced[numbers.at(classes_.find(id))] = true;
   }
 
   void listCoordinates() {
-    std::vector<int>& needed = result_.coordinates;
+    std::vector<AxisId>& needed = result_.coordinates;
     for (ExprId id : segment_.exprs().ids()) {
       const Expression& expr = segment_.expr(id);
-      const std::vector<int>& axes = result_.axes[expr.outputs[0]];
+      const std::vector<AxisId>& axes = result_.axes[expr.outputs[0]];
       if (expr.op->kind == OpKind::Iota) {
         needed.push_back(axes[expr.axis()]);
       } else {
@@ -153,7 +150,7 @@ class Analyzer {
     }
     std::sort(needed.begin(), needed.end());
     needed.erase(std::unique(needed.begin(), needed.end()), needed.end());
-    if (!needed.empty() && needed.front() < 0) needed.erase(needed.begin());
+    if (!needed.empty() && !needed.front().valid()) needed.erase(needed.begin());
   }
 
   void listReductions() {
@@ -176,9 +173,9 @@ class Analyzer {
   // the reductions.
   void placeOutputs() {
     for (ValueId output : segment_.outputs()) {
-      const std::vector<int>& axes = result_.axes[output];
-      bool along_reduced = std::any_of(axes.begin(), axes.end(), [&](int axis) {
-        return axis >= 0 && result_.reduced[static_cast<size_t>(axis)];
+      const std::vector<AxisId>& axes = result_.axes[output];
+      bool along_reduced = std::any_of(axes.begin(), axes.end(), [&](AxisId axis) {
+        return axis.valid() && result_.reduced[axis];
       });
       bool any_reduced =
           std::find(result_.reduced.begin(), result_.reduced.end(), true) != result_.reduced.end();

@@ -23,16 +23,18 @@ struct JointReductions {
 
 struct AnalyzedPart;
 
+using AxisId = Id<struct AxisTag>;  // axis of the iteration space, as in Analysis
+
 // The structure of a segment, which is the part of a fusion that becomes one kernel. The kernel
 // has one iteration space. Each axis of a value maps to one axis of this space, except for axes
 // along which the value is broadcast or has one element. The axes of the space are numbered from
 // 0, in the order in which a walk over the values by ascending id first reaches them.
 struct Analysis {
-  // axes[value][i]: the axis of the space to which logical axis i of the value maps; -1: logical
-  // axis i maps to no axis.
-  IdVector<ValueId, std::vector<int>> axes;
+  // axes[value][i]: the axis of the space to which logical axis i of the value maps; invalid:
+  // logical axis i maps to no axis.
+  IdVector<ValueId, std::vector<AxisId>> axes;
   // Per axis of the space: true if reductions of the segment combine elements along this axis.
-  std::vector<bool> reduced;
+  IdVector<AxisId, bool> reduced;
   IdVector<ValueId, bool> after;  // per value: true if it depends on a reduction
   std::vector<ExprId> reductions;
   std::vector<Place> places;  // per output of the segment
@@ -48,7 +50,7 @@ struct Analysis {
   // The widths of pads that are known only in a run, each once. Kernels get them as arguments.
   std::vector<Size> widths;
   // Ascending: the axes of the space along which some op uses the index of the current element.
-  std::vector<int> coordinates;
+  std::vector<AxisId> coordinates;
   // The pairs of reductions that the kernel computes in one pass. analyze() leaves the list empty.
   // For kernels that can use such pairs, planKernel() fills it with the result of
   // jointReductions().

@@ -173,9 +173,10 @@ class BodyWriter {
 
   // Returns the index into Space::coordinates, or -1 for an axis of one element.
   int coordinateOf(ValueId value, int64_t axis) const {
-    int own = analysis_.axes[value][static_cast<size_t>(axis)];
-    const std::vector<int>& all = analysis_.coordinates;
-    return own < 0 ? -1 : static_cast<int>(std::find(all.begin(), all.end(), own) - all.begin());
+    const AxisId own = analysis_.axes[value][static_cast<size_t>(axis)];
+    const std::vector<AxisId>& all = analysis_.coordinates;
+    return own.valid() ? static_cast<int>(std::find(all.begin(), all.end(), own) - all.begin())
+                       : -1;
   }
 
   void writeLoadAt(const Expression& expr, Node& node) const {
@@ -285,10 +286,10 @@ std::optional<Node> inputNode(const Fusion& segment, const std::vector<int>& ten
   return node;
 }
 
-int accumulatorOf(const Analysis& analysis, ExprId reduction) {
+AccumulatorId accumulatorOf(const Analysis& analysis, ExprId reduction) {
   const std::vector<ExprId>& all = analysis.reductions;
   const auto found = std::find(all.begin(), all.end(), reduction);
-  return found == all.end() ? -1 : static_cast<int>(found - all.begin());
+  return found == all.end() ? AccumulatorId() : AccumulatorId(found - all.begin());
 }
 
 std::optional<Leaf> resultNode(const Fusion& segment, const Analysis& analysis, ValueId value) {
@@ -296,17 +297,17 @@ std::optional<Leaf> resultNode(const Fusion& segment, const Analysis& analysis, 
   Node node;
   node.kind = Node::Kind::Result;
   node.dtype = segment.tensor(value).dtype;
-  node.index = accumulatorOf(analysis, definition);
+  node.index = accumulatorOf(analysis, definition).number();
   if (node.index < 0) return std::nullopt;
   const JointReductions* pair = analysis.pairEndingWith(definition);
   if (pair == nullptr || pair->center == kNoValue) return Leaf(std::move(node));
   return Leaf(std::move(node), {pair->center});
 }
 
-std::vector<int> withState(const std::vector<Accumulator>& accumulators) {
-  std::vector<int> found;
-  for (size_t a = 0; a < accumulators.size(); ++a) {
-    if (accumulators[a].hasState()) found.push_back(static_cast<int>(a));
+std::vector<AccumulatorId> withState(const IdVector<AccumulatorId, Accumulator>& accumulators) {
+  std::vector<AccumulatorId> found;
+  for (AccumulatorId a : accumulators.ids()) {
+    if (accumulators[a].hasState()) found.push_back(a);
   }
   return found;
 }

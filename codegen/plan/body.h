@@ -10,7 +10,8 @@
 
 namespace heddle::codegen {
 
-using NodeId = Id<struct NodeTag>;  // index into Body::nodes
+using NodeId = Id<struct NodeTag>;                // index into Body::nodes
+using AccumulatorId = Id<struct AccumulatorTag>;  // index into Computation::accumulators
 
 // How a kernel computes the index along one logical axis of a tensor, if it reads this tensor at
 // computed indices (Node::Kind::LoadAt).
@@ -87,16 +88,16 @@ struct Accumulator {
   DType dtype = DType::F32;           // dtype of the finished value
   bool average = false;               // the finished value is divided by the number of elements
   JointKind joint = JointKind::None;  // of a pair of reductions
-  int first = -1;                     // second reduction of a pair: the accumulator with the state
+  AccumulatorId first;                // second reduction of a pair: the accumulator with the state
   // true: an element is the state of another accumulator of this kind. Its members are the values
   // of `element` and the nodes that follow.
   bool adds_states = false;
 
-  bool hasState() const { return first < 0; }
+  bool hasState() const { return !first.valid(); }
 };
 
-// Returns the indices of the accumulators that have a state.
-std::vector<int> withState(const std::vector<Accumulator>& accumulators);
+// Returns the ids of the accumulators that have a state.
+std::vector<AccumulatorId> withState(const IdVector<AccumulatorId, Accumulator>& accumulators);
 // Returns the types of the members of an accumulator's state. Joint ones have several.
 std::vector<DType> memberTypes(const Accumulator& accumulator);
 
@@ -105,7 +106,7 @@ std::vector<DType> memberTypes(const Accumulator& accumulator);
 // (codegen/plan/space.h). Without reductions there is only the loop body.
 struct Computation {
   Body loop;
-  std::vector<Accumulator> accumulators;
+  IdVector<AccumulatorId, Accumulator> accumulators;
   Body finish;
 };
 
@@ -138,11 +139,11 @@ Accumulator makeAccumulator(const Fusion& segment, const Analysis& analysis, Exp
 std::vector<int> tensorsOfOperands(const Fusion& segment, const Space& space);
 
 // Return the node of an input of the segment, or of the result of a reduction. They return nullopt
-// for every other value. accumulatorOf() returns the index of the accumulator of a reduction.
+// for every other value. accumulatorOf() returns the id of the accumulator of a reduction.
 std::optional<Node> inputNode(const Fusion& segment, const std::vector<int>& tensor_of,
                               ValueId value);
 std::optional<Leaf> resultNode(const Fusion& segment, const Analysis& analysis, ValueId value);
-int accumulatorOf(const Analysis& analysis, ExprId reduction);
+AccumulatorId accumulatorOf(const Analysis& analysis, ExprId reduction);
 
 // Creates the computation of `segment`. Space::tensors must list the tensors of the segment in
 // order: its tensor inputs, then its outputs.

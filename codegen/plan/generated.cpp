@@ -44,13 +44,13 @@ std::vector<ValueId> generatedValues(const Fusion& segment) {
 std::vector<ValueId> findGenerated(const Fusion& segment, const Analysis& analysis) {
   if (!mayGenerate(segment)) return {};
   if (!analysis.parts.empty()) return generatedOfParts(segment, analysis.parts);
-  std::vector<bool> known(analysis.reduced.size(), false);
+  IdVector<AxisId, bool> known(analysis.reduced.size(), false);
   // Marks the axes of the value. Returns whether one of them was unknown.
   const auto know = [&](ValueId id) {
     bool is_new = false;
-    for (int axis : analysis.axes[id]) {
-      if (axis < 0 || known[static_cast<size_t>(axis)]) continue;
-      known[static_cast<size_t>(axis)] = is_new = true;
+    for (AxisId axis : analysis.axes[id]) {
+      if (!axis.valid() || known[axis]) continue;
+      known[axis] = is_new = true;
     }
     return is_new;
   };
@@ -60,8 +60,8 @@ std::vector<ValueId> findGenerated(const Fusion& segment, const Analysis& analys
     if (expr.op->kind != OpKind::Index) continue;
     for (const IndexedAxis& place : indexedAxesOf(segment, expr)) {
       if (place.output_axis == IndexedAxis::kByValue) continue;
-      const int axis = analysis.axes[expr.outputs[0]][static_cast<size_t>(place.output_axis)];
-      if (axis >= 0) known[static_cast<size_t>(axis)] = true;
+      const AxisId axis = analysis.axes[expr.outputs[0]][static_cast<size_t>(place.output_axis)];
+      if (axis.valid()) known[axis] = true;
     }
   }
   std::vector<ValueId> found;

@@ -43,14 +43,14 @@ std::string whyNotInPart(const Fusion& segment, const Analysis& analysis, size_t
   if (segment.tensor(in).dtype != segment.tensor(out).dtype) {
     return fmt::format("%{} and %{} have different dtypes", name, result);
   }
-  const std::vector<int>& axes = analysis.axes[in];
+  const std::vector<AxisId>& axes = analysis.axes[in];
   if (axes != analysis.axes[out]) {
     return fmt::format("the kernel reads %{} at other indices than it writes %{}", name, result);
   }
   bool has_reduced = true;
-  for (int axis = 0; axis < static_cast<int>(analysis.reduced.size()); ++axis) {
+  for (AxisId axis : analysis.reduced.ids()) {
     const bool has = std::find(axes.begin(), axes.end(), axis) != axes.end();
-    const bool is_reduced = analysis.reduced[static_cast<size_t>(axis)];
+    const bool is_reduced = analysis.reduced[axis];
     if (is_reduced) has_reduced = has_reduced && has;
     if (!is_reduced && !has) {
       return fmt::format("the kernel reads each element of %{} several times", name);

@@ -120,10 +120,9 @@ class JointFinder {
   }
 
   bool hasReducedAxis(ValueId id) const {
-    const std::vector<int>& axes = analysis_.axes[id];
-    return std::any_of(axes.begin(), axes.end(), [&](int axis) {
-      return axis >= 0 && analysis_.reduced[static_cast<size_t>(axis)];
-    });
+    const std::vector<AxisId>& axes = analysis_.axes[id];
+    return std::any_of(axes.begin(), axes.end(),
+                       [&](AxisId axis) { return axis.valid() && analysis_.reduced[axis]; });
   }
 
   const Fusion& segment_;

@@ -149,15 +149,15 @@ class FrameBuilder {
 
   // Returns the coordinates along the axes [begin, end) of an item. Computes them from the number
   // of the item, innermost axis first.
-  std::vector<Coordinate> peel(const char* prefix, int begin, int end, const IndexExpr& item) {
-    std::vector<Coordinate> coordinates(static_cast<size_t>(end - begin));
+  std::vector<Coordinate> peel(const char* prefix, size_t begin, size_t end,
+                               const IndexExpr& item) {
+    std::vector<Coordinate> coordinates(end - begin);
     IndexExpr rest = item;
-    for (int i = end - 1; i >= begin; --i) {
-      size_t axis = static_cast<size_t>(i);
+    for (size_t axis = end; axis-- > begin;) {
       bool lanes = axis == schedule().laneAxis(space_);
-      Coordinate& coordinate = coordinates[static_cast<size_t>(i - begin)];
-      coordinate.name = fmt::format("{}{}", prefix, i - begin);
-      bool outermost = i == begin;
+      Coordinate& coordinate = coordinates[axis - begin];
+      coordinate.name = fmt::format("{}{}", prefix, axis - begin);
+      bool outermost = axis == begin;
       IndexExpr own = rest;
       if (!outermost) {
         const std::string name = "n_" + coordinate.name;
@@ -184,7 +184,7 @@ class FrameBuilder {
     };
     frame_.kept = peel("k", 0, space_.kept, itemVariable("kept", frame_.kept_items.hi()));
     if (space_.hasReduced()) {
-      frame_.reduced = peel("r", space_.kept, static_cast<int>(space_.extents.size()),
+      frame_.reduced = peel("r", space_.kept, space_.extents.size(),
                             itemVariable("reduced", frame_.reduced_items.hi()));
     }
   }
@@ -213,9 +213,8 @@ class FrameBuilder {
     }
     size_t lane_axis = schedule().laneAxis(space_);
     for (size_t axis = 0; axis < space_.extents.size(); ++axis) {
-      bool kept = static_cast<int>(axis) < space_.kept;
-      const Coordinate& coordinate =
-          kept ? frame_.kept[axis] : frame_.reduced[axis - static_cast<size_t>(space_.kept)];
+      bool kept = axis < space_.kept;
+      const Coordinate& coordinate = kept ? frame_.kept[axis] : frame_.reduced[axis - space_.kept];
       IndexExpr stride = strideOf(t, axis, coordinate.name);
       IndexExpr& offset = kept ? access.kept_offset : access.reduced_offset;
       offset = offset + named(coordinate) * stride;
@@ -233,9 +232,10 @@ class FrameBuilder {
     for (const SpaceCoordinate& c : space_.coordinates) {
       AxisCoordinate indexed;
       if (c.axis >= 0) {
-        const bool kept = c.axis < space_.kept;
-        indexed.axis = fmt::format("{}{}", kept ? "k" : "r", kept ? c.axis : c.axis - space_.kept);
-        indexed.lanes = static_cast<size_t>(c.axis) == schedule().laneAxis(space_);
+        const auto axis = static_cast<size_t>(c.axis);
+        const bool kept = axis < space_.kept;
+        indexed.axis = fmt::format("{}{}", kept ? "k" : "r", kept ? axis : axis - space_.kept);
+        indexed.lanes = axis == schedule().laneAxis(space_);
       }
       frame_.coordinates.push_back(std::move(indexed));
     }

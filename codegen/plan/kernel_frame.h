@@ -115,18 +115,18 @@ struct KernelFrame {
   std::vector<AxisCoordinate> coordinates;  // parallel to Space::coordinates
   std::vector<IndexedAccess> indexed;       // parallel to Space::indexed
   std::vector<std::string> widths;          // arguments, parallel to Space::widths; empty: not used
-  std::vector<Accumulator> accumulators;    // nodes of kind Result refer to them by index
-  std::vector<Coordinate> kept;             // per kept axis
-  std::vector<Coordinate> reduced;          // per reduced axis
-  IndexExpr kept_items;                     // number of items along the kept axes
-  IndexExpr reduced_items;                  // number of items along the reduced axes
-  IndexExpr lane_extent;                    // elements along the lane axis
-  IndexExpr lane_start;                     // coordinate of lane 0 along the lane axis
-  IndexExpr chunk;                          // elements per item; on CUDA: Schedule::lanes
-  IndexExpr span;                           // reduced items per split
-  IndexExpr splits;                         // number of splits; the variable "split" numbers them
-  IndexExpr items_per_tile;                 // Cpp only
-  IndexExpr reduced_count;                  // number of elements that an average combines
+  IdVector<AccumulatorId, Accumulator> accumulators;  // nodes of kind Result refer to them by id
+  std::vector<Coordinate> kept;                       // per kept axis
+  std::vector<Coordinate> reduced;                    // per reduced axis
+  IndexExpr kept_items;                               // number of items along the kept axes
+  IndexExpr reduced_items;                            // number of items along the reduced axes
+  IndexExpr lane_extent;                              // elements along the lane axis
+  IndexExpr lane_start;                               // coordinate of lane 0 along the lane axis
+  IndexExpr chunk;                                    // elements per item; on CUDA: Schedule::lanes
+  IndexExpr span;                                     // reduced items per split
+  IndexExpr splits;          // number of splits; the variable "split" numbers them
+  IndexExpr items_per_tile;  // Cpp only
+  IndexExpr reduced_count;   // number of elements that an average combines
   // true: indices are i64. C++ kernels always use i64, CUDA kernels only if some index may not fit
   // in 32 bits.
   bool wide_index = false;
@@ -138,7 +138,7 @@ struct FrameRequest {
   const Schedule& schedule;
   const Space& space;
   std::vector<const Body*> bodies;  // all bodies of the kernel
-  std::vector<Accumulator> accumulators;
+  IdVector<AccumulatorId, Accumulator> accumulators;
   int64_t reduced_count = 1;  // KernelFrame::reduced_count
 };
 

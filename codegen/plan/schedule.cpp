@@ -18,7 +18,7 @@ int64_t floorPowerOfTwo(int64_t n) {
 // smaller. If no tensor has the reduced axis, only the number of lanes counts.
 bool lanesAlongReduced(const Space& space) {
   constexpr int64_t kFewLanes = 32;
-  size_t kept = static_cast<size_t>(space.kept) - 1;
+  size_t kept = space.kept - 1;
   size_t reduced = space.extents.size() - 1;
   const bool is_generated = std::all_of(space.tensors.begin(), space.tensors.end(),
                                         [&](const auto& t) { return t.strides[reduced] == 0; });
@@ -236,22 +236,21 @@ void scheduleCpuReduction(const Space& space, Schedule& s, bool may_split) {
 }  // namespace
 
 size_t Schedule::laneAxis(const Space& space) const {
-  return kind == ScheduleKind::InnerReduction ? space.extents.size() - 1
-                                              : static_cast<size_t>(space.kept) - 1;
+  return kind == ScheduleKind::InnerReduction ? space.extents.size() - 1 : space.kept - 1;
 }
 
 int64_t keptItems(const Schedule& schedule, const Space& space) {
   if (schedule.kind == ScheduleKind::InnerReduction) return space.keptCount();
-  int64_t lane_extent = space.extents[static_cast<size_t>(space.kept) - 1];
+  int64_t lane_extent = space.extents[space.kept - 1];
   int64_t rows = 1;
-  for (int i = 0; i + 1 < space.kept; ++i) rows *= space.extents[static_cast<size_t>(i)];
+  for (size_t i = 0; i + 1 < space.kept; ++i) rows *= space.extents[i];
   return rows * ceilDiv(lane_extent, schedule.chunk);
 }
 
 int64_t reducedItems(const Schedule& schedule, const Space& space) {
   if (schedule.kind != ScheduleKind::InnerReduction) return space.reducedCount();
   int64_t rows = 1;
-  for (size_t i = static_cast<size_t>(space.kept); i + 1 < space.extents.size(); ++i) {
+  for (size_t i = space.kept; i + 1 < space.extents.size(); ++i) {
     rows *= space.extents[i];
   }
   return rows * ceilDiv(space.extents.back(), schedule.chunk);
@@ -295,7 +294,7 @@ std::string describe(const Schedule& s, const Space& space) {
   static constexpr const char* kNames[] = {"pointwise", "inner reduction", "outer reduction"};
   std::string text = fmt::format("{} over", kNames[static_cast<size_t>(s.kind)]);
   for (size_t i = 0; i < space.extents.size(); ++i) {
-    bool kept = static_cast<int>(i) < space.kept;
+    bool kept = i < space.kept;
     text += fmt::format(" {}{}", space.extents[i], kept ? "" : ":reduced");
   }
   text += fmt::format("; {} lanes", s.lanes);

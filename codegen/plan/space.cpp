@@ -30,8 +30,8 @@ class Extents {
   void read(ValueId id, const TensorDesc& desc) {
     checkRank(id, desc);
     for (size_t i = 0; i < desc.rank(); ++i) {
-      int axis = analysis_.axes[id][i];
-      if (axis >= 0) agree(axis, id, i, desc.sizes[i], desc.offset[i]);
+      const AxisId axis = analysis_.axes[id][i];
+      if (axis.valid()) agree(axis, id, i, desc.sizes[i], desc.offset[i]);
     }
   }
 
@@ -51,8 +51,9 @@ class Extents {
           expr.op->name, segment_.value(expr.outputs[0]).name, i, segment_.value(id).name,
           desc.sizes[i], desc.global[i]);
       if (places[i].output_axis == IndexedAxis::kByValue) continue;
-      int axis = analysis_.axes[expr.outputs[0]][static_cast<size_t>(places[i].output_axis)];
-      if (axis < 0) continue;
+      const AxisId axis =
+          analysis_.axes[expr.outputs[0]][static_cast<size_t>(places[i].output_axis)];
+      if (!axis.valid()) continue;
       agree(axis, id, i, paddedSize(expr, places[i], i, desc), desc.offset[i]);
     }
   }
@@ -94,9 +95,9 @@ class Extents {
                       value.tensor.rank(), str(desc.sizes));
   }
 
-  void agree(int axis, ValueId id, size_t logical, int64_t extent, int64_t offset) {
-    int64_t& known = values_[static_cast<size_t>(axis)];
-    int64_t& start = offsets_[static_cast<size_t>(axis)];
+  void agree(AxisId axis, ValueId id, size_t logical, int64_t extent, int64_t offset) {
+    int64_t& known = values_[axis.index()];
+    int64_t& start = offsets_[axis.index()];
     HEDDLE_USER_CHECK(known < 0 || known == extent,
                       "axis {} of %{}: expected {} elements as in the other operands, got {}",
                       logical, segment_.value(id).name, known, extent);
@@ -122,8 +123,8 @@ SpaceTensor layOut(const Analysis& analysis, ValueId id, const TensorDesc& desc,
   tensor.dtype = desc.dtype;
   tensor.strides.assign(analysis.reduced.size(), 0);
   for (size_t i = 0; i < desc.rank(); ++i) {
-    int axis = analysis.axes[id][i];
-    if (axis >= 0) tensor.strides[static_cast<size_t>(axis)] = desc.strides[i];
+    const AxisId axis = analysis.axes[id][i];
+    if (axis.valid()) tensor.strides[axis.index()] = desc.strides[i];
   }
   return tensor;
 }
@@ -218,8 +219,8 @@ Space layOutAll(const Fusion& segment, const Analysis& analysis, const AxisExten
                            numbersOf(desc.global), numbersOf(desc.offset),
                            numbersOf(desc.strides)});
   }
-  for (int axis : analysis.coordinates) {
-    raw.coordinates.push_back({axis, extents.offsets[static_cast<size_t>(axis)]});
+  for (AxisId axis : analysis.coordinates) {
+    raw.coordinates.push_back({axis.number(), extents.offsets[axis.index()]});
   }
   raw.extents = extents.extents;
   return raw;
@@ -272,10 +273,9 @@ TensorDesc denseDescOf(const Fusion& segment, const Analysis& analysis, const Ax
                        ValueId id) {
   std::vector<int64_t> sizes;
   std::vector<int64_t> offsets;
-  for (int axis : analysis.axes[id]) {
-    const auto a = static_cast<size_t>(axis);
-    sizes.push_back(axis < 0 ? 1 : extents.extents[a]);
-    offsets.push_back(axis < 0 ? 0 : extents.offsets[a]);
+  for (AxisId axis : analysis.axes[id]) {
+    sizes.push_back(axis.valid() ? extents.extents[axis.index()] : 1);
+    offsets.push_back(axis.valid() ? extents.offsets[axis.index()] : 0);
   }
   TensorDesc desc = denseDesc(segment.tensor(id).dtype, std::move(sizes));
   desc.offset = std::move(offsets);
@@ -289,7 +289,7 @@ Space coalesce(const Fusion& segment, const Analysis& analysis, const AxisExtent
   std::vector<size_t> reduced;
   for (size_t axis = 0; axis < raw.extents.size(); ++axis) {
     if (raw.extents[axis] == 1) continue;
-    (analysis.reduced[axis] ? reduced : kept).push_back(axis);
+    (analysis.reduced[AxisId(axis)] ? reduced : kept).push_back(axis);
   }
   orderAxes(raw, kept);
   orderAxes(raw, reduced);
@@ -312,7 +312,7 @@ Space coalesce(const Fusion& segment, const Analysis& analysis, const AxisExtent
   // A space without kept axes gets a kept axis of one element. It counts as contiguous, so that the
   // kernel also serves longer tensors.
   if (kept.empty()) appendUnitAxis(space, analysis.reductions.empty() ? 1 : 0);
-  space.kept = static_cast<int>(space.extents.size());
+  space.kept = space.extents.size();
   appendMerged(raw, reduced, space);
   if (reduced.empty() && !analysis.reductions.empty()) appendUnitAxis(space, 0);
   return space;

@@ -57,7 +57,7 @@ struct IndexedTensor {
 // the segment has reductions. If there is no such axis, coalesce() adds an axis of extent 1.
 struct Space {
   AxisNumbers extents;
-  int kept = 0;  // number of kept axes
+  size_t kept = 0;  // number of kept axes
   std::vector<SpaceTensor> tensors;
   std::vector<SpaceCoordinate> coordinates;  // in the order of Analysis::coordinates
   std::vector<IndexedTensor> indexed;        // in the order of the segment's inputs
@@ -65,10 +65,10 @@ struct Space {
 
   int64_t keptCount() const;
   int64_t reducedCount() const;  // number of elements along the reduced axes; 1 without reductions
-  bool hasReduced() const { return kept < static_cast<int>(extents.size()); }
+  bool hasReduced() const { return kept < extents.size(); }
 };
 
-// Per axis of `Analysis::axes`: the extent on this rank, and the index of this rank's first element
+// Per axis of the analysis: the extent on this rank, and the index of this rank's first element
 // in the unsharded tensor.
 struct AxisExtents {
   AxisNumbers extents;

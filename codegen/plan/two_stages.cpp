@@ -10,9 +10,9 @@ namespace {
 AxisNumbers keptStrides(const Space& space) {
   AxisNumbers strides(space.extents.size(), 0);
   int64_t stride = 1;
-  for (int i = space.kept - 1; i >= 0; --i) {
-    strides[static_cast<size_t>(i)] = stride;
-    stride *= space.extents[static_cast<size_t>(i)];
+  for (size_t i = space.kept; i-- > 0;) {
+    strides[i] = stride;
+    stride *= space.extents[i];
   }
   return strides;
 }
@@ -95,7 +95,7 @@ void dropUnusedTensors(NestRequest& request) {
 SplitSpaces splitSpaces(const Space& space, const std::vector<DType>& types, int64_t splits) {
   SplitSpaces split{space, space};
   Space& combine = split.second;
-  combine.extents.resize(static_cast<size_t>(space.kept));
+  combine.extents.resize(space.kept);
   for (SpaceTensor& t : combine.tensors) t.strides.resize(combine.extents.size());
   combine.extents.push_back(splits);
   for (SpaceTensor& t : combine.tensors) t.strides.push_back(0);
@@ -113,7 +113,7 @@ SplitSpaces splitSpaces(const Space& space, const std::vector<DType>& types, int
     partial.output = true;
     split.first.tensors.push_back(partial);
     partial.output = false;
-    partial.strides.resize(static_cast<size_t>(space.kept));
+    partial.strides.resize(space.kept);
     partial.strides.push_back(space.keptCount());
     combine.tensors.push_back(partial);
   }
@@ -121,7 +121,7 @@ SplitSpaces splitSpaces(const Space& space, const std::vector<DType>& types, int
   return split;
 }
 
-std::vector<DType> partialTypes(const std::vector<Accumulator>& accumulators) {
+std::vector<DType> partialTypes(const IdVector<AccumulatorId, Accumulator>& accumulators) {
   std::vector<DType> types;
   for (const Accumulator& acc : accumulators) {
     if (!acc.hasState()) continue;

@@ -34,7 +34,7 @@ struct SplitSpaces {
 SplitSpaces splitSpaces(const Space& space, const std::vector<DType>& types, int64_t splits);
 
 // Returns the types of all partial results of accumulators, in order.
-std::vector<DType> partialTypes(const std::vector<Accumulator>& accumulators);
+std::vector<DType> partialTypes(const IdVector<AccumulatorId, Accumulator>& accumulators);
 
 // Divides a reduction into d.first.schedule.splits ranges (codegen/plan/schedule.h). `d.first` then
 // stores its accumulators as partial results in the workspace, and `d.second` combines them.

@@ -44,13 +44,13 @@ class ProgramPrinter {
                                         : ", with a tail of elements");
   }
 
-  const std::string& name(int tile) const { return program_.tiles[static_cast<size_t>(tile)].name; }
+  const std::string& name(TileId tile) const { return program_.tiles[tile].name; }
 
   // Returns the names of an accumulator and of the second reduction of its pair.
-  std::string names(int a) const {
-    const std::vector<Accumulator>& all = program_.frame.accumulators;
-    for (size_t i = 0; i < all.size(); ++i) {
-      if (all[i].first == a) return fmt::format("r{} with r{}", a, i);
+  std::string names(AccumulatorId a) const {
+    const IdVector<AccumulatorId, Accumulator>& all = program_.frame.accumulators;
+    for (AccumulatorId other : all.ids()) {
+      if (all[other].first == a) return fmt::format("r{} with r{}", a, other);
     }
     return fmt::format("r{}", a);
   }
@@ -58,7 +58,7 @@ class ProgramPrinter {
   std::string operands(const Body& body, const std::vector<LoadTile>& loads) const {
     std::vector<std::string> names;
     for (const Node& node : body.nodes) {
-      if (node.kind == Node::Kind::Load) names.push_back(name(node.index));
+      if (node.kind == Node::Kind::Load) names.push_back(name(TileId(node.index)));
       if (node.kind == Node::Kind::Result) names.push_back(fmt::format("r{}", node.index));
     }
     const auto ops = std::count_if(body.nodes.begin(), body.nodes.end(),
@@ -73,8 +73,7 @@ class ProgramPrinter {
   }
 
   void line(std::string& text, const std::string& indent, const LoadTile& load) const {
-    const char* form =
-        program_.tiles[static_cast<size_t>(load.tile)].per_row ? ", one per row" : "";
+    const char* form = program_.tiles[load.tile].per_row ? ", one per row" : "";
     const char* when = load.when == LoadTile::When::Once    ? ", before the rows"
                        : load.when == LoadTile::When::Ahead ? ", one row ahead"
                                                             : "";
@@ -106,14 +105,14 @@ class ProgramPrinter {
 
   void line(std::string& text, const std::string& indent, const ReduceTiles& reduce) const {
     std::vector<std::string> results;
-    for (int a : reduce.accumulators) results.push_back(names(a));
+    for (AccumulatorId a : reduce.accumulators) results.push_back(names(a));
     text += fmt::format("\n{}{} = reduce {}", indent, fmt::join(results, ", "),
                         operands(reduce.body, reduce.loads));
   }
 
   void line(std::string& text, const std::string& indent, const CombineParts& combine) const {
     std::vector<std::string> results;
-    for (int a : combine.accumulators) results.push_back(names(a));
+    for (AccumulatorId a : combine.accumulators) results.push_back(names(a));
     text += fmt::format("\n{}combine {}", indent, fmt::join(results, ", "));
   }
 

@@ -24,6 +24,8 @@ namespace heddle::codegen {
 // In the bodies of a program, Node::index of a Load is a tile, and of a Result an accumulator. The
 // tensors of stores are tensors of the frame.
 
+using TileId = Id<struct TileTag>;  // index into TileProgram::tiles
+
 struct Tile {
   std::string name;  // of the value of the fusion
   DType dtype = DType::F32;
@@ -40,7 +42,7 @@ struct LoadTile {
     Ahead,  // while the previous row is processed, so that the threads need not wait
   };
   int tensor = 0;  // index into KernelFrame::accesses
-  int tile = 0;
+  TileId tile;
   When when = When::Row;
 };
 
@@ -49,7 +51,7 @@ struct LoadTile {
 // memory, and the exchange is complete before the next map. Cpp: the tile becomes an array.
 struct ExchangeTile {
   int tensor = 0;
-  int tile = 0;
+  TileId tile;
   // Cuda: all vectors along the second innermost axis begin at aligned addresses.
   bool aligned = false;
 };
@@ -59,7 +61,7 @@ struct ExchangeTile {
 struct MapTiles {
   struct Result {
     NodeId node;
-    int tile;
+    TileId tile;
   };
   Body body;
   std::vector<Result> results;  // nodes whose values become tiles; Body::stores go to memory
@@ -71,14 +73,14 @@ struct MapTiles {
 // listed accumulator to this accumulator.
 struct ReduceTiles {
   Body body;
-  std::vector<int> accumulators;     // indices into KernelFrame::accumulators; all have a state
-  std::vector<LoadTile> loads = {};  // as in MapTiles
+  std::vector<AccumulatorId> accumulators;  // all have a state
+  std::vector<LoadTile> loads = {};         // as in MapTiles
 };
 
 // Combines the parts of accumulators, in a fixed order: lanes, threads of a warp, warps. Bodies
 // may then read the results.
 struct CombineParts {
-  std::vector<int> accumulators;
+  std::vector<AccumulatorId> accumulators;
 };
 
 struct LoopOverRow;
@@ -151,7 +153,7 @@ struct TileProgram {
   RowLayout layout;
   std::vector<ColumnSums> columns = {};
   std::optional<SquareLayout> square = {};  // set: the program has this layout, not `layout`
-  std::vector<Tile> tiles;
+  IdVector<TileId, Tile> tiles;
   std::vector<Statement> statements;
   KernelFrame frame;
 };
@@ -169,7 +171,7 @@ void verify(const TileProgram& program);
 
 // Returns the largest number of bytes of tiles that a statement needs at once, per element of the
 // row.
-int64_t liveBytes(const std::vector<Statement>& statements, const std::vector<Tile>& tiles);
+int64_t liveBytes(const std::vector<Statement>& statements, const IdVector<TileId, Tile>& tiles);
 
 // Returns the program as text, for `heddle dump --stage schedule`.
 std::string printProgram(const TileProgram& program);

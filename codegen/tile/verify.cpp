@@ -22,26 +22,25 @@ class ProgramVerifier {
   }
 
  private:
-  const Tile& tile(int index) const { return program_.tiles.at(static_cast<size_t>(index)); }
+  const Tile& tile(TileId id) const { return program_.tiles.at(id); }
 
-  void make(int index) {
-    HEDDLE_CHECK(!made_.at(static_cast<size_t>(index)), "tile {} is computed twice",
-                 tile(index).name);
-    made_[static_cast<size_t>(index)] = true;
+  void make(TileId id) {
+    HEDDLE_CHECK(!made_.at(id), "tile {} is computed twice", tile(id).name);
+    made_[id] = true;
   }
 
   void checkBody(const Body& body, bool per_row) const {
     for (const Node& node : body.nodes) {
-      const auto index = static_cast<size_t>(node.index);
       if (node.kind == Node::Kind::Load) {
-        HEDDLE_CHECK(made_.at(index), "tile {} is read before it is computed",
-                     tile(node.index).name);
-        HEDDLE_CHECK(!per_row || tile(node.index).per_row,
-                     "a body that runs once per row reads tile {}", tile(node.index).name);
+        const TileId id(node.index);
+        HEDDLE_CHECK(made_.at(id), "tile {} is read before it is computed", tile(id).name);
+        HEDDLE_CHECK(!per_row || tile(id).per_row, "a body that runs once per row reads tile {}",
+                     tile(id).name);
       } else if (node.kind == Node::Kind::Result) {
-        const int first = program_.frame.accumulators.at(index).first;
-        HEDDLE_CHECK(combined_.at(first < 0 ? index : static_cast<size_t>(first)),
-                     "accumulator {} is read before it is combined", index);
+        const AccumulatorId id(node.index);
+        const Accumulator& accumulator = program_.frame.accumulators.at(id);
+        HEDDLE_CHECK(combined_.at(accumulator.hasState() ? id : accumulator.first),
+                     "accumulator {} is read before it is combined", id);
       }
     }
   }
@@ -66,7 +65,7 @@ class ProgramVerifier {
     for (const LoadTile& load : loads) check(load);
   }
   void forget(const std::vector<LoadTile>& loads) {
-    for (const LoadTile& load : loads) made_[static_cast<size_t>(load.tile)] = false;
+    for (const LoadTile& load : loads) made_[load.tile] = false;
   }
 
   void check(const MapTiles& map) {
@@ -85,8 +84,7 @@ class ProgramVerifier {
     checkLoads(reduce.loads);
     checkBody(reduce.body, false);
     forget(reduce.loads);
-    for (int accumulator : reduce.accumulators) {
-      const auto a = static_cast<size_t>(accumulator);
+    for (AccumulatorId a : reduce.accumulators) {
       HEDDLE_CHECK(program_.frame.accumulators.at(a).hasState(), "accumulator {} has no state", a);
       reduced_.at(a) = true;
     }
@@ -94,28 +92,25 @@ class ProgramVerifier {
 
   void check(const CombineParts& combine) {
     HEDDLE_CHECK(!in_loop_, "accumulators are combined inside a loop");
-    for (int accumulator : combine.accumulators) {
-      HEDDLE_CHECK(reduced_.at(static_cast<size_t>(accumulator)), "accumulator {} has no elements",
-                   accumulator);
-      combined_[static_cast<size_t>(accumulator)] = true;
+    for (AccumulatorId a : combine.accumulators) {
+      HEDDLE_CHECK(reduced_.at(a), "accumulator {} has no elements", a);
+      combined_[a] = true;
     }
   }
 
   void check(const LoopOverRow& loop) {
     HEDDLE_CHECK(!in_loop_, "a loop inside a loop");
-    const std::vector<bool> outside = made_;
+    const IdVector<TileId, bool> outside = made_;
     in_loop_ = true;
     check(loop.statements);
     in_loop_ = false;
-    for (size_t i = 0; i < made_.size(); ++i) {
-      made_[i] = outside[i] || (made_[i] && program_.tiles[i].per_row);
-    }
+    for (TileId id : made_.ids()) made_[id] = outside[id] || (made_[id] && tile(id).per_row);
   }
 
   const TileProgram& program_;
-  std::vector<bool> made_;
-  std::vector<bool> combined_;
-  std::vector<bool> reduced_;
+  IdVector<TileId, bool> made_;
+  IdVector<AccumulatorId, bool> combined_;
+  IdVector<AccumulatorId, bool> reduced_;
   bool in_loop_ = false;
 };
 
@@ -124,12 +119,12 @@ class Uses {
  public:
   explicit Uses(const std::vector<Statement>& statements) { walk(statements); }
 
-  int64_t mostBytes(const std::vector<Tile>& tiles) const {
+  int64_t mostBytes(const IdVector<TileId, Tile>& tiles) const {
     int64_t most = 0;
     for (int at = 0; at < count_; ++at) {
       int64_t bytes = 0;
       for (const auto& [tile, range] : ranges_) {
-        const Tile& one = tiles[static_cast<size_t>(tile)];
+        const Tile& one = tiles[tile];
         if (one.per_row || at < range.first || at > range.second) continue;
         bytes += sizeOf(one.dtype);
       }
@@ -139,7 +134,7 @@ class Uses {
   }
 
  private:
-  void use(int tile) {
+  void use(TileId tile) {
     const auto [found, fresh] = ranges_.try_emplace(tile, count_, count_);
     if (!fresh) found->second.second = count_;
   }
@@ -147,9 +142,10 @@ class Uses {
   // Tiles of `loads` are not counted, because a thread holds only one vector of them.
   void use(const Body& body, const std::vector<LoadTile>& loads) {
     for (const Node& node : body.nodes) {
-      const bool own = std::any_of(loads.begin(), loads.end(),
-                                   [&](const LoadTile& load) { return load.tile == node.index; });
-      if (node.kind == Node::Kind::Load && !own) use(node.index);
+      const bool own = std::any_of(loads.begin(), loads.end(), [&](const LoadTile& load) {
+        return load.tile == TileId(node.index);
+      });
+      if (node.kind == Node::Kind::Load && !own) use(TileId(node.index));
     }
   }
 
@@ -172,7 +168,7 @@ class Uses {
     }
   }
 
-  std::map<int, std::pair<int, int>> ranges_;
+  std::map<TileId, std::pair<int, int>> ranges_;
   int count_ = 0;
 };
 
@@ -186,7 +182,7 @@ void verify(const TileProgram& program) {
   ProgramVerifier(program).check(program.statements);
 }
 
-int64_t liveBytes(const std::vector<Statement>& statements, const std::vector<Tile>& tiles) {
+int64_t liveBytes(const std::vector<Statement>& statements, const IdVector<TileId, Tile>& tiles) {
   return Uses(statements).mostBytes(tiles);
 }
 

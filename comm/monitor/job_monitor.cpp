@@ -198,7 +198,7 @@ bool JobMonitor::othersHaveReported() const {
     const bool lost = state != RankState::Failed && isLost(state);
     if (rank == rank_ || lost || status.reported.load()) continue;
     const bool is_here = std::binary_search(here.begin(), here.end(), rank);
-    const int pid = places_.ranks[static_cast<size_t>(rank)].pid;
+    const int pid = places_[rank].pid;
     if (is_here ? !processState(pid).isGone() : state <= RankState::Writing) return false;
   }
   return true;
@@ -343,7 +343,7 @@ JobFailure JobMonitor::describeFailure(const RankSnapshots& ranks, int rank) con
 std::string JobMonitor::positions(const RankSnapshots& ranks) const {
   std::string text;
   for (const RankSnapshot& at : ranks) {
-    const JobPlaces::Place& place = places_.ranks[static_cast<size_t>(at.rank)];
+    const JobPlaces::Place& place = places_[at.rank];
     text += fmt::format("{}  rank {} ({}): {}, {}", at.rank == 0 ? "" : "\n", at.rank, place.text(),
                         stateText(at), positionOf(ranks, at));
   }

@@ -44,8 +44,8 @@ class JobMonitor : public WorldMonitor, private WorldObserver {
   int size() const { return static_cast<int>(places_.ranks.size()); }
   // mine() and activity() belong to this rank. entry() returns a snapshot of the status of any
   // rank.
-  RankStatus& mine() const { return statuses_[static_cast<size_t>(rank_)]; }
-  RankSnapshot entry(int rank) const { return read(statuses_[static_cast<size_t>(rank)], rank); }
+  RankStatus& mine() const { return statuses_[rank_]; }
+  RankSnapshot entry(int rank) const { return read(statuses_[rank], rank); }
   RankActivity& activity() const { return *activity_; }
 
   // Stores the text of each instruction of a program, for messages. `program` is the hash of the

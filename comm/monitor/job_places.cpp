@@ -14,7 +14,7 @@ namespace heddle::comm {
 namespace {
 
 std::vector<int> ranksLike(const JobPlaces& places, int rank, bool same_process) {
-  const JobPlaces::Place& mine = places.ranks[static_cast<size_t>(rank)];
+  const JobPlaces::Place& mine = places[rank];
   std::vector<int> found;
   for (size_t i = 0; i < places.ranks.size(); ++i) {
     const JobPlaces::Place& other = places.ranks[i];

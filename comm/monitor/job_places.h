@@ -18,6 +18,7 @@ struct JobPlaces {
     std::string text() const { return "pid " + std::to_string(pid) + " on " + host; }
   };
   std::vector<Place> ranks;
+  const Place& operator[](int rank) const { return ranks[static_cast<size_t>(rank)]; }
 
   // Return the ranks on the host of `rank`, and the ranks in the process of `rank`, in ascending
   // order.

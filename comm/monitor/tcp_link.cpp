@@ -244,7 +244,7 @@ void TcpLink::receive(Connection& connection) {
   for (RankSnapshot status; take(rest, status);) apply(connection, status);
   connection.in.erase(0, connection.in.size() - rest.size());
   if (connection.readable || connection.closed_well) return;
-  const JobPlaces::Place& place = places_.ranks[static_cast<size_t>(connection.leader)];
+  const JobPlaces::Place& place = places_[connection.leader];
   statuses_[connection.leader].state.leave(
       RankState::Gone,
       fmt::format("its process ({}) has closed its connection without leaving", place.text()));

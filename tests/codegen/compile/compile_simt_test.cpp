@@ -1,7 +1,4 @@
-#include <dlfcn.h>
 #include <gtest/gtest.h>
-
-#include <cstdlib>
 
 #include "codegen/compile/child_process.h"
 #include "codegen/compile/elf_file.h"
@@ -12,25 +9,15 @@
 #include "ir/base/check.h"
 #include "ir/graph/builder.h"
 #include "ir/text/fusion_text.h"
+#include "tests/codegen/simt/nvrtc.h"
 
 namespace heddle::codegen::compile_simt_test {
 namespace {
 
-// Returns NVRTC from the CUDA module of this build. NVRTC needs no GPU.
-std::unique_ptr<KernelCompiler> nvrtc(const char* arch) {
-  const char* build = std::getenv("HEDDLE_BINARY_DIR");
-  std::string path = std::string(build == nullptr ? "." : build) + "/lib/libheddle_cuda.so";
-  void* module = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
-  if (module == nullptr) return nullptr;
-  auto* make =
-      reinterpret_cast<KernelCompiler* (*)(const char*)>(dlsym(module, "heddleMakeNvrtcCompiler"));
-  return std::unique_ptr<KernelCompiler>(make == nullptr ? nullptr : make(arch));
-}
-
 class CompileSimt : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    compiler_ = nvrtc(GetParam());
+    compiler_ = testing::nvrtc(GetParam());
     if (compiler_ == nullptr) GTEST_SKIP() << "libheddle_cuda.so with NVRTC is not there";
   }
 
@@ -66,7 +53,7 @@ class CompileSimt : public ::testing::TestWithParam<const char*> {
   size_t compileDescs(const Fusion& f, const std::vector<TensorDesc>& in,
                       const std::vector<TensorDesc>& out) {
     KernelPlan plan = planKernel(f, in, out, Target::Cuda);
-    const std::vector<std::byte> image = compiler_->compile(plan.source);
+    const std::vector<std::byte> image = testing::cubinOf(plan.source, *compiler_);
     const std::string_view bytes(reinterpret_cast<const char*>(image.data()), image.size());
     for (const LaunchStage& stage : plan.stages) {
       EXPECT_EQ(faultOfCubin(bytes, stage.entry), "");

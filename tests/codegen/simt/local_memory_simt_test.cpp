@@ -1,7 +1,6 @@
 // Compiles the kernels of bench/workloads for GPUs, and bounds the local memory of a thread. NVRTC
 // needs no GPU. Local memory holds registers that do not fit (spills) and arrays with computed
 // indices. Both are slow.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -15,20 +14,10 @@
 #include "host/inspect.h"
 #include "ir/base/check.h"
 #include "ir/text/fusion_text.h"
+#include "tests/codegen/simt/nvrtc.h"
 
 namespace heddle::codegen::local_memory_simt_test {
 namespace {
-
-// Returns NVRTC from the CUDA module of this build.
-std::unique_ptr<KernelCompiler> nvrtc(const char* arch) {
-  const char* build = std::getenv("HEDDLE_BINARY_DIR");
-  const std::string path = std::string(build == nullptr ? "." : build) + "/lib/libheddle_cuda.so";
-  void* module = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
-  if (module == nullptr) return nullptr;
-  auto* make =
-      reinterpret_cast<KernelCompiler* (*)(const char*)>(dlsym(module, "heddleMakeNvrtcCompiler"));
-  return std::unique_ptr<KernelCompiler>(make == nullptr ? nullptr : make(arch));
-}
 
 template <class T>
 T at(const std::vector<std::byte>& bytes, size_t offset) {
@@ -76,7 +65,7 @@ uint32_t largestFrame(const std::vector<std::byte>& cubin) {
 class LocalMemorySimt : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(LocalMemorySimt, WorkloadsNeedAtMostAFewWords) {
-  const std::unique_ptr<KernelCompiler> compiler = nvrtc(GetParam());
+  const std::unique_ptr<KernelCompiler> compiler = testing::nvrtc(GetParam());
   if (compiler == nullptr) GTEST_SKIP() << "libheddle_cuda.so with NVRTC is not there";
   const char* root = std::getenv("HEDDLE_SOURCE_DIR");
   const auto folder = std::filesystem::path(root == nullptr ? "." : root) / "bench/workloads";
@@ -88,7 +77,8 @@ TEST_P(LocalMemorySimt, WorkloadsNeedAtMostAFewWords) {
     const SizeBindings sizes(program.size_defaults.begin(), program.size_defaults.end());
     for (const host::KernelTexts& kernel :
          host::kernelTexts(program, sizes, 0, 1, host::DeviceKind::Cuda)) {
-      const std::vector<std::byte> cubin = compiler->compile({Target::Cuda, kernel.source});
+      const std::vector<std::byte> cubin =
+          testing::cubinOf({Target::Cuda, kernel.source}, *compiler);
       EXPECT_LE(largestFrame(cubin), kMostBytes) << entry.path() << " " << kernel.name;
     }
   }

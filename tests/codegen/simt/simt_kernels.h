@@ -50,15 +50,12 @@ class SimtKernels {
   const KernelPlan& plan(size_t number) const { return cases_[number].plan; }
 
   void compile() {
-    const char* compiler = std::getenv("CXX");
     std::ofstream(folder_.path() + "/kernels.cpp") << source();
     // The text reads neighbouring elements as one word, so a misaligned address must end the test.
-    const ProcessResult result =
-        runProcess({compiler == nullptr ? "c++" : compiler, "-std=c++17", "-O1", "-w", "-shared",
-                    "-fPIC", "-fno-strict-aliasing", "-ffp-contract=off", "-fsanitize=alignment",
-                    "-fsanitize-undefined-trap-on-error", "-o", folder_.path() + "/kernels.so",
-                    folder_.path() + "/kernels.cpp"});
-    HEDDLE_CHECK(result.exit_code == 0, "{}", result.output);
+    compiler({"-std=c++17", "-O1", "-w", "-fPIC", "-fno-strict-aliasing", "-ffp-contract=off",
+              "-fsanitize=alignment", "-fsanitize-undefined-trap-on-error", "-c", "kernels.cpp"},
+             std::getenv("HEDDLE_COMPILER_LAUNCHER"));
+    compiler({"-shared", "-o", "kernels.so", "kernels.o"});
     library_ = dlopen((folder_.path() + "/kernels.so").c_str(), RTLD_NOW | RTLD_LOCAL);
     HEDDLE_CHECK(library_ != nullptr, "{}", dlerror());
     static const Host host = {
@@ -138,6 +135,19 @@ class SimtKernels {
     std::vector<long long> passed;  // per thread of the block: the barriers that it has passed
     std::string fault;
   };
+
+  // Runs the C++ compiler in the folder of the kernels. `launcher` is a program that runs the
+  // compiler or finds an earlier result of it: ccache. Relative names of files let ccache find the
+  // results of other folders.
+  void compiler(const std::vector<std::string>& options, const char* launcher = nullptr) const {
+    std::vector<std::string> command = {"env", "-C", folder_.path()};
+    if (launcher != nullptr) command.emplace_back(launcher);
+    const char* chosen = std::getenv("CXX");
+    command.emplace_back(chosen == nullptr ? "c++" : chosen);
+    command.insert(command.end(), options.begin(), options.end());
+    const ProcessResult result = runProcess(command);
+    HEDDLE_CHECK(result.exit_code == 0, "{}", result.output);
+  }
 
   static std::string entryName(size_t number, const std::string& entry) {
     return fmt::format("run_{}_{}", number, entry);
