@@ -64,12 +64,14 @@ std::string RunResources::text(InstructionIndex index) const {
 RunRecord& RunResources::takeRecord() {
   if (free_ == nullptr) free_ = given_.exchange(nullptr, std::memory_order_acquire);
   if (free_ == nullptr) return *new RunRecord(shared_from_this());
+  free_records_.fetch_sub(1, std::memory_order_relaxed);
   RunRecord& record = *free_;
   free_ = record.next;
   return record;
 }
 
 void RunResources::giveRecord(RunRecord& record) noexcept {
+  free_records_.fetch_add(1, std::memory_order_relaxed);
   record.next = given_.load(std::memory_order_relaxed);
   while (!given_.compare_exchange_weak(record.next, &record, std::memory_order_release,
                                        std::memory_order_relaxed)) {

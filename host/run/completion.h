@@ -66,6 +66,11 @@ class RunResources : public std::enable_shared_from_this<RunResources> {
   RunRecord& takeRecord();
   // Takes a record back for later runs. Any thread may call this function.
   void giveRecord(RunRecord& record) noexcept;
+  // Returns whether further free records must release their plans. A free record keeps its plan
+  // alive, even if the caches have dropped the plan. Only a few records may do so.
+  bool hasManyFreeRecords() const {
+    return free_records_.load(std::memory_order_relaxed) >= kMostRecordsWithPlan;
+  }
 
   std::atomic<int64_t> held_bytes{0};  // bytes of outputs that are not freed yet
 
@@ -82,9 +87,12 @@ class RunResources : public std::enable_shared_from_this<RunResources> {
   JobLink job;  // the link to the job monitor; open while the Executable exists
 
  private:
+  static constexpr int64_t kMostRecordsWithPlan = 64;
+
   Device& device_;
   std::vector<std::string> texts_;
   std::shared_ptr<SharedStream> stream_;
+  std::atomic<int64_t> free_records_{0};    // in given_ and in free_
   std::atomic<RunRecord*> given_{nullptr};  // records that giveRecord() has taken back, as a list
   RunRecord* free_ = nullptr;  // further free records; only takeRecord() uses this list
 };

@@ -159,6 +159,7 @@ void RunRecord::free(Owner& owner) noexcept {
 void RunRecord::releasePart() noexcept {
   if (parts_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
   completion_.reportUnwaited();
+  if (completion_.resources->hasManyFreeRecords()) completion_.plan.reset();
   // The resources own all free records. Their destruction may therefore destroy this record.
   const std::shared_ptr<RunResources> resources = std::move(completion_.resources);
   resources->giveRecord(*this);

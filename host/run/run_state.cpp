@@ -8,6 +8,16 @@
 
 namespace heddle::host {
 
+namespace {
+
+// Returns whether two runs complete in the order in which they began: one thread has issued both on
+// one stream. If a query finds one of them completed, the earlier one has completed too.
+bool isOfOneOrder(const Completion& a, const Completion& b) {
+  return a.stream == b.stream && a.thread == b.thread;
+}
+
+}  // namespace
+
 RunState::~RunState() {
   for (Event event : events) device_.destroyEvent(event);
   for (StreamId id : streams.ids()) {
@@ -105,47 +115,48 @@ void RunStatePool::giveBack(RunState& state, EndedRuns& ended) {
   if (reaps) resources.stream().reaper.watch(*this);
 }
 
-// Moves watched runs that have completed to `ended`. The runs that one thread issues on one stream
-// complete in the order in which they began. If a query finds one of them completed, the earlier
-// ones have completed too. The order of `watched_` may differ from the order in which two threads
-// record the events of their runs.
+// Moves watched runs that have completed to `ended`. The order of `watched_` may differ from the
+// order in which two threads record the events of their runs. A run on one stream may last long, so
+// runs on other streams must not wait for it: their records keep plans alive.
 void RunStatePool::takeCompleted(EndedRuns& ended) {
   const size_t last = watched_.size() - watched_.size() / 4 - 1;
   Completion& later = *watched_[last];
   if (!later.done()) return;
-  size_t dropped = 0;
-  for (; dropped <= last; ++dropped) {
-    Completion& run = *watched_[dropped];
-    const bool is_in_order = run.stream == later.stream && run.thread == later.thread;
-    if (is_in_order) {
-      run.setDone();
-    } else if (!run.done()) {
-      break;
+  unfinished_.clear();
+  const auto takes = [&](std::shared_ptr<Completion>& run) {
+    if (isOfOneOrder(*run, later)) {
+      run->setDone();
+    } else if (!isDone(*run)) {
+      return false;
     }
-    if (in_job_ && run.errors.failed()) break;
-  }
-  const auto end_of_dropped = watched_.begin() + static_cast<std::ptrdiff_t>(dropped);
-  for (auto run = watched_.begin(); run != end_of_dropped; ++run) ended.add(std::move(*run));
-  watched_.erase(watched_.begin(), end_of_dropped);
+    if (in_job_ && run->errors.failed()) return false;
+    ended.add(std::move(run));
+    return true;
+  };
+  const auto end = watched_.begin() + static_cast<std::ptrdiff_t>(last) + 1;
+  watched_.erase(std::remove_if(watched_.begin(), end, takes), end);
 }
 
-// Queries the device for at most one unfinished run per thread and stream. If this run has not
-// ended, its later runs have not ended either.
+// Returns whether a run has completed. Queries the device for at most one unfinished run per thread
+// and stream: if it has not completed, the later ones have not completed either.
+bool RunStatePool::isDone(Completion& run) {
+  const bool waits =
+      std::any_of(unfinished_.begin(), unfinished_.end(),
+                  [&](const Completion* earlier) { return isOfOneOrder(*earlier, run); });
+  if (waits) return false;
+  if (run.done()) return true;
+  unfinished_.push_back(&run);
+  return false;
+}
+
 bool RunStatePool::releaseEnded() {
   EndedRuns ended;
   std::lock_guard lock(mutex_);
-  std::vector<const Completion*>& unfinished = unfinished_;
-  unfinished.clear();
+  unfinished_.clear();
   bool has_more = false;
   const auto takes = [&](std::shared_ptr<Completion>& run) {
     if (run->owners.empty()) return false;
-    const auto isBehind = [&](const Completion* earlier) {
-      return earlier->stream == run->stream && earlier->thread == run->thread;
-    };
-    const bool waits = std::any_of(unfinished.begin(), unfinished.end(), isBehind);
-    const bool is_done = !waits && run->done();
-    if (!waits && !is_done) unfinished.push_back(run.get());
-    if (!is_done || (in_job_ && run->errors.failed())) {
+    if (!isDone(*run) || (in_job_ && run->errors.failed())) {
       has_more = true;
       return false;
     }

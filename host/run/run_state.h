@@ -120,6 +120,7 @@ class RunStatePool {
   RunState& stateFor(Stream stream);
   std::shared_ptr<Completion> takeFailed();
   void takeCompleted(EndedRuns& ended);
+  bool isDone(Completion& run);
 
   Device& device_;
   const bool in_job_;
@@ -128,7 +129,7 @@ class RunStatePool {
   std::vector<std::shared_ptr<Completion>> watched_;  // oldest first
   size_t query_at_ = kUnqueried;  // giveBack() queries the device when it watches so many runs
   bool is_reaped_ = false;        // true: an OwnerReaper calls releaseEnded()
-  std::vector<const Completion*> unfinished_;  // working memory of releaseEnded()
+  std::vector<const Completion*> unfinished_;  // working memory of isDone()
 };
 
 }  // namespace heddle::host

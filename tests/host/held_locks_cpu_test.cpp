@@ -2,7 +2,7 @@
 // pthread_mutex_lock() and so on of this file replace those of the C library in the whole process,
 // and count the mutexes that each thread holds. Sanitizers replace these functions too, so their
 // builds omit this test.
-#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+#ifndef HEDDLE_SANITIZED
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

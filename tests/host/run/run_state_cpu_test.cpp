@@ -1,9 +1,13 @@
-// Tests which runs a RunStatePool regards as completed.
+// Tests which runs a RunStatePool regards as completed, and which plans their records keep alive.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "host/device/cpu/cpu_device.h"
 #include "host/run/run_state.h"
@@ -54,6 +58,70 @@ TEST(RunStatePool, RunsOfAnotherThreadAreNotCompletedTooEarly) {
     pool.synchronize();
   }
   device->destroyStream(stream);
+}
+
+struct PlansOfRuns : ::testing::Test {
+  static constexpr int kRuns = 500;
+  static constexpr int kMostAlive = 128;  // whatever the number of runs is
+
+  // Makes the work on `slow` wait for open().
+  void block() {
+    device->hostTask(
+        [this] {
+          while (!is_open) std::this_thread::yield();
+        },
+        slow, {&errors, -1});
+  }
+  // Issues a run of a new plan, which only the pool keeps alive.
+  std::shared_ptr<Completion> run(Stream stream) {
+    const auto plan = std::make_shared<const Plan>();
+    plans.push_back(plan);
+    EndedRuns ended;
+    RunState& state = pool.take(resources, plan, stream, ended);
+    state.prepare(plan, stream);
+    const std::shared_ptr<Completion> completion = state.completion;
+    device->recordEvent(completion->event, stream);
+    pool.giveBack(state, ended);
+    return completion;
+  }
+  int plansAlive() const {
+    return static_cast<int>(std::count_if(plans.begin(), plans.end(),
+                                          [](const auto& plan) { return !plan.expired(); }));
+  }
+  ~PlansOfRuns() override {
+    is_open = true;
+    pool.synchronize();
+    device->destroyStream(slow);
+    device->destroyStream(fast);
+  }
+
+  std::unique_ptr<Device> device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+  Stream slow = device->createStream();
+  Stream fast = device->createStream();
+  std::atomic<bool> is_open{false};
+  ErrorSink errors;
+  std::shared_ptr<RunResources> resources =
+      std::make_shared<RunResources>(*device, std::vector<std::string>{}, nullptr);
+  RunStatePool pool{*device, false};
+  std::vector<std::weak_ptr<const Plan>> plans;
+};
+
+TEST_F(PlansOfRuns, AreReleasedWhileARunOnAnotherStreamLasts) {
+  block();
+  run(slow);
+  for (int i = 0; i < kRuns; ++i) run(fast)->waitForEnd();
+  EXPECT_FALSE(is_open);
+  EXPECT_LE(plansAlive(), kMostAlive);
+}
+
+TEST_F(PlansOfRuns, AreReleasedAfterManyRunsWereInFlight) {
+  block();
+  for (int i = 0; i < kRuns; ++i) run(slow);
+  EXPECT_EQ(plansAlive(), kRuns);
+  is_open = true;
+  pool.synchronize();
+  EXPECT_LE(plansAlive(), kMostAlive);
+  for (int i = 0; i < 10; ++i) run(slow)->waitForEnd();  // records serve further runs
 }
 
 }  // namespace
