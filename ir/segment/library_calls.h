@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+
+#include "ir/segment/segment.h"
+
+namespace heddle {
+
+// Groups that are one library call: attentions and their backwards.
+
+// Replaces each library call that the sizes of a run do not allow
+// (SegmentOptions::attention_for_sizes) by groups of its own ops. `segmented` is a result of
+// segmentForAllSizes(). Only the ops of these calls are segmented again. All other groups keep
+// their ops and the order of these ops, so they keep their kernels, schedules and argument layouts.
+SegmentedFusion splitCalls(SegmentedFusion segmented, const SegmentOptions& options);
+
+// Lets each backward attention read the results of a forward attention: sets Attention::forward of
+// the backward and Attention::keeps_log_sums of the forward. Without this, the library call of the
+// backward computes the forward again.
+//
+// A backward can read the results of a forward if all of these conditions are true:
+// - Both are groups of the fusion, so both are library calls.
+// - Both have the same values q, k and v, the same scale and the same mask, and not gqa.
+// - Every rank that computes the backward also computes the forward.
+// If the forward is after the backward in the order of the groups, the function moves it directly
+// before the backward. This is legal, because the backward reads all operands of the forward.
+void reuseForwards(SegmentedFusion& segmented);
+
+// Returns a sentence that says whether the attention and its backward share results, for
+// dumpText().
+std::string describeReuse(const Fusion& fusion, const Attention& attention);
+
+// Returns the tensor for the log-sum-exps of a forward with the result `o`: f32, with the axes of o
+// except the width.
+TensorView logSumsFor(TensorView o);
+
+}  // namespace heddle
