@@ -7,38 +7,43 @@
 #include "host/lower/lower.h"
 #include "host/passes/pipeline.h"
 #include "ir/base/pass_driver.h"
-#include "ir/segment/segment.h"
+#include "ir/segment/library_calls.h"
 
 namespace heddle::host {
 
 namespace {
 
-// The passes on the fusion come first, because segmentation reads the shardings that they choose.
-Program compiled(const Fusion& fusion, int64_t job_size, const PassOptions& passes,
+Program compiled(const Fusion& fusion, int64_t job_size, const CompileOptions& options,
                  const SegmentOptions& library) {
-  const Fusion ready = runFusionPasses(fusion, job_size, passes);
-  const SegmentedFusion segmented =
-      timedPass(passes, "segment", [&] { return segment(ready, library); });
-  Program program = timedPass(passes, "lower", [&] { return lower(segmented, job_size); });
-  return runPasses(std::move(program), passes);
+  return compileSegments(
+      splitCalls(segmentsForAllSizes(fusion, job_size, options, library), library), job_size,
+      options, options.passes.verify);
 }
 
 }  // namespace
 
+// The passes on the fusion come first, because segmentation reads the shardings that they choose.
+SegmentedFusion segmentsForAllSizes(const Fusion& fusion, int64_t job_size,
+                                    const CompileOptions& options, const SegmentOptions& library) {
+  const Fusion ready = runFusionPasses(fusion, job_size, options.passes);
+  return timedPass(options.passes, "segment", [&] { return segmentForAllSizes(ready, library); });
+}
+
+Program compileSegments(const SegmentedFusion& segmented, int64_t job_size,
+                        const CompileOptions& options, bool verify) {
+  PassOptions passes = options.passes;
+  passes.verify = verify;
+  Program program = timedPass(passes, "lower", [&] { return lower(segmented, job_size); });
+  return runPasses(std::move(program), passes);
+}
+
 Program compile(const Fusion& fusion, int64_t job_size, const CompileOptions& options) {
-  return compiled(fusion, job_size, options.passes, {});
+  return compiled(fusion, job_size, options, {});
 }
 
 Program compile(const Fusion& fusion, int64_t job_size, const CompileOptions& options,
                 const SegmentOptions& library) {
-  return compiled(fusion, job_size, options.passes, library);
-}
-
-Program compileAgain(const Fusion& fusion, int64_t job_size, const CompileOptions& options,
-                     const SegmentOptions& library) {
-  PassOptions passes = options.passes;
-  passes.verify = false;
-  return compiled(fusion, job_size, passes, library);
+  return compiled(fusion, job_size, options, library);
 }
 
 }  // namespace heddle::host

@@ -5,17 +5,16 @@
 
 namespace heddle::host {
 
-// Compiles for a device that has a library for attention. `library` selects the attentions that the
-// library computes as one call. The selection depends on the sizes of the run. If decidingSizes()
-// (host/device/attention.h) returns new values for a later run, compile the fusion again.
-Program compile(const Fusion& fusion, int64_t job_size, const CompileOptions& options,
-                const SegmentOptions& library);
-
-// Compiles a fusion again, after compile() has compiled it with different default sizes
-// (Fusion::size_defaults). This function does not verify the program, because verification takes
-// half of the time of compile(). The caller must verify the result, unless it equals a verified
-// program.
-Program compileAgain(const Fusion& fusion, int64_t job_size, const CompileOptions& options,
-                     const SegmentOptions& library);
+// compile() in two parts, for a caller that compiles a fusion for several sets of sizes. The first
+// part runs the passes on the fusion, and splits the result into segments
+// (ir/segment/segment.h). The second part only splits the library calls that the sizes do not
+// allow.
+SegmentedFusion segmentsForAllSizes(const Fusion& fusion, int64_t job_size,
+                                    const CompileOptions& options, const SegmentOptions& library);
+// `segmented` is the result of splitCalls() (ir/segment/library_calls.h). If `verify` is false,
+// this function does not verify the program, because verification takes half of the time of
+// compile(). The caller must then verify the result, unless it equals a verified program.
+Program compileSegments(const SegmentedFusion& segmented, int64_t job_size,
+                        const CompileOptions& options, bool verify);
 
 }  // namespace heddle::host

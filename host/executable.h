@@ -148,6 +148,11 @@ class Executable {
     // dropped because the cache was full.
     int64_t program_hits = 0;
     int64_t program_evictions = 0;
+    // FusionExecutor only. `segmentations` is the number of times that all ops of the fusion were
+    // split into segments. `split_calls` is the number of library calls that the sizes of a new
+    // program did not allow. Only the ops of these calls were segmented again.
+    int64_t segmentations = 0;
+    int64_t split_calls = 0;
     int64_t runs = 0;  // number of runs issued so far
     // Largest number of bytes that a run held at once for temporaries and outputs. The count
     // assumes that memory is allocated and freed in the order of the instructions. The order on the

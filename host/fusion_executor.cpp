@@ -115,7 +115,10 @@ struct FusionExecutor::Impl {
     std::vector<TargetPtr> dropped;  // destroyed after the lock, because this may wait for runs
     std::lock_guard lock(mutex);
     // Another thread may have added the plan, and may have dropped the program.
-    known.eraseIf([](const TargetPtr& each) { return each->entry->dropped.load(); }, dropped);
+    if (const int64_t now = programs.evictions(); now != evictions) {
+      known.eraseIf([](const TargetPtr& each) { return each->entry->dropped.load(); }, dropped);
+      evictions = now;
+    }
     if (!kept->entry->dropped.load() && known.peek(tensorsOf(inputs, run_options)) == nullptr) {
       known.add(tensorsOf(inputs, run_options), kept->plan->late, kept, bytesOf(*kept->plan),
                 dropped);
@@ -127,6 +130,7 @@ struct FusionExecutor::Impl {
   mutable std::mutex mutex;  // guards the members below; held for a look-up only
   RunCache<TargetPtr> known;
   int64_t plan_hits = 0;
+  int64_t evictions = 0;  // of programs whose plans `known` no longer contains
 
   // A thread of prepareAsync().
   struct Worker {

@@ -7,6 +7,7 @@
 #include "codegen/kernel.h"
 #include "host/plan/local_segment.h"
 #include "host/tensor.h"
+#include "host/unroll/check_operands.h"
 #include "host/unroll/unroll.h"
 #include "ir/base/check.h"
 
@@ -19,12 +20,13 @@ std::vector<TensorDesc> descsOf(const ViewList& views) {
   return descs;
 }
 
-// Returns the alignments of the operands, as if all tensors of the caller were aligned.
+// Returns the alignments of the operands, as if all tensors of the caller were aligned. They hold
+// for all values of the late inputs.
 std::vector<int32_t> alignmentsOf(const UnrolledStep& step) {
   std::vector<int32_t> alignments;
   for (const auto* views : {&step.inputs, &step.outputs}) {
     for (const View& view : *views) {
-      alignments.push_back(codegen::alignmentOf(static_cast<uint64_t>(view.byte_offset)));
+      alignments.push_back(codegen::alignmentOf(static_cast<uint64_t>(view.offsetBits())));
     }
   }
   return alignments;
@@ -34,7 +36,8 @@ std::vector<int32_t> alignmentsOf(const UnrolledStep& step) {
 
 std::vector<KernelTexts> kernelTexts(const Program& program, const SizeBindings& sizes,
                                      int64_t rank, int64_t ranks, DeviceKind device) {
-  const UnrollRequest request{sizes, inputDescs(program, sizes, rank, ranks), rank, ranks};
+  UnrollRequest request{sizes, inputDescs(program, sizes, rank, ranks), rank, ranks};
+  request.late = lateInputsOf(program);
   const auto target = device == DeviceKind::Cuda ? codegen::Target::Cuda : codegen::Target::Cpp;
   IdVector<KernelId, bool> seen(program.kernels.size());
   std::vector<KernelTexts> texts;
@@ -50,8 +53,9 @@ std::vector<KernelTexts> kernelTexts(const Program& program, const SizeBindings&
     const std::vector<TensorDesc> out = descsOf(step.outputs);
     const std::vector<int32_t> alignments = alignmentsOf(step);
     const Fusion& segment = kernel.segment;
-    const codegen::RunSizes run =
-        runSizes(segment, codegen::analyze(segment), in, out, sizes, rank, ranks);
+    SizeBindings own;
+    const codegen::RunSizes run = runSizes(segment, codegen::analyze(segment), in, out,
+                                           sizesInside(segment, step, sizes, own), rank, ranks);
     texts.push_back({kernel.name,
                      codegen::describeSchedule(segment, in, out, target, alignments, run),
                      codegen::planKernel(segment, in, out, target, alignments, run).source.text});

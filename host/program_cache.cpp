@@ -15,6 +15,7 @@
 #include "host/run/run_order.h"
 #include "host/tensor.h"
 #include "ir/base/check.h"
+#include "ir/segment/library_calls.h"
 
 namespace heddle::host {
 namespace {
@@ -154,14 +155,25 @@ ProgramCache::EntryPtr ProgramCache::entryOf(const ClassKey& key) const {
 ProgramCache::EntryPtr ProgramCache::entryForClass(const std::vector<Argument>& inputs) {
   ClassKey key = keyOf(inputs);
   if (EntryPtr found = entryOf(key)) return found;
-  Program program =
-      lowered(withLayouts(key.decided ? *key.decided : fusion_, key.layouts), key.sizes);
   auto entry = std::make_shared<Entry>();
+  entry->segments = segmentsFor(key);
+  Program program = lowered(withLayouts(key.decided ? *key.decided : fusion_, key.layouts),
+                            key.sizes, entry->segments);
   entry->layouts = std::move(key.layouts);
   entry->attention_sizes = std::move(key.attention_sizes);
   entry->decisions = std::move(key.decisions);
   return add(std::move(entry), std::move(program),
              verifies_sizes_ ? std::optional(key.sizes) : std::nullopt);
+}
+
+// Returns the segments of a program that differs only in the library calls which its sizes allow,
+// or nullptr.
+ProgramCache::SegmentsPtr ProgramCache::segmentsFor(const ClassKey& key) const {
+  std::lock_guard lock(mutex_);
+  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const EntryPtr& entry) {
+    return entry->segments && entry->layouts == key.layouts && entry->decisions == key.decisions;
+  });
+  return found == entries_.end() ? nullptr : (*found)->segments;
 }
 
 // Lowers the fusion for the sizes of the inputs, then finds or adds the entry of the result. Used
@@ -175,9 +187,10 @@ ProgramCache::EntryPtr ProgramCache::entryForSizes(const std::vector<Argument>& 
   entry = knownByReads(decisions, sizes);
   if (!entry) {
     const Fusion decided = concretizeSizes(fusion_, decisions);
-    KnownReads known{std::move(decisions), attentionsOf(decided), {}, {}, {}};
+    KnownReads known{std::move(decisions), attentionsOf(decided), {}, {}, {}, {}};
     known.attention_sizes = known.attentions->decidingSizesFor(sizes);
-    known.entry = entry = lowerForSizes(decided, sizes, known.reads);
+    known.segments = segmentsByReads(known.decisions, sizes, known.reads);
+    known.entry = entry = lowerForSizes(decided, sizes, known);
     std::lock_guard lock(mutex_);
     if (known_reads_.size() == kMostKnownReads) known_reads_.pop_back();
     known_reads_.push_front(std::move(known));
@@ -212,12 +225,29 @@ ProgramCache::EntryPtr ProgramCache::knownByReads(const SizeDecisions& decisions
   return same->entry;
 }
 
-// `reads` receives the values of sizes that decide something while the fusion is lowered.
+// Returns the segments of an earlier lowering that has read the same values, or nullptr. The
+// segments are those that a new segmentation would give, so ranks with different caches still
+// agree. `reads` receives the values that the earlier lowering has read.
+ProgramCache::SegmentsPtr ProgramCache::segmentsByReads(const SizeDecisions& decisions,
+                                                        const SizeBindings& sizes,
+                                                        SizeReads& reads) {
+  std::lock_guard lock(mutex_);
+  const auto same =
+      std::find_if(known_reads_.begin(), known_reads_.end(), [&](const KnownReads& each) {
+        return each.segments && each.decisions == decisions && each.reads.holdFor(sizes);
+      });
+  if (same == known_reads_.end()) return nullptr;
+  reads = same->reads;
+  return same->segments;
+}
+
+// `known` receives the segments, and the values of sizes that decide something while the fusion is
+// lowered.
 ProgramCache::EntryPtr ProgramCache::lowerForSizes(const Fusion& decided, const SizeBindings& sizes,
-                                                   SizeReads& reads) {
+                                                   KnownReads& known) {
   Program program = [&] {
-    const SizeReads::Recording recording(reads);
-    return lowered(withSizes(decided, sizes), sizes);
+    const SizeReads::Recording recording(known.reads);
+    return lowered(withSizes(decided, sizes), sizes, known.segments);
   }();
   auto entry = std::make_shared<Entry>();
   entry->program = withoutSizes(program);
@@ -270,7 +300,6 @@ ProgramCache::EntryPtr ProgramCache::add(EntryPtr entry, Program program,
     std::lock_guard lock(mutex_);
     addStats(stats, dropped_stats_);
     dropped_stats_.held_bytes = 0;
-    ++dropped_stats_.program_evictions;
     dropped_resources_.push_back(ExecutableParts::resourcesOf(*dropped->executable));
   }
   std::lock_guard lock(mutex_);
@@ -288,6 +317,7 @@ ProgramCache::EntryPtr ProgramCache::dropOldest() {
       [](const EntryPtr& a, const EntryPtr& b) { return a->last_use.load() < b->last_use.load(); });
   EntryPtr dropped = *oldest;
   dropped->dropped.store(true);
+  ++evictions_;
   std::erase_if(known_sizes_, [&](const KnownSizes& each) { return each.entry == dropped; });
   std::erase_if(known_reads_, [&](const KnownReads& each) { return each.entry == dropped; });
   entries_.erase(oldest);
@@ -323,15 +353,28 @@ SizeBindings ProgramCache::requiredSizes(const std::vector<Argument>& inputs) co
   }
 }
 
-Program ProgramCache::lowered(const Fusion& ready, const SizeBindings& sizes) const {
-  const SegmentOptions library = attentions_ && attentions_->empty()
-                                     ? SegmentOptions{}
-                                     : attentionOptions(context_.device->kind(), sizes);
-  // The Executable of a new program verifies the program, so compileAgain() need not. compile()
-  // would verify it for a few trial sizes, which may contradict the scalars of the program.
+// Compiles the fusion `ready` for these sizes. If `segments` is nullptr, splits the fusion into
+// segments. Then stores them in `segments` if they contain library calls that depend on sizes.
+Program ProgramCache::lowered(const Fusion& ready, const SizeBindings& sizes,
+                              SegmentsPtr& segments) {
+  const bool has_calls = !attentions_ || !attentions_->empty();
+  const SegmentOptions library =
+      has_calls ? attentionOptions(context_.device->kind(), sizes) : SegmentOptions{};
+  SegmentedFusion segmented;
+  if (segments) {
+    segmented = *segments;
+    segmented.fusion.size_defaults = ready.size_defaults;
+  } else {
+    segmented = segmentsForAllSizes(ready, ranks_, options_, library);
+    ++segmentations_;
+    if (has_calls) segments = std::make_shared<const SegmentedFusion>(segmented);
+  }
+  segmented = splitCalls(std::move(segmented), library);
+  split_calls_ += segmented.split_calls;
+  // The Executable of a new program verifies the program, so the compilation need not. It would
+  // verify the program for a few trial sizes, which may contradict the scalars of the program.
   const bool again = (depends_on_sizes_ && size() > 0) || verifies_sizes_;
-  return again ? compileAgain(ready, ranks_, options_, library)
-               : compile(ready, ranks_, options_, library);
+  return compileSegments(segmented, ranks_, options_, options_.passes.verify && !again);
 }
 
 Executable::Stats ProgramCache::stats() const {
@@ -345,6 +388,9 @@ Executable::Stats ProgramCache::stats() const {
   }
   lock.unlock();
   sum.program_hits = hits_.load();
+  sum.program_evictions = evictions_.load();
+  sum.segmentations = segmentations_.load();
+  sum.split_calls = split_calls_.load();
   sum.unreported_failures = parts_.stream->unreported_failures.load();
   for (const EntryPtr& entry : entries) addStats(entry->executable->stats(), sum);
   sum.programs = static_cast<int64_t>(entries.size());

@@ -16,6 +16,7 @@
 #include "host/program_key/layout_class.h"
 #include "host/tensor.h"
 #include "ir/analysis/concretize_sizes.h"
+#include "ir/segment/segment.h"
 #include "ir/sizes/size_reads.h"
 
 namespace heddle::host {
@@ -32,6 +33,8 @@ class RunResources;  // host/run/completion.h
 //          program, one of them creates it, and the others wait.
 class ProgramCache {
  public:
+  // The result of segmentsForAllSizes() (host/compile_again.h). Several programs may share it.
+  using SegmentsPtr = std::shared_ptr<const SegmentedFusion>;
   struct Entry {
     // If depends_on_sizes is false, these three members are the key of the entry.
     LayoutClass layouts;
@@ -39,6 +42,9 @@ class ProgramCache {
     SizeDecisions decisions;
     // If depends_on_sizes is true, the key is the lowered program without default sizes.
     std::optional<Program> program;
+    // Without the calls that the sizes of the program do not allow. nullptr: no call depends on
+    // sizes.
+    SegmentsPtr segments;
     std::shared_ptr<Executable> executable;
     std::atomic<uint64_t> last_use{0};
     std::atomic<bool> dropped{false};  // true: the cache has dropped the program
@@ -70,6 +76,8 @@ class ProgramCache {
   const Context& context() const { return context_; }
   const SizeInputs& sizeInputs() const { return size_inputs_; }
   int64_t ranks() const { return ranks_; }
+  // Returns how many programs the cache has dropped.
+  int64_t evictions() const { return evictions_.load(); }
 
  private:
   // The entry for the sizes of an earlier run. Used if depends_on_sizes_ is true.
@@ -85,6 +93,7 @@ class ProgramCache {
     std::shared_ptr<const AttentionSearch> attentions;  // of the fusion with the decisions
     std::vector<int64_t> attention_sizes;
     SizeReads reads;
+    SegmentsPtr segments;  // Entry::segments
     EntryPtr entry;
   };
   static constexpr size_t kMostKnownReads = 32;
@@ -106,7 +115,10 @@ class ProgramCache {
   EntryPtr entryForSizes(const std::vector<Argument>& inputs);
   EntryPtr knownBySizes(const SizeBindings& sizes);
   EntryPtr knownByReads(const SizeDecisions& decisions, const SizeBindings& sizes);
-  EntryPtr lowerForSizes(const Fusion& decided, const SizeBindings& sizes, SizeReads& reads);
+  SegmentsPtr segmentsFor(const ClassKey& key) const;
+  SegmentsPtr segmentsByReads(const SizeDecisions& decisions, const SizeBindings& sizes,
+                              SizeReads& reads);
+  EntryPtr lowerForSizes(const Fusion& decided, const SizeBindings& sizes, KnownReads& known);
   int64_t beginCreation(const SizeBindings& sizes) const;
   void endCreation(int64_t number) const;
   EntryPtr add(EntryPtr entry, Program program, std::optional<SizeBindings> verified_sizes = {});
@@ -117,7 +129,7 @@ class ProgramCache {
   SizeBindings requiredSizes(const std::vector<Argument>& inputs) const;
   SizeBindings sizesWith(const SizeBindings& given) const;
   Program programFor(const SizeBindings& sizes) const;
-  Program lowered(const Fusion& ready, const SizeBindings& sizes) const;
+  Program lowered(const Fusion& ready, const SizeBindings& sizes, SegmentsPtr& segments);
   size_t size() const;
 
   Fusion fusion_;
@@ -136,7 +148,10 @@ class ProgramCache {
   std::mutex creating_;  // held while a program is lowered and created
   int64_t created_ = 0;  // number of programs created so far; creating_ guards it
   std::atomic<int64_t> hits_{0};
-  mutable std::mutex mutex_;  // guards all members below; taken after creating_
+  std::atomic<int64_t> evictions_{0};
+  std::atomic<int64_t> segmentations_{0};  // Stats::segmentations
+  std::atomic<int64_t> split_calls_{0};    // Stats::split_calls
+  mutable std::mutex mutex_;               // guards all members below; taken after creating_
   comm::JobMonitor* monitor_ = nullptr;
   std::vector<EntryPtr> entries_;
   // The contents of these lists may differ between ranks. A rank that does not find its inputs here

@@ -27,13 +27,14 @@ std::optional<int64_t> valueOf(const Size& size, const SizeBindings& sizes) {
   return size.evaluate(lookupIn(sizes));
 }
 
-std::string whyNotWidth(const Fusion& fusion, ValueId id, const SizeBindings& sizes) {
-  const Size& size = fusion.tensor(id).domain.back().extent;
-  const std::optional<int64_t> width = valueOf(size, sizes);
-  if (!width) return fmt::format("the width {} is not known", size.str());
-  if (*width >= kWidthStep && *width <= kMostWidth && *width % kWidthStep == 0) return {};
+std::string whyNotWidth(int64_t width) {
+  if (width >= kWidthStep && width <= kMostWidth && width % kWidthStep == 0) return {};
   return fmt::format("cuDNN supports widths of {}, {}, ... {}, found {}", kWidthStep,
-                     2 * kWidthStep, kMostWidth, *width);
+                     2 * kWidthStep, kMostWidth, width);
+}
+
+const Size& widthOf(const Fusion& fusion, ValueId id) {
+  return fusion.tensor(id).domain.back().extent;
 }
 
 const Size& tokensOf(const Fusion& fusion, ValueId id) {
@@ -41,24 +42,43 @@ const Size& tokensOf(const Fusion& fusion, ValueId id) {
   return tensor.domain[tensor.rank() - 2].extent;
 }
 
-// Returns "" if the attention is selected, otherwise the reason why it is not. `heddle dump --stage
-// segments` prints the reason.
+// Returns "" if heddle uses the backward pass of this version of cuDNN.
+std::string whyNotVersion(int64_t version) {
+  if (version >= kVersionOfBackward) return {};
+  return fmt::format("the backward needs cuDNN {}, found {}", kVersionOfBackward, version);
+}
+
+// Returns "" if the sizes that `sizes` gives allow the attention, otherwise the reason why they do
+// not.
 std::string whyNotSizes(const Fusion& fusion, const Attention& attention, const SizeBindings& sizes,
                         int64_t version) {
   for (ValueId id : {attention.q, attention.v}) {
-    std::string why = whyNotWidth(fusion, id, sizes);
+    const std::optional<int64_t> width = valueOf(widthOf(fusion, id), sizes);
+    std::string why = width ? whyNotWidth(*width) : "";
     if (!why.empty()) return why;
   }
   const std::optional<int64_t> keys = valueOf(tokensOf(fusion, attention.k), sizes);
-  if (!attention.backward) return keys == 0 ? "there are no keys" : "";
+  if (keys == 0) return "there are no keys";
   const std::optional<int64_t> queries = valueOf(tokensOf(fusion, attention.q), sizes);
+  if (!attention.backward || !keys || !queries) return {};
+  return whyNotTokens(attention.causal, *queries, *keys, version);
+}
+
+// Returns "" if `sizes` gives all sizes that decide whether the attention is selected, otherwise
+// the first one that is missing.
+std::string missingSize(const Fusion& fusion, const Attention& attention,
+                        const SizeBindings& sizes) {
+  for (ValueId id : {attention.q, attention.v}) {
+    const Size& width = widthOf(fusion, id);
+    if (!valueOf(width, sizes)) return fmt::format("the width {} is not known", width.str());
+  }
   for (ValueId id : {attention.q, attention.k}) {
-    const Size& size = tokensOf(fusion, id);
-    if (!valueOf(size, sizes)) {
-      return fmt::format("the number of tokens {} is not known", size.str());
+    const Size& tokens = tokensOf(fusion, id);
+    if (attention.backward && !valueOf(tokens, sizes)) {
+      return fmt::format("the number of tokens {} is not known", tokens.str());
     }
   }
-  return whyNotTokens(attention.causal, *queries, *keys, version);
+  return {};
 }
 
 }  // namespace
@@ -98,18 +118,22 @@ SegmentOptions attentionOptions(DeviceKind kind, SizeBindings sizes) {
   const CudnnModule* module = findCudnnModule(missing);
   if (module == nullptr) missing = "no cuDNN: " + missing;
   const int64_t version = module == nullptr ? 0 : module->version();
-  options.attention = [missing, version, sizes = std::move(sizes)](const Fusion& fusion,
-                                                                   const Attention& attention) {
+  options.attention = [missing, version](const Fusion& fusion, const Attention& attention) {
     if (!missing.empty()) return missing;
-    return whyNotSizes(fusion, attention, sizes, version);
+    const std::string why = attention.backward ? whyNotVersion(version) : "";
+    return why.empty() ? whyNotSizes(fusion, attention, {}, version) : why;
+  };
+  options.attention_for_sizes = [version, sizes = std::move(sizes)](const Fusion& fusion,
+                                                                    const Attention& attention) {
+    const std::string why = missingSize(fusion, attention, sizes);
+    return why.empty() ? whyNotSizes(fusion, attention, sizes, version) : why;
   };
   return options;
 }
 
 std::string whyNotTokens(bool causal, int64_t queries, int64_t keys, int64_t cudnn_version) {
-  if (cudnn_version < kVersionOfBackward) {
-    return fmt::format("the backward needs cuDNN {}, found {}", kVersionOfBackward, cudnn_version);
-  }
+  const std::string why = whyNotVersion(cudnn_version);
+  if (!why.empty()) return why;
   if (queries == 0) return "there are no queries";
   if (keys == 0) return "there are no keys";
   if (queries == 1) return "cuDNN's backward returns wrong results for a single query";
@@ -131,11 +155,11 @@ std::vector<int64_t> decidingSizes(const Fusion& fusion, const Attention& attent
   std::vector<int64_t> result;
   if (attention.q == kNoValue || attention.v == kNoValue) return result;
   const auto value = [&](const Size& size) { return size.evaluate(lookupIn(sizes)); };
+  // The result says which conditions of whyNotSizes() hold, and does not contain the sizes
+  // themselves. Most new sizes therefore do not change the result.
   for (ValueId id : {attention.q, attention.v}) {
-    result.push_back(value(fusion.tensor(id).domain.back().extent));
+    result.push_back(whyNotWidth(value(widthOf(fusion, id))).empty() ? 1 : 0);
   }
-  // The result says which conditions of whyNotSizes() hold, and does not contain the numbers of
-  // tokens. Most new numbers of tokens therefore do not change the result.
   const int64_t keys = value(tokensOf(fusion, attention.k));
   result.push_back(std::min<int64_t>(keys, 1));
   if (!attention.backward) return result;

@@ -141,6 +141,8 @@ const CudnnModule* findCudnnModule(std::string& why);
 // - The number of keys is positive. In a forward pass, an unknown number of keys is assumed to be
 //   positive.
 // - For a backward pass, the numbers of tokens are known, and whyNotTokens() returns "".
+// If only sizes with symbols violate a condition, other sizes may allow the call. The ops of such
+// an attention then share no groups with other ops (SegmentOptions::attention_for_sizes).
 SegmentOptions attentionOptions(DeviceKind kind, SizeBindings sizes);
 
 // Returns "" if heddle uses cuDNN's backward pass for these numbers of tokens, otherwise the reason

@@ -12,7 +12,7 @@
 #include "ir/analysis/reshard_step.h"
 #include "ir/base/check.h"
 #include "ir/passes/note_stream_splits.h"
-#include "ir/segment/reuse_forward.h"
+#include "ir/segment/library_calls.h"
 #include "ir/types/mesh_relations.h"
 
 namespace heddle::host {

@@ -52,6 +52,7 @@ class PlanBuilder {
     std::vector<LaunchOperand> outputs;
     StreamId stream;
     std::shared_ptr<StoredSegment> stored = {};  // of the segment; nullptr: not known yet
+    const UnrolledStep* step = nullptr;          // nullptr: the plan itself needs the kernel
   };
   // The kernel of a segment for operands with these descriptors and alignments
   // (codegen::planKernel()). Launches of the segment with equal operands share the stages and
@@ -188,7 +189,8 @@ class PlanBuilder {
   bool isPlannedFor(const PlannedKernel& kernel, const Launch& launch) const;
   PlannedKernel& planned(Launch& launch);
   static KernelStore::Key keyOf(const PlannedKernel& kernel);
-  void findKernel(PlannedKernel& kernel);
+  SizeBindings sizesInside(const Launch& launch) const;
+  void findKernel(PlannedKernel& kernel, const Launch& launch);
   void planNew(PlannedKernel& kernel) const;
   void addStages(PlannedKernel& kernel);
   std::vector<const codegen::KernelPlan*> newKernels() const;

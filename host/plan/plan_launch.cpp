@@ -8,6 +8,7 @@
 #include "host/plan/local_segment.h"
 #include "host/plan/plan_builder.h"
 #include "host/plan/stored_segment.h"
+#include "host/unroll/check_operands.h"
 #include "ir/base/check.h"
 
 namespace heddle::host {
@@ -33,7 +34,7 @@ PlanBuilder::LaunchOperand PlanBuilder::launchOperand(const UnrolledStep& step, 
 }
 
 void PlanBuilder::emit(const LaunchKernel& op, const UnrolledStep& step) {
-  Launch launch{&program_.kernels.at(op.kernel).segment, {}, {}, op.stream};
+  Launch launch{&program_.kernels.at(op.kernel).segment, {}, {}, op.stream, {}, &step};
   if (!target_.segments.empty()) launch.stored = target_.segments[op.kernel];
   launch.inputs.reserve(step.inputs.size());
   launch.outputs.reserve(step.outputs.size());
@@ -77,10 +78,10 @@ void PlanBuilder::emitReference(const Launch& launch) {
     for (const LaunchOperand& each : operands) descs.push_back(*each.desc);
     return descs;
   };
-  const ReferenceId id =
-      plan_->references.push_back({localSegment(*launch.segment, descsOf(launch.inputs),
-                                                descsOf(launch.outputs), sizes_, unrolled_.rank),
-                                   operandsOf(launch.inputs), operandsOf(launch.outputs)});
+  const ReferenceId id = plan_->references.push_back(
+      {localSegment(*launch.segment, descsOf(launch.inputs), descsOf(launch.outputs),
+                    sizesInside(launch), unrolled_.rank),
+       operandsOf(launch.inputs), operandsOf(launch.outputs)});
   emit(ReferenceStep{id, launch.stream});
 }
 
@@ -153,17 +154,27 @@ PlanBuilder::PlannedKernel& PlanBuilder::planned(Launch& launch) {
   kernel.alignments.reserve(launch.inputs.size() + launch.outputs.size());
   add(launch.inputs, kernel.inputs);
   add(launch.outputs, kernel.outputs);
-  findKernel(kernel);
+  findKernel(kernel, launch);
   addStages(kernel);
   return kernel;
 }
 
-// Takes the kernel from the store, or plans it.
-void PlanBuilder::findKernel(PlannedKernel& kernel) {
+// Returns the values of the symbols in the segment of a launch. A kernel that the plan itself needs
+// has no symbols except those of its operands.
+SizeBindings PlanBuilder::sizesInside(const Launch& launch) const {
+  if (launch.step == nullptr) return {};
+  SizeBindings own;
+  return host::sizesInside(*launch.segment, *launch.step, sizes_, own);
+}
+
+// Takes the kernel from the store, or plans it. Names are those of the stored segment, because the
+// analysis finds values by their names.
+void PlanBuilder::findKernel(PlannedKernel& kernel, const Launch& launch) {
   const codegen::Analysis& analysis = kernel.stored->planner().analysis();
   if (!analysis.generated.empty() || !analysis.widths.empty()) {
-    kernel.run = runSizes(*kernel.segment, analysis, descsOf(kernel.inputs),
-                          descsOf(kernel.outputs), sizes_, unrolled_.rank, target_.ranks);
+    kernel.run =
+        runSizes(kernel.stored->segment(), analysis, descsOf(kernel.inputs),
+                 descsOf(kernel.outputs), sizesInside(launch), unrolled_.rank, target_.ranks);
   }
   if (auto bound = target_.kernels.bind(*kernel.stored, kernel.operands())) {
     kernel.plan = std::move(bound->plan);
@@ -178,7 +189,7 @@ void PlanBuilder::findKernel(PlannedKernel& kernel) {
 
 void PlanBuilder::planNew(PlannedKernel& kernel) const {
   kernel.plan =
-      codegen::planKernel(*kernel.segment, descsOf(kernel.inputs), descsOf(kernel.outputs),
+      codegen::planKernel(kernel.stored->segment(), descsOf(kernel.inputs), descsOf(kernel.outputs),
                           target_.device.compiler()->target(), kernel.alignments, kernel.run,
                           &kernel.stored->planner().analysis(), &kernel.layouts);
 }

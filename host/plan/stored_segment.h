@@ -28,6 +28,8 @@ class StoredSegment {
       : number_(number), segment_(std::move(segment)), target_(target) {}
 
   int64_t number() const { return number_; }  // KernelStore::Key::segment
+  // Returns the segment. The segments of the programs may have other names.
+  const Fusion& segment() const { return segment_; }
   // Returns the planner of the segment. The first call analyzes the segment. Throws UserError if it
   // cannot be one kernel.
   codegen::SegmentPlanner& planner();

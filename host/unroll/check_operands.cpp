@@ -1,6 +1,7 @@
 #include "host/unroll/check_operands.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "codegen/plan/in_place.h"
 #include "host/program/library_op.h"
@@ -306,6 +307,14 @@ const SizeBindings& sizesInside(const Fusion& segment, const UnrolledStep& step,
   std::erase_if(extents, [&](const auto& extent) { return !isKnown(extent.first, own); });
   if (!fits(extents, own)) own.clear();
   return own;
+}
+
+std::vector<SizeGuard> knownGuards(const Fusion& segment, const SizeBindings& sizes) {
+  std::vector<SizeGuard> known;
+  std::ranges::copy_if(segment.guards, std::back_inserter(known), [&](const SizeGuard& guard) {
+    return isKnown(guard.a, sizes) && isKnown(guard.b, sizes);
+  });
+  return known;
 }
 
 void checkWritten(const Slot& slot, const View& view) {

@@ -31,6 +31,8 @@ void checkLaunch(const Fusion& segment, const UnrolledStep& step);
 // The result is `program` itself, which may be large, or `own`, which the function fills.
 const SizeBindings& sizesInside(const Fusion& segment, const UnrolledStep& step,
                                 const SizeBindings& program, SizeBindings& own);
+// Returns the guards of a kernel whose symbols all have values in `sizes`.
+std::vector<SizeGuard> knownGuards(const Fusion& segment, const SizeBindings& sizes);
 // Checks that each element of the view has its own place in memory. Elements of an expanded view
 // share places, so the check fails for it.
 void checkWritten(const Slot& slot, const View& view);

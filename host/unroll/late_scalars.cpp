@@ -42,6 +42,10 @@ bool isLinear(const Size& size, const std::string& symbol) {
   return isLinear(size, symbol, visits);
 }
 
+bool haveCommon(const std::set<SlotId>& a, const std::set<SlotId>& b) {
+  return std::any_of(a.begin(), a.end(), [&](SlotId slot) { return b.contains(slot); });
+}
+
 // Finds the scalars that must be known when a plan is made.
 class EarlyScalars {
  public:
@@ -57,6 +61,9 @@ class EarlyScalars {
       guard.at_most ? addUnlessLinear(guard.b - guard.a) : add(guard.b - guard.a);
     }
     forEachInstruction(program.body, [&](const Instruction& x, InstructionIndex) { visit(x.op); });
+    findOrigins();
+    forEachInstruction(program.body,
+                       [&](const Instruction& x, InstructionIndex) { keepDistances(x.op); });
     separate();
   }
 
@@ -88,7 +95,7 @@ class EarlyScalars {
       addUnlessLinear(slice->starts[i]);
       add(slice->stops[i] - slice->starts[i]);
     }
-    noteOrigin(alias, slice);
+    aliases_.push_back(&alias);
     if (slice != nullptr) return;
     for (const Size& size : sizesOf(Op(alias))) add(size);
   }
@@ -97,53 +104,67 @@ class EarlyScalars {
   // writes one of them, could overwrite elements of the other. The offsets of these views are
   // therefore early.
   void keepDistances(const Op& op) {
+    if (origins_.empty() || std::holds_alternative<Alias>(op)) return;
     std::vector<SlotId> read;
     std::vector<SlotId> written;
     forEachSlot(op,
                 [&](SlotId id, FieldRole role) { (role.writes ? written : read).push_back(id); });
     read.insert(read.end(), written.begin(), written.end());
     for (SlotId out : written) {
+      const Origin writes = originOf(out);
       for (SlotId in : read) {
-        if (in == out || bufferOf(in) != bufferOf(out)) continue;
-        addScalarsOf(in);
-        addScalarsOf(out);
+        const Origin reads = originOf(in);
+        if (in == out || !haveCommon(reads.buffers, writes.buffers)) continue;
+        early_.insert(reads.scalars.begin(), reads.scalars.end());
+        early_.insert(writes.scalars.begin(), writes.scalars.end());
       }
     }
   }
 
-  SlotId bufferOf(SlotId view) const {
-    const auto found = origins_.find(view);
-    return found == origins_.end() ? view : found->second.buffer;
-  }
-  void addScalarsOf(SlotId view) {
-    const auto found = origins_.find(view);
-    if (found != origins_.end())
-      early_.insert(found->second.scalars.begin(), found->second.scalars.end());
-  }
-
-  // Where a view comes from.
+  // What a slot may be when an instruction uses it. A slot may have several definitions, also in
+  // loops, so each set is the union over all of them.
   struct Origin {
-    SlotId buffer;                  // the slot of which it is a view, through all aliases
+    std::set<SlotId> buffers;       // the slots of which it is a view, and which are no views
     std::set<std::string> scalars;  // on which its beginning depends
+    bool add(const Origin& other) {
+      const size_t before = buffers.size() + scalars.size();
+      buffers.insert(other.buffers.begin(), other.buffers.end());
+      scalars.insert(other.scalars.begin(), other.scalars.end());
+      return buffers.size() + scalars.size() > before;
+    }
   };
-  void noteOrigin(const Alias& alias, const Alias::Slice* slice) {
-    const auto found = origins_.find(alias.in);
-    Origin origin = found == origins_.end() ? Origin{alias.in, {}} : found->second;
-    if (slice != nullptr) {
+
+  // A view in a loop may be defined before its operand, so this repeats until nothing changes.
+  void findOrigins() {
+    for (const Alias* alias : aliases_) {
+      Origin& origin = origins_[alias->out];
+      if (allocated_.contains(alias->out)) origin.buffers.insert(alias->out);
+      const auto* slice = std::get_if<Alias::Slice>(&alias->view);
+      if (slice == nullptr) continue;
       for (const Size& start : slice->starts) addScalarSymbols(start, origin.scalars);
     }
-    origins_.insert_or_assign(alias.out, std::move(origin));
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const Alias* alias : aliases_) changed |= origins_[alias->out].add(originOf(alias->in));
+    }
+  }
+
+  Origin originOf(SlotId slot) const {
+    const auto found = origins_.find(slot);
+    return found == origins_.end() ? Origin{{slot}, {}} : found->second;
   }
 
   void visit(const Op& op) {
     // Only an Alias makes a view.
     if (const auto* alias = std::get_if<Alias>(&op)) return visit(*alias);
-    keepDistances(op);
+    if (const auto* allocate = std::get_if<Allocate>(&op)) allocated_.insert(allocate->out);
     for (const Size& size : sizesOf(op)) add(size);
   }
 
   const Program& program_;
   std::set<std::string> early_;
+  std::vector<const Alias*> aliases_;
+  std::set<SlotId> allocated_;
   std::map<SlotId, Origin> origins_;             // of all views
   std::vector<std::set<std::string>> together_;  // scalars in one guard or bound
 };

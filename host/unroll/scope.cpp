@@ -1,8 +1,10 @@
 #include "host/unroll/scope.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "ir/base/check.h"
+#include "ir/sizes/scalar_values.h"
 
 namespace heddle::host {
 namespace {
@@ -86,8 +88,9 @@ TensorDesc Scope::describe(const Slot& slot) const {
   }
   for (size_t i = 0; i < slot.tensor.rank(); ++i) {
     const int64_t n = evaluate(slot.tensor.domain[i].extent);
-    HEDDLE_USER_CHECK(n >= 0, "axis {} of %{} has the size {} = {}", i, slot.name,
-                      slot.tensor.domain[i].extent.str(), n);
+    HEDDLE_USER_CHECK(n >= 0, "axis {} of %{} has the size {} = {}{}", i, slot.name,
+                      slot.tensor.domain[i].extent.str(), n,
+                      scalarValuesIn({slot.tensor.domain[i].extent}, values_));
     Block block{0, n, n};
     if (slot.tensor.sharding && i < slot.tensor.sharding->axes.size()) {
       const Sharding& sharding = *slot.tensor.sharding;
@@ -109,9 +112,20 @@ TensorDesc Scope::describe(const Slot& slot) const {
   int64_t elements = heddle::sizeOf(desc.dtype);
   for (int64_t n : desc.alloc) {
     HEDDLE_USER_CHECK(!__builtin_mul_overflow(elements, n == 0 ? 1 : n, &elements),
-                      "%{} of {} does not fit in 64 bits", slot.name, str(desc.alloc));
+                      "%{} of {} does not fit in 64 bits{}", slot.name, str(desc.alloc),
+                      scalarValuesIn(slot.tensor.sizes(), values_));
   }
-  desc.strides = stridesFor(desc.alloc, slot.tensor.allocationOrder());
+  const Layout& layout = slot.tensor.layout;
+  if (layout.required || layout.needed || layout.hint) {
+    desc.strides = stridesFor(desc.alloc, slot.tensor.allocationOrder());
+    return desc;
+  }
+  desc.strides.resize(desc.alloc.size());  // row-major, as stridesFor() returns
+  int64_t stride = 1;
+  for (size_t i = desc.alloc.size(); i-- > 0;) {
+    desc.strides[i] = stride;
+    stride *= std::max<int64_t>(desc.alloc[i], 1);
+  }
   return desc;
 }
 

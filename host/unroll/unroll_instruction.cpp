@@ -131,7 +131,9 @@ void Unroller::checkSizesInside(KernelId kernel, const UnrolledStep& step) {
   const Fusion& segment = program_.kernels.at(kernel).segment;
   try {
     SizeBindings own;
-    checkSizes(segment, sizesInside(segment, step, scope_.values(), own));
+    const SizeBindings& inside = sizesInside(segment, step, scope_.values(), own);
+    checkSizes(segment, inside);
+    checkGuards(knownGuards(segment, inside), inside);
   } catch (const UserError& error) {
     userErrorWith(error.code(), "kernel {}: {}", segment.name, error.what());
   }

@@ -129,16 +129,17 @@ void Unroller::dropTakenFrees() {
     const auto earlier = std::lower_bound(taken_frees_.begin(), taken_frees_.end(), step);
     return step - static_cast<size_t>(earlier - taken_frees_.begin());
   };
-  std::vector<UnrolledStep> kept;
-  for (size_t i = 0; i < unrolled_.steps.size(); ++i) {
+  size_t kept = taken_frees_.front();
+  for (size_t i = kept; i < unrolled_.steps.size(); ++i) {
     if (std::binary_search(taken_frees_.begin(), taken_frees_.end(), i)) continue;
-    UnrolledStep& step = unrolled_.steps[i];
+    unrolled_.steps[kept++] = std::move(unrolled_.steps[i]);
+  }
+  unrolled_.steps.resize(kept);
+  for (UnrolledStep& step : unrolled_.steps) {
     if (step.jump >= 0) {
       step.jump = static_cast<int32_t>(newIndex(static_cast<size_t>(step.jump)));
     }
-    kept.push_back(std::move(step));
   }
-  unrolled_.steps = std::move(kept);
 }
 
 }  // namespace heddle::host

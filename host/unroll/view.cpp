@@ -257,14 +257,14 @@ class ViewMaker {
   }
 
   // Adds the terms of the start of a slice along axis i. Restricts the late inputs to values for
-  // which the slice is within the axis. View::byte_offset also contains the present values of these
-  // inputs; the caller subtracts them.
+  // which the slice is within the unsharded axis. View::byte_offset also contains the present
+  // values of these inputs; the caller subtracts them.
   void addLate(const Size& start, const Size& stop, size_t i,
                std::vector<View::LateTerm>& late) const {
     std::vector<View::LateTerm> terms = scope_.lateTermsOf(start);
     if (terms.empty()) return;
     scope_.restrictLate(start);
-    scope_.restrictLate(Size(in_.desc.sizes[i]) - stop);
+    scope_.restrictLate(Size(in_.desc.global[i]) - stop);
     for (View::LateTerm& term : terms) {
       term.bytes *= in_.desc.strides[i] * heddle::sizeOf(in_.desc.dtype);
       late.push_back(term);

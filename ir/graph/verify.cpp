@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <set>
-#include <string>
 #include <unordered_map>
 
 #include "ir/base/check.h"
 #include "ir/graph/builder.h"
 #include "ir/graph/print_values.h"
 #include "ir/graph/size_scalars.h"
+#include "ir/sizes/scalar_values.h"
 
 namespace heddle {
 namespace {
@@ -333,8 +333,8 @@ std::optional<int64_t> checkedExtent(const Value& value, size_t axis, const Size
   } catch (const UserError& error) {
     userErrorWith(error.code(), "axis {} of {}: {}", axis, named(value), error.what());
   }
-  HEDDLE_USER_CHECK(!n || *n >= 0, "axis {} of {} has the size {} = {}", axis, named(value),
-                    extent.str(), *n);
+  HEDDLE_USER_CHECK(!n || *n >= 0, "axis {} of {} has the size {} = {}{}", axis, named(value),
+                    extent.str(), *n, scalarValuesIn({extent}, sizes));
   return n;
 }
 
@@ -349,7 +349,8 @@ void checkSizes(const Value& value, const SizeBindings& sizes) {
   if (fits || !is_known) return;
   std::vector<int64_t> extents;
   for (const Size& n : value.tensor.sizes()) extents.push_back(n.evaluate(lookupIn(sizes)));
-  userError("{} of {} does not fit in 64 bits", named(value), str(extents));
+  userError("{} of {} does not fit in 64 bits{}", named(value), str(extents),
+            scalarValuesIn(value.tensor.sizes(), sizes));
 }
 
 }  // namespace

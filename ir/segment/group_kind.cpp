@@ -76,4 +76,9 @@ std::string_view name(GroupKind kind) {
   return "";
 }
 
+std::string whatItIs(const Fusion& fusion, const Attention& attention) {
+  return fmt::format("attention{} of %{}", attention.backward ? " backward" : "",
+                     fusion.value(attention.results[0]).name);
+}
+
 }  // namespace heddle

@@ -1,8 +1,7 @@
-#include "ir/segment/reuse_forward.h"
-
 #include <algorithm>
 
 #include "ir/base/check.h"
+#include "ir/segment/library_calls.h"
 
 namespace heddle {
 namespace {

@@ -13,8 +13,8 @@
 #include "ir/segment/choose_views.h"
 #include "ir/segment/group_kind.h"
 #include "ir/segment/join_independent.h"
+#include "ir/segment/library_calls.h"
 #include "ir/segment/recompute.h"
-#include "ir/segment/reuse_forward.h"
 #include "ir/segment/segment_graph.h"
 #include "ir/segment/settle_orders.h"
 #include "ir/segment/siblings.h"
@@ -25,11 +25,6 @@ namespace {
 // The largest number of expressions in a kernel. Compile time grows faster than linearly with the
 // length of a kernel, and long kernels need too many registers.
 constexpr size_t kMaxKernelExprs = 256;
-
-std::string whatItIs(const Fusion& fusion, const Attention& attention) {
-  return fmt::format("attention{} of %{}", attention.backward ? " backward" : "",
-                     fusion.value(attention.results[0]).name);
-}
 
 class Segmenter {
  public:
@@ -361,6 +356,10 @@ class Segmenter {
 }  // namespace
 
 SegmentedFusion segment(const Fusion& fusion, const SegmentOptions& options) {
+  return splitCalls(segmentForAllSizes(fusion, options), options);
+}
+
+SegmentedFusion segmentForAllSizes(const Fusion& fusion, const SegmentOptions& options) {
   SegmentedFusion segmented = Segmenter(fusion).run(options);
   // A copy may bring a value into a kernel that can then compute a further value again, so there
   // are several rounds.

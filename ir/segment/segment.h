@@ -56,20 +56,35 @@ struct SegmentedFusion {
   // - for each cat that did not become a group of the kind Cat
   // - for each expand that a kernel stores although its value could be a view of memory
   std::vector<std::string> notes;
+  // The number of library calls that splitCalls() has replaced (ir/segment/library_calls.h).
+  int64_t split_calls = 0;
 };
 
+// Both functions must return the same on every rank of a job.
 struct SegmentOptions {
-  // Returns "" if a library of the device can compute this attention in one call. Otherwise returns
-  // the reason why it cannot. The function must return the same on every rank of a job. If it is
-  // not set, the ops of attentions are treated like all other ops.
+  // Returns "" if a library of the device can compute this attention in one call for some sizes.
+  // Otherwise returns the reason why it cannot for any sizes. If the function is not set, the ops
+  // of attentions are treated like all other ops.
   std::function<std::string(const Fusion&, const Attention&)> attention;
+  // Is called for an attention that `attention` accepts. Returns "" if the library can compute it
+  // for the sizes of the run, otherwise the reason why it cannot. If the function is not set, the
+  // library can compute it for all sizes.
+  std::function<std::string(const Fusion&, const Attention&)> attention_for_sizes;
 };
 
 // Splits a fusion into groups. SegmentedFusion::fusion may differ from `fusion`: some expressions
 // occur in several groups, as copies with other names, because several kernels compute their value
 // (ir/segment/recompute.h). The values that the fusion returns are the same. The same fusion and
 // options give the same groups on every rank.
+//
+// If the sizes of the run do not allow a library call (SegmentOptions::attention_for_sizes), its
+// ops become groups that contain no other ops. All other groups are the same for all sizes, so that
+// their kernels need no compilation for new sizes.
 SegmentedFusion segment(const Fusion& fusion, const SegmentOptions& options = {});
+
+// Does the same, but does not call SegmentOptions::attention_for_sizes. For other sizes, only
+// splitCalls() (ir/segment/library_calls.h) must be called again.
+SegmentedFusion segmentForAllSizes(const Fusion& fusion, const SegmentOptions& options);
 
 // Returns the group as a separate fusion. Inputs and outputs keep their names. If several
 // expressions on the same axes are equal, the fusion contains only the first one, and those whose

@@ -6,7 +6,7 @@
 #include "ir/graph/print_values.h"
 #include "ir/passes/orders/order_notes.h"
 #include "ir/passes/sharding/reshard_moves.h"
-#include "ir/segment/reuse_forward.h"
+#include "ir/segment/library_calls.h"
 #include "ir/segment/segment.h"
 #include "ir/text/fusion_text.h"
 

@@ -6,6 +6,7 @@
 
 #include "ir/base/check.h"
 #include "ir/base/size_symbols.h"
+#include "ir/sizes/scalar_values.h"
 #include "ir/sizes/size_quotient.h"
 
 namespace heddle {
@@ -123,7 +124,8 @@ bool holds(const SizeGuard& guard, const SizeBindings& sizes) {
 }
 
 // Returns what is wrong with the values of a guard that does not hold.
-std::string violation(const SizeGuard& guard, const SizeBindings& sizes) {
+std::string violation(const SizeGuard& guard, const SizeBindings& sizes,
+                      const SizeSources& sources) {
   try {
     const Size first = decidedSize(guard.a, sizes), second = decidedSize(guard.b, sizes);
     if (!guard.at_most) {
@@ -137,7 +139,8 @@ std::string violation(const SizeGuard& guard, const SizeBindings& sizes) {
     if (second.isConstant()) return fmt::format("{} is {}, expected {}", first.str(), a, b);
     return fmt::format("{} and {} must be equal", withValue(first, a), withValue(second, b));
   } catch (const UserError& error) {
-    return error.what();
+    // If there are sources, valuesIn() adds the values.
+    return error.what() + (sources.empty() ? scalarValuesIn({guard.a, guard.b}, sizes) : "");
   }
 }
 
@@ -147,8 +150,8 @@ void checkGuards(const std::vector<SizeGuard>& guards, const SizeBindings& sizes
                  const SizeSources& sources) {
   for (const SizeGuard& guard : guards) {
     if (holds(guard, sizes)) continue;
-    userErrorWith(ErrorCode::ShapeMismatch, "{}: {}{}", guard.source, violation(guard, sizes),
-                  valuesIn(guard, sizes, sources));
+    userErrorWith(ErrorCode::ShapeMismatch, "{}: {}{}", guard.source,
+                  violation(guard, sizes, sources), valuesIn(guard, sizes, sources));
   }
 }
 

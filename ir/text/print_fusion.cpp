@@ -80,6 +80,11 @@ std::string printOutput(const Fusion& fusion, size_t index) {
          printValueName(fusion.value(reuse->input).name);
 }
 
+// Returns the version line and the meshes.
+std::string headOf(const Fusion& fusion) {
+  return fmt::format("{}\n{}", kVersionLine, printMeshes(fusion.meshes));
+}
+
 // Returns the guards that composite ops and passes have added to the fusion. `text` is the text of
 // the fusion without guards. The function parses `text`, and returns the guards that the parsed
 // fusion lacks.
@@ -105,7 +110,7 @@ std::string printBody(const Fusion& fusion, const std::vector<SizeGuard>& guards
   std::string out = printSignature(fusion);
   for (const SizeGuard& guard : guards) {
     out += fmt::format("  guard {} {} {} {}\n", guard.a.str(),
-                       guard.at_most ? "<=" : "==", guard.b.str(), quoted(guard.source));
+                       guard.at_most ? "<=" : "==", guard.b.str(), heddle::quoted(guard.source));
   }
   for (const Expression& expr : fusion.exprs()) out += "  " + printExpression(fusion, expr) + "\n";
   std::string outputs;
@@ -118,7 +123,7 @@ std::string printBody(const Fusion& fusion, const std::vector<SizeGuard>& guards
 }  // namespace
 
 std::string printValueName(std::string_view name) {
-  return "%" + (isWord(name, true) ? std::string(name) : quoted(name));
+  return "%" + (isWord(name, true) ? std::string(name) : heddle::quoted(name));
 }
 
 std::string printExpression(const Fusion& fusion, const Expression& expr) {
@@ -138,13 +143,12 @@ std::string printMeshes(const Meshes& meshes) {
   return out;
 }
 
-std::string printFusionBody(const Fusion& fusion) { return printBody(fusion, {}); }
-
-std::string print(const Fusion& fusion) {
-  const std::string head = fmt::format("{}\n{}", kVersionLine, printMeshes(fusion.meshes));
-  std::string text = head + printFusionBody(fusion);
-  const std::vector<SizeGuard> added = addedGuards(fusion, text);
-  return added.empty() ? text : head + printBody(fusion, added);
+std::string printFusionBody(const Fusion& fusion) {
+  std::string text = printBody(fusion, {});
+  const std::vector<SizeGuard> added = addedGuards(fusion, headOf(fusion) + text);
+  return added.empty() ? text : printBody(fusion, added);
 }
+
+std::string print(const Fusion& fusion) { return headOf(fusion) + printFusionBody(fusion); }
 
 }  // namespace heddle

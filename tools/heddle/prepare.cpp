@@ -17,16 +17,18 @@
 namespace heddle::tools {
 namespace {
 
-// Returns the program of the source. If the source is a fusion, also fills `segments` with one line
-// per segment. `sizes` are the sizes of the run.
-host::Program programOf(const Source& source, const SizeBindings& sizes, int ranks,
-                        const Options& options, PassTimes& times,
-                        std::vector<std::string>& segments) {
+// Returns the program of the source. If the source is a fusion, also fills the members that
+// describe its passes and segments.
+host::Program programOf(Prepared& prepared, int ranks, const Options& options) {
+  const Source& source = prepared.source;
   if (const auto* program = std::get_if<host::Program>(&source)) return *program;
-  const host::PassOptions passes = passOptions(options, settingsOf(source, options).sizes, &times);
-  Lowered steps = lowered(std::get<Fusion>(source), ranks, passes,
-                          host::attentionOptions(chooseDevice(options.device), sizes));
-  segments = host::segmentTexts(steps.segmented);
+  const host::PassOptions passes =
+      passOptions(options, settingsOf(source, options).sizes, &prepared.pass_times);
+  Lowered steps =
+      lowered(std::get<Fusion>(source), ranks, passes,
+              host::attentionOptions(chooseDevice(options.device), prepared.inputs.sizes));
+  prepared.segments = host::segmentTexts(steps.segmented);
+  prepared.split_calls = steps.segmented.split_calls;
   return host::runPasses(std::move(steps.program), passes);
 }
 
@@ -45,8 +47,7 @@ void bindInputs(Prepared& prepared, const Options& options) {
 
 void compileProgram(Prepared& prepared, const Options& options, int ranks) {
   inFile(options.file, prepared.source, [&] {
-    prepared.program = programOf(prepared.source, prepared.inputs.sizes, ranks, options,
-                                 prepared.pass_times, prepared.segments);
+    prepared.program = programOf(prepared, ranks, options);
     if (options.verify) host::verify(prepared.program, {ranks, prepared.inputs.sizes});
   });
 }

@@ -19,13 +19,14 @@ struct Prepared {
   host::Program program;
   PassTimes pass_times;
   std::vector<std::string> segments;  // one line per segment of a fusion: "g0 kernel, ..."
+  int64_t split_calls = 0;            // SegmentedFusion::split_calls of a fusion
 };
 
 // Fills `inputs`. Stores the sizes of the inputs in `source`, which the caller has read. Throws
 // UserError if an input or a size is missing or wrong.
 void bindInputs(Prepared& prepared, const Options& options);
-// Fills `program`, `pass_times` and `segments` after bindInputs(). Verifies the program, unless
-// the options forbid it. Throws UserError if the source cannot be compiled.
+// Fills `program` and the members after it. Call this after bindInputs(). Verifies the program,
+// unless the options forbid it. Throws UserError if the source cannot be compiled.
 void compileProgram(Prepared& prepared, const Options& options, int ranks);
 
 // Copies this rank's block of every input to the rank's device.

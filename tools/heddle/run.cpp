@@ -323,6 +323,7 @@ int runCommand(const Options& options) {
   setProcessTask(comm::RankTask::Reporting);
   report.inputs = inputTexts(job.source, job.program, job.inputs);
   report.segments = job.segments;
+  report.split_calls = job.split_calls;
   setProcessTask(comm::RankTask::WritingOutputs);
   if (!options.output_dir.empty()) writeOutputs(options.output_dir, report);
   setProcessTask(comm::RankTask::Checking);

@@ -138,13 +138,17 @@ std::vector<LocalShardingPlanner::Asker> LocalShardingPlanner::askersOf(
     if (stateOf(states, id)) askers.push_back({id, &axes, &*stateOf(states, id)});
   };
   for (size_t i = 0; i < expr.inputs.size(); ++i) add(expr.inputs[i], map.inputs[i]);
-  if (askers.size() > 1) {
-    std::stable_sort(askers.begin(), askers.end(), [&](const Asker& a, const Asker& b) {
-      return isLarger(fusion_.tensor(a.value), fusion_.tensor(b.value));
-    });
-  }
   add(expr.outputs[0], map.outputs[0]);
   return askers;
+}
+
+// Sorts the operands by their bytes. The result stays last.
+void LocalShardingPlanner::sortBySize(const Expression& expr, std::vector<Asker>& askers) const {
+  const auto is_result = [&](const Asker& asker) { return asker.value == expr.outputs[0]; };
+  std::stable_sort(askers.begin(), std::find_if(askers.begin(), askers.end(), is_result),
+                   [&](const Asker& a, const Asker& b) {
+                     return isLarger(fusion_.tensor(a.value), fusion_.tensor(b.value));
+                   });
 }
 
 LocalShardings LocalShardingPlanner::planFor(const Expression& expr, const ShardableAxes& spread,
@@ -199,12 +203,17 @@ double LocalShardingPlanner::costOf(const Expression& expr, const LocalShardings
 
 LocalShardings LocalShardingPlanner::plan(const Expression& expr, const States& states) const {
   const ShardableAxes spread = shardableAxesOf(fusion_, expr);
-  const std::vector<Asker> askers = askersOf(expr, spread.map, states);
+  std::vector<Asker> askers = askersOf(expr, spread.map, states);
   if (askers.empty()) return {};
-  const std::vector<MeshId> meshes = meshesOf(askers, stateOf(states, expr.outputs[0]));
+  std::vector<MeshId> meshes = meshesOf(askers, stateOf(states, expr.outputs[0]));
   bool conflict = false;
   LocalShardings best = planFor(expr, spread, meshes.front(), askers, conflict);
+  // Without a conflict, the order of the claims has no effect. No size is read in this case, so
+  // that new sizes need no new program.
   if (!conflict && meshes.size() == 1) return best;
+  sortBySize(expr, askers);
+  meshes = meshesOf(askers, stateOf(states, expr.outputs[0]));
+  best = planFor(expr, spread, meshes.front(), askers, conflict);
   double best_cost = costOf(expr, best, states);
   for (MeshId mesh : meshes) {
     for (size_t first = 0; first < askers.size(); ++first) {

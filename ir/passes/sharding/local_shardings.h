@@ -73,6 +73,7 @@ class LocalShardingPlanner {
   bool isLarger(const TensorView& a, const TensorView& b) const;
   std::vector<Asker> askersOf(const Expression& expr, const AxisMap& map,
                               const States& states) const;
+  void sortBySize(const Expression& expr, std::vector<Asker>& askers) const;
   LocalShardings planFor(const Expression& expr, const ShardableAxes& spread, MeshId mesh,
                          const std::vector<Asker>& askers, bool& conflict) const;
   double costOf(const Expression& expr, const LocalShardings& plan, const States& states) const;

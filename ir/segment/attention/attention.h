@@ -28,7 +28,7 @@ struct Attention {
   // heads (axis -3) of q and of the result is a multiple of the number of heads of k and v.
   bool gqa = false;
   std::optional<double> scale;  // nullopt: 1 / sqrt(width)
-  // segment() sets the next two members (ir/segment/reuse_forward.h).
+  // segment() sets the next two members (ir/segment/library_calls.h).
   // Forward only. true: the library call also stores the log-sum-exp of each row of scores.
   bool keeps_log_sums = false;
   // Backward only: the result o of a forward with keeps_log_sums. The library call reads o and the

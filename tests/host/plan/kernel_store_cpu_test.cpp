@@ -9,6 +9,7 @@
 #include "codegen/compile/image_cache.h"
 #include "host/device/cpu/cpu_device.h"
 #include "host/fusion_executor.h"
+#include "host/text/program_text.h"
 #include "ir/base/check.h"
 #include "ir/text/fusion_text.h"
 #include "tests/host/executable_common.h"
@@ -203,6 +204,38 @@ TEST_F(KernelStoreCpu, ProgramsOfAnExecutorShareKernels) {
   EXPECT_EQ(stats.programs, 2);
   EXPECT_EQ(stats.kernels_reused, kSegments - 1);
   EXPECT_EQ(stats.kernel_texts, kSegments + 1);
+}
+
+// The parts of both kernels reduce axes that no operand has. The kernels differ only in names, so
+// they share an analysis.
+TEST_F(KernelStoreCpu, EqualKernelsWithGeneratedAxesShareParts) {
+  std::string text = "heddle 1\n";
+  for (const char* names : {"ab", "cd"}) {
+    text += fmt::format(
+        "kernel @{0}{1} {{\n  fusion {0}{1}(%x{0}: f32[3], %x{1}: f32[3]) {{\n"
+        "    %e{0} = expand(%x{0}, sizes=[n, 3])\n    %y{0} = sum(%e{0}, axes=[0])\n"
+        "    %e{1} = expand(%x{1}, sizes=[m, 3])\n    %y{1} = sum(%e{1}, axes=[0])\n"
+        "    return %y{0}, %y{1}\n  }}\n}}\n",
+        names[0], names[1]);
+  }
+  text +=
+      "program p(%x: f32[3], %z: f32[n, m]) -> (%a, %b, %c, %d) {\n"
+      "  slot %a: f32[3]\n  slot %b: f32[3]\n  slot %c: f32[3]\n  slot %d: f32[3]\n"
+      "  %a = allocate stream=0\n  %b = allocate stream=0\n"
+      "  %c = allocate stream=0\n  %d = allocate stream=0\n"
+      "  launch @ab(%x, %x) -> (%a, %b) stream=0\n"
+      "  launch @cd(%a, %b) -> (%c, %d) stream=0\n}\n";
+  Executable executable(parseProgram(text, "p"), {device.get(), nullptr, &images});
+  for (const auto& [n, m] : {std::pair<int64_t, int64_t>{4, 5}, {2, 7}}) {
+    const Outputs outputs = executable.run({tensor({3}), tensor({n, m})});
+    outputs.wait();
+    const auto factors = {n, m, n * n, m * m};
+    size_t output = 0;
+    for (const int64_t factor : factors) {
+      const auto step = static_cast<float>(factor) / 4;
+      EXPECT_EQ(testing::floatsOf(*device, outputs[output++]), testing::ramp(3, 0, step));
+    }
+  }
 }
 
 TEST_F(KernelStoreCpu, ImagesOnDiskAreLoaded) {

@@ -158,5 +158,61 @@ program p(%x: f32[n], %s: f64) -> (%x) with n = 4 {
             "%x: f32[9] = 1.0 1.0 1.0 1.0 1.0 1.0 1.0 1.0 ...\n%s = 1.0\n");
 }
 
+// The symbol n of the kernel is 3, because %a has 2*n elements. The symbol n of the program is 1.
+TEST(Instructions, PadWidthsOfAKernelUseItsOwnSymbols) {
+  const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+  Executable executable(programOf(R"(
+kernel @front {
+  fusion front(%a: f32[2*n]) {
+    %b = pad(%a, 0.5, lows=[n], highs=[0])
+    return %b
+  }
+}
+program main(%x: f32[t], %z: f32[n]) -> (%y) {
+  slot %y: f32[t + floordiv(t, 2)]
+  %y = allocate stream=0
+  launch @front(%x) -> (%y) stream=0
+}
+)"),
+                        {device.get()});
+  const Outputs outputs = executable.run(
+      {deviceFloats(*device, testing::ramp(6, 1, 1), {6}), deviceFloats(*device, {0}, {1})});
+  outputs.wait();
+  EXPECT_EQ(floatsOf(*device, outputs[0]), (std::vector<float>{0.5, 0.5, 0.5, 1, 2, 3, 4, 5, 6}));
+}
+
+TEST(Instructions, GuardsOfAKernelArePrintedAndChecked) {
+  const Program program = programOf(R"(
+kernel @double {
+  fusion double(%a: f32[u]) {
+    guard u <= 4 "the buffer of the kernel"
+    %b = add(%a, %a)
+    return %b
+  }
+}
+program main(%x: f32[n]) -> (%y) with n = 3 {
+  slot %y: f32[n]
+  %y = allocate stream=0
+  launch @double(%x) -> (%y) stream=0
+}
+)");
+  EXPECT_NE(print(program).find("    guard u <= 4 \"the buffer of the kernel\"\n"),
+            std::string::npos);
+  EXPECT_EQ(print(testing::printedAndParsed(program)), print(program));
+  const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+  Executable executable(program, {device.get()});
+  const auto run = [&](int64_t n) {
+    const Outputs outputs =
+        executable.run({deviceFloats(*device, testing::ramp(static_cast<size_t>(n), 1, 1), {n})});
+    outputs.wait();
+    return floatsOf(*device, outputs[0]);
+  };
+  EXPECT_EQ(run(4), testing::ramp(4, 2, 2));
+  EXPECT_NE(testing::userErrorOf([&] {
+              run(5);
+            }).find("kernel double: the buffer of the kernel: u is 5, expected at most 4"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace heddle::host::instructions_cpu_test

@@ -2,6 +2,8 @@
 // a cache then share a plan.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "host/compile.h"
 #include "host/device/cpu/cpu_device.h"
 #include "host/text/program_text.h"
@@ -228,6 +230,60 @@ TEST(LateScalars, RanksShareAPlanForAllSteps) {
     world.barrier();
   });
   for (const std::string& error : errors) EXPECT_EQ(error, "");
+}
+
+// The slice is a view of the complete sharded axis, which is possible only if %i is 0.
+TEST(LateScalars, RunsOverACompleteShardedAxisShareAPlan) {
+  const auto errors = testing::onRanks(2, [&](comm::World& world) {
+    const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+    Executable executable(programOf("mesh @m = [x=2]\n"
+                                    "program p(%x: f32[t, 2] shard(@m, 0: x), %i: i64) -> (%v) {\n"
+                                    "  slot %v: f32[t, 2] shard(@m, 0: x)\n"
+                                    "  %v = alias %x slice starts=[%i, 0] stops=[%i + t, 2]\n}\n"),
+                          {device.get(), &world});
+    const auto first = static_cast<float>(4 * world.rank());
+    Tensor x = deviceFloats(*device, ramp(4, first, 1), {2, 2});
+    x.desc.global = {4, 2};
+    x.desc.offset = {2 * world.rank(), 0};
+    for (int run = 0; run < 3; ++run) {
+      const Outputs outputs = executable.run({x, integer(0)});
+      outputs.wait();
+      EXPECT_EQ(floatsOf(*device, outputs[0]), ramp(4, first, 1));
+    }
+    EXPECT_EQ(executable.stats().plans, 1);
+    world.barrier();
+  });
+  for (const std::string& error : errors) EXPECT_EQ(error, "");
+}
+
+// In the second trip of the loop, %row and %source are views of one tensor. Their distance depends
+// on both scalars, so a new distance needs a new plan, which checks it.
+TEST(LateScalars, DistanceOfViewsThatALoopDefinesAgainIsChecked) {
+  const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+  Executable executable(
+      host::parseProgram(
+          "heddle 1\n"
+          "kernel @turned {\n  fusion turned(%s: f32[2, 2]) {\n    %r = flip(%s, axes=[0])\n"
+          "    return %r\n  }\n}\n"
+          "program p(%a: f32[t, 2], %b: f32[t, 2], %i: i64 = 0, %j: i64 = 4) -> (%a, %b)\n"
+          "    with t = 8 {\n  slot %row: f32[2, 2]\n  slot %source: f32[2, 2]\n"
+          "  %row = alias %a slice starts=[%i, 0] stops=[%i + 2, 2]\n"
+          "  %source = alias %b slice starts=[%j, 0] stops=[%j + 2, 2]\n"
+          "  for k in 0 .. 2 {\n"
+          "    launch @turned(%source) -> (%row) stream=0\n"
+          "    %row = alias %b slice starts=[%i, 0] stops=[%i + 2, 2]\n  }\n}\n",
+          "p"),
+      {device.get()});
+  const auto run = [&](int64_t i, int64_t j) {
+    const Tensor a = deviceFloats(*device, ramp(16, 0, 1), {8, 2});
+    const Tensor b = deviceFloats(*device, ramp(16, 0, 1), {8, 2});
+    executable.run({a, b, integer(i), integer(j)}).wait();
+    return floatsOf(*device, b);
+  };
+  std::vector<float> expected = ramp(16, 0, 1);
+  std::copy_n(std::vector<float>{10, 11, 8, 9}.begin(), 4, expected.begin());
+  EXPECT_EQ(run(0, 4), expected);
+  EXPECT_NE(userErrorOf([&] { run(3, 4); }).find("share memory"), std::string::npos);
 }
 
 }  // namespace

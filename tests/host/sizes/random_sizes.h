@@ -75,6 +75,17 @@ inline constexpr Case kCases[] = {
        return std::pair(n, m);
      },
      true},
+    {"  %z = reshape(%x, sizes=[%n, %m])\n  %y = softmax(%z, axis=1)\n"
+     "  %w = rms_norm(%z)\n  return %y, %w",
+     [](Choices& choices, int64_t t, int64_t h) {
+       const int64_t n = choices.divisor(t * h);
+       return std::pair(n, choices.between(0, 1) == 0 && t * h > 0 ? -1 : t * h / n);
+     }},
+    {"  %p = pad(%x, 3.0, lows=[0, %n], highs=[0, %m])\n  %y = layer_norm(%p)\n"
+     "  %s = softmax(%p, axis=0)\n  %w = max(%s, axes=[0])\n  return %y, %s, %w",
+     [](Choices& choices, int64_t, int64_t) {
+       return std::pair(choices.between(0, 3), choices.between(0, 1) * choices.between(0, 600));
+     }},
 };
 
 // The arguments of a run.

@@ -6,6 +6,14 @@
 
 namespace heddle {
 
+// Groups that are one library call: attentions and their backwards.
+
+// Replaces each library call that the sizes of a run do not allow
+// (SegmentOptions::attention_for_sizes) by groups of its own ops. `segmented` is a result of
+// segmentForAllSizes(). Only the ops of these calls are segmented again. All other groups keep
+// their ops and the order of these ops, so they keep their kernels, schedules and argument layouts.
+SegmentedFusion splitCalls(SegmentedFusion segmented, const SegmentOptions& options);
+
 // Lets each backward attention read the results of a forward attention: sets Attention::forward of
 // the backward and Attention::keeps_log_sums of the forward. Without this, the library call of the
 // backward computes the forward again.
