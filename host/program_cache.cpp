@@ -78,17 +78,6 @@ ProgramCache::EntryPtr ProgramCache::find(const std::vector<Argument>& inputs) {
   }
 }
 
-ProgramCache::EntryPtr ProgramCache::peek(const std::vector<Argument>& inputs) {
-  try {
-    if (!depends_on_sizes_) return entryOf(keyOf(inputs));
-    const SizeBindings sizes = sizesOfInputs(fusion_, size_inputs_, inputs);
-    const EntryPtr entry = knownBySizes(sizes);
-    return entry ? entry : knownByReads(decisionsFor(sizes), sizes);
-  } catch (const UserError&) {
-    return nullptr;
-  }
-}
-
 ProgramCache::EntryPtr ProgramCache::hit(EntryPtr entry) {
   use(*entry);
   hits_.fetch_add(1, std::memory_order_relaxed);

@@ -59,4 +59,15 @@ Program ProgramCache::programFor(const SizeBindings& sizes) const {
   return compile(needs_sizes ? withSizes(fusion_, sizes) : fusion_, ranks_, options_);
 }
 
+ProgramCache::EntryPtr ProgramCache::peek(const std::vector<Argument>& inputs) {
+  try {
+    if (!depends_on_sizes_) return entryOf(keyOf(inputs));
+    const SizeBindings sizes = sizesOfInputs(fusion_, size_inputs_, inputs);
+    const EntryPtr entry = knownBySizes(sizes);
+    return entry ? entry : knownByReads(decisionsFor(sizes), sizes);
+  } catch (const UserError&) {
+    return nullptr;
+  }
+}
+
 }  // namespace heddle::host
