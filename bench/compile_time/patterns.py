@@ -88,6 +88,14 @@ def inputs(count: int) -> str:
                   sizes=" with n = 4, m = 8")
 
 
+def stored(count: int) -> str:
+    """Results that are stored in inputs. Later products read the old values of the inputs."""
+    body = [f"%a{i} = mul(%x{i}, 2.0)" for i in range(count)]
+    body += [f"%p{i} = matmul(%x{i}, %x{i})" for i in range(count)]
+    outputs_of = [f"%a{i} in %x{i}, %p{i}" for i in range(count)]
+    return fusion([f"%x{i}: f32[n, n]" for i in range(count)], body, outputs_of, sizes=" with n = 4")
+
+
 def wide(ops: int) -> str:
     """Many ops read one value, and a tree of ops joins their results."""
     body = [f"%a{i} = mul(%x, {i}.5)" for i in range(ops // 2)]
@@ -262,6 +270,7 @@ PATTERNS = [
     Pattern("many outputs", "outputs", "fusion", outputs, OPS),
     Pattern("reductions of one input", "outputs", "fusion", reductions_of_one, OPS),
     Pattern("many inputs", "inputs", "fusion", inputs, OPS),
+    Pattern("results stored in inputs", "inputs", "fusion", stored, (625, 1250, 2500, 5000)),
     Pattern("inputs with own sizes", "inputs", "fusion", symbols, (625, 1250, 2500, 5000)),
     Pattern("allreduces on 4 ranks", "outputs", "fusion", small_allreduces, (625, 1250, 2500, 5000),
             DUMP + ("--ranks", "4")),

@@ -26,7 +26,30 @@ class ItemOrder {
       const auto post = wait == nullptr ? posted.end() : posted.find(wait->token);
       accesses_of_[i] = post == posted.end() ? i : post->second;
       if (items_.items[i].posts.valid()) posted[items_.items[i].posts] = i;
+      index(i);
     }
+  }
+
+  // Calls work(other) for each other item that may depend on the item, or on which it may depend.
+  // May call it several times for one item.
+  template <class Work>
+  void forNeighbours(size_t item, const Work& work) const {
+    const auto forAll = [&](const std::vector<size_t>& others) {
+      for (size_t other : others) work(other);
+    };
+    for (const ItemAccess& access : accesses(item).accesses) {
+      const Users& users = by_root_.at(access.root);
+      forAll(users.changing);
+      if (access.write) forAll(users.reading);
+    }
+    const Instruction& x = program_.body[item];
+    forEachSlotInside(x, [&](SlotId slot, FieldRole role) {
+      const Users& users = by_slot_.at(slot);
+      forAll(users.changing);
+      if (role.defines) forAll(users.reading);
+    });
+    forEachToken(x.op, [&](TokenId token, FieldRole) { forAll(by_token_.at(token)); });
+    if (kindOf(x.op) == InstructionKind::Post) forAll(posts_);
   }
 
   // Returns whether item `later` must stay after item `earlier`.
@@ -58,6 +81,24 @@ class ItemOrder {
   const Item& accesses(size_t item) const { return items_.items[accesses_of_[item]]; }
 
  private:
+  // The items that write or define something, and those that read or name it.
+  struct Users {
+    std::vector<size_t> changing;
+    std::vector<size_t> reading;
+    void add(size_t item, bool changes) { (changes ? changing : reading).push_back(item); }
+  };
+
+  void index(size_t item) {
+    const Instruction& x = program_.body[item];
+    for (const ItemAccess& access : accesses(item).accesses) {
+      by_root_[access.root].add(item, access.write);
+    }
+    forEachSlotInside(x,
+                      [&](SlotId slot, FieldRole role) { by_slot_[slot].add(item, role.defines); });
+    forEachToken(x.op, [&](TokenId token, FieldRole) { by_token_[token].push_back(item); });
+    if (kindOf(x.op) == InstructionKind::Post) posts_.push_back(item);
+  }
+
   static bool sharesTokens(const Op& a, const Op& b) {
     bool shares = false;
     forEachToken(a, [&](TokenId x, FieldRole) {
@@ -80,6 +121,10 @@ class ItemOrder {
   const Program& program_;
   const BufferAccesses items_;
   std::vector<size_t> accesses_of_;  // per item: the item whose accesses it has
+  std::map<RootId, Users> by_root_;
+  std::map<SlotId, Users> by_slot_;
+  std::map<TokenId, std::vector<size_t>> by_token_;
+  std::vector<size_t> posts_;
 };
 
 // The union of items, for a fast test whether a further item depends on one of them. It ignores
@@ -120,7 +165,7 @@ class ItemSet {
 // the first move.
 class ItemPlaces {
  public:
-  explicit ItemPlaces(size_t count) : items_(count), place_(count) {
+  explicit ItemPlaces(size_t count) : items_(count), place_(count), marks_(count) {
     std::iota(items_.begin(), items_.end(), size_t{0});
     place_ = items_;
   }
@@ -132,20 +177,39 @@ class ItemPlaces {
   bool moveBefore(const ItemOrder& order, const ItemMove& move) {
     const size_t begin = place_[move.target];
     if (place_[move.item] < begin) return false;
-    std::vector<size_t> moved{move.item};
-    std::vector<size_t> late;
-    for (size_t at = place_[move.item]; at-- > begin;) {
-      const size_t earlier = items_[at];
-      const bool needed = std::any_of(moved.begin(), moved.end(),
-                                      [&](size_t later) { return order.depends(later, earlier); });
-      if (needed && at == begin) return false;
-      (needed ? moved : late).push_back(earlier);
+    const size_t end = place_[move.item] + 1;
+    if (!markNeeded(order, move)) return false;
+    std::vector<size_t> moved, late;
+    for (size_t at = end; at-- > begin;) {
+      (marks_[items_[at]] == mark_ ? moved : late).push_back(items_[at]);
     }
     place(begin, moved, late);
     return true;
   }
 
  private:
+  // Marks the item of the move, and all items after the target on which it depends. Returns false
+  // if it depends on the target.
+  bool markNeeded(const ItemOrder& order, const ItemMove& move) {
+    ++mark_;
+    marks_[move.item] = mark_;
+    bool possible = true;
+    std::vector<size_t> open{move.item};
+    while (possible && !open.empty()) {
+      const size_t later = open.back();
+      open.pop_back();
+      order.forNeighbours(later, [&](size_t earlier) {
+        const bool is_between =
+            place_[earlier] >= place_[move.target] && place_[earlier] < place_[later];
+        if (!is_between || marks_[earlier] == mark_ || !order.depends(later, earlier)) return;
+        possible = possible && earlier != move.target;
+        marks_[earlier] = mark_;
+        open.push_back(earlier);
+      });
+    }
+    return possible;
+  }
+
   // Stores the items of both lists from `begin` on. Each list begins with its last item.
   void place(size_t begin, const std::vector<size_t>& first, const std::vector<size_t>& second) {
     for (const std::vector<size_t>* list : {&first, &second}) {
@@ -158,6 +222,8 @@ class ItemPlaces {
 
   std::vector<size_t> items_;  // per place
   std::vector<size_t> place_;  // per item
+  std::vector<size_t> marks_;  // per item: mark_ of the last move that needs the item
+  size_t mark_ = 0;
 };
 
 // Moves the items of [begin, end) that are in `late` after all other items of this range.
