@@ -5,6 +5,11 @@
 
 namespace heddle::host {
 
+// Compiles for a device that has a library for attention. `library` selects the attentions that the
+// library computes as one call. The selection depends on the sizes of the run.
+Program compile(const Fusion& fusion, int64_t job_size, const CompileOptions& options,
+                const SegmentOptions& library);
+
 // compile() in two parts, for a caller that compiles a fusion for several sets of sizes. The first
 // part runs the passes on the fusion, and splits the result into segments
 // (ir/segment/segment.h). The second part only splits the library calls that the sizes do not
