@@ -24,16 +24,18 @@ std::string outsideText(const Body& body, const Node& node, const std::string& p
   return convertText(fmt::format("{}{}", prefix, fill), body.nodes[fill].dtype, node.dtype);
 }
 
-std::string localIndexText(const KernelFrame& frame, int coordinate, const std::string& lane) {
-  if (coordinate < 0) return "(Index)0";
-  const AxisCoordinate& indexed = frame.coordinates[static_cast<size_t>(coordinate)];
+std::string localIndexText(const KernelFrame& frame, CoordinateId coordinate,
+                           const std::string& lane) {
+  if (!coordinate.valid()) return "(Index)0";
+  const AxisCoordinate& indexed = frame.coordinates[coordinate];
   if (indexed.axis.empty()) return "(Index)0";
   return indexed.lanes ? fmt::format("({} + {})", indexed.axis, lane) : indexed.axis;
 }
 
-std::string globalIndexText(const KernelFrame& frame, int coordinate, const std::string& lane) {
-  if (coordinate < 0) return "0LL";
-  const AxisCoordinate& indexed = frame.coordinates[static_cast<size_t>(coordinate)];
+std::string globalIndexText(const KernelFrame& frame, CoordinateId coordinate,
+                            const std::string& lane) {
+  if (!coordinate.valid()) return "0LL";
+  const AxisCoordinate& indexed = frame.coordinates[coordinate];
   HEDDLE_CHECK(!indexed.offset.empty(), "coordinate {} has no offset", coordinate);
   if (indexed.axis.empty()) return indexed.offset;
   return fmt::format("({} + {})", indexed.offset, localIndexText(frame, coordinate, lane));

@@ -194,7 +194,7 @@ std::string nodeText(TextWriter& out, const Body& body, NodeId id, const KernelF
       return convertText(text, node.compute, node.dtype);
     }
     case Node::Kind::Coordinate:
-      return globalIndexText(frame, node.index, leaves.lane);
+      return globalIndexText(frame, CoordinateId(node.index), leaves.lane);
     case Node::Kind::LoadAt:
       return loadAtText(out, body, id, frame, leaves, prefix);
   }

@@ -69,12 +69,14 @@ void writeLaneStates(TextWriter& out, const Body& body, const std::string& prefi
 void writeNodes(TextWriter& out, const Body& body, const KernelFrame& frame, const LeafText& leaves,
                 const std::string& prefix, const IdVector<NodeId, bool>* wanted = nullptr);
 
-// Return the expression of the index of the current element along an axis. `coordinate` is an
-// index into Space::coordinates; -1: the axis has one element. The local index counts from the
+// Return the expression of the index of the current element along an axis. An invalid
+// `coordinate` means that the axis has one element. The local index counts from the
 // start of this rank's shard, and has the kernel's index type. The global index counts from the
 // start of the unsharded tensor, and is an i64.
-std::string localIndexText(const KernelFrame& frame, int coordinate, const std::string& lane);
-std::string globalIndexText(const KernelFrame& frame, int coordinate, const std::string& lane);
+std::string localIndexText(const KernelFrame& frame, CoordinateId coordinate,
+                           const std::string& lane);
+std::string globalIndexText(const KernelFrame& frame, CoordinateId coordinate,
+                            const std::string& lane);
 
 // Returns whether a body contains a node of kind LoadAt.
 bool readsMemory(const Body& body);

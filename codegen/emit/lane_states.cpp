@@ -34,7 +34,7 @@ class LaneSteps {
         return std::nullopt;
       case Node::Kind::Coordinate:
         if (node.index < 0) return 0;
-        return frame.coordinates[static_cast<size_t>(node.index)].lanes ? 1 : 0;
+        return frame.coordinates[CoordinateId(node.index)].lanes ? 1 : 0;
       case Node::Kind::Apply:
         return stepOfResult(node);
       case Node::Kind::Result:

@@ -78,9 +78,9 @@ Windows::Windows(const Body& body, const IdVector<AccumulatorId, Accumulator>& a
   }
 }
 
-std::optional<int> Windows::growthOfCoordinate(int coordinate) const {
-  if (coordinate < 0) return 0;
-  return frame_.coordinates[static_cast<size_t>(coordinate)].lanes ? 1 : 0;
+std::optional<int> Windows::growthOfCoordinate(CoordinateId coordinate) const {
+  if (!coordinate.valid()) return 0;
+  return frame_.coordinates[coordinate].lanes ? 1 : 0;
 }
 
 std::optional<int> Windows::growthOf(const PlaceAlong& place) const {
@@ -92,7 +92,7 @@ std::optional<int> Windows::growthOf(const PlaceAlong& place) const {
 std::optional<int> Windows::growthOf(const Node& node) const {
   switch (node.kind) {
     case Node::Kind::Coordinate:
-      return growthOfCoordinate(node.index);
+      return growthOfCoordinate(CoordinateId(node.index));
     case Node::Kind::Scalar:
     case Node::Kind::Literal:
       return 0;

@@ -38,7 +38,7 @@ class Windows {
   const Node& at(NodeId node) const { return body_.nodes[node]; }
   std::optional<int> growthOf(const Node& node) const;
   std::optional<int> growthOf(const PlaceAlong& place) const;
-  std::optional<int> growthOfCoordinate(int coordinate) const;
+  std::optional<int> growthOfCoordinate(CoordinateId coordinate) const;
   std::optional<size_t> axisOf(const Node& node) const;
   bool isMask(NodeId node) const;
   bool isWindow(const Node& node, const IdVector<NodeId, int>& uses) const;

@@ -96,7 +96,7 @@ int64_t valueOf(const ArgumentValue& argument, const FrameNumbers& numbers) {
     case Kind::PartStride:
       return space.tensors[index].part_stride;
     case Kind::Offset:
-      return space.coordinates[index].offset;
+      return space.coordinates[CoordinateId(index)].offset;
     case Kind::IndexedExtent:
       return space.indexed[index].extents[axis];
     case Kind::IndexedStride:

@@ -140,7 +140,7 @@ class BodyWriter {
         break;
       case OpKind::Iota:
         node.kind = Node::Kind::Coordinate;
-        node.index = coordinateOf(expr.outputs[0], expr.attr<int64_t>("axis"));
+        node.index = coordinateOf(expr.outputs[0], expr.attr<int64_t>("axis")).number();
         break;
       case OpKind::Index:
         writeLoadAt(expr, node);
@@ -171,12 +171,12 @@ class BodyWriter {
     return isFloat(from) && !isFloat(dtype) && dtype != DType::Bool ? from : dtype;
   }
 
-  // Returns the index into Space::coordinates, or -1 for an axis of one element.
-  int coordinateOf(ValueId value, int64_t axis) const {
+  // Returns an invalid id for an axis of one element.
+  CoordinateId coordinateOf(ValueId value, int64_t axis) const {
     const AxisId own = analysis_.axes[value][static_cast<size_t>(axis)];
     const std::vector<AxisId>& all = analysis_.coordinates;
-    return own.valid() ? static_cast<int>(std::find(all.begin(), all.end(), own) - all.begin())
-                       : -1;
+    if (!own.valid()) return {};
+    return CoordinateId(std::find(all.begin(), all.end(), own) - all.begin());
   }
 
   void writeLoadAt(const Expression& expr, Node& node) const {

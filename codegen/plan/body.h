@@ -19,8 +19,8 @@ struct PlaceAlong {
   // The i64 node whose value is the index. Invalid: the index is computed from `coordinate`,
   // `reversed` and `shift`.
   NodeId node;
-  // Index into Space::coordinates, used if `node` is invalid. -1: the coordinate is 0.
-  int coordinate = -1;
+  // Used if `node` is invalid. If both are invalid, the coordinate is 0.
+  CoordinateId coordinate;
   bool local = false;     // true: the coordinate counts from the start of this
                           // rank's shard; false: in the unsharded tensor
   bool reversed = false;  // the index is the extent - 1 - the coordinate

@@ -239,16 +239,15 @@ class FrameBuilder {
       }
       frame_.coordinates.push_back(std::move(indexed));
     }
-    auto ask = [&](int coordinate, bool local) {
-      if (coordinate < 0 || local) return;
-      const auto c = static_cast<size_t>(coordinate);
+    auto ask = [&](CoordinateId c, bool local) {
+      if (!c.valid() || local) return;
       if (!frame_.coordinates[c].offset.empty()) return;
       frame_.coordinates[c].offset = fmt::format("o{}", c);
-      addOffset(frame_.coordinates[c].offset, value(Kind::Offset, c));
+      addOffset(frame_.coordinates[c].offset, value(Kind::Offset, c.index()));
     };
     for (const Body* body : request_.bodies) {
       for (const Node& node : body->nodes) {
-        if (node.kind == Node::Kind::Coordinate) ask(node.index, false);
+        if (node.kind == Node::Kind::Coordinate) ask(CoordinateId(node.index), false);
         for (const PlaceAlong& place : node.places) ask(place.coordinate, place.local);
       }
     }

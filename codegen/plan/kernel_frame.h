@@ -111,10 +111,10 @@ struct IndexedAccess {
 struct KernelFrame {
   std::string entry;
   ArgumentLayout args;
-  std::vector<Access> accesses;             // parallel to Space::tensors
-  std::vector<AxisCoordinate> coordinates;  // parallel to Space::coordinates
-  std::vector<IndexedAccess> indexed;       // parallel to Space::indexed
-  std::vector<std::string> widths;          // arguments, parallel to Space::widths; empty: not used
+  std::vector<Access> accesses;                        // parallel to Space::tensors
+  IdVector<CoordinateId, AxisCoordinate> coordinates;  // parallel to Space::coordinates
+  std::vector<IndexedAccess> indexed;                  // parallel to Space::indexed
+  std::vector<std::string> widths;  // arguments, parallel to Space::widths; empty: not used
   IdVector<AccumulatorId, Accumulator> accumulators;  // nodes of kind Result refer to them by id
   std::vector<Coordinate> kept;                       // per kept axis
   std::vector<Coordinate> reduced;                    // per reduced axis

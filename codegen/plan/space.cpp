@@ -181,7 +181,7 @@ void appendMerged(const Space& from, const std::vector<size_t>& order, Space& to
       to.extents.back() *= from.extents[axis];
     } else {
       to.extents.push_back(from.extents[axis]);
-      for (size_t c = 0; c < from.coordinates.size(); ++c) {
+      for (CoordinateId c : from.coordinates.ids()) {
         if (from.coordinates[c].axis != static_cast<int>(axis)) continue;
         to.coordinates[c].axis = static_cast<int>(to.extents.size()) - 1;
       }

@@ -34,6 +34,8 @@ struct SpaceTensor {
   bool isInWorkspace() const { return operand == LaunchStage::kWorkspace || column >= 0; }
 };
 
+using CoordinateId = Id<struct CoordinateTag>;  // index into Space::coordinates
+
 // An axis of the space along which a kernel body uses the index of the current element. coalesce()
 // does not merge it with other axes.
 struct SpaceCoordinate {
@@ -59,9 +61,9 @@ struct Space {
   AxisNumbers extents;
   size_t kept = 0;  // number of kept axes
   std::vector<SpaceTensor> tensors;
-  std::vector<SpaceCoordinate> coordinates;  // in the order of Analysis::coordinates
-  std::vector<IndexedTensor> indexed;        // in the order of the segment's inputs
-  AxisNumbers widths;                        // of Analysis::widths
+  IdVector<CoordinateId, SpaceCoordinate> coordinates;  // in the order of Analysis::coordinates
+  std::vector<IndexedTensor> indexed;                   // in the order of the segment's inputs
+  AxisNumbers widths;                                   // of Analysis::widths
 
   int64_t keptCount() const;
   int64_t reducedCount() const;  // number of elements along the reduced axes; 1 without reductions
