@@ -1,7 +1,5 @@
 // Tests that only the ops of a library call are segmented again if the sizes of a run do not allow
 // the call.
-#include "ir/segment/library_calls.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include "ir/graph/remove_dead.h"
 #include "ir/graph/verify.h"
 #include "ir/reference/reference.h"
+#include "ir/segment/library_calls.h"
 #include "ir/text/fusion_text.h"
 
 namespace heddle::split_calls_test {
