@@ -41,6 +41,8 @@ struct SpaceCoordinate {
   int64_t offset = 0;  // index of this rank's first element in the unsharded tensor
 };
 
+using SpaceCoordinates = boost::container::small_vector<SpaceCoordinate, 2>;
+
 // A tensor that is read at computed indices. Its axes are not axes of the space.
 struct IndexedTensor {
   int operand = 0;
@@ -59,9 +61,9 @@ struct Space {
   AxisNumbers extents;
   int kept = 0;  // number of kept axes
   std::vector<SpaceTensor> tensors;
-  std::vector<SpaceCoordinate> coordinates;  // in the order of Analysis::coordinates
-  std::vector<IndexedTensor> indexed;        // in the order of the segment's inputs
-  AxisNumbers widths;                        // of Analysis::widths
+  SpaceCoordinates coordinates;        // in the order of Analysis::coordinates
+  std::vector<IndexedTensor> indexed;  // in the order of the segment's inputs
+  AxisNumbers widths;                  // of Analysis::widths
 
   int64_t keptCount() const;
   int64_t reducedCount() const;  // number of elements along the reduced axes; 1 without reductions
