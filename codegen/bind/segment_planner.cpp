@@ -98,11 +98,11 @@ KernelPlan SegmentPlanner::bound(const Form& form, const KernelNumbers& numbers,
 }
 
 std::optional<SegmentPlanner::Bound> SegmentPlanner::bind(const Operands& operands) {
-  constexpr size_t kUsualFacts = 200;  // longer facts allocate memory again
   std::lock_guard lock(mutex_);
-  KernelNumbers numbers;
-  numbers.facts.reserve(kUsualFacts);
-  numbers.entries.reserve(1);
+  KernelNumbers& numbers = bound_;
+  numbers.facts.clear();
+  numbers.entries.clear();
+  numbers.places.clear();
   const int64_t bytes = decide(operands, numbers);
   if (numbers.entries.empty()) return Bound{};
   const auto found = numbers_.find(numbers.facts);

@@ -81,7 +81,8 @@ class SegmentPlanner {
   const Fusion segment_;
   const Target target_;
   const Analysis analysis_;
-  std::mutex mutex_;  // guards all members below
+  std::mutex mutex_;     // guards all members below
+  KernelNumbers bound_;  // of the latest bind(), whose memory the next one uses
   std::optional<PiecePlanner> whole_;
   std::deque<Part> parts_;
   std::unordered_map<std::string, int64_t> numbers_;  // of forms, by their facts

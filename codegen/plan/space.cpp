@@ -129,6 +129,9 @@ SpaceTensor layOut(const Analysis& analysis, ValueId id, const TensorDesc& desc,
   return tensor;
 }
 
+// Indices of axes of a space.
+using AxisPositions = boost::container::small_vector<size_t, 6>;
+
 // Returns whether axis `a` should be inside of axis `b`. Each tensor with both axes votes, with its
 // bytes, for the axis along which its stride is smaller.
 bool belongsInside(const Space& space, size_t a, size_t b) {
@@ -149,7 +152,7 @@ bool belongsInside(const Space& space, size_t a, size_t b) {
 }
 
 // Sorts the axes. The votes need not be transitive, so this is an insertion sort, not std::sort.
-void orderAxes(const Space& space, std::vector<size_t>& axes) {
+void orderAxes(const Space& space, AxisPositions& axes) {
   for (size_t i = 1; i < axes.size(); ++i) {
     for (size_t j = i; j > 0 && belongsInside(space, axes[j - 1], axes[j]); --j) {
       std::swap(axes[j - 1], axes[j]);
@@ -172,7 +175,7 @@ bool mergeable(const Space& space, size_t outer, size_t inner) {
 }
 
 // Appends the axes `order` of `from` to `to`, and merges neighbouring axes where possible.
-void appendMerged(const Space& from, const std::vector<size_t>& order, Space& to) {
+void appendMerged(const Space& from, const AxisPositions& order, Space& to) {
   size_t first = to.extents.size();
   for (size_t i = 0; i < order.size(); ++i) {
     size_t axis = order[i];
@@ -212,6 +215,7 @@ Space layOutAll(const Fusion& segment, const Analysis& analysis, const AxisExten
   for (size_t i = 0; i < inputs.size(); ++i) add(segment.inputs()[i], inputs[i], operand++, false);
   for (size_t i = 0; i < outputs.size(); ++i)
     add(segment.outputs()[i], outputs[i], operand++, true);
+  raw.indexed.reserve(analysis.indexed_inputs.size());
   for (ValueId id : analysis.indexed_inputs) {
     size_t i = positionOf(segment, id);
     const TensorDesc& desc = inputs[i];
@@ -219,6 +223,7 @@ Space layOutAll(const Fusion& segment, const Analysis& analysis, const AxisExten
                            numbersOf(desc.global), numbersOf(desc.offset),
                            numbersOf(desc.strides)});
   }
+  raw.coordinates.reserve(analysis.coordinates.size());
   for (AxisId axis : analysis.coordinates) {
     raw.coordinates.push_back({axis.number(), extents.offsets[axis.index()]});
   }
@@ -285,8 +290,8 @@ TensorDesc denseDescOf(const Fusion& segment, const Analysis& analysis, const Ax
 Space coalesce(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
                DescList inputs, DescList outputs) {
   Space raw = layOutAll(segment, analysis, extents, inputs, outputs);
-  std::vector<size_t> kept;
-  std::vector<size_t> reduced;
+  AxisPositions kept;
+  AxisPositions reduced;
   for (size_t axis = 0; axis < raw.extents.size(); ++axis) {
     if (raw.extents[axis] == 1) continue;
     (analysis.reduced[AxisId(axis)] ? reduced : kept).push_back(axis);

@@ -58,7 +58,6 @@ class PlanBuilder {
   // (codegen::planKernel()). Launches of the segment with equal operands share the stages and
   // argument blocks of this kernel.
   struct PlannedKernel {
-    const Fusion* segment;
     std::shared_ptr<StoredSegment> stored;
     std::vector<const TensorDesc*> inputs = {};
     std::vector<const TensorDesc*> outputs = {};
@@ -214,7 +213,8 @@ class PlanBuilder {
   // Per step of the unrolled program: index of its first step in the plan.
   std::vector<int32_t> step_of_unrolled_;
   std::deque<PlannedKernel> kernels_;
-  std::deque<Fusion> own_segments_;   // segments that the program does not contain
+  std::vector<const StoredSegment*> kernel_segments_;  // of kernels_; a search reads only this list
+  std::deque<Fusion> own_segments_;                    // segments that the program does not contain
   std::deque<TensorDesc> own_descs_;  // descriptors that the unrolled program does not contain
   std::map<BufferId, HostValue> values_;
   std::map<std::pair<const Fusion*, std::vector<bool>>, const Fusion*> value_segments_;

@@ -115,9 +115,6 @@ void PlanBuilder::emitStage(StageId id, const Launch& launch) {
 }
 
 bool PlanBuilder::isPlannedFor(const PlannedKernel& kernel, const Launch& launch) const {
-  const bool same_segment =
-      kernel.segment == launch.segment || (launch.stored && kernel.stored == launch.stored);
-  if (!same_segment) return false;
   size_t operand = 0;
   const auto are_same = [&](const std::vector<const TensorDesc*>& descs,
                             const std::vector<LaunchOperand>& operands) {
@@ -138,11 +135,13 @@ KernelStore::Key PlanBuilder::keyOf(const PlannedKernel& kernel) {
 // Returns the kernel of a launch. Takes it from an earlier launch or an earlier plan if the segment
 // and the descriptors are equal. Otherwise plans the kernel.
 PlanBuilder::PlannedKernel& PlanBuilder::planned(Launch& launch) {
-  for (PlannedKernel& kernel : kernels_) {
-    if (isPlannedFor(kernel, launch)) return kernel;
-  }
   if (!launch.stored) launch.stored = target_.kernels.segmentOf(*launch.segment);
-  PlannedKernel& kernel = kernels_.emplace_back(PlannedKernel{launch.segment, launch.stored});
+  for (size_t i = 0; i < kernel_segments_.size(); ++i) {
+    if (kernel_segments_[i] != launch.stored.get()) continue;
+    if (isPlannedFor(kernels_[i], launch)) return kernels_[i];
+  }
+  kernel_segments_.push_back(launch.stored.get());
+  PlannedKernel& kernel = kernels_.emplace_back(PlannedKernel{launch.stored});
   const auto add = [&](const std::vector<LaunchOperand>& operands,
                        std::vector<const TensorDesc*>& descs) {
     descs.reserve(operands.size());

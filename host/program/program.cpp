@@ -121,6 +121,7 @@ int32_t countInstructions(const std::vector<Instruction>& body) {
 
 std::vector<Access> accessesOf(const Op& op) {
   std::vector<Access> out;
+  out.reserve(4);
   forEachFieldOfKind<FieldKind::Slot>(op, [&](auto& member, FieldRole field) {
     const auto add = [&](SlotId slot, FieldRole role) {
       if (role.reads || role.writes) out.push_back({slot, role.writes, role.borrowed});

@@ -60,12 +60,14 @@ void Unroller::instruction(const Instruction& x, InstructionIndex index) {
   // it. For a collective, the accesses therefore use the views of the step. For all other
   // instructions, they use the views of the slots.
   size_t read = 0, written = 0;
-  for (const Access& access : accessesOf(x.op)) {
-    if (slot(access.slot).is_scalar) continue;
+  step.accesses.reserve(step.inputs.size() + step.outputs.size());
+  forEachSlot(x.op, [&](SlotId id, FieldRole role) {
+    if (slot(id).is_scalar || (!role.reads && !role.writes)) return;
+    const Access access{id, role.writes, role.borrowed};
     const View& view = !collective    ? viewOf(access.slot)
                        : access.write ? step.outputs[written++]
                                       : step.inputs[read++];
-    if (!view.buffer.valid()) continue;  // this rank does not access the slot
+    if (!view.buffer.valid()) return;  // this rank does not access the slot
     checkValue(access, view);
     // The plan checks the strides of the caller's tensors, so they need no check here.
     const int32_t input = unrolled_.buffers[view.buffer].input;
@@ -81,7 +83,7 @@ void Unroller::instruction(const Instruction& x, InstructionIndex index) {
       bytes.end = unrolled_.buffers[view.buffer].bytes;
     }
     step.accesses.push_back(bytes);
-  }
+  });
   unrolled_.steps.push_back(std::move(step));
 }
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <boost/container/small_vector.hpp>
 
 #include "comm/operation.h"
 #include "host/lower/lower_all_to_all.h"
@@ -46,6 +47,7 @@ void Unroller::operands(UnrolledStep& step, const std::vector<SlotId>& inputs,
                         const std::vector<SlotId>& outputs) {
   step.inputs.reserve(inputs.size());
   step.outputs.reserve(outputs.size());
+  step.scalar_inputs.reserve(inputs.size());
   for (SlotId id : inputs) read(step, id);
   for (SlotId id : outputs) write(step, id);
 }
@@ -118,8 +120,7 @@ void Unroller::fill(UnrolledStep& step, const Op& op) {
 }
 
 void Unroller::checkSizesInside(KernelId kernel, const UnrolledStep& step) {
-  std::vector<int64_t> sizes;
-  sizes.reserve(16);
+  boost::container::small_vector<int64_t, 32> sizes;
   for (const ViewList* views : {&step.inputs, &step.outputs}) {
     for (const View& view : *views) {
       sizes.push_back(static_cast<int64_t>(view.desc.rank()));
@@ -127,7 +128,7 @@ void Unroller::checkSizesInside(KernelId kernel, const UnrolledStep& step) {
     }
   }
   std::vector<int64_t>& checked = checked_sizes_.at(kernel);
-  if (sizes == checked) return;
+  if (std::ranges::equal(sizes, checked)) return;
   const Fusion& segment = program_.kernels.at(kernel).segment;
   try {
     SizeBindings own;
@@ -137,7 +138,7 @@ void Unroller::checkSizesInside(KernelId kernel, const UnrolledStep& step) {
   } catch (const UserError& error) {
     userErrorWith(error.code(), "kernel {}: {}", segment.name, error.what());
   }
-  checked = std::move(sizes);
+  checked.assign(sizes.begin(), sizes.end());
 }
 
 void Unroller::allocate(UnrolledStep& step, const Allocate& x) {
