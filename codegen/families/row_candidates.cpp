@@ -27,7 +27,7 @@ constexpr int64_t kBytesInFlight = 64;
 constexpr int64_t kMostUnrolled = 4096;
 // Shared memory of a block without an opt-in. Each accumulator takes 8 bytes per warp.
 constexpr int64_t kSharedBytes = 48 << 10;
-constexpr int64_t kProcessors = 132;  // of an H100
+constexpr int64_t kMultiprocessors = 132;  // of an H100
 constexpr int64_t kMostThreads = 1024;
 constexpr int64_t kLoopThreads = 512;
 constexpr int64_t kShortestBlock = 128;
@@ -104,7 +104,7 @@ void loopOverRows(const Space& space, const RowDemand& demand, RowCandidate& can
   candidate.ahead = bytes <= kColumnTileBytes || fits_fewer;
   layout.column_threads = bytes > kColumnTileBytes && fits_fewer ? kAheadThreads : kColumnThreads;
   const int64_t groups = ceilDiv(space.keptCount(), layout.rows);
-  const int64_t at_once = kProcessors * (layout.column_threads / block);
+  const int64_t at_once = kMultiprocessors * (layout.column_threads / block);
   layout.blocks = std::clamp<int64_t>(groups, 1, at_once);
 }
 
