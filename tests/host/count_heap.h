@@ -5,7 +5,11 @@
 #include <new>
 
 #ifdef HEDDLE_SANITIZED
-#include <sanitizer/allocator_interface.h>
+// The sanitizer libraries define this function. Its header <sanitizer/allocator_interface.h> is not
+// installed everywhere.
+extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*malloc_hook)(const volatile void*,
+                                                                             size_t),
+                                                         void (*free_hook)(const volatile void*));
 #endif
 
 // Counts the heap allocations of the executable. At most one source file of an executable may

@@ -125,14 +125,16 @@ TEST(CpuAttention, DecidingSizesDependOnTheLimitsOfTheLibrary) {
       "  return %y, %dq, %dk, %dv\n}\n");
   const std::vector<Attention> attentions = attentionsOf(fusion);
   ASSERT_EQ(attentions.size(), 2u);
-  const auto deciding = [&](size_t i, int64_t queries, int64_t keys) {
+  const auto deciding = [&](size_t i, int64_t queries, int64_t keys, int64_t width = 64) {
     return decidingSizes(fusion, attentions[i],
-                         {{"t", queries}, {"s", keys}, {"e", 64}, {"f", 32}});
+                         {{"t", queries}, {"s", keys}, {"e", width}, {"f", 32}});
   };
-  EXPECT_EQ(deciding(0, 5, 9), (std::vector<int64_t>{64, 32, 1}));
+  EXPECT_EQ(deciding(0, 5, 9), (std::vector<int64_t>{1, 1, 1}));
+  EXPECT_EQ(deciding(0, 5, 9, 128), deciding(0, 5, 9, 64)) << "the library allows both widths";
+  EXPECT_NE(deciding(0, 5, 9, 60), deciding(0, 5, 9, 64)) << "60 is no multiple of 8";
   EXPECT_EQ(deciding(0, 1, 9), deciding(0, 5, 1));
   EXPECT_NE(deciding(0, 5, 0), deciding(0, 5, 1));
-  EXPECT_EQ(deciding(1, 5, 9), (std::vector<int64_t>{64, 32, 1, 2, 0, 1}));
+  EXPECT_EQ(deciding(1, 5, 9), (std::vector<int64_t>{1, 1, 1, 2, 0, 1}));
   EXPECT_EQ(deciding(1, 5, 9), deciding(1, 7, 200));
   EXPECT_NE(deciding(1, 5, 9), deciding(1, 5, 128));
   EXPECT_NE(deciding(1, 5, 9), deciding(1, 10, 9));
