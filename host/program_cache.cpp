@@ -349,21 +349,22 @@ Program ProgramCache::lowered(const Fusion& ready, const SizeBindings& sizes,
   const bool has_calls = !attentions_ || !attentions_->empty();
   const SegmentOptions library =
       has_calls ? attentionOptions(context_.device->kind(), sizes) : SegmentOptions{};
+  // The Executable of a new program verifies the program, so the compilation need not. It would
+  // verify the program for a few trial sizes, which may contradict the scalars of the program.
+  CompileOptions options = options_;
+  if ((depends_on_sizes_ && size() > 0) || verifies_sizes_) options.passes.verify = false;
   SegmentedFusion segmented;
   if (segments) {
     segmented = *segments;
     segmented.fusion.size_defaults = ready.size_defaults;
   } else {
-    segmented = segmentsForAllSizes(ready, ranks_, options_, library);
+    segmented = segmentsForAllSizes(ready, ranks_, options, library);
     ++segmentations_;
     if (has_calls) segments = std::make_shared<const SegmentedFusion>(segmented);
   }
   segmented = splitCalls(std::move(segmented), library);
   split_calls_ += segmented.split_calls;
-  // The Executable of a new program verifies the program, so the compilation need not. It would
-  // verify the program for a few trial sizes, which may contradict the scalars of the program.
-  const bool again = (depends_on_sizes_ && size() > 0) || verifies_sizes_;
-  return compileSegments(segmented, ranks_, options_, options_.passes.verify && !again);
+  return compileSegments(segmented, ranks_, options, options.passes.verify);
 }
 
 Executable::Stats ProgramCache::stats() const {

@@ -42,8 +42,8 @@ class ProgramCache {
     SizeDecisions decisions;
     // If depends_on_sizes is true, the key is the lowered program without default sizes.
     std::optional<Program> program;
-    // Without the calls that the sizes of the program do not allow. nullptr: no call depends on
-    // sizes.
+    // With all library calls that some sizes allow, before splitCalls(). nullptr: the fusion has no
+    // attention, or depends_on_sizes_ is true (then KnownReads has them).
     SegmentsPtr segments;
     std::shared_ptr<Executable> executable;
     std::atomic<uint64_t> last_use{0};
@@ -93,7 +93,7 @@ class ProgramCache {
     std::shared_ptr<const AttentionSearch> attentions;  // of the fusion with the decisions
     std::vector<int64_t> attention_sizes;
     SizeReads reads;
-    SegmentsPtr segments;  // Entry::segments
+    SegmentsPtr segments;  // as Entry::segments
     EntryPtr entry;
   };
   static constexpr size_t kMostKnownReads = 32;

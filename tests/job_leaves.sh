@@ -28,24 +28,28 @@ processes() {
 # launch ARGUMENTS: runs the job, and sets `code` to its exit code. mpirun of Open MPI 4.1 sometimes waits forever in
 # PMIx_server_finalize() after all ranks have ended. If it has not ended 10 s after the ranks, the job is run again.
 launch() {
-  local launcher began idle poll
+  local launcher began idle start
   for _ in 1 2 3; do
     code=0 began=no idle=0
     LD_LIBRARY_PATH="$(dirname "$program")/../lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
       "${MPIEXEC:-mpirun}" -n "$ranks" "$work/program" "$@" "$device" >"$work/out.txt" 2>"$work/err.txt" </dev/null &
     launcher=$!
-    for ((poll = 0; poll < 300 && idle < 50; ++poll)); do
-      kill -0 "$launcher" 2>/dev/null || break
+    start=$SECONDS
+    while kill -0 "$launcher" 2>/dev/null && [ $((SECONDS - start)) -lt 60 ] && [ "$idle" -lt 10 ]; do
       sleep 0.2
-      if [ -n "$(processes "^$work/program ")" ]; then began=yes idle=0; elif [ "$began" = yes ]; then idle=$((idle + 1)); fi
+      if [ -n "$(processes "^$work/program ")" ]; then began=$SECONDS; fi
+      [ "$began" = no ] || idle=$((SECONDS - began))
     done
-    if [ "$idle" -lt 50 ]; then
-      [ "$poll" -lt 300 ] || kill -TERM "$launcher"
+    if [ "$idle" -lt 10 ]; then
+      if kill -0 "$launcher" 2>/dev/null; then
+        complain "has not ended within 60 s"
+        kill -TERM "$launcher" || true
+      fi
       wait "$launcher" || code=$?
       return 0
     fi
     echo "job_leaves: mpirun has not ended 10 s after its ranks ($name)"
-    kill -KILL "$launcher"
+    kill -KILL "$launcher" || true
     wait "$launcher" || code=$?
   done
 }

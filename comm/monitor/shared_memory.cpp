@@ -29,7 +29,9 @@ class MemoryFile {
                       std::strerror(error));
   }
   std::string path() const {
-    const std::string process = std::filesystem::read_symlink("/proc/self");
+    std::error_code error;
+    const std::string process = std::filesystem::read_symlink("/proc/self", error);
+    HEDDLE_USER_CHECK(!error, "/proc/self: {}", error.message());
     return fmt::format("/proc/{}/fd/{}", process, file_.get());
   }
 

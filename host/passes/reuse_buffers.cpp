@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -118,13 +119,13 @@ class BufferReuser {
   }
 
   void findInputs() {
+    std::set<SlotId> stored;  // inputs in which an output is stored
+    for (const auto& entry : program_.reuses) stored.insert(entry.second.input);
     auto root = items_.inputs.begin();
     for (SlotId id : program_.inputs) {
       if (slot(id).is_scalar) continue;
       StoredValue value{*root++, id};
-      const auto isStored = [&](const auto& entry) { return entry.second.input == id; };
-      const bool is_kept = isReturned(value) || !slots_[id].defined.empty() ||
-                           std::any_of(program_.reuses.begin(), program_.reuses.end(), isStored);
+      const bool is_kept = isReturned(value) || !slots_[id].defined.empty() || stored.contains(id);
       complete(value);
       if (is_kept || value.bytes.empty()) continue;
       const std::pair key(meshOf(slot(id)), value.bytes);

@@ -191,7 +191,8 @@ void checkObserved(const Slot& slot, const TensorDesc& desc) {
 
 bool isAtElement(const Tensor& tensor) {
   const auto bytes = static_cast<uintptr_t>(sizeOf(tensor.desc.dtype));
-  return tensor.in_host_memory || reinterpret_cast<uintptr_t>(tensor.data) % bytes == 0;
+  return tensor.in_host_memory || tensor.desc.numel() == 0 ||
+         reinterpret_cast<uintptr_t>(tensor.data) % bytes == 0;
 }
 
 void completeSizes(const Program& program, SizeBindings& sizes, const SizeSources& sources) {

@@ -61,6 +61,7 @@ class EarlyScalars {
       guard.at_most ? addUnlessLinear(guard.b - guard.a) : add(guard.b - guard.a);
     }
     forEachInstruction(program.body, [&](const Instruction& x, InstructionIndex) { visit(x.op); });
+    stored_.insert(program_.inputs.begin(), program_.inputs.end());
     findOrigins();
     forEachInstruction(program.body,
                        [&](const Instruction& x, InstructionIndex) { keepDistances(x.op); });
@@ -138,7 +139,7 @@ class EarlyScalars {
   void findOrigins() {
     for (const Alias* alias : aliases_) {
       Origin& origin = origins_[alias->out];
-      if (allocated_.contains(alias->out)) origin.buffers.insert(alias->out);
+      if (stored_.contains(alias->out)) origin.buffers.insert(alias->out);
       const auto* slice = std::get_if<Alias::Slice>(&alias->view);
       if (slice == nullptr) continue;
       for (const Size& start : slice->starts) addScalarSymbols(start, origin.scalars);
@@ -157,14 +158,14 @@ class EarlyScalars {
   void visit(const Op& op) {
     // Only an Alias makes a view.
     if (const auto* alias = std::get_if<Alias>(&op)) return visit(*alias);
-    if (const auto* allocate = std::get_if<Allocate>(&op)) allocated_.insert(allocate->out);
+    if (const auto* allocate = std::get_if<Allocate>(&op)) stored_.insert(allocate->out);
     for (const Size& size : sizesOf(op)) add(size);
   }
 
   const Program& program_;
   std::set<std::string> early_;
   std::vector<const Alias*> aliases_;
-  std::set<SlotId> allocated_;
+  std::set<SlotId> stored_;  // slots that are no views at first: inputs, and results of Allocate
   std::map<SlotId, Origin> origins_;             // of all views
   std::vector<std::set<std::string>> together_;  // scalars in one guard or bound
 };

@@ -32,8 +32,9 @@ uint64_t idOf(Stream stream) noexcept {
   static const auto ask =
       comm::driverFunction<CUresult (*)(CUstream, unsigned long long*)>("cuStreamGetId");
   unsigned long long id = 0;
-  const bool has_id = ask != nullptr && ask(static_cast<cudaStream_t>(stream), &id) == CUDA_SUCCESS;
-  return has_id ? id : 0;
+  if (ask != nullptr && ask(static_cast<cudaStream_t>(stream), &id) == CUDA_SUCCESS) return id;
+  // The driver answers only if the thread has a current context. The runtime creates one.
+  return cudaStreamGetId(static_cast<cudaStream_t>(stream), &id) == cudaSuccess ? id : 0;
 }
 
 }  // namespace
