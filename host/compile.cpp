@@ -17,7 +17,7 @@ Program compiled(const Fusion& fusion, int64_t job_size, const CompileOptions& o
                  const SegmentOptions& library) {
   return compileSegments(
       splitCalls(segmentsForAllSizes(fusion, job_size, options, library), library), job_size,
-      options, options.passes.verify);
+      options);
 }
 
 }  // namespace
@@ -30,11 +30,9 @@ SegmentedFusion segmentsForAllSizes(const Fusion& fusion, int64_t job_size,
 }
 
 Program compileSegments(const SegmentedFusion& segmented, int64_t job_size,
-                        const CompileOptions& options, bool verify) {
-  PassOptions passes = options.passes;
-  passes.verify = verify;
-  Program program = timedPass(passes, "lower", [&] { return lower(segmented, job_size); });
-  return runPasses(std::move(program), passes);
+                        const CompileOptions& options) {
+  Program program = timedPass(options.passes, "lower", [&] { return lower(segmented, job_size); });
+  return runPasses(std::move(program), options.passes);
 }
 
 Program compile(const Fusion& fusion, int64_t job_size, const CompileOptions& options) {

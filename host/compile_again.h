@@ -16,10 +16,11 @@ Program compile(const Fusion& fusion, int64_t job_size, const CompileOptions& op
 // allow.
 SegmentedFusion segmentsForAllSizes(const Fusion& fusion, int64_t job_size,
                                     const CompileOptions& options, const SegmentOptions& library);
-// `segmented` is the result of splitCalls() (ir/segment/library_calls.h). If `verify` is false,
-// this function does not verify the program, because verification takes half of the time of
-// compile(). The caller must then verify the result, unless it equals a verified program.
+// `segmented` is the result of splitCalls() (ir/segment/library_calls.h).
+// If options.passes.verify is false, neither part verifies its result, because verification takes
+// half of the time of compile(). The caller must then verify the program, unless it equals a
+// verified program.
 Program compileSegments(const SegmentedFusion& segmented, int64_t job_size,
-                        const CompileOptions& options, bool verify);
+                        const CompileOptions& options);
 
 }  // namespace heddle::host

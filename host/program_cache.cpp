@@ -364,7 +364,7 @@ Program ProgramCache::lowered(const Fusion& ready, const SizeBindings& sizes,
   }
   segmented = splitCalls(std::move(segmented), library);
   split_calls_ += segmented.split_calls;
-  return compileSegments(segmented, ranks_, options, options.passes.verify);
+  return compileSegments(segmented, ranks_, options);
 }
 
 Executable::Stats ProgramCache::stats() const {

@@ -286,5 +286,33 @@ TEST(LateScalars, DistanceOfViewsThatALoopDefinesAgainIsChecked) {
   EXPECT_NE(userErrorOf([&] { run(3, 4); }).find("share memory"), std::string::npos);
 }
 
+// The program defines the input %a again as a view of itself. Views of %a still count as views of
+// one tensor, so a kernel may write one of them if it does not overlap with the view that it reads.
+TEST(LateScalars, DistanceOfViewsOfAnInputThatIsAViewOfItselfIsKnown) {
+  const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+  Executable executable(
+      host::parseProgram(
+          "heddle 1\n"
+          "kernel @turned {\n  fusion turned(%s: f32[2, 2]) {\n    %r = flip(%s, axes=[0])\n"
+          "    return %r\n  }\n}\n"
+          "program p(%a: f32[t, 2], %i: i64 = 0, %j: i64 = 4) -> (%a)\n    with t = 8 {\n"
+          "  slot %row: f32[2, 2]\n  slot %source: f32[2, 2]\n"
+          "  %a = alias %a\n"
+          "  %row = alias %a slice starts=[%i, 0] stops=[%i + 2, 2]\n"
+          "  %source = alias %a slice starts=[%j, 0] stops=[%j + 2, 2]\n"
+          "  launch @turned(%source) -> (%row) stream=0\n}\n",
+          "p"),
+      {device.get()});
+  const auto run = [&](int64_t i, int64_t j) {
+    const Tensor a = deviceFloats(*device, ramp(16, 0, 1), {8, 2});
+    executable.run({a, integer(i), integer(j)}).wait();
+    return floatsOf(*device, a);
+  };
+  std::vector<float> expected = ramp(16, 0, 1);
+  std::copy_n(std::vector<float>{10, 11, 8, 9}.begin(), 4, expected.begin());
+  EXPECT_EQ(run(0, 4), expected);
+  EXPECT_NE(userErrorOf([&] { run(3, 4); }).find("share memory"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace heddle::host::late_scalars_cpu_test
