@@ -113,9 +113,12 @@ class CudaTileEmitter {
     std::visit([this](const auto& one) { this->write(one); }, statement);
   }
 
-  // Opens the loop over the vectors of this thread. In the text, `u` is the number of the vector,
-  // and `count` is the number of elements of the vector that belong to the row.
-  void openVectors(const std::vector<LoadTile>& loads) {
+  // Writes the loop over the vectors of this thread, with the loads and the text of `body` for each
+  // vector. In the text, `u` is the number of the vector, and `count` is the number of elements of
+  // the vector that belong to the row. A shifted row has only two incomplete vectors, so the text
+  // has a second version without masks for complete vectors.
+  template <class Write>
+  void writeVectors(const std::vector<LoadTile>& loads, Write&& body) {
     out_.line("#pragma unroll");
     out_.open(fmt::format("for (int u = 0; u < {}; ++u) {{", layout_.registers));
     out_.line(fmt::format("const Index reduced = {}u * {} + share;", in_loop_ ? "part + " : "",
@@ -124,7 +127,16 @@ class CudaTileEmitter {
       out_.open("if (reduced < vectors) {");
       out_.line(fmt::format("const Index {} = reduced * {} - shift;", frame_.reduced[0].name,
                             layout_.vector));
+      out_.open("if (reduced > 0 && reduced + 1 < vectors) {");
+      out_.line("constexpr int first = 0;");
+      out_.line(fmt::format("constexpr int count = {};", layout_.vector));
+      writeVector(loads, body);
+      out_.close();
+      out_.open("else {");
       out_.line(fmt::format("const int first = {0} < 0 ? -(int){0} : 0;", frame_.reduced[0].name));
+      writeCount();
+      writeVector(loads, body);
+      out_.close();
     } else {
       // Only the last vector of a thread may cross the end of the row, so the other vectors need no
       // comparison.
@@ -133,25 +145,33 @@ class CudaTileEmitter {
                                : fmt::format("if ((active && u + 1 < {}) || reduced < row_end) {{",
                                              layout_.registers));
       writeCoordinates(out_, frame_.reduced);
+      writeCount();
+      writeVector(loads, body);
     }
+    out_.close();
+    out_.close();
+  }
+
+  void writeCount() {
     const std::string count = layout_.exact
                                   ? std::to_string(layout_.vector)
                                   : fmt::format("(int)hd::smaller<Index>({}, lane_extent - {})",
                                                 layout_.vector, frame_.lane_start.str());
     out_.line(fmt::format("[[maybe_unused]] const int count = {};", count));
-    const char* valid = "[[maybe_unused]] const unsigned valid = (1u << count) - (1u << first);";
-    if (layout_.shifted) out_.line(valid);
+  }
+
+  template <class Write>
+  void writeVector(const std::vector<LoadTile>& loads, Write&& body) {
+    if (layout_.shifted) {
+      out_.line("[[maybe_unused]] const unsigned valid = (1u << count) - (1u << first);");
+    }
     for (const LoadTile& load : loads) {
       if (frame_.access(load.tensor).lane == LaneStride::Zero) one_lane_.insert(load.tile);
       one_vector_.insert(load.tile);
       declareLoadedTile(load.tile, 1);
       writeLoad(load, "0");
     }
-  }
-
-  void closeVectors() {
-    out_.close();
-    out_.close();
+    body();
   }
 
   // Opens the loop over the lanes of a vector. With `masked`, the loop skips lanes outside of the
@@ -211,9 +231,7 @@ class CudaTileEmitter {
                             access.kept_offset.str()));
       return;
     }
-    openVectors({});
-    writeLoad(load, "u", name);
-    closeVectors();
+    writeVectors({}, [&] { writeLoad(load, "u", name); });
   }
 
   static void write(const ExchangeTile&) { HEDDLE_CHECK(false, "rows have no exchange"); }
@@ -286,6 +304,7 @@ class CudaTileEmitter {
   }
 
   void writeElementMap(const MapTiles& map);
+  void mapLanes(const MapTiles& map);
 
   void writeStore(int tensor, bool rounds) {
     const Access& access = frame_.access(tensor);
@@ -317,7 +336,7 @@ class CudaTileEmitter {
   // A branch inside hd::add() would delay the loads that follow it. All loads therefore come first.
   void write(const ReduceTiles& reduce);
 
-  void reduceLanes(const ReduceTiles& reduce, bool masked);
+  void reduceLanes(const ReduceTiles& reduce);
 
   void write(const LoopOverRow& loop);
 

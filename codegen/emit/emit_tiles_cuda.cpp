@@ -100,14 +100,14 @@ void CudaTileEmitter::closeColumns() {
   out_.close();
   out_.line("const bool active = true;");
   out_.line("const Index row_end = reduced_items;");
-  openVectors({});
-  for (const ColumnSums& column : program_.columns) {
-    const Access& access = frame_.access(column.tensor);
-    out_.line(fmt::format("hd::store<{}>({} + ({}), sums{}[u], {}, count);", layout_.vector,
-                          access.name, (access.kept_offset + access.reduced_offset).str(),
-                          column.tensor, alignmentOf(access)));
-  }
-  closeVectors();
+  writeVectors({}, [&] {
+    for (const ColumnSums& column : program_.columns) {
+      const Access& access = frame_.access(column.tensor);
+      out_.line(fmt::format("hd::store<{}>({} + ({}), sums{}[u], {}, count);", layout_.vector,
+                            access.name, (access.kept_offset + access.reduced_offset).str(),
+                            column.tensor, alignmentOf(access)));
+    }
+  });
 }
 
 void CudaTileEmitter::declareAccumulators(const ReduceTiles& reduce) {
@@ -130,24 +130,12 @@ void CudaTileEmitter::write(const ReduceTiles& reduce) {
   if (together) {
     for (const LoadTile& load : reduce.loads) write(load);
   }
-  openVectors(together ? std::vector<LoadTile>{} : reduce.loads);
-  // A shifted row has only two incomplete vectors, so the text has a second version without masks
-  // for complete vectors. hd::addSome() needs no second version, because its masks cost little.
-  const bool split = layout_.shifted && !together;
-  if (split) {
-    out_.open(fmt::format("if (first == 0 && count == {}) {{", layout_.vector));
-    reduceLanes(reduce, false);
-    out_.close();
-    out_.open("else {");
-  }
-  reduceLanes(reduce, true);
-  if (split) out_.close();
-  closeVectors();
+  writeVectors(together ? std::vector<LoadTile>{} : reduce.loads, [&] { reduceLanes(reduce); });
 }
 
-void CudaTileEmitter::reduceLanes(const ReduceTiles& reduce, bool masked) {
+void CudaTileEmitter::reduceLanes(const ReduceTiles& reduce) {
   const std::string prefix = nextPrefix();
-  const bool some = masked && !layout_.exact;
+  const bool some = !layout_.exact;
   const auto neutral = [this](AccumulatorId a) { return jointText(accumulator(a).joint).neutral; };
   writeLaneStates(out_, reduce.body, prefix, frame_, leaves(), lanesInOrder());
   for (AccumulatorId a : reduce.accumulators) {
@@ -159,7 +147,7 @@ void CudaTileEmitter::reduceLanes(const ReduceTiles& reduce, bool masked) {
                             neutral(a)));
     }
   }
-  openLanes(masked);
+  openLanes(true);
   writeNodes(out_, reduce.body, frame_, leaves(), prefix);
   for (AccumulatorId a : reduce.accumulators) {
     const Accumulator& acc = accumulator(a);
@@ -196,9 +184,12 @@ void CudaTileEmitter::write(const LoopOverRow& loop) {
 // Writes a loop over the vectors of a thread, and in it a loop over lanes. The lanes write their
 // results to an array `out`, so that one instruction can store the vector.
 void CudaTileEmitter::writeElementMap(const MapTiles& map) {
-  const std::string prefix = nextPrefix();
   for (const MapTiles::Result& result : map.results) declareTile(result.tile, layout_.registers);
-  openVectors(map.loads);
+  writeVectors(map.loads, [&] { mapLanes(map); });
+}
+
+void CudaTileEmitter::mapLanes(const MapTiles& map) {
+  const std::string prefix = nextPrefix();
   const bool adds = std::any_of(map.body.stores.begin(), map.body.stores.end(),
                                 [this](const Store& s) { return columnOf(s.tensor); });
   for (const Store& store : map.body.stores) {
@@ -234,7 +225,6 @@ void CudaTileEmitter::writeElementMap(const MapTiles& map) {
     if (columnOf(store.tensor) != nullptr) continue;
     writeStore(store.tensor, roundsWhenStored(map.body, store, frame_));
   }
-  closeVectors();
 }
 
 std::string emitCuda(const TileProgram& program) {

@@ -9,6 +9,10 @@
 namespace heddle::codegen {
 namespace {
 
+// The texts of divisions in a body: rounded to nearest, and OpDef::rounded_text.
+constexpr std::string_view kDivision = "({0} / {1})";
+constexpr std::string_view kNearDivision = "hd::nearDivision({0}, {1})";
+
 class StatementWriter {
  public:
   StatementWriter(const Fusion& segment, const Analysis& analysis, const Space& space,
@@ -108,7 +112,7 @@ class StatementWriter {
   // reciprocal before the first row.
   static void divideByScalars(Body& body) {
     for (Node& node : body.nodes) {
-      if (node.kind != Node::Kind::Apply || node.text != "({0} / {1})") continue;
+      if (node.kind != Node::Kind::Apply || node.text != kDivision) continue;
       const Node& divisor = body.nodes[node.operands[1]];
       if (node.compute != DType::F32 || divisor.kind != Node::Kind::Scalar) continue;
       node.text = "hd::divided({0}, {1}, hd::reciprocalFor({1}))";
@@ -129,7 +133,8 @@ class StatementWriter {
         Node load;
         load.kind = Node::Kind::Load;
         load.index = reciprocalTile(divisor).number();
-        node.text = "hd::divided({0}, {1}, {2})";
+        node.text = node.text == kDivision ? "hd::divided({0}, {1}, {2})"
+                                           : "hd::nearDivided({0}, {1}, {2})";
         node.operands.push_back(body.nodes.push_back(std::move(load)));
       }
       place.push_back(body.nodes.push_back(std::move(node)));
@@ -141,7 +146,8 @@ class StatementWriter {
   }
 
   bool isDivisionByRowValue(const Body& body, const Node& node) const {
-    if (node.kind != Node::Kind::Apply || node.text != "({0} / {1})") return false;
+    if (node.kind != Node::Kind::Apply) return false;
+    if (node.text != kDivision && node.text != kNearDivision) return false;
     if (node.compute != DType::F32) return false;
     const Node& divisor = body.nodes[node.operands[1]];
     if (computeType(divisor.dtype) != DType::F32) return false;

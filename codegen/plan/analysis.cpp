@@ -80,6 +80,7 @@ class Analyzer {
     listReductions();
     markAfter();
     placeOutputs();
+    markRounded();
     return std::move(result_);
   }
 
@@ -181,6 +182,54 @@ class Analyzer {
           std::find(result_.reduced.begin(), result_.reduced.end(), true) != result_.reduced.end();
       bool finish = !along_reduced && (any_reduced || result_.after[output]);
       result_.places.push_back(finish ? Place::Finish : Place::Loop);
+    }
+  }
+
+  // A float type narrower than f32 rounds a value itself. An f32 value matters only after rounding
+  // if the same is true for the result of each op that reads it, and these ops keep relative errors
+  // small. A sum does so if no element is negative, because nothing cancels.
+  void markRounded() {
+    IdVector<ValueId, bool>& rounded = result_.rounded;
+    rounded.assign(segment_.values().size(), true);
+    for (ValueId id : segment_.values().ids()) {
+      const Value& value = segment_.value(id);
+      rounded[id] = !value.is_scalar && computeType(value.tensor.dtype) == DType::F32;
+    }
+    for (ValueId id : segment_.outputs()) rounded[id] = isNarrow(id);
+    for (ExprId id : segment_.exprs().ids().reversed()) {
+      const Expression& expr = segment_.expr(id);
+      for (size_t i = 0; i < expr.inputs.size(); ++i) {
+        const ValueId input = expr.inputs[i];
+        const bool is_condition = static_cast<int>(i) < expr.op->bool_operands;
+        if (isNarrow(input) || (!is_condition && rounded[expr.outputs[0]] && keepsError(expr))) {
+          continue;
+        }
+        rounded[input] = false;
+      }
+    }
+  }
+
+  bool isNarrow(ValueId id) const {
+    const DType dtype = segment_.tensor(id).dtype;
+    return isFloat(dtype) && dtype != DType::F32 && dtype != DType::F64;
+  }
+
+  bool keepsError(const Expression& expr) const {
+    switch (expr.op->kind) {
+      case OpKind::Pointwise:
+        return expr.op->keeps_relative_error;
+      case OpKind::Broadcast:
+      case OpKind::Expand:
+      case OpKind::Set:
+        return true;
+      case OpKind::Reduction: {
+        const bool adds =
+            expr.op->reduce_op == ReduceOp::Sum || expr.op->reduce_op == ReduceOp::Avg;
+        const ExprId definition = segment_.value(expr.inputs[0]).definition;
+        return adds && definition != kNoExpr && segment_.expr(definition).op->nonnegative;
+      }
+      default:
+        return false;
     }
   }
 

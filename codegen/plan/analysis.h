@@ -51,6 +51,9 @@ struct Analysis {
   std::vector<Size> widths;
   // Ascending: the axes of the space along which some op uses the index of the current element.
   std::vector<AxisId> coordinates;
+  // Per value: true if the value matters only after it is rounded to 16 bits or less, so that
+  // kernels may compute it with OpDef::rounded_text (ir/ops/op.h).
+  IdVector<ValueId, bool> rounded;
   // The pairs of reductions that the kernel computes in one pass. analyze() leaves the list empty.
   // For kernels that can use such pairs, planKernel() fills it with the result of
   // jointReductions().

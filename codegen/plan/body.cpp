@@ -130,6 +130,10 @@ class BodyWriter {
         node.conditions = expr.op->bool_operands;
         for (ValueId input : expr.inputs) node.operands.push_back(nodeOf(input));
         if (expr.op->selects && areOfType(body, node)) node.compute = node.dtype;
+        if (!expr.op->rounded_text.empty() && node.compute == DType::F32 &&
+            analysis_.rounded[expr.outputs[0]]) {
+          node.text = expr.op->rounded_text;
+        }
         break;
       }
       case OpKind::Full:

@@ -53,6 +53,10 @@ HD_INLINE float exp(float x) {
   return (e.expm1 + 1.0f) * powerOf2(half) * powerOf2(e.n - half);
 }
 
+// For results that are rounded to 16 bits. Faster approximations would not save time here.
+HD_INLINE float nearExp(float x) { return exp(x); }
+HD_INLINE float nearDivision(float x, float y) { return x / y; }
+
 // Returns x / (1 + t) for t >= 0.
 HD_INLINE float overOnePlus(float x, float t) { return x / (1.0f + t); }
 inline double overOnePlus(double x, double t) { return x / (1.0 + t); }

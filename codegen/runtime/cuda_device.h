@@ -73,6 +73,13 @@ __device__ inline float nearReciprocal(float x) {
   return result;
 }
 
+// Returns x / y with an error of at most two units in the last place.
+__device__ inline float nearDivision(float x, float y) {
+  float result;
+  asm("div.full.f32 %0, %1, %2;" : "=f"(result) : "f"(x), "f"(y));
+  return result;
+}
+
 // --- blocks and warps ----------------------------------------------------------------------------
 
 __device__ inline int thread() { return (int)threadIdx.x; }

@@ -111,6 +111,16 @@ __device__ inline float divided(float x, float y, float r) {
   return multiplyAdd(-excess, weight, q);
 }
 
+// Returns x / y with an error of at most two units in the last place; r is reciprocalFor(y).
+__device__ inline float nearDivided(float x, float y, float r) { return (x * scaleFor(y)) * r; }
+
+// Returns exp(x) with a relative error of at most 2^-17. The square of exp(x / 2) also gives
+// results below 2^-126, which nearPowerOfTwo() cannot give.
+__device__ inline float nearExp(float x) {
+  const float root = nearPowerOfTwo(x * 0x1.715476p-1f);  // log2(e) / 2
+  return root * root;
+}
+
 // Returns x / (1 + t) for t >= 0, with an error of at most two units in the last place. Divides x/4
 // by (1 + t)/4, because the reciprocal of (1 + t)/4 is a normal number for every finite t.
 __device__ inline float overOnePlus(float x, float t) {

@@ -104,6 +104,13 @@ struct OpDef {
   std::string_view state = {};
   // true: the result is one of the operands that are not conditions, so it needs no rounding.
   bool selects = false;
+  // `text` with a relative error of at most 2^-17, for f32. Kernels use it for results that matter
+  // only after they are rounded to 16 bits or less (Analysis::rounded, codegen/plan/analysis.h).
+  // Empty: they use `text`.
+  std::string_view rounded_text = {};
+  // true: a relative error of an operand causes about the same relative error of the result.
+  bool keeps_relative_error = false;
+  bool nonnegative = false;  // true: no float result is negative
   // The number of additional operands after the first `arity` operands. A call has all of them or
   // none.
   int optional_operands = 0;

@@ -57,6 +57,9 @@ struct Row : OpDef {
   Row& optional(std::span<const Scalar> values) { return defaults = values, *this; }
   Row& with(std::span<const AttrSpec> specs) { return attrs = specs, *this; }
   Row& keeps(std::string_view state_type) { return state = state_type, *this; }
+  Row& whenRounded(std::string_view near_text) { return rounded_text = near_text, *this; }
+  Row& keepsRelativeError() { return keeps_relative_error = true, *this; }
+  Row& neverNegative() { return nonnegative = true, *this; }
   Row& says(std::string_view text_for_docs) { return note = text_for_docs, *this; }
 };
 

@@ -22,8 +22,11 @@ std::vector<OpDef> arithmeticOps() {
           .says("A bool with a number counts as 0 or 1; PyTorch raises an error"),
       Row(
           "mul", 2, R::Promote, "({0} * {1})", [](D a) { return a[0] * a[1]; },
-          [](I a) { return wrap(u(a[0]) * u(a[1])); }),
-      Row("div", 2, R::PromoteFloat, "({0} / {1})", [](D a) { return a[0] / a[1]; }),
+          [](I a) { return wrap(u(a[0]) * u(a[1])); })
+          .keepsRelativeError(),
+      Row("div", 2, R::PromoteFloat, "({0} / {1})", [](D a) { return a[0] / a[1]; })
+          .keepsRelativeError()
+          .whenRounded("hd::nearDivision({0}, {1})"),
       Row(
           "div_floor", 2, R::Promote, "hd::div_floor({0}, {1})",
           [](D a) { return fn::divFloor(a[0], a[1]); },

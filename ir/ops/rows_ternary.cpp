@@ -26,7 +26,8 @@ std::span<const OpDef> ternaryOps() {
           "where", 3, R::Promote, "({0} ? {1} : {2})", [](D a) { return a[0] != 0 ? a[1] : a[2]; },
           [](I a) { return a[0] != 0 ? a[1] : a[2]; })
           .conditions(1)
-          .selecting(),
+          .selecting()
+          .keepsRelativeError(),
       Row("clamp", 3, R::Promote, "hd::minimum(hd::maximum({0}, {1}), {2})", clampFloat,
           [](I a) { return std::min(std::max(a[0], a[1]), a[2]); })
           .says("Operands: x, min, max. Both bounds are required. For a lower bound only, use "

@@ -20,15 +20,19 @@ std::vector<OpDef> exactOps() {
       Row(
           "cast", 1, R::Attribute, "{0}", [](D a) { return a[0]; }, same)
           .with(kDType)
+          .keepsRelativeError()
           .says("From float to integer it truncates toward zero and saturates; NaN becomes 0"),
       Row(
           "neg", 1, R::Promote, "(-{0})", [](D a) { return -a[0]; },
           [](I a) { return wrap(0 - u(a[0])); })
-          .noBools(),
+          .noBools()
+          .keepsRelativeError(),
       Row(
           "abs", 1, R::Promote, "hd::abs({0})", [](D a) { return std::fabs(a[0]); },
           [](I a) { return a[0] < 0 ? wrap(0 - u(a[0])) : a[0]; })
-          .noBools(),
+          .noBools()
+          .keepsRelativeError()
+          .neverNegative(),
       Row(
           "sign", 1, R::Promote, "hd::sign({0})", [](D a) { return fn::sign(a[0]); },
           [](I a) { return int64_t{a[0] > 0} - int64_t{a[0] < 0}; })
@@ -75,7 +79,9 @@ std::vector<OpDef> exactOps() {
 
 std::vector<OpDef> realOps() {
   return {
-      Row::real("exp", "hd::exp({0})", [](D a) { return std::exp(a[0]); }),
+      Row::real("exp", "hd::exp({0})", [](D a) { return std::exp(a[0]); })
+          .neverNegative()
+          .whenRounded("hd::nearExp({0})"),
       Row::real("exp2", "hd::exp2({0})", [](D a) { return std::exp2(a[0]); }),
       Row::real("expm1", "hd::expm1({0})", [](D a) { return std::expm1(a[0]); }),
       Row::real("log", "hd::log({0})", [](D a) { return std::log(a[0]); }),
@@ -102,9 +108,12 @@ std::vector<OpDef> realOps() {
       Row::real("erfinv", "hd::erfinv({0})", [](D a) { return fn::erfinv(a[0]); }),
       Row::real("lgamma", "hd::lgamma({0})", [](D a) { return fn::lgamma(a[0]); }),
       Row::real("sigmoid", "hd::overOnePlus(1, hd::exp(-{0}))",
-                [](D a) { return 1.0 / (1.0 + std::exp(-a[0])); }),
+                [](D a) { return 1.0 / (1.0 + std::exp(-a[0])); })
+          .neverNegative()
+          .whenRounded("hd::overOnePlus(1, hd::nearExp(-{0}))"),
       Row::real("silu", "hd::overOnePlus({0}, hd::exp(-{0}))",
-                [](D a) { return a[0] / (1.0 + std::exp(-a[0])); }),
+                [](D a) { return a[0] / (1.0 + std::exp(-a[0])); })
+          .whenRounded("hd::overOnePlus({0}, hd::nearExp(-{0}))"),
       Row("leaky_relu", 2, R::PromoteFloat, "({0} > 0 ? {0} : {0} * {1})",
           [](D a) { return a[0] > 0 ? a[0] : a[0] * a[1]; })
           .optional(kSlope)

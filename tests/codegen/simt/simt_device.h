@@ -74,6 +74,7 @@ inline float erfinvf(float x) { return (float)simt_host->erfinv(x); }
 namespace hd {
 
 inline float nearQuotient(float x, float y) { return x / y; }
+inline float nearDivision(float x, float y) { return x / y; }
 inline float roundBf16(float x) {
   if (x != x) return __uint_as_float(0x7fff0000u);
   const unsigned bits = __float_as_uint(x);
