@@ -28,7 +28,7 @@ struct ChosenCats {
 // - No piece is copied if the kernel of the first way also computes other values from the result.
 //   To compute them, another kernel would have to read the copied piece again.
 // - All pieces have the sharding of the result, which is not sharded along the axis of the cat.
-// The rules do not look at sizes, so all ranks choose the same.
+// The rules do not look at sizes, so all ranks make the same choice.
 ChosenCats chooseCats(const SegmentedFusion& segmented);
 
 }  // namespace heddle

@@ -14,7 +14,7 @@
 namespace heddle {
 namespace {
 
-// Replaces the ids of a group by those of another fusion.
+// Replaces the ids of a group by the ids of another fusion.
 class GroupIds {
  public:
   using Map = std::function<ValueId(ValueId)>;  // kNoValue: the other fusion lacks the value
