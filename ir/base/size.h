@@ -80,8 +80,8 @@ class Size {
   // Appends the symbols of the expression in order of first appearance. A symbol that `out` already
   // contains is not appended again.
   void collectSymbols(std::vector<std::string>& out) const;
-  // Does the same, but the caller keeps the set `seen`, which must contain the symbols of `out`.
-  // This is faster for many sizes with many symbols.
+  // Appends the symbols in the same way. The caller keeps the set `seen`, which must contain the
+  // symbols of `out`. This is faster for many sizes with many symbols.
   void collectSymbols(std::vector<std::string>& out, std::unordered_set<std::string>& seen) const;
 
   // Returns whether the expression contains a subtraction or a negative constant.
