@@ -25,8 +25,8 @@ inline std::string describe(const Fusion& fusion, const Expression& expr) {
   return expr.line > 0 ? fmt::format("{} at line {}", text, expr.line) : text;
 }
 
-// Checks whether a set of expressions can be one kernel. Call joinAxes() for each expression and
-// then answer() once.
+// Checks whether a set of expressions can be one kernel, by the rules in
+// ir/analysis/kernel_rules.h. Call joinAxes() for each expression and then answer() once.
 class KernelQuestion {
  public:
   KernelQuestion(const Fusion& fusion, const std::vector<ExprId>& exprs)

@@ -290,6 +290,8 @@ class FusionBuilder {
   Fusion fusion_;
   std::unordered_set<std::string> names_, kept_;
   std::unordered_set<std::string> default_symbols_;
+  // The name for the result of the next op, set by name(). A function that appends several ops
+  // takes the name first, and restores it before its last op.
   std::string pending_name_;
   int line_ = 0;
 };
