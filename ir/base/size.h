@@ -30,9 +30,9 @@ namespace heddle {
 // Values:   immutable; copies share one tree. Several threads may use a Size.
 // Equality: two sizes are equal if their simplified expressions have the same structure. Every new
 //           size is simplified: constants are folded, and neutral elements (t + 0, t * 1) are
-//           dropped. A constant operand of a sum or product is moved to a fixed side. If a term is
-//           added to a long sum whose last term is a multiple of it, the two are joined: (h + t) +
-//           t becomes h + 2*t.
+//           dropped. A constant operand of a sum or product is moved to a fixed side. In a long
+//           sum, an added term is joined with the last term if both are multiples of one size: t +
+//           t becomes 2*t.
 // Sharing:  copies of a size share their operands. An expression that is built in n steps may
 //           therefore have 2^n operators when it is written out. All functions except str() visit a
 //           large shared operand only once, so they stay fast.
