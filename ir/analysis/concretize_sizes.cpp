@@ -109,13 +109,14 @@ class SizeConcretizer {
     }
     rewriter_.builder().name(fusion_.value(result).name).line(expr.line);
     keepProperties(rewriter_.builder().apply(expr.op->name, std::move(operands), attrs), result);
-    // If two reshapes replace a reshape, its own guards and those of between() imply the guards of
-    // the second reshape, which are therefore dropped.
+    // If two reshapes replace a reshape, drop the guards of the second one. The guards of the
+    // original reshape and the guards of between() imply them.
     if (reshape != reshapes_.end()) rewriter_.fusion().guards.resize(guards);
   }
 
   // Adds the first of the two reshapes that replace a reshape. run() appends its guards after all
-  // others. If sizes fit no reshape at all, the error is then that of the original reshape.
+  // others. If sizes fit no reshape at all, the guards of the original reshape then report the
+  // error.
   ValueId between(const ReshapeDecision& decision, const Expression& expr, ValueId operand,
                   std::vector<std::pair<std::string, Attr>> attrs) {
     const Value& result = fusion_.value(expr.outputs[0]);

@@ -8,8 +8,9 @@
 
 namespace heddle {
 
-// What the sizes of a run decide about a fusion. Runs with equal records share a host program. A
-// record contains no sizes, so a program stays valid for many sizes. A record has two parts:
+// The decisions about a fusion that depend on the sizes of a run. Runs with equal records share a
+// host program. A record contains no sizes, so a program stays valid for many sizes. A record has
+// two parts:
 //  - For each symbolic size (Fusion::symbolic_sizes): whether it is 1. If it is 1, its axes
 //    broadcast; if not, they iterate.
 //  - For each reshape whose sizes depend on scalars: its splits and merges.
@@ -35,11 +36,13 @@ SizeDecisions decideSizes(const Fusion& fusion, const SizeBindings& sizes);
 //  - A size that is 1 becomes the constant 1. The builder then broadcasts its axes.
 //  - All other sizes stay symbols. The builder adds guards: such a size must equal the size to
 //    which the other operands of an op are broadcast.
-//  - A reshape that splits and merges becomes two reshapes. Usually the first one only splits axes,
-//    and the second one only merges axes. Otherwise the first one merges a group of axes that the
-//    second one splits. Guards require that every split axis is a multiple of its parts.
+//  - A reshape whose sizes depend on scalars may both split and merge axes. It becomes two
+//    reshapes. Usually the first one only splits axes, and the second one only merges axes.
+//    Otherwise the first one merges a group of axes that the second one splits. Guards require that
+//    every split axis is a multiple of its parts.
 //  - Annotations are remapped or dropped (Fusion::inheritAnnotations()).
-//  - If a scalar %n decided that a size is 1, a guard requires %n == 1 in every run.
+//  - If a symbolic size is the value of a scalar %n, and is 1, a guard requires %n == 1 in every
+//    run.
 // Throws UserError if an op does not accept the decisions.
 Fusion concretizeSizes(const Fusion& fusion, const SizeDecisions& decisions);
 

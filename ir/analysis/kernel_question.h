@@ -25,8 +25,8 @@ inline std::string describe(const Fusion& fusion, const Expression& expr) {
   return expr.line > 0 ? fmt::format("{} at line {}", text, expr.line) : text;
 }
 
-// Checks whether a set of expressions can be one kernel. Call joinAxes() for each expression and
-// then answer() once.
+// Checks whether a set of expressions can be one kernel, by the rules in
+// ir/analysis/kernel_rules.h. Call joinAxes() for each expression and then answer() once.
 class KernelQuestion {
  public:
   KernelQuestion(const Fusion& fusion, const std::vector<ExprId>& exprs)
@@ -61,8 +61,8 @@ class KernelQuestion {
     }
   }
 
-  // Return the column reductions, and the parts of a kernel that has column reductions. Call
-  // answer() first.
+  // Returns the column reductions (rule 3 in ir/analysis/kernel_rules.h). Call answer() before
+  // columns() and parts().
   std::vector<ExprId> columns() const { return {columns_.begin(), columns_.end()}; }
 
   struct Part {
@@ -208,8 +208,9 @@ class KernelQuestion {
   // A set of reduced axes, and the reductions along them.
   using Reductions = std::pair<const std::vector<KernelAxis>, std::vector<ExprId>>;
 
-  // Returns a or b: the one whose reductions are not column reductions. Returns nullptr if neither
-  // consists of column reductions. If both do, the rows lie along the last axis.
+  // Returns `a` or `b`, whichever reduces the rows. The other one consists of column reductions.
+  // Returns nullptr if neither consists of column reductions. If both do, the rows lie along the
+  // last axis.
   const Reductions* chooseRows(const Reductions& a, const Reductions& b) {
     if (a.first.empty() || b.first.empty()) return nullptr;
     if (a.first.size() + b.first.size() != axes_.count()) return nullptr;
@@ -330,8 +331,8 @@ class KernelQuestion {
     return {};
   }
 
-  // Returns whether the caller of the kernel gives the extents of the result's axes if no tensor
-  // has them (codegen/plan/generated.h).
+  // Returns whether the result of an op of this kind may have axes that no tensor has. The caller
+  // of the kernel then gives their extents (codegen/plan/generated.h).
   static bool generatesAxes(OpKind kind) {
     return kind == OpKind::Expand || kind == OpKind::Full || kind == OpKind::Iota;
   }

@@ -16,10 +16,9 @@ struct ReshardStep;
 //    row-major.
 //  - A permuted view has the order of its base (baseOf()), with the axes permuted. The result of a
 //    reshape is row-major, or has a hinted order if the reshape is a view in this order.
-//  - The result is nullopt if there are gaps between the elements. There may be gaps in the result
-//    of a slice or diagonal, in a shard that is a view of a replicated tensor, and in an input that
-//    was observed with gaps. There are also gaps in the result of an all-to-all if the blocks that
-//    it joins are padded and the joined axis is not outermost in memory.
+//  - The result is nullopt if there may be gaps between the elements. This is the case for a slice,
+//    a diagonal, a shard that is a view of a replicated tensor, and an input that was observed with
+//    gaps. The result of an all-to-all has gaps if hasGaps() is true.
 // Two kinds of padding do not count as gaps:
 //  - The padding at the end of a shard, if the devices do not divide the axis evenly.
 //  - The padding after the last element of the outermost axis. It exists if a collective wrote the
@@ -31,9 +30,9 @@ std::optional<AxisOrder> elementOrder(const Fusion& fusion, ValueId id);
 // different size.
 std::optional<AxisOrder> memoryOrder(const Fusion& fusion, ValueId id);
 
-// Returns whether the result `to` of the step has gaps. The result of any step except an all-to-all
-// has none. The kernel after an all-to-all pads each of the joined blocks. The padding becomes gaps
-// if the blocks are uneven and the joined axis is not the outermost axis in memory.
+// Returns whether the result `to` of an all-to-all has gaps. Returns false for every other step.
+// The kernel after an all-to-all pads each of the joined blocks. The padding becomes gaps if the
+// blocks are uneven and the joined axis is not the outermost axis in memory.
 bool hasGaps(const ReshardStep& step, const Sharding& from, const TensorView& to);
 
 // Returns the value of which `id` is a permuted view, or `id` if it is no permuted view. The memory

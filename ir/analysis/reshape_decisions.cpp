@@ -17,8 +17,8 @@ struct Parts {
   std::vector<int64_t> out;
 };
 
-// Splits axes until the parts of the operand are those of the result. Returns nullopt if no splits
-// exist. Requires equal products, and no extent of 0.
+// Splits axes until operand and result have the same parts. Returns nullopt if no splits exist.
+// Requires equal products, and no extent of 0.
 std::optional<Parts> commonParts(std::vector<int64_t> in, std::vector<int64_t> out) {
   Parts parts{std::vector<int64_t>(in.size(), 0), std::vector<int64_t>(out.size(), 0)};
   size_t i = 0, o = 0;
@@ -216,8 +216,8 @@ std::vector<ReshapeDecision> decideReshapes(const Fusion& fusion, const SizeBind
   return decisions;
 }
 
-// Computes the sizes from left to right. An axis between the reshapes ends an axis of the operand
-// or of the result, and its size is the rest of that axis.
+// Computes the sizes from left to right. An axis between the reshapes is the last part of an
+// operand axis or of a result axis. Its size is therefore the rest of that axis.
 std::vector<Size> sizesBetween(const ReshapeDecision& decision, const std::vector<Size>& in,
                                const std::vector<Size>& out) {
   const std::vector<Between> axes = axesBetween(decision, in.size());

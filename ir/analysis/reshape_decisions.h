@@ -18,8 +18,8 @@ struct AxisStep {
 
 // The splits and merges of a reshape whose sizes depend on scalars. They follow from the sizes of a
 // run, but contain no sizes: {8, 15, 7} -> {8, 3, 35} and {8, 15, 7} -> {8, 5, 21} are equal. The
-// steps of `first` are on the axes of the operand, and their axes do not overlap. Those of `then`
-// are on the axes of the result of `first`.
+// steps of `first` are on the axes of the operand, and their axes do not overlap. The steps of
+// `then` are on the axes of the result of `first`.
 struct ReshapeDecision {
   enum class Kind : uint8_t {
     Steps,

@@ -6,8 +6,8 @@
 
 namespace heddle {
 
-// Describes which axes of an expression can be split over devices, so that each device computes its
-// block of the result from its blocks of the operands. Most axes of the iteration space
+// Describes which axes of an expression can be split over devices. Each device must be able to
+// compute its block of the result from its blocks of the operands. Most axes of the iteration space
 // (ir/analysis/axis_map.h) can be split. The following axes can be split too, although an AxisMap
 // maps them to no axis of the space (kNone):
 //  - reshape: the outermost axis of each group of axes that the reshape splits or merges, if the

@@ -30,8 +30,9 @@ namespace heddle {
 // Values:   immutable; copies share one tree. Several threads may use a Size.
 // Equality: two sizes are equal if their simplified expressions have the same structure. Every new
 //           size is simplified: constants are folded, and neutral elements (t + 0, t * 1) are
-//           dropped. A constant operand of a sum or product is moved to a fixed side. Equal terms
-//           of a long sum are joined: in such a sum, t + t becomes 2*t.
+//           dropped. A constant operand of a sum or product is moved to a fixed side. In a long
+//           sum, an added term is joined with the last term if both are multiples of one size: t +
+//           t becomes 2*t.
 // Sharing:  copies of a size share their operands. An expression that is built in n steps may
 //           therefore have 2^n operators when it is written out. All functions except str() visit a
 //           large shared operand only once, so they stay fast.
@@ -80,8 +81,8 @@ class Size {
   // Appends the symbols of the expression in order of first appearance. A symbol that `out` already
   // contains is not appended again.
   void collectSymbols(std::vector<std::string>& out) const;
-  // Does the same, but the caller keeps the set `seen`, which must contain the symbols of `out`.
-  // This is faster for many sizes with many symbols.
+  // Appends the symbols in the same way. The caller keeps the set `seen`, which must contain the
+  // symbols of `out`. This is faster for many sizes with many symbols.
   void collectSymbols(std::vector<std::string>& out, std::unordered_set<std::string>& seen) const;
 
   // Returns whether the expression contains a subtraction or a negative constant.

@@ -109,8 +109,9 @@ ValueId ones(FusionBuilder& b, std::vector<Size> sizes, DType dtype = DType::F32
 // torch.arange: the numbers start, start + step, ... before stop. The default dtype is i64 if
 // start, stop and step are integers, otherwise f32. The numbers are computed in f64 if one of the
 // three is not an integer and the dtype is a float type, otherwise in i64. `start` and `stop` may
-// be expressions of sizes and scalars; `step` must be a number. If the sign of `step` does not lead
-// from start to stop, such an expression gives no elements (PyTorch raises an error).
+// be expressions of sizes and scalars; `step` must be a number. A `step` whose sign does not lead
+// from start to stop gives no elements if a bound is such an expression. Otherwise it is an error,
+// as in PyTorch.
 using ArangeBound = std::variant<Size, double>;
 ValueId arange(FusionBuilder& b, const ArangeBound& start, const ArangeBound& stop,
                const ArangeBound& step = Size(1), std::optional<DType> dtype = {});
@@ -172,15 +173,15 @@ ValueId randomBits(FusionBuilder& b, const std::vector<Size>& sizes, Philox phil
 ValueId uniform(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, double low = 0,
                 double high = 1, DType dtype = DType::F32);
 // Returns normal numbers mean + stddev * z with z = sqrt(-2 log u1) cos(2 pi u2) (Box and Muller
-// 1958). The numbers are computed in f64 and rounded once. With l and h, the lower and the upper
-// half of W: u1 = (l + 1) * 2^-32 and u2 = h * 2^-32.
+// 1958). The numbers are computed in f64 and rounded once. l and h are the lower and the upper half
+// of W. u1 = (l + 1) * 2^-32 and u2 = h * 2^-32.
 ValueId normal(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, double mean = 0,
                double stddev = 1, DType dtype = DType::F32);
 // Returns bools. An element is true if w * 2^-32 < p.
 ValueId bernoulli(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, double p = 0.5);
 // torch.bernoulli: each element of `p` is the probability that the same element of the result is 1.
-// An element is 1 if a uniform f32 number in [0, 1) is below p, rounded to f32, and otherwise 0.
-// The result has the dtype of `p`.
+// p is first rounded to f32. An element is 1 if a uniform f32 number in [0, 1) is below p, and
+// otherwise 0. The result has the dtype of `p`.
 ValueId bernoulli(FusionBuilder& b, ValueId p, Philox philox);
 // Returns i64 numbers in [low, high): low + w mod (high - low), or low + W mod (high - low) if high
 // - low exceeds 2^32. W counts as unsigned.

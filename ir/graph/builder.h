@@ -39,8 +39,8 @@ class FusionBuilder {
   MeshId mesh(DeviceMesh mesh);
   ValueId input(std::string name, DType dtype, std::vector<Size> sizes);
   ValueId input(std::string name, TensorView tensor);
-  // Throws UserError if the default value does not fit the type. A float type takes every number
-  // that it can round to a finite one; other types take only their own kind and range.
+  // Throws UserError if the default value does not fit the type (whyNotScalar() in
+  // ir/types/exact_scalar.h).
   ValueId scalarInput(std::string name, DType dtype, std::optional<Scalar> default_value = {});
   void sizeDefault(const std::string& symbol, int64_t value);
   // Returns the value of a scalar as a size, for the sizes of ops: sizeFrom(n) + 1. The scalar is
@@ -97,8 +97,8 @@ class FusionBuilder {
   ValueId reshape(ValueId value, std::vector<Size> sizes, bool gather_uneven = false);
   // Axis i of the result is axis axes[i] of `value`.
   ValueId permute(ValueId value, std::vector<int64_t> axes);
-  // Selects the elements whose index along `axis2` is `offset` more than that along `axis1`. The
-  // two axes are removed, and the diagonal is the last axis.
+  // Selects the elements whose index along `axis2` equals the index along `axis1` plus `offset`.
+  // The two axes are removed, and the diagonal is the last axis.
   ValueId diagonal(ValueId value, int64_t offset = 0, int64_t axis1 = 0, int64_t axis2 = 1);
   // Returns, along each axis, the elements start, start + step, ... that come before stop. If
   // `steps` is empty, every step is 1.
@@ -188,9 +188,9 @@ class FusionBuilder {
   // axis of the value once. Also throws UserError for an input or a scalar, and if an earlier call
   // required a different order.
   void requireOrder(ValueId value, AxisOrder order);
-  // Appends an output. If `order` is set, the output has this memory order, whatever computes it. A
-  // value may be several outputs with different orders. Throws UserError if `order` does not list
-  // each axis of the value once, or if the value is a scalar.
+  // Appends an output. If `order` is set, the output has this memory order, no matter which op
+  // computes it. A value may be several outputs with different orders. Throws UserError if `order`
+  // does not list each axis of the value once, or if the value is a scalar.
   // With `reuse`, the output is stored in the memory of an input: the caller's tensor then holds
   // the result, in its own memory order. Throws UserError in these cases:
   //  - `reuse->input` is not an input, or the output or the input is a scalar.
@@ -290,6 +290,8 @@ class FusionBuilder {
   Fusion fusion_;
   std::unordered_set<std::string> names_, kept_;
   std::unordered_set<std::string> default_symbols_;
+  // The name for the result of the next op, set by name(). A function that appends several ops
+  // takes the name first, and restores it before its last op.
   std::string pending_name_;
   int line_ = 0;
 };

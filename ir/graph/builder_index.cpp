@@ -91,9 +91,10 @@ ValueId FusionBuilder::pad(ValueId value, std::vector<Size> lows, std::vector<Si
       continue;
     }
     Size extent = from.extent + lows[i] + highs[i];
-    HEDDLE_USER_CHECK_CODE(ShapeMismatch, !extent.isConstant() || extent.constant() >= 0,
-                           "{}: axis {} of {} cannot be cut by {} and {}", where("pad"), i,
-                           typeOf(value), (Size(0) - lows[i]).str(), (Size(0) - highs[i]).str());
+    HEDDLE_USER_CHECK_CODE(
+        ShapeMismatch, !extent.isConstant() || extent.constant() >= 0,
+        "{}: axis {} of {} is too short to remove {} elements in front and {} at the end",
+        where("pad"), i, typeOf(value), (Size(0) - lows[i]).str(), (Size(0) - highs[i]).str());
     guardAtMost(Size(0), extent,
                 fmt::format("axis {} of {} after {}", i, typeOf(value), where("pad")));
     domain.push_back({std::move(extent), IterKind::Iteration});

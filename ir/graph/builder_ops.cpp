@@ -336,8 +336,9 @@ ValueId FusionBuilder::permute(ValueId value, std::vector<int64_t> axes) {
   for (int64_t& axis : axes) axis = normalizeAxis("permute", axis, tensor.rank());
   AxisOrder sorted = axes;
   std::sort(sorted.begin(), sorted.end());
-  HEDDLE_USER_CHECK(sorted == rowMajor(tensor.rank()), "{}: axes {} are no permutation of {}'s",
-                    where("permute"), str(axes), typeOf(value));
+  HEDDLE_USER_CHECK(sorted == rowMajor(tensor.rank()),
+                    "{}: axes {} are no permutation of the axes of {}", where("permute"), str(axes),
+                    typeOf(value));
   std::vector<IterDomain> domain;
   for (int64_t axis : axes) domain.push_back(tensor.domain[static_cast<size_t>(axis)]);
   return append(op("permute"), {value}, {{"axes", std::move(axes)}},

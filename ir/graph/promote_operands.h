@@ -27,8 +27,8 @@ void fitParameters(FusionBuilder& b, const OpDef& def, std::vector<ValueId>& ope
 //    scalar that is not a literal is cast to `promoted`, and the cast wraps.
 //  - In sums, products and bit operations on u8, i8 and i32, a scalar is not converted, because the
 //    result wraps in any case.
-//  - In clamp, maximum and similar ops on u8, i8 and i32, a literal bound may be outside the range
-//    of the type if it then has no effect. A literal bound with an effect throws UserError.
+//  - In clamp, maximum and similar ops on u8, i8 and i32, a literal bound may be outside of the
+//    range of the type. This throws UserError unless the bound has no effect.
 void fitOperands(FusionBuilder& b, const OpDef& def, std::vector<ValueId>& operands,
                  DType promoted);
 

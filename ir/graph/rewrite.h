@@ -73,7 +73,8 @@ class FusionRewriter {
   // Returns the new fusion, with all outputs (and the inputs that they reuse), guards, defaults and
   // annotations of the old one.
   Fusion finish() &&;
-  // Does the same, but output `i` is the new value outputs[i], unless this is kNoValue.
+  // Returns the new fusion like finish(). Output `i` is the new value outputs[i] unless this is
+  // kNoValue.
   Fusion finishWith(const std::vector<ValueId>& outputs) &&;
   // Returns the new fusion, which is a part of the old one. The outputs of the new fusion are the
   // values for which output() was called. It has no guards, defaults or annotations, because these
@@ -87,7 +88,7 @@ class FusionRewriter {
   const Fusion& from_;
   FusionBuilder builder_;
   std::unordered_map<ValueId, ValueId> map_;  // old id -> new id
-  // The names of the old fusion or part, and those that freeName() returned.
+  // The names of the old fusion or part, and the names that freeName() returned.
   UniqueNames names_{2};
 };
 

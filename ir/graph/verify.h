@@ -17,7 +17,7 @@ namespace heddle {
 void verify(const Fusion& fusion);
 
 // Throws UserError if a size of the fusion uses a symbol of host programs: `rank`, `ranks` or
-// `@m.x`. The reason: a fusion must compute the same in every job and on every rank.
+// `@m.x`. The reason: a fusion must compute the same values in every job and on every rank.
 void checkSizeSymbols(const Fusion& fusion);
 
 // Evaluates every extent of which all symbols have a value. Throws UserError, with the name and the

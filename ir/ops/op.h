@@ -98,8 +98,8 @@ struct OpDef {
   // from PyTorch's op.
   std::string_view note = {};
   // A type of the runtime headers, or empty. A thread keeps one object of this type for the op
-  // while it computes neighbouring elements. `text` refers to the object by the number after those
-  // of the operands, such as {2} for an op with two operands. The result must not depend on earlier
+  // while it computes neighbouring elements. `text` refers to the object by the next number after
+  // the operands, such as {2} for an op with two operands. The result must not depend on earlier
   // calls.
   std::string_view state = {};
   // true: the result is one of the operands that are not conditions, so it needs no rounding.

@@ -4,13 +4,13 @@
 
 namespace heddle {
 
-// If at most one element of each line contributes to a sum, replaces the sum by a read of this
-// element:
+// Replaces a sum over an axis by a read of one element, if at most one element along the axis
+// contributes to the sum:
 //
 //   sum over axis a of where(position along a == index, value, 0)
 //
 // becomes `value` at `index`, or 0 if the index is outside of the axis. cross_entropy contains such
-// a sum. The pass computes `value` again for one element per line. It reads the tensors from which
+// a sum. The pass computes `value` again, but only at `index`. It reads the tensors from which
 // pointwise ops compute `value` (the *sources*) with take_along_axis, and repeats these ops. The
 // results are bit-identical, except that a sum never gives -0.
 //

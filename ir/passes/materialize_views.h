@@ -10,10 +10,9 @@ namespace heddle {
 // row-major, and the result of a slice has gaps. A layout (ir/types/tensor.h) may also state
 // another order.
 //
-// The reshape may be a view of memory in another order, which inferOrders
-// (ir/passes/orders/infer_orders.h) has found. The pass then writes it as three views: %name_memory
-// permutes the axes to memory order, %name_regrouped is the reshape, and %name permutes the axes
-// back.
+// inferOrders (ir/passes/orders/infer_orders.h) may have found that the reshape is a view of memory
+// in another order. The pass then writes it as three views: %name_memory permutes the axes to
+// memory order, %name_regrouped is the reshape, and %name permutes the axes back.
 //
 // The pass runs last, because it needs the final memory orders.
 Fusion materializeViews(const Fusion& fusion);

@@ -109,7 +109,7 @@ constexpr Pass kPasses[] = {
     // After fuseEpilogue, because an expression that was fused into a matrix product no longer
     // needs a memory order of its own.
     {"followOrders", orders},
-    // After followOrders, whose hints serve collectives and come first.
+    // After followOrders, because its hints serve collectives and have priority.
     {"inferOrders", infer},
     // After the passes that follow orders, because it changes only values that a reshape reads.
     {"orderForReshapes", reshapes},

@@ -15,7 +15,7 @@ namespace {
 
 using Sizes = std::vector<Size>;
 
-// One axis of one value, and the class of axes to which it belongs.
+// Identifies one axis of one value. One axis of each class also identifies the class.
 using Node = size_t;
 
 // A reshape that splits or merges one axis.

@@ -139,8 +139,8 @@ class TakeWriter {
     return index_[axis] = index;
   }
 
-  // Returns the value at the selected indices. The value has, along its axis i, the index of the
-  // operand's axis axes[i], or the index 0 if axes[i] is -1.
+  // Returns the elements of `id` at the selected indices. Along axis i of `id`, the index is the
+  // one along the operand's axis axes[i], or 0 if axes[i] is -1.
   ValueId pick(ValueId id, const std::vector<int>& axes) {
     if (fusion_.value(id).is_scalar) return rewriter_.at(id);
     const auto found = picked_.find({id, axes});

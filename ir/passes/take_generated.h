@@ -13,8 +13,9 @@ namespace heddle {
 // The pass does not change a take in these cases:
 //  - The index, the generated value, or a value from which it is computed is sharded.
 //  - The fusion returns the generated value, or an op that belongs in no kernel reads it.
-//  - The index is generated too. It is then a part of a cat (ir/segment/cat.h), or is itself cheap.
+//  - The index is generated too. The take is then a part of a cat (ir/segment/cat.h), or is cheap.
 //  - The result has an axis of one element.
+//  - More than 64 expressions compute the generated value.
 Fusion takeGenerated(const Fusion& fusion);
 
 }  // namespace heddle

@@ -38,7 +38,8 @@ int64_t elements(const std::vector<int64_t>& sizes) {
 void checkReshape(const ReferenceContext& context, const Expression& expr) {
   const std::vector<int64_t> from = context.sizesOf(expr.inputs[0]);
   const std::vector<int64_t> to = context.sizesOf(expr.outputs[0]);
-  HEDDLE_USER_CHECK(elements(from) == elements(to), "reshape that computes %{}: {} into {}",
+  HEDDLE_USER_CHECK(elements(from) == elements(to),
+                    "reshape that computes %{}: {} and {} have different numbers of elements",
                     context.fusion.value(expr.outputs[0]).name, str(from), str(to));
 }
 

@@ -19,7 +19,7 @@ namespace heddle {
 // fixed number of units:
 //  - kNoiseUlps * max(1, log2(n) / 4) for reductions, matrix products, scans and scatters
 //  - kNoiseUlps * max(1, n / 64) for prod. Each multiplication of equal factors may change the
-//    result by the same relative error, whatever the order of the multiplications is.
+//    result by the same relative error, in any order of the multiplications.
 // These values are affected:
 //  - f32 and f64 results that an op computes; results of ops that only move elements are not
 //    affected

@@ -50,8 +50,8 @@ class Combination {
 };
 
 // If more elements than this are reduced to one result, they are first combined in parts of this
-// length. The length is fixed, so that a result has the same bits whatever the number of threads is
-// and whichever other results are computed.
+// length. The length is fixed, so that the bits of a result depend neither on the number of threads
+// nor on which other results are computed.
 constexpr int64_t kPart = int64_t{1} << 16;
 
 template <class T>

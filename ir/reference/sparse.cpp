@@ -124,6 +124,9 @@ class SparseEvaluator {
     return elementsOf(inputValue(context_, id), Selection::all(sizes), wanted);
   }
 
+  // Computes the wanted elements of the result. Most ops are evaluated as dense ops on smaller
+  // tensors (ReferenceContext::partial_sizes). A reshape and a slice are exceptions, because their
+  // attributes refer to the full tensors.
   HostTensor compute(const Expression& expr, const Selection& wanted) const {
     const Needs needs = needsOf(context_, expr, wanted);
     const ValueId first = expr.inputs.empty() ? expr.outputs[0] : expr.inputs[0];

@@ -17,8 +17,8 @@ using WantedElements = std::vector<std::optional<Selection>>;  // per output of 
 //
 // The evaluation first walks the graph backwards to find the elements that the selected elements
 // depend on. It then computes only these elements, and frees each value after its last use. The
-// returned elements have the same bits as those of evaluateReference(). If `noise` is not nullptr,
-// random errors are added to the values (ir/reference/noise.h).
+// returned elements have the same bits as in the results of evaluateReference(). If `noise` is not
+// nullptr, random errors are added to the values (ir/reference/noise.h).
 //
 // Throws the same errors as evaluateReference(). Also throws UserError if the number of entries of
 // `wanted` is not the number of outputs, or if an index is out of range.

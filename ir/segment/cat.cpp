@@ -174,8 +174,8 @@ std::vector<Cat> catsOf(const Fusion& fusion) {
   const IdVector<ValueId, bool> is_output = fusion.outputFlags();
   std::vector<Cat> cats;
   std::set<ExprId> taken;
-  // From the last expression to the first, so that an outer `where` is visited before the inner
-  // ones of the same cat.
+  // Visits the expressions from the last to the first, so that the outer `where` of a cat comes
+  // before its inner ones.
   for (ExprId id : fusion.exprs().ids().reversed()) {
     if (fusion.expr(id).op->name != "where" || taken.contains(id)) continue;
     std::optional<Cat> cat = CatMatch(fusion, readers, is_output).match(id);

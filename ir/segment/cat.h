@@ -17,8 +17,9 @@ struct Cat {
     ValueId value;
     Size start;
     Size stop;
-    // Only if the pieces are written into the result (ir/segment/choose_cats.h). "": the kernel
-    // that computes the piece writes it there. Otherwise: why the piece is copied instead.
+    // Set only if the pieces are written into the result (ir/segment/choose_cats.h). "" says that
+    // the kernel that computes the piece writes it there. Any other text is the reason why the
+    // piece is copied instead.
     std::string why_copied;
   };
   std::vector<ExprId> exprs;  // ascending; without the scalar expressions that the host evaluates
@@ -27,9 +28,9 @@ struct Cat {
   std::vector<Piece> pieces;  // at least two
 };
 
-// Finds the cats of a fusion that have the form which ir/composite/shape.cpp writes, in the order
-// of the fusion. Only the result of a cat may be read by expressions outside of the cat, or be an
-// output of the fusion.
+// Returns the cats of a fusion, in the order of the fusion. A cat must have the form that
+// ir/composite/shape.cpp writes. Expressions outside of the cat may read its result, and the result
+// may be an output of the fusion. Neither is allowed for an intermediate value of the cat.
 std::vector<Cat> catsOf(const Fusion& fusion);
 
 }  // namespace heddle

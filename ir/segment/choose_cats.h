@@ -23,12 +23,12 @@ struct ChosenCats {
 // `segmented` contains the fusion with all cats computed in the first way. A cat is computed in the
 // second way if all of this is true:
 // - The kernel of the first way stores the result.
-// - At most half of the pieces are copied. The second way writes and reads the other pieces once
-//   less. It needs no launch for the cat, but one launch per copy.
+// - At most half of the pieces are copied. The second way saves one write and one read of each
+//   other piece. It needs no launch for the cat, but one launch per copy.
 // - No piece is copied if the kernel of the first way also computes other values from the result.
 //   To compute them, another kernel would have to read the copied piece again.
-// - All pieces have the sharding of the result, which is not sharded along the axis.
-// The rules do not look at sizes, so all ranks choose the same.
+// - All pieces have the sharding of the result, which is not sharded along the axis of the cat.
+// The rules do not look at sizes, so all ranks make the same choice.
 ChosenCats chooseCats(const SegmentedFusion& segmented);
 
 }  // namespace heddle

@@ -86,8 +86,8 @@ class ViewChooser {
     return chain;
   }
 
-  // Returns "" if the expressions of `chain`, which ends with `id`, can be views. Otherwise returns
-  // the reason why the result of `id` is stored.
+  // Returns "" if the expressions of `chain`, a result of chainOf(id), can be views. Otherwise
+  // returns the reason why the result of `id` is stored.
   std::string whyStored(ExprId id, const std::vector<ExprId>& chain) const {
     const ValueId result = resultOf(id);
     const ValueId base = fusion_.expr(chain.back()).inputs[0];

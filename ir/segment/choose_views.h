@@ -23,8 +23,9 @@ struct ChosenViews {
 // - Its kernel stores the result. If only the kernel itself reads the result, the kernel computes
 //   it in registers.
 // - Its operand is in memory, or no other expression of the kernel reads the result. In the second
-//   case the kernel stores the operand instead. Exception: for a broadcast, which repeats no
-//   elements, this saves memory only if the kernel stores the operand anyway.
+//   case the kernel stores the operand instead. Exception: a broadcast repeats no elements, so
+//   storing its operand instead saves no memory. It is a view only if the kernel stores the operand
+//   anyway.
 // - The user requires no memory order for the result.
 // - No collective, and no library call, reads the result or a view of it. Both need dense memory.
 // - Each reshape of the result, or of a view of it, is a view too. It may merge axes that repeat

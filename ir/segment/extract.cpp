@@ -15,7 +15,7 @@ namespace heddle {
 namespace {
 
 // Copies expressions of a group. If several expressions are equal, it copies only the first one,
-// and those whose results the group stores. Equal expressions may be on different axes of the
+// and the ones whose results the group stores. Equal expressions may be on different axes of the
 // kernel, and one value cannot serve both. Two expressions therefore count as equal only if their
 // operands determine the axes of the result. An index tensor has no such operands.
 class GroupCopier {

@@ -14,7 +14,7 @@
 namespace heddle {
 namespace {
 
-// The number of groups with which a kernel is compared.
+// A kernel is compared with at most this number of earlier groups, the latest ones.
 constexpr size_t kMostOpenLaunches = 4;
 
 // The facts about one group that decide its joins.
@@ -39,7 +39,7 @@ struct Unit {
   std::set<std::string> bodies;
   std::set<ValueId> reads;
   size_t body_exprs = 0;  // of all different bodies
-  size_t held = 0;
+  size_t held = 0;        // parts that need additional memory (kMostHeldParts)
 };
 
 bool isPointwise(const Fusion& fusion, const Group& group) {

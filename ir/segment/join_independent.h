@@ -26,9 +26,10 @@ std::string_view text(Apart why);
 //
 // A kernel joins an earlier group and then runs when this group runs, before the groups between
 // them. It joins if all of this is true:
-// - Neither has reductions. All groups on which the kernel depends run before the earlier group.
+// - Neither kernel has reductions. All groups on which the kernel depends run before the earlier
+//   group.
 // - They read no common tensor, except tensors without axes. (Kernels that read a common tensor may
-//   become one part instead: ir/segment/siblings.h.)
+//   become one kernel instead: ir/segment/siblings.h.)
 // - If one of them stores a result in a reused input (Fusion::reuses()), no other group reads this
 //   input later. A group that reads it earlier counts as a group on which the kernel depends.
 // - Their results are on the same mesh.
@@ -39,10 +40,10 @@ std::string_view text(Apart why);
 // - The group has at most kMostHeldParts parts that need additional memory. Such a part stores a
 //   value in new memory and reads a result of another group, or stores an intermediate result and
 //   moves before another group. All these values are in memory at the same time.
-// - The group has at most kMostParts parts. It has one body, or at most kMostBodies different
-//   bodies with kMostBodyExprs expressions together. Parts with the same ops on the same number of
-//   axes have the same body. A launch has the registers of its largest body, and each body takes
-//   time to compile.
+// - The group has at most kMostParts parts. A *body* is the generated code of a part. Parts with
+//   the same ops, dtypes and kinds of axes have the same body. The group has one body, or at most
+//   kMostBodies bodies with kMostBodyExprs expressions together. A launch has the registers of its
+//   largest body, and each body takes time to compile.
 //
 // The rules do not look at sizes, so every rank joins the same kernels. Within these limits a join
 // always saves time: a block finds its part in less time than a launch takes.

@@ -20,7 +20,8 @@ SegmentedFusion splitCalls(SegmentedFusion segmented, const SegmentOptions& opti
 //
 // A backward can read the results of a forward if all of these conditions are true:
 // - Both are groups of the fusion, so both are library calls.
-// - Both have the same values q, k and v, the same scale and the same mask, and not gqa.
+// - Both have the same values q, k and v, the same scale and the same mask. Neither is a
+//   grouped-query attention (Attention::gqa).
 // - Every rank that computes the backward also computes the forward.
 // If the forward is after the backward in the order of the groups, the function moves it directly
 // before the backward. This is legal, because the backward reads all operands of the forward.

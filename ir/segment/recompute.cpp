@@ -23,7 +23,7 @@ class Finder {
         readers_(readersOf(fusion_)),
         is_output_(fusion_.outputFlags()) {}
 
-  // Returns, per value that is computed again: its chain.
+  // Returns the chain of each value that is computed again.
   std::map<ValueId, Chain> find() {
     std::map<ValueId, Chain> found;
     for (size_t g = 0; g < segmented_.groups.size(); ++g) {

@@ -17,17 +17,19 @@ struct Recomputed {
 // copies of the expressions.
 //
 // A value is computed again only if all readers are kernels, and none reads it at computed indices.
-// The fusion must not return the value, and the value must not be sharded. In addition, it must be
-// of one of these two kinds. Values of the first kind are computed by pointwise ops from indices
-// (iota), constant elements (full) and smaller values; random numbers are an example. They then
-// need no memory. For values of the second kind, all of this is true:
+// The fusion must not return the value, and the value must not be sharded. In addition, the value
+// must be of one of two kinds.
+//
+// Values of the first kind need no memory: pointwise ops compute them from indices (iota), constant
+// elements (full) and smaller values. Random numbers are an example. For values of the second kind,
+// all of this is true:
 // - Pointwise ops without function calls and divisions compute the value from values in memory, its
 //   *sources*. A smaller result of the first kernel can be a source, because the kernel can store
 //   this result instead of the value. If these sources do not suffice, the kernel may instead store
 //   values of the same size whose elements have fewer bytes.
-// - The value has at least as many bytes per element as its sources of the same size together. As
-//   the value is neither written nor read, at least half of the traffic is saved, or a quarter if
-//   another value is stored instead.
+// - The value has at least as many bytes per element as its sources of the same size together. The
+//   value is neither written nor read. This saves at least half of the traffic, or a quarter if one
+//   other value is stored instead.
 //
 // `copies` are the expressions of segmented.fusion that an earlier call inserted.
 // Recomputed::copies also contains these.

@@ -6,7 +6,7 @@
 namespace heddle {
 namespace {
 
-// Returns whether every rank that computes the results of `backward` also computes those of
+// Returns whether every rank that computes the results of `backward` also computes the results of
 // `forward`. All ranks of the job compute a value without sharding.
 bool runsWhere(const Fusion& fusion, const Attention& forward, const Attention& backward) {
   const std::optional<Sharding>& has = fusion.tensor(forward.results[0]).sharding;

@@ -361,8 +361,8 @@ SegmentedFusion segment(const Fusion& fusion, const SegmentOptions& options) {
 
 SegmentedFusion segmentForAllSizes(const Fusion& fusion, const SegmentOptions& options) {
   SegmentedFusion segmented = Segmenter(fusion).run(options);
-  // A copy may bring a value into a kernel that can then compute a further value again, so there
-  // are several rounds.
+  // There are several rounds: a copy may bring a value into a kernel, which can then compute a
+  // further value again.
   constexpr int kMostRounds = 2;
   std::set<ExprId> copies;
   for (int round = 0; round < kMostRounds; ++round) {
@@ -372,7 +372,8 @@ SegmentedFusion segmentForAllSizes(const Fusion& fusion, const SegmentOptions& o
     segmented = Segmenter(again.fusion, std::move(again.copies)).run(options);
   }
   // A kernel that does not store an expand, because the expand is a view, may store a broadcast
-  // instead. This broadcast can also be a view, so views are chosen twice.
+  // instead. This broadcast can also be a view, so the choice is repeated until it finds no more
+  // views.
   ChosenViews views = chooseViews(segmented, {});
   for (size_t known = 0; views.exprs.size() > known; views = chooseViews(segmented, views.exprs)) {
     known = views.exprs.size();

@@ -22,8 +22,8 @@ struct Cut {
 };
 
 // A segment of a fusion. Its expressions together become one generated kernel (Kernel), one library
-// call (Library), one collective (Communication), one view (Metadata), or one tensor into which
-// other groups write their results (Cat).
+// call (Library), one collective (Communication), one view (Metadata), or one cat (Cat). A cat is a
+// tensor into which other groups write their results.
 struct Group {
   GroupKind kind = GroupKind::Kernel;
   std::vector<ExprId> exprs;    // in the order of the fusion
@@ -60,7 +60,7 @@ struct SegmentedFusion {
   int64_t split_calls = 0;
 };
 
-// Both functions must return the same on every rank of a job.
+// Each function must return the same result on every rank of a job.
 struct SegmentOptions {
   // Returns "" if a library of the device can compute this attention in one call for some sizes.
   // Otherwise returns the reason why it cannot for any sizes. If the function is not set, the ops
@@ -82,13 +82,13 @@ struct SegmentOptions {
 // their kernels need no compilation for new sizes.
 SegmentedFusion segment(const Fusion& fusion, const SegmentOptions& options = {});
 
-// Does the same, but does not call SegmentOptions::attention_for_sizes. For other sizes, only
-// splitCalls() (ir/segment/library_calls.h) must be called again.
+// Splits a fusion like segment(), but does not call SegmentOptions::attention_for_sizes. For other
+// sizes, only splitCalls() (ir/segment/library_calls.h) must be called again.
 SegmentedFusion segmentForAllSizes(const Fusion& fusion, const SegmentOptions& options);
 
 // Returns the group as a separate fusion. Inputs and outputs keep their names. If several
-// expressions on the same axes are equal, the fusion contains only the first one, and those whose
-// results are outputs.
+// expressions on the same axes are equal, the fusion contains only the first one, and the ones
+// whose results are outputs.
 // Constants that the group reads are copied; all other scalars become scalar inputs. Meshes and
 // shardings are copied too, because they determine which axes of a value are split over devices.
 Fusion extract(const SegmentedFusion& segmented, const Group& group);

@@ -14,8 +14,9 @@ namespace heddle {
 // of g * x over the same axis become one kernel.
 //
 // Two kernels are merged if all of this is true:
-// - Both read a value that neither computes. The value has all axes of both kernels, and is not
-//   sharded. (If it were sharded, a collective could wait for one result, and would start later.)
+// - Both read a value that neither computes, and not at computed indices. The value has all axes of
+//   both kernels, and is not sharded. (If it were sharded, a collective could wait for one result,
+//   and would start later.)
 // - Together they satisfy the rules of kernels (ir/analysis/kernel_rules.h), have at most
 //   kMostSiblingExprs expressions, and store at most kMostSiblingStores values. More values would
 //   need too many registers.

@@ -14,7 +14,7 @@
 namespace heddle {
 namespace {
 
-// Replaces the ids of a group by those of another fusion.
+// Replaces the ids of a group by the ids of another fusion.
 class GroupIds {
  public:
   using Map = std::function<ValueId(ValueId)>;  // kNoValue: the other fusion lacks the value
@@ -40,7 +40,7 @@ class GroupIds {
     return group;
   }
 
-  // The value or the expression may be gone. The cut then says less.
+  // If the other fusion lacks the value or the expression, the cut no longer names it.
   void replace(Cut& cut) const {
     cut.value = at(cut.value);
     cut.other = at(cut.other);
@@ -119,8 +119,9 @@ class SplitCall {
     return std::ranges::all_of(expr.inputs, [&](ValueId id) { return now_[id] != kNoValue; });
   }
 
-  // A value with the name of a value of the call is this value. All others are copies that several
-  // kernels compute (ir/segment/recompute.h).
+  // Adds one expression. If the call has a value with the same name, the result replaces this
+  // value. Otherwise the result is a copy: several kernels compute its value
+  // (ir/segment/recompute.h).
   void add(const Expression& expr, FusionRewriter& rewriter) {
     const ValueId result = expr.outputs[0];
     const Value& value = segmented_.fusion.value(result);
@@ -220,7 +221,7 @@ class CallSplitter {
 
   void appendGroups(const IdVector<ValueId, ValueId>& new_of, SegmentedFusion& result) {
     const GroupIds ids(from_.fusion, result.fusion, [&](ValueId id) { return new_of[id]; });
-    std::vector<Cut> cuts;  // of the groups that are gone
+    std::vector<Cut> cuts;  // of the library calls that are split
     for (size_t g = 0; g < splits_.size(); ++g) {
       Group& group = from_.groups[g];
       for (Cut& cut : group.cuts) explain(cut, splits_[g] != nullptr);
@@ -245,7 +246,7 @@ class CallSplitter {
     }
   }
 
-  // Corrects the reason of a cut if the call on one of its sides is gone.
+  // Corrects the reason of a cut if the library call on one of its sides is split.
   void explain(Cut& cut, bool is_split) const {
     const int other = cut.other == kNoExpr ? -1 : from_.group_of[cut.other];
     if (!is_split && (other < 0 || !splits_[static_cast<size_t>(other)])) return;

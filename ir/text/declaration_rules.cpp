@@ -13,7 +13,8 @@ constexpr size_t kMostMeshes = 1000;
 
 std::string shardingViolation(const Sharding& sharding, const Meshes& meshes, size_t rank) {
   if (!meshes.has(sharding.mesh)) {
-    return fmt::format("sharded over mesh {} of {}", sharding.mesh, meshes.size());
+    return fmt::format("its sharding names mesh {} (counted from 0), but there are {}",
+                       sharding.mesh, meshes.size());
   }
   if (sharding.axes.size() > rank) {
     return logicalAxisViolation(static_cast<int64_t>(sharding.axes.size()) - 1, rank);

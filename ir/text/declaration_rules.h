@@ -37,7 +37,8 @@ std::string chunksViolation(int64_t chunks);  // of a Sharding::StreamSplit
 // Checks an axis of a tensor with `rank` axes. A negative axis counts from the end.
 std::string logicalAxisViolation(int64_t axis, size_t rank);
 inline const char* const kContiguousOfValue = "contiguous describes inputs only";
-// Returns the error that an input has `needed order=` or `hinted order=`.
+// Returns the error for an input with `needed order=` or `hinted order=`. `prefix` is the word
+// before "order=".
 std::string inputOrderViolation(const std::string& prefix);
 
 // Checks that a sharding uses each mesh axis at most once.

@@ -38,8 +38,8 @@ std::string parseDefaultSymbol(TokenStream& in);
 bool atScalar(const TokenStream& in);
 Scalar parseScalar(TokenStream& in);
 
-// Parses the default value of a scalar input of `dtype`: any number for a float type, an integer in
-// range for an integer type, true or false for bool.
+// Parses the default value of a scalar input of `dtype`. The value must fit the type
+// (whyNotScalar() in ir/types/exact_scalar.h).
 Scalar parseDefault(TokenStream& in, DType dtype);
 
 DType parseDType(TokenStream& in);
@@ -59,8 +59,8 @@ MeshId parseMeshRef(TokenStream& in, const Meshes& meshes);
 bool atSharding(const TokenStream& in);
 Sharding parseSharding(TokenStream& in, const Meshes& meshes, size_t rank);
 
-// Whose memory order `order=` states: the order in which the caller passes an input, or the order
-// that the user requires for another value.
+// The meaning of `order=`. Input: the order in which the caller passes the input. Value: the order
+// that the user requires for the value.
 enum class OrderOf : uint8_t { Input, Value };
 
 // The text that may follow a type or a statement. It consists of a sharding, `order=`,

@@ -12,15 +12,15 @@ namespace heddle {
 //  - A reshape needs a row-major operand, except if it is a view of memory in this order
 //    (ir/analysis/reshape_order.h).
 //  - A matrix product needs its batch axes to be outermost and in ascending order: only then does a
-//    library compute all batches in one call. Rows of a product [b, m, k] x [k, n] may be in any
-//    order, because b and m become one axis.
+//    library compute all batches in one call. Rows of a matrix product [b, m, k] x [k, n] may be in
+//    any order, because b and m become one axis.
 // Kernels are checked later, after segmentation (ir/segment/settle_orders.h).
 class OrderRefusals {
  public:
   explicit OrderRefusals(const Fusion& fusion);
 
   // Returns "" if the expression that computes the value and all its readers accept the order.
-  // Otherwise returns who refuses it and why.
+  // Otherwise returns which op refuses it, and why.
   std::string whyNot(ValueId id, const AxisOrder& order) const;
 
  private:

@@ -4,9 +4,9 @@
 
 namespace heddle {
 
-// Gives each output the memory order that the user requires, whatever computes it. After this pass,
-// each output with an order (Fusion::outputOrders()) is a value whose Layout::required is this
-// order, and no view has a required order.
+// Gives each output the memory order that the user requires, no matter which op computes it. After
+// this pass, each output with an order (Fusion::outputOrders()) is a value whose Layout::required
+// is this order, and no view has a required order.
 //  - If a kernel, library call or collective computes the output, the pass sets Layout::required of
 //    this value.
 //  - A view %name with a required order becomes a copy of the view, which is then called

@@ -42,7 +42,7 @@ using States = IdVector<ValueId, std::optional<Sharding>>;
 //      ask for this axis to be sharded (ir/passes/sharding/user_sharded_axes.h).
 //    - A claim of an operand is granted if the user asked for this axis to be sharded. Exception:
 //      the blocks are uneven with the default sizes of the fusion (Fusion::size_defaults), and
-//      heddle may gather the axis, that is, give every device all elements of the axis.
+//      heddle may gather the axis. To gather an axis means to give every device all its elements.
 //    - heddle may always gather an axis that the reshape merges. It may gather an axis that the
 //      reshape splits if the reshape has gather_uneven=true (FusionBuilder::reshape()), or if the
 //      user wrote the sharding of the result.

@@ -144,7 +144,7 @@ const DeviceMesh& ReshardPaths::meshOf(const Sharding& state) const {
   return fusion_.meshes.at(state.mesh);
 }
 
-// Returns the part of a tensor that one device holds.
+// Returns the fraction of a tensor that one device holds.
 double ReshardPaths::localShare(const Sharding& state) const {
   double part = 1;
   for (const std::vector<MeshAxis>& list : state.axes) part /= devices(meshOf(state), list);

@@ -41,8 +41,8 @@ class ReshardPaths {
                                  size_t most) const;
 
   double bytes(const TensorView& tensor) const;  // size of the unsharded tensor in bytes
-  // Does the same, but an empty axis counts as one element. If two tensors have equal extents, the
-  // one with the wider dtype therefore always has more bytes.
+  // Returns bytes(), except that an empty axis counts as one element. If two tensors have equal
+  // extents, the one with the wider dtype therefore always has more bytes.
   double nonemptyBytes(const TensorView& tensor) const;
   // Records that a decision of the caller depended on the extents of the tensor (SizeReads in
   // ir/sizes/size_reads.h). The path of find() needs no record: all its costs are proportional to

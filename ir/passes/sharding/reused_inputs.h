@@ -10,6 +10,7 @@ namespace heddle {
 // an output must have the sharding of its input.
 
 // Gives such an output the sharding of its input, if the user has sharded the input and not the
+// output. Exceptions: the output is an input itself, or the sharding splits a broadcast axis of the
 // output. The pass runs before propagateSharding, so that a sum over devices leads directly to the
 // wanted sharding.
 Fusion shardReusedOutputs(const Fusion& fusion);

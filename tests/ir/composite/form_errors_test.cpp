@@ -55,7 +55,7 @@ TEST(FormErrors, WrongSizesAreRefused) {
       {"%r = pad(%x, lows=[0], highs=[1])",
        "pad: %x: f32[2, 6] has 2 axes, got 1 lows and 1 highs"},
       {"%r = pad(%x, lows=[-3, 0], highs=[0, 0])",
-       "pad: axis 0 of %x: f32[2, 6] cannot be cut by 3 and 0"},
+       "pad: axis 0 of %x: f32[2, 6] is too short to remove 3 elements in front and 0 at the end"},
       {"%r = pad(%x, lows=[0, 0], highs=[0, 1], mode=reflect)",
        "pad: found mode=reflect, expected constant"},
       {"%r = broadcast(%x, axes=[0, 0])", "broadcast: axis 0 is listed twice"},
