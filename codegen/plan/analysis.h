@@ -38,8 +38,8 @@ struct Analysis {
   IdVector<ValueId, bool> after;  // per value: true if it depends on a reduction
   std::vector<ExprId> reductions;
   std::vector<Place> places;  // per output of the segment
-  // Per value: true if the value is an input of the segment that ops read only at computed indices.
-  // The axes of such an input do not map to axes of the space.
+  // Per value: true if the value is an input of the segment, and all ops that read it do so at
+  // computed indices. The axes of such an input do not map to axes of the space.
   IdVector<ValueId, bool> indexed_only;
   // Per expression: indexedAxesOf() (ir/analysis/indexed_axes.h) for an Index op, otherwise empty.
   IdVector<ExprId, std::vector<IndexedAxis>> indexed_axes;

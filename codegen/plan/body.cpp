@@ -41,8 +41,8 @@ Scalar constantValue(const Expression& constant) {
   throwInternalError(__FILE__, __LINE__, "constant", "the value of a constant is no scalar");
 }
 
-// Returns the text of a pow whose exponent is a number. As in PyTorch, x ** 2 and x ** 3 are
-// products.
+// Returns the kernel text of a pointwise op. The text of a pow whose exponent is a number depends
+// on this number. As in PyTorch, x ** 2 and x ** 3 are products.
 std::string_view powerText(const Fusion& segment, const Expression& expr) {
   if (!isPowByNumber(segment, expr)) return expr.op->text;
   ExprId definition = segment.value(expr.inputs[1]).definition;
@@ -164,8 +164,8 @@ class BodyWriter {
                        [&](NodeId id) { return body.nodes[id].dtype == node.dtype; });
   }
 
-  // Returns the type from which a full converts its scalar. A float that fills an integer tensor
-  // saturates at the ends of the tensor's type, as in a cast.
+  // Returns the type from which the op `full` converts its scalar. A float that fills an integer
+  // tensor saturates at the ends of the tensor's type, as in a cast.
   DType fullFrom(const Expression& expr, DType dtype) const {
     const DType from = segment_.value(expr.inputs[0]).tensor.dtype;
     return isFloat(from) && !isFloat(dtype) && dtype != DType::Bool ? from : dtype;
