@@ -70,8 +70,8 @@ class CppEmitter {
     return {};
   }
 
-  // Writes the loop body for lane `i`: its stores, and the combination of its elements with the
-  // accumulators into[slot].
+  // Writes the loop body for lane `i`. The body stores outputs, and combines its elements with
+  // entry `slot` of the arrays `part0`, `part1`, ...
   void writeLoopBody(const std::string& slot) {
     LeafText leaves;
     leaves.element = [&](int t) { return element("p", t, "i"); };

@@ -1,5 +1,5 @@
-// C++ text of a tile program with squares (SquareLayout). One thread computes one square after
-// another.
+// Writes the C++ text of a tile program with squares (SquareLayout). One thread computes one square
+// after another.
 #include <algorithm>
 #include <map>
 #include <set>
