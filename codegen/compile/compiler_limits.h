@@ -24,9 +24,9 @@ class RunningCompiler {
   RunningCompiler& operator=(const RunningCompiler&) = delete;
 };
 
-// Throws UserError if the compiler failed because of this machine: it did not start or end, the
-// disk of `folder` is full, or a resource limit of this process is small. Otherwise the user would
-// get the wrong message that there is no compiler.
+// Throws UserError if the compiler failed because of this machine: it did not start, it exceeded
+// its time limit, the disk of `folder` is full, or a resource limit of this process is small.
+// Otherwise the user would get the wrong message that there is no compiler.
 void checkMachine(const ProcessResult& result, const std::string& program,
                   const std::string& folder);
 
