@@ -383,7 +383,7 @@ struct PhiloxBlock {
     }
   }
 };
-// Return the word of a block, or the two words of a block, that belong to an index.
+// Return the one word (philox32) or the two words (philox64) of a block that belong to an index.
 inline long long philox32(PhiloxBlock& block, long long seed, long long offset, long long index) {
   block.fill(seed, offset, (unsigned long long)index >> 2);
   const unsigned even = index & 2 ? block.word2 : block.word0;

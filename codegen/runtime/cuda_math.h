@@ -245,7 +245,7 @@ struct PhiloxBlock {
     philoxWords(words, seed, offset, counter);
   }
 };
-// Return the word of the block, or the two words of it, that belong to the index.
+// Return the one word (philox32) or the two words (philox64) of a block that belong to an index.
 __device__ inline long long philox32(PhiloxBlock& block, long long seed, long long offset,
                                      long long index) {
   block.fill(seed, offset, (unsigned long long)index >> 2);
