@@ -183,6 +183,8 @@ void MpiThread::finalize() const {
   MPI_Finalize();
 }
 
+// Advances the submitted work in turn. Without work, waits until work is submitted, but calls MPI
+// every kIdlePoll.
 void MpiThread::serve() {
   int idle_polls = 0;
   while (true) {

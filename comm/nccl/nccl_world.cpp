@@ -81,8 +81,8 @@ class NcclWorld : public World {
     return has_channel ? std::move(copy_channel.mine) : std::move(made);
   }
 
-  // Only records the failure. The kernels of this rank end when the caller destroys its
-  // communicators.
+  // Only records the failure. The kernels of this rank end when the caller destroys the
+  // communicators of this rank.
   void abort(const std::string& reason) noexcept override {
     job_->setFault(reason);
     bootstrap_->abort(reason);
