@@ -207,6 +207,7 @@ class BodyWriter {
       place.checked = axis.mayMiss();
       node.places.push_back(place);
     }
+    // Outside of the tensor, a pad has its fill value. Every other op has NaN or 0.
     if (expr.op->name == "pad") {
       node.operands.push_back(nodeOf(expr.inputs[1]));
     } else if (isFloat(node.dtype)) {
@@ -321,6 +322,7 @@ Computation makeComputation(const Fusion& segment, const Analysis& analysis, con
   const std::vector<int> tensor_of = tensorsOfOperands(segment, space);
   std::vector<ValueId> in_loop;
   std::vector<ValueId> in_finish;
+  // Both reductions of a joint pair read the elements of the first reduction.
   const auto elementOf = [&](ExprId reduction) {
     const JointReductions* pair = analysis.pairEndingWith(reduction);
     return segment.expr(pair == nullptr ? reduction : pair->first).inputs[0];

@@ -48,10 +48,10 @@ bool isFull(const SpaceTensor& t, const Space& space) {
 }
 
 // Returns the number of elements that a thread moves at once. If every tensor is contiguous or
-// constant along the axis, these are 16 bytes of the tensor with the largest elements, but at most
-// 8 elements (16 if all elements have one byte). Otherwise the number is 1. `only_full` ignores the
-// width of the tensors that are not full. `any_extent` also permits vectors that are longer than
-// the axis.
+// constant along the axis, these are 16 bytes of the tensor with the largest elements. The limit is
+// 8 elements, or 16 if all elements have one byte. If some tensor has a larger stride, the number
+// is 1. `only_full` ignores the width of the tensors that are not full. `any_extent` also permits
+// vectors that are longer than the axis.
 int32_t vectorWidth(const Space& space, size_t axis, bool only_full = false,
                     bool any_extent = false) {
   int64_t widest = 1;

@@ -106,9 +106,10 @@ class Extents {
     if (known < 0) start = offset;
     bool needed =
         std::binary_search(analysis_.coordinates.begin(), analysis_.coordinates.end(), axis);
-    HEDDLE_USER_CHECK(!needed || extent == 0 || start == offset,
-                      "axis {} of %{}: expected the block from {} as in the other operands, got {}",
-                      logical, segment_.value(id).name, start, offset);
+    HEDDLE_USER_CHECK(
+        !needed || extent == 0 || start == offset,
+        "axis {} of %{}: expected a shard that begins at index {} as in the other operands, got {}",
+        logical, segment_.value(id).name, start, offset);
     known = extent;
   }
 
