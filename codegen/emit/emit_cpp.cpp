@@ -153,6 +153,9 @@ class CppEmitter {
     out_.close();
   }
 
+  // Reduces each item into the arrays `part`, and adds these to the arrays `total`, so that
+  // rounding errors grow slowly (kBlockItems). GCC vectorizes the first loop over an item. The
+  // second loop handles the remaining elements.
   void emitInner() {
     writeRange();
     declareAccumulators("total");

@@ -139,8 +139,7 @@ class CppTileEmitter {
     out_.open(fmt::format("for (Index {0} = {1}; {0} < {2}; ++{0}) {{", index, begin, end));
   }
 
-  // Returns whether the rows of the tensor follow each other in memory, provided that the tensor is
-  // dense.
+  // Returns whether the rows of the tensor follow each other in memory, if the tensor is dense.
   static bool hasRows(const Access& access) {
     return access.lane == LaneStride::One && access.kept_offset.kind() != IndexExpr::Kind::Constant;
   }
@@ -174,6 +173,7 @@ class CppTileEmitter {
     }
   }
 
+  // Writes a loop over blocks of kBlockElements elements. Each block begins with its prefetches.
   void write(const MapTiles& map) {
     for (const LoadTile& load : map.loads) write(load);
     const std::string prefix = nextPrefix(map.body);

@@ -147,6 +147,9 @@ void CudaTileEmitter::write(const ReduceTiles& reduce) {
   closeVectors();
 }
 
+// Writes the loop over the lanes of a vector. If `masked` is true, the loop skips lanes outside of
+// the row. The elements of joint reductions go to an array first, because hd::addSome() adds them
+// together.
 void CudaTileEmitter::reduceLanes(const ReduceTiles& reduce, bool masked) {
   const std::string prefix = nextPrefix();
   const bool some = masked && !layout_.exact;
