@@ -62,7 +62,7 @@ class Divider {
   // Splits values into lists, so that one launch can compute each list. Two values are in one list
   // if both depend on the same value with all axes. Values of different lists may have unrelated
   // axes, because only a later pass relates these axes. One list may store its outputs before
-  // another list is launched. This overwrites no input of the other list: an output can have the
+  // another list is launched. This overwrites no input of the other list. An output can have the
   // memory of an input only if both have all axes, and two lists have no such input in common.
   std::vector<std::vector<ValueId>> connected(const std::vector<ValueId>& values) const {
     std::vector<std::vector<ValueId>> lists;

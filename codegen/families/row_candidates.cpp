@@ -197,9 +197,9 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
   layout.full = layout.exact && !candidate.looped && vectors == threads * registers;
   if (candidate.looped && (hasColumns(space) || space.keptCount() < kFewRows)) return std::nullopt;
   if (hasColumns(space)) {
-    // In two cases, separate launches are faster, because they divide the columns among all
-    // multiprocessors: few blocks leave multiprocessors idle, and blocks with many rows store many
-    // sums of short columns.
+    // Separate launches divide the columns among all multiprocessors. They are faster in two cases:
+    // few blocks leave multiprocessors idle, and blocks with many rows store many sums of short
+    // columns.
     constexpr int32_t kMostRows = 2;
     const int64_t groups = ceilDiv(space.keptCount(), layout.rows);
     const bool is_large = space.keptCount() * space.reducedCount() > kShortWork;

@@ -7,7 +7,7 @@
 
 namespace heddle::codegen {
 
-// What a kernel of several passes knows about the values of its segment. Pass i computes the
+// Facts about the values of a segment whose kernel makes several passes. Pass i computes the
 // reductions whose operands have level i. The last pass computes the outputs. The second reduction
 // of a pair (Analysis::joint) belongs to the pass of the first one.
 struct RowValues {
@@ -27,9 +27,10 @@ struct RowValues {
 RowValues rowValuesOf(const Fusion& segment, const Analysis& analysis);
 
 // Returns the values along the row that a kernel should keep for later passes, in the order of the
-// segment. A value is kept if several passes need it, and one of these conditions holds: its
-// computation is expensive, it takes at least `many_ops` pointwise ops, or the value replaces tiles
-// with more bytes. Casts, sums and products are cheap ops.
+// segment. A value is kept if several passes need it, and if one of these conditions holds:
+// - Its computation is expensive. (Casts, sums and products are cheap.)
+// - Its computation takes at least `many_ops` pointwise ops.
+// - The value replaces tiles with more bytes.
 constexpr int64_t kKeepExpensive = INT64_MAX;
 std::vector<ValueId> keptValues(const Fusion& segment, const RowValues& values,
                                 int64_t many_ops = kKeepExpensive);
