@@ -13,8 +13,8 @@ using ReadAt = std::function<bool(uint64_t offset, void* to, uint64_t bytes)>;
 // Checks that an ELF file of `size` bytes contains everything that its headers name. Compiled
 // kernels are ELF files: shared libraries for the CPU, cubins for CUDA. Returns what is wrong, for
 // example "it has 0 bytes", or an empty text. Call this before dlopen() or the CUDA driver loads an
-// image: if the end is missing, dlopen() can end the process, and the driver does not say why it
-// refuses the image.
+// image. If the end of the image is missing, dlopen() can end the process, and the driver does not
+// say why it refuses the image.
 std::string faultOfElf(const ReadAt& read, uint64_t size);
 std::string faultOfElf(std::string_view image);
 
