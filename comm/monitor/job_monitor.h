@@ -65,8 +65,8 @@ class JobMonitor : public WorldMonitor, private WorldObserver {
   std::shared_ptr<void> shared(const std::function<std::shared_ptr<void>()>& make);
 
   // Compares the latest kKeptRuns runs of this rank (RankStatus::run_hashes) with the runs of the
-  // next higher rank, or of rank 0 if this is the highest rank. Throws UserError if the two ranks
-  // executed different runs.
+  // next higher rank. The highest rank compares its runs with the runs of rank 0. Throws UserError
+  // if the two ranks executed different runs.
   void compareRuns() const;
 
   // Reports that this rank cannot continue: its state becomes Failed. If another rank failed first,
