@@ -138,8 +138,8 @@ class Communicator {
   virtual void probe() {}
 };
 
-// Selects what moves the data of a collective: SMs or copy engines of the GPUs. A transport without
-// this choice ignores the struct. All ranks of a team must pass equal values.
+// Selects the hardware that moves the data of a collective: SMs or copy engines of the GPUs. A
+// transport without this choice ignores the struct. All ranks of a team must pass equal values.
 struct Carrier {
   // The largest number of thread blocks of a collective, if kernels move the data. Each thread
   // block occupies one SM. 0: the transport chooses.

@@ -74,7 +74,8 @@ class NcclWorld : public World {
     if (carrier.copy_channel == 0) return splitNccl(members, position, carrier.ctas);
     CopyChannel copy_channel = openCopyChannel(members, position);
     if (copy_channel.everywhere) return std::move(copy_channel.mine);
-    // All ranks of the job must take part in ncclCommSplit, even those that have a copy channel.
+    // All ranks of the job must take part in ncclCommSplit, even the ranks that have a copy
+    // channel.
     const bool has_channel = copy_channel.mine != nullptr;
     auto made = splitNccl(has_channel ? std::vector<int>{} : members, has_channel ? -1 : position,
                           carrier.ctas);
