@@ -138,8 +138,8 @@ class Communicator {
   virtual void probe() {}
 };
 
-// Selects what moves the data of a collective: SMs or copy engines of the GPUs. A transport without
-// this choice ignores the struct. All ranks of a team must pass equal values.
+// Selects the hardware that moves the data of a collective: SMs or copy engines of the GPUs. A
+// transport without this choice ignores the struct. All ranks of a team must pass equal values.
 struct Carrier {
   // The largest number of thread blocks of a collective, if kernels move the data. Each thread
   // block occupies one SM. 0: the transport chooses.
@@ -168,8 +168,8 @@ class WorldMonitor {
 class WorldObserver {
  public:
   virtual ~WorldObserver() = default;
-  // Reports that the rank begins to wait in a collective call. `of_job` is true if all ranks of the
-  // job make this call.
+  // Reports that the rank begins to wait in a collective call of the World. `of_job` is true if all
+  // ranks of the job make this call.
   virtual void beginWait(bool of_job) = 0;
   virtual void endWait() = 0;
   // Reports that the rank begins `task`. If this function throws, the constructor of World::Task
@@ -244,10 +244,9 @@ class World {
 
   // Ends the waiting calls of this rank after the job has failed. On this rank, every call that
   // waits now or later throws UserError with `reason`. The job monitor notifies the other ranks.
-  // The process continues. After
-  // interrupt(), an MPI World makes no more MPI calls, and buffers of unfinished operations may be
-  // freed. The default implementation calls abort(), which is correct if the ranks are threads of
-  // one process.
+  // The process continues. After interrupt(), an MPI World makes no more MPI calls, and buffers of
+  // unfinished operations may be freed. The default implementation calls abort(), which is correct
+  // if the ranks are threads of one process.
   virtual void interrupt(const std::string& reason) noexcept { abort(reason); }
 
   // Returns the monitor that this World owns. The first call creates the monitor with `make`, which

@@ -14,8 +14,9 @@ namespace heddle::comm {
 // in these cases:
 // - A peer or root is outside the communicator.
 // - A count is negative or too large, or a list of counts has the wrong length.
+// - An all-to-all-v has different send and receive counts for this rank itself.
 // - A buffer that this rank needs is null.
-// - An all-to-all is in place, or integers are averaged.
+// - An all-to-all is in place, integers are averaged, or elements of an f8 type are reduced.
 void checkGroup(std::span<const Operation> group, int rank, int size);
 
 bool isPointToPoint(CollectiveKind kind);

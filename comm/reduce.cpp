@@ -41,7 +41,8 @@ struct PlainElement {
   static Stored store(Value value) { return value; }
 };
 
-// Unsigned arithmetic, because integers wrap around, and signed overflow is undefined in C++.
+// add() and multiply() use unsigned arithmetic for integers, because integers wrap around, and
+// signed overflow is undefined in C++.
 template <class T>
 T add(T a, T b) {
   if constexpr (std::is_integral_v<T>) {

@@ -17,7 +17,7 @@ inline void appendKind(FactKind kind, std::string& facts) { facts += static_cast
 
 // Appends the number of axes, and which strides are 0 or 1.
 void appendClasses(const Space& space, std::string& facts);
-// Appends appendClasses(), and everything about the space and the schedule of a launch.
+// Calls appendClasses(), and appends all other facts about the space and the schedule of a launch.
 void appendFacts(const EntryNumbers& entry, std::string& facts);
 void appendFacts(const RowCandidate& candidate, std::string& facts);
 void appendFacts(const SquarePlan& plan, std::string& facts);

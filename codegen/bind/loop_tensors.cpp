@@ -8,8 +8,9 @@
 namespace heddle::codegen {
 namespace {
 
-// Returns which tensors are left of a space in which SpaceTensor::base numbers the tensors. Partial
-// results come in their order, and their numbers begin with `first_partial`.
+// Returns which tensors of `all` are in `left`. Requires that SpaceTensor::base contains the index
+// of each tensor in `all`. The partial results have the indices from `first_partial` on, in their
+// order.
 LoopTensors::Used usedOf(const Space& left, const Space& all, size_t first_partial) {
   LoopTensors::Used used;
   auto partial = static_cast<int>(first_partial);
@@ -38,6 +39,7 @@ void keep(const std::vector<int>& used, Tensors& tensors) {
 
 }  // namespace
 
+// Divides a space as planKernel() does, and then checks which of its numbered tensors remain.
 LoopTensors loopTensors(const Computation& computation, Space space) {
   for (size_t i = 0; i < space.tensors.size(); ++i) {
     space.tensors[i].base = static_cast<int64_t>(i);

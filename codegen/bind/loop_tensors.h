@@ -8,8 +8,9 @@
 
 namespace heddle::codegen {
 
-// Which tensors the loops of a segment use. This does not depend on shapes. The numbers are indices
-// into Space::tensors, after which come the tensors of partial results, and into Space::indexed.
+// Which tensors the loops of a segment use. This does not depend on shapes. `tensors` contains
+// indices into Space::tensors, after which the tensors of partial results are numbered. `indexed`
+// contains indices into Space::indexed.
 struct LoopTensors {
   struct Used {
     std::vector<int> tensors;
@@ -21,10 +22,11 @@ struct LoopTensors {
   std::vector<DType> partials;  // the types of the partial results
 };
 
-// `space` must have all operands that can be in a space of the segment. Its numbers do not matter.
+// `space` must have all operands that can be in a space of the segment. Its extents and strides do
+// not matter.
 LoopTensors loopTensors(const Computation& computation, Space space);
 
-// Leaves only the listed tensors, in their order. Does the same as dropUnusedTensors().
+// Removes all tensors from `space` that `used` does not list. Does the same as dropUnusedTensors().
 void keepOnly(const LoopTensors::Used& used, Space& space);
 
 }  // namespace heddle::codegen

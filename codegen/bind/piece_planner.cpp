@@ -184,6 +184,7 @@ int64_t PiecePlanner::decideLoops(Space space, const Analysis& analysis,
   return split.bytes;
 }
 
+// Does the same as Planner::planRows() (codegen/emit/plan_kernel.cpp).
 int64_t PiecePlanner::decideRows(const Given& given, const AxisExtents& extents, Space space,
                                  KernelNumbers& numbers) {
   Space rows = withRows(space);
@@ -308,7 +309,8 @@ std::optional<int64_t> PiecePlanner::decideTogether(const Given& given, const Ax
   const std::optional<RowCandidate> chosen = chooseRows(rows, target_, demands);
   if (!chosen) return std::nullopt;
   appendKind(FactKind::Columns, numbers.facts);
-  // The layout decides the number of parts, and that decides where the columns lie.
+  // The layout decides the number of parts, and this number decides where the columns lie in the
+  // workspace.
   const size_t first_partial = space.tensors.size();
   const int64_t reduced_count = space.reducedCount();
   SplitSpaces split =

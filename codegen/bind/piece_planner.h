@@ -20,9 +20,10 @@
 
 namespace heddle::codegen {
 
-// Computes the numbers of a segment, or of a part of one, without its text. Makes the same
-// decisions as planKernel(). What does not depend on shapes is computed by the first call that
-// needs it. Not thread-safe.
+// Computes the numbers of a *piece* without its text. A piece is a segment, an independent part of
+// a segment, or a pass of one of them. Makes the same decisions as planKernel(). The first call
+// that needs a fact that does not depend on shapes computes it, and later calls use it again. Not
+// thread-safe.
 class PiecePlanner {
  public:
   // The references must outlive the object.
@@ -39,14 +40,14 @@ class PiecePlanner {
   };
   // Appends the numbers of all entry points. Returns the bytes of the workspace.
   int64_t decide(const Given& given, KernelNumbers& numbers);
-  // Does the same for a part of a segment that consists of several. A pointwise loop shares a
-  // launch.
+  // Does the same for one of several independent parts of a segment. The pointwise loops of such
+  // parts share launches.
   int64_t decidePart(const Given& given, KernelNumbers& numbers);
 
  private:
-  // Pieces that run one after another, as the passes of this piece.
+  // The passes of this piece. Each pass is a piece.
   struct Children;
-  // What the kernel of a piece with column reductions consists of.
+  // The row part and the columns of a piece with column reductions.
   struct ColumnParts;
   // The piece with joint reductions (codegen/plan/joint.h).
   struct Joined;

@@ -118,6 +118,7 @@ std::optional<int64_t> SegmentPlanner::add(const Operands& operands, const Kerne
   const int64_t bytes = decide(operands, numbers);
   if (plan.stages.empty()) return std::nullopt;
   Form form{plan.stages, std::move(layouts)};
+  // A later bind() must give exactly the launches that planKernel() would return.
   HEDDLE_CHECK(
       bytes == plan.workspace_bytes && bound(form, numbers, bytes, target_).stages == plan.stages,
       "the form of a kernel of {} does not give its launches", segment_.name);

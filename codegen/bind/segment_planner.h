@@ -24,8 +24,8 @@ namespace heddle::codegen {
 // a schedule, which is cheap, and the text, which is not. The text depends only on yes/no facts
 // about the shapes, such as which strides are 1, and on the schedule. These facts are the *form* of
 // a kernel. All shapes with the same form share the text, the compiled image and the layout of the
-// arguments. bind() then computes the numbers of the arguments and the grid. This serves loops,
-// tile programs, kernels of several launches, and shared launches.
+// arguments. For further shapes of a form, bind() computes only the numbers of the arguments and
+// the grid. Loops, tile programs, kernels of several launches and shared launches have forms.
 //
 // Thread-safe.
 class SegmentPlanner {
@@ -61,11 +61,11 @@ class SegmentPlanner {
 
  private:
   struct Form {
-    // Without grids and places. Arguments that differ from shape to shape have any value.
+    // Grids, places and the arguments that depend on shapes have arbitrary values.
     std::vector<LaunchStage> stages;
     std::vector<StageLayout> layouts;  // per stage
   };
-  // A part of a segment that consists of several (Analysis::parts).
+  // An independent part of the segment (Analysis::parts).
   struct Part {
     PiecePlanner planner;
     std::vector<int> operands;  // of the segment
@@ -82,7 +82,7 @@ class SegmentPlanner {
   const Target target_;
   const Analysis analysis_;
   std::mutex mutex_;     // guards all members below
-  KernelNumbers bound_;  // of the latest bind(), whose memory the next one uses
+  KernelNumbers bound_;  // of the latest bind(); the next bind() reuses the memory
   std::optional<PiecePlanner> whole_;
   std::deque<Part> parts_;
   std::unordered_map<std::string, int64_t> numbers_;  // of forms, by their facts

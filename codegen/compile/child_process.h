@@ -13,7 +13,8 @@ struct ProcessResult {
   int start_error = 0;     // errno if it did not start; ENOENT: there is no such program
   bool timed_out = false;  // it was ended because of the time limit
   int exit_code = -1;      // 128 + signal if a signal killed it
-  // stdout and stderr, in the order in which they arrived, at most 1 MiB; or why it did not start
+  // The first 1 MiB of stdout and stderr, in the order of arrival; or why the program did not
+  // start.
   std::string output;
 };
 

@@ -25,8 +25,8 @@ std::mutex compilers_mutex;
 std::condition_variable compiler_ended;
 int running_compilers = 0;
 
-// Throws UserError if the system does not start this number of threads more, and therefore would
-// not start as many processes either.
+// Throws UserError if the system cannot start `processes` more threads. It could then not start as
+// many processes either.
 void checkProcessLimit(int processes) {
   std::promise<void> end;
   const std::shared_future<void> ended = end.get_future().share();
@@ -50,7 +50,7 @@ void checkProcessLimit(int processes) {
 
 struct Limit {
   __rlimit_resource resource;
-  rlim_t enough;  // a compiler never fails because of a limit from this value on
+  rlim_t enough;  // a limit of at least this value never makes a compiler fail
   const char* what;
   const char* option;  // of ulimit
 };

@@ -24,9 +24,11 @@ class RunningCompiler {
   RunningCompiler& operator=(const RunningCompiler&) = delete;
 };
 
-// Throws UserError if the compiler failed because of this machine: it did not start or end, the
-// disk of `folder` is full, or a resource limit of this process is small. Otherwise the user would
-// get the wrong message that there is no compiler.
+// Throws UserError if the compiler failed because of this machine. Otherwise the user would get the
+// wrong message that there is no compiler. The function checks these reasons:
+// - The compiler did not start, or exceeded its time limit.
+// - The disk of `folder` is full.
+// - A resource limit of this process is small.
 void checkMachine(const ProcessResult& result, const std::string& program,
                   const std::string& folder);
 

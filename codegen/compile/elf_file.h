@@ -10,11 +10,11 @@ namespace heddle::codegen {
 // Reads `bytes` bytes at `offset` of a file to `to`. Returns false if that fails.
 using ReadAt = std::function<bool(uint64_t offset, void* to, uint64_t bytes)>;
 
-// Compiled kernels are ELF files: shared libraries for the CPU, cubins for CUDA. Checks that a file
-// of `size` bytes contains everything that its headers name. Returns an empty text or what is
-// wrong, for example "it is no ELF file". Call this before dlopen() or the CUDA driver loads an
-// image: if the end is missing, dlopen() can end the process, and the driver does not say why it
-// refuses the image.
+// Checks that an ELF file of `size` bytes contains everything that its headers name. Compiled
+// kernels are ELF files: shared libraries for the CPU, cubins for CUDA. Returns what is wrong, for
+// example "it has 0 bytes", or an empty text. Call this before dlopen() or the CUDA driver loads an
+// image. If the end of the image is missing, dlopen() can end the process, and the driver does not
+// say why it refuses the image.
 std::string faultOfElf(const ReadAt& read, uint64_t size);
 std::string faultOfElf(std::string_view image);
 

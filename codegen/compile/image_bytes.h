@@ -11,7 +11,7 @@ namespace heddle::codegen {
 
 // Counts the bytes of images that a cache holds, and of the texts by which it finds them. Several
 // texts may share one image, whose bytes count once. Images from the disk share nothing, even if
-// one run of the compiler has made them together. Not thread-safe.
+// one run of the compiler created them together. Not thread-safe.
 class ImageBytes {
  public:
   using Image = std::shared_ptr<const KernelImage>;

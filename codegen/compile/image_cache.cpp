@@ -96,7 +96,7 @@ struct ImageCache::Impl {
   };
   std::map<std::string, Held> images;  // by key text
   ImageBytes bytes;                    // of `images`
-  int64_t most_bytes;                  // that `images` may have
+  int64_t most_bytes;                  // largest size of `images`
   int64_t uses = 0;
 
   // Takes the images that exist. Claims all missing images that no other thread has claimed: this
@@ -135,7 +135,7 @@ struct ImageCache::Impl {
     finished.notify_all();
   }
 
-  // Returns false if there is no memory left.
+  // Stores the image of a claimed source. Returns false if there is no memory left.
   bool hold(const Wanted& w) noexcept {
     try {
       bytes.add(w.image, w.key.text);
@@ -198,6 +198,8 @@ struct ImageCache::Impl {
     }
   }
 
+  // Loads the claimed images from the folder, and compiles the sources whose images are missing
+  // there.
   void make(std::vector<Wanted>& wanted, const KernelCompiler& compiler) {
     Group missing;
     for (Wanted& w : wanted) {

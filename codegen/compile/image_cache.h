@@ -11,13 +11,13 @@ namespace heddle::codegen {
 
 // A cache of kernel images on disk. Thread-safe; many processes may share a folder.
 // - The key consists of the source text, the runtime header and the compiler identity. Files are
-//   named by its SHA-256 hash. The full key is also stored and compared.
+//   named by the SHA-256 hash of the key. The full key is also stored and compared.
 // - The folder must be private: it and its files belong to this user, and no other user may write
 //   to them. Otherwise the cache prints a message on stderr, and uses a new temporary folder, which
 //   is removed when the process ends.
 // - An image is stored only if it contains every kernel of its source. The cache loads a C++ image
-//   and looks up each kernel. It does not load a CUDA image. Instead it requires the magic number
-//   of an ELF file, and searches all bytes of the image for the name of each kernel's section.
+//   and looks up each kernel. It does not load a CUDA image. Instead it checks the ELF headers of
+//   the image, and requires a section for each kernel.
 // - A file is written under a temporary name and then renamed. The hash of an image is checked
 //   before it is used. A damaged image is compiled again and replaced.
 // - If the folder cannot be written, the cache prints a message on stderr once, and only reads the

@@ -131,8 +131,8 @@ void ImageFiles::save(const std::vector<const ImageKey*>& keys, std::string_view
   evict(stems);
 }
 
-// Removes the least recently used entries, except those in `keep`, until the folder is not larger
-// than max_bytes_. Processes that have opened or mapped a removed image can still use it.
+// Removes the least recently used entries, except the entries in `keep`, until the folder is not
+// larger than max_bytes_. Processes that have opened or mapped a removed image can still use it.
 void ImageFiles::evict(const std::set<std::string>& keep) {
   const std::vector<CachedImage> by_age = imagesIn(*folder_);
   int64_t total = 0;

@@ -27,8 +27,8 @@ struct ImageKey {
 // An entry consists of two files:
 //   STEM.cubin or STEM.so   the image
 //   STEM.key                size and SHA-256 hash of the image, and the key text; written last
-// A C++ image is loaded through the same file descriptor by which its content was checked. Nobody
-// can therefore replace the file in between. Thread-safe.
+// A C++ image is loaded through the same file descriptor through which its content was checked.
+// Nobody can therefore replace the file in between. Thread-safe.
 class ImageFiles {
  public:
   ImageFiles(std::string folder, int64_t max_bytes);

@@ -36,7 +36,8 @@ std::string whyNotPrivate(const struct stat& status) {
   return {};
 }
 
-// open() with O_NOFOLLOW would follow a symbolic link whose path ends with a slash.
+// Returns the path without slashes at its end. Otherwise open() with O_NOFOLLOW would follow a
+// symbolic link.
 std::string withoutTrailingSlash(std::string path) {
   path = std::filesystem::path(path).lexically_normal().string();
   while (path.size() > 1 && path.back() == '/') path.pop_back();

@@ -18,8 +18,9 @@ std::string identityText(const Accumulator& a);
 // Returns the expression that combines the state `into` with `element`. If the accumulator is
 // joint, `element` is another state; otherwise it is one element.
 std::string combineText(const Accumulator& a, const std::string& into, const std::string& element);
-// Returns the expression of what the loop body adds to the state. This is the value of node
-// `a.element`, converted to the accumulator's type, or, if a.adds_states is set, another state.
+// Returns the expression that the loop body adds to the state. If a.adds_states is set, this is
+// another state. Otherwise it is the value of node `a.element`, converted to the accumulator's
+// type.
 std::string elementText(const Body& body, const Accumulator& a, const std::string& prefix);
 // Cuda: returns the expression that combines the state `into` with the element of the loop body. A
 // sum of products uses hd::multiplyAdd(), which takes half the instructions and rounds less.

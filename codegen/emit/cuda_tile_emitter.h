@@ -89,7 +89,7 @@ class CudaTileEmitter {
     writeCoordinates(out_, frame_.kept);
   }
 
-  // Opens the loop over the rows of this thread, with the loads that precede the row.
+  // Opens the loop over the rows of this thread, and writes the loads that precede the row.
   void openColumns();
   void openRow(const std::string& group);
   std::vector<LoadTile> loadsAt(LoadTile::When when) const;
@@ -114,8 +114,9 @@ class CudaTileEmitter {
   }
 
   // Writes the loop over the vectors of this thread, with the loads and the text of `body` for each
-  // vector. In the text, `u` is the number of the vector, and `count` is the number of elements of
-  // the vector that belong to the row. A shifted row has only two incomplete vectors, so the text
+  // vector. In the text, `u` is the number of the vector. The first `count` elements of the vector
+  // belong to the row. If rows are shifted, the elements `first` to `count` - 1 belong to it. A
+  // shifted row has only two incomplete vectors, so the text
   // has a second version without masks for complete vectors.
   template <class Write>
   void writeVectors(const std::vector<LoadTile>& loads, Write&& body) {
@@ -191,8 +192,8 @@ class CudaTileEmitter {
     return layout_.shifted ? "aligned_" + access.name : "true";
   }
 
-  // Return the suffix of the access function, and its arguments for the elements of a vector that
-  // belong to the row.
+  // part() returns the suffix of the access function. elements() returns the arguments that select
+  // the elements of a vector that belong to the row.
   const char* part() const { return layout_.shifted ? "Part" : ""; }
   const char* elements() const { return layout_.shifted ? "first, count" : "count"; }
 
@@ -333,7 +334,8 @@ class CudaTileEmitter {
 
   void declareAccumulators(const ReduceTiles& reduce);
 
-  // A branch inside hd::add() would delay the loads that follow it. All loads therefore come first.
+  // If the text calls hd::addSome(), writes all loads before the first call, because a branch in a
+  // call would delay the loads after it.
   void write(const ReduceTiles& reduce);
 
   void reduceLanes(const ReduceTiles& reduce);

@@ -70,8 +70,8 @@ class CppEmitter {
     return {};
   }
 
-  // Writes the loop body for lane `i`: its stores, and the combination of its elements with the
-  // accumulators into[slot].
+  // Writes the loop body for lane `i`. The body stores outputs, and combines its elements with
+  // entry `slot` of the arrays `part0`, `part1`, ...
   void writeLoopBody(const std::string& slot) {
     LeafText leaves;
     leaves.element = [&](int t) { return element("p", t, "i"); };
@@ -153,6 +153,9 @@ class CppEmitter {
     out_.close();
   }
 
+  // Reduces each item into the arrays `part`, and adds these to the arrays `total`, so that
+  // rounding errors grow slowly (kBlockItems). GCC vectorizes the first loop over an item. The
+  // second loop handles the remaining elements.
   void emitInner() {
     writeRange();
     declareAccumulators("total");

@@ -175,8 +175,8 @@ class CudaEmitter {
     return leaves;
   }
 
-  // Writes the loop over all lanes of item `slot`. It computes the outputs into their buffers and
-  // the elements into the accumulators.
+  // Writes the loop over all lanes of item `slot`. The loop writes outputs to their buffers, and
+  // combines elements with the accumulators.
   void writeLoopLanes(const char* slot) {
     const Body& body = computation().loop;
     declareStores(body, "out");
@@ -202,8 +202,8 @@ class CudaEmitter {
     out_.close();
   }
 
-  // Returns the place of the current element in the array of elements that are added together. The
-  // array has the elements of all items in flight: of a row, or of each column.
+  // Returns the entry of the current element in the array whose elements are added together. The
+  // array holds the elements of all items in flight, for a row or for each column.
   std::string valuePlace(AccumulatorId a, const char* slot) const {
     return inner_ ? fmt::format("values{}[{} * {} + lane]", a, slot, s_.lanes)
                   : fmt::format("values{}[lane][{}]", a, slot);
@@ -265,7 +265,7 @@ class CudaEmitter {
     out_.close();
   }
 
-  // Writes which item along the kept axes this thread computes, and its share of the reduction.
+  // Writes which item along the kept axes this thread computes, and which share of the reduction.
   void writeThreadRoles() {
     int32_t columns = s_.block / s_.reduce_threads;
     if (inner_) {

@@ -82,8 +82,9 @@ std::string loadAtText(TextWriter& out, const Body& body, NodeId id, const Kerne
   const std::string value_type(valueType(node.dtype));
   std::string otherwise = outsideText(body, node, prefix);
   if (!inside_whole.empty()) {
-    // A sum over the ranks gives the element: all other ranks contribute `nothing`. It is -0.0 for
-    // floats, because x + -0.0 has the bits of x for every x, but -0.0 + 0.0 is 0.0.
+    // If the element belongs to the shard of another rank, the load gives `nothing`. A later sum
+    // over the ranks then gives the element. For floats, `nothing` is -0.0, because x + -0.0 has
+    // the bits of x for every x, but -0.0 + 0.0 is 0.0.
     const Scalar nothing = isFloat(node.dtype) ? Scalar(-0.0) : Scalar(int64_t{0});
     otherwise = fmt::format("({} ? ({}){} : {})", inside_whole, value_type,
                             literalText(nothing, node.dtype), otherwise);

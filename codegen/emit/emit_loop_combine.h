@@ -5,9 +5,9 @@
 
 namespace heddle::codegen {
 
-// Writes the CUDA text that combines the accumulators of a reduction by loops. When this text
-// begins, each thread has its states in the arrays `acc0`, `acc1`, ... The order of the combination
-// is fixed, so results are reproducible.
+// Writes the CUDA text that combines the accumulators of a LoopNest. When this text begins, each
+// thread has its states in the arrays `acc0`, `acc1`, ... The order of the combination is fixed, so
+// results are reproducible.
 class LoopCombiner {
  public:
   LoopCombiner(TextWriter& out, const LoopNest& nest) : out_(out), nest_(nest), s_(nest.schedule) {}

@@ -8,14 +8,14 @@
 
 namespace heddle::codegen {
 
-// Returns the number of parts of an accumulator that a thread has. Lane i of a vector belongs to
-// part i % parts. Four parts suffice, because an addition takes four cycles. More would cost
+// Returns the number of parts into which a thread splits an accumulator. Lane i of a vector belongs
+// to part i % parts. Four parts suffice, because an addition takes four cycles. More would cost
 // registers and additions.
 int32_t lanePartsOf(const Accumulator& accumulator, const RowLayout& layout);
 
-// Writes the CUDA text that combines the parts of accumulators. Before, each thread of a row has
-// its parts in the arrays `acc0`, `acc1`, ... After, element 0 of each array is the result of the
-// row, in every thread. The order is fixed: lanes, threads of a warp, warps.
+// Writes the CUDA text that combines the parts of accumulators. When this text begins, each thread
+// of a row has its parts in the arrays `acc0`, `acc1`, ... At the end, element 0 of each array is
+// the result of the row, in every thread. The order is fixed: lanes, threads of a warp, warps.
 class RowCombiner {
  public:
   RowCombiner(TextWriter& out, const RowLayout& layout,

@@ -1,5 +1,5 @@
-// C++ text of a tile program with squares (SquareLayout). One thread computes one square after
-// another.
+// Writes the C++ text of a tile program with squares (SquareLayout). One thread computes one square
+// after another.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -12,9 +12,9 @@ namespace heddle::codegen {
 namespace {
 
 // The number of rows of squares that form a strip. A thread computes the squares of one column of a
-// strip, then those of the next column. The rows of an exchanged tensor then stay in few memory
-// pages for several squares. Without strips, and with rows longer than a page, the thread would
-// spend most of its time on TLB misses.
+// strip, then the squares of the next column. The rows of an exchanged tensor then stay in few
+// memory pages for several squares. Without strips, and with rows longer than a page, the thread
+// would spend most of its time on TLB misses.
 constexpr int kStripRows = 8;
 
 class CppSquareEmitter {

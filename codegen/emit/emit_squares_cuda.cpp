@@ -192,6 +192,8 @@ class SquareEmitter {
     return leaves;
   }
 
+  // Finishes the exchanges first, because a barrier must precede the reads of exchanged tiles. The
+  // lanes write their results to arrays `out`, so that one instruction can store a vector.
   void write(const MapTiles& map) {
     finishExchanges();
     openVectors(columnName(), rowName());

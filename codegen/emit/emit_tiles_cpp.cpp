@@ -139,14 +139,13 @@ class CppTileEmitter {
     out_.open(fmt::format("for (Index {0} = {1}; {0} < {2}; ++{0}) {{", index, begin, end));
   }
 
-  // Returns whether the rows of the tensor follow each other in memory, provided that the tensor is
-  // dense.
+  // Returns whether the rows of the tensor follow each other in memory, if the tensor is dense.
   static bool hasRows(const Access& access) {
     return access.lane == LaneStride::One && access.kept_offset.kind() != IndexExpr::Kind::Constant;
   }
 
   // Writes prefetches for the current block of a map, so that the memory is busy while the map
-  // computes. It prefetches
+  // computes. The text prefetches
   // - the block of the next row, in tensors that the map reads. The next row is assumed to follow
   //   this one. If it does not, the prefetch is useless but harmless.
   // - the block of this row, in tensors that later maps write.
@@ -174,6 +173,7 @@ class CppTileEmitter {
     }
   }
 
+  // Writes a loop over blocks of kBlockElements elements. Each block begins with its prefetches.
   void write(const MapTiles& map) {
     for (const LoadTile& load : map.loads) write(load);
     const std::string prefix = nextPrefix(map.body);
@@ -243,7 +243,7 @@ class CppTileEmitter {
     }
   }
 
-  // Reduces each item into accumulators of its own, and adds these to the accumulators of the row.
+  // Reduces each item into separate accumulators, and adds these to the accumulators of the row.
   // The rounding error of a long f32 sum then grows with the number of items plus the length of an
   // item. Without separate accumulators it would grow with the product of both.
   void write(const ReduceTiles& reduce) {
@@ -293,7 +293,7 @@ class CppTileEmitter {
   const KernelFrame& frame_;
   int32_t lanes_;
   IdVector<TileId, int>
-      tensor_of_;  // per tile: the tensor from which it is loaded; -1: a map makes it
+      tensor_of_;  // per tile: the tensor from which it is loaded; -1: a map computes it
   std::vector<const Body*> bodies_;
   TextWriter out_;
 };

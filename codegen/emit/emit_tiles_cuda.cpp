@@ -83,10 +83,10 @@ void CudaTileEmitter::forColumns(const std::string& statement) {
   out_.close();
 }
 
-// The next row uses the same shared memory for the parts of accumulators. If a row has several
-// barriers, no barrier is needed after it. All threads have read the parts of one combination
-// before the next barrier. No thread writes these parts again before the first barrier of the next
-// row.
+// Returns whether a barrier must follow each row, because the next row uses the same shared memory
+// for the parts of accumulators. If a row has several barriers, no barrier is needed after it. All
+// threads have read the parts of one combination before the next barrier. No thread writes these
+// parts again before the first barrier of the next row.
 bool CudaTileEmitter::needsBarrierAfterRow() const {
   const auto& all = program_.statements;
   const auto combines = std::count_if(all.begin(), all.end(), [](const Statement& statement) {
@@ -95,6 +95,8 @@ bool CudaTileEmitter::needsBarrierAfterRow() const {
   return layout_.threads > 32 && combines == 1;
 }
 
+// Closes the loop over the rows. The threads of a row then store their sums as one part of
+// ColumnSums.
 void CudaTileEmitter::closeColumns() {
   if (needsBarrierAfterRow()) out_.line("hd::barrier();");
   out_.close();
@@ -133,6 +135,8 @@ void CudaTileEmitter::write(const ReduceTiles& reduce) {
   writeVectors(together ? std::vector<LoadTile>{} : reduce.loads, [&] { reduceLanes(reduce); });
 }
 
+// Writes the loop over the lanes of a vector. The elements of joint reductions go to an array
+// first, because hd::addSome() adds them together.
 void CudaTileEmitter::reduceLanes(const ReduceTiles& reduce) {
   const std::string prefix = nextPrefix();
   const bool some = !layout_.exact;

@@ -37,8 +37,8 @@ std::string convertText(const std::string& text, DType from, DType to);
 std::string applyText(std::string_view text, const std::string& a, const std::string& b = {},
                       const std::string& c = {}, const std::string& d = {});
 
-// The expressions that differ between CUDA and C++. Nodes (codegen/plan/body.h) that read tensors,
-// accumulators or coordinates use them.
+// The expressions that differ between CUDA and C++. The text of a node (codegen/plan/body.h) that
+// reads a tensor, an accumulator or a coordinate contains them.
 struct LeafText {
   std::function<std::string(int tensor)> element;  // element of a tensor, in storedType()
   std::function<std::string(AccumulatorId accumulator)> result;  // final state of an accumulator
@@ -58,7 +58,7 @@ std::string stateName(const std::string& prefix, NodeId node);
 // Declares the objects that the ops of `body` keep (OpDef::state). Call this before the loop that
 // contains writeNodes().
 void writeStates(TextWriter& out, const Body& body, const std::string& prefix);
-// Does the same for a CUDA loop over `lanes` lanes that skips no lane before its last one. An
+// Does the same for a CUDA loop that visits its `lanes` lanes in order, starting at lane 0. An
 // object may then compute the results of all lanes at once (hd::ForLanes). This requires that the
 // last operand of its op grows by 1 per lane, and that all other operands are equal in all lanes.
 void writeLaneStates(TextWriter& out, const Body& body, const std::string& prefix,
@@ -69,10 +69,10 @@ void writeLaneStates(TextWriter& out, const Body& body, const std::string& prefi
 void writeNodes(TextWriter& out, const Body& body, const KernelFrame& frame, const LeafText& leaves,
                 const std::string& prefix, const IdVector<NodeId, bool>* wanted = nullptr);
 
-// Return the expression of the index of the current element along an axis. An invalid
-// `coordinate` means that the axis has one element. The local index counts from the
-// start of this rank's shard, and has the kernel's index type. The global index counts from the
-// start of the unsharded tensor, and is an i64.
+// Return the expression of the index of the current element along an axis. An invalid `coordinate`
+// means that the axis has one element. localIndexText() counts from the start of this rank's shard,
+// in the kernel's index type. globalIndexText() counts from the start of the unsharded tensor, in
+// i64.
 std::string localIndexText(const KernelFrame& frame, CoordinateId coordinate,
                            const std::string& lane);
 std::string globalIndexText(const KernelFrame& frame, CoordinateId coordinate,
@@ -131,7 +131,7 @@ std::string emitSquaresCpp(const TileProgram& program);   // emitCpp() of a prog
 // Returns the text of a pointwise nest as a function of a CUDA kernel that several nests share:
 // `void entry(args, block, blocks)`. In C++, the text of emitCpp() is such a function.
 std::string emitCudaPart(const LoopNest& nest);
-// Return the text of such a kernel, which calls the functions of its parts.
+// Return the text of the kernel of a shared launch, which calls the functions of its parts.
 std::string emitSharedCuda(const SharedKernel& kernel);
 std::string emitSharedCpp(const SharedKernel& kernel);
 

@@ -25,8 +25,8 @@
 namespace heddle::codegen {
 namespace {
 
-// Plans one segment. Entries and descriptions are those of one plan, so that a plan of several
-// passes can join them.
+// Plans one segment without independent parts. A plan of several passes joins the plans of one
+// Planner per pass. `suffix` makes the names of their entry points different.
 class Planner {
  public:
   Planner(const Fusion& segment, const Operands& operands, Target target, const RunSizes& run,
@@ -43,6 +43,7 @@ class Planner {
   }
 
   void run() {
+    // PiecePlanner (codegen/bind/piece_planner.h) must make the same decisions in the same order.
     const std::vector<ExprId> columns = columnReductionsOf(segment_, analysis_);
     if (!columns.empty()) {
       planColumns(columns);
@@ -56,7 +57,7 @@ class Planner {
   }
 
   KernelPlan& plan() { return plan_; }
-  // Per stage of the plan. Their entries are numbered from 0.
+  // Returns the layout of each stage of the plan. Entry points are numbered from 0.
   std::vector<StageLayout>& layouts() { return layouts_; }
   // Returns the number of temporaries that the plan uses.
   int32_t temporaries() const { return temporaries_; }
@@ -65,7 +66,7 @@ class Planner {
   // Returns whether the kernel has nothing to store.
   bool isEmpty() const { return codegen::isEmpty(space_); }
 
-  // Adds the segment to shared launches, if it is a pointwise nest. Otherwise returns false.
+  // Adds the segment to shared launches, if it is a pointwise loop nest. Otherwise returns false.
   bool addTo(SharedLaunches& shared, const std::vector<int>& operands, int32_t entry) const {
     if (space_.hasReduced() || hasUnalignedRows(space_, target_) || squaresOf()) return false;
     NestRequest request;
@@ -103,6 +104,8 @@ class Planner {
     layouts_.push_back({{{static_cast<int32_t>(layouts_.size()), 0, args.values()}}});
   }
 
+  // If the sizes do not suit a row program, joint reductions may make one pass of loops sufficient.
+  // Otherwise each pass becomes a plan of its own.
   void planRows() {
     std::optional<TileProgram> program =
         buildRows(segment_, analysis_, space_, target_, "heddle_rows" + suffix_);
@@ -156,8 +159,8 @@ class Planner {
     };
     std::optional<TileProgram> program = build();
     if (!program) return false;
-    // The layout decides the number of parts, and this number decides where the columns lie in the
-    // workspace. The program is therefore built twice.
+    // The program is built twice, because the layout decides the number of parts, and this number
+    // decides where the columns lie in the workspace.
     d.first.schedule.target = target_;
     d.first.schedule.splits = partsOf(program->layout, target_, rows);
     d.first.reduced_count = space.reducedCount();
@@ -230,7 +233,8 @@ class Planner {
     }
   }
 
-  // What a part of the segment, which has this analysis, needs to know about the sizes of the run.
+  // Returns the sizes of the run that a part of the segment needs. `analysis` is the analysis of
+  // the part.
   RunSizes runOf(const Fusion& part, const Analysis& analysis) const {
     return partSizes(segment_, analysis_, extents_, part, analysis);
   }
@@ -254,7 +258,8 @@ struct Planned {
   std::vector<StageLayout> layouts;
 };
 
-// Plans the parts of a segment: pointwise nests share launches, all other parts have their own.
+// Plans the independent parts of a segment. Pointwise loop nests share launches, and every other
+// part has its own launches.
 Planned planParts(const Fusion& segment, const Analysis& analysis, const Operands& operands,
                   Target target, const RunSizes& run) {
   const std::vector<AnalyzedPart>& parts = analysis.parts;

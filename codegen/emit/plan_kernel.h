@@ -30,8 +30,8 @@ struct StageLayout;
 //   new sizes therefore often needs no compilation.
 // - `analysis` is the result of analyze() (codegen/plan/analysis.h) for the segment. nullptr: the
 //   function calls analyze() itself.
-// - `layouts` receives what the arguments of the launches contain, per stage of the plan. nullptr:
-//   the caller does not need it.
+// - `layouts` receives one StageLayout per stage of the plan, which says what the arguments of the
+//   launch contain. nullptr: the caller does not need them.
 // - Throws UserError if no schedule fits the segment. Thread-safe.
 KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                       const std::vector<TensorDesc>& outputs, Target target,

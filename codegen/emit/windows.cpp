@@ -160,7 +160,7 @@ bool Windows::isWindow(const Node& node, const IdVector<NodeId, int>& uses) cons
 }
 
 // Returns the nodes of which window `node` consists. After a choice come all parts of its first
-// window, then those of its second window.
+// window, then all parts of its second window.
 std::vector<NodeId> Windows::partsOf(NodeId node) const {
   std::vector<NodeId> parts;
   std::vector<NodeId> open = {node};
@@ -174,7 +174,7 @@ std::vector<NodeId> Windows::partsOf(NodeId node) const {
   return parts;
 }
 
-// Marks the nodes whose values in lane 0 are needed to load a window.
+// Marks the nodes whose values in lane 0 are needed to load the window that consists of `parts`.
 IdVector<NodeId, bool> Windows::firstNodes(const std::vector<NodeId>& parts) const {
   IdVector<NodeId, bool> needed(body_.nodes.size(), false);
   auto need = [&](NodeId node) { needed[node] = true; };

@@ -31,7 +31,7 @@ class Windows {
   const IdVector<NodeId, bool>& perLane() const { return per_lane_; }
 
   // Writes the load of window `node` into the vector `to`. The text uses the variable `count`, the
-  // number of lanes that exist. `leaves` are those of lane 0.
+  // number of lanes that exist. `leaves` must give the expressions of lane 0.
   void write(TextWriter& out, NodeId node, const LeafText& leaves, const std::string& to) const;
 
  private:

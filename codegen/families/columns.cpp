@@ -41,6 +41,8 @@ class ColumnDivider {
     return part;
   }
 
+  // Outputs that may overwrite inputs come last (columns.h). Of these, each output that already is
+  // a temporary is copied by a pass of its own.
   Passes passes() {
     Passes passes;
     const std::vector<ValueId> shared = sharedRowValues();
@@ -81,8 +83,8 @@ class ColumnDivider {
     return operands;
   }
 
-  // Returns the values per row that the column reductions read. Each depends on a reduction of
-  // rows, and a column reduction depends on it.
+  // Returns the values per row that the column reductions read. Each of them depends on a reduction
+  // of rows.
   std::vector<ValueId> sharedRowValues() const {
     IdVector<ValueId, bool> needed(segment_.values().size(), false);
     for (ValueId id : columnOperands()) needed[id] = true;

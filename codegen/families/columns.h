@@ -16,7 +16,7 @@ std::vector<ExprId> columnReductionsOf(const Fusion& segment, const Analysis& an
 
 // The segment without its column reductions. Their operands are additional outputs.
 struct RowPart {
-  // The outputs of `pass` are those outputs of the complete segment that do not depend on column
+  // The outputs of `pass` are the outputs of the complete segment that do not depend on column
   // reductions. The operand of each column reduction follows as one more output, which counts as a
   // temporary (PassSegment::Operand::temporary).
   PassSegment pass;
@@ -25,8 +25,8 @@ struct RowPart {
 RowPart rowPart(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
                 const std::vector<ExprId>& columns);
 
-// Marks the outputs of the pass without memory as columns (SpaceTensor::column). `space` is the
-// space of the pass.
+// Marks the outputs of the pass that have no memory as columns (SpaceTensor::column). `space` is
+// the space of the pass.
 void markColumns(Space& space, const PassSegment& pass,
                  const IdVector<AccumulatorId, Accumulator>& accumulators);
 

@@ -18,13 +18,13 @@ LaunchStage makeStage(TileProgram& program);
 // must not share names.
 void nameEntries(KernelPlan& plan);
 
-// Appends the layouts of a part of a kernel. The parts before it have `entries` entries and
+// Appends the layouts of a part of a kernel. The earlier parts have `entries` entry points and
 // `temporaries` temporaries.
 void appendLayouts(std::vector<StageLayout>& all, std::vector<StageLayout> part, int32_t entries,
                    int32_t temporaries);
 
-// Notes which pointers of the launches of a pass will point to its temporaries. The layouts of the
-// launches begin at layouts[first]. The numbers of the temporaries begin with `temporaries`.
+// Notes which pointers of the launches of a pass will point to temporaries. The layouts of the
+// launches begin at layouts[first]. Temporary i of the pass gets the number `temporaries` + i.
 void noteTemporaries(const PassSegment& pass, const KernelPlan& plan, int32_t temporaries,
                      std::vector<StageLayout>& layouts, size_t first);
 

@@ -17,7 +17,7 @@ class Divider {
         parts_(segment, analysis, extents),
         values_(rowValuesOf(segment, analysis)) {}
 
-  // Outputs are stored last, and outputs with one element per row after all others. No later launch
+  // Stores the outputs last, and outputs with one element per row after all others. No later launch
   // then reads an input whose memory an output has overwritten.
   Passes run() {
     Passes passes;
@@ -60,10 +60,10 @@ class Divider {
   }
 
   // Splits values into lists, so that one launch can compute each list. Two values are in one list
-  // if both depend on a value with all axes. Other values of a pass may have unrelated axes,
-  // because only a later pass relates them. A list may store its output before the launch of
-  // another list. This overwrites no input that the other list reads: an output can have the memory
-  // of an input only if both have all axes. Two lists have no such input in common.
+  // if both depend on the same value with all axes. Values of different lists may have unrelated
+  // axes, because only a later pass relates these axes. One list may store its outputs before
+  // another list is launched. This overwrites no input of the other list. An output can have the
+  // memory of an input only if both have all axes, and two lists have no such input in common.
   std::vector<std::vector<ValueId>> connected(const std::vector<ValueId>& values) const {
     std::vector<std::vector<ValueId>> lists;
     std::vector<std::set<ValueId>> read;  // per list: the values with all axes on which it depends

@@ -9,7 +9,7 @@ namespace heddle::codegen {
 
 // One pass of a segment that needs several passes (rule 4 of ir/analysis/kernel_rules.h).
 // divideIntoPasses() divides such a segment into passes, which run one after another. Results of
-// reductions that a later pass reads are temporaries in the workspace. This is used for all sizes
+// reductions that a later pass reads are temporaries in the workspace. Passes are used for sizes
 // for which one launch is slow: few and long rows, or rows whose elements are not neighbours.
 struct PassSegment {
   Fusion segment;
@@ -30,8 +30,8 @@ inline const PassSegment::Operand& operandOf(const PassSegment& pass, int32_t op
   return i < pass.inputs.size() ? pass.inputs[i] : pass.outputs[i - pass.inputs.size()];
 }
 
-// Returns the operands of a part of a segment (ir/analysis/independent_parts.h) as those of a pass
-// without temporaries. PassSegment::segment is empty, so that nothing copies the part.
+// Returns a pass without temporaries that has the operands of a part of a segment
+// (ir/analysis/independent_parts.h). PassSegment::segment is empty, so that the part is not copied.
 PassSegment passOf(const SegmentPart& part);
 
 // The operands of a segment, as planKernel() (codegen/emit/plan_kernel.h) receives them.
@@ -45,7 +45,8 @@ struct Operands {
   }
 };
 
-// Returns the operands of a pass. `all` are those of the complete segment. Temporaries are aligned.
+// Returns the operands of a pass. `all` are the operands of the complete segment. Temporaries are
+// aligned.
 Operands operandsOf(const PassSegment& pass, const Operands& all,
                     const std::vector<TensorDesc>& temporaries);
 

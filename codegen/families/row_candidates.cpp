@@ -8,13 +8,13 @@
 namespace heddle::codegen {
 namespace {
 
-// Bytes of tiles that one thread may hold. Its registers have 256 bytes if a block has 1024
-// threads, and the body needs some of them.
+// The largest number of bytes of tiles that one thread holds. If a block has 1024 threads, the
+// registers of a thread have 256 bytes, and the body needs some of them.
 constexpr int64_t kTileBytes = 128;
-// The same if kColumnThreads or kAheadThreads threads share a multiprocessor. More elements per
-// thread cost fewer instructions, because threads exchange the parts of each row. But longer blocks
-// store fewer sums of columns. Tiles of kWantedColumnBytes are a compromise for rows that more
-// threads can share.
+// The same limit for programs with columns, if kColumnThreads or kAheadThreads threads share a
+// multiprocessor. With more elements per thread, fewer threads exchange their parts of each row,
+// which costs fewer instructions. With more threads per block, fewer blocks store sums of columns.
+// Tiles of kWantedColumnBytes are a compromise.
 constexpr int32_t kColumnThreads = 512;
 constexpr int64_t kColumnTileBytes = 384;
 constexpr int64_t kWantedColumnBytes = 340;
@@ -22,10 +22,11 @@ constexpr int32_t kAheadThreads = 384;
 constexpr int64_t kAheadTileBytes = 576;
 // Bytes that one thread loads before it waits, so that enough loads are in flight.
 constexpr int64_t kBytesInFlight = 64;
-// Operations of a body (RowDemand::ops) times the elements of a thread, which the compiler unrolls.
-// More take seconds to compile.
+// The largest product of the operations of a body (RowDemand::ops) and the elements of a thread.
+// The compiler unrolls the body for these elements. A larger product takes seconds to compile.
 constexpr int64_t kMostUnrolled = 4096;
-// Shared memory of a block without an opt-in. Each accumulator takes 8 bytes per warp.
+// The shared memory that a block may use without an opt-in. Each accumulator takes 8 bytes per
+// warp.
 constexpr int64_t kSharedBytes = 48 << 10;
 constexpr int64_t kMultiprocessors = 132;  // of an H100
 constexpr int64_t kMostThreads = 1024;
@@ -33,15 +34,16 @@ constexpr int64_t kLoopThreads = 512;
 constexpr int64_t kShortestBlock = 128;
 // With fewer rows than this, one row per block leaves multiprocessors idle (132 on an H100).
 constexpr int64_t kFewRows = 132;
-// Threads that read neighbouring vectors of a row together use complete sectors of memory. With
-// kManyThreads threads, each processor of the GPU has more work than it can start at once.
+// kFewestThreads threads that read neighbouring vectors of a row together use complete sectors of
+// memory. With kManyThreads threads, each multiprocessor has more work than it can start at once.
 constexpr int64_t kFewestThreads = 4;
 constexpr int64_t kManyThreads = int64_t{132} * 2048 * 2;
-// Cpp: the most elements of a row that arrays hold, so that they stay in the L2 cache, and the most
-// bytes of all arrays, which are on the stack. And the fewest rows that keep the threads of a pool
-// busy, unless all rows together are short.
+// Cpp: arrays hold at most kMostKept elements of a row, so that they stay in the L2 cache. All
+// arrays are on the stack and have at most kMostArrayBytes bytes together.
 constexpr int64_t kMostKept = 16384;
 constexpr int64_t kMostArrayBytes = 256 << 10;
+// Cpp: fewer rows than kFewCpuRows do not keep the threads of a pool busy. This does not matter if
+// all rows together have at most kShortWork elements.
 constexpr int64_t kFewCpuRows = 64;
 constexpr int64_t kShortWork = 1 << 18;
 constexpr int64_t kShortestCpuColumns = 16;
@@ -67,8 +69,9 @@ bool hasWholeVectors(const Space& space, int64_t vector) {
   return true;
 }
 
-// The fewest vectors of a row that begins at an aligned address before the row. The first and the
-// last vector are slow. Each pass over the row needs their masks again.
+// Returns the smallest number of vectors per row for which shifted rows (RowLayout::shifted) pay.
+// The first and the last vector of a shifted row are slow, because each pass over the row needs
+// their masks.
 int64_t shortestShifted(bool several_passes) { return several_passes ? 64 : 4; }
 
 int64_t vectorsPerRow(const Space& space, int64_t vector) {
@@ -79,8 +82,9 @@ int64_t vectorsPerRow(const Space& space, int64_t vector) {
   return vectors;
 }
 
-// Returns a smaller number of threads if far fewer of them are then idle. For example, 192 vectors
-// are 3 for each of 64 threads, and 34 vectors are 3 for each of 16 threads with 14 idle places.
+// Returns `threads`, or a smaller number if far fewer threads are then idle. For example, 64
+// threads with 3 vectors each share 192 vectors. 16 threads with 3 vectors each share 34 vectors,
+// and leave 14 places idle.
 int64_t fuller(int64_t threads, int64_t vectors, int64_t most) {
   constexpr double kGain = 1.15;
   const int64_t fewest = std::min<int64_t>(threads, 8);  // pieces of 128 bytes
@@ -94,8 +98,8 @@ int64_t fuller(int64_t threads, int64_t vectors, int64_t most) {
   return best;
 }
 
-// Chooses whether a block with columns loads its next row, and how many blocks there are. All of
-// them run at the same time.
+// Chooses whether a block with columns loads its next row ahead (RowForm::ahead), and how many
+// blocks there are. All blocks run at the same time.
 void loopOverRows(const Space& space, const RowDemand& demand, RowCandidate& candidate) {
   RowLayout& layout = candidate.layout;
   const int32_t block = layout.rows * layout.threads;
@@ -114,9 +118,9 @@ struct Vectors {
   bool shifted = false;  // RowLayout::shifted
 };
 
-// Returns the longest vectors of which a thread can load several together. `ops` are the operations
-// of the longest body. Rows with columns are never shifted: a thread adds the same elements of all
-// its rows, and shifted rows would give it different elements.
+// Returns the longest vectors that suit the alignment of the rows and kMostUnrolled. `ops` is the
+// number of operations of the longest body. Rows with columns are never shifted: a thread adds the
+// same elements of all its rows, and shifted rows would give it different elements.
 Vectors vectorsOf(const Space& space, int64_t ops, bool several_passes) {
   int64_t widest = 1;
   for (const SpaceTensor& t : space.tensors) {
@@ -135,6 +139,8 @@ Vectors vectorsOf(const Space& space, int64_t ops, bool several_passes) {
   return {length, false};
 }
 
+// Chooses vectors first, then threads per row, then vectors per thread, then rows per block. Each
+// choice needs the earlier ones.
 std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& demand) {
   const auto [vector, shifted] = vectorsOf(space, demand.ops, demand.several_passes);
   // A shifted row may need one more vector.
@@ -149,10 +155,11 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
   const int64_t wanted = std::min(hasColumns(space) ? fitting(kWantedColumnBytes, demand.live_bytes)
                                                     : fitting(kBytesInFlight, demand.loaded_bytes),
                                   most);
-  // Few threads per row waste less time in the exchange of parts. A warp per row is better if there
-  // are not enough rows for all threads of the GPU.
+  // Few threads per row waste less time in the exchange of parts. If there are not enough rows for
+  // all threads of the GPU, a warp per row is better.
   const int64_t least = space.keptCount() * kFewestThreads >= kManyThreads ? kFewestThreads : 32;
-  // Each row of threads stores its own sums of columns. Blocks with one row have the fewest.
+  // The threads of each row store sums of columns of their own. Blocks with one row store the
+  // fewest sums.
   const int64_t shortest = hasColumns(space) ? kShortestBlock : least;
   auto threadsFor = [vectors, least = shortest](int64_t registers) {
     const auto threads = static_cast<int64_t>(
@@ -164,10 +171,10 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
   RowLayout& layout = candidate.layout;
   int64_t threads = threadsFor(wanted);
   threads = fuller(threads, vectors, most);
-  // A block of kMostThreads threads is alone on its multiprocessor. While it exchanges parts of its
-  // row, nothing would be loaded.
+  // A block of kMostThreads threads would be alone on its multiprocessor. While it exchanged parts
+  // of its row, the multiprocessor would load nothing.
   if (threads == kMostThreads && ceilDiv(vectors, threads / 2) <= most) threads /= 2;
-  // One thread reads a row of a few elements, so that no time goes into the exchange of parts.
+  // One thread reads a row of a few elements, so that threads need not exchange parts.
   constexpr int64_t kFewElements = 16;
   if (vector == 1 && vectors <= std::min(kFewElements, most)) threads = 1;
   const auto warps =
@@ -190,8 +197,9 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
   layout.full = layout.exact && !candidate.looped && vectors == threads * registers;
   if (candidate.looped && (hasColumns(space) || space.keptCount() < kFewRows)) return std::nullopt;
   if (hasColumns(space)) {
-    // Few blocks leave multiprocessors idle, and blocks with many rows store many sums of short
-    // columns. Separate launches divide the columns among all multiprocessors.
+    // Separate launches divide the columns among all multiprocessors. They are faster in two cases:
+    // few blocks leave multiprocessors idle, and blocks with many rows store many sums of short
+    // columns.
     constexpr int32_t kMostRows = 2;
     const int64_t groups = ceilDiv(space.keptCount(), layout.rows);
     const bool is_large = space.keptCount() * space.reducedCount() > kShortWork;
@@ -204,7 +212,7 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
 
 std::optional<RowCandidate> cpuCandidate(const Space& space, const RowDemand& demand) {
   const int64_t rows = space.keptCount();
-  // The columns of short rows are faster without the rows.
+  // The columns of short rows are faster in a launch of their own.
   if (hasColumns(space) && space.reducedCount() < kShortestCpuColumns) return std::nullopt;
   if (rows < kFewCpuRows && rows * space.reducedCount() > kShortWork) return std::nullopt;
   RowCandidate candidate;
@@ -244,8 +252,8 @@ Space withRows(Space space) {
 }
 
 bool hasUnalignedRows(const Space& space, Target target) {
-  // Vectors. A reduction uses the masks of the first and last vector once, a pointwise kernel
-  // twice.
+  // The smallest number of vectors per row. A reduction uses the masks of the first and last vector
+  // once. A pointwise kernel uses them twice.
   const int64_t shortest = space.hasReduced() ? 16 : 32;
   if (target != Target::Cuda || space.extents.size() < 2) return false;
   const Space rows = withRows(space);
@@ -263,7 +271,8 @@ std::optional<RowCandidate> chooseRows(const Space& rows, Target target,
     if (found) found->variant = variant;
     return found;
   };
-  // Blocks with columns have registers for products of loaded tiles, unless the rows are long.
+  // Blocks with columns have enough registers to keep values of a few ops (RowVariant::ManyOps),
+  // unless the rows are long.
   std::optional<RowCandidate> chosen;
   if (demands.many_ops) chosen = best(*demands.many_ops, RowVariant::ManyOps);
   if (!chosen || !chosen->ahead) chosen = best(demands.expensive, RowVariant::Expensive);

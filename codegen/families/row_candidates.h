@@ -29,13 +29,13 @@ struct RowCandidate {
   RowVariant variant = RowVariant::Expensive;
 };
 
-// What the candidates depend on besides the sizes. Numbers are per element of the row.
+// The facts besides sizes on which the candidates depend. Numbers are per element of the row.
 struct RowDemand {
   int64_t live_bytes = 0;    // bytes of tiles at once (liveBytes())
   int64_t loaded_bytes = 0;  // bytes that the kernel reads from memory at its start
   int64_t ahead_bytes = 0;   // live_bytes with RowForm::ahead, and the tiles of the next row
   int64_t kept_bytes = 0;  // bytes of the tiles that maps make: in registers, or (Cpp) on the stack
-  int64_t ops = 0;         // code of the longest body, in simple operations
+  int64_t ops = 0;         // number of simple operations of the longest body (opsOf())
   int64_t accumulators = 0;     // of all reductions, per row
   bool several_passes = false;  // needsSeveralPasses()
 };
@@ -52,15 +52,18 @@ struct RowDemands {
 // reduced axis (withRows()).
 std::optional<RowCandidate> chooseRows(const Space& rows, Target target, const RowDemands& demands);
 
+// Returns whether the kernel also adds elements to columns (SpaceTensor::column).
 bool hasColumns(const Space& space);
 
-// Returns the space with at least one reduced axis, along which rows lie.
+// Returns the space with at least one reduced axis, along which rows lie. If `space` has none, the
+// innermost kept axis becomes a reduced axis.
 Space withRows(Space space);
 
-// Cpp: the elements of one item, which one inner loop computes.
+// Cpp: returns the number of elements of an item, which one inner loop computes.
 int64_t cpuChunk(const Space& space);
 
-// Cpp: the rows of a tile. With columns there are few tiles, because each is a part.
+// Cpp: returns the number of rows in a tile of the grid. With columns there are few tiles, because
+// each tile is a part of ColumnSums.
 int64_t cpuTileRows(const Space& space);
 
 }  // namespace heddle::codegen

@@ -41,7 +41,7 @@ class StatementWriter {
   }
 
  private:
-  // Returns whether different rows read different elements of the tensor, and read them in vectors.
+  // Returns whether the elements of the tensor differ between rows and change along the row.
   bool changesWithRow(const SpaceTensor& tensor) const {
     return tensor.strides.back() != 0 && changesWithKept(tensor);
   }
@@ -108,8 +108,8 @@ class StatementWriter {
     return form_.reciprocals && !per_row ? withReciprocals(std::move(written)) : written;
   }
 
-  // Replaces divisions by a scalar. If blocks process several rows, the compiler computes the
-  // reciprocal before the first row.
+  // Replaces divisions by a scalar by multiplications. If blocks process several rows, the compiler
+  // computes the reciprocal before the first row.
   static void divideByScalars(Body& body) {
     for (Node& node : body.nodes) {
       if (node.kind != Node::Kind::Apply || node.text != kDivision) continue;
@@ -119,7 +119,7 @@ class StatementWriter {
     }
   }
 
-  // Replaces divisions along the row by a value per row.
+  // Replaces divisions by a value per row, in a body that runs along the row, by multiplications.
   WrittenBody withReciprocals(WrittenBody written) {
     IdVector<NodeId, NodeId> place;  // old node -> new node
     Body body;
@@ -239,6 +239,8 @@ class StatementWriter {
     out().push_back(std::move(map));
   }
 
+  // Writes the values per row first, because the pass reads them along the row. If the form is
+  // looped, the other statements of the pass run in a loop over the parts of the row.
   void writePass(int pass) {
     const auto p = static_cast<size_t>(pass);
     const bool last = pass + 1 == values_.passes();

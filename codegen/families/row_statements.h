@@ -14,6 +14,7 @@ struct RowStatements {
   int64_t loaded = 0;  // bytes per element that the kernel reads at its start
 };
 
+// How the statements of a row kernel are written.
 struct RowForm {
   // true: every pass over the row is a loop, and no tile along the row lives from one pass to the
   // next. false: the kernel loads each tile once, and computes each value in `kept` only once.
@@ -24,7 +25,7 @@ struct RowForm {
   // true: the tiles of a row are loaded while the previous row is processed. Tiles that are the
   // same for all rows are loaded once (LoadTile::When).
   bool ahead = false;
-  std::vector<ValueId> kept;
+  std::vector<ValueId> kept;  // keptValues() (codegen/families/row_values.h)
 };
 
 RowStatements writeRowStatements(const Fusion& segment, const Analysis& analysis,

@@ -7,7 +7,7 @@
 
 namespace heddle::codegen {
 
-// What a kernel of several passes knows about the values of its segment. Pass i computes the
+// Facts about the values of a segment whose kernel makes several passes. Pass i computes the
 // reductions whose operands have level i. The last pass computes the outputs. The second reduction
 // of a pair (Analysis::joint) belongs to the pass of the first one.
 struct RowValues {
@@ -16,8 +16,8 @@ struct RowValues {
   // true: the value has no reduced axis, so it has one element per row. A segment without
   // reductions has no such values.
   IdVector<ValueId, bool> per_row;
-  // Per pass: the values for which the pass runs. These are the operands of its reductions. For the
-  // last pass, these are the outputs that are not per row.
+  // Per pass: the values that the pass must compute. These are the operands of its reductions. For
+  // the last pass, these are the outputs that are not per row.
   std::vector<std::vector<ValueId>> roots;
   // Per pass except the last; without the second reductions of pairs.
   std::vector<std::vector<ExprId>> reductions;
@@ -27,15 +27,16 @@ struct RowValues {
 RowValues rowValuesOf(const Fusion& segment, const Analysis& analysis);
 
 // Returns the values along the row that a kernel should keep for later passes, in the order of the
-// segment. A value is kept if several passes need it and its computation is expensive, or if it
-// replaces tiles with more bytes. Casts, sums and products of loaded tiles are not kept if their
-// computation takes less than `many_ops` pointwise ops.
+// segment. A value is kept if several passes need it, and if one of these conditions holds:
+// - Its computation is expensive. (Casts, sums and products are cheap.)
+// - Its computation takes at least `many_ops` pointwise ops.
+// - The value replaces tiles with more bytes.
 constexpr int64_t kKeepExpensive = INT64_MAX;
 std::vector<ValueId> keptValues(const Fusion& segment, const RowValues& values,
                                 int64_t many_ops = kKeepExpensive);
 
-// Returns the values of `pass` that the pass computes along the row: those on which its roots
-// depend, without inputs, results of reductions and the values in `leaves`.
+// Returns the values that `pass` computes along the row: its roots, and the values on which they
+// depend. Inputs, values per row and the values in `leaves` are not in the list.
 std::vector<ValueId> computedAlongRow(const Fusion& segment, const RowValues& values, int pass,
                                       const IdVector<ValueId, bool>& leaves);
 

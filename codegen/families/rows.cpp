@@ -59,7 +59,7 @@ TileProgram assemble(const RowCandidate& candidate, RowStatements written, const
   return program;
 }
 
-// Writes the statements of the variants.
+// Writes the statements of each RowVariant.
 class RowBuilder {
  public:
   RowBuilder(const Fusion& segment, const Analysis& analysis, const Space& rows, Target target,

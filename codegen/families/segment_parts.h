@@ -36,7 +36,7 @@ class SegmentParts {
 
   // Returns the descriptors of all temporaries. All are dense.
   const std::vector<TensorDesc>& temporaries() const { return temporaries_; }
-  // Returns the values that they hold.
+  // Returns the value that each temporary holds.
   const std::vector<ValueId>& temporaryValues() const { return temporary_values_; }
 
  private:

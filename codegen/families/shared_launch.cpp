@@ -107,6 +107,7 @@ std::vector<SharedLaunches::Kind> SharedLaunches::kindsOf(
   return kinds;
 }
 
+// Writes the argument struct of a launch. shared_launch.h describes its fields.
 LaunchStage SharedLaunches::stageOfLaunch(const SharedKernel& kernel, const Launch& launch,
                                           StageLayout& layout) const {
   LaunchStage stage;

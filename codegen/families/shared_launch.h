@@ -27,7 +27,7 @@ struct SharedKernel {
   int32_t block = 1;
 };
 
-// Creates the launches for parts that are pointwise nests. Parts with the same text share one
+// Creates the launches for parts that are pointwise loop nests. Parts with the same text share one
 // *body*, which is a function that the kernel calls. The text therefore does not grow with the
 // number of parts, and does not depend on their sizes.
 class SharedLaunches {
@@ -35,15 +35,15 @@ class SharedLaunches {
   // All names in the text begin with `entry`.
   SharedLaunches(Target target, std::string entry) : target_(target), entry_(std::move(entry)) {}
 
-  // The largest argument struct of a CUDA kernel, in bytes (CUDA 12.1). If the table of all parts
-  // is larger, or if there are more bodies, there are several launches.
+  // The largest argument struct of a CUDA kernel, in bytes (since CUDA 12.1). If the table of all
+  // parts is larger, or if there are more than kMostBodies bodies, there are several launches.
   static constexpr size_t kMostArgumentBytes = 32764;
   static constexpr size_t kMostBodies = 8;
 
   // Returns the name that the function in the text of each part must have.
   std::string bodyName() const { return entry_ + "_body_"; }
 
-  // Adds a part. `text` is the function that computes it. Operand i of the nest is operand
+  // Adds a part. `text` is the function that computes the part. Operand i of the nest is operand
   // operands[i] of the segment. `schedule` describes the part, and `entry` is its number for
   // StageLayout::Struct::entry.
   void add(LoopNest nest, std::string text, std::string schedule, const std::vector<int>& operands,

@@ -21,7 +21,7 @@ constexpr int64_t kSquaresPerTile = 4;
 // CUDA: the largest number of operations of the body (opsOf()). The compiler unrolls the body for
 // the elements of a thread, which are at most 16.
 constexpr int64_t kMostOps = 256;
-// The number of bytes of tiles that a thread loads before it stores.
+// The largest number of bytes of tiles that a thread loads before it stores.
 constexpr int64_t kSquareTileBytes = 128;
 constexpr int64_t kElements = kSquareEdge * kSquareEdge / kSquareThreads;
 
@@ -44,6 +44,8 @@ std::optional<size_t> otherAxis(const SpaceTensor& tensor, const Space& space, s
   return std::nullopt;
 }
 
+// Returns the axes of squares whose columns lie along `column`, or nullopt if squares do not suit
+// this axis.
 std::optional<Axes> axesFor(const Space& space, size_t column) {
   if (space.extents[column] < kShortestAxis) return std::nullopt;
   std::optional<size_t> row;
@@ -136,7 +138,8 @@ int32_t edgeFor(const Space& space) {
   return fullness(kSmallEdge) > kGain * fullness(kSquareEdge) ? kSmallEdge : kSquareEdge;
 }
 
-// Returns whether the lines of an exchanged tensor begin inside of sectors of memory.
+// Returns whether lines of an exchanged tensor begin in the middle of a sector of memory.
+// Neighbouring squares then share sectors.
 bool sharesSectors(const Space& space) {
   constexpr int64_t kSector = 64;  // bytes that memory reads at once
   const size_t rank = space.extents.size();
@@ -304,7 +307,7 @@ std::optional<SquarePlan> planSquares(const Space& space, Target target) {
   const bool cuda = target == Target::Cuda;
   SquareLayout& square = plan.layout;
   if (cuda) square.edge = edgeFor(plan.space);
-  // A thread holds one vector of a tile at least.
+  // A thread holds at least one vector of a tile.
   const int32_t most = square.edge * square.edge / kSquareThreads;
   Schedule& schedule = plan.schedule;
   schedule.target = target;

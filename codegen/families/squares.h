@@ -31,8 +31,8 @@ struct SquarePlan {
 std::optional<SquarePlan> planSquares(const Space& space, Target target);
 
 // Returns the program. Returns nullopt if the exchanged tiles do not fit in shared memory (CUDA) or
-// in the cache (CPU), or if the body has too many operations. This depends on the plan only through
-// its number of axes, and through which strides are 0 or 1.
+// in the cache (CPU), or if the body has too many operations. Whether there is a program depends on
+// the plan only through its number of axes, and through which strides are 0 or 1.
 std::optional<TileProgram> buildSquares(const Fusion& segment, const Analysis& analysis,
                                         const SquarePlan& plan, const std::string& entry);
 

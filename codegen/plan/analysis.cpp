@@ -13,7 +13,7 @@
 namespace heddle::codegen {
 namespace {
 
-// Union-find over all axes of all tensors.
+// Union-find over all axes of all tensors. The axes of one class are one axis of the space.
 class AxisClasses {
  public:
   explicit AxisClasses(const Fusion& segment) {
@@ -72,6 +72,7 @@ class Analyzer {
  public:
   explicit Analyzer(const Fusion& segment) : segment_(segment), classes_(segment) {}
 
+  // Each step reads members of the result that earlier steps have set.
   Analysis run() {
     joinAxes();
     markIndexed();
@@ -236,7 +237,7 @@ class Analyzer {
   const Fusion& segment_;
   AxisClasses classes_;
   Analysis result_;
-  std::vector<int> reduced_ids_;  // axes of values, of the classes that are reduced
+  std::vector<int> reduced_ids_;  // ids of axes along which a reduction combines elements
 };
 
 std::vector<Size> findWidths(const Fusion& segment) {

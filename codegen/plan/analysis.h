@@ -27,8 +27,8 @@ using AxisId = Id<struct AxisTag>;  // axis of the iteration space, as in Analys
 
 // The structure of a segment, which is the part of a fusion that becomes one kernel. The kernel
 // has one iteration space. Each axis of a value maps to one axis of this space, except for axes
-// along which the value is broadcast or has one element. The axes of the space are numbered from
-// 0, in the order in which a walk over the values by ascending id first reaches them.
+// along which the value is broadcast or has one element. The axes of the space are numbered from 0:
+// first the axes of the first value, then the new axes of the next value, and so on.
 struct Analysis {
   // axes[value][i]: the axis of the space to which logical axis i of the value maps; invalid:
   // logical axis i maps to no axis.
@@ -38,8 +38,8 @@ struct Analysis {
   IdVector<ValueId, bool> after;  // per value: true if it depends on a reduction
   std::vector<ExprId> reductions;
   std::vector<Place> places;  // per output of the segment
-  // Per value: true if the value is an input of the segment that ops read only at computed indices.
-  // The axes of such an input do not map to axes of the space.
+  // Per value: true if the value is an input of the segment, and all ops that read it do so at
+  // computed indices. The axes of such an input do not map to axes of the space.
   IdVector<ValueId, bool> indexed_only;
   // Per expression: indexedAxesOf() (ir/analysis/indexed_axes.h) for an Index op, otherwise empty.
   IdVector<ExprId, std::vector<IndexedAxis>> indexed_axes;

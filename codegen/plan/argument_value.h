@@ -8,8 +8,9 @@
 
 namespace heddle::codegen {
 
-// What an argument of a kernel contains. Kernels with equal text differ only in the numbers that
-// valueOf() returns for their arguments.
+// What an argument of a kernel contains. codegen/plan/schedule.h explains lanes, items, tiles and
+// splits. Kernels with equal text differ only in the numbers that valueOf() returns for their
+// arguments.
 struct ArgumentValue {
   enum class Kind : uint8_t {
     Late,           // a pointer or scalar, which a run writes; 0 until then
@@ -28,7 +29,7 @@ struct ArgumentValue {
     Base,           // SpaceTensor::base of tensor `index`
     PartStride,     // SpaceTensor::part_stride of tensor `index`
     Offset,         // SpaceCoordinate::offset of coordinate `index`
-    IndexedExtent,  // of Space::indexed[index] along `axis`; so are the three kinds below
+    IndexedExtent,  // of Space::indexed[index] along `axis`, like the next three kinds
     IndexedStride,
     IndexedOffset,
     IndexedGlobal,
@@ -55,7 +56,7 @@ struct FrameNumbers {
 struct StageLayout {
   // The argument struct of an entry point, or of one part of a shared launch.
   struct Struct {
-    int32_t entry = 0;   // the entry points and parts of a kernel are numbered in their order
+    int32_t entry = 0;   // number of the entry point or part, in the order of the kernel
     int32_t offset = 0;  // bytes, into LaunchStage::args
     std::vector<ArgumentValue> values;
   };
@@ -75,7 +76,7 @@ int64_t valueOf(const ArgumentValue& argument, const FrameNumbers& numbers);
 // codegen/runtime/cuda_runtime.h divides by `divisor`.
 int64_t inverseOf(int64_t divisor);
 
-// The two functions below decide facts that are part of the text of a kernel.
+// The text of a kernel depends on the results of the two functions below.
 
 // Returns whether every item begins at an address of the tensor that is aligned for words of up to
 // 16 bytes.

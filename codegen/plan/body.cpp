@@ -41,8 +41,8 @@ Scalar constantValue(const Expression& constant) {
   throwInternalError(__FILE__, __LINE__, "constant", "the value of a constant is no scalar");
 }
 
-// Returns the text of a pow whose exponent is a number. As in PyTorch, x ** 2 and x ** 3 are
-// products.
+// Returns the kernel text of a pointwise op. The text of a pow whose exponent is a number depends
+// on this number. As in PyTorch, x ** 2 and x ** 3 are products.
 std::string_view powerText(const Fusion& segment, const Expression& expr) {
   if (!isPowByNumber(segment, expr)) return expr.op->text;
   ExprId definition = segment.value(expr.inputs[1]).definition;
@@ -168,8 +168,8 @@ class BodyWriter {
                        [&](NodeId id) { return body.nodes[id].dtype == node.dtype; });
   }
 
-  // Returns the type from which a full converts its scalar. A float that fills an integer tensor
-  // saturates at the ends of the tensor's type, as in a cast.
+  // Returns the type from which the op `full` converts its scalar. A float that fills an integer
+  // tensor saturates at the ends of the tensor's type, as in a cast.
   DType fullFrom(const Expression& expr, DType dtype) const {
     const DType from = segment_.value(expr.inputs[0]).tensor.dtype;
     return isFloat(from) && !isFloat(dtype) && dtype != DType::Bool ? from : dtype;
@@ -211,6 +211,7 @@ class BodyWriter {
       place.checked = axis.mayMiss();
       node.places.push_back(place);
     }
+    // Outside of the tensor, a pad has its fill value. Every other op has NaN or 0.
     if (expr.op->name == "pad") {
       node.operands.push_back(nodeOf(expr.inputs[1]));
     } else if (isFloat(node.dtype)) {
@@ -325,6 +326,7 @@ Computation makeComputation(const Fusion& segment, const Analysis& analysis, con
   const std::vector<int> tensor_of = tensorsOfOperands(segment, space);
   std::vector<ValueId> in_loop;
   std::vector<ValueId> in_finish;
+  // Both reductions of a joint pair read the elements of the first reduction.
   const auto elementOf = [&](ExprId reduction) {
     const JointReductions* pair = analysis.pairEndingWith(reduction);
     return segment.expr(pair == nullptr ? reduction : pair->first).inputs[0];

@@ -25,7 +25,7 @@ struct PlaceAlong {
                           // rank's shard; false: in the unsharded tensor
   bool reversed = false;  // the index is the extent - 1 - the coordinate
   int64_t shift = 0;      // if not reversed: subtracted from the coordinate
-  int width = -1;         // the same, but a number of the run: index into Space::widths; -1: none
+  int width = -1;  // like `shift`, but known only in a run: index into Space::widths; -1: none
   bool checked = false;   // the index may be outside of the tensor
   bool in_block = false;  // the axis may be sharded; elements of other shards read as -0.0 or 0
 };
@@ -47,8 +47,8 @@ struct Node {
     // Index of the current element in the unsharded tensor, along the axis
     // Space::coordinates[index]. If `index` is -1, the value of the node is 0.
     Coordinate,
-    // Element of the tensor Space::indexed[index] at `places`. If a place is outside of the tensor,
-    // the node has the value of operand 0, or `literal` if there are no operands.
+    // Element of the tensor Space::indexed[index] at the indices `places`. If an index is outside
+    // of the tensor, the node has the value of operand 0, or `literal` if there are no operands.
     LoadAt,
   };
   Kind kind = Kind::Literal;
@@ -87,7 +87,7 @@ struct Accumulator {
   NodeId element;                     // the node of the loop body whose value is combined
   DType dtype = DType::F32;           // dtype of the finished value
   bool average = false;               // the finished value is divided by the number of elements
-  JointKind joint = JointKind::None;  // of a pair of reductions
+  JointKind joint = JointKind::None;  // kind of the pair to which the reduction belongs
   AccumulatorId first;                // second reduction of a pair: the accumulator with the state
   // true: an element is the state of another accumulator of this kind. Its members are the values
   // of `element` and the nodes that follow.
@@ -98,7 +98,8 @@ struct Accumulator {
 
 // Returns the ids of the accumulators that have a state.
 std::vector<AccumulatorId> withState(const IdVector<AccumulatorId, Accumulator>& accumulators);
-// Returns the types of the members of an accumulator's state. Joint ones have several.
+// Returns the types of the members of an accumulator's state. A joint accumulator has several
+// members.
 std::vector<DType> memberTypes(const Accumulator& accumulator);
 
 // The computation of one kernel. The loop body runs for every element of the space and feeds the
@@ -118,7 +119,7 @@ struct Leaf {
   Node node;
   std::vector<ValueId> operands;
 };
-// Returns nullopt if the body computes the value.
+// Returns the leaf of a value, or nullopt if the body computes the value.
 using LeafNode = std::function<std::optional<Leaf>(ValueId)>;
 
 struct WrittenBody {
@@ -127,7 +128,7 @@ struct WrittenBody {
 };
 
 // Writes a body that computes the values `wanted` from leaves. `leaf` must return a node for every
-// input of the segment on which they depend.
+// input of the segment on which these values depend.
 WrittenBody writeBody(const Fusion& segment, const Analysis& analysis, const Space& space,
                       const std::vector<ValueId>& wanted, const LeafNode& leaf);
 
@@ -138,8 +139,9 @@ Accumulator makeAccumulator(const Fusion& segment, const Analysis& analysis, Exp
 // Space::tensors. -1: the operand is a scalar, or the kernel reads it at computed indices only.
 std::vector<int> tensorsOfOperands(const Fusion& segment, const Space& space);
 
-// Return the node of an input of the segment, or of the result of a reduction. They return nullopt
-// for every other value. accumulatorOf() returns the id of the accumulator of a reduction.
+// inputNode() returns the node of an input of the segment, and resultNode() returns the node of the
+// result of a reduction. Both return nullopt for every other value. accumulatorOf() returns the id
+// of the accumulator of a reduction, or an invalid id.
 std::optional<Node> inputNode(const Fusion& segment, const std::vector<int>& tensor_of,
                               ValueId value);
 std::optional<Leaf> resultNode(const Fusion& segment, const Analysis& analysis, ValueId value);

@@ -28,7 +28,7 @@ class DescList {
   size_t size_;
 };
 
-// What a kernel needs to know about the sizes of a run, and no operand tells it.
+// The sizes of a run that a kernel needs, and that the descriptors of its operands do not contain.
 struct RunSizes {
   std::vector<TensorDesc> generated;  // of generatedValues(segment) (codegen/plan/generated.h)
   std::vector<int64_t> widths;        // of Analysis::widths

@@ -9,8 +9,8 @@
 namespace heddle::codegen {
 namespace {
 
-// Returns whether the segment may have a generated axis. Every other axis is an axis of a tensor in
-// memory.
+// Returns whether the segment may have a generated axis. An expand, full or iota must add the axis,
+// and a reduction must remove it. Otherwise some operand has the axis.
 bool mayGenerate(const Fusion& segment) {
   bool reduces = false;
   bool generates = false;

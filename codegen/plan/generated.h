@@ -14,8 +14,8 @@ namespace heddle::codegen {
 //   %e = expand(%x, sizes=[n, 3])  // %x has the axes [3]
 //   %y = max(%e, axes=[0])
 //
-// reads %x and stores %y, and neither has the axis of n elements. Such an axis is *generated*. Its
-// extent follows from no operand, so the caller describes a value that has the axis.
+// reads %x and stores %y, and neither has the axis of n elements. Such an axis is *generated*. No
+// operand gives its extent, so the caller describes a value that has the axis.
 
 // Returns the values whose descriptors planKernel() needs for the generated axes, in ascending
 // order. The list contains a value if it has a generated axis that no earlier value of the list
@@ -24,22 +24,22 @@ std::vector<ValueId> generatedValues(const Fusion& segment);
 // Computes Analysis::generated, which is the same list. All other members must be set.
 std::vector<ValueId> findGenerated(const Fusion& segment, const Analysis& analysis);
 
-// Returns the sizes of a run, for a segment in which generatedValues(segment) have no sharding. If
-// a symbol is the size of an operand's axis, the operand gives its value. No other symbols may
-// occur.
+// Returns the sizes of a run. Requires that generatedValues(segment) have no sharding. The
+// descriptors of the operands give the values of symbols. Every symbol that occurs must therefore
+// be the size of an operand's axis.
 RunSizes unshardedSizes(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                         const std::vector<TensorDesc>& outputs);
 
-// Says which sizes of a run a part of a segment needs. The analyses are those of the segment and of
-// the part. Values of both have equal names.
+// Selects the sizes of a run that a part of a segment needs. `analysis` is the analysis of the
+// segment, and `of_part` is the analysis of the part. A value has the same name in both fusions.
 class PartSizes {
  public:
   PartSizes(const Fusion& segment, const Analysis& analysis, const Fusion& part,
             const Analysis& of_part);
-  // The same for the sizes of the segment. Requires that the segment lists all generated values of
-  // the part.
+  // Selects from the sizes of the segment. Requires that Analysis::generated of the segment lists
+  // all generated values of the part.
   RunSizes of(const RunSizes& run) const;
-  // Describes the generated values by the extents of the segment.
+  // Computes the sizes from the extents of the segment.
   RunSizes of(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents) const;
 
  private:

@@ -29,7 +29,7 @@ bool isReadAfterReductions(const Fusion& segment, const Analysis& analysis, Valu
   return true;
 }
 
-// Returns "" or the reason, as InPlaceRules::whyNot() does, for a segment of one part.
+// Does the same as InPlaceRules::whyNot(), for a segment of one part.
 std::string whyNotInPart(const Fusion& segment, const Analysis& analysis, size_t input,
                          size_t output) {
   const ValueId in = segment.inputs().at(input);

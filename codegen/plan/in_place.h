@@ -37,8 +37,8 @@ class InPlaceRules {
  private:
   const Fusion& segment_;
   std::optional<Analysis> analysis_;
-  // Per operand of the segment: the indices of the parts that have it, and its place there. Empty
-  // if the segment has one part.
+  // Per operand of the segment: each part that has it, and its index among the operands of this
+  // part. Empty if the segment has one part.
   std::vector<std::vector<std::pair<size_t, size_t>>> places_;
 };
 

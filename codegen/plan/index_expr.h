@@ -8,10 +8,10 @@ namespace heddle::codegen {
 
 // An index expression of a generated kernel: integers, loop variables and kernel parameters,
 // combined by add, mul, floor-div and mod. All values are non-negative. Every expression has a
-// range [lo, hi] for the sizes of one KernelPlan (codegen/kernel.h). The ranges decide the width
-// of the index type. The printed text does not depend on sizes, so that runs with different sizes
-// can share a kernel. The functions below therefore apply only simplifications that are correct
-// for every size (x*1, x+0, x*0). Objects are immutable.
+// range [lo, hi] for the sizes of one KernelPlan (codegen/kernel.h). The range of a parameter
+// contains only its value. The printed text does not depend on sizes, so that runs with different
+// sizes can share a kernel. The functions below therefore apply only simplifications that are
+// correct for every size (x*1, x+0, x*0). Objects are immutable.
 class IndexExpr {
  public:
   enum class Kind : uint8_t { Constant, Variable, Parameter, Add, Mul, Div, Mod };

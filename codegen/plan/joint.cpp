@@ -96,8 +96,8 @@ class JointFinder {
     return dependsOnlyOn(resultOf(first), center) ? center : kNoValue;
   }
 
-  // Returns whether a value without reduced axes depends on `result`, and on no other reduction.
-  // Another reduction could run only after the second reduction of the pair.
+  // Returns whether a kernel can compute `value` per row from `result`, without the result of
+  // another reduction. The other reduction might be computed only in a later pass than the pair.
   bool dependsOnlyOn(ValueId result, ValueId value) const {
     IdVector<ValueId, bool> seen(segment_.values().size(), false);
     std::vector<ValueId> next{value};

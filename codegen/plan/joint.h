@@ -11,15 +11,15 @@ namespace heddle::codegen {
 // The elements of the second reduction depend on the result of the first, so this is possible only
 // for two kinds of pairs:
 //   Exponentials  m = max(x) and sum(exp(x - m)). When a thread finds a much larger maximum, it
-//   rescales
-//                 its sum. Source: M. Milakov and N. Gimelshein, "Online normalizer calculation for
-//                 softmax", 2018.
+//                 rescales its sum. Source: M. Milakov and N. Gimelshein, "Online normalizer
+//                 calculation for softmax", 2018.
 //   Moments       sum(x) and sum((x - c)^2) for any value c per row that depends on sum(x). A
 //                 thread keeps the number of its elements, their sum, and the sum of the squares of
 //                 their differences from their own mean. Source: T. Chan, G. Golub and R. LeVeque,
 //                 "Algorithms for computing the sample variance", 1983.
 // The elements and all values between the two reductions must be f32.
-// codegen/runtime/cuda_joint.h contains the types of the accumulators. C++ kernels have none.
+// codegen/runtime/cuda_joint.h contains the types of the accumulators. C++ kernels have no joint
+// reductions.
 
 // Returns the joint reductions of a segment. Each reduction is in at most one pair.
 std::vector<JointReductions> jointReductions(const Fusion& segment, const Analysis& analysis);

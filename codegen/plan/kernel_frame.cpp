@@ -82,6 +82,7 @@ class FrameBuilder {
     frame_.accumulators = request.accumulators;
   }
 
+  // The order of these calls is the order of the fields in the argument struct.
   KernelFrame build() {
     addPointersAndScalars();
     addItems();
@@ -147,8 +148,8 @@ class FrameBuilder {
     frame_.span = addSize("span", value(Kind::Span));
   }
 
-  // Returns the coordinates along the axes [begin, end) of an item. Computes them from the number
-  // of the item, innermost axis first.
+  // Returns the coordinates of an item along the axes [begin, end). Computes them from `item`, the
+  // number of the item, innermost axis first.
   std::vector<Coordinate> peel(const char* prefix, size_t begin, size_t end,
                                const IndexExpr& item) {
     std::vector<Coordinate> coordinates(end - begin);

@@ -33,8 +33,8 @@ class ArgumentLayout {
   // Adds an i64 field, which the kernel converts to its index type. Returns
   // IndexExpr::parameter(name, value). `what` says where the value comes from (Field::value).
   IndexExpr addSize(const std::string& name, int64_t value, ArgumentValue what = kOther);
-  // Adds the number of items along an axis, if a CUDA kernel divides indices by this number. Does
-  // the same as addSize(), and also adds the field `<name>_inverse`.
+  // Adds a number of items by which a CUDA kernel divides indices. Does the same as addSize(), and
+  // also adds the field `<name>_inverse`.
   IndexExpr addDivisor(const std::string& name, int64_t value, ArgumentValue what = kOther);
   // Adds an i64 field, which stays an i64 in the kernel.
   void addOffset(const std::string& name, int64_t value, ArgumentValue what = kOther);
@@ -106,8 +106,8 @@ struct IndexedAccess {
   std::vector<std::string> wholes;
 };
 
-// The part of a kernel that does not depend on what the kernel computes: its arguments, its tensors
-// and how it finds their elements.
+// The part of a kernel that does not depend on its computation: its arguments, its tensors and the
+// offsets of their elements.
 struct KernelFrame {
   std::string entry;
   ArgumentLayout args;

@@ -32,7 +32,7 @@ struct LoopNest : KernelFrame {
 struct NestRequest {
   std::string entry;
   Schedule schedule;
-  Space space;  // if `partials` is not empty, Space::tensors ends with their tensors
+  Space space;  // if `partials` is not empty, Space::tensors ends with the tensors of the partials
   Computation computation;
   std::vector<int> partials;  // LoopNest::partials
   int64_t reduced_count = 1;  // KernelFrame::reduced_count

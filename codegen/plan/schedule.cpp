@@ -47,9 +47,11 @@ bool isFull(const SpaceTensor& t, const Space& space) {
   return true;
 }
 
-// Returns the number of elements that a thread moves at once. It is 16 bytes of the widest tensor
-// if every tensor is contiguous or constant along the lane axis. `only_full` ignores the width of
-// the tensors that are not full. `any_extent` also permits vectors that are longer than the axis.
+// Returns the number of elements that a thread moves at once. If every tensor is contiguous or
+// constant along the axis, these are 16 bytes of the tensor with the largest elements. The limit is
+// 8 elements, or 16 if all elements have one byte. If some tensor has a larger stride, the number
+// is 1. `only_full` ignores the width of the tensors that are not full. `any_extent` also permits
+// vectors that are longer than the axis.
 int32_t vectorWidth(const Space& space, size_t axis, bool only_full = false,
                     bool any_extent = false) {
   int64_t widest = 1;
@@ -77,9 +79,9 @@ bool isAligned(const Space& space, size_t axis, int32_t width) {
   });
 }
 
-// Returns the number of elements that a thread of a pointwise kernel moves at once. Most loads of a
-// tensor that is not full hit a cache, so its width does not count. This holds only if the longer
-// vectors are aligned too.
+// Returns the number of elements that a thread of a pointwise kernel moves at once. The width of a
+// tensor that is not full does not count, because most of its loads hit a cache. If the longer
+// vectors would not be aligned, the widths of all tensors count.
 int32_t pointwiseWidth(const Space& space, size_t axis) {
   const int32_t width = vectorWidth(space, axis, true);
   return isAligned(space, axis, width) ? width : vectorWidth(space, axis);
@@ -90,7 +92,7 @@ int32_t inputCount(const Space& space) {
                                             [](const SpaceTensor& t) { return !t.output; }));
 }
 
-// Returns how many items a thread loads at once. About 64 bytes per thread are in flight then,
+// Returns how many items a thread loads at once. Then about 64 bytes per thread are in flight,
 // which is enough to cover the latency of memory.
 int32_t unrollFor(const Space& space, int32_t lanes) {
   int64_t loaded = 1;
@@ -150,8 +152,8 @@ void chooseReductionLanes(const Space& space, Schedule& s) {
   s.lanes = std::min(vectorWidth(space, s.laneAxis(space)), 8);
   s.unroll = std::min<int32_t>(unrollFor(space, s.lanes) * 2, 8);
   if (!prefersOneLane(space, s, s.lanes)) return;
-  // More loads of short elements were slower on an H200. Most loads of a tensor that is not full
-  // hit a cache.
+  // More than 8 loads of short elements were slower on an H200. Only full tensors count, because
+  // most loads of all other tensors hit a cache.
   const int64_t loads = s.lanes > 4 ? 8 : 16;
   const auto isLoaded = [&](const SpaceTensor& t) { return !t.output && isFull(t, space); };
   const int64_t inputs = std::count_if(space.tensors.begin(), space.tensors.end(), isLoaded);

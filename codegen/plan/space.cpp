@@ -17,7 +17,8 @@ int64_t productOf(AxisNumbers::const_iterator from, AxisNumbers::const_iterator 
 
 AxisNumbers numbersOf(const std::vector<int64_t>& list) { return {list.begin(), list.end()}; }
 
-// Extents and offsets of the axes, from the descriptor of any value that moves along them.
+// Reads the extents and offsets of the axes of the space from the descriptors of values. Checks
+// that the descriptors agree.
 class Extents {
  public:
   Extents(const Fusion& segment, const Analysis& analysis, const RunSizes& run)
@@ -36,7 +37,8 @@ class Extents {
   }
 
   // Reads the descriptor of the operand that an Index expression reads. The extent of the output is
-  // that of the operand, plus the elements that the expression adds, minus those that it removes.
+  // the extent of the operand plus IndexedAxis::low and IndexedAxis::high, which are negative if
+  // the expression removes elements.
   void readIndexed(ExprId id_of_expr, const TensorDesc& desc) {
     const Expression& expr = segment_.expr(id_of_expr);
     ValueId id = expr.inputs[0];
@@ -73,7 +75,7 @@ class Extents {
     return run_.widths.at(static_cast<size_t>(found - all.begin()));
   }
 
-  // Returns the size of the axis of the output that moves along axis `i` of the operand.
+  // Returns the size of the output axis that corresponds to axis `i` of the operand.
   int64_t paddedSize(const Expression& expr, const IndexedAxis& axis, size_t i,
                      const TensorDesc& desc) const {
     int64_t size = desc.sizes[i];
@@ -104,9 +106,10 @@ class Extents {
     if (known < 0) start = offset;
     bool needed =
         std::binary_search(analysis_.coordinates.begin(), analysis_.coordinates.end(), axis);
-    HEDDLE_USER_CHECK(!needed || extent == 0 || start == offset,
-                      "axis {} of %{}: expected the block from {} as in the other operands, got {}",
-                      logical, segment_.value(id).name, start, offset);
+    HEDDLE_USER_CHECK(
+        !needed || extent == 0 || start == offset,
+        "axis {} of %{}: expected a shard that begins at index {} as in the other operands, got {}",
+        logical, segment_.value(id).name, start, offset);
     known = extent;
   }
 
@@ -144,7 +147,8 @@ bool belongsInside(const Space& space, size_t a, size_t b) {
     for (size_t i = 0; i < space.extents.size(); ++i) {
       if (tensor.strides[i] != 0) bytes *= static_cast<double>(space.extents[i]);
     }
-    // If one input and one output disagree, the output wins, because unordered stores cost more.
+    // If one input and one output disagree, the output wins: stores with a large stride cost more
+    // than such loads.
     if (tensor.output) bytes *= 1.25;
     votes += stride_a < stride_b ? bytes : -bytes;
   }
@@ -201,7 +205,7 @@ size_t positionOf(const Fusion& segment, ValueId input) {
   return static_cast<size_t>(std::find(ids.begin(), ids.end(), input) - ids.begin());
 }
 
-// The space over all axes of the analysis, in its order.
+// Returns the space over all axes of the analysis, in the order of the analysis.
 Space layOutAll(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
                 DescList inputs, DescList outputs) {
   Space raw;
@@ -314,8 +318,8 @@ Space coalesce(const Fusion& segment, const Analysis& analysis, const AxisExtent
   for (SpaceCoordinate& coordinate : space.coordinates) coordinate.axis = -1;
   space.indexed = std::move(raw.indexed);
   appendMerged(raw, kept, space);
-  // A space without kept axes gets a kept axis of one element. It counts as contiguous, so that the
-  // kernel also serves longer tensors.
+  // A space without kept axes gets a kept axis of one element. If there are no reductions, its
+  // stride is 1, so that the kernel also serves longer tensors.
   if (kept.empty()) appendUnitAxis(space, analysis.reductions.empty() ? 1 : 0);
   space.kept = space.extents.size();
   appendMerged(raw, reduced, space);

@@ -24,7 +24,8 @@ struct SpaceTensor {
   bool output = false;
   AxisNumbers strides;  // elements, per axis of the space
   int64_t base = 0;     // for tensors in the workspace: offset of the first element, in elements
-  // For outputs in the workspace: the elements between the partial results of two parts.
+  // For outputs in the workspace: the distance between the partial results of neighbouring parts,
+  // in elements. A part is one of Schedule::splits ranges, or a part of ColumnSums.
   int64_t part_stride = 0;
   // Not negative: the kernel adds the elements to this column accumulator (TileProgram::columns),
   // which it stores in the workspace as one part. `operand` is then an output that has no memory.
@@ -78,9 +79,9 @@ struct AxisExtents {
   AxisNumbers widths;  // RunSizes::widths
 };
 
-// Reads the extents of all axes from the descriptors of the operands. RunSizes::generated gives
-// the extents of all other axes. Throws
-// UserError if two descriptors disagree about an axis.
+// Reads the extents of the axes from the descriptors of the operands. RunSizes::generated gives the
+// extents of the axes that no operand has. Throws UserError if two descriptors disagree about an
+// axis.
 AxisExtents axisExtents(const Fusion& segment, const Analysis& analysis, DescList inputs,
                         DescList outputs, const RunSizes& run);
 

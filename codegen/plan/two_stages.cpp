@@ -6,7 +6,8 @@
 namespace heddle::codegen {
 namespace {
 
-// Row-major strides of the kept axes: how partial results lie in the workspace.
+// Returns the row-major strides of the kept axes. The workspace stores partial results with these
+// strides.
 AxisNumbers keptStrides(const Space& space) {
   AxisNumbers strides(space.extents.size(), 0);
   int64_t stride = 1;
@@ -17,8 +18,8 @@ AxisNumbers keptStrides(const Space& space) {
   return strides;
 }
 
-// Returns the computation of the second stage. The partial results of an accumulator are the
-// elements of its loop body.
+// Returns the computation of the second stage. Its loop body loads the partial results of each
+// accumulator as elements.
 Computation combineComputation(const Computation& whole, size_t first_partial) {
   Computation second;
   second.finish = whole.finish;
@@ -39,7 +40,7 @@ Computation combineComputation(const Computation& whole, size_t first_partial) {
   return second;
 }
 
-// Returns the entries of `all` that are used, in the order of their first use, and their new
+// Collects the entries of `all` that are used, in the order of their first use, and gives them new
 // indices.
 template <class Tensor>
 class UsedTensors {

@@ -10,8 +10,8 @@
 
 namespace heddle::codegen {
 
-// All decisions about a segment of one pass for one set of shapes. `second` combines the partial
-// results of `first` if a reduction is split into ranges.
+// All decisions about a segment that loops compute in one pass over the space, for one set of
+// shapes. `second` combines the partial results of `first` if a reduction is split into ranges.
 struct Decision {
   Computation computation;
   NestRequest first;
@@ -20,12 +20,12 @@ struct Decision {
   int64_t workspace_bytes = 0;
 };
 
-// Makes all decisions about a segment of one pass over the space. Entry points end with `suffix`.
+// Makes all decisions about such a segment. The names of the entry points end with `suffix`.
 Decision decideLoops(const Fusion& segment, const Analysis& analysis, const Space& space,
                      Target target, const std::string& suffix);
 
-// The spaces of the two launches of a reduction that is divided into `splits` ranges: the space,
-// and after its tensors those of the partial results, whose types are `types`.
+// The spaces of the two launches of a reduction that is divided into `splits` ranges. Both list the
+// tensors of `space`, then the tensors of the partial results, whose types are `types`.
 struct SplitSpaces {
   Space first;
   Space second;
@@ -40,7 +40,8 @@ std::vector<DType> partialTypes(const IdVector<AccumulatorId, Accumulator>& accu
 // stores its accumulators as partial results in the workspace, and `d.second` combines them.
 void splitInTwo(Decision& d, const Space& space, const std::string& suffix);
 
-// Leaves only the tensors that the bodies of `request` touch, and renames them in the bodies.
+// Removes the tensors that `request` does not access, and renumbers the other tensors in the bodies
+// and in `partials`.
 void dropUnusedTensors(NestRequest& request);
 
 }  // namespace heddle::codegen

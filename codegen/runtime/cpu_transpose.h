@@ -60,8 +60,8 @@ HD_INLINE void exchange(Row& a, Row& b, Indices<i...>) {
   a = first;
 }
 
-// Transposes the blocks of 2 step * 2 step elements of a block whose blocks of step * step elements
-// are already transposed.
+// Transposes a block. Requires that its sub-blocks of step * step elements are already transposed.
+// Each level of the recursion doubles `step`.
 template <int step, int edge, class Row>
 HD_INLINE void exchangeAll(Row* rows) {
   if constexpr (step < edge) {
@@ -73,8 +73,8 @@ HD_INLINE void exchangeAll(Row* rows) {
   }
 }
 
-// Transposes one block. The rows of `to` have the distance `to_stride`, and those of `from` the
-// distance `from_stride`.
+// Transposes one block. Successive rows of `to` are `to_stride` elements apart, and successive rows
+// of `from` are `from_stride` elements apart.
 template <class T>
 HD_INLINE void transposeBlock(T* to, long long to_stride, const T* from, long long from_stride) {
   typedef Block<(int)sizeof(T)> B;

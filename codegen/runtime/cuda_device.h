@@ -20,7 +20,7 @@ __device__ inline unsigned short f16Bits(float x) {
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
   return bits;
 }
-// Rounds two values and returns their bits: those of `low` in the lower half.
+// Rounds two values and returns their bits, with the bits of `low` in the lower half.
 __device__ inline unsigned bf16Pair(float low, float high) {
   unsigned bits;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
@@ -87,7 +87,7 @@ __device__ inline int threads() { return (int)blockDim.x; }
 __device__ inline long long block() { return (long long)blockIdx.x; }
 __device__ inline long long blocks() { return (long long)gridDim.x; }
 __device__ inline int blockRow() { return (int)blockIdx.y; }
-// All threads of a block wait for each other. Writes before the barrier are visible after it.
+// Makes all threads of a block wait for each other. Writes before the barrier are visible after it.
 __device__ inline void barrier() { __syncthreads(); }
 
 // Return the `x` of the thread whose lane number is the lane number of this thread xor `mask`. All

@@ -1,5 +1,5 @@
 // Loads and stores elements of any dtype, for heddle's own CUDA kernels. In a kernel source, this
-// text precedes the texts of cuda_lines.h, cuda_library.h and cuda_product.h (codegen/runtime).
+// text precedes the text of cuda_lines.h or cuda_product.h (codegen/runtime).
 
 namespace hdl {
 

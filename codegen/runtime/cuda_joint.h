@@ -67,8 +67,8 @@ __device__ inline Exponentials scaledFor(Exponentials from, float maximum) {
   return {maximum, sum * exp2(aboveScale(maximum, scale)), scale};
 }
 
-// Values outside of [first, end) are replaced by -infinity, which adds exp(-infinity) = 0 to the
-// sum. A selection is faster than a branch.
+// Replaces values outside of [first, end) by -infinity, which adds exp(-infinity) = 0 to the sum.
+// This selection is faster than a branch.
 template <int N>
 __device__ inline void addSome(Exponentials& into, const float (&values)[N], int first, int end) {
   float elements[N];

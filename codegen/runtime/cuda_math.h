@@ -179,7 +179,7 @@ __device__ inline double remainder(double a, double b) { return remainderOf(a, b
 __device__ inline long long remainder(long long a, long long b) { return remainderOf(a, b); }
 
 // Computes a power whose exponent y is a number, not a tensor. For the exponents 0.5 and -0.5, it
-// computes roots, as PyTorch does. The results differ from those of pow() at -0.0 and -inf.
+// computes roots, as PyTorch does. The results differ from the results of pow() at -0.0 and -inf.
 template <class T>
 __device__ inline T powByNumber(T x, T y) {
   return y == T(0.5) ? sqrt(x) : y == T(-0.5) ? rsqrt(x) : pow(x, y);
@@ -255,7 +255,7 @@ struct PhiloxBlock {
     philoxWords(words, seed, offset, counter);
   }
 };
-// Return the word of the block, or the two words of it, that belong to the index.
+// Return the one word (philox32) or the two words (philox64) of a block that belong to an index.
 __device__ inline long long philox32(PhiloxBlock& block, long long seed, long long offset,
                                      long long index) {
   block.fill(seed, offset, (unsigned long long)index >> 2);

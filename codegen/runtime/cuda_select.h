@@ -2,7 +2,8 @@
 // full line. The line is split into tiles of kTile elements. In one step, a block selects the
 // candidates of each tile. Further steps select from the candidates, until one block can sort the
 // rest (host/device/cuda_library_launches.h). The selection is stable: of elements with equal keys,
-// it takes those that come first in the line. In a kernel source, this text follows cuda_sort.h.
+// it takes the elements that come first in the line. In a kernel source, this text follows
+// cuda_sort.h.
 
 namespace hdl {
 

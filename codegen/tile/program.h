@@ -12,8 +12,9 @@
 
 namespace heddle::codegen {
 
-// A kernel as a list of statements on tiles. Emitters translate statement by statement. They do not
-// know which family (codegen/families) made the program. A program has one of two layouts:
+// A kernel as a list of statements on tiles. A *family* (codegen/families) is the code that creates
+// programs for one kind of kernel. Emitters translate statement by statement, and do not depend on
+// families. A program has one of two layouts:
 // - Rows (RowLayout). A *row* consists of all elements along the reduced axes of the space, for one
 //   index along the kept axes. A *tile* has one element per element of the row, or one element per
 //   row (`per_row`).
@@ -21,8 +22,8 @@ namespace heddle::codegen {
 //   two innermost axes of the space, for one index along all other axes. A tile has one element per
 //   element of the square.
 //
-// In the bodies of a program, Node::index of a Load is a tile, and of a Result an accumulator. The
-// tensors of stores are tensors of the frame.
+// In the bodies of a program, Node::index of a Load is a TileId, and Node::index of a Result is an
+// AccumulatorId. Store::tensor is an index into KernelFrame::accesses.
 
 using TileId = Id<struct TileTag>;  // index into TileProgram::tiles
 
@@ -34,8 +35,8 @@ struct Tile {
 
 // Reads a tile from memory.
 struct LoadTile {
-  // When the statement reads the tile. Once and Ahead are for CUDA programs with columns, whose
-  // blocks process one row after another.
+  // When the statement reads the tile. Once and Ahead are for CUDA programs with column sums
+  // (TileProgram::columns), whose blocks process one row after another.
   enum class When : uint8_t {
     Row,    // with the row
     Once,   // before the first row; the tile is the same for all rows
@@ -109,11 +110,11 @@ struct RowLayout {
   bool shifted = false;
   bool full = false;     // exact, and every thread holds `registers` vectors of each row
   int64_t capacity = 0;  // Cpp: elements of the arrays that hold tiles; 0: there are no such tiles
-  // Cuda: the number of blocks, if the program has columns. Each block then processes several
+  // Cuda: the number of blocks, if the program has column sums. Each block then processes several
   // groups of `rows` rows, one after another. 0: each block processes one group.
   int64_t blocks = 0;
-  // Cuda, with columns: the threads of a processor of the GPU that run the program at the same
-  // time. The compiler limits the registers of a thread accordingly.
+  // Cuda, with column sums: the number of threads of the program that a multiprocessor runs at the
+  // same time. The compiler limits the registers of a thread accordingly.
   int32_t column_threads = 0;
 };
 
@@ -140,9 +141,10 @@ inline int64_t squaresOf(const SquareLayout& square) {
 }
 
 // Sums over the rows: a ColumnSums has one state per element of a row. A map that stores to
-// `tensor` adds the element to its state instead. The rows are divided into parts. Cuda: a part
-// consists of the rows that the same RowLayout::threads threads process. Cpp: a part is a tile of
-// rows. At its end, each part stores its states in `tensor`, which is in the workspace.
+// `tensor` adds each element to the state of its column instead. The rows are divided into parts.
+// Cuda: a part consists of the rows that the same RowLayout::threads threads process. Cpp: a part
+// consists of the rows of one tile of the grid (LaunchStage). At the end of a part, the kernel
+// stores the states of the part in `tensor`, which is in the workspace.
 struct ColumnSums {
   int tensor = 0;  // index into KernelFrame::accesses
   Accumulator accumulator;
@@ -164,9 +166,11 @@ void setGrid(const RowLayout& layout, Target target, int64_t rows, int64_t items
              LaunchStage& stage);
 void setGrid(const SquareLayout& square, Target target, int64_t items_per_tile, LaunchStage& stage);
 
-// Throws InternalError if the layout is empty or does not suit a statement, if a statement reads a
-// tile or an accumulator that no earlier statement makes, if a tile of a loop is used outside of
-// the loop, or if a body that runs once per row reads a tile with more elements.
+// Checks a program. Throws InternalError in these cases:
+// - The layout is empty or does not suit a statement.
+// - A statement reads a tile or an accumulator that no earlier statement has computed.
+// - A statement outside of a loop reads a tile along the row that a statement of the loop computes.
+// - A body that runs once per row reads a tile with more than one element per row.
 void verify(const TileProgram& program);
 
 // Returns the largest number of bytes of tiles that a statement needs at once, per element of the

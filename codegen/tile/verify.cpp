@@ -60,7 +60,8 @@ class ProgramVerifier {
     check(LoadTile{exchange.tensor, exchange.tile});
   }
 
-  // Checks a statement that reads `loads`, and that no other statement reads their tiles.
+  // Checks the loads of one statement. After the statement, forget() makes every other read of
+  // their tiles an error.
   void checkLoads(const std::vector<LoadTile>& loads) {
     for (const LoadTile& load : loads) check(load);
   }

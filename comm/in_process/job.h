@@ -12,8 +12,8 @@
 
 #include "comm/communicator.h"
 
-// For jobs whose ranks are threads of one process. Finds the operations of different ranks that
-// belong together, for example a send and its receive. Such operations *match*. Two transports
+// Code for jobs whose ranks are threads of one process. It finds the operations of different ranks
+// that belong together, for example a send and its receive. Such operations *match*. Two transports
 // move the data of matching operations: comm/in_process/host_transport.cpp on host memory, and
 // comm/cuda/in_process_cuda.cpp on one GPU.
 namespace heddle::comm {
@@ -50,8 +50,9 @@ struct MatchedOperation {
   int running = 0;
   int done = 0;
   std::string cancelled;  // why a rank withdrew its buffers; empty: no rank withdrew them
-  // CUDA events, if the ranks share one GPU. After the event `ready`, other ranks may use the
-  // buffers of the participant. After the event `finished`, the part of the participant is done.
+  // CUDA events by participant, if the ranks share one GPU. After the event `ready`, other ranks
+  // may use the buffers of the participant. After the event `finished`, the part of the participant
+  // has been moved.
   std::vector<std::shared_ptr<void>> ready;
   std::vector<std::shared_ptr<void>> finished;
 };

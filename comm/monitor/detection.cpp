@@ -140,8 +140,8 @@ void checkAbsence(const JobView& job, Findings& found) {
       found.push_back({Rule::Unmatched, entry.rank, later->rank, kSilentPart * job.deadline,
                        static_cast<uint64_t>(entry.run), [run = entry.run, rank = entry.rank] {
                          return fmt::format(
-                             "it is past run {} without comparing what it posts with rank {}, for "
-                             "which the sizes of that run are new",
+                             "it has passed run {0} without comparing its posts with rank {1}; the "
+                             "sizes of run {0} are new for rank {1}",
                              run, rank);
                        }});
     }

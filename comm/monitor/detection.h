@@ -69,10 +69,10 @@ struct JobView {
 struct Finding {
   enum class Rule { Gone, Silent, DifferentRuns, Absent, Unmatched, MissedCall, Alone, Stalled };
   Rule rule;
-  int subject;                          // the rank whose facts show the failure; -1: all ranks
-  int blamed;                           // the rank whose state becomes Lost (Rule::Gone: Gone)
-  double seconds;                       // the finding is reported after it has held for this time
-  uint64_t evidence;                    // if it changes, the time `seconds` starts again
+  int subject;        // the rank whose facts show the failure; -1: all ranks
+  int blamed;         // the rank whose state becomes Gone, Lost or Stuck, unless it has left
+  double seconds;     // the finding is reported after it has held for this time
+  uint64_t evidence;  // if it changes, the time `seconds` starts again
   std::function<std::string()> reason;  // must not be called after the JobView is destroyed
 };
 // Applies all rules, and returns their findings. Only Rule::Absent and Rule::MissedCall blame

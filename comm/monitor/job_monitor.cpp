@@ -49,6 +49,8 @@ std::string_view stateText(const RankSnapshot& entry) {
 
 }  // namespace
 
+// The World gets its observer last, because the calls of the observer write to the status of this
+// rank.
 JobMonitor::JobMonitor(World& world, JobMonitorOptions options)
     : world_(world),
       rank_(world.rank()),

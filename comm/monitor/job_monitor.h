@@ -64,9 +64,9 @@ class JobMonitor : public WorldMonitor, private WorldObserver {
   // it. All callers must pass a `make` for the same type.
   std::shared_ptr<void> shared(const std::function<std::shared_ptr<void>()>& make);
 
-  // Compares the latest kKeptRuns runs of this rank (RankStatus::run_hashes) with those of the
-  // next higher rank, or of rank 0 if this is the highest rank. Throws UserError if the two ranks
-  // executed different runs.
+  // Compares the latest kKeptRuns runs of this rank (RankStatus::run_hashes) with the runs of the
+  // next higher rank. The highest rank compares its runs with the runs of rank 0. Throws UserError
+  // if the two ranks executed different runs.
   void compareRuns() const;
 
   // Reports that this rank cannot continue: its state becomes Failed. If another rank failed first,
@@ -83,7 +83,7 @@ class JobMonitor : public WorldMonitor, private WorldObserver {
   // before they print their messages. This process may end if every other rank satisfies one of
   // these conditions:
   // - The rank is on this host, and has called setReported() or destroyed its monitor.
-  // - The state of the rank is Gone or Lost, or its process is on this host and has ended.
+  // - The state of the rank is Gone, Lost or Stuck, or its process is on this host and has ended.
   // - The rank is on another host and has failed or left.
   bool othersHaveReported() const;
 

@@ -30,8 +30,8 @@ struct alignas(64) PostedCounts {
 
 // Writes the counts of `rank`, and compares them with the counts of the team members that have
 // written the same stamp. Call this function before the all-to-all-v is posted. Of any two ranks,
-// the one that calls later compares its counts with those of the earlier one. If the earlier one
-// has made kKept more calls meanwhile, no comparison takes place.
+// the rank that calls later compares its counts with the counts of the other rank. If the other
+// rank has made kKept more calls meanwhile, no comparison takes place.
 //   all      one entry per rank of the job
 //   stamp    identifies the call; equal on all members, not 0
 //   members  ranks of the team; `sends` and `expects` are parallel to it

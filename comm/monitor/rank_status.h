@@ -86,7 +86,7 @@ uint64_t runHash(uint64_t hash_of_previous_run, uint64_t plan, int64_t run);
 
 // The facts of one rank, in memory that outlives its process. The rank and its streams write all
 // fields except `heartbeat`, which the watcher writes, and `state`, which any rank may change.
-// Nobody locks or waits. Any thread may read.
+// No reader or writer locks or waits. Any thread may read.
 struct alignas(64) RankStatus {
   // Instruction: numbers of instructions of the program.
   std::atomic<uint64_t> program{0};    // hash of the program that runs

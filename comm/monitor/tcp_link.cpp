@@ -260,8 +260,8 @@ void TcpLink::apply(Connection& connection, const RankSnapshot& status) {
 }
 
 // The host of rank 0 sends the statuses of all ranks that are not on the receiving host. Every
-// other host sends the statuses of its own ranks. New statuses are read only after the previous
-// ones have been sent, so a slow network carries fewer statuses, but no outdated ones.
+// other host sends the statuses of its own ranks. send() reads new statuses only after it has sent
+// the previous ones. A slow network therefore carries fewer statuses, but no outdated statuses.
 void TcpLink::send(Connection& connection, bool last) {
   if (!connection.readable || !connection.writable) return;
   if (connection.out.empty() || last) {

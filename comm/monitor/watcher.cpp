@@ -23,7 +23,7 @@ microseconds intervalFor(double deadline) {
   return std::clamp(wanted, kShortestInterval, kLongestInterval);
 }
 
-// Returns the state of the rank that a finding blames.
+// Returns the new state of the rank that a finding of this rule blames.
 RankState stateAfter(Finding::Rule rule) {
   switch (rule) {
     case Finding::Rule::Gone:
@@ -138,9 +138,9 @@ void Watcher::poll() {
 }
 
 // Counts for how many polls each finding has lasted with the same evidence (Finding::evidence).
-// When a finding has lasted for Finding::seconds, changes the state of the blamed rank to Lost or
-// Gone, which makes the job fail on all ranks. If the blamed rank has left, its state stays Left,
-// and the job fails only on the ranks that need it (absentFor()).
+// When a finding has lasted for Finding::seconds, changes the state of the blamed rank
+// (stateAfter()), which makes the job fail on all ranks. If the blamed rank has left, its state
+// stays Left, and the job fails only on the ranks that need it (absentFor()).
 void Watcher::judge() {
   decltype(held_) held;
   left_early_.clear();
@@ -161,7 +161,7 @@ void Watcher::judge() {
   held_ = std::move(held);
 }
 
-// Returns a rank that has left too early for the rank of `monitor`. This is a rank that never began
+// Returns a rank that has left too early for the rank of `monitor`. The rank that left never began
 // the current run of the other rank, or never made the call of the World in which the other rank
 // waits. Returns -1 if there is no such rank.
 int Watcher::absentFor(const JobMonitor& monitor) const {

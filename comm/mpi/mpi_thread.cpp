@@ -131,7 +131,8 @@ MpiThread::~MpiThread() {
 void MpiThread::start() {
   // Messages of the failed job may still arrive, and MPI would write them to buffers that were
   // freed. Therefore this process must not make MPI calls again.
-  HEDDLE_USER_CHECK(!job_failed, "the job of this process has failed: another needs a new process");
+  HEDDLE_USER_CHECK(!job_failed,
+                    "the job of this process has failed: start a new process for another job");
   int finalized = 0, initialized = 0, provided = 0;
   MPI_Finalized(&finalized);
   HEDDLE_USER_CHECK(!finalized, "MPI has been finalised in this process and cannot start again");
@@ -183,6 +184,8 @@ void MpiThread::finalize() const {
   MPI_Finalize();
 }
 
+// Advances the submitted work in turn. Without work, waits until work is submitted, but calls MPI
+// every kIdlePoll.
 void MpiThread::serve() {
   int idle_polls = 0;
   while (true) {

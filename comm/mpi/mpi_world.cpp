@@ -145,9 +145,10 @@ class TeamCreation {
       int count = 0;
       check("MPI_Get_count", MPI_Get_count(&statuses_[2 * i], MPI_INT, &count));
       received_[i].resize(static_cast<size_t>(count));
-      HEDDLE_USER_CHECK(received_[i] == members_,
-                        "rank {} makes a communicator of {} where rank {} makes one of {}",
-                        world_.rank, listOf(members_), members_[i], listOf(received_[i]));
+      HEDDLE_USER_CHECK(
+          received_[i] == members_,
+          "rank {} creates a communicator of {}, but rank {} creates a communicator of {}",
+          world_.rank, listOf(members_), members_[i], listOf(received_[i]));
     }
     return true;
   }

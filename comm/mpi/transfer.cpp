@@ -56,7 +56,7 @@ bool Transfer::drain() {
   for (Message& message : messages_) {
     int done = 1;
     if (message.request != MPI_REQUEST_NULL) {
-      // A failed request counts as ended, because MPI does not use its buffer any more.
+      // A request that fails counts as ended, because MPI does not use its buffer any more.
       if (MPI_Test(&message.request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) done = 1;
     }
     all = all && done != 0;

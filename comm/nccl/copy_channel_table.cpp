@@ -26,7 +26,7 @@ int CopyChannelTable::takeBlock(int index) {
       return block;
     }
   }
-  userError("a GPU has memory for at most {} copy channels", kBlocks);
+  userError("a rank can have the memory of at most {} copy channels at a time", kBlocks);
 }
 
 void CopyChannelTable::returnBlock(int index, int block) {

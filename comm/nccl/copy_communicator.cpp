@@ -70,6 +70,8 @@ cudaError_t CopyCommunicator::createReleaseStream() {
                                       (least + greatest) / 2);
 }
 
+// Waits for the streams before it closes the memory that they access. If they do not end, the
+// memory is never freed (SharedArena::leave()).
 CopyCommunicator::~CopyCommunicator() {
   cudaSetDevice(device_);
   const std::string why = fault_();

@@ -14,8 +14,8 @@ namespace {
 // The polling interval of watchCalls(). Calls shorter than this time are ignored.
 constexpr auto kPollTime = std::chrono::milliseconds(100);
 // A rank that gives up waits at most for this time until the other ranks of its host know of the
-// failure. Only then it ends its posted work, after which its copy channels may send invalid data
-// to the other ranks.
+// failure. After that it ends its posted work, and its copy channels may then send invalid data to
+// the other ranks.
 constexpr auto kInform = std::chrono::seconds(1);
 constexpr auto kFinalFault = std::chrono::seconds(1);
 constexpr auto kInformPoll = std::chrono::milliseconds(5);
@@ -99,6 +99,8 @@ void NcclJob::remove(JobMember* communicator) {
   members_.erase(communicator);
 }
 
+// Records the failure here and in the table before it aborts a communicator. After that, streams
+// may continue with invalid data, and a later probe() must find the failure.
 void NcclJob::giveUp(const std::string& why) noexcept {
   const std::shared_ptr<CopyChannelMember> mine = copyChannelMember();
   const bool follows = mine && !mine->fault().empty();

@@ -49,7 +49,8 @@ class NcclJob : public std::enable_shared_from_this<NcclJob> {
   // Returns the argument of setCopyChannelMember(), or nullptr before that call.
   std::shared_ptr<CopyChannelMember> copyChannelMember() const;
 
-  // Adds a communicator to those that giveUp() aborts. Throws UserError if the rank has given up.
+  // Adds a communicator to the communicators that giveUp() aborts. Throws UserError if the rank has
+  // given up.
   void add(JobMember* communicator);
   void remove(JobMember* communicator);
 

@@ -74,15 +74,16 @@ class NcclWorld : public World {
     if (carrier.copy_channel == 0) return splitNccl(members, position, carrier.ctas);
     CopyChannel copy_channel = openCopyChannel(members, position);
     if (copy_channel.everywhere) return std::move(copy_channel.mine);
-    // All ranks of the job must take part in ncclCommSplit, even those that have a copy channel.
+    // All ranks of the job must take part in ncclCommSplit, even the ranks that have a copy
+    // channel.
     const bool has_channel = copy_channel.mine != nullptr;
     auto made = splitNccl(has_channel ? std::vector<int>{} : members, has_channel ? -1 : position,
                           carrier.ctas);
     return has_channel ? std::move(copy_channel.mine) : std::move(made);
   }
 
-  // Only records the failure. The kernels of this rank end when the caller destroys its
-  // communicators.
+  // Only records the failure. The kernels of this rank end when the caller destroys the
+  // communicators of this rank.
   void abort(const std::string& reason) noexcept override {
     job_->setFault(reason);
     bootstrap_->abort(reason);

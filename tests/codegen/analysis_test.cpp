@@ -21,7 +21,7 @@ std::vector<std::string> roundedOf(const char* text) {
 }
 using Names = std::vector<std::string>;
 
-TEST(Analysis, ProductsAndQuotientsBeforeACastAreRounded) {
+TEST(Analysis, FactorsAndQuotientsBeforeACastAreRounded) {
   EXPECT_EQ(roundedOf(R"(heddle 1
 fusion f(%x: f32[n], %z: f32[n]) {
   %e = exp(%x)

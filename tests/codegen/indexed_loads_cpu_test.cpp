@@ -101,7 +101,8 @@ TEST(IndexedLoadsCpu, OperandsOfDifferentBlocksAreRefused) {
     planKernel(f, {in}, {out}, Target::Cpp);
     FAIL() << "no error";
   } catch (const UserError& e) {
-    EXPECT_NE(std::string(e.what()).find("expected the block from 0"), std::string::npos)
+    EXPECT_NE(std::string(e.what()).find("expected a shard that begins at index 0"),
+              std::string::npos)
         << e.what();
   }
 }

@@ -157,8 +157,8 @@ TEST(JobMonitor, RankThatSkipsTheMatchOfPostsIsReported) {
     if (monitor.rank() == 0) monitor.mine().issued = kMatchingPosts;
     if (monitor.rank() == 1) monitor.mine().beginRun(kProgram, 1, true);
     expectParts(recorder.wait().text,
-                {"rank 1 is lost in run 2: it is past run 1 without comparing "
-                 "what it posts with rank 0, for which the sizes of that run",
+                {"rank 1 is lost in run 2: it has passed run 1 without comparing its posts with "
+                 "rank 0; the sizes of run 1 are new for rank 0",
                  "in run 1 comparing its posts with the other ranks"});
   });
 }

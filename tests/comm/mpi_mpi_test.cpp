@@ -116,7 +116,7 @@ TEST_F(MpiTransport, DifferentTeamsAreReported) {
   // Ranks 0 and 2 create the team {0, 2, 1}. Rank 1 creates the team {0, 1, 2}.
   const std::vector<int> mine =
       world_->rank() == 1 ? std::vector<int>{0, 1, 2} : std::vector<int>{0, 2, 1};
-  expectUserError("makes a communicator of", [&] { world_->communicator(mine); });
+  expectUserError("creates a communicator of", [&] { world_->communicator(mine); });
   world_->barrier();
 }
 
