@@ -12,16 +12,17 @@ struct CacheLimits {
   // Limits for the plans of one program: their number, and the bytes of their steps, arguments and
   // kernels. A plan is a program bound to a device and to the shapes of a run (host/executable.h).
   // The bytes of a kernel count for the plan that has loaded it. A FusionExecutor also has one
-  // table of the plans of all its programs, with the same limits. A plan that is dropped only from
-  // this table still exists, and later runs find it.
+  // table of the plans of all its programs, with the same limits. A plan that only this table drops
+  // stays in the cache of its program, where later runs find it.
   size_t plans = 1024;
   int64_t plan_bytes = int64_t{256} << 20;
   // Largest number of programs of a FusionExecutor. All ranks of a job must have the same limit.
   size_t programs = 64;
-  // If more bytes of kernel images and texts are loaded, a new plan unloads kernels that no plan
-  // uses, in the order in which they were loaded. A dropped plan keeps its kernels until the
-  // records of its runs serve other runs, and the caller has released their outputs. An unloaded
-  // kernel is loaded again from the image cache. Unloading may wait for the GPU.
+  // Limit for the kernel images and texts that are loaded, in bytes. While it is exceeded, each new
+  // plan unloads kernels that no plan uses, in the order in which they were loaded. A dropped plan
+  // keeps its kernels while outputs of its runs exist, and until later runs reuse the internal
+  // objects of its runs. An unloaded kernel is loaded again from the image cache. Unloading may
+  // wait for the GPU.
   int64_t kernel_bytes = int64_t{256} << 20;
 };
 

@@ -10,16 +10,17 @@ namespace heddle::host {
 Program compile(const Fusion& fusion, int64_t job_size, const CompileOptions& options,
                 const SegmentOptions& library);
 
-// compile() in two parts, for a caller that compiles a fusion for several sets of sizes. The first
-// part runs the passes on the fusion, and splits the result into segments
-// (ir/segment/segment.h). The second part only splits the library calls that the sizes do not
-// allow.
+// The next two functions are the two parts of compile(), for a caller that compiles a fusion for
+// several sets of sizes. segmentsForAllSizes() runs the passes on the fusion, and splits the result
+// into segments (ir/segment/segment.h). The caller needs it only once. For each set of sizes, the
+// caller then splits the library calls that the sizes do not allow (splitCalls() in
+// ir/segment/library_calls.h). compileSegments() lowers the result, and runs the passes on the
+// program.
 SegmentedFusion segmentsForAllSizes(const Fusion& fusion, int64_t job_size,
                                     const CompileOptions& options, const SegmentOptions& library);
-// `segmented` is the result of splitCalls() (ir/segment/library_calls.h).
-// If options.passes.verify is false, neither part verifies its result, because verification takes
-// half of the time of compile(). The caller must then verify the program, unless it equals a
-// verified program.
+// `segmented` is the result of splitCalls().
+// If options.passes.verify is false, neither part verifies its result. This halves the time of
+// compile(). The caller must then verify the program, unless it equals a verified program.
 Program compileSegments(const SegmentedFusion& segmented, int64_t job_size,
                         const CompileOptions& options);
 

@@ -78,7 +78,8 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
 }
 
 void Executable::Impl::joinMonitor(const Context& context, comm::JobMonitor* given) {
-  // A single rank needs no monitor, but a given monitor still shows where the rank is.
+  // A job of one rank creates no monitor. It uses a given monitor, which then shows where the rank
+  // is.
   if (ranks == 1 && (world == nullptr || given == nullptr)) {
     order = std::make_shared<RunOrder>();
     return;
@@ -123,8 +124,8 @@ Executable::Impl::~Impl() {
   if (resources) resources->stream().reaper.forget(states);
   states.synchronize();
   if (resources) resources->job.close();
-  // After a failure of the job, the ends of the runs are not awaited, and work that waits for
-  // another rank may still launch kernels.
+  // After a failure of the job, synchronize() may return before the work on the device has ended.
+  // This work may still launch kernels.
   if (monitor != nullptr && monitor->failed()) device.keep(kernels);
   std::lock_guard lock(order->running);
   if (order->latest && order->latest->resources == resources) order->latest.reset();
@@ -154,7 +155,8 @@ Outputs Executable::Impl::run(const std::vector<Argument>& inputs, const RunOpti
 }
 
 // Makes the stream wait for the latest communicating run, so that collectives of two runs on two
-// streams keep their order on the device.
+// streams keep their order on the device. A stream cannot wait for a run on another device. A new
+// sequence of runs (RunOrder::chain) then begins.
 void Executable::Impl::waitForLatest(Stream stream) {
   if (!order->latest) return;
   if (&order->latest->resources->device() != &device) {
@@ -185,6 +187,8 @@ Outputs Executable::Impl::issue(const std::shared_ptr<const Plan>& plan, Stream 
   }
 }
 
+// Issues a run. beginRun() comes before agree() and execute(), because both report to the job
+// monitor where this run is.
 Outputs Executable::Impl::issueWith(RunState& state, const std::shared_ptr<const Plan>& plan,
                                     Stream stream, const std::vector<Argument>& inputs,
                                     const RunOptions& run_options) {

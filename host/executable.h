@@ -32,20 +32,22 @@ struct RunOptions {
   // waits for the run, but not for work that the thread of run() has enqueued afterwards. This work
   // must be done before the second thread releases the output.
   Stream stream = nullptr;
-  // Allocates the memory of temporaries and outputs. It must outlive the outputs. nullptr: the
-  // allocator of the device. Its memory must have 256-byte alignment. Some libraries also allocate
-  // memory for the duration of one call. This memory always comes from the device.
+  // Allocates the memory of temporaries and outputs, with 256-byte alignment. The allocator must
+  // outlive the outputs. nullptr: the allocator of the device. Some libraries also allocate memory
+  // for the duration of one call. This memory always comes from the device.
   Allocator* allocator = nullptr;
   // Tensors that receive the results: entry i receives output i. An entry without data is ignored.
-  // The program writes directly into the tensor if two conditions hold. Output i is a complete
-  // allocation of the program. No collective, no library call other than a matrix product, and no
-  // view that regroups axes needs another layout. Such a tensor may have any memory order, and
-  // gaps. Otherwise the run copies the output to the tensor at the end. run() throws UserError if a
-  // tensor breaks one of these rules:
+  // The program writes directly into the tensor if two conditions hold:
+  // - Output i is a complete allocation of the program.
+  // - No collective, no library call other than a matrix product, and no view that regroups axes
+  //   needs another layout.
+  // Such a tensor may have any memory order, and gaps. Otherwise the run copies the output to the
+  // tensor at the end. run() throws UserError if a tensor breaks one of these rules:
   // - No two of these tensors overlap.
   // - A tensor that the program writes directly overlaps no input.
-  // - No tensor overlaps an input that the run writes, is in host memory, or has elements that
-  //   overlap.
+  // - No tensor overlaps an input that the run writes.
+  // - No tensor is in host memory.
+  // - The elements of a tensor do not overlap each other.
   // - If a descriptor gives unsharded sizes, they are those of the output.
   // - If the user requires a memory order of the output (Layout::required), the tensor has it.
   // - An output that is stored in an input has no entry with data.
@@ -88,14 +90,14 @@ struct ExecutableOptions {
 //           job fails with an error that names the cause.
 // Caching:  a plan is the program bound to the device and to the shapes of a run. Plans are cached
 //           by sizes and strides. A run with the sizes and strides of an earlier run compiles
-//           nothing and creates no event. It allocates no heap
-//           memory once the Outputs of earlier runs, and the Tensors taken from them, are
-//           destroyed. Exceptions: the instructions Check and Print allocate, and so does the
-//           reference evaluator, which runs kernels if there is no C++ compiler. A device may
-//           allocate too, for example if the queue of a stream grows.
+//           nothing and creates no event. It allocates no heap memory once the Outputs of earlier
+//           runs, and the Tensors taken from them, are destroyed. Exceptions: the instructions
+//           Check and Print allocate, and so does the reference evaluator, which runs kernels if
+//           there is no C++ compiler. A device may allocate too, for example if the queue of a
+//           stream grows.
 // NCCL:     the first run with new sizes waits until every rank has begun it. The ranks then
-//           compare the communication operations that they will enqueue. If these differ, every
-//           rank throws UserError.
+//           compare the communication operations that they will enqueue. If two ranks differ, both
+//           throw UserError, and the job fails.
 class Executable {
  public:
   // Prepares the program. The constructor is collective over the job: the ranks compare their
@@ -116,14 +118,15 @@ class Executable {
   //         thread. Memory without an owner must stay valid until Outputs::wait() returns, or until
   //         all work of the run on the run's stream is done. A tensor with `in_host_memory` must
   //         stay valid until run() returns.
-  // Errors: UserError for a missing argument, a wrong dtype, number of axes or size, a size symbol
-  //         with two values, a tensor in the memory of another GPU, a preallocated tensor that does
-  //         not fit, or exhausted memory. Error::code() says which kind it is. In a job of one
-  //         rank, an error that is found later belongs to its run alone. Outputs::wait() throws it.
-  //         A run that reads an output of the failed run (with its Tensor::owner) fails too. Other
-  //         runs continue, unless the device is lost: then every unfinished run fails. A failed run
-  //         for which nobody waits is counted (Stats::unreported_failures), and printed to stderr
-  //         unless it failed only because it read an output of a failed run.
+  // Errors: UserError if an argument is missing, is in the memory of another GPU, or has a wrong
+  //         dtype, number of axes or size. Also UserError if a size symbol has two values, a
+  //         preallocated tensor does not fit, or memory is exhausted. Error::code() says which kind
+  //         it is. In a job of one rank, an error that is found later belongs to its run alone.
+  //         Outputs::wait() throws it. A run that reads an output of the failed run (with its
+  //         Tensor::owner) fails too. Other runs continue, unless the device is lost: then every
+  //         unfinished run fails. If nobody waits for a failed run, it is counted
+  //         (Stats::unreported_failures). Its error is printed to stderr, unless the run failed
+  //         only because it read an output of a failed run.
   //         In a job of several ranks, the failure of a run fails the job on all ranks (see
   //         Context). run() then also throws the error of an earlier run, if no call has thrown
   //         this error yet.
@@ -133,7 +136,7 @@ class Executable {
   // compare its arguments with those of earlier runs. With hundreds of inputs, this comparison
   // takes most of the host time of a run. Uses the stream, the allocator and the preallocated
   // tensors of `options` in every run. Throws the errors of run(). Starts no run. If the program
-  // communicates, every rank must call this function, and in the same order among its runs.
+  // communicates, every rank must call this function, at the same position in its sequence of runs.
   PreparedRun prepareRun(const std::vector<Argument>& inputs, const RunOptions& options = {});
 
   struct Stats {
@@ -177,7 +180,8 @@ class Executable {
     int64_t communicators = 0;     // number of communicators of this rank
     double communicator_seconds = 0;  // time spent on creating communicators, in seconds
   };
-  // The call takes about as long as a new plan, because it computes peak_bytes_without_reuse.
+  // Returns the counts. The call takes about as long as the creation of a plan, because it computes
+  // peak_bytes_without_reuse.
   Stats stats() const;
 
  private:

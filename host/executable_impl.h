@@ -34,7 +34,7 @@ struct Executable::Impl {
   Outputs run(const std::vector<Argument>& inputs, const RunOptions& run_options,
               const std::shared_ptr<const Plan>& plan,
               std::shared_ptr<const Plan>* found = nullptr);
-  // Returns the plan for these arguments, as run() would use it.
+  // Returns the plan that run() would use for these arguments, and creates it if there is none.
   std::shared_ptr<const Plan> prepare(const std::vector<Argument>& inputs,
                                       const RunOptions& run_options);
 
@@ -43,12 +43,15 @@ struct Executable::Impl {
   // its kernels, so that no other run waits for the compiler.
   std::unique_lock<std::mutex> lockOrder(const std::vector<Argument>& inputs,
                                          const RunOptions& run_options, bool has_plan);
+  // Finds or creates the plan of a run. The caller holds the lock of lockOrder().
   std::shared_ptr<const Plan> planFor(const std::vector<Argument>& inputs,
                                       const RunOptions& run_options);
   // Returns whether run() would find its plan. Does not count as a use of the plan.
   bool hasPlan(const std::vector<Argument>& inputs, const RunOptions& run_options);
+  // Returns the cached plan of a run, or nullptr.
   std::shared_ptr<const Plan> cachedPlan(const std::vector<Argument>& inputs,
                                          const RunOptions& run_options);
+  // issue() takes a RunState from the pool, calls issueWith(), and gives the state back.
   Outputs issue(const std::shared_ptr<const Plan>& plan, Stream stream,
                 const std::vector<Argument>& inputs, const RunOptions& run_options,
                 EndedRuns& ended);
@@ -118,7 +121,7 @@ struct PreparedRun::Impl {
   RunOptions options;
   SizeInputs sizes;               // the inputs that decide sizes
   std::vector<LateRange> ranges;  // their values for which the plan is valid
-  // The alignments in bytes of the addresses for which the plan was made.
+  // The alignments in bytes of the addresses for which the plan was created.
   std::vector<int64_t> input_alignments;
   std::vector<int64_t> output_alignments;
 };

@@ -46,8 +46,9 @@ std::unique_lock<std::mutex> Executable::Impl::lockOrder(const std::vector<Argum
   return std::unique_lock(order->running);
 }
 
-// The creation of a plan. No lock is held meanwhile. If another thread creates the plan for equal
-// arguments, the constructor waits for this thread, and `found` is its plan.
+// Represents the creation of a plan, during which plans_mutex is not locked. If another thread is
+// already creating the plan for equal arguments, the constructor waits for that thread. `found` is
+// then the plan of that thread, or nullptr if it failed.
 class Executable::Impl::Flight {
  public:
   Flight(Impl& impl, const std::vector<Argument>& inputs, const RunOptions& run_options)

@@ -16,7 +16,7 @@
 namespace heddle::host {
 namespace {
 
-// Gives tensors without data an aligned address, so that a plan can be made for them.
+// Gives tensors without data an aligned address, so that a plan can be created for them.
 std::vector<Argument> withAddresses(std::vector<Argument> shapes) {
   alignas(256) static std::byte nowhere[256];
   for (Argument& shape : shapes) {
@@ -109,6 +109,7 @@ struct FusionExecutor::Impl {
     }
   }
 
+  // Adds the target to the table of all plans, if the cache still has the program.
   TargetPtr remember(const std::vector<Argument>& inputs, const RunOptions& run_options,
                      Target target) {
     auto kept = std::make_shared<const Target>(std::move(target));

@@ -30,9 +30,10 @@ class Preparation {
 // inputs of a run, it compiles a new one.
 //
 // Job of 1 rank: a program depends on the memory order and contiguity of the inputs. It also
-//                depends on the sizes that decide whether a library computes an attention. Any
-//                other new size, for example a new batch size, only needs a new plan (see
-//                Executable).
+//                depends on three decisions that sizes make: whether a size that may be 1 (`n?`) is
+//                1, how a reshape splits and merges axes, and whether a library computes an
+//                attention. Any other new size, for example a new batch size, only needs a new plan
+//                (see Executable).
 // Several ranks: the fusion is compiled for the sizes of the run. The sizes decide how tensors are
 //                resharded. In particular, a tensor is gathered if its sharded axis does not divide
 //                evenly among the ranks. The sizes also decide into how many chunks of rows a
@@ -44,16 +45,16 @@ class Preparation {
 //                only gets a new plan. Otherwise all ranks create a new Executable together. The
 //                result depends only on unsharded sizes. These are equal on all ranks, so all ranks
 //                make the same decision.
-// No mesh:       in a job of several ranks, a fusion without a mesh is lowered only once, except if
-//                it contains attention. It is then lowered again when sizes change that decide
-//                whether a library computes the attention.
+// No mesh:       in a job of several ranks, a fusion without a mesh is lowered again only if new
+//                sizes change one of the three decisions above.
 // Cache:         CompileOptions::caches limits the numbers of programs and plans. When a cache is
 //                full, the least recently used entry is dropped. All ranks drop the same program,
 //                because they begin runs in the same order.
 // Threads:       a thread that lowers a fusion or compiles kernels holds no lock that runs with
 //                prepared shapes need. If two threads need the same new program or plan, it is
-//                created once. A run that communicates waits while an earlier run on this rank is
-//                issued, because ranks must keep one order. Its kernels are compiled before.
+//                created once. A communicating run waits while another communicating run of this
+//                rank is issued, because all ranks must issue these runs in one order. It compiles
+//                its kernels before it waits.
 // Shared:        all programs share the communicators, the job monitor and the kernels. A kernel
 //                that two programs or plans need is compiled once. Runs without RunOptions::stream
 //                share one stream.
@@ -66,34 +67,34 @@ class FusionExecutor {
   // Starts a run. The rules of Executable::run() for threads, order, memory and errors apply.
   Outputs run(const std::vector<Argument>& inputs, const RunOptions& options = {});
 
-  // Prepares runs as Executable::prepareRun() does, and creates a program if none fits. The
-  // prepared run keeps its program, even if the cache drops the program. In a job of several ranks,
-  // all ranks must prepare the same runs in the same order.
+  // Prepares runs with these shapes (see Executable::prepareRun()), and creates a program if no
+  // cached program fits. The prepared run keeps its program, even if the cache drops the program.
+  // In a job of several ranks, all ranks must prepare the same runs in the same order.
   PreparedRun prepareRun(const std::vector<Argument>& inputs, const RunOptions& options = {});
 
   // Prepares runs with these shapes: creates the program and the plan, and compiles and loads the
-  // kernels. A later run() with equal shapes then only starts. A shape is an argument of run(), but
-  // a tensor needs no data. If its `data` is nullptr, it stands for a tensor with an alignment of
-  // 256 bytes. Scalars and tensors in host memory need values only if these decide sizes.
-  // Preallocated tensors with axes and donated tensors of `options` are part of the shape. Throws
-  // the errors of run(). In a job of several ranks, all ranks must call this function in the same
-  // order among their runs.
+  // kernels. A later run() with equal shapes then starts without preparation. A shape is an
+  // argument of run(), but a tensor needs no data. If its `data` is nullptr, it stands for a tensor
+  // with an alignment of 256 bytes. Scalars and tensors in host memory need values only if these
+  // decide sizes. Preallocated tensors with axes and donated tensors of `options` are part of the
+  // shape. Throws the errors of run(). In a job of several ranks, all ranks must call this function
+  // at the same position in their sequences of runs.
   void prepare(const std::vector<Argument>& shapes, const RunOptions& options = {});
-  // Does the same on a new thread. The destructor of this object waits for the thread. Throws
-  // UserError in a job of several ranks.
+  // Does the same on a new thread. The destructor of the FusionExecutor waits for the thread.
+  // Throws UserError in a job of several ranks.
   Preparation prepareAsync(std::vector<Argument> shapes, const RunOptions& options = {});
-  // Returns whether a run with these shapes would create neither a program nor a plan, because this
-  // object has both. Runs of other FusionExecutors do not count. Returns false for shapes with
-  // which run() throws. In a job of several ranks, ranks may differ: the result says nothing about
-  // the caches of other ranks. The call does not count as a use, and does not communicate.
+  // Returns whether this FusionExecutor already has the program and the plan for these shapes.
+  // Returns false for shapes with which run() throws. In a job of several ranks, ranks may differ:
+  // the result says nothing about the caches of other ranks. The call does not count as a use, and
+  // does not communicate.
   bool isPrepared(const std::vector<Argument>& shapes, const RunOptions& options = {}) const;
 
-  // The next three functions describe what runs with these shapes execute: the host program, one
-  // line per segment, and the source of kernel number `i` of the program. If no program fits,
-  // program() and kernelText() create it. kernelText() assumes aligned tensors with the strides of
-  // inputDescs(); a run with other tensors may use another variant of the kernel. In a job of
-  // several ranks, all ranks must call program() and kernelText() in the same order among their
-  // runs. Throw UserError if the shapes do not fit the fusion.
+  // The next three functions describe a run with these shapes: its host program, one line per
+  // segment, and the source of kernel number `i` of the program. If no program fits, program() and
+  // kernelText() create it. kernelText() assumes aligned tensors with the strides of inputDescs();
+  // a run with other tensors may use another variant of the kernel. In a job of several ranks, all
+  // ranks must call program() and kernelText() at the same position in their sequences of runs.
+  // Throw UserError if the shapes do not fit the fusion.
   std::shared_ptr<const Program> program(const std::vector<Argument>& shapes);
   std::vector<std::string> segments(const std::vector<Argument>& shapes) const;
   std::string kernelText(const std::vector<Argument>& shapes, size_t i);

@@ -31,8 +31,8 @@ class Outputs {
   // error of the run. The message names the instruction. If the device does not report which
   // instruction failed (a CUDA fault), the message names the API call instead.
   // If the collectives of the run wait on the device (NCCL), wait() also throws the failure of the
-  // job. It does so even if the work of the run completed before this call. The reason: an aborted
-  // collective looks like a successful one on the device.
+  // job, even if the work of the run completed before this call. The reason: an aborted collective
+  // looks like a successful one on the device.
   void wait() const;
   // Delays later work on `stream` until the run has completed, without blocking the host. Call this
   // before another library reads an output on its own stream. Work that follows a failed run reads
@@ -53,10 +53,9 @@ class Outputs {
   Scalar scalar(std::string_view name) const;
   // Returns the name of output `i`.
   const std::string& name(size_t i) const;
-  // Returns the tensor in whose memory output `i` is. This is the input or the earlier output of
-  // which output `i` is a view, or the input in which the run has stored output `i`. Returns
-  // nullopt if the output has memory of its own, or is a scalar. Throws UserError if there is no
-  // output `i`.
+  // Returns the tensor whose memory output `i` shares: an input or an earlier output of which
+  // output `i` is a view, or the input in which the run has stored output `i`. Returns nullopt if
+  // the output has memory of its own, or is a scalar. Throws UserError if there is no output `i`.
   std::optional<AliasedTensor> aliased(size_t i) const;
 
  private:

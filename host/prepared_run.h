@@ -12,8 +12,8 @@ namespace heddle::host {
 // its host time hardly depends on the number of inputs.
 //
 // Use:      Executable::prepareRun() or FusionExecutor::prepareRun() creates the object from
-//           complete arguments, and checks them as run() does. The object keeps the addresses and
-//           the scalars of these arguments until the caller replaces them.
+//           complete arguments, and checks them like run(). The object keeps the addresses and the
+//           scalars of these arguments until the caller replaces them.
 // Promises: every tensor whose address the caller sets has the dtype, sizes, strides and memory
 //           (host or device) of the tensor that it replaces. heddle cannot check this.
 // Options:  the object keeps the RunOptions. Their allocator, profile and stream must outlive it.
@@ -27,22 +27,23 @@ class PreparedRun {
   ~PreparedRun();
   PreparedRun(PreparedRun&&) noexcept;
 
-  // Sets the address of input `i`, which is a tensor. Throws UserError if there is no such input,
-  // if it is a scalar, if `data` is nullptr although the tensor has elements, or if `data` is less
-  // aligned than the tensor with which the object was created. An alignment of more than 16 bytes
-  // counts as 16 bytes.
+  // Sets the address of input `i`, which is a tensor. Throws UserError in these cases:
+  // - There is no such input, or it is a scalar.
+  // - `data` is nullptr although the tensor has elements.
+  // - `data` is less aligned than the tensor with which the object was created. An alignment of
+  //   more than 16 bytes counts as 16 bytes.
   void setInput(size_t i, void* data);
   // Sets the value of input `i`, which is a scalar. Throws UserError if there is no such input, or
   // if it is a tensor. Also throws UserError if the input decides a size and the value is not one
   // for which the object was created. run() throws if the value does not fit the type of the input
   // (Argument in host/device/device_tensor.h).
   void setScalar(size_t i, Scalar value);
-  // Sets the address that receives output `i`. Throws UserError if the output was not preallocated
-  // (RunOptions::preallocated) when the object was created, if `data` is nullptr, or if `data` is
-  // less aligned than the tensor with which the object was created.
+  // Sets the address that receives output `i`. Throws UserError in these cases:
+  // - The output was not preallocated (RunOptions::preallocated) when the object was created.
+  // - `data` is nullptr, or less aligned than the tensor with which the object was created.
   void setOutput(size_t i, void* data);
 
-  // Starts a run, as Executable::run() does.
+  // Starts a run (see Executable::run()).
   Outputs run();
 
  private:

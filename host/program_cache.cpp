@@ -50,8 +50,8 @@ ProgramCache::ProgramCache(Fusion fusion, const Context& context, const CompileO
   if (fusion_.symbolic_sizes.empty()) {
     attentions_ = std::make_shared<AttentionSearch>(fusion_, context_.device->kind());
   }
-  // verify() would try a few sizes, which seldom fit the scalars of a fusion. Such a program is
-  // therefore verified for the sizes of the run.
+  // If scalars or symbolic sizes decide the program, it is verified for the sizes of the run.
+  // verify() would otherwise try a few sizes, which seldom fit the scalars.
   verifies_sizes_ = size_inputs_.size() > 0 || !attentions_;
   parts_.stream = std::make_shared<SharedStream>(*context_.device);
   parts_.kernels = std::make_shared<KernelStore>(*context_.device, context_.images,
@@ -155,8 +155,8 @@ ProgramCache::EntryPtr ProgramCache::entryForClass(const std::vector<Argument>& 
              verifies_sizes_ ? std::optional(key.sizes) : std::nullopt);
 }
 
-// Returns the segments of a program that differs only in the library calls which its sizes allow,
-// or nullptr.
+// Returns the segments of a cached program whose key differs only in `attention_sizes`, or nullptr.
+// Such programs differ only in the library calls that their sizes allow.
 ProgramCache::SegmentsPtr ProgramCache::segmentsFor(const ClassKey& key) const {
   std::lock_guard lock(mutex_);
   const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const EntryPtr& entry) {
@@ -199,8 +199,8 @@ ProgramCache::EntryPtr ProgramCache::knownBySizes(const SizeBindings& sizes) {
   return same->entry;
 }
 
-// Finds the entry without lowering, if an earlier lowering has read the same values. The result is
-// the one that lowering would give, so ranks with different caches still agree.
+// Finds the entry without lowering, if an earlier lowering has read the same values. Lowering would
+// give the same entry, so ranks with different caches still agree.
 ProgramCache::EntryPtr ProgramCache::knownByReads(const SizeDecisions& decisions,
                                                   const SizeBindings& sizes) {
   std::lock_guard lock(mutex_);
@@ -214,9 +214,9 @@ ProgramCache::EntryPtr ProgramCache::knownByReads(const SizeDecisions& decisions
   return same->entry;
 }
 
-// Returns the segments of an earlier lowering that has read the same values, or nullptr. The
-// segments are those that a new segmentation would give, so ranks with different caches still
-// agree. `reads` receives the values that the earlier lowering has read.
+// Returns the segments of an earlier lowering that has read the same values, or nullptr. A new
+// segmentation would give the same segments, so ranks with different caches still agree. `reads`
+// receives the values that the earlier lowering has read.
 ProgramCache::SegmentsPtr ProgramCache::segmentsByReads(const SizeDecisions& decisions,
                                                         const SizeBindings& sizes,
                                                         SizeReads& reads) {
@@ -349,8 +349,8 @@ Program ProgramCache::lowered(const Fusion& ready, const SizeBindings& sizes,
   const bool has_calls = !attentions_ || !attentions_->empty();
   const SegmentOptions library =
       has_calls ? attentionOptions(context_.device->kind(), sizes) : SegmentOptions{};
-  // The Executable of a new program verifies the program, so the compilation need not. It would
-  // verify the program for a few trial sizes, which may contradict the scalars of the program.
+  // The Executable of a new program verifies the program, so the compilation need not. The passes
+  // would verify it for a few trial sizes, which may contradict the scalars of the program.
   CompileOptions options = options_;
   if ((depends_on_sizes_ && size() > 0) || verifies_sizes_) options.passes.verify = false;
   SegmentedFusion segmented;

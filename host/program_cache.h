@@ -36,14 +36,15 @@ class ProgramCache {
   // The result of segmentsForAllSizes() (host/compile_again.h). Several programs may share it.
   using SegmentsPtr = std::shared_ptr<const SegmentedFusion>;
   struct Entry {
-    // If depends_on_sizes is false, these three members are the key of the entry.
+    // If depends_on_sizes_ is false, these three members are the key of the entry.
     LayoutClass layouts;
     std::vector<int64_t> attention_sizes;  // AttentionSearch::decidingSizesFor()
     SizeDecisions decisions;
-    // If depends_on_sizes is true, the key is the lowered program without default sizes.
+    // If depends_on_sizes_ is true, the key is the lowered program without default sizes.
     std::optional<Program> program;
-    // With all library calls that some sizes allow, before splitCalls(). nullptr: the fusion has no
-    // attention, or depends_on_sizes_ is true (then KnownReads has them).
+    // The segments before splitCalls(): they contain all library calls that some sizes allow.
+    // nullptr: the fusion has no attention, or depends_on_sizes_ is true (KnownReads then has the
+    // segments).
     SegmentsPtr segments;
     std::shared_ptr<Executable> executable;
     std::atomic<uint64_t> last_use{0};
@@ -86,18 +87,20 @@ class ProgramCache {
     EntryPtr entry;
   };
   static constexpr size_t kMostKnownSizes = 128;
-  // The entry for a set of sizes. A set contains all sizes that give these decisions, these
-  // deciding sizes of attentions, and the values in `reads`. Used if depends_on_sizes_ is true.
+  // The entry for all sizes that lead to the same program. Such sizes have equal `decisions` and
+  // equal `attention_sizes`, and the size expressions in `reads` have equal values. Used if
+  // depends_on_sizes_ is true.
   struct KnownReads {
     SizeDecisions decisions;
     std::shared_ptr<const AttentionSearch> attentions;  // of the fusion with the decisions
     std::vector<int64_t> attention_sizes;
-    SizeReads reads;
+    SizeReads reads;       // the size expressions whose values decided something in the lowering
     SegmentsPtr segments;  // as Entry::segments
     EntryPtr entry;
   };
   static constexpr size_t kMostKnownReads = 32;
-  // What determines the program of a job of one rank, or of a fusion without a mesh.
+  // The key of a look-up if depends_on_sizes_ is false: in a job of one rank, or for a fusion
+  // without a mesh.
   struct ClassKey {
     LayoutClass layouts;
     SizeBindings sizes;

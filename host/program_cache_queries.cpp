@@ -1,4 +1,4 @@
-// ProgramCache: what a caller asks about sizes and programs, without changing the cache.
+// The queries of ProgramCache about sizes and programs. They add and drop no entries.
 #include <unordered_set>
 
 #include "host/device/attention.h"
@@ -35,7 +35,7 @@ std::vector<std::string> ProgramCache::segments(const std::vector<Argument>& inp
                               attentionOptions(context_.device->kind(), sizes)));
 }
 
-// Returns the default sizes, replaced by the given ones.
+// Returns all sizes: the given ones, and defaults for the others.
 SizeBindings ProgramCache::sizesWith(const SizeBindings& given) const {
   SizeBindings sizes = defaultSizes(fusion_);
   std::vector<std::string> symbols;

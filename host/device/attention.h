@@ -99,7 +99,7 @@ class PreparedAttention {
  public:
   // The addresses of a call.
   struct Memory {
-    // The tensors of the spec, in the order of its members. Members without value are left out.
+    // The tensors of the spec, in the order of its members. Members without a value are left out.
     std::array<void*, 9> operands{};
     void* workspace = nullptr;  // workspaceBytes() bytes with 256-byte alignment
   };

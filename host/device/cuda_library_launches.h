@@ -6,7 +6,7 @@ namespace heddle::host {
 
 // Translates library functions (Device::library()) into launches of CUDA kernels
 // (codegen/runtime/cuda_library.h).
-// The code here does not use CUDA, so that tests can run it without a GPU.
+// The code in this file does not use CUDA, so that tests can run it without a GPU.
 // A line consists of the elements along the axis of the call (host/device/library_call.h).
 //   cumsum: a scan computes the running sums of a line. Usually, one block of threads scans each
 //     line. If there are many lines, and they are short or adjacent in memory, one thread scans
@@ -23,6 +23,7 @@ namespace heddle::host {
 //     Then each target is replaced by its last source (scatter), or its sources are added to it
 //     (scatter_add).
 
+// The kernels. A suffix 32 or 64 is the number of bits of a key.
 enum class LibraryKernel : uint8_t {
   Scan,
   Totals,

@@ -38,7 +38,7 @@ using Stream = void*;
 using Event = void*;
 using KernelHandle = const void*;
 // Owns a loaded kernel; get() is its handle. When the last copy is destroyed, the kernel is
-// unloaded. By then, all work that launched the kernel must be done. A copy may outlive the device.
+// unloaded. By then, all launches of the kernel must be done. A copy may outlive the device.
 using LoadedKernel = std::shared_ptr<const void>;
 
 class WorkObserver;
@@ -94,8 +94,8 @@ class WorkObserver {
 };
 
 // Allocates device memory in stream order. Work that is enqueued on `stream` after allocate() may
-// use the new memory. Memory that was freed on a stream may be returned to a later allocate() on
-// the same stream, without waiting for the device. Thread-safe.
+// use the new memory. allocate() may return memory that was freed on the same stream, without
+// waiting for the device. Thread-safe.
 class Allocator {
  public:
   virtual ~Allocator() = default;
@@ -193,7 +193,7 @@ class PreparedMatmul {
 // product: sizes, strides, dtypes and so on. A choice is a text that identifies an algorithm.
 using AlgorithmChoices = std::map<std::string, std::string>;
 
-// What one launch of a kernel uses on a GPU.
+// The resources of a GPU that one launch of a kernel uses.
 struct KernelResources {
   int32_t registers = 0;     // registers per thread
   int64_t local_bytes = 0;   // local memory per thread: spilled registers and local arrays
@@ -216,18 +216,18 @@ class Device {
   // is another device of the same kind. Returns "" if the memory belongs to this device or to the
   // host, or if the owner is unknown.
   virtual std::string otherOwner(const void*) { return {}; }
-  // All addresses of an aligned block of this size belong to one device. Returns the size, which is
-  // a power of two, or 0 if otherOwner() always returns "".
+  // Returns a block size: all addresses of an aligned block of this size belong to one device. The
+  // size is a power of two. Returns 0 if otherOwner() always returns "".
   virtual int64_t ownedBlockBytes() const { return 0; }
 
   // The state of a thread before makeCurrent().
   struct Current {
-    int device = -1;
-    int known = -1;
+    int device = -1;  // the current CUDA device of the thread
+    int known = -1;   // the device that an outer makeCurrent() has set; -1: none
   };
   // Makes this device the current CUDA device of the calling thread. Until restoreCurrent(), the
   // calls of this thread need not ask CUDA for the current device, which saves host time. Does
-  // nothing on other devices. Use CurrentDevice below.
+  // nothing on a device of another kind. Call it through CurrentDevice (below).
   virtual Current makeCurrent() { return {}; }
   virtual void restoreCurrent(const Current&) noexcept {}
 
@@ -274,7 +274,7 @@ class Device {
   // Enqueues one launch of a kernel. `args` is copied before the call returns.
   virtual void launch(KernelHandle kernel, const codegen::LaunchStage& stage, const std::byte* args,
                       Stream stream, const Issue& issue) = 0;
-  // Returns what a launch of the kernel uses. Returns nullopt on all devices except CUDA.
+  // Returns the resources of one launch of the kernel. Returns nullopt on all devices except CUDA.
   virtual std::optional<KernelResources> resourcesOf(KernelHandle, const codegen::LaunchStage&) {
     return std::nullopt;
   }

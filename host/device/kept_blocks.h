@@ -12,8 +12,8 @@ namespace heddle::host {
 // them. This takes less host time than a call of the driver. Reuse on the same stream is safe,
 // because the stream executes the work of the new owner after the work of the old owner.
 //
-// A stream is named by an id that no other stream of the process ever has, also after its
-// destruction. Handles of streams do not have this property.
+// The id of a stream identifies it: no other stream of the process ever has this id, not even after
+// the stream is destroyed. Handles of streams do not have this property.
 //
 // Limits: blocks of at most kMostBytes, and kMostTotal bytes of all blocks.
 // Thread-safe.

@@ -57,8 +57,8 @@ MatrixLayout layoutOf(int64_t rows, int64_t columns, const MatmulShape::Matrix& 
 MatmulShape matmulShape(const MatmulSpec& spec);
 
 // Returns the transposed matrix product c^T = b^T a^T. If c has dense columns, the rows of c^T are
-// dense. `shape` must not have a bias, because the bias of the transposed product would vary along
-// rows.
+// dense. `shape` must not have a bias, because the bias of the transposed matrix product would vary
+// along rows.
 MatmulShape transposed(const MatmulShape& shape);
 
 // Iterates over the batches in order. a(), b() and c() return the offset of the current batch in

@@ -98,8 +98,8 @@ std::string textOf(const DLDevice& device) {
   }
 }
 
-// Returns the device of the memory that a device allocates. While a GPU is current, the state of
-// the thread contains the number of the GPU.
+// Returns the DLPack device of the memory that a device allocates. While a GPU is current,
+// makeCurrent() returns its number.
 DLDevice deviceOf(Device& device) {
   if (device.kind() != DeviceKind::Cuda) return {dlpack::kCpu, 0};
   const CurrentDevice current(device);
@@ -187,8 +187,8 @@ Tensor receive(Device& device, Managed* managed) {
   return tensor;
 }
 
-// A managed tensor for another library, with all that it refers to. The consumer deletes it through
-// Managed::deleter.
+// A managed tensor for another library, with the lists and the owner to which it refers. The
+// consumer deletes it through Managed::deleter.
 template <class Managed>
 struct Given {
   Managed managed = {};

@@ -14,16 +14,16 @@ struct DLManagedTensorVersioned;
 // or waits for a device.
 //
 // Elements: all dtypes of heddle, with one lane. F8E4M3 is DLPack's float8_e4m3fn.
-// Devices:  a CPU device takes memory of the CPU and pinned memory. A CUDA device takes memory of
-//           its own GPU and CUDA managed memory. A null device takes memory of the CPU, and gives
-//           none.
+// Devices:  a CPU device accepts memory of the CPU and pinned memory. A CUDA device accepts memory
+//           of its own GPU and CUDA managed memory. A null device accepts memory of the CPU;
+//           toDLPack() throws for it.
 // Threads:  all functions are thread-safe. Any thread may release a tensor or call a deleter.
 // Errors:   UserError, which states what was found and what was expected. Its code is Type for a
 //           dtype, ShapeMismatch for sizes or strides, Unsupported for a device or a version, and
 //           otherwise InvalidArgument.
 namespace heddle::host {
 
-// What the receiver of a tensor may do with its elements.
+// The access that the receiver of a tensor has to its elements.
 enum class DLPackAccess : uint8_t { ReadWrite, ReadOnly };
 
 // Return a tensor in the memory of a managed tensor.
@@ -43,7 +43,8 @@ enum class DLPackAccess : uint8_t { ReadWrite, ReadOnly };
 //            that no run writes the tensor: it is neither donated nor preallocated, and the program
 //            stores no output in it.
 // Limits:    the address must be a multiple of the size of an element. Strides must not be
-//            negative. Lists and data must be present if there are axes and elements.
+//            negative. The list of sizes must be present if there are axes, and the data if there
+//            are elements.
 Tensor fromDLPack(Device& device, DLManagedTensor* managed);
 Tensor fromDLPack(Device& device, DLManagedTensorVersioned* managed,
                   DLPackAccess access = DLPackAccess::ReadWrite);
@@ -62,8 +63,8 @@ Tensor fromDLPack(Device& device, DLManagedTensorVersioned* managed,
 //            make the run's stream wait for it, before it calls the deleter. Neither is necessary
 //            if the run used the consumer's stream (RunOptions::stream).
 // Result:    the sizes of this rank's block, without padding, and always strides. A tensor that
-//            comes back with fromDLPack() has another owner. Its runs do not know which run has
-//            computed it, so they do not fail if that run has failed.
+//            comes back with fromDLPack() has another owner. Runs that read this tensor do not know
+//            which run has computed it, so they do not fail if that run has failed.
 // Access:    ReadOnly sets the flag READ_ONLY, for example for an output that is a view of an input
 //            (Outputs::aliased()). A struct without a version has no such flag.
 DLManagedTensor* toDLPack(Device& device, const Tensor& tensor);

@@ -4,7 +4,7 @@
 
 // The binary interface of DLPack 1.1 (https://github.com/dmlc/dlpack), as far as heddle uses it.
 // The structs have the names and the layout that dlpack.h gives them. A source file that includes
-// this header must not include a dlpack.h. Public headers therefore declare the structs only.
+// this header must not include a dlpack.h. Public headers therefore only declare the structs.
 extern "C" {
 
 struct DLPackVersion {

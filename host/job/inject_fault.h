@@ -59,9 +59,9 @@ class TaskFault : public comm::WorldObserver {
   TaskFault(const TaskFault&) = delete;
   TaskFault& operator=(const TaskFault&) = delete;
 
-  // Throws UserError if this is the rank of the fault and it has not begun the task, so that a
-  // fault without any effect is noticed. Call this when the rank has done its work and leaves the
-  // job.
+  // Throws UserError if this is the rank of the fault and it has not begun the task. A fault
+  // without any effect is thus noticed. Ignores the task Leaving, which begins later. Call this
+  // when the rank has done its work and leaves the job.
   void requireInjected() const;
 
  private:

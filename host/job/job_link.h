@@ -12,14 +12,15 @@
 
 namespace heddle::host {
 
-// If another rank of the job has failed, throws `error` with the code of that failure, because the
-// error of this rank is then only a consequence. Otherwise does nothing.
+// If another rank of the job has failed, throws `error` with the code of that failure. The error of
+// this rank is then only a consequence. Otherwise does nothing.
 void throwIfOtherRankFailed(const comm::JobMonitor& monitor, const UserError& error);
 // Reports that this rank has failed, so that the other ranks stop waiting for it. Does nothing in a
 // job of one rank, in which `monitor` is nullptr.
 void failJob(comm::JobMonitor* monitor, comm::World* world, const char* reason) noexcept;
-// Reports the exception that is being handled to the job, and throws it again. Call this function
-// in a catch block.
+// Reports the exception that is being handled to the job, and throws it again. If it is a UserError
+// and another rank has failed, throws it with the code of that failure, and reports nothing. Call
+// this function in a catch block.
 [[noreturn]] void failJobAndRethrow(comm::JobMonitor* monitor, comm::World* world);
 
 // Reports the runs of one Executable to the job monitor (comm/monitor/job_monitor.h). All reports
@@ -68,7 +69,7 @@ class JobLink {
   bool failed() const;
   // Returns the failure of the job, or an empty string if failed() is false.
   std::string failure() const;
-  // Returns the code of this failure.
+  // Returns the code of this failure. Requires failed().
   ErrorCode failureCode() const;
   void throwIfOtherRankFailed(const UserError& error) const;
 

@@ -13,8 +13,9 @@
 
 namespace heddle::host {
 
-// Which inputs of a program decide sizes, and which are late. The search takes time, and its result
-// is the same for all runs.
+// The inputs of a program that decide sizes, and its late inputs, which decide only where slices
+// begin (host/unroll/late_scalars.h). The search takes time, and its result is the same for all
+// runs.
 struct InputFacts {
   explicit InputFacts(const Program& program) : size_inputs(program), late(lateInputsOf(program)) {}
   SizeInputs size_inputs;

@@ -43,8 +43,8 @@ class KernelStore {
   Prepared prepare(const std::vector<const codegen::KernelPlan*>& plans);
   // Does the same, but loads nothing: prepare() then finds the images in the image cache.
   void compile(const std::vector<const codegen::KernelPlan*>& plans);
-  // Unloads kernels that no one outside of the store holds, in the order of the latest prepare() of
-  // each, until the loaded kernels fit into `most_bytes`.
+  // While the loaded kernels exceed `most_bytes`, unloads kernels that only the store holds. Begins
+  // with the kernel whose latest prepare() is longest ago.
   void unloadUnused();
 
   // A kernel that is ready to launch. The text of its source is empty.
@@ -71,7 +71,7 @@ class KernelStore {
   // Returns the kernel that add() has stored for the key. Returns nullopt if there is none, or if
   // it was unloaded.
   std::optional<Kernel> find(const Key& key);
-  // Stores a kernel that has no form (StoredSegment::add()), but does not keep it loaded. When
+  // Stores a kernel that StoredSegment::add() does not accept, but does not keep it loaded. When
   // kMostKernels are stored, all of them are dropped first.
   void add(Key key, codegen::KernelPlan plan, const Loaded& loaded);
   static constexpr size_t kMostKernels = 8192;

@@ -16,9 +16,9 @@ Fusion localSegment(const Fusion& segment, const std::vector<TensorDesc>& inputs
                     const std::vector<TensorDesc>& outputs, const SizeBindings& sizes,
                     int64_t rank);
 
-// Returns what codegen::planKernel() needs to know about the sizes of a run. `analysis` is that of
-// the segment. The other parameters are those of localSegment(); `ranks` is the number of ranks of
-// the job.
+// Returns the sizes of a run on which codegen::planKernel() depends. `analysis` is that of the
+// segment. The other parameters are those of localSegment(); `ranks` is the number of ranks of the
+// job.
 codegen::RunSizes runSizes(const Fusion& segment, const codegen::Analysis& analysis,
                            const std::vector<TensorDesc>& inputs,
                            const std::vector<TensorDesc>& outputs, const SizeBindings& sizes,

@@ -238,8 +238,9 @@ struct Plan {
     bool written = false;  // true: a step writes the tensor
     bool donated = false;  // true: the caller gives up its value
   };
-  // An address that depends on late inputs (host/unroll/late_scalars.h). A run computes it when it
-  // binds the inputs, and again when it allocates the buffer.
+  // An address that depends on late inputs, scalars that decide only where slices begin
+  // (host/unroll/late_scalars.h). A run computes it when it binds the inputs, and again when it
+  // allocates the buffer.
   struct LatePointer {
     PointerIndex base;  // the pointer of a buffer
     std::vector<View::LateTerm> terms;
@@ -260,7 +261,7 @@ struct Plan {
     PointerIndex pointer;
     int32_t output;    // position of the output
     std::string name;  // name of the output, without '%'
-    int64_t bytes;     // from the first element of the caller's tensor to its last
+    int64_t bytes;     // of the caller's tensor, with padding
   };
   // Facts about a step for timelines and injected faults.
   struct StepNote {
@@ -276,7 +277,7 @@ struct Plan {
   struct Output {
     RegisterId scalar;  // register of a scalar; invalid: the output is a tensor
     Place place;
-    BufferId buffer;  // that contains the place; invalid: this rank holds no part of the output
+    BufferId buffer;  // the buffer that contains `place`; invalid: this rank holds no part
     TensorDesc desc;
     int32_t input = -1;         // position of the input whose memory the output shares; -1: none
     bool preallocated = false;  // true: the output is in the caller's tensor
@@ -287,7 +288,7 @@ struct Plan {
   std::vector<StepNote> notes;                   // per step
   IdVector<TeamId, std::vector<int>> teams;      // teams of collectives, as ranks of the World
   uint64_t sizes_hash = 0;                       // hash of the sizes for which the plan was created
-  UnrollRequest request;                         // what the program was unrolled for
+  UnrollRequest request;                         // the request for which the program was unrolled
   // The ranks compare the operations that they post, in numbered rounds
   // (host/run/match_collectives_across_ranks.h). `agreed` is the number of the round in which the
   // operations of this plan were equal on all ranks; 0: there was no such round yet.
@@ -362,7 +363,7 @@ struct PlanTarget {
   const IdVector<StreamId, bool>& communication_streams;  // Program::communicationStreams()
 };
 
-// What a plan needs to know about the caller's tensors. Alignments are in bytes
+// The properties of the caller's tensors on which a plan depends. Alignments are in bytes
 // (codegen::alignmentOf()). Missing entries mean: no tensor, false, and kFullAlignment.
 struct GivenTensors {
   std::vector<std::optional<TensorDesc>> preallocated = {};  // per output

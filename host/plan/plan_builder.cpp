@@ -35,7 +35,7 @@ void PlanBuilder::compileKernels() {
   target_.kernels.compile(newKernels());
 }
 
-// Makes all parts of the plan that need no other rank. Loads nothing on the device.
+// Creates all parts of the plan that need no other rank. Loads nothing on the device.
 void PlanBuilder::draft() {
   plan_->streams = target_.streams;
   plan_->communication_streams = target_.communication_streams;
@@ -56,7 +56,7 @@ void PlanBuilder::draft() {
   // - Streams, events and pointers come first, because steps depend on them.
   // - storeValues() precedes emitFork(), because all streams read the values that it stores.
   // - finishJumps() needs the index of every step.
-  // - Matrix products and kernels come last, because all of one kind are prepared together.
+  // - build() prepares matrix products and kernels afterwards, all of one kind together.
   findEventUses();
   bindBuffers();
   bindValues();
@@ -87,8 +87,8 @@ Place PlanBuilder::placeOf(const View& view) {
   return {latePointer(view), view.byte_offset};
 }
 
-// Returns the pointer for a view whose address depends on late inputs. The index of the pointer
-// counts the outputs of the program, because Plan::outputs may still be empty.
+// Returns the pointer for a view whose address depends on late inputs. The index is computed from
+// the outputs of the program, because Plan::outputs may still be empty.
 PointerIndex PlanBuilder::latePointer(const View& view) {
   const PointerIndex base = pointerTo(view.buffer);
   std::vector<Plan::LatePointer>& all = plan_->late_pointers;
@@ -110,8 +110,8 @@ size_t PlanBuilder::firstLatePointer() const {
 }
 
 // All memory of an Allocator has full alignment (host/device/device.h). A late address is as
-// aligned as its base and each of its terms. The base of an output may become a tensor of the
-// caller after the late pointer was made, so its alignment is not stored.
+// aligned as its base and each of its terms. The function computes its alignment in each call,
+// because a tensor of the caller may replace the base after the late pointer was created.
 int32_t PlanBuilder::alignmentAt(const Place& place) const {
   int32_t alignment = codegen::kFullAlignment;
   if (place.pointer.valid() && place.pointer.index() >= firstLatePointer()) {

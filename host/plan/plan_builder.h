@@ -52,7 +52,7 @@ class PlanBuilder {
     std::vector<LaunchOperand> outputs;
     StreamId stream;
     std::shared_ptr<StoredSegment> stored = {};  // of the segment; nullptr: not known yet
-    const UnrolledStep* step = nullptr;          // nullptr: the plan itself needs the kernel
+    const UnrolledStep* step = nullptr;  // nullptr: no LaunchKernel; the plan adds the kernel
   };
   // The kernel of a segment for operands with these descriptors and alignments
   // (codegen::planKernel()). Launches of the segment with equal operands share the stages and

@@ -158,16 +158,16 @@ PlanBuilder::PlannedKernel& PlanBuilder::planned(Launch& launch) {
   return kernel;
 }
 
-// Returns the values of the symbols in the segment of a launch. A kernel that the plan itself needs
-// has no symbols except those of its operands.
+// Returns the values of the symbols in the segment of a launch. A kernel that the plan adds
+// (Launch::step is nullptr) has no symbols except those of its operands.
 SizeBindings PlanBuilder::sizesInside(const Launch& launch) const {
   if (launch.step == nullptr) return {};
   SizeBindings own;
   return host::sizesInside(*launch.segment, *launch.step, sizes_, own);
 }
 
-// Takes the kernel from the store, or plans it. Names are those of the stored segment, because the
-// analysis finds values by their names.
+// Takes the kernel from the store, or plans it. Both steps use the stored segment instead of the
+// program's segment, because the analysis finds values by the names in the stored segment.
 void PlanBuilder::findKernel(PlannedKernel& kernel, const Launch& launch) {
   const codegen::Analysis& analysis = kernel.stored->planner().analysis();
   if (!analysis.generated.empty() || !analysis.widths.empty()) {
@@ -193,7 +193,8 @@ void PlanBuilder::planNew(PlannedKernel& kernel) const {
                           &kernel.stored->planner().analysis(), &kernel.layouts);
 }
 
-// Copies the argument blocks of a kernel to the plan, and moves its launches there.
+// Copies the argument blocks of a kernel to the plan. Moves its launches there, or copies them if
+// the kernel is new.
 void PlanBuilder::addStages(PlannedKernel& kernel) {
   kernel.first_stage = plan_->stages.endId();
   kernel.stage_count = kernel.plan.stages.size();
@@ -211,8 +212,8 @@ void PlanBuilder::addStages(PlannedKernel& kernel) {
   }
 }
 
-// Compiles and loads all new kernels of the plan together, because a compiler can compile several
-// kernels at once.
+// Returns all new kernels of the plan. The callers compile them together, because a compiler can
+// compile several kernels at once.
 std::vector<const codegen::KernelPlan*> PlanBuilder::newKernels() const {
   std::vector<const codegen::KernelPlan*> added;
   for (const PlannedKernel& kernel : kernels_) {
@@ -221,6 +222,7 @@ std::vector<const codegen::KernelPlan*> PlanBuilder::newKernels() const {
   return added;
 }
 
+// Compiles, loads and stores the new kernels. Then sets the handles of all stages.
 void PlanBuilder::loadKernels() {
   const std::vector<const codegen::KernelPlan*> added = newKernels();
   KernelStore::Prepared prepared;

@@ -35,8 +35,8 @@ TensorDesc completeDesc(TensorDesc desc, size_t output) {
   return desc;
 }
 
-// A tensor without elements may have no data. A tensor in host memory is passed by value, so a new
-// address needs no new plan.
+// Returns the alignment on which the plan depends. A tensor in host memory is passed by value, so
+// its address does not matter. The nullptr of a tensor without elements counts as aligned.
 int32_t alignmentOf(const Tensor& tensor) {
   if (tensor.in_host_memory) return codegen::kFullAlignment;
   return codegen::alignmentOf(reinterpret_cast<uintptr_t>(tensor.data));
@@ -75,7 +75,8 @@ int64_t lengthsOf(const TensorDesc& desc) {
   return fits ? lengths : -1;
 }
 
-// Returns the lengths as lengthsOf() does, but quickly if all lists have one length.
+// Returns lengthsOf(desc), but faster if all lists have the same length. `uniform` receives whether
+// they have.
 inline int64_t quickLengths(const TensorDesc& desc, bool& uniform) {
   constexpr int64_t kOnes = 0x001'001'001'001'001;
   const size_t rank = desc.sizes.size();
@@ -118,6 +119,9 @@ RunKey::RunKey(const RunTensors& tensors) {
   forEachPart(tensors, append);
 }
 
+// Compares in the order of forEachPart(). Every run() without a prepared plan compares all its
+// tensors. Descriptors whose lists all have the same length, the usual case, are therefore compared
+// in one loop.
 bool RunKey::matches(const RunTensors& tensors) const {
   const int64_t* at = numbers_.data();
   const auto isNext = [&](int64_t number) { return *at++ == number; };

@@ -39,9 +39,9 @@ class RunKey {
 };
 
 // Caches values, one for each key of a run. The key consists of the RunKey and the values of the
-// inputs that decide sizes. For a late input (host/unroll/late_scalars.h), the key contains a range
-// of numbers instead of one number. A full cache drops the least recently used values. Not
-// thread-safe.
+// inputs that decide sizes. For a late input, which decides only where slices begin
+// (host/unroll/late_scalars.h), the key contains a range of numbers instead of one number. A full
+// cache drops the least recently used values. Not thread-safe.
 template <class Value>
 class RunCache {
  public:
@@ -140,13 +140,16 @@ class RunCache {
 
 // Describes the tensors of a run in the form that makePlan() takes. If a list in the descriptor of
 // a preallocated output is empty, it gets the values of an unpadded row-major tensor. Exception: an
-// empty `global` states no unsharded sizes. Throws UserError if a preallocated output is in host
-// memory, if an axis of it with several elements has no positive stride, if its elements overlap,
-// or if its address is not a multiple of the size of an element.
+// empty `global` states no unsharded sizes. Throws UserError if a preallocated output breaks one of
+// these rules:
+// - It is in device memory.
+// - Each axis with several elements has a positive stride.
+// - Its elements do not overlap.
+// - Its address is a multiple of the size of an element.
 GivenTensors givenTensors(const RunTensors& tensors);
 
-// Says which memory the run lets its values reuse. Throws UserError if a donated input is in host
-// memory, or is no input of the run.
+// Returns the memory that values of the run may reuse. Throws UserError if a donated input is in
+// host memory, or is no input of the run.
 MemoryReuse reuseOf(const RunTensors& tensors);
 
 }  // namespace heddle::host

@@ -13,9 +13,9 @@ namespace heddle::host {
 
 // The inputs of a fusion or a program whose values decide sizes: integer scalars, and integer
 // tensors without axes in host memory. A plan is valid for one value of each of these inputs, so
-// every cache of plans compares the values. Exception: for a late input of a program
-// (host/unroll/late_scalars.h), a plan is valid for a range of values. This class is the only place
-// that reads the values.
+// every cache of plans compares the values. Exception: for a late input of a program, which decides
+// only where slices begin (host/unroll/late_scalars.h), a plan is valid for a range of values. This
+// class is the only place that reads the values.
 class SizeInputs {
  public:
   SizeInputs() = default;  // no input decides a size
@@ -23,12 +23,12 @@ class SizeInputs {
   explicit SizeInputs(const Program& program);
 
   size_t size() const { return inputs_.size(); }
-  // Returns the value of input `i` of this list. A missing argument has its default value. If the
-  // argument is a tensor instead of a scalar, or a scalar instead of a tensor, the result is 0, and
-  // bindInputs() reports the error. Throws UserError if there is no value, if it is a float, if it
-  // is outside of the range of the input's type, or if the tensor is in device memory.
+  // Returns the value of input `i` of this list. A missing argument has its default value. If a
+  // tensor is passed for a scalar or a scalar for a tensor, the result is 0, and bindInputs()
+  // reports the error. Throws UserError if there is no value, or if the value is a float, is
+  // outside of the range of the input's type, or is in device memory.
   int64_t value(size_t i, const std::vector<Argument>& arguments) const;
-  // Returns the values for which a plan is valid that was made for these arguments. `late` has the
+  // Returns the ranges of values for which a plan for these arguments is valid. `late` has the
   // ranges of the late inputs (Plan::late).
   std::vector<LateRange> ranges(const std::vector<Argument>& arguments,
                                 const std::map<int32_t, LateRange>& late) const;

@@ -15,13 +15,14 @@
 
 namespace heddle::host {
 
-// One per stage of a kernel that may have been unloaded.
+// References to the stages of a kernel, one per stage. They do not keep the kernel loaded.
 using WeakKernels = std::vector<std::weak_ptr<const void>>;
 // Returns the owners of the stages, or nullopt if one was unloaded.
 std::optional<std::vector<LoadedKernel>> lockAll(const WeakKernels& kernels);
 
 // A segment whose kernels a KernelStore holds. All programs of the store with an equal segment
-// share the object. Thread-safe.
+// share the object. The form of a kernel is its schedule and the yes/no facts on which its text
+// depends (codegen/bind/segment_planner.h). Thread-safe.
 class StoredSegment {
  public:
   StoredSegment(int64_t number, Fusion segment, codegen::Target target)
@@ -42,7 +43,7 @@ class StoredSegment {
   // (codegen::SegmentPlanner::bind()), and this kernel is still loaded. Otherwise returns nullopt.
   std::optional<Bound> bind(const codegen::SegmentPlanner::Operands& operands);
   // Stores a kernel, which codegen::planKernel() has planned for these operands, but does not keep
-  // it loaded. Returns false if the kernel has no form, or if the segment has too many forms
+  // it loaded. Returns false if the kernel has no stages, or if the segment has too many forms
   // (codegen::SegmentPlanner::add()).
   bool add(const codegen::SegmentPlanner::Operands& operands, const codegen::KernelPlan& plan,
            std::vector<codegen::StageLayout> layouts, const std::vector<LoadedKernel>& loaded);

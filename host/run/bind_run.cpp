@@ -7,7 +7,7 @@
 namespace heddle::host {
 namespace {
 
-// Returns the value of a late input, which may be missing if it has a default.
+// Returns the value of a late input. If the caller passes no value, returns the default.
 int64_t lateValue(const Plan& plan, const std::vector<Argument>& inputs, int32_t input) {
   if (static_cast<size_t>(input) < inputs.size()) {
     return toInt(std::get<Scalar>(inputs[static_cast<size_t>(input)]));
@@ -18,8 +18,8 @@ int64_t lateValue(const Plan& plan, const std::vector<Argument>& inputs, int32_t
   HEDDLE_CHECK(false, "input {} has no value", input);
 }
 
-// Computes the addresses that depend on late inputs. Those in buffers of the run follow when it
-// allocates the buffers.
+// Computes the addresses that depend on late inputs. If such an address is in a buffer of the run,
+// an AllocateStep computes it again.
 void bindLate(const Plan& plan, const std::vector<Argument>& inputs, RunState& state) {
   for (size_t i = 0; i < plan.late_pointers.size(); ++i) {
     state.late_offsets[i] = 0;

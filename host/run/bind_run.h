@@ -7,8 +7,9 @@
 
 namespace heddle::host {
 
-// Writes the pointers and scalars of a run to `state`, and computes the addresses that depend on
-// late inputs (Plan::LatePointer). Throws UserError in any of these cases:
+// Writes the pointers and scalars of a run to `state`. Also computes the addresses that depend on
+// late inputs, the scalars that decide only where slices begin (Plan::LatePointer). Throws
+// UserError in any of these cases:
 // - An input has no data.
 // - An input or a preallocated output is in the memory of another device.
 // - A preallocated output overlaps an input or another output.

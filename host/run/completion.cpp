@@ -137,7 +137,8 @@ void Completion::waitForDevice() {
   conclude();
 }
 
-// Throws if the run cannot have read correct values.
+// Throws if the run has read an output of a failed run, or if the job has failed and may have
+// aborted its collectives.
 void Completion::conclude() {
   if (!errors.failed()) checkInputs(true);
   // Collectives that wait on the device also complete if probe() has aborted them. A completed run
@@ -214,7 +215,8 @@ void Completion::throwOfInput(const Completion& producer, int input) {
   throw InternalError("the error of a failed run is missing");
 }
 
-// Counts the run after its error was printed, so that whoever sees the count also sees the text.
+// Prints the error before it counts the run. A reader of the count can therefore rely on the
+// printed error.
 void Completion::reportUnwaited() noexcept {
   if (!errors.failed() || reported.exchange(true)) return;
   if (!by_input_.load()) {  // otherwise the run that failed first prints its error

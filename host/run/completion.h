@@ -35,8 +35,8 @@ class SharedStream {
   Stream get();
   std::mutex issuing;  // a thread holds this lock while it issues a run on the stream
   OwnerReaper reaper;  // releases the inputs of runs, also of runs on other streams
-  // Number of failed runs that nobody waited for, also on other streams, and also of Executables
-  // that no longer exist.
+  // Number of failed runs whose error no call has thrown. Includes runs on other streams, and runs
+  // of Executables that no longer exist.
   std::atomic<int64_t> unreported_failures{0};
 
  private:
@@ -67,7 +67,8 @@ class RunResources : public std::enable_shared_from_this<RunResources> {
   // Takes a record back for later runs. Any thread may call this function.
   void giveRecord(RunRecord& record) noexcept;
   // Returns whether further free records must release their plans. A free record keeps its plan
-  // alive, even if the caches have dropped the plan. Only a few records may do so.
+  // alive, even if the caches have dropped the plan. Only kMostRecordsWithPlan free records may do
+  // so.
   bool hasManyFreeRecords() const {
     return free_records_.load(std::memory_order_relaxed) >= kMostRecordsWithPlan;
   }
@@ -97,9 +98,9 @@ class RunResources : public std::enable_shared_from_this<RunResources> {
   RunRecord* free_ = nullptr;  // further free records; only takeRecord() uses this list
 };
 
-// Blocks the host until `event` of a run of the plan has happened. If a rank of the job is gone,
-// NCCL collectives on the GPU would wait for it forever. Meanwhile this function therefore calls
-// Communicator::probe(), which then aborts these collectives and throws UserError.
+// Blocks the host until `event` of a run of the plan has happened. While it waits, the function
+// calls Communicator::probe(). If a rank of the job is gone, probe() aborts the NCCL collectives of
+// the run and throws UserError. Otherwise these collectives would wait for that rank forever.
 void awaitEvent(Device& device, Event event, const Plan& plan);
 
 // Represents the end of one run, and stores the error of the run. The Outputs and the RunState of
@@ -122,8 +123,10 @@ struct Completion {
 
   // Prepares the object for another run.
   void reuse(std::shared_ptr<RunResources> r);
-  // Returns whether the run has completed. If the device or the job has failed, the run counts as
-  // completed, and the failure becomes its error.
+  // Returns whether the run has completed. Does not block. If the device has failed, the run counts
+  // as completed, and the failure becomes its error. If the job has failed, the run still completes
+  // only when `event` has happened. The failure then becomes its error if its collectives wait on
+  // the device.
   bool done();
   // Tells the object that the run has completed, so that done() need not query the device.
   void setDone();
@@ -150,7 +153,7 @@ struct Completion {
   int64_t run = 0;                    // the result of JobLink::beginRun()
   Stream stream = nullptr;            // the stream on which the run began and ends
   std::thread::id thread;             // the thread that issues the run
-  // Used by the RunStatePool: the next run in a list of runs that have ended.
+  // The next run in a list of runs that have ended. The RunStatePool uses it.
   std::shared_ptr<Completion> next_ended;
 
  private:
@@ -167,7 +170,7 @@ struct Completion {
   // communicators. The destructor of the Executable waits until this is true, because it destroys
   // the communicators, and a caller may still call Outputs::wait() afterwards.
   std::atomic<bool> settled_{false};
-  std::atomic<bool> by_input_{false};  // true: the error comes from an input's run
+  std::atomic<bool> by_input_{false};  // true: the error is that of an earlier run
   Device& device_;
 };
 

@@ -118,7 +118,8 @@ Sequences decodePosts(const std::string& text, int peer) {
   const json all = json::parse(text, nullptr, false);
   HEDDLE_USER_CHECK(
       all.is_array(),
-      "rank {} does not compare posts now: it is elsewhere, or the sizes are not new to it", peer);
+      "rank {} does not compare posts now: it is in another call, or the sizes are not new to it",
+      peer);
   for (const json& one : all) {
     Sequence& sequence =
         sequences[Channel{one.at(0), {one.at(1), one.at(2)}, one.at(3), one.at(4)}];

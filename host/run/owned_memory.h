@@ -26,7 +26,7 @@ class OwnedMemory {
   void check(const void* data, const char* kind, int32_t position, const std::string& name) {
     if (known_.empty() || data == nullptr) return;
     const uintptr_t block = reinterpret_cast<uintptr_t>(data) >> shift_;
-    // Blocks at regular distances must not share an entry, so the block number is mixed.
+    // The block number is hashed, so that blocks at regular distances do not share an entry.
     uintptr_t* const entry = &known_[(block * kMixer >> (64 - kSetBits)) * 2];
     if (entry[0] == block || entry[1] == block) return;
     ask(data, kind, position, name);

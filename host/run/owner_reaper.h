@@ -17,7 +17,8 @@ class OwnerReaper {
   OwnerReaper& operator=(const OwnerReaper&) = delete;
 
   // Calls pool.releaseEnded() again and again until it returns false. The first call of watch()
-  // starts the thread. If the system refuses, the owners wait for a call that releases them.
+  // starts the thread. If the system cannot create the thread, Outputs::wait() or a later run
+  // releases the owners.
   void watch(RunStatePool& pool) noexcept;
   // Ends the calls for a pool. Call this before the pool is destroyed, and without its lock.
   void forget(const RunStatePool& pool) noexcept;
@@ -25,8 +26,8 @@ class OwnerReaper {
  private:
   struct State;
   static void poll(State& state);
-  // The thread may be the one that releases the last reference to this object, so it shares the
-  // state.
+  // The thread shares the state, because the thread itself may release the last reference to this
+  // object.
   std::shared_ptr<State> state_;
 };
 

@@ -160,7 +160,8 @@ void RunRecord::releasePart() noexcept {
   if (parts_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
   completion_.reportUnwaited();
   if (completion_.resources->hasManyFreeRecords()) completion_.plan.reset();
-  // The resources own all free records. Their destruction may therefore destroy this record.
+  // RunResources owns the free records. The local pointer keeps it, and thus this record, alive
+  // until giveRecord() has returned.
   const std::shared_ptr<RunResources> resources = std::move(completion_.resources);
   resources->giveRecord(*this);
 }

@@ -19,11 +19,11 @@ struct RunResult {
   std::vector<Argument> values;
 };
 
-// What a run leaves behind: its end, its results, and the owners of the memory of its outputs. A
+// Stores the end of a run (Completion), its results, and the owners of the memory of its outputs. A
 // record serves one run after another, so that a repeated run allocates no heap memory.
 //
-// Lifetimes: the parts of a record are shared: the Completion, the RunResult, and one owner per
-//            output. Each part has its own std::shared_ptr, and may exist longer than the others.
+// Lifetimes: the parts of a record are the Completion, the RunResult, and one owner per output.
+//            Each part has its own std::shared_ptr, so it may be in use longer than the others.
 //            When no part is in use any more, the record goes back to its RunResources. While a
 //            part is in use, the record keeps its RunResources alive.
 // Threads:   one thread at a time calls the functions. The parts may be released on any thread.
@@ -33,7 +33,7 @@ class RunRecord {
   RunRecord(const RunRecord&) = delete;
   RunRecord& operator=(const RunRecord&) = delete;
 
-  // Begins a run of the plan, and returns the end of the run.
+  // Begins a run of the plan, and returns its Completion.
   std::shared_ptr<Completion> begin(std::shared_ptr<RunResources> resources,
                                     const std::shared_ptr<const Plan>& plan);
   // Returns the results of the run. Their tensors own the buffers of the outputs. Frees all other
@@ -41,8 +41,8 @@ class RunRecord {
   std::shared_ptr<RunResult> finish(RunState& state, Allocator& allocator,
                                     const std::vector<Argument>& inputs,
                                     const std::vector<Tensor>& preallocated);
-  // Returns the end of the run to whose outputs the owner belongs, or nullptr if the owner is not
-  // Tensor::owner of an output of a run. The result is valid as long as the owner exists.
+  // Returns the Completion of the run that has created the owner. Returns nullptr if the owner is
+  // not Tensor::owner of an output of a run. The result is valid as long as the owner exists.
   static Completion* producerOf(const std::shared_ptr<void>& owner);
   // Deletes the records of a list.
   static void destroyAll(RunRecord* first) noexcept;
@@ -74,8 +74,8 @@ class RunRecord {
     Owner* owner;
     void operator()(Owner*) const noexcept { record->free(*owner); }
   };
-  // Gives the reference counts of a part the memory in the record. Releasing this memory releases
-  // the part.
+  // Stores the reference counts of a part's std::shared_ptr in the record. When the std::shared_ptr
+  // releases this memory, the part is no longer in use.
   template <class T>
   struct CountsAllocator {
     using value_type = T;

@@ -115,9 +115,12 @@ void RunStatePool::giveBack(RunState& state, EndedRuns& ended) {
   if (reaps) resources.stream().reaper.watch(*this);
 }
 
-// Moves watched runs that have completed to `ended`. The order of `watched_` may differ from the
-// order in which two threads record the events of their runs. A run on one stream may last long, so
-// runs on other streams must not wait for it: their records keep plans alive.
+// Moves completed runs from `watched_` to `ended`. The function first queries one run, at three
+// quarters of the list. If it has not completed, the function does nothing. Otherwise the earlier
+// runs of the same thread on the same stream have completed too. The function queries all other
+// earlier runs, because two threads may record their events in a different order than that of
+// `watched_`. Completed runs leave the list even if an earlier run on another stream still lasts,
+// because their records keep plans alive.
 void RunStatePool::takeCompleted(EndedRuns& ended) {
   const size_t last = watched_.size() - watched_.size() / 4 - 1;
   Completion& later = *watched_[last];
@@ -138,7 +141,8 @@ void RunStatePool::takeCompleted(EndedRuns& ended) {
 }
 
 // Returns whether a run has completed. Queries the device for at most one unfinished run per thread
-// and stream: if it has not completed, the later ones have not completed either.
+// and stream. If that run has not completed, the later runs of the same thread on the same stream
+// have not completed either.
 bool RunStatePool::isDone(Completion& run) {
   const bool waits =
       std::any_of(unfinished_.begin(), unfinished_.end(),

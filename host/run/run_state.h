@@ -52,7 +52,7 @@ class RunState {
   std::vector<int64_t> counts;     // counts of the all-to-all-v calls (Plan::Counts)
   std::vector<std::byte> staging;  // host memory to which ReadBack copies
   RunRecord* record = nullptr;     // the record of the latest run
-  std::shared_ptr<Completion> completion;  // the end of the latest run
+  std::shared_ptr<Completion> completion;  // of the latest run
   RunProfile* profile = nullptr;           // records this run; nullptr: no record
   const InjectedFault* fault = nullptr;    // the fault to inject on this rank; nullptr: none
   bool busy = false;  // true: a thread issues a run; the mutex of the pool guards it
@@ -75,7 +75,7 @@ class EndedRuns {
     first_ = std::move(run);
   }
   void release() noexcept;
-  // Returns the first run of the list. Each run names the next one.
+  // Returns the first run of the list. Completion::next_ended points to the next one.
   Completion* first() const { return first_.get(); }
 
  private:
@@ -89,9 +89,8 @@ class RunStatePool {
   // rank, an error belongs to its run alone.
   RunStatePool(Device& device, bool in_job) : device_(device), in_job_(in_job) {}
   // In a job of several ranks, throws the error of an earlier run, if rethrowErrors() finds one.
-  // Returns a state that no thread uses, with a record for a run of the plan. Either the last run
-  // of the state has completed, or its last run was on `stream` too, so that the new run starts
-  // after it.
+  // Returns a state that no thread uses, with a record for a run of the plan. The last run of this
+  // state has completed, or it was on `stream` too. In both cases the new run starts after it.
   // `ended` receives runs that have completed.
   RunState& take(const std::shared_ptr<RunResources>& resources,
                  const std::shared_ptr<const Plan>& plan, Stream stream, EndedRuns& ended);
@@ -114,7 +113,7 @@ class RunStatePool {
   void synchronize() noexcept;
 
  private:
-  // giveBack() queries the device only while it watches at least this number of runs.
+  // giveBack() queries the device only while the pool watches at least this number of runs.
   static constexpr size_t kUnqueried = 32;
 
   RunState& stateFor(Stream stream);
@@ -127,7 +126,7 @@ class RunStatePool {
   std::mutex mutex_;  // guards all members below, and RunResources::takeRecord()
   std::vector<std::unique_ptr<RunState>> states_;
   std::vector<std::shared_ptr<Completion>> watched_;  // oldest first
-  size_t query_at_ = kUnqueried;  // giveBack() queries the device when it watches so many runs
+  size_t query_at_ = kUnqueried;  // giveBack() queries the device if the pool watches so many runs
   bool is_reaped_ = false;        // true: an OwnerReaper calls releaseEnded()
   std::vector<const Completion*> unfinished_;  // working memory of isDone()
 };

@@ -12,8 +12,8 @@ namespace heddle::host {
 
 // Counts the groups of operations of one communicator. A device uses these counts to post the
 // groups in the order in which they were enqueued, even on different streams. Otherwise the ranks
-// could post in different orders. Groups that wait for earlier groups, and streams that wait
-// for events, cannot cause a deadlock together. Both wait only for work that was enqueued earlier.
+// could post in different orders. This order cannot cause a deadlock with streams that wait for
+// events. Groups and streams both wait only for work that was enqueued earlier.
 struct PostOrder {
   std::mutex mutex;    // held while a thread posts or tests a group; only one may do so at a time
   int64_t issued = 0;  // number of groups that have been enqueued
@@ -21,8 +21,9 @@ struct PostOrder {
 };
 
 // Holds one PostOrder for each communicator that a device uses. A new communicator may have the
-// address of a destroyed communicator, and then continues with the counts of the latter. This is
-// correct, because `issued` and `posted` are equal after all groups are done. Thread-safe.
+// address of a destroyed communicator. It then continues with the counts of the destroyed
+// communicator. This is correct, because `issued` and `posted` are equal after all groups are done.
+// Thread-safe.
 class PostOrders {
  public:
   std::shared_ptr<PostOrder> of(const comm::Communicator& communicator);

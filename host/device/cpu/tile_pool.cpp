@@ -85,8 +85,8 @@ struct TilePool::Helper {
 
 TilePool::TilePool(int threads)
     : threads_(std::max(threads, 1)), keeps_running_(queue_.get_executor()) {
-  // If push_back() needed memory and failed, it would destroy a running std::thread, and
-  // std::terminate() would follow.
+  // Reserves memory for all threads, so that push_back() cannot fail. A failed push_back() would
+  // destroy a running std::thread, which calls std::terminate().
   workers_.reserve(static_cast<size_t>(threads_));
   try {
     for (int i = 1; i < threads_; ++i) {

@@ -23,9 +23,9 @@ class CudaOutOfMemory : public std::bad_alloc {
 };
 
 // Returns the id of a stream. CUDA gives each id to one stream only, even if streams are destroyed.
-// Returns 0 for the default streams, whose handles mean other streams on other devices or threads.
-// Every allocation of a run calls this, so it asks the driver, which answers in a quarter of the
-// time of cudaStreamGetId().
+// Returns 0 for the default streams, because their handles mean different streams on different
+// devices or threads. Every allocation of a run calls this function. It therefore asks the driver,
+// which answers in a quarter of the time of cudaStreamGetId().
 uint64_t idOf(Stream stream) noexcept {
   constexpr uintptr_t kLastDefault = 2;  // cudaStreamPerThread
   if (reinterpret_cast<uintptr_t>(stream) <= kLastDefault) return 0;
@@ -58,8 +58,8 @@ CudaAllocator::~CudaAllocator() {
   for (void* memory : kept_.dropAll()) cudaFree(memory);
 }
 
-// Frees all kept blocks, after it has waited for the device, because the streams of some blocks may
-// be destroyed. Returns whether there were any.
+// Waits for the device, then frees all kept blocks. It cannot free them in stream order, because
+// the streams of some blocks may be destroyed. Returns whether there were any blocks.
 bool CudaAllocator::freeAllKept() {
   const std::vector<void*> blocks = kept_.dropAll();
   if (blocks.empty()) return false;

@@ -257,7 +257,7 @@ void CudaDevice::library(const LibraryCall& call, Stream stream, const Issue& is
 }
 
 // A team of one rank needs no transport: each send buffer is copied to its receive buffer. The
-// first send belongs to the first receive, the second send to the second receive, and so on.
+// first send matches the first receive, the second send matches the second receive, and so on.
 void CudaDevice::communicateAlone(std::span<const comm::Operation> group, Stream stream) {
   comm::checkGroup(group, 0, 1);
   size_t receiver = 0;

@@ -131,9 +131,9 @@ BackwardGraph::BackwardGraph(const AttentionBackwardSpec& spec, const TensorDesc
 }
 
 // Adds operations that compute the row sums of p dp (elementwise). Here p are the probabilities, g
-// is the gradient of o, and dp = g v^T is the gradient of p. The operations use g o instead. Its
-// row sums are the same, and it takes less work. cuDNN also expects a multiplication by the factor
-// of a dropout, which is 1 here.
+// is the gradient of o, and dp = g v^T is the gradient of p. The operations compute the row sums of
+// g o instead, which are equal and take less work. cuDNN also expects a multiplication by the
+// factor of a dropout, which is 1 here.
 Graph::Tensor BackwardGraph::addRowTotals(const TensorDesc& o) {
   const Graph::Tensor products = graph_.inner(CUDNN_DATA_FLOAT, FourAxes(o).sizes);
   const Graph::Tensor sums = rows(), totals = rows();

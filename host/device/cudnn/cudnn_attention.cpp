@@ -134,8 +134,8 @@ std::vector<TensorDesc> tensorsOf(const AttentionSpec& spec) {
   return tensors;
 }
 
-// If the spec has log-sums, the workspace is that of the graph. Otherwise the log-sums precede it,
-// because cuDNN must compute them even if nothing reads them.
+// If the spec has log-sums, the workspace is that of the graph. Otherwise the workspace begins with
+// the log-sums, because cuDNN must compute them even if nothing reads them.
 class PreparedForward : public PreparedCall {
  public:
   PreparedForward(const AttentionSpec& spec, int device)

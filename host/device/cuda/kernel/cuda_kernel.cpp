@@ -51,7 +51,8 @@ CudaKernel::CudaKernel(const std::vector<std::byte>& cubin, const std::string& e
   }
 }
 
-// Any device may be current, because runs release kernels on any thread.
+// Makes the kernel's device current first. Runs release kernels on any thread, so any device may be
+// current.
 CudaKernel::~CudaKernel() {
   int before = device_;
   cudaGetDevice(&before);
