@@ -32,7 +32,7 @@ class AccessOrder {
   }
 
  private:
-  std::vector<VectorClock> before_;  // per item: the clock of its stream; empty without uses
+  std::vector<VectorClock> before_;  // per item with uses: the clock of its stream before the item
   IdVector<RootId, std::vector<Use>> uses_;
 };
 
