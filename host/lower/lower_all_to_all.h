@@ -30,7 +30,7 @@ struct Exchange {
 //   %out_parts     the received parts; axes: the ranks, then the axes of a part
 //   %out_tiles     the same elements and axes, in the memory order of %out
 //   %out           view of %out_tiles: the ranks and the joined axis become one axis, and the
-//                  padding is left out
+//                  padding is left out. %out_apart and %out_padded are the views between them
 // `names` contains the names of all slots of the program, also of those that do not exist yet. The
 // function adds the names of the new slots.
 void appendExchange(Program& program, UniqueNames& names, const Exchange& exchange);
