@@ -246,8 +246,8 @@ class BufferReuser {
     if (first != free.end()) taken.insert(free.extract(first));
   }
 
-  // Adds those of `inputs` to `list` whose memory `next` may reuse, until the list is full. Returns
-  // the first added input, or inputs.end().
+  // Adds to `list` the inputs whose memory `next` may reuse, until the list is full. Returns the
+  // first added input, or inputs.end().
   LastUsedFirst::const_iterator listFrom(const LastUsedFirst& inputs, const StoredValue& next,
                                          std::vector<SlotId>& list) const {
     auto first = inputs.end();

@@ -8,9 +8,9 @@
 
 namespace heddle::host {
 
-// Says which accesses to buffers have certainly completed when a later access begins. The rules are
-// those of checkRaces() (host/verify/verify.h), but this class needs no sizes. Requires that no
-// item of the program is opaque (Item::opaque in buffer_accesses.h).
+// Determines which accesses to buffers have certainly completed when a later access begins. The
+// class follows the rules of checkRaces() (host/verify/check_races.h), but needs no sizes. Requires
+// that no item of the program is opaque (Item::opaque in buffer_accesses.h).
 class AccessOrder {
  public:
   // An access of an item to a buffer. Allocate and Free are not uses.
