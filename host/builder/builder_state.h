@@ -48,7 +48,7 @@ struct ProgramBuilder::State {
   }
   // Checks and appends a slot. `declaration` is the position in errors.
   SlotRef declare(const std::string& declaration, Slot slot);
-  // Replaces the meshes of a kernel by those of the program with the same names.
+  // Replaces the meshes of a kernel by the meshes of the program with the same names.
   void adoptMeshes(const std::string& declaration, Fusion& segment) const;
 
   // --- references ------------------------------------------------------------------------------

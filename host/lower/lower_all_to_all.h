@@ -9,7 +9,7 @@
 namespace heddle::host {
 
 // Returns the sizes that every rank allocates for its block of a tensor, as symbolic expressions.
-// The size of a sharded axis is that of the largest block.
+// A sharded axis has the size of the largest block.
 std::vector<Size> blockAllocation(const TensorView& tensor, const Meshes& meshes);
 
 // An all-to-all that changes the sharding of a tensor. In the input, axis `step.joined` is sharded

@@ -189,8 +189,8 @@ void Unroller::peer(UnrolledStep& step, const Size& peer, const Team& team) {
   checkPosted(step);
 }
 
-// Throws UserError if an input of the program is sent or received, and its memory layout is not
-// that of its type. The reasons:
+// Throws UserError if an input of the program is sent or received, and its memory layout differs
+// from its type. The reasons:
 // - A post covers the complete allocation. Ranks compare posts only for new sizes, so the length of
 //   a post must depend only on the program and the sizes.
 // - The rank that receives the data relies on the memory order.
