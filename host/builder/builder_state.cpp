@@ -14,8 +14,8 @@ int64_t nextNumber() {
   return ++last;
 }
 
-// The first character of the symbols that stand for loop indices. No symbol of a text starts with
-// it.
+// The first character of the symbols that stand for loop indices. In the text form, no symbol
+// starts with this character.
 constexpr char kLoopMark = '#';
 
 }  // namespace

@@ -20,8 +20,9 @@ namespace heddle::host {
 struct ProgramBuilder::State {
   State();
 
-  // The scope of bodies. The destructor ends the loops, groups and restrictions that began in the
-  // scope. If a body throws, the destructor also drops all instructions of the scope.
+  // The scope of a loop, branch, group or `on`. The destructor ends the loops, groups and `on`
+  // restrictions that began in the scope. If keep() has not been called, because a body threw, the
+  // destructor also drops all instructions of the scope.
   class Scope {
    public:
     explicit Scope(State& state);
@@ -47,7 +48,7 @@ struct ProgramBuilder::State {
   }
   // Checks and appends a slot. `declaration` is the position in errors.
   SlotRef declare(const std::string& declaration, Slot slot);
-  // Replaces the meshes of a kernel by those of the program with the same names.
+  // Replaces the meshes of a kernel by the meshes of the program with the same names.
   void adoptMeshes(const std::string& declaration, Fusion& segment) const;
 
   // --- references ------------------------------------------------------------------------------
@@ -86,8 +87,8 @@ struct ProgramBuilder::State {
   void append(const Make& make) {
     close(checked(make));
   }
-  // Returns the instruction that `make` returns, with all sizes resolved, after the checks that
-  // need no other instruction. Gives it the next number.
+  // Creates an instruction with `make`, resolves its sizes, and makes the checks that need no other
+  // instruction. Gives the instruction the next number.
   template <class Make>
   Instruction checked(const Make& make) {
     using Made = std::invoke_result_t<Make>;
@@ -129,13 +130,14 @@ struct ProgramBuilder::State {
   Size resolved(const Size& size) const;
   void resolve(Instruction& x) const;
   static bool hasLoopIndex(const Size& size);
-  // Returns a name for a loop index: i, j, ...
+  // Returns a name for a loop index (i, j, ...) that is neither the index of an open loop nor in
+  // size_symbols.
   std::string unusedIndex() const;
 
   Program program;
-  const int64_t number;  // of this builder, unique in the process
+  const int64_t number;  // number of this builder, unique in the process
   DeclaredNames names;
-  std::set<std::string> size_symbols;          // of inputs and defaults
+  std::set<std::string> size_symbols;          // symbols of input sizes and of defaults
   std::vector<std::vector<Instruction>> open;  // the bodies around the next instruction
   std::vector<Loop> loops;                     // the loops around the next instruction
   MeshId on = kNoMesh;                         // Instruction::on of the next instruction

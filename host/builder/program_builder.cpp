@@ -61,6 +61,7 @@ Program ProgramBuilder::build() && {
   HEDDLE_USER_CHECK(s.open.size() == 1 && !s.in_group && !s.on.valid(),
                     "program {}: build() is called inside of a body", s.program.name);
   s.program.body = std::move(s.open.front());
+  // The builder gives its state away before the check, so it is unusable even if the check throws.
   const std::unique_ptr<State> built = std::move(state_);
   verifyStructure(built->program);
   return std::move(built->program);

@@ -80,11 +80,11 @@ concept IsNoSize = std::floating_point<Value> || std::same_as<Value, bool>;
 // declarations and instructions. The comment at each function shows the text form of what the
 // function adds.
 //
-// Errors:  UserError. Its text is that of the same error in the text form. In place of a line, it
-//          names the declaration or the instruction: "slot %y: ...", "instruction 3 `...`: ...". A
-//          function throws if its operands are wrong. build() throws if only the complete program
-//          shows the error. Neither looks for races: verify() (host/verify/verify.h) and Executable
-//          do.
+// Errors:  UserError. The parser reports the same errors in the same words. In place of a line, the
+//          builder names the declaration or the instruction: "slot %y: ...",
+//          "instruction 3 `...`: ...". A function throws if its operands are wrong. build() throws
+//          if only the complete program shows the error. The builder does not look for races;
+//          verify() (host/verify/verify.h) and Executable do.
 // Names:   must be unique. Tokens, events and loop indices have default names.
 // Streams: by default, an instruction is on stream 0, the stream of the caller.
 // Threads: not thread-safe. One builder builds one Program.

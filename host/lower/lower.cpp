@@ -303,8 +303,8 @@ class Lowering {
     alloc = is_first ? blocks : Size::max(alloc, blocks);
   }
 
-  // Sets allocations so that the element counts of a collective are equal on all ranks. The first
-  // loop must run before the second loop. It may pad the input of an allreduce or a broadcast. The
+  // Sets allocations so that the element counts of a collective are equal on all ranks. The order
+  // of the loops matters: the first loop may pad the input of an allreduce or a broadcast, and the
   // second loop then copies this padding to the output.
   void padForCollectives() {
     for (const Collective& c : collectives_) {
@@ -360,7 +360,7 @@ class Lowering {
   const CatSlices cats_;
   IdVector<ValueId, SlotId> slots_;
   std::map<ValueId, SlotId> log_sums_;  // by the result of the attention
-  UniqueNames names_{2};                // of the values of the fusion and of all slots
+  UniqueNames names_{2};                // names of the values of the fusion and of all slots
   std::vector<Collective> collectives_;
   Program program_;
 };

@@ -8,10 +8,13 @@ namespace heddle::host {
 // Lowers a segmented fusion, that is, translates it to a host program (host/program/program.h) for
 // a job of `job_size` ranks.
 //
-// - Scalars are translated first: each becomes an Evaluate instruction.
+// - Scalars are translated first. Each one becomes an Evaluate instruction, except scalars that
+//   nothing reads or returns, and constants that only kernels read.
 // - The groups (ir/segment/segment.h) are translated in order, all on stream 0. A kernel becomes
 //   Allocate and LaunchKernel. A library call becomes Allocate and CallLibrary. A collective
-//   becomes Allocate, Communicate and Wait. A view becomes Alias.
+//   becomes Allocate, Communicate and Wait (an all-to-all also needs a kernel, lower_all_to_all.h).
+//   A view becomes Alias. A cat becomes one Allocate. Other groups write its pieces into slices of
+//   the allocated tensor. A Copy stores each piece that no group can write in this way.
 // - If a backward attention reads the results of a forward, the log-sums of the forward
 //   (host/program/library_op.h) get a slot, although the fusion has no value for them.
 // - The program has no Free instruction and uses only stream 0. The passes of

@@ -9,7 +9,7 @@
 namespace heddle::host {
 
 // Returns the sizes that every rank allocates for its block of a tensor, as symbolic expressions.
-// The size of a sharded axis is that of the largest block.
+// A sharded axis has the size of the largest block.
 std::vector<Size> blockAllocation(const TensorView& tensor, const Meshes& meshes);
 
 // An all-to-all that changes the sharding of a tensor. In the input, axis `step.joined` is sharded
@@ -30,7 +30,7 @@ struct Exchange {
 //   %out_parts     the received parts; axes: the ranks, then the axes of a part
 //   %out_tiles     the same elements and axes, in the memory order of %out
 //   %out           view of %out_tiles: the ranks and the joined axis become one axis, and the
-//                  padding is left out
+//                  padding is left out. %out_apart and %out_padded are the views between them
 // `names` contains the names of all slots of the program, also of those that do not exist yet. The
 // function adds the names of the new slots.
 void appendExchange(Program& program, UniqueNames& names, const Exchange& exchange);

@@ -24,6 +24,7 @@ class ReuseWriter {
     });
   }
 
+  // Copies to inputs overwrite outputs that are in these inputs. keep() therefore runs first.
   void run() {
     std::set<SlotId> overwritten;
     for (const auto& [output, reuse] : program_.reuses) {

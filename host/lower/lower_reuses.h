@@ -12,9 +12,9 @@ namespace heddle::host {
 // %w. All reads of %w are before the copy, so the program is correct. The pass write_in_place
 // (host/passes/write_in_place.h) removes the copy if it can.
 //
-// - A copy may overwrite an input in whose memory the value of another output is. The function then
-//   first copies this value to a new slot. Examples: `return %v, %w1 in %w`, where %v is a view of
-//   %w; `return %a in %b, %b in %a`.
+// - If another output is the input %w or a view of it, the copy would overwrite this output. The
+//   function therefore first copies this output to a new slot. Examples: `return %v, %w1 in %w`,
+//   where %v is a view of %w; `return %a in %b, %b in %a`.
 // - `return %w in %w` needs no copy.
 // - If a collective computes the output with padding, %w gets the same padding. inputDesc() then
 //   asks the caller for it.

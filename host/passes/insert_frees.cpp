@@ -78,6 +78,9 @@ class WaitingBuffers {
   std::map<StreamId, std::multimap<int32_t, Waiting>> by_stream_;
 };
 
+// Frees the buffers that instructions at the top level allocate. The first loop finds the last use
+// of each buffer, and the instructions that the author has ordered. The last loop needs both: it
+// frees a buffer as soon as its last use has been visited and stream 0 is ordered after all uses.
 Program freeAtTop(Program program) {
   const BufferAccesses items = bufferAccessesOf(program);
   StreamOrder order(program, items);
@@ -170,9 +173,10 @@ class BodyFrees {
   }
 
  private:
-  // Frees the slots that satisfy both conditions:
+  // Frees the slots that satisfy all of these conditions:
   //   Exactly one instruction of this list allocates the slot, before all other uses.
-  //   No other list names the slot.
+  //   Only this list and the bodies inside it name the slot and its views.
+  //   Neither the slot nor one of its views is in taken_.
   void list(std::vector<Instruction>& body) {
     std::map<SlotId, size_t> last;
     std::map<SlotId, int> here;
@@ -203,8 +207,8 @@ class BodyFrees {
     body = std::move(out);
   }
 
-  // Returns whether the slot and all its direct and indirect views are used only in this list, and
-  // none of them is in taken_.
+  // Returns whether only this list and the bodies inside it use the slot and all its direct and
+  // indirect views. Returns false if one of these slots is in taken_.
   bool aliasesStay(SlotId slot, const std::map<SlotId, int>& here) {
     std::set<SlotId> views{slot};
     for (std::vector<SlotId> todo{slot}; !todo.empty();) {

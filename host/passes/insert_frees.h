@@ -17,6 +17,7 @@ namespace heddle::host {
 //     (Item::opaque in host/passes/analysis/buffer_accesses.h)
 //   buffers allocated in the body of a loop or branch, if a posted operation or an instruction on a
 //     stream other than stream 0 uses them, or if they are also used outside of this body
+//   buffers whose slot is redefined before they could be freed, because a Free names the slot
 Program insertFrees(Program program);
 
 }  // namespace heddle::host

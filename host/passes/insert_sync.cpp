@@ -115,7 +115,7 @@ class SyncInserter {
   Program program_;
   BufferAccesses items_;
   StreamOrder order_;
-  std::vector<Instruction> begin_;
+  std::vector<Instruction> begin_;                // to insert at the beginning of the program
   std::vector<std::vector<Instruction>> before_;  // to insert before each item, and at the end
   std::vector<std::vector<Instruction>> after_;   // to insert after each item
   std::unordered_set<std::string> event_names_;

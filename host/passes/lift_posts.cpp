@@ -82,6 +82,7 @@ Program liftPosts(Program program) {
       --to;
     }
     if (to == first) continue;
+    // The Allocate moves first, so that it stays before the Communicate.
     if (own) lift(first, to++);
     lift(i, to);
   }

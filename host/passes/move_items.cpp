@@ -13,7 +13,7 @@
 namespace heddle::host {
 namespace {
 
-// What the items of a program access, define and use.
+// Decides which items of a program depend on each other.
 class ItemOrder {
  public:
   explicit ItemOrder(const Program& program)
@@ -30,8 +30,8 @@ class ItemOrder {
     }
   }
 
-  // Calls work(other) for each other item that may depend on the item, or on which it may depend.
-  // May call it several times for one item.
+  // Calls work(other) for each item that may depend on `item`, and for each item on which `item`
+  // may depend. May call it several times for one item, and also for `item` itself.
   template <class Work>
   void forNeighbours(size_t item, const Work& work) const {
     const auto forAll = [&](const std::vector<size_t>& others) {
@@ -81,10 +81,10 @@ class ItemOrder {
   const Item& accesses(size_t item) const { return items_.items[accesses_of_[item]]; }
 
  private:
-  // The items that write or define something, and those that read or name it.
+  // The items that use one buffer or one slot.
   struct Users {
-    std::vector<size_t> changing;
-    std::vector<size_t> reading;
+    std::vector<size_t> changing;  // items that write the buffer or define the slot
+    std::vector<size_t> reading;   // items that read the buffer or name the slot
     void add(size_t item, bool changes) { (changes ? changing : reading).push_back(item); }
   };
 
@@ -127,8 +127,9 @@ class ItemOrder {
   std::vector<size_t> posts_;
 };
 
-// The union of items, for a fast test whether a further item depends on one of them. It ignores
-// which parts of a buffer the items access.
+// The accesses, definitions, tokens and posts of several items together. The class tests quickly
+// whether a further item depends on one of these items. It ignores which parts of a buffer the
+// items access.
 class ItemSet {
  public:
   void add(const Instruction& x, const Item& accesses) {
@@ -161,8 +162,8 @@ class ItemSet {
   bool posts_ = false;
 };
 
-// The order of the items of a program, while they are moved. Items are named by their index before
-// the first move.
+// The order of the items of a program, while they are moved. The number of an item is its index
+// before the first move.
 class ItemPlaces {
  public:
   explicit ItemPlaces(size_t count) : items_(count), place_(count), marks_(count) {
@@ -172,8 +173,8 @@ class ItemPlaces {
 
   const std::vector<size_t>& items() const { return items_; }
 
-  // Moves the item and the items on which it depends. Changes nothing and returns false if the item
-  // depends on the target, or precedes it.
+  // Moves the item and the items on which it depends before the target. Changes nothing and returns
+  // false if the item depends on the target or precedes it.
   bool moveBefore(const ItemOrder& order, const ItemMove& move) {
     const size_t begin = place_[move.target];
     if (place_[move.item] < begin) return false;
@@ -188,8 +189,8 @@ class ItemPlaces {
   }
 
  private:
-  // Marks the item of the move, and all items after the target on which it depends. Returns false
-  // if it depends on the target.
+  // Marks the item of the move, and all items after the target on which this item depends. Returns
+  // false if the item depends on the target.
   bool markNeeded(const ItemOrder& order, const ItemMove& move) {
     ++mark_;
     marks_[move.item] = mark_;
@@ -210,7 +211,8 @@ class ItemPlaces {
     return possible;
   }
 
-  // Stores the items of both lists from `begin` on. Each list begins with its last item.
+  // Places the items of `first`, then the items of `second`, at the positions from `begin` on. Both
+  // lists are in reverse order.
   void place(size_t begin, const std::vector<size_t>& first, const std::vector<size_t>& second) {
     for (const std::vector<size_t>* list : {&first, &second}) {
       for (size_t i = list->size(); i-- > 0; ++begin) {
@@ -220,8 +222,8 @@ class ItemPlaces {
     }
   }
 
-  std::vector<size_t> items_;  // per place
-  std::vector<size_t> place_;  // per item
+  std::vector<size_t> items_;  // per position: the item
+  std::vector<size_t> place_;  // per item: its position
   std::vector<size_t> marks_;  // per item: mark_ of the last move that needs the item
   size_t mark_ = 0;
 };
@@ -258,7 +260,7 @@ void delayInputWrites(Program& program) {
   const std::optional<size_t> first = order.firstInputWrite();
   if (!first) return;
   size_t end = program.body.size();
-  // The writes must come after every Allocate, and no other instruction limits them.
+  // Items after the last Allocate need not move, because only allocations must precede the writes.
   while (end > *first && !std::holds_alternative<Allocate>(program.body[end - 1].op)) --end;
   std::set<size_t> late;
   ItemSet late_items;

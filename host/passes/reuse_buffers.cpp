@@ -34,14 +34,14 @@ struct StoredValue {
   size_t freed = 0;        // index of the Free; 0: the value is an input or returned
 };
 
-// The number of old values whose memory is tried for one new value. The time of the pass is
-// therefore proportional to the number of values.
+// The largest number of old values that are tried for one new value. The limit keeps the time of
+// the pass proportional to the number of values.
 constexpr size_t kMostTried = 16;
 
 // Values by their last use, the latest first.
 using LastUsedFirst = std::multimap<size_t, StoredValue, std::greater<>>;
 
-// Inputs of equal size on the same mesh. An output has reserved those in `taken`.
+// Inputs of equal size on the same mesh. Outputs have reserved the inputs in `taken`.
 struct OfferedInputs {
   LastUsedFirst free = {};
   LastUsedFirst taken = {};
@@ -232,9 +232,9 @@ class BufferReuser {
     return of.tensor.sharding ? of.tensor.sharding->mesh : kNoMesh;
   }
 
-  // Lists inputs for a value: of those that may lend their memory, the ones that were used last. An
-  // output reserves the first free input of its list. It lists reserved inputs only if the free
-  // ones are too few. A temporary lists only free inputs.
+  // Lists the inputs whose memory a value may reuse, beginning with the input that is used last. An
+  // output reserves the first free input of its list. Reserved inputs follow the free ones in the
+  // list of an output. The list of a temporary contains only free inputs.
   void listInputs(const StoredValue& next, bool is_output) {
     const auto offered = inputs_.find({meshOf(slot(next.slot)), next.bytes});
     if (offered == inputs_.end()) return;
@@ -246,8 +246,8 @@ class BufferReuser {
     if (first != free.end()) taken.insert(free.extract(first));
   }
 
-  // Adds the inputs to the list whose memory `next` may reuse, until the list is full. Returns the
-  // first of them.
+  // Adds to `list` the inputs whose memory `next` may reuse, until the list is full. Returns the
+  // first added input, or inputs.end().
   LastUsedFirst::const_iterator listFrom(const LastUsedFirst& inputs, const StoredValue& next,
                                          std::vector<SlotId>& list) const {
     auto first = inputs.end();
@@ -272,9 +272,9 @@ class BufferReuser {
     return found;
   }
 
-  // Lists at most one allocated tensor for each value, in the order of the program. If the program
-  // allocates new memory between the Free of the tensor and the new value, the tensor is not
-  // listed. It would otherwise stay allocated beside the new memory.
+  // Lists at most one allocated tensor for each value, in the order of the program. A tensor is not
+  // listed if the program allocates new memory between its Free and the new value
+  // (host/passes/reuse_buffers.h).
   void listAllocated() {
     // The values not taken yet, by their ranks and StoredValue::bytes.
     std::map<std::pair<MeshId, std::string>, LastUsedFirst> earlier;
@@ -301,8 +301,8 @@ class BufferReuser {
     }
   }
 
-  // Returns the value that was used last of those whose memory the new value may take. Removes
-  // values that were freed before `last_new`: no later value may take them either.
+  // Of the values whose memory `next` may take, returns the value that is used last. Removes values
+  // that are freed before `last_new`, because no later value may take their memory either.
   LastUsedFirst::const_iterator bestOf(LastUsedFirst& values, const StoredValue& next,
                                        size_t last_new) const {
     auto old = values.lower_bound(order_->usesOf(next.root).front().item);

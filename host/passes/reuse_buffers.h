@@ -4,16 +4,18 @@
 
 namespace heddle::host {
 
-// Says which values may reuse the memory of other values (Allocate::reuse). The old value must be
-// dead: every access to it, on all streams and by all collectives, happens before each access to
-// the new value. Exception: a kernel that reads the old value may write the new one, if both have
-// the same type and the kernel may work in place (codegen/plan/in_place.h).
+// Decides which values may reuse the memory of other values, and lists these other values in
+// Allocate::reuse. The old value must be dead: every access to it, on all streams and by all
+// collectives, happens before each access to the new value. Exception: a kernel that reads the old
+// value may write the new one, if both have the same type and the kernel may work in place
+// (codegen/plan/in_place.h).
 //
-// A list (Allocate::reuse) contains up to kMostDonated inputs, which a run uses if the caller
-// donates them, and then at most one tensor that the program allocates. Both must certainly have as
-// many bytes on every rank as the new value, for all sizes.
-// - Each allocated tensor is in at most one list. Memory never stays allocated longer than before
-//   while the program allocates new memory, so the peak of a run does not grow.
+// A list contains up to kMostDonated inputs, which a run uses if the caller donates them. At most
+// one tensor that the program allocates follows them. Every tensor of the list has as many bytes as
+// the new value, on every rank and for all sizes.
+// - Each allocated tensor is in at most one list. It is not listed if the program allocates new
+//   memory between the Free of the tensor and the new value. The tensor would otherwise stay
+//   allocated beside the new memory, and the peak memory of a run could grow.
 // - An input is first offered to the outputs of the program, because their memory outlives the run.
 // - An input is in no list if an output is a view of it or is stored in it.
 //

@@ -27,8 +27,8 @@ struct CopiedOutput {
   SlotId buffer = kNoSlot;      // the slot that an Allocate defines; kNoSlot: there is none
   size_t allocate = 0;          // index of the Allocate
   std::string why_copied = {};  // "": the output can be written in place
-  // The first instruction that reads the input after the first write to the buffer. The target is
-  // this write. nullopt: there is no such instruction.
+  // Moves the first instruction that reads the input after the first write to the buffer, so that
+  // it comes before this write. nullopt: there is no such instruction.
   std::optional<ItemMove> late_reader = {};
 };
 
@@ -117,7 +117,7 @@ class ReuseFinder {
   void findReturned() {
     for (size_t i = 0; i < program_.outputs.size(); ++i) {
       forBases(program_.outputs[i], [&](SlotFacts& facts) {
-        if (facts.returned.size() == 2) return false;  // so have all slots of which it is a view
+        if (facts.returned.size() == 2) return false;  // the slots that it views have two as well
         facts.returned.push_back(i);
         return true;
       });
@@ -130,7 +130,7 @@ class ReuseFinder {
       if (!needsLayout(op)) continue;
       const auto add = [&](SlotId used) {
         forBases(used, [&](SlotFacts& facts) {
-          if (facts.layout_user) return false;  // so have all slots of which it is a view
+          if (facts.layout_user) return false;  // the slots that it views have one as well
           facts.layout_user = i;
           return true;
         });
@@ -167,8 +167,8 @@ class ReuseFinder {
     return kind + textOf(item);
   }
 
-  // Returns the slot that gave the complete buffer its first name, if `id` is another name of it.
-  // Follows only views of the kind Same, and stops at every other view.
+  // Follows views of the kind Same, which only give the same elements another name. Returns the
+  // first slot that is no such view.
   SlotId withoutNames(SlotId id) const {
     for (const Alias* view = facts_[id].view;
          view != nullptr && std::holds_alternative<Alias::Same>(view->view);
@@ -271,7 +271,8 @@ class ReuseFinder {
     return "";
   }
 
-  // Returns why the instruction that writes the buffer must not read the input.
+  // Returns the reason why the instruction that first writes the buffer must not also read the
+  // input; empty: it may.
   std::string reasonByWriter(const CopiedOutput& found, size_t item) const {
     // Only kernels have rules for work in place. All other work reads and writes in any order.
     const auto* launch = std::get_if<LaunchKernel>(&program_.body[item].op);
@@ -325,6 +326,7 @@ Program withEarlyReaders(Program program) {
   }
 }
 
+// Returns whether the passes of this file may change the program.
 bool isOurs(const Program& program) {
   return !program.reuses.empty() && isUnordered(program, bufferAccessesOf(program));
 }

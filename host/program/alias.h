@@ -17,8 +17,8 @@ struct Alias {
   struct Same {
     bool operator==(const Same&) const = default;
   };
-  // Different axes, same row-major order of elements. UserError if the strides of `in` allow no
-  // such view.
+  // Different axes, same row-major order of elements. unroll() (host/unroll/unroll.h) throws
+  // UserError if the strides of `in` allow no such view.
   struct Reshape {
     bool operator==(const Reshape&) const = default;
   };
@@ -41,7 +41,7 @@ struct Alias {
   struct Shard {
     bool operator==(const Shard&) const = default;
   };
-  // `in` without the padding of its allocation (Slot::alloc).
+  // The elements of `in` without the padding of its allocation (Slot::alloc).
   struct Unpad {
     bool operator==(const Unpad&) const = default;
   };

@@ -147,6 +147,9 @@ class Inliner {
     });
   }
 
+  // Maps the symbols of the callee. The first axis whose extent is only a symbol gives the symbol
+  // its value. All other axes are compared by guards. The guards are created after all values are
+  // known, because a guard may contain a symbol that a later input determines.
   void bindSymbols(const Program& callee, const Call& call) {
     symbols_.clear();
     for (const auto& [symbol, value] : callee.size_defaults) symbols_[symbol] = Size(value);

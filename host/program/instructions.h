@@ -112,7 +112,7 @@ struct Communicate {
   std::optional<ReduceOp> reduce;
   StreamId stream = kCallerStream;
   TokenId token;
-  std::optional<Size> root = {};  // rank in the team, equal on all ranks of it; nullopt: none
+  std::optional<Size> root = {};  // rank in the team, equal on all its ranks; nullopt: no root
   // Only in an AllToAllV: list slots with one count per rank of the team, filled by ReadBack.
   std::optional<SlotId> send_counts = {};
   std::optional<SlotId> recv_counts = {};
@@ -173,7 +173,8 @@ struct GroupEnd {
 };
 
 // Makes the stream wait until the operation of the token has completed. The host does not wait. If
-// several posts define the token, Wait is for the latest. Before the first post, it does nothing.
+// several posts define the token, Wait waits for the latest of them. Before the first post, Wait
+// does nothing.
 struct Wait {
   TokenId token;
   StreamId stream = kCallerStream;
@@ -252,7 +253,8 @@ struct Call {
   static constexpr InstructionKind kKind = InstructionKind::Call;
 };
 
-// Check fails the run if a value is NaN or infinity. Print prints the slot name and first values.
+// Check makes the run fail if a value is NaN or infinite. Print prints the name of the slot and the
+// first values.
 struct Check {
   SlotId slot;
   StreamId stream = kCallerStream;

@@ -4,9 +4,9 @@
 
 namespace heddle::host {
 
-// Returns whether the instruction needs its tensors in the layout that their types state. This is
-// so for collectives, library calls other than matrix products, copies to the host, and views that
-// regroup axes. Kernels, other copies, matrix products and other views accept any strides.
+// Returns whether the instruction needs its tensors in the layout that their types state. Returns
+// true for collectives, sends and receives, library calls other than matrix products, ReadBack, and
+// the views Reshape, Unpad and Shard. All other instructions accept any strides.
 bool needsLayout(const Op& op);
 
 // Returns the descriptor that the operand must have so that the view has the descriptor `out`.

@@ -79,9 +79,9 @@ void expectType(const OpDef& op, const Slot& slot, DType dtype) {
                     name(slot.tensor.dtype), name(dtype));
 }
 
-// Checks ops that process lines along an axis, such as a scan. Each rank needs full lines, so no
-// operand may be sharded along the axis. Exception: the tensor into which a scatter writes may be
-// sharded along the axis if the result has the same sharding.
+// Checks an op that processes lines along an axis, such as a scan. Each rank needs full lines, so
+// no operand may be sharded along the axis. Exception: the tensor into which a scatter writes may
+// be sharded along the axis if the result has the same sharding.
 void verifyLines(const Program& program, const OpDef& op, const CallLibrary& call) {
   const int64_t axis = libraryAxis(call);
   const Slot& out = program.slots[call.outputs[0]];

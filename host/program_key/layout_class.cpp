@@ -7,7 +7,8 @@ namespace {
 
 // Returns the axes in descending order of strides. A stretched axis (stride 0) has no position in
 // memory. If the order of all other axes is row-major, stretched axes stay at their logical
-// positions; otherwise they are outermost. Results then do not follow the order of stretched axes.
+// positions; otherwise they are outermost. Stretched axes alone therefore never change the memory
+// order of results.
 AxisOrder orderOf(const TensorDesc& desc) {
   const auto stride = [&](int64_t axis) { return desc.strides[static_cast<size_t>(axis)]; };
   AxisOrder order = rowMajor(desc.rank());

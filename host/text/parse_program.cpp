@@ -99,7 +99,7 @@ class SectionParser {
     return out;
   }
 
-  // Parses the rest of `in %w` or `in! %w`.
+  // Parses the text after `in`, which is `%w` or `! %w`.
   ReusedInput reusedInput() {
     const bool required = in_.acceptSymbol("!");
     const Token at = in_.peek();

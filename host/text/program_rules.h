@@ -13,7 +13,7 @@ namespace heddle::host {
 // would not show the error or its position. The parser and ProgramBuilder
 // (host/builder/program_builder.h) share them, so both report an error in the same words. Each
 // function returns "" if the rule holds. Otherwise it returns the text of the error, without a
-// position. ir/text/declaration_rules.h has the rules that fusions have too.
+// position. ir/text/declaration_rules.h contains the rules that hold for fusions too.
 
 // The names that a program has declared so far. Each function declares one more name.
 class DeclaredNames {

@@ -101,8 +101,9 @@ class CollectiveChecker {
   }
 
   // Checks two properties. The axis along which the two sides differ is outermost in the memory of
-  // the larger side. All other axes have the same strides on both sides. If the two sides have
-  // different numbers of axes, only an all-to-all is checked.
+  // the larger side. All other axes have the same strides on both sides. An all-to-all has other
+  // rules (partsInOrder(), besideParts()). It is the only collective that is checked if the two
+  // sides have different numbers of axes.
   void memoryOrder() const {
     const TensorDesc& in = in_.desc;
     const TensorDesc& out = out_.desc;

@@ -193,7 +193,7 @@ bool isKnown(const Size& extent, const SizeBindings& sizes) {
                      [&](const std::string& symbol) { return sizes.contains(symbol); });
 }
 
-// Returns whether each extent has its value if the symbols have the values `sizes`.
+// Returns whether each extent has the size of its operand if the symbols have the values `sizes`.
 bool fits(const Extents& extents, const SizeBindings& sizes) try {
   return std::all_of(extents.begin(), extents.end(), [&](const auto& extent) {
     return extent.first.evaluate(lookupIn(sizes)) == extent.second;
@@ -222,8 +222,9 @@ bool fitAsSymbols(const Fusion& segment, const std::vector<ValueId>& values,
 }
 
 // Checks an input and an output of a kernel that may share memory. They must be the same view, and
-// the kernel must read each element only where it writes it. A plan knows the distance of two views
-// of one buffer (host/unroll/late_scalars.h).
+// the kernel must read each element only where it writes it. The comparison of the views holds for
+// all runs of a plan, because their distance depends on no late input
+// (host/unroll/late_scalars.h).
 void checkSharedMemory(const Fusion& segment, codegen::InPlaceRules& rules,
                        const UnrolledStep& step, size_t input, size_t output) {
   const std::string& in = segment.value(segment.inputs()[input]).name;
@@ -257,7 +258,7 @@ void checkInput(const Slot& slot, const TensorDesc& expected, const TensorDesc& 
   if (slot.tensor.layout.observed) checkObserved(slot, *slot.tensor.layout.observed, got);
 }
 
-// Checks only the sizes. verifyLibrary() (host/program/library_op.h) has already checked the
+// Checks only sizes and memory. verifyLibrary() (host/program/library_op.h) has already checked the
 // function, its operands and its attributes.
 void checkLibrary(const Program& program, const CallLibrary& x, const UnrolledStep& step) {
   const OpDef& op = *findLibraryOp(x.function);

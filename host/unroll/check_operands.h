@@ -15,11 +15,13 @@ namespace heddle::host {
 // Checks that a tensor of the caller fits the input slot: dtype, sizes, and memory order if the
 // type of the slot declares one (Layout::observed).
 void checkInput(const Slot& slot, const TensorDesc& expected, const TensorDesc& got);
-// Checks that the sizes of a library call fit together. For attention, also checks that no result
-// overlaps an operand or another result. Messages name slots of the program.
+// Checks that the sizes of a library call fit together. Also checks that no result overlaps an
+// operand or another result. Messages name slots of the program.
 void checkLibrary(const Program& program, const CallLibrary& x, const UnrolledStep& step);
-// Checks that no output overlaps an input that the kernel reads at computed indices. Otherwise one
-// thread could overwrite an element that another thread still reads.
+// Checks the ranks of the operands, and the axes along which the kernel has one element. If an
+// input and an output share memory, they must be the same view, and the kernel must read each
+// element only where it writes it. Otherwise one thread could overwrite an element that another
+// thread still reads. Does not check a launch whose outputs are all empty.
 void checkLaunch(const Fusion& segment, const UnrolledStep& step);
 // Returns the values of the symbols in the sizes of a kernel for one launch. The symbols of a
 // kernel are separate from those of the program, even if they have the same names:
@@ -31,24 +33,25 @@ void checkLaunch(const Fusion& segment, const UnrolledStep& step);
 // The result is `program` itself, which may be large, or `own`, which the function fills.
 const SizeBindings& sizesInside(const Fusion& segment, const UnrolledStep& step,
                                 const SizeBindings& program, SizeBindings& own);
-// Returns the guards of a kernel whose symbols all have values in `sizes`.
+// Returns those guards of a kernel that contain only symbols with values in `sizes`.
 std::vector<SizeGuard> knownGuards(const Fusion& segment, const SizeBindings& sizes);
-// Checks that each element of the view has its own place in memory. Elements of an expanded view
-// share places, so the check fails for it.
+// Checks that each element of the view has its own address. Elements of an expanded view share
+// addresses, so the check fails for it.
 void checkWritten(const Slot& slot, const View& view);
-// Checks that source and destination have the same dtype and sizes.
+// Checks that source and destination have the same dtype and sizes. They must not overlap, unless
+// they are the same view.
 void checkCopy(const UnrolledStep& step);
 // The position of this rank in the team of a collective. A collective has two sides: its inputs and
 // its outputs. A part is the range of memory that one rank contributes or gets.
 struct TeamPlace {
-  int64_t rank;   // of this rank in the team
+  int64_t rank;   // position of this rank in the team
   int64_t size;   // number of ranks of the team
   int64_t parts;  // number of ranks that have a part: `size`, or one less if the root has no part
                   // (UnrolledStep::root_apart)
   // One entry per pair of buffers. If this rank has a view on only one side, other ranks have views
-  // on the opposite side. The entry is then the number of elements that each of them allocates
-  // there. nullopt: this rank has views on both sides, or the type of the slot does not determine
-  // the number.
+  // on the opposite side. The entry is then the number of elements that each of these ranks
+  // allocates on the opposite side. nullopt: this rank has views on both sides, or the type of the
+  // slot does not determine the number.
   std::vector<std::optional<int64_t>> elsewhere;
 };
 // Checks the dtypes, the numbers of allocated elements and the memory orders of both sides of a

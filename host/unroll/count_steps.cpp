@@ -79,7 +79,7 @@ class StepCounter {
     return stepsOf(holds ? branch.then_body : branch.else_body);
   }
 
-  // The caller counts the For instruction, which stands for the first trip.
+  // Each trip is one step. The caller counts the step of the first trip.
   int64_t stepsOf(const For& loop) {
     const int64_t start = scope_.evaluate(loop.start);
     const int64_t stop = scope_.evaluate(loop.stop);

@@ -46,7 +46,7 @@ bool haveCommon(const std::set<SlotId>& a, const std::set<SlotId>& b) {
   return std::any_of(a.begin(), a.end(), [&](SlotId slot) { return b.contains(slot); });
 }
 
-// Finds the scalars that must be known when a plan is made.
+// Finds the early scalars, which are not late: their values must be known when a plan is created.
 class EarlyScalars {
  public:
   explicit EarlyScalars(const Program& program) : program_(program) {
@@ -81,7 +81,8 @@ class EarlyScalars {
     if (found.size() > 1) together_.push_back(found);
   }
 
-  // The range of a late scalar must not depend on another late one.
+  // If several late scalars occur in one guard or bound, makes all of them early. The range of a
+  // late scalar must not depend on another late scalar.
   void separate() {
     for (const std::set<std::string>& symbols : together_) {
       const auto is_late = [&](const std::string& symbol) { return !early_.contains(symbol); };
@@ -101,9 +102,9 @@ class EarlyScalars {
     for (const Size& size : sizesOf(Op(alias))) add(size);
   }
 
-  // An instruction that accesses one buffer through views whose distance only a run knows, and
-  // writes one of them, could overwrite elements of the other. The offsets of these views are
-  // therefore early.
+  // Finds the views of one buffer that the instruction accesses together, if it writes one of them.
+  // Makes the scalars early that decide where these views begin. If only a run knew the distance of
+  // the views, the write could overwrite elements of the other view.
   void keepDistances(const Op& op) {
     if (origins_.empty() || std::holds_alternative<Alias>(op)) return;
     std::vector<SlotId> read;
@@ -122,11 +123,11 @@ class EarlyScalars {
     }
   }
 
-  // What a slot may be when an instruction uses it. A slot may have several definitions, also in
-  // loops, so each set is the union over all of them.
+  // The memory that a slot may name when an instruction uses it. A slot may have several
+  // definitions, also in loops, so each set is the union over all definitions.
   struct Origin {
-    std::set<SlotId> buffers;       // the slots of which it is a view, and which are no views
-    std::set<std::string> scalars;  // on which its beginning depends
+    std::set<SlotId> buffers;       // inputs and results of Allocate whose memory it may name
+    std::set<std::string> scalars;  // scalars on which the position of the first element depends
     bool add(const Origin& other) {
       const size_t before = buffers.size() + scalars.size();
       buffers.insert(other.buffers.begin(), other.buffers.end());
@@ -135,7 +136,8 @@ class EarlyScalars {
     }
   };
 
-  // A view in a loop may be defined before its operand, so this repeats until nothing changes.
+  // A view in a loop may be defined before its operand, so the function repeats until nothing
+  // changes.
   void findOrigins() {
     for (const Alias* alias : aliases_) {
       Origin& origin = origins_[alias->out];
@@ -165,9 +167,9 @@ class EarlyScalars {
   const Program& program_;
   std::set<std::string> early_;
   std::vector<const Alias*> aliases_;
-  std::set<SlotId> stored_;  // slots that are no views at first: inputs, and results of Allocate
+  std::set<SlotId> stored_;  // inputs, and results of Allocate; an Alias may define them again
   std::map<SlotId, Origin> origins_;             // of all views
-  std::vector<std::set<std::string>> together_;  // scalars in one guard or bound
+  std::vector<std::set<std::string>> together_;  // per guard or bound with several scalars: these
 };
 
 }  // namespace

@@ -66,7 +66,8 @@ class LateValues {
     return found.contains(symbol);
   }
 
-  // A scalar that decides sizes or offsets is part of the plan, except if it is late.
+  // A plan is valid for one value of each scalar that decides sizes or offsets. For a late scalar,
+  // it is valid for a range of values.
   void addScalar(size_t i) {
     const Slot& slot = program_.slots.at(program_.inputs[i]);
     if (!slot.is_scalar) return;

@@ -7,8 +7,8 @@
 
 namespace heddle::host {
 
-// Returns what a run of the unrolled program finds out only when it starts, one line for each
-// value:
+// Returns a list of the values that are known only when a run of the unrolled program starts, one
+// line for each value:
 // - the addresses of the inputs, and of views whose beginning depends on a late input
 //   (host/unroll/late_scalars.h),
 // - the scalars that the run passes to kernels and to the host, for example seeds of random

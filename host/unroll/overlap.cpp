@@ -9,10 +9,10 @@ namespace heddle::host {
 namespace {
 
 // Divides memory into rows of `row` bytes, and their bytes into columns. Returns whether each
-// tensor has the same columns in all its rows, and the two tensors have no column in common. This
-// is so for different slices of a tensor along an inner axis.
+// tensor has the same columns in all its rows, and the two tensors have no column in common. For
+// example, different slices of a tensor along an inner axis have no column in common.
 bool areInDifferentColumns(const PlacedTensor& a, const PlacedTensor& b, int64_t row) {
-  std::array<std::pair<int64_t, int64_t>, 2> columns;  // the first, and the one after the last
+  std::array<std::pair<int64_t, int64_t>, 2> columns;  // first column, and end of the last one
   for (size_t i = 0; i < 2; ++i) {
     const PlacedTensor& tensor = i == 0 ? a : b;
     const int64_t bytes = sizeOf(tensor.desc.dtype);

@@ -42,7 +42,8 @@ class LayoutChooser {
   }
 
   // Returns whether every instruction accepts any layout of the allocation and of its views, and
-  // the user requires no order of them. The plan checks a required order of `output` itself.
+  // the user requires no order of these slots. Ignores a required order of `output`, because the
+  // plan checks it.
   bool mayLieAnywhere(SlotId allocated, SlotId output) const {
     std::set<SlotId> views = {allocated};
     bool fits = true;

@@ -79,6 +79,8 @@ std::vector<int64_t> Scope::evaluate(const std::vector<Size>& sizes) const {
   return out;
 }
 
+// Determines the sizes from the sharding, then the allocated sizes, then the strides, because each
+// of them depends on the one before.
 TensorDesc Scope::describe(const Slot& slot) const {
   TensorDesc desc;
   desc.dtype = slot.tensor.dtype;
@@ -120,7 +122,7 @@ TensorDesc Scope::describe(const Slot& slot) const {
     desc.strides = stridesFor(desc.alloc, slot.tensor.allocationOrder());
     return desc;
   }
-  desc.strides.resize(desc.alloc.size());  // row-major, as stridesFor() returns
+  desc.strides.resize(desc.alloc.size());  // row-major: equal to the result of stridesFor()
   int64_t stride = 1;
   for (size_t i = desc.alloc.size(); i-- > 0;) {
     desc.strides[i] = stride;

@@ -40,7 +40,7 @@ class Scope {
   // now.
   void trackLate(const LateInputs& late, std::map<int32_t, LateRange>& ranges);
   void restrictLate(const Size& size) const;
-  // Returns, for each late input, how much the size grows with its value.
+  // Returns, for each late input in the size, how much the size grows if the input grows by 1.
   std::vector<View::LateTerm> lateTermsOf(const Size& size) const;
   int64_t lateValue(int32_t input) const;  // the value in values()
 

@@ -53,8 +53,8 @@ struct View {
   // (Allocate::reuse) begins a new value.
   int32_t value = 0;
 
-  // Returns a number that a power of two divides if it divides the offset for all values of the
-  // late inputs. Alignments follow from it.
+  // Returns a number from which alignments follow: a power of two divides it if and only if it
+  // divides the offset for all values of the late inputs.
   int64_t offsetBits() const {
     int64_t bits = byte_offset;
     for (const LateTerm& term : late) bits |= term.bytes;
@@ -188,7 +188,7 @@ struct UnrollRequest {
 // throws UserError if an instruction accesses a value after a later value has been written to its
 // memory (Allocate::reuse), or if an input cannot be donated:
 // - There is no such input, it is a scalar, or it is donated twice.
-// - It is not allocated as inputDesc() (host/tensor.h) says, for example because it has gaps.
+// - Its memory layout differs from inputDesc() (host/tensor.h), for example because it has gaps.
 // - An output is a view of it, or is stored in it.
 Unrolled unroll(const Program& program, const UnrollRequest& request);
 

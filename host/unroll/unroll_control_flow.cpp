@@ -47,7 +47,8 @@ void Unroller::instruction(const Instruction& x, InstructionIndex index) {
   // For and If are the only instructions with bodies.
   if (const auto* loop = std::get_if<For>(&x.op)) return openLoop(*loop, index);
   if (const auto* branch = std::get_if<If>(&x.op)) return openBranch(x, *branch, index);
-  // Only Allocate and Free change which memory is available.
+  // An Allocate that takes the memory of another value needs no step, nor does the Free of memory
+  // that was taken.
   if (const auto* made = std::get_if<Allocate>(&x.op); made && takeMemory(*made)) return;
   if (const auto* freed = std::get_if<Free>(&x.op); freed && isTaken(*freed)) return;
   UnrolledStep step;

@@ -62,7 +62,7 @@ void Unroller::writeScalar(UnrolledStep& step, SlotId id) {
 }
 
 // Resolves the slots of the instruction to views and registers. Checks operands after all views of
-// the step are known, because a check compares them with each other.
+// the step are known, because a check compares views with each other.
 void Unroller::fill(UnrolledStep& step, const Op& op) {
   std::visit(
       Overloaded{
@@ -189,8 +189,8 @@ void Unroller::peer(UnrolledStep& step, const Size& peer, const Team& team) {
   checkPosted(step);
 }
 
-// Requires that inputs of the program that are sent or received are allocated as their types state.
-// The reasons:
+// Throws UserError if an input of the program is sent or received, and its memory layout differs
+// from its type. The reasons:
 // - A post covers the complete allocation. Ranks compare posts only for new sizes, so the length of
 //   a post must depend only on the program and the sizes.
 // - The rank that receives the data relies on the memory order.

@@ -7,7 +7,7 @@
 
 namespace heddle::host {
 
-// Marks the donated inputs, and finds the slots that preallocated outputs name.
+// Marks the donated inputs, and finds the slots that hold the values of preallocated outputs.
 void Unroller::donate() {
   for (size_t position : request_.reuse.donated) {
     HEDDLE_USER_CHECK(position < program_.inputs.size(),
@@ -53,6 +53,9 @@ Unroller::BufferValues& Unroller::valuesIn(BufferId buffer) {
   return values_[buffer];
 }
 
+// Returns whether the slot `taker` may take the memory of the view. No later value may have taken
+// it yet. The memory must be a donated input, or an allocation of the program from its first byte
+// on. A preallocated output does not take an input, because the caller gives its memory.
 bool Unroller::isAvailable(const View& view, SlotId taker) {
   if (view.value != valuesIn(view.buffer).latest) return false;
   const Buffer& buffer = unrolled_.buffers[view.buffer];
@@ -84,8 +87,8 @@ bool Unroller::takeMemory(const Allocate& x) {
   return false;
 }
 
-// Returns whether the memory of the slot is not freed here, because a later value has taken it or
-// because it belongs to a donated input.
+// Returns whether the Free has no effect: a later value has taken the memory of the slot, or the
+// memory belongs to a donated input.
 bool Unroller::isTaken(const Free& x) {
   const View& view = *tensor(x.slot);
   if (!values_.has(view.buffer)) return false;
@@ -94,7 +97,8 @@ bool Unroller::isTaken(const Free& x) {
   return is_reused_input || view.value < values_[view.buffer].latest;
 }
 
-// Checks that no later value has been written to the memory of the view, and notes a write.
+// Checks that no later value has been written to the memory of the view. If the access is a write,
+// records it.
 void Unroller::checkValue(const Access& access, const View& view) {
   if (!values_.has(view.buffer)) return;
   BufferValues& values = values_[view.buffer];
@@ -121,7 +125,7 @@ void Unroller::checkDonatedOutputs() const {
   }
 }
 
-// Removes the Free steps of buffers that were reused afterwards.
+// Removes the Free steps of buffers that were reused afterwards, and corrects the targets of jumps.
 void Unroller::dropTakenFrees() {
   if (taken_frees_.empty()) return;
   std::sort(taken_frees_.begin(), taken_frees_.end());

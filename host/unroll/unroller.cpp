@@ -26,6 +26,9 @@ Unroller::Unroller(const Program& program, const UnrollRequest& request)
       registers_(program.slots.size()),
       checked_sizes_(program.kernels.size()) {}
 
+// The order matters. restrictLate() requires that the guards hold, so they are checked first. The
+// steps are counted before any step is created. dropTakenFrees() changes the indices of steps, so
+// it comes last.
 Unrolled Unroller::run() {
   unrolled_.rank = request_.rank;
   scope_.check(program_.guards);
@@ -139,8 +142,8 @@ void Unroller::outputs() {
   checkDonatedOutputs();
 }
 
-// Requires that the output is the complete input. On a rank outside of their mesh, neither has
-// memory.
+// Requires that the output is the complete input. Checks nothing on a rank outside of the mesh,
+// because output and input have no memory there.
 void Unroller::checkReuse(size_t position, SlotId input) const {
   const View& output = unrolled_.outputs.at(position);
   const View& memory = reused_.at(input);

@@ -38,20 +38,20 @@ class Unroller {
     const If* branch = nullptr;
     size_t jump_step = 0;  // the step whose jump is set at the end of this list
     std::map<SlotId, SharedView>
-        before{};                     // view before the branch of each slot that a body defines
+        before{};                     // slots that a body defines: their views before the branch
     std::set<SlotId> new_scalars{};   // scalars that this body defines and that had no value before
     std::set<SlotId> then_scalars{};  // Else: new_scalars of the first body
   };
 
   // The values in a buffer. View::value numbers them.
   struct BufferValues {
-    int32_t latest = 0;               // the value for which an Allocate took the memory last
+    int32_t latest = 0;               // the value of the last Allocate that took the memory
     int32_t written = 0;              // the latest value that an instruction has written
     std::optional<size_t> free = {};  // the step of the Free; nullopt: not freed
   };
 
   const Slot& slot(SlotId id) const { return program_.slots.at(id); }
-  // Returns the view of a slot; a view without a buffer if the slot is undefined.
+  // Returns the view of a slot. If the slot is undefined, the view has no buffer.
   const View& viewOf(SlotId id) const { return views_.at(id) ? *views_[id] : kUndefined; }
 
   // unroller.cpp: inputs, outputs and registers.
@@ -126,7 +126,7 @@ class Unroller {
   IdVector<SlotId, SharedView> views_;  // nullptr: the slot is undefined
   IdVector<SlotId, RegisterId> registers_;
   std::map<SlotId, int64_t> list_lengths_;
-  std::map<SlotId, View> reused_;  // the inputs that outputs reuse, at the start of the program
+  std::map<SlotId, View> reused_;            // views of the inputs that outputs reuse, at the start
   IdVector<BufferId, BufferValues> values_;  // may end before the last buffer
   std::set<SlotId> preallocated_;            // the slots of preallocated outputs, without views
   std::vector<size_t> taken_frees_;          // Free steps of buffers that were reused later
@@ -135,7 +135,7 @@ class Unroller {
   // For each input whose allocation differs from that of its type: the descriptor that the type
   // states.
   std::map<BufferId, TensorDesc> elsewhere_;
-  std::unordered_map<const std::vector<Instruction>*, int32_t> lengths_;  // of lengthOf()
+  std::unordered_map<const std::vector<Instruction>*, int32_t> lengths_;  // results of lengthOf()
   // For each kernel: the sizes of all operands at its last launch, which checkSizesInside()
   // checked.
   IdVector<KernelId, std::vector<int64_t>> checked_sizes_;

@@ -208,7 +208,7 @@ class ViewMaker {
     TensorDesc desc = want_;
     for (size_t i = 0, from = 0; i < want_.rank(); ++i) {
       const bool is_new = std::binary_search(x.axes.begin(), x.axes.end(), static_cast<int64_t>(i));
-      // A rank may hold no element of an axis of one element that is sharded in the result.
+      // If the result shards an axis of one element, this rank may hold no element of the axis.
       const bool repeats = is_new || (in_.desc.sizes[from] == 1 && in_.desc.global[from] == 1 &&
                                       (want_.global[i] != 1 || want_.sizes[i] != 1));
       desc.sizes[i] = desc.alloc[i] = want_.sizes[i];

@@ -74,8 +74,8 @@ void CollectiveMatcher::add(const Unrolled& unrolled) {
   }
 }
 
-// Computes the members of a team only for its first rank that add() processes, so that many ranks
-// do not need a list of all ranks each.
+// Computes the members of a team once, for the first of its ranks that add() processes. Otherwise
+// every rank of a large team would compute the list of all its ranks again.
 size_t CollectiveMatcher::teamIndex(const Unrolled& unrolled, const Team& team) {
   const auto is_it = [&](const KnownTeam& known) { return known.team == team; };
   auto known = std::find_if(known_teams_.begin(), known_teams_.end(), is_it);

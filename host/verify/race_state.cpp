@@ -142,7 +142,7 @@ BufferId RaceState::endBranch() {
   Branch branch = std::move(branches_.back());
   branches_.pop_back();
   // The clocks of the second body count all work of the first body as completed. Before the clocks
-  // of both bodies are merged, those of the first body must count all work of the second body too.
+  // of both bodies are merged, the clocks of the first body must count all work of the second body.
   IdVector<StreamId, int32_t> times_then;
   for (StreamId s : streams.ids()) times_then.push_back(branch.then.streams[s].streams[s]);
   const Raise raise{std::move(times_then), times(), branch.posts_then, post_step.size()};

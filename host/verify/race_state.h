@@ -46,7 +46,7 @@ struct RaceState : StreamClocks {
 
   RaceState(size_t stream_count, size_t token_count, size_t event_count, size_t buffer_count);
 
-  // Do the same as in StreamClocks.
+  // Hide the functions of StreamClocks. They do the same, and also store what a branch changes.
   bool order(const Op& op, StreamId stream);
   void post(TokenId token, int32_t post, const VectorClock& start);
   RaceBuffer& changed(BufferId id);

@@ -157,9 +157,10 @@ std::vector<int64_t> jobsFor(const Program& program) {
   return jobs;
 }
 
-// Checks the unrolled programs of these jobs. If a view does not exist for these sizes, stores the
-// reason in `why` and returns false. Throws UserError if there is a race, or if the posts of ranks
-// do not match. A program must be free of these errors for all sizes.
+// Checks the unrolled programs of these jobs. If the program cannot be unrolled for these sizes,
+// for example because a view does not exist, stores the reason in `why` and returns false. Throws
+// UserError if there is a race, or if the posts of ranks do not match. A program must be free of
+// these errors for all sizes.
 bool checkJobs(const Program& program, const SizeBindings& sizes, const std::vector<int64_t>& jobs,
                BuffersAreFreed freed, std::exception_ptr& why) {
   for (int64_t job : jobs) {

@@ -37,6 +37,8 @@ class StructureVerifier {
  public:
   explicit StructureVerifier(const Program& program) : program_(program) {}
 
+  // The order matters. list() checks instructions, and needs legal slots, all symbols, and all
+  // tokens and events of the program.
   void run() {
     signature();
     collectSymbols();

@@ -8,9 +8,9 @@
 
 namespace heddle::host {
 
-// Says which accesses to buffers have certainly completed when a later access begins. The rules are
-// those of checkRaces() (host/verify/verify.h), but this class needs no sizes. Requires that no
-// item of the program is opaque (Item::opaque in buffer_accesses.h).
+// Determines which accesses to buffers have certainly completed when a later access begins. The
+// class follows the rules of checkRaces() (host/verify/check_races.h), but needs no sizes. Requires
+// that no item of the program is opaque (Item::opaque in buffer_accesses.h).
 class AccessOrder {
  public:
   // An access of an item to a buffer. Allocate and Free are not uses.
@@ -32,7 +32,7 @@ class AccessOrder {
   }
 
  private:
-  std::vector<VectorClock> before_;  // per item: the clock of its stream; empty without uses
+  std::vector<VectorClock> before_;  // per item with uses: the clock of its stream before the item
   IdVector<RootId, std::vector<Use>> uses_;
 };
 

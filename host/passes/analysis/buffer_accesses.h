@@ -63,8 +63,8 @@ struct BufferAccesses {
   // Returns whether two accesses to the same root may share an element. Returns false only if it is
   // certain, for all sizes, that they share none.
   bool mayOverlap(const ItemAccess& a, const ItemAccess& b) const;
-  // Returns whether `a` contains `b`, as far as mayOverlap() can tell: every access that may
-  // overlap with `b` may then also overlap with `a`. Both must be accesses to the same root.
+  // Returns true only if mayOverlap(a, x) is true for every access x for which mayOverlap(b, x) is
+  // true. Both must be accesses to the same root.
   static bool covers(const ItemAccess& a, const ItemAccess& b) {
     return !a.part.valid() || a.part == b.part;
   }

@@ -10,9 +10,9 @@ namespace heddle::host {
 
 // Determines which accesses to buffers have certainly completed before the next work on a stream.
 // The class walks over the items of a host program in order. An item is a top-level instruction; a
-// root is a buffer (both in buffer_accesses.h). The rules are those of checkRaces()
-// (host/verify/verify.h), but this class needs no sizes. It ignores items that the author of the
-// program has ordered (Item::opaque).
+// root is a buffer (both in buffer_accesses.h). The class follows the rules of checkRaces()
+// (host/verify/check_races.h), but needs no sizes. It ignores items that the author of the program
+// has ordered (Item::opaque).
 class StreamOrder {
  public:
   // An access for which later accesses may have to wait.

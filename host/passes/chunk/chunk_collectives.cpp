@@ -319,7 +319,8 @@ class Chunker {
     return fmt::format("{} %{} -> %{}", collectiveName(x.kind), slot(x.in).name, slot(x.out).name);
   }
 
-  // Returns the explanation of a choice for the user. `remainders` are those of all split matches.
+  // Returns the explanation of a choice for the user. `remainders` contains the remainders of all
+  // split matches.
   std::string told(const OverlapMatch& match, const Choice& choice,
                    const Remainders& remainders) const {
     const auto micros = [&](const ChunkCut& cut, const ChunkShares& shares) {

@@ -16,18 +16,20 @@ namespace heddle::host {
 //   matrix product -> allreduce          each chunk holds some rows
 //   (allgather ->) matrix products (-> kernel) -> matrix product -> reduce-scatter or allreduce
 //                                        two stages: each chunk passes through all steps
-// Parts in brackets are optional. The instructions of a program that form such a pattern are called
-// a match (OverlapMatch of host/passes/chunk/overlap_patterns.h). The kernel in a match must be
-// rowwise: it computes each row of its result from one row of its operands
+// Parts in parentheses are optional. The instructions of a program that form such a pattern are
+// called a match (OverlapMatch of host/passes/chunk/overlap_patterns.h). The kernel in a match must
+// be rowwise: it computes each row of its result from one row of its operands
 // (host/passes/chunk/rowwise_kernel.h). It may add the results of several matrix products. It is
 // launched once per chunk.
 //
-// Rows:    the rows of a tensor are all its axes except the last. The second operand of the matrix
+// Rows:    a row of a tensor consists of the elements along the last axis, at one index along the
+//          other axes. These other axes are called axes of rows. The second operand of the matrix
 //          product is a matrix, so each row of the result depends on one row of the first operand.
-// Axes:    a chunk is one contiguous range of memory, so the split axis is the outermost axis in
-//          memory. In an allgather, the split axis is the gathered axis; in a reduce-scatter, it is
-//          the scattered axis. A flat split treats all axes of rows as one axis. It requires that
-//          the rows have the same order in memory on both sides of the matrix product.
+// Axes:    a chunk is one contiguous range of memory, so the split axis is an axis of rows, and all
+//          axes further out in memory have extent 1. In an allgather, the split axis is the
+//          gathered axis; in a reduce-scatter, it is the scattered axis. A flat split treats all
+//          axes of rows as one axis. It requires that the rows have the same order in memory on
+//          both sides of the matrix product.
 // Memory:  chunks of the first and the last tensor of a pattern are views. For the tensors between
 //          them, each chunk is allocated separately.
 // Order:   all chunks are on stream 0. For each match, the Wait instructions follow the Communicate

@@ -140,6 +140,8 @@ ChunkWriter::Rows ChunkWriter::rowsIn(const Work& work, SlotId id, int64_t block
   size_t axis = work.cut.axes.front();
   const Size rows = Size::floorDiv(rowsOf(new_, slot(id), work.cut), Size(blocks));
   if (work.cut.isFlat()) {
+    // A reshape keeps the row-major order of the elements. The axes are therefore put in memory
+    // order before the axes of rows become one axis.
     if (work.match.order != rowMajor(sizes.size())) {
       std::vector<Size> moved;
       for (int64_t each : work.match.order) moved.push_back(sizes[static_cast<size_t>(each)]);

@@ -17,6 +17,9 @@ double tileWaste(double rows) {
   return rows > 0 ? std::ceil(rows / tile) * tile / rows : 1;
 }
 
+// Returns the durations of the steps of a chunk that has the fraction `share` of all rows.
+//   is_first  NCCL gathers the chunk. Copy channels gather all later chunks.
+//   is_whole  the chunk has all rows, so no communication runs beside its matrix product.
 ChunkSeconds secondsOf(const ChunkedWork& work, double share, bool is_first, bool is_whole) {
   constexpr const CostConstants& k = kCostConstants;
   ChunkSeconds t;

@@ -22,7 +22,8 @@ struct ChunkSeconds {
 
 // Simulates one GPU. Returns the seconds until all chunks and their collectives have completed.
 //   Matrix products run one after another. Each one starts when its rows have arrived.
-//   `stages` is the number of matrix products of equal length through which each chunk passes.
+//   `stages` is the number of matrix products through which each chunk passes. They take equally
+//     long.
 //   A copy channel needs an SM once per piece, for a copy within the GPU or for a sum. The channel
 //     gets the SM when the running matrix product ends.
 //   `reduces` true: the collectives are reductions. The chunks use two copy channels in turn,

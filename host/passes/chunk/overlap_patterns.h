@@ -9,8 +9,9 @@
 namespace heddle::host {
 
 // Finds the matrix products and collectives of a host program that can be split into chunks of
-// rows. One chunk can then be communicated while another chunk is computed. The rows of a tensor
-// are all its axes except the last. Each instruction is given as an index into Program::body.
+// rows. One chunk can then be communicated while another chunk is computed. A row of a tensor
+// consists of the elements along the last axis, at one index along the other axes. These other axes
+// are called axes of rows. Each instruction is given as an index into Program::body.
 
 // One way to split a match (OverlapMatch, below) into chunks of rows. The split is along one axis,
 // or along several axes as if they were one axis (a flat split). The split axes are outermost in

@@ -24,9 +24,9 @@ class RestFinder {
     if (cut_.isFlat() && parts > 1) add(Size::mod(rowsOf(program_, of, cut_), Size(parts)));
   }
 
-  // Adds the remainders that are zero if the axes ChunkCut::ones of the slot have extent 1. Each
-  // one is (extent - 1) squared, because it must not be negative. A negative remainder could cancel
-  // a positive one in the sum of all remainders (Chunked::rest).
+  // Adds the remainders that are zero if the axes ChunkCut::ones of the slot have extent 1. Each of
+  // these remainders is (extent - 1) squared, so it is not negative. A negative remainder could
+  // cancel a positive one in the sum of all remainders (Chunked::rest).
   void ones(SlotId id) {
     const Slot& of = program_.slots[id];
     for (size_t axis : cut_.ones) {

@@ -21,8 +21,13 @@ bool lieAlike(const Program& program, const IdVector<SlotId, SlotUses>& uses,
                      [&](SlotId id) { return denseOrderOf(program, uses, id) == order; });
 }
 
-// Returns a flat split, which splits all axes of rows as if they were one axis. Returns nullopt if
-// the rows are not contiguous in a tensor whose chunks are views.
+// Returns a flat split, which splits all axes of rows as if they were one axis. Returns nullopt in
+// these cases:
+// - There is only one axis of rows, or the last axis is not innermost in memory.
+// - The collective gathers or scatters an axis that is not outermost in memory. Axes of the
+// constant
+//   extent 1 do not count.
+// - A tensor whose chunks are views has another memory order, or its order is unknown.
 std::optional<ChunkCut> flatCut(const Program& program, const IdVector<SlotId, SlotUses>& uses,
                                 const OverlapMatch& match, const Communicate& x,
                                 std::optional<size_t> moved) {

@@ -15,10 +15,11 @@ namespace heddle::host {
 //   ChunkStage           the matrix products and the kernel of a match or of a front
 //   ChunkCut             the axes of one split. A flat split (ChunkCut::isFlat()) splits several
 //                        axes as if they were one axis.
+// An axis of rows is any axis of a tensor except the last.
 
 // Returns all possible splits of a match. The members post, products, kernel and order of the match
-// must be set. A flat split is the first element, because it is possible for the most sizes.
-// Returns an empty list if no axis of rows is outermost in memory.
+// must be set. If a flat split is possible, it is the first element, because it is possible for the
+// most sizes. Returns an empty list if no axis of rows is outermost in memory.
 std::vector<ChunkCut> cutsOf(const Program& program, const IdVector<SlotId, SlotUses>& uses,
                              const OverlapMatch& match);
 

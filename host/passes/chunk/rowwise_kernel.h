@@ -8,8 +8,8 @@
 namespace heddle::host {
 
 // Says whether a kernel is rowwise. A rowwise kernel can compute some rows of its result without
-// the other rows. The rows of a tensor are all its axes except the last. A rowwise kernel has one
-// result, and each row of the result depends only on
+// the other rows. A row consists of the elements along the last axis, at one index along the other
+// axes. A rowwise kernel has one result, and each row of the result depends only on
 //   the same row of the operands, and
 //   operands that all rows share: scalars, and vectors along the last axis.
 // Its reductions reduce only the last axis, and keep it as an axis of one element.
