@@ -170,8 +170,8 @@ std::string referenceOf(const Source& source, const Options& options) {
       std::filesystem::path(options.file).replace_extension(".fusion");
   std::error_code error;
   HEDDLE_USER_CHECK(std::filesystem::exists(beside, error) && beside != options.file,
-                    "--check: {} is a host program, so it needs a reference; give a "
-                    "fusion that computes the same with --reference FILE, or as {}",
+                    "--check: {} is a host program, so it needs a reference; write a fusion that "
+                    "computes the same, and give it with --reference FILE or save it as {}",
                     options.file, beside.string());
   return beside.string();
 }
