@@ -1,4 +1,4 @@
-# The commands for a first look. Everything else uses CMake (see CMakePresets.json and
+# The commands that a new user needs. For everything else, use CMake directly (CMakePresets.json,
 # docs/contributing.md).
 .PHONY: help setup build product run install test format clean
 PREFIX ?= /usr/local
@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 
 help:
 	@echo "make run      install missing packages, build, run the example fusion and check its result"
-	@echo "make install  build what make run builds, and install it in PREFIX=DIR (default: /usr/local)"
+	@echo "make install  build heddle without tests, and install it in PREFIX=DIR (default: /usr/local)"
 	@echo "make test     install missing packages, then run every test, the sanitizers and a minute of fuzzing"
 	@echo "make build    build everything in release mode (build/release)"
 	@echo "make format   run clang-format on all sources"

@@ -57,7 +57,7 @@ void run(const std::string& path, int threads) {
   bench::MainExample example(path, *device);
   ParallelCopy copy(threads);
   const auto fusion = [&] { example.executable->run(example.arguments).wait(); };
-  // Alternate the measurements, so that other work on the machine slows both.
+  // Alternate the two measurements, so that other work on the machine slows down both.
   std::vector<double> copy_ms;
   std::vector<double> fusion_ms;
   for (int i = 0; i < 5; ++i) {

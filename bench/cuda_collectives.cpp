@@ -141,6 +141,8 @@ class Rank {
     const auto raw_many = [&] {
       for (int i = 0; i < kManyPosts; ++i) raw();
     };
+    // In a series of collectives, the start of the run counts little. `host_us` is a difference, so
+    // that it excludes the host time of the run itself.
     const auto [many_us, raw_many_us] = gpuPair(ours_many, raw_many, bytes);
     const double ours_us = many_us / kManyPosts, raw_us = raw_many_us / kManyPosts;
     const auto [alone_us, raw_alone_us] = gpuPair(ours, raw, bytes);

@@ -1,5 +1,5 @@
-// Measures how much a collective slows down a matrix product that runs at the same time. The
-// collective uses copy engines (Communicate::carrier) or NCCL's kernels. Uses all GPUs of the
+// Measures how much a collective slows down a matrix product that runs at the same time. Copy
+// engines (Communicate::carrier) or NCCL's kernels carry out the collective. Uses all GPUs of the
 // machine, with one thread and one rank per GPU. Prints the GPU time of 16 matrix products, of 8
 // collectives, and of both on separate streams, as one JSON object per case.
 //
@@ -120,6 +120,7 @@ void runRank(const std::vector<Sizes>& all_sizes, std::unique_ptr<comm::World> w
           return runProgram(textOf(kind, by, world->size(), sizes, products, collectives), *device,
                             *world);
         };
+        // A program of this benchmark has at least one collective, which must not count.
         const double products = ms(kProducts, 1) - ms(0, 1);
         const double collectives = ms(0, kCollectives);
         const double both = ms(kProducts, kCollectives);

@@ -2,7 +2,9 @@
 // JSON object per line with the GPU time and the bytes per second, where each input and output
 // counts once. bench/peers/torch_index.py times the same ops in PyTorch.
 //
-//   bench_cuda_index [ROUNDS [FILTER]] FILTER selects cases whose name contains it
+//   bench_cuda_index [ROUNDS [FILTER]]
+//
+// FILTER: only cases whose name contains this text run.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 

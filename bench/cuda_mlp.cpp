@@ -1,19 +1,22 @@
 // Times the tensor-parallel and the sequence-parallel MLP of a transformer on all GPUs of the
 // machine. There is one thread and one NCCL rank per GPU. Under mpirun there is one process per
-// rank. Measures the GPU time in three ways: with communication on the main stream, with
-// communication on other streams, and split into chunks that overlap. Prints one JSON object per
-// case. bench/peers/torch_mlp.py times the same MLP in PyTorch.
+// rank. Prints one JSON object per case and setting of --overlap: the GPU time and the host time of
+// a run. bench/peers/torch_mlp.py times the same MLP in PyTorch.
 //
 //   [mpirun -n N] bench_cuda_mlp [--overlap LIST] [--gpus LIST] [--features N] [--batch N]
 //                                [--block FILE] [TOKENS ...]
 //
-// TOKENS: default 4096 16384. The hidden size is 8192, features are 28672 by default, in bf16.
-// --batch: tensors are [batch, TOKENS / batch, ...], and sp_mlp shards axis 1. --overlap: a list
-// such as off,auto,4,4:16. A number such as 4 is the number of chunks. In 4:16, NCCL moves the 4
-// chunks with kernels of 16 thread blocks; without a colon, copy engines move the chunks.
+// TOKENS: default 4096 16384. All tensors are bf16. The hidden size is 8192.
+// --features: default 28672. --gpus: runs with several numbers of GPUs, one after another.
+// --batch: tensors are [batch, TOKENS / batch, ...], and sp_mlp shards axis 1.
+// --block: times the fusion in FILE (a transformer block) instead of the MLP.
+// --overlap: a list such as off,auto,4,4:16 (default off,2,4,8,auto). `off` keeps communication on
+// the main stream. A number such as 4 is the number of chunks that overlap with computation. `auto`
+// lets the cost model choose the chunks. In 4:16, NCCL moves the 4 chunks with kernels of 16 thread
+// blocks; without a colon, copy engines move the chunks.
 //
-// gelu is the epilogue of the first matrix product ("epilogue"), or a separate op of the fusion and
-// therefore a separate kernel ("op").
+// The field `gelu` of a result says what computes gelu: "epilogue" is the first matrix product, and
+// "op" is a separate op of the fusion, which becomes a kernel.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 

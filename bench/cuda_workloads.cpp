@@ -86,7 +86,7 @@ AxisOrder orderOf(const TensorDesc& desc) {
 }
 
 // Returns a tensor of random values on the device, in the memory order of `desc`. Integers are
-// class numbers. Each seed needs a compilation, so few inputs have seeds of their own.
+// class numbers. All inputs share a few seeds, because each seed needs a compilation.
 host::Argument randomInput(host::Device& device, const TensorDesc& desc, int64_t classes,
                            int64_t input) {
   constexpr int64_t kSeeds = 8;

@@ -64,8 +64,8 @@ void report(const std::string& name, double nanoseconds) {
   fmt::print("{{\"name\": \"dispatch {}\", \"ns_per_instruction\": {:.1f}}}\n", name, nanoseconds);
 }
 
-// Returns a fusion of `inputs` tensors and `kernels` kernels. A flip reads other elements than it
-// writes, so each flip begins a kernel. If `differ` is true, no two kernels have the same text.
+// Returns a fusion of `inputs` tensors and `kernels` kernels. Each flip begins a kernel, because
+// its operand must be in memory. If `differ` is true, no two kernels have the same text.
 Fusion chainOf(int kernels, int inputs, bool differ = false) {
   std::string text = "heddle 1\nfusion chain(";
   for (int i = 0; i < inputs; ++i) text += fmt::format("{}%x{}: f32[n, m]", i == 0 ? "" : ", ", i);
@@ -144,8 +144,8 @@ void measureNewPlans(host::Device& device, const std::string& name, int rounds, 
              differ ? " different" : "", name, ns / 1000);
 }
 
-// The kernels of a program: softmax, a norm, a transpose, and parts that share a launch. None is a
-// loop of its own. `i` makes the text of each kernel unique.
+// Returns the text of kernel `i`: softmax, a norm, a transpose, or parts that share a launch, in
+// turn. No kernel is a single loop. `i` makes the text of each kernel unique.
 std::string tileKernel(int i) {
   static const std::string kSoftmax =
       "  %s = add(%x, {0}.0)\n  %z = softmax(%s, axis=1)\n  return %z\n";
@@ -207,8 +207,8 @@ void measureNewTilePlans(host::Device& device, int rounds) {
       kKernels, ns / 1000, executable.stats().kernel_texts);
 }
 
-// Reports the same for two ranks, which are threads of this process. Their fusion is sharded along
-// its rows, so no kernel needs elements of the other rank.
+// Reports the time of a new plan on two ranks, which are threads of this process. Their fusion is
+// sharded along its rows, so no kernel needs elements of the other rank.
 void measureNewPlansOnRanks(int rounds) {
   constexpr int kKernels = 40;
   constexpr int kRanks = 2;

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Runs everything that needs a GPU, on a machine with one GPU or more. Builds heddle and runs the
-# gpu tests, also under compute-sanitizer. Then runs the examples and the benchmarks, also those
-# of PyTorch.
+# gpu tests, also under compute-sanitizer. Then runs the examples, the benchmarks, and scripts in
+# bench/peers that time PyTorch.
 #
 #   bench/gpu.sh RESULT_DIR [build|tests|sanitize|examples|bench|multi|sanitize_nccl|starts ...]
 #
-# If no stage is given, all stages run except the last three, which need two GPUs. Logs and benchmark lines (one
-# JSON object each) are written to RESULT_DIR. After a failed stage the later stages still run; the
-# script names the failed stages at the end and exits with 1.
+# If no stage is given, all stages run except the last three, which need two GPUs. The script writes
+# logs and benchmark lines (one JSON object each) to RESULT_DIR. After a failed stage the later
+# stages still run; the script names the failed stages at the end and exits with 1.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 results=$(realpath -m "${1:?usage: bench/gpu.sh RESULT_DIR [stage ...]}")

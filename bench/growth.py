@@ -126,7 +126,8 @@ def report(results: list) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--heddle", type=pathlib.Path, default=HEDDLE, help="the command to measure")
-    parser.add_argument("--pattern", nargs="+", default=[""], help="words of which a name must contain one")
+    parser.add_argument("--pattern", nargs="+", default=[""],
+                        help="measure only patterns whose name contains one of these words")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--instructions", action="store_true")
     parser.add_argument("--check", action="store_true")

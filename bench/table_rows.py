@@ -1,4 +1,4 @@
-"""Chooses the figures of every workload that the table of ratios shows: one of heddle and one of the best peer.
+"""Chooses the figures of every workload that the table of ratios shows: one of heddle, one of a peer (another library).
 
 The figure of heddle has the newest date. Further rules:
 - If one run measured several settings, the table shows overlap auto (if measured) and the faster form of gelu.

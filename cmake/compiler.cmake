@@ -10,8 +10,8 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g -D_GLIBCXX_ASSERTIONS")
-# With a sanitizer, optimized compilation takes two to three times as long. That costs more time than
-# the tests gain.
+# With a sanitizer, optimized code takes two to three times as long to compile. The tests would run
+# faster, but save less time than that.
 set(CMAKE_CXX_FLAGS_SANITIZE "-O0 -g1 -D_GLIBCXX_ASSERTIONS")
 
 find_program(CCACHE_PROGRAM ccache)
@@ -21,7 +21,8 @@ endif()
 
 # Compiles batches of this many sources as one translation unit (a unity build), so that the compiler
 # reads headers and instantiates templates once per batch. This halves the time of a first build.
-# With 0, every source is compiled alone. Then a change of one source takes a few seconds less.
+# With 0, every source is compiled alone. A build after a change of one source is then a few seconds
+# faster.
 if(HEDDLE_SANITIZE)
   set(heddle_unity_default 24)
 else()
@@ -30,8 +31,8 @@ endif()
 set(HEDDLE_UNITY ${heddle_unity_default} CACHE STRING "Sources per translation unit, 0 for no unity build")
 
 # Precompiles the headers that most files include, which saves a fifth of the time of a fresh build.
-# With ccache they are off: ccache saves more time, and supports precompiled headers only with special
-# settings.
+# With ccache, precompiled headers are off: ccache saves more time, and supports them only with
+# special settings.
 set(heddle_precompile_default ON)
 if(CMAKE_CXX_COMPILER_LAUNCHER)
   set(heddle_precompile_default OFF)
@@ -54,8 +55,8 @@ target_compile_options(heddle_options INTERFACE -Wall -Wextra $<$<BOOL:${HEDDLE_
 target_compile_options(heddle_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 # Messages of internal errors show paths that are relative to the sources.
 target_compile_options(heddle_options INTERFACE "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
-# With Clang, only executables contain the sanitizer library, so shared libraries have undefined
-# symbols.
+# Makes the linker refuse shared libraries with undefined symbols. Exception: with Clang, only
+# executables contain the sanitizer library, so its symbols are undefined in shared libraries.
 set(heddle_no_undefined LINKER:--no-undefined)
 if(HEDDLE_SANITIZE AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   set(heddle_no_undefined)

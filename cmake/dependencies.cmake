@@ -1,4 +1,4 @@
-# Required libraries, and optional ones, which are used if they are present.
+# Finds the required libraries, and the optional ones that are present.
 find_package(Threads REQUIRED)
 find_package(Boost 1.74 REQUIRED CONFIG)
 find_package(fmt 9 REQUIRED)
@@ -15,7 +15,7 @@ if(HEDDLE_WITH_CUDA)
     set(heddle_have_cuda ON)
     message(STATUS "heddle: CUDA ${CUDAToolkit_VERSION} in ${CUDAToolkit_LIBRARY_DIR}")
   else()
-    message(STATUS "heddle: no CUDA toolkit (cudart, nvrtc, cublasLt): the CUDA and NCCL modules are not built")
+    message(STATUS "heddle: no CUDA toolkit (cudart, nvrtc, cublasLt): the modules for CUDA, cuDNN and NCCL are not built")
   endif()
 endif()
 

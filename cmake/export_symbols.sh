@@ -2,11 +2,11 @@
 # Writes the linker script (version script) of the installed libheddle.so. It exports the symbols
 # that users and the other installed files need, and hides all others:
 #  - Symbols of the functions, variables and classes that a public header declares in the namespace
-#    heddle. All operators of this namespace. A class that the headers only name, such as a friend or
-#    a nested `struct Impl;`, is internal.
-#  - Symbols that the modules and the command heddle name.
+#    heddle, and all operators of this namespace. A class that the headers only name, such as a
+#    friend or a nested `struct Impl;`, is internal.
+#  - Symbols that the modules and the command heddle use.
 # Arguments: the command nm, the script to write, the folder of the public headers, the libheddle.so
-# that exports every symbol of heddle, and the files that use it.
+# that exports every symbol of heddle, and the files that use it (modules and the command).
 set -euo pipefail
 nm=$1 output=$2 headers=$3 library=$4
 shift 4

@@ -1,9 +1,9 @@
-# Writes the public headers to the folder include/heddle of the build, as an installation contains
-# them. There they include each other as <heddle/...>, and heddle.h includes all of them.
+# Writes the public headers to the folder include/heddle of the build, in the form in which they are
+# installed: they include each other as <heddle/...>, and heddle.h includes all of them.
 include("${CMAKE_CURRENT_LIST_DIR}/public_headers.cmake")
 set(heddle_include_dir "${PROJECT_BINARY_DIR}/include")
 
-# Writes a file, unless it already has this content. A file that is written is newer than the
+# Writes a file, unless it already has this content. Writing an unchanged file would rebuild all
 # programs that include it.
 function(heddle_write_header path content)
   set(present)

@@ -1,6 +1,6 @@
 # The libheddle.so that is installed. It consists of the objects of heddle_core, but exports only the
-# symbols that users, the modules and the command heddle need. It has the same soname, so the modules
-# and the command run with both.
+# symbols that users, the modules and the command heddle need. Both libraries have the same soname, so
+# the modules and the command run with either.
 set(heddle_installed heddle_core)
 if(HEDDLE_SANITIZE)
   return()

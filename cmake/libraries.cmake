@@ -26,7 +26,7 @@ foreach(header IN LISTS runtime_headers)
 endforeach()
 
 # The libheddle.so of the build. It exports all symbols of heddle, because the tests call internal
-# functions. cmake/installed_library.cmake links the same objects to the one that is installed.
+# functions. cmake/installed_library.cmake links the same objects to the library that is installed.
 add_library(heddle_core SHARED ${core_sources})
 # Unity builds compile headers and templates once per batch of files, not once per file.
 function(heddle_batch target)
@@ -35,8 +35,8 @@ function(heddle_batch target)
   endif()
 endfunction()
 heddle_batch(heddle_core)
-# GCC 12 does not vectorize the loops of these files with -O2. -fno-trapping-math is safe, because heddle never
-# reads the flags of floating-point exceptions.
+# GCC 12 does not vectorize the loops of these files with -O2. -fno-trapping-math is safe, because
+# heddle never reads the flags of floating-point exceptions.
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
   set_source_files_properties("${PROJECT_SOURCE_DIR}/comm/reduce.cpp"
     "${PROJECT_SOURCE_DIR}/host/device/cpu/cpu_matmul.cpp" PROPERTIES
@@ -58,11 +58,12 @@ function(heddle_library target map)
     PUBLIC Threads::Threads
     PRIVATE $<BUILD_INTERFACE:heddle_options> $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>
             $<BUILD_INTERFACE:OpenSSL::Crypto> ${OPENBLAS_LIBRARY} ${CMAKE_DL_LIBS})
-  # With this option, the link of the core fails if the core uses a symbol of a module. Without it,
-  # the error would appear only when a program loads the core.
+  # With this option, linking the core fails if the core uses a symbol of a module. Without it, the
+  # error would appear only when a program loads the core.
   target_link_options(${target} PRIVATE ${heddle_no_undefined})
-  # libheddle uses its own versions of inline functions, even if the program contains other versions.
-  # Those of the tests are not optimized (tests/CMakeLists.txt), or have other sanitizer options.
+  # Makes libheddle use its own versions of inline functions, even if the program contains other
+  # versions. The versions in the tests are not optimized (tests/CMakeLists.txt), or have other
+  # sanitizer options.
   target_link_options(${target} PRIVATE LINKER:-Bsymbolic-functions)
   if(NOT HEDDLE_SANITIZE)
     target_link_options(${target} PRIVATE "LINKER:--version-script=${map}")
@@ -76,7 +77,7 @@ heddle_library(heddle_core "${PROJECT_SOURCE_DIR}/cmake/exported_symbols.map")
 target_include_directories(heddle_options INTERFACE "${PROJECT_SOURCE_DIR}")
 target_link_libraries(heddle_options INTERFACE fmt::fmt Boost::headers)
 
-# What another project sees, if it adds heddle with add_subdirectory(): the same as after an
+# The target for projects that add heddle with add_subdirectory(). It offers the same headers as an
 # installation.
 include("${CMAKE_CURRENT_LIST_DIR}/generate_headers.cmake")
 add_library(heddle_package INTERFACE)

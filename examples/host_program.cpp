@@ -11,7 +11,8 @@
 //   1. Print the program, and verify it: types, races, matching collectives.
 //   2. Check that verify() finds a missing wait.
 //   3. Run the program on the null device, which counts calls and computes nothing.
-//   4. Run it on the CPU, also in a mode that shows missing synchronization, and check the numbers.
+//   4. Run the program on the CPU and check the numbers, also in a mode that shows missing
+//      synchronization.
 #include <heddle/heddle.h>
 
 #include <cstdio>
@@ -190,8 +191,8 @@ void testOnNullDevice() {
   expect(counts->communicate == kRanks * kSteps, "each step posts one collective");
 }
 
-// In the test mode (CpuOptions::adversarial_seed), the device delays work as long as the program
-// allows, and fills new memory with NaN. Wrong synchronization then gives wrong numbers.
+// With CpuOptions::adversarial_seed, the device delays work as long as the program allows, and
+// fills new memory with NaN. Wrong synchronization then gives wrong numbers.
 void testOnCpu() {
   for (uint64_t seed = 0; seed < 5; ++seed) {
     onRanks(host::DeviceKind::Cpu, [&](comm::World& world) {

@@ -1,12 +1,12 @@
-// Shows heddle inside an MPI program that starts MPI itself and also communicates itself. Each rank
-// holds some columns of one weight and some rows of another weight. heddle multiplies the input by
-// both weights and sums over the ranks. The program computes the same with loops and its own
-// allreduce, and compares the results.
+// Shows heddle inside an MPI program that initializes MPI and also makes MPI calls of its own. Each
+// rank holds some columns of one weight and some rows of another weight. heddle multiplies the
+// input by both weights and sums over the ranks. The program computes the same with loops and its
+// own allreduce, and compares the results.
 //
 //   mpirun -n 4 build/release/bin/mpi_job
 //
 // heddle calls MPI from its own thread, so the program requests MPI_THREAD_MULTIPLE. heddle
-// finalizes MPI only if it has started MPI.
+// finalizes MPI only if heddle has initialized MPI.
 #include <heddle/heddle.h>
 #include <mpi.h>
 
@@ -66,8 +66,8 @@ HostTensor block(int which, int64_t row, int64_t rows, int64_t column, int64_t c
   return tensor;
 }
 
-// Computes the expected result: this rank's part with loops, and then the sum with the program's
-// own allreduce.
+// Returns the expected result: computes this rank's part with loops, and sums the parts with the
+// program's own allreduce.
 std::vector<double> expected(const HostTensor& x, const HostTensor& w1, const HostTensor& w2) {
   std::vector<double> y(static_cast<size_t>(kTokens * kHidden), 0.0);
   for (int64_t t = 0; t < kTokens; ++t) {
@@ -164,8 +164,8 @@ int main(int argc, char** argv) {
   } catch (const std::exception& e) {
     // End a failed job with MPI_Abort. MPI_Finalize would wait for the other ranks, but these may
     // wait for this rank in their own MPI calls. The destructor of the World has already notified
-    // the other ranks, so their run() or wait() throws. They print their errors during the second
-    // before MPI_Abort.
+    // the other ranks, so their run() or wait() throws. The other ranks print their errors during
+    // the second before MPI_Abort.
     std::fprintf(stderr, "mpi_job: rank %d: %s\n", rank, e.what());
     std::this_thread::sleep_for(std::chrono::seconds(1));
     MPI_Abort(MPI_COMM_WORLD, 1);

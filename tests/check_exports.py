@@ -3,10 +3,10 @@
 
 Usage: check_exports.py COMPILER INCLUDE_DIR LIBRARY USERS...
 
-A symbol may be exported if one of the USERS (modules and commands) names it, or if programs can use
-it through <heddle/heddle.h>: the header declares its function or variable, and the class of a member
-is complete. The compiler decides this. Private members count as usable, because inline functions
-may call them.
+A symbol may be exported if one of the USERS (modules and commands) uses it, or if programs can use it
+through <heddle/heddle.h>: the header declares the function or variable, and for a member also defines
+the class. The script asks the compiler whether this is so. Private members count as usable, because
+inline functions may call them.
 
 Exit status: 0 if all symbols may be exported, 1 otherwise.
 """

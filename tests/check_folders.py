@@ -31,7 +31,7 @@ MODULES = {
     "comm/mpi": "heddle_mpi",
     "comm/nccl": "heddle_nccl",
 }
-# Folders that contain only headers, with the modules that compile them. The core does not use them.
+# Folders that contain only headers, with the modules that may include them. The core may not.
 SHARED_HEADERS = {"comm/cuda_call": ("heddle_cuda", "heddle_nccl")}
 # Test folders whose programs compile the sources of a module themselves.
 COMPILED_IN = {"tests/comm/copy_channels": "heddle_nccl"}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the commands of docs/guide.md, and those of README.md, in a temporary folder, and compares what they print.
+# Runs the commands of README.md and docs/guide.md in a temporary folder, and compares what they print.
 # Arguments: the root of the sources, the build folder.
 #
 # Fenced blocks, by the word after the three backticks:
@@ -29,8 +29,8 @@ ln -s "$build_dir" "$root/build/release"
 
 export PATH="$build_dir/bin:$PATH"
 export HEDDLE_CACHE_DIR="$work/cache"
-# Several ranks share a few cores, often as root in a container. The settings are those of
-# tests/CMakeLists.txt.
+# Lets several ranks share a few cores, also as root in a container. tests/CMakeLists.txt has the same
+# settings.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_hwloc_base_binding_policy=none
 export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,vader,tcp OMPI_MCA_btl_vader_single_copy_mechanism=none

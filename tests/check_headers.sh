@@ -2,15 +2,15 @@
 # Checks the public headers in the form in which they are installed.
 #  - Each header compiles alone, with many warnings, which are errors.
 #  - A header reaches only the C++ standard library and other public headers.
-#  - A comment names only sources that are installed too. It may name documents in docs/
-#    and examples/, which must exist.
-#  - All headers together have at most 5,000 preprocessed lines.
+#  - A comment names only sources that are installed too. It may also name files in docs/ and
+#    examples/, which must exist.
+#  - All headers together have fewer than 5,000 preprocessed lines.
 # Arguments: the folder that contains heddle/, the C++ compiler.
 set -euo pipefail
 include_dir=$(cd "$1" && pwd)
 source_dir=$(cd "$(dirname "$0")/.." && pwd)
 export include_dir compiler=$2
-most_lines=5000
+most_lines=5000  # the headers must have fewer lines
 banned='[/](boost|fmt|spdlog|nlohmann|openssl|CLI|gtest|cudnn[^/]*|openmpi|mpich)/|/(cuda|cudnn|cublas|nvrtc|nccl|mpi|cblas)[^/]*\.h'
 
 work=$(mktemp -d)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs a build in a folder with a space in its name, and checks what is installed: names,
 # exported symbols, soname and version. Then builds examples/embed against the installation, as
-# another project would, and runs the result. Also builds a program with the flags of pkg-config, if
-# that is installed.
+# another project would, and runs the result. If pkg-config is installed, also builds a program with
+# its flags.
 # Arguments: the root of the sources, the build folder, the C++ compiler.
 set -euo pipefail
 source_dir=$1
@@ -37,7 +37,7 @@ mv "$work/installed" "$prefix"
 [ "$(ls "$prefix/bin")" = heddle ] || fail "bin contains more than heddle: $(ls "$prefix/bin")"
 "$prefix/bin/heddle" --help >"$work/help.txt"
 
-# libheddle.so exports its own symbols only, and every symbol that the other files need.
+# libheddle.so must export only its own symbols, and every symbol that the other files need.
 others=$(nm -D --defined-only --format=posix "$prefix/lib/libheddle.so" | grep -v 6heddle || true)
 [ -z "$others" ] || fail "libheddle.so exports symbols of other libraries: $(head -3 <<<"$others")"
 for file in "$prefix"/lib/libheddle*.so "$prefix/bin/heddle"; do
@@ -50,7 +50,7 @@ for file in "$prefix"/lib/libheddle_*.so "$prefix/bin/heddle"; do
 done
 exports="$(dirname "$0")/check_exports.py"
 python3 "$exports" "$compiler" "$prefix/include" "$prefix/lib/libheddle.so" "${users[@]}" || fail "see above"
-# The library of the build exports everything, so the same check must fail for it.
+# The libheddle.so in the build folder exports all symbols, so the same check must fail for it.
 if python3 "$exports" "$compiler" "$prefix/include" "$build_dir/lib/libheddle.so" "${users[@]}" >"$work/all.txt"; then
   fail "check_exports.py finds no internal symbol in a library that exports all symbols"
 fi

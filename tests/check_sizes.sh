@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Fails if a source file is longer than 400 lines, unless tests/size_exceptions.txt lists it as
-# "path: reason". Also fails if this list names a file that needs no exception. Argument: the root
-# of the sources.
+# Fails if a source file is longer than 400 lines, unless tests/size_exceptions.txt lists the file as
+# "path: reason". Also fails if this list names a file that needs no exception. Argument: the root of
+# the sources.
 set -euo pipefail
 cd "${1:-$(dirname "$0")/..}"
 

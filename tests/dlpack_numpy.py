@@ -54,7 +54,8 @@ new_capsule = python_call("PyCapsule_New", ctypes.py_object, c_void_p, c_char_p,
 is_valid = python_call("PyCapsule_IsValid", c_int, ctypes.py_object, c_char_p)
 pointer_of = python_call("PyCapsule_GetPointer", c_void_p, ctypes.py_object, c_char_p)
 set_name = python_call("PyCapsule_SetName", c_int, ctypes.py_object, c_char_p)
-USED = {kind: b"used_" + name for kind, name in NAMES.items()}  # PyCapsule_SetName copies nothing
+# A global variable keeps these names, because PyCapsule_SetName does not copy them.
+USED = {kind: b"used_" + name for kind, name in NAMES.items()}
 
 
 class HeddleError(Exception):
@@ -186,7 +187,7 @@ class FromNumpy(unittest.TestCase):
             take(capsule, "versioned")
         self.assertEqual(take(capsule, "versioned", True).data(), array.ctypes.data)
 
-    # heddle calls the deleter on a thread that Python does not know.
+    # heddle may call the deleter on a thread that Python did not create.
     def test_array_lives_as_long_as_the_tensor(self):
         for kind in KINDS:
             array = numpy.ones(4, "float32")

@@ -25,8 +25,9 @@ processes() {
     ! { tr '\0' ' ' <"$process/cmdline"; } 2>/dev/null | grep -q -- "$1" || echo "$process"
   done
 }
-# launch ARGUMENTS: runs the job, and sets `code` to its exit code. mpirun of Open MPI 4.1 sometimes waits forever in
-# PMIx_server_finalize() after all ranks have ended. If it has not ended 10 s after the ranks, the job is run again.
+# launch ARGUMENTS: runs the job, and sets `code` to its exit code. mpirun of Open MPI 4.1 sometimes
+# waits forever in PMIx_server_finalize() after all ranks have ended. If mpirun has not ended 10 s
+# after the ranks, the function runs the job again.
 launch() {
   local launcher began idle start
   for _ in 1 2 3; do
@@ -65,8 +66,8 @@ job() {
   for process in $(processes "$work/program"); do complain "$process is still running"; done
 }
 # left CODES ARGUMENTS: calls job, and requires that every rank prints the exception that it caught.
-# On a GPU, heddle may print the reason instead of the program, if streams and communicators take
-# longer to end than the time limit.
+# On a GPU, streams and communicators may take longer to end than the time limit. heddle then prints
+# the reason instead of the program.
 left() {
   job "$@"
   [ "$(grep -cF "rank 1 caught: thrown by the program" "$work/err.txt")" -eq 1 ] || complain "rank 1 does not print what it threw"

@@ -3,7 +3,8 @@
 # with its reference. Arguments: the heddle command, the number of ranks (at least 2), the device.
 # Skipped (77) if there are fewer GPUs than ranks.
 # The meshes of two examples do not fit every job: dp_tp_2d needs two rows of ranks, and
-# between_meshes names ranks 0 to 3. Other jobs must reject these examples with a certain message.
+# between_meshes names ranks 0 to 3. Jobs that do not fit must reject these examples with a certain
+# message.
 set -euo pipefail
 heddle=$1
 ranks=$2

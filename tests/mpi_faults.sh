@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests errors of a job of several processes. mpirun must return 2, and stderr must contain the
-# reason once. Arguments: the heddle command, the number of ranks.
+# Tests mistakes of the user in a job of several processes. mpirun must return 2, and stderr must
+# contain the reason once. Arguments: the heddle command, the number of ranks.
 set -euo pipefail
 export heddle=$1
 ranks=$2
@@ -89,7 +89,7 @@ expect "heddle: --check differs between ranks, and must not: sample on rank 0, n
   'if [ $rank != $last ]; then other="--check"; fi; $run examples/tp_mlp.fusion $other'
 expect "heddle: --inject: there is no instruction 700, the program has" \
   '$run examples/tp_mlp.fusion --inject rank=$last,instr=700,die'
-# An exception on one rank outside of its runs reaches the other ranks, which print nothing.
+# If a rank throws outside of its runs, all ranks learn of it, and only this rank prints a message.
 for task in read compile settings programs; do
   export task
   expect "heddle: rank $last: injected: throw" '$run $work/only0.fusion --inject rank=$last,task=$task,throw'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Kills the rank on another host. The remaining rank must report which rank was lost, and on which
-# host. Skipped (77) if two hosts cannot be created. Argument: the heddle command.
+# The rank on another host dies, or throws. The remaining rank must report which rank was lost, and on
+# which host. Skipped (77) if two hosts cannot be created. Argument: the heddle command.
 set -euo pipefail
 
 work=$(mktemp -d)

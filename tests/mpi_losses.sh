@@ -171,7 +171,8 @@ nothing_left
 name='stopped before the start'
 job 'if [ $rank = 1 ]; then kill -STOP $$; fi; $run $work/sum.hostir --start-limit 1'
 [ "$code" -eq 2 ] || complain "exit code $code, 2 expected ($name)"
-# The stopped rank also prints this if mpirun continues it (SIGCONT) when it sends SIGTERM.
+# mpirun may continue the stopped rank (SIGCONT) when it sends SIGTERM. This rank then also prints the
+# line.
 waits=$(grep -cF "it waits for all ranks to start and to find each other by MPI" "$work/err.txt" || true)
 [ "$waits" -ge "$others" ] || complain "$waits ranks printed what they wait for, expected $others ($name)"
 grep -qF "ends: the job has not started within 1 s" "$work/err.txt" || complain "the limit is not printed ($name)"
@@ -185,8 +186,7 @@ fine '$run $work/sum.hostir --trace $work/trace.json'
 for rank in $(seq 0 "$others"); do
   grep -q "\"pid\": $rank," "$work/trace.json" || complain "rank $rank is not in the trace"
 done
-# embedded COMMAND: requires that a C++ program gets an exception on every remaining rank and
-# continues.
+# embedded COMMAND: requires that a C++ program gets an exception on every remaining rank and goes on.
 embedded() {
   name=$*
   job "$@"

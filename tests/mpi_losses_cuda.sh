@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# One rank throws, dies, stalls or is stopped. The GPUs of the other ranks wait for its next
-# collective. Every other rank must end within 10 s with an error that says which rank caused it. No
-# process may be left, and the next job must work. Arguments: the heddle command, the number of
-# ranks, and optionally an attribute of the collective ("lane=1": copy engines move the data).
-# Skipped (77) if there are fewer GPUs than ranks.
+# One rank throws, dies, stalls or is stopped, while the GPUs of the other ranks wait for its next
+# collective. Every other rank must end within 10 s, with an error that names the rank that is the
+# cause. No process may be left, and the next job must work. Arguments: the heddle command, the
+# number of ranks, and optionally an attribute of the collective ("lane=1": copy engines move the
+# data). Skipped (77) if there are fewer GPUs than ranks.
 set -euo pipefail
 export heddle=$1
 ranks=$2

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs every test: first the release build with all labels except `big`, then the tests with
-# sanitizers, then a minute of fuzzing. While the tests of one build run, the next build is
-# compiled, because many tests wait more than they compute. Stops at the first stage that fails and
-# shows its output. Prints the time per label at the end.
+# sanitizers, then a minute of fuzzing. Many tests wait more than they compute, so the script compiles
+# the next build while the tests of one build run. It stops at the first stage that fails and shows
+# the output of this stage. At the end it prints the time per label.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -25,7 +25,7 @@ build() {
   grep -E "warning:" "$log" | sort -u | head -20 || true
 }
 
-# build_idle PRESET [TARGET...]: as build, but only with processor time that all other work leaves.
+# build_idle PRESET [TARGET...]: like build, but uses only processor time that all other work leaves.
 build_idle() {
   chrt --idle --pid 0 $BASHPID 2>/dev/null || renice -n 19 -p $BASHPID >/dev/null
   build "$@"
@@ -83,8 +83,8 @@ build release
 begin release run_ctest release release -LE '^(big|mpi)$'
 build asan tests_unit tests_cpu heddle_fuzzer
 finish release
-# Ranks poll for each other and would compete with a build for the cores. The build beside them gets
-# only the time in which they all wait.
+# Ranks poll for each other and would compete with a build for the cores. The concurrent build
+# therefore gets only the time in which all ranks wait.
 begin build_tsan build_idle tsan tests_threads
 begin mpi run_ctest mpi release -j2 -L '^mpi$'
 finish mpi

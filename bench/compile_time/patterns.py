@@ -89,7 +89,7 @@ def inputs(count: int) -> str:
 
 
 def stored(count: int) -> str:
-    """Results that are stored in inputs. Later products read the old values of the inputs."""
+    """Results that are stored in inputs. Later matrix products read the old values of the inputs."""
     body = [f"%a{i} = mul(%x{i}, 2.0)" for i in range(count)]
     body += [f"%p{i} = matmul(%x{i}, %x{i})" for i in range(count)]
     outputs_of = [f"%a{i} in %x{i}, %p{i}" for i in range(count)]
@@ -141,7 +141,7 @@ SIGNATURE = "program main(%x: f32[n, m]) -> (%y) with n = 4, m = 8 {\n  slot %y:
 
 
 def instructions(count: int) -> str:
-    """Allocate, launch, free, on two streams, each with its own slot."""
+    """Blocks of five instructions, alternately on two streams. Each block has a slot of its own."""
     blocks = count // 5
     lines = [f"  slot %a{i}: f32[n, m]" for i in range(blocks)]
     last = "%x"
@@ -237,7 +237,7 @@ def small_allreduces(count: int) -> str:
 
 
 def symbols(count: int) -> str:
-    """Inputs with a symbol of their own each."""
+    """Inputs each of which has a symbol of its own."""
     sizes = " with " + ", ".join(f"n{i} = {i % 7 + 1}" for i in range(count))
     body = [f"%a{i} = sum(%x{i}, axes=[0])" for i in range(count)]
     body += ["%s1 = add(%a0, %a1)"] + [f"%s{i} = add(%s{i - 1}, %a{i})" for i in range(2, count)]
@@ -245,7 +245,7 @@ def symbols(count: int) -> str:
 
 
 def skips(ops: int) -> str:
-    """Matrix products in a chain, all of which add one early value."""
+    """A chain of matrix products. One early value is added to each of their results."""
     body, last = ["%b = exp(%x)"], "%x"
     for i in range(ops // 2):
         body += [f"%p{i} = matmul({last}, %w)", f"%s{i} = add(%p{i}, %b)"]

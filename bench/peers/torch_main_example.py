@@ -1,4 +1,6 @@
-"""Times the main example in PyTorch, eager and compiled, on the same GPU. Prints one JSON object per line.
+"""Times the main example (examples/gelu_backward_bias_grad.fusion) in PyTorch, eager and compiled.
+
+Uses the GPU on which heddle is timed. Prints one JSON object per line.
 
     python3 bench/peers/torch_main_example.py
 """

@@ -82,6 +82,13 @@ class Builder:
         return max(1, int(size) | 1 if form == "odd" else (int(size) + 7) // 8 * 8 if form == "eights" else int(size))
 
     def large_sizes(self, rank: int, part: float) -> List[int]:
+        """Returns sizes whose product is about `part` of the wanted number of elements.
+
+        Weights divide the elements among the axes: an axis has elements ** (weight / sum of weights). An axis of weight
+        0 has size 1. The style "tall" makes the last axis short, and "flat" makes all other axes short: the short axes
+        have 1 to 64 elements together. The longest axis is computed last, so that it corrects the rounding of the other
+        axes.
+        """
         pick, elements = self.sizes, self.elements * part
         style = pick.choice(["even", "even", "even", "even", "one row", "tall", "flat", "ones"])
         weights = [pick.uniform(0.3, 1.0) for _ in range(rank)]

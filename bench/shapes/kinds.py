@@ -314,7 +314,7 @@ def build(make: Callable[[Builder], None], key: str, attempt: int, elements: Opt
 
 def sized(make: Callable[[Builder], None], key: str) -> Builder:
     """Returns a fusion whose bytes are near a random number of bytes. Sizes of special forms do not follow the wanted
-    number of elements exactly, so several numbers are tried."""
+    number of elements exactly, so the function tries several numbers."""
     low, high = (math.log(limit) for limit in BUDGET)
     budget = math.exp(random.Random(key + " bytes").uniform(low, high))
     elements = budget / 4

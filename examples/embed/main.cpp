@@ -1,7 +1,8 @@
-// Shows heddle inside another application. The fusion is built in C++ and runs on the application's
-// own stream, with memory from the application's own allocator. An input comes from another library
-// through DLPack. The kernels are compiled before the first run, and errors are told apart by their
-// codes. The program needs no MPI and no files. It runs on the CPU, and on GPU 0 if there is a GPU.
+// Shows heddle inside another application. The program builds a fusion in C++. It runs the fusion
+// on the application's own stream, with memory from the application's own allocator. An input comes
+// from another library through DLPack. The program compiles the kernels before the first run, and
+// distinguishes errors by their codes. It needs no MPI and no files. It runs on the CPU, and on GPU
+// 0 if there is a GPU.
 #include <heddle/heddle.h>
 
 #include <algorithm>
@@ -131,7 +132,8 @@ bool runOn(host::Device& device) {
         {host::Tensor{nullptr, denseDesc(DType::F32, {kRows, kColumns}), nullptr},
          host::Tensor{nullptr, denseDesc(DType::F32, {kColumns}), nullptr}, Scalar(scale)},
         options);
-    // The tensor owns the memory of the other library. A run keeps it until its work is done.
+    // The tensor from fromDLPack() owns the memory of the other library. A run keeps this memory
+    // until the work of the run is done.
     const std::vector<host::Argument> inputs = {
         host::fromDLPack(device, tensorOfAnotherLibrary(device, x)),
         host::toDevice(device, device.allocator(), bias, denseDesc(DType::F32, bias.sizes)),

@@ -61,7 +61,8 @@ DIGITS = {"f32": 24, "f64": 53, "bf16": 8, "f16": 11}
 
 
 def units(seed, offset, sizes, name, function=lambda u: u, dtype=None):
-    """Applies a function to the uniform number in [0, 1) of each element. The number has the digits of a dtype."""
+    """Applies a function to the uniform number in [0, 1) of each element. The number has as many random bits as the
+    significand of the dtype `name`."""
     dtype = dtype or DTYPES[name]
     if name == "f64":
         return drawn64(seed, offset, sizes, lambda a, b: function(((a | b << 32) >> 11) * 2.0**-53), dtype)

@@ -10,8 +10,8 @@ namespace heddle::tools {
 
 // Adds the options that only `heddle bench` has, and the explanation of what it prints.
 void addBench(CLI::App& bench, Options& options);
-// Measures each instruction of a program that works on the device, and prints a table. Returns the
-// exit code. Throws UserError for a fault of the caller.
+// Runs a program, measures each instruction that does work on the device, and prints a table.
+// Returns the exit code. Throws UserError for a fault of the caller.
 int benchCommand(const Options& options);
 
 }  // namespace heddle::tools

@@ -6,7 +6,7 @@
 
 namespace heddle::tools {
 
-// What `heddle bench` prints.
+// The data that `heddle bench` prints.
 struct BenchReport {
   std::string file;
   std::string device;
@@ -16,7 +16,8 @@ struct BenchReport {
   Measurements measurements;
 };
 
-// The first line of the CSV is the header. Every line has the same number of columns.
+// Return the report as a table, as CSV and as JSON. The first line of the CSV is the header. Every
+// line of the CSV has the same number of columns.
 std::string benchText(const BenchReport& report);
 std::string benchCsv(const BenchReport& report);
 std::string benchJson(const BenchReport& report);

@@ -132,8 +132,9 @@ void watchCrashes() {
     sigaction(number, &action, nullptr);
 }
 
-// Ends the process with a signal after `seconds` of processor time, or ten times as long if the
-// process waits: then it hangs, or other programs use the machine. 0: no limit.
+// Ends the process with a signal after `seconds` of processor time, or after ten times as many
+// seconds of real time. The second limit applies if the process hangs. It is longer, because other
+// programs may use the machine. 0: no limit.
 void limitTime(unsigned seconds) {
   struct itimerval processor_time = {};
   processor_time.it_value.tv_sec = seconds;
@@ -254,9 +255,9 @@ int main(int argc, char** argv) {
   app.add_option("--examples", options.examples, "Folder of the examples to mutate")
       ->capture_default_str();
   app.add_option("--out", options.out, "Folder for failing inputs")->capture_default_str();
-  app.add_option(
-      "--replay", options.replay,
-      "Check this file instead; a .fusion file with .npy files in the same folder is run");
+  app.add_option("--replay", options.replay,
+                 "Check this file instead; run it as a random fusion if its .npy files are in the "
+                 "same folder");
   app.add_flag("--soak", options.soaks, "Run random fusions, one per seed");
   app.add_flag("--run", options.runs,
                "Also run the commands verify, dump and run on the texts that the readers accept");

@@ -49,8 +49,9 @@ void checkProgram(const std::string& text) {
 
 constexpr int64_t kRanks = 4;  // all examples support this number of ranks
 
-// Returns the host programs to which the fusion examples are lowered. Their instructions are those
-// that lowering creates. The examples of host programs contain only instructions that users write.
+// Returns the host programs to which the fusion examples are lowered. These programs contain the
+// instructions that lowering creates. The examples of host programs contain only instructions that
+// users write.
 std::vector<std::string> loweredPrograms(const std::vector<std::string>& fusions) {
   std::vector<std::string> programs;
   for (const std::string& text : fusions) {

@@ -311,8 +311,8 @@ class Checker {
     for (double before = bytes(); length > 1 && before > options_.most_bytes;) {
       length /= 2;
       const double now = bytes();
-      // Each slice needs some intermediate values completely. With shorter slices, the reference
-      // would only compute these values more often.
+      // Shorter slices hardly save memory if every slice needs the same complete intermediate
+      // values. The reference would only compute these values more often.
       if (now > 0.75 * before) break;
       before = now;
     }

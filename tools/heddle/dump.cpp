@@ -208,6 +208,8 @@ void checkSource(const Source& source, const Options& options, const SizeBinding
                                           : host::ActualJob{});
 }
 
+// Compiles only as far as the wanted stages need. Collects all parts before it prints the first
+// one, so that an error leaves no incomplete dump.
 int dumpSource(Source source, const Options& options) {
   const SizeBindings set = settingsOf(source, options).sizes;
   source = withSizes(std::move(source), set);
@@ -217,7 +219,7 @@ int dumpSource(Source source, const Options& options) {
   std::vector<Piece> pieces;
   const auto* fusion = std::get_if<Fusion>(&source);
   const bool wants_kernels = wants(options, "schedule") || wants(options, "kernel");
-  // This stage and the kernels need the sizes, the other stages do not.
+  // Only the stage `late` and the kernels need the sizes.
   const bool wants_sizes = wants_kernels || wants(options, "late");
   HEDDLE_USER_CHECK(fusion != nullptr || wants_sizes || wants(options, "host"),
                     "--stage {}: {} is a host program, which has no such stage", options.stage,
@@ -228,7 +230,8 @@ int dumpSource(Source source, const Options& options) {
   PassTimes times;
   const host::PassOptions timed_passes = passOptions(options, set_sizes, &times);
   if (fusion != nullptr) {
-    // If a program is compiled below, that compilation runs the same passes and is timed instead.
+    // If a program is compiled below, that compilation runs the same passes and is timed instead of
+    // this one.
     const bool is_last = options.stage == "segments";
     dumpFusion(*fusion, ranks, options, is_last ? timed_passes : passes, pieces);
   }

@@ -179,9 +179,10 @@ bool agreed(comm::World& world, const std::function<void()>& work) {
   return false;
 }
 
-// As agreed(), for a comparison: `compare` communicates, and throws the same error on all ranks. An
-// exception on only one rank would leave the other ranks in the communication. The task therefore
-// begins before, where an injected fault acts.
+// Calls agreed() for a comparison of all ranks. `compare` communicates, and must throw the same
+// error on all ranks: if only one rank threw, the other ranks would wait for its communication. A
+// fault that is injected into `task` throws on one rank only. The task therefore begins in a
+// separate step before `compare`.
 bool agreedAfter(comm::RankTask task, comm::World& world, const std::function<void()>& compare) {
   const auto begin = [&] { const comm::World::Task begins(&world, task); };
   return agreed(world, begin) && agreed(world, compare);
@@ -238,6 +239,10 @@ void runRankOfProcess(comm::World& world, host::Device& device, comm::JobMonitor
 }
 
 // Runs this process's rank of an mpirun job. Returns false if the job could not start.
+// The order of the steps matters. Until the job monitor exists, only `watch` limits how long this
+// rank waits. agreed() compares the errors of each step: ranks with equal errors print one message,
+// and MPI is finalized normally. NCCL is connected last, because after an error it cannot be closed
+// normally.
 bool runProcess(const JobOptions& options, const Prepare& prepare, const Body& body) {
   const comm::MpiModule& mpi = host::mpiModule();
   catchEndSignal(true);

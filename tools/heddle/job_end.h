@@ -35,8 +35,8 @@ class RankErrors {
 // been destroyed, nothing polls, and the handler itself ends the process.
 void catchEndSignal(bool is_polled);
 // Sets the current task of this process, for the message that the signal handler prints. Does
-// nothing after endSignal() has been set: the signal can also make a compiler fail, and the
-// exception then leaves the task that the message must name.
+// nothing after endSignal() has been set. The reason: the signal can also make a compiler fail. The
+// exception then ends the task, but the message must still name this task.
 void setProcessTask(comm::RankTask task);
 // Sets the current task of this process. The destructor sets the previous task again.
 class ProcessTask {
@@ -52,8 +52,8 @@ class ProcessTask {
 // Prints why the job has not started, and ends this process. A thread of comm::StartTimeout calls
 // this function.
 [[noreturn]] void endBeforeStart(const std::string& text, int signal);
-// Declares that all ranks have printed the error that ends the job. When the first process has
-// exited, mpirun sends SIGTERM to the other ones. They then end without a further message.
+// Declares that the error that ends the job has been printed. When the first process has exited,
+// mpirun sends SIGTERM to the other processes. They then end without a further message.
 void setErrorReported();
 // Returns the signal that was caught, or 0. JobMonitorOptions::end_signal points to the result.
 const std::atomic<int>& endSignal();
@@ -69,7 +69,7 @@ class WatcherPoll {
   WatcherPoll& operator=(const WatcherPoll&) = delete;
 };
 
-// In an mpirun job, the next functions first end the compilers that this process has started. They
+// The functions below first end the compilers that this process has started. In an mpirun job, they
 // then wait until the other ranks have printed, but at most for a part of the deadline. The reason:
 // as soon as one process ends, mpirun kills all other processes.
 

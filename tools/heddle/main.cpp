@@ -187,7 +187,7 @@ int dispatch(const CLI::App& app, Options options) {
   if (app.got_subcommand("ops")) return opsCommand(options);
   if (app.got_subcommand("devices")) return devicesCommand(options);
   catchEndSignal(false);
-  // While readSource() reads the file, it replaces this task.
+  // readSource() sets another task while it reads the file.
   setProcessTask(comm::RankTask::CompilingProgram);
   if (app.got_subcommand("bench")) return benchCommand(options);
   return app.got_subcommand("dump") ? dumpCommand(options) : verifyCommand(options);

@@ -15,13 +15,14 @@ struct Report {
   std::string transport;
   int ranks = 1;
   std::vector<std::string> inputs;    // one line per input: "%T4: f32[16, 512, 4096]"
-  std::vector<std::string> segments;  // one line per segment: "g0 kernel: ..."
+  std::vector<std::string> segments;  // one line per segment: "g0 kernel, ..."
   int64_t split_calls = 0;            // Prepared::split_calls
   std::vector<std::string> output_names;
   std::vector<Gathered> outputs;
-  // Per output: the tensor whose memory it shares, for example "input %x"; empty: it shares none.
+  // Per output: the tensor whose memory the output shares, for example "input %x"; empty: none.
   std::vector<std::string> aliased;
-  // Per output: the tensor that rank 0 holds. `held` is false for a rank outside of its mesh.
+  // Per output: the tensor that rank 0 holds. TensorDesc::held is false if rank 0 is not in the
+  // mesh of the output.
   std::vector<TensorDesc> descs;
   std::vector<double> seconds;  // time of each timed run, until the device has finished
   double prepare_seconds = 0;   // time of the first run, which plans, compiles and runs

@@ -69,7 +69,7 @@ std::string aliasedText(const host::Program& program,
                      program.slots[list.at(aliased->index)].name);
 }
 
-// Returns the descriptor of an output. That of a scalar has no axes.
+// Returns the descriptor of an output. The descriptor of a scalar has no axes.
 TensorDesc descOf(const host::Argument& output, const host::Slot& slot) {
   const auto* tensor = std::get_if<host::Tensor>(&output);
   return tensor == nullptr ? denseDesc(slot.tensor.dtype, {}) : tensor->desc;
@@ -97,7 +97,7 @@ void collectOutputs(const Rank& rank, const host::Program& program, const host::
   }
 }
 
-// Everything that a process creates once, before its ranks start.
+// The objects that a process creates once, before its ranks start.
 struct Job : Prepared {
   std::optional<host::InjectedFault> fault;
   std::string reference_file;
@@ -170,8 +170,8 @@ std::string referenceOf(const Source& source, const Options& options) {
       std::filesystem::path(options.file).replace_extension(".fusion");
   std::error_code error;
   HEDDLE_USER_CHECK(std::filesystem::exists(beside, error) && beside != options.file,
-                    "--check: {} is a host program, so it needs a reference; give a "
-                    "fusion that computes the same with --reference FILE, or as {}",
+                    "--check: {} is a host program, so it needs a reference; write a fusion that "
+                    "computes the same, and give it with --reference FILE or save it as {}",
                     options.file, beside.string());
   return beside.string();
 }
@@ -238,6 +238,8 @@ void runRank(const Rank& rank, const Job& job, const Options& options, Report& r
   host::Executable executable = parts.make(job.program, context, executable_options);
   std::vector<host::Argument> arguments = placeInputs(rank, executable.program(), job.inputs);
 
+  // Begin the first run on all ranks together. Its time then excludes waiting for ranks that still
+  // copy their inputs.
   rank.world->barrier();
   std::optional<host::Outputs> outputs;
   host::RunProfile profile;
@@ -262,6 +264,7 @@ void runRank(const Rank& rank, const Job& job, const Options& options, Report& r
     if (i + 1 == options.repeat && !options.trace.empty()) run_options.profile = &profile;
     seconds.push_back(timedRun());
   }
+  // Tell the job monitor before the exchanges below that this rank begins no more runs.
   rank.monitor->activity().endRuns();
   if (!options.trace.empty()) writeTimeline(rank, profile, options.trace);
   if (rank.rank == 0) {

@@ -185,6 +185,7 @@ std::set<std::string> sizeInputsOf(const Source& source) {
 }  // namespace
 
 Settings settingsOf(const Source& source, const Options& options) {
+  // Fill in all defaults first, so that --set replaces them.
   Settings settings;
   for (const auto& [symbol, value] : defaultsOf(source)) settings.sizes[symbol] = value;
   const std::vector<InputSpec> inputs = inputsOf(source);
@@ -282,7 +283,8 @@ void checkFileSizes(const std::vector<InputSpec>& inputs,
 
 namespace {
 
-// Returns the value of a tensor without axes that decides sizes. Random numbers would seldom fit.
+// Returns the value of a tensor without axes that decides sizes. The user must give the value,
+// because a random number would seldom be a useful size.
 HostTensor sizeTensor(const InputSpec& spec, const Settings& settings, const HostTensor* file) {
   const auto given = settings.scalars.find(spec.name);
   HEDDLE_USER_CHECK(given == settings.scalars.end() || file == nullptr,
@@ -301,6 +303,7 @@ HostTensor sizeTensor(const InputSpec& spec, const Settings& settings, const Hos
 Inputs makeInputs(const Source& source, const Options& options) {
   const std::vector<InputSpec> specs = inputsOf(source);
   Settings settings = settingsOf(source, options);
+  // Read the files before checking sizes, because the files determine sizes.
   std::map<std::string, HostTensor> files = readFiles(specs, options, settings.sizes);
   requireSizes(source, settings.sizes);
   checkFileSizes(specs, files, settings.sizes, options);

@@ -22,9 +22,9 @@ using Source = std::variant<Fusion, host::Program>;
 // Reads and parses a file. Throws UserError if the file cannot be read or is not valid.
 Source readSource(const std::string& path);
 
-// Returns the error message of a run. If it names an instruction, the result begins with the file,
-// and with the line from which the instruction comes. `program` is the program of the run: that of
-// the file, or the one that was compiled from the fusion of the file.
+// Returns the error message of a run. If the message names an instruction, the result begins with
+// the file and with the line from which the instruction comes. `program` is the program of the run:
+// the program in the file, or the program that was compiled from the fusion in the file.
 std::string withLineOfRun(const std::string& message, const std::string& file, const Source& source,
                           const host::Program& program);
 
@@ -73,7 +73,8 @@ struct Settings {
 Settings settingsOf(const Source& source, const Options& options);
 
 // Returns the source with `sizes` as the defaults of its sizes. A run uses the defaults for sizes
-// that its inputs do not determine, such as factors of an extent. Lowering uses the defaults too.
+// that its inputs do not determine, such as the factors of an extent `a*b`. Lowering uses the
+// defaults too.
 Source withSizes(Source source, const SizeBindings& sizes);
 
 // The unsharded inputs of a run, which are the same on every rank. An input comes from its .npy

@@ -119,8 +119,8 @@ class LoadTest {
     return options;
   }
 
-  // Runs every second shape once, so that memory hardly grows afterwards. The threads compile the
-  // kernels of the other shapes. Returns the bytes of the process.
+  // Runs every second shape once, so that memory hardly grows afterwards. The threads later compile
+  // the kernels of the other shapes. Returns the resident bytes of the process.
   int64_t visitHalf() {
     ThreadAllocator allocator(device_->allocator());
     const host::Stream stream = device_->createStream();
@@ -287,12 +287,12 @@ class LoadTest {
 int main(int argc, char** argv) {
   heddle::tools::Options options;
   CLI::App app{"Runs two executors on several threads, and checks results, memory and errors."};
-  app.add_option("--seconds", options.seconds, "duration, after every shape has run once");
+  app.add_option("--seconds", options.seconds, "duration, after half of the shapes have run once");
   app.add_option("--threads", options.threads, "number of threads");
   app.add_option("--shapes", options.shapes, "number of different shapes");
   app.add_option("--seed", options.seed, "seed of the shapes and of their order");
   app.add_option("--growth", options.growth,
-                 "MiB by which the process may grow after every shape has run once");
+                 "MiB by which the process may grow after half of the shapes have run once");
   app.add_option("--device", options.device, "cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}));
   CLI11_PARSE(app, argc, argv);
   try {

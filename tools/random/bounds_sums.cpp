@@ -62,6 +62,8 @@ double sumError(const std::vector<Element>& elements, DType dtype, double value)
   return boundAfterRounding(dtype, raw, error, value);
 }
 
+// Returns the bound of a product of `elements` in any order, or kUnknown if a partial product may
+// overflow or lose digits by underflow.
 double prodError(const std::vector<Element>& elements, DType dtype, double value) {
   if (std::any_of(elements.begin(), elements.end(), isNan)) return 0;
   if (anyUnknown(elements)) return kUnknown;
@@ -88,6 +90,8 @@ double prodError(const std::vector<Element>& elements, DType dtype, double value
   return boundAfterRounding(dtype, raw, error, value);
 }
 
+// Returns the bound of a maximum or minimum. A correct maximum lies between two maxima: that of the
+// elements minus their errors, and that of the elements plus their errors.
 double extremeError(std::vector<Element> elements, bool max, double value) {
   if (std::any_of(elements.begin(), elements.end(), isNan)) return 0;
   if (anyUnknown(elements)) return kUnknown;
@@ -191,7 +195,9 @@ std::vector<double> reductionErrors(const ReferenceContext& context, const Expre
   return errors;
 }
 
-// Returns the bounds of matmul and linear. kSteepest is the largest slope of the activations.
+// Returns the bounds of matmul and linear. If the operands a and b change by ea and eb, each term
+// changes by at most ea |b| + |a| eb + ea eb. In addition, each term may add one rounding.
+// kSteepest is the largest slope of the activations.
 std::vector<double> matmulErrors(const ReferenceContext& context, const Expression& expr,
                                  const std::vector<const Bounded*>& operands,
                                  const HostTensor& result) {
@@ -236,6 +242,8 @@ std::vector<double> matmulErrors(const ReferenceContext& context, const Expressi
   return errors;
 }
 
+// Returns the bounds of cumsum and argsort. Element n of a cumsum has the bound of a sum of n + 1
+// elements. All indices of a line of an argsort are unknown if its order is not settled.
 std::vector<double> scanErrors(const Expression& expr, const Bounded& operand,
                                const HostTensor& result) {
   const size_t axis = expr.axis();
@@ -261,6 +269,8 @@ std::vector<double> scanErrors(const Expression& expr, const Bounded& operand,
   return errors;
 }
 
+// Returns the bounds of scatter_add, as for a sum. The op itself, applied to ones, absolute values
+// and bounds, gives the number of terms, their size and their errors.
 std::vector<double> scatterAddErrors(const ReferenceContext& context, const Expression& expr,
                                      const std::vector<const Bounded*>& operands,
                                      const HostTensor& result) {

@@ -84,6 +84,8 @@ void checkSparse(const FusionCase& fusion_case, const std::vector<HostTensor>& e
   expectSame(fusion_case.fusion, got, want, "sparse evaluation");
 }
 
+// Checks that each expression is in at most one group. Then evaluates the groups in order, each
+// with only the values that earlier groups have computed, and compares the outputs.
 void checkSegments(const FusionCase& fusion_case, const std::vector<HostTensor>& expected) {
   const SegmentedFusion segmented = segment(runPasses(fusion_case.fusion, 1));
   const Fusion& fusion = segmented.fusion;
@@ -91,8 +93,8 @@ void checkSegments(const FusionCase& fusion_case, const std::vector<HostTensor>&
   for (size_t g = 0; g < segmented.groups.size(); ++g) {
     for (ExprId e : segmented.groups[g].exprs) {
       ++groups_of[e];
-      HEDDLE_CHECK(segmented.group_of[e] == static_cast<int>(g), "expression {} says another group",
-                   e);
+      HEDDLE_CHECK(segmented.group_of[e] == static_cast<int>(g),
+                   "group_of names another group for expression {}", e);
     }
   }
   for (ExprId e : groups_of.ids()) {
