@@ -1,8 +1,9 @@
 // Tests that kernels use faster functions with larger errors only for values that matter after a
 // rounding to 16 bits (Analysis::rounded).
+#include "codegen/plan/analysis.h"
+
 #include <gtest/gtest.h>
 
-#include "codegen/plan/analysis.h"
 #include "ir/text/fusion_text.h"
 
 namespace heddle::codegen::analysis_test {
