@@ -54,8 +54,8 @@ void appendFacts(const RowCandidate& candidate, std::string& facts) {
     appendFlag(flag, facts);
   }
   for (int64_t number : {int64_t{layout.vector}, int64_t{layout.registers}, int64_t{layout.threads},
-                         int64_t{layout.rows}, layout.capacity, int64_t{layout.column_threads},
-                         static_cast<int64_t>(candidate.variant)}) {
+                         int64_t{layout.rows}, int64_t{layout.shared_bytes}, layout.capacity,
+                         int64_t{layout.column_threads}, static_cast<int64_t>(candidate.variant)}) {
     appendNumber(number, facts);
   }
 }

@@ -44,25 +44,7 @@ class CudaTileEmitter {
     return layout_.shifted || access.aligned_items;
   }
 
-  // Writes the shift of the rows. All vectorized accesses use the shift of the first tensor with
-  // rows of its own. A tensor whose rows have another shift is accessed element by element.
-  void writeShift() {
-    std::string shift;
-    for (const Access& access : frame_.accesses) {
-      const bool has_rows = access.kept_offset.kind() != IndexExpr::Kind::Constant;
-      if (!shift.empty() || !has_rows || !isVectorized(access)) continue;
-      shift = fmt::format("hd::shiftOf<{}>({} + ({}))", layout_.vector, access.name,
-                          access.kept_offset.str());
-    }
-    out_.line(fmt::format("const int shift = {};", shift.empty() ? "0" : shift));
-    for (const Access& access : frame_.accesses) {
-      if (!isVectorized(access)) continue;
-      out_.line(fmt::format("const bool aligned_{0} = hd::shiftOf<{1}>({0} + ({2})) == shift;",
-                            access.name, layout_.vector, access.kept_offset.str()));
-    }
-    out_.line(fmt::format("const Index vectors = active ? (lane_extent + shift + {}) / {} : 0;",
-                          layout_.vector - 1, layout_.vector));
-  }
+  void writeShift();
 
   // Returns the arguments of __launch_bounds__. The grid of a program with columns assumes that
   // `column_threads` threads run on each processor of the GPU at once. The bound makes the compiler
@@ -110,33 +92,27 @@ class CudaTileEmitter {
   }
 
   void write(const Statement& statement) {
+    if (is_copying_ && !std::holds_alternative<LoadTile>(statement)) {
+      out_.line("hd::awaitCopies();");
+      is_copying_ = false;
+    }
     std::visit([this](const auto& one) { this->write(one); }, statement);
   }
 
   // Writes the loop over the vectors of this thread, with the loads and the text of `body` for each
   // vector. In the text, `u` is the number of the vector. The first `count` elements of the vector
   // belong to the row. If rows are shifted, the elements `first` to `count` - 1 belong to it. A
-  // shifted row has only two incomplete vectors, so the text
-  // has a second version without masks for complete vectors.
+  // shifted row has only two incomplete vectors, so the text has a second version without masks for
+  // complete vectors.
   template <class Write>
-  void writeVectors(const std::vector<LoadTile>& loads, Write&& body) {
-    out_.line("#pragma unroll");
-    out_.open(fmt::format("for (int u = 0; u < {}; ++u) {{", layout_.registers));
-    out_.line(fmt::format("const Index reduced = {}u * {} + share;", in_loop_ ? "part + " : "",
-                          layout_.threads));
+  void writeVectors(const std::vector<LoadTile>& loads, const Body& reads, Write&& body) {
+    // Tiles in shared memory can be indexed at run time, so the code need not be long.
+    openVectorLoop(layout_.shared_bytes > 0 ? "#pragma unroll 4" : "#pragma unroll");
     if (layout_.shifted) {
       out_.open("if (reduced < vectors) {");
-      out_.line(fmt::format("const Index {} = reduced * {} - shift;", frame_.reduced[0].name,
-                            layout_.vector));
-      out_.open("if (reduced > 0 && reduced + 1 < vectors) {");
-      out_.line("constexpr int first = 0;");
-      out_.line(fmt::format("constexpr int count = {};", layout_.vector));
-      writeVector(loads, body);
-      out_.close();
+      writeComplete(loads, reads, body);
       out_.open("else {");
-      out_.line(fmt::format("const int first = {0} < 0 ? -(int){0} : 0;", frame_.reduced[0].name));
-      writeCount();
-      writeVector(loads, body);
+      writeIncomplete(loads, reads, body);
       out_.close();
     } else {
       // Only the last vector of a thread may cross the end of the row, so the other vectors need no
@@ -147,10 +123,49 @@ class CudaTileEmitter {
                                              layout_.registers));
       writeCoordinates(out_, frame_.reduced);
       writeCount();
-      writeVector(loads, body);
+      writeVector(loads, reads, body);
     }
     out_.close();
     out_.close();
+  }
+
+  void openVectorLoop(const char* pragma) {
+    out_.line(pragma);
+    out_.open(fmt::format("for (int u = 0; u < {}; ++u) {{", layout_.registers));
+    out_.line(fmt::format("const Index reduced = {}u * {} + share;", in_loop_ ? "part + " : "",
+                          layout_.threads));
+    if (!layout_.shifted) return;
+    out_.line(fmt::format("const Index {} = reduced * {} - shift;", frame_.reduced[0].name,
+                          layout_.vector));
+  }
+
+  template <class Write>
+  void writeComplete(const std::vector<LoadTile>& loads, const Body& reads, Write&& body) {
+    out_.open("if (reduced > 0 && reduced + 1 < vectors) {");
+    out_.line("constexpr int first = 0;");
+    out_.line(fmt::format("constexpr int count = {};", layout_.vector));
+    writeVector(loads, reads, body);
+    out_.close();
+  }
+
+  template <class Write>
+  void writeIncomplete(const std::vector<LoadTile>& loads, const Body& reads, Write&& body) {
+    out_.line(fmt::format("const int first = {0} < 0 ? -(int){0} : 0;", frame_.reduced[0].name));
+    writeCount();
+    writeVector(loads, reads, body);
+  }
+
+  // Returns the index of a vector of this thread in a tile in shared memory.
+  std::string heldIndex() const { return fmt::format("u * {} + share", layout_.threads); }
+
+  // Returns the tiles in shared memory that the body reads.
+  std::set<TileId> heldTilesOf(const Body& body) const {
+    std::set<TileId> found;
+    for (const Node& node : body.nodes) {
+      const bool reads = node.kind == Node::Kind::Load && held_.contains(TileId(node.index));
+      if (reads) found.insert(TileId(node.index));
+    }
+    return found;
   }
 
   void writeCount() {
@@ -162,7 +177,7 @@ class CudaTileEmitter {
   }
 
   template <class Write>
-  void writeVector(const std::vector<LoadTile>& loads, Write&& body) {
+  void writeVector(const std::vector<LoadTile>& loads, const Body& reads, Write&& body) {
     if (layout_.shifted) {
       out_.line("[[maybe_unused]] const unsigned valid = (1u << count) - (1u << first);");
     }
@@ -171,6 +186,13 @@ class CudaTileEmitter {
       one_vector_.insert(load.tile);
       declareLoadedTile(load.tile, 1);
       writeLoad(load, "0");
+    }
+    for (TileId id : heldTilesOf(reads)) {
+      one_vector_.insert(id);
+      out_.line(
+          fmt::format("hd::Lanes<{0}, {1}> tile{2}[1] = {{hd::HeldLanes<{0}, {1}>(held{2}[{3}])"
+                      ".lanes}};",
+                      layout_.vector, storedType(tile(id).dtype), id, heldIndex()));
     }
     body();
   }
@@ -232,16 +254,20 @@ class CudaTileEmitter {
                             access.kept_offset.str()));
       return;
     }
-    writeVectors({}, [&] { writeLoad(load, "u", name); });
+    writeVectors({}, {}, [&] { writeLoad(load, "u", name); });
   }
 
   static void write(const ExchangeTile&) { HEDDLE_CHECK(false, "rows have no exchange"); }
 
   void write(const LoadTile& load) {
     if (load.when != LoadTile::When::Row) return;  // openColumns() has loaded the tile
+    const bool along_row = frame_.access(load.tensor).lane != LaneStride::Zero;
+    if (layout_.shared_bytes > 0 && along_row && !tile(load.tile).per_row) return hold(load);
     declareLoaded(load, "tile");
     loadInto(load, "tile");
   }
+
+  void hold(const LoadTile& load);
 
   void writeLoad(const LoadTile& load, const char* u, const char* variable = "tile") {
     const Access& access = frame_.access(load.tensor);
@@ -307,24 +333,7 @@ class CudaTileEmitter {
   void writeElementMap(const MapTiles& map);
   void mapLanes(const MapTiles& map);
 
-  void writeStore(int tensor, bool rounds) {
-    const Access& access = frame_.access(tensor);
-    const std::string to =
-        fmt::format("{} + ({})", access.name, (access.kept_offset + access.reduced_offset).str());
-    switch (access.lane) {
-      case LaneStride::Zero:
-        out_.line(fmt::format("*({}) = out{}[0];", to, tensor));
-        break;
-      case LaneStride::One:
-        out_.line(fmt::format("hd::store{}{}<{}>({}, out{}, {}, {});", rounds ? "Rounded" : "",
-                              part(), layout_.vector, to, tensor, alignmentOf(access), elements()));
-        break;
-      case LaneStride::Any:
-        out_.line(fmt::format("hd::storeStrided<{}>({}, out{}, {}, count);", layout_.vector, to,
-                              tensor, access.lane_stride.str()));
-        break;
-    }
-  }
+  void writeStore(int tensor, bool rounds);
 
   // Returns the number of lanes that a loop visits in order. It is 1 if rows are shifted, because
   // the loop then skips the first lanes of a row.
@@ -350,6 +359,9 @@ class CudaTileEmitter {
   const RowLayout& layout_;
   std::set<TileId> one_lane_;    // tiles that hold the same element for all lanes
   std::set<TileId> one_vector_;  // tiles of which a thread holds one vector at a time
+  std::set<TileId> held_;        // tiles in shared memory
+  int64_t held_bytes_ = 0;       // of these tiles
+  bool is_copying_ = false;      // the text has begun copies to shared memory
   bool in_loop_ = false;
   int bodies_ = 0;
   TextWriter out_;

@@ -6,6 +6,26 @@
 
 namespace heddle::codegen {
 
+// Writes the shift of the rows. All vectorized accesses use the shift of the first tensor with
+// rows of its own. A tensor whose rows have another shift is accessed element by element.
+void CudaTileEmitter::writeShift() {
+  std::string shift;
+  for (const Access& access : frame_.accesses) {
+    const bool has_rows = access.kept_offset.kind() != IndexExpr::Kind::Constant;
+    if (!shift.empty() || !has_rows || !isVectorized(access)) continue;
+    shift = fmt::format("hd::shiftOf<{}>({} + ({}))", layout_.vector, access.name,
+                        access.kept_offset.str());
+  }
+  out_.line(fmt::format("const int shift = {};", shift.empty() ? "0" : shift));
+  for (const Access& access : frame_.accesses) {
+    if (!isVectorized(access)) continue;
+    out_.line(fmt::format("const bool aligned_{0} = hd::shiftOf<{1}>({0} + ({2})) == shift;",
+                          access.name, layout_.vector, access.kept_offset.str()));
+  }
+  out_.line(fmt::format("const Index vectors = active ? (lane_extent + shift + {}) / {} : 0;",
+                        layout_.vector - 1, layout_.vector));
+}
+
 void CudaTileEmitter::openColumns() {
   out_.line(fmt::format("const Index split = (Index)hd::block() * {} + row;", layout_.rows));
   for (const ColumnSums& column : program_.columns) {
@@ -102,7 +122,7 @@ void CudaTileEmitter::closeColumns() {
   out_.close();
   out_.line("const bool active = true;");
   out_.line("const Index row_end = reduced_items;");
-  writeVectors({}, [&] {
+  writeVectors({}, {}, [&] {
     for (const ColumnSums& column : program_.columns) {
       const Access& access = frame_.access(column.tensor);
       out_.line(fmt::format("hd::store<{}>({} + ({}), sums{}[u], {}, count);", layout_.vector,
@@ -110,6 +130,22 @@ void CudaTileEmitter::closeColumns() {
                             column.tensor, alignmentOf(access)));
     }
   });
+}
+
+// Loads the tile into shared memory.
+void CudaTileEmitter::hold(const LoadTile& load) {
+  const Access& access = frame_.access(load.tensor);
+  out_.line(fmt::format("const hd::SharedArray<hd::HeldLanes<{}, {}>> held{}({});", layout_.vector,
+                        storedType(access.dtype), load.tile, held_bytes_));
+  held_bytes_ += layout_.threads * layout_.registers * layout_.vector * sizeOf(access.dtype);
+  writeVectors({}, {}, [&] {
+    out_.line(fmt::format("hd::holdPart<{}>(held{}, {}, {} + ({}), {}, {}, count);", layout_.vector,
+                          load.tile, heldIndex(), access.name,
+                          (access.kept_offset + access.reduced_offset).str(), alignmentOf(access),
+                          layout_.shifted ? "first" : "0"));
+  });
+  held_.insert(load.tile);
+  is_copying_ = true;
 }
 
 void CudaTileEmitter::declareAccumulators(const ReduceTiles& reduce) {
@@ -132,7 +168,8 @@ void CudaTileEmitter::write(const ReduceTiles& reduce) {
   if (together) {
     for (const LoadTile& load : reduce.loads) write(load);
   }
-  writeVectors(together ? std::vector<LoadTile>{} : reduce.loads, [&] { reduceLanes(reduce); });
+  writeVectors(together ? std::vector<LoadTile>{} : reduce.loads, reduce.body,
+               [&] { reduceLanes(reduce); });
 }
 
 // Writes the loop over the lanes of a vector. The elements of joint reductions go to an array
@@ -189,7 +226,7 @@ void CudaTileEmitter::write(const LoopOverRow& loop) {
 // results to an array `out`, so that one instruction can store the vector.
 void CudaTileEmitter::writeElementMap(const MapTiles& map) {
   for (const MapTiles::Result& result : map.results) declareTile(result.tile, layout_.registers);
-  writeVectors(map.loads, [&] { mapLanes(map); });
+  writeVectors(map.loads, map.body, [&] { mapLanes(map); });
 }
 
 void CudaTileEmitter::mapLanes(const MapTiles& map) {
@@ -228,6 +265,25 @@ void CudaTileEmitter::mapLanes(const MapTiles& map) {
   for (const Store& store : map.body.stores) {
     if (columnOf(store.tensor) != nullptr) continue;
     writeStore(store.tensor, roundsWhenStored(map.body, store, frame_));
+  }
+}
+
+void CudaTileEmitter::writeStore(int tensor, bool rounds) {
+  const Access& access = frame_.access(tensor);
+  const std::string to =
+      fmt::format("{} + ({})", access.name, (access.kept_offset + access.reduced_offset).str());
+  switch (access.lane) {
+    case LaneStride::Zero:
+      out_.line(fmt::format("*({}) = out{}[0];", to, tensor));
+      break;
+    case LaneStride::One:
+      out_.line(fmt::format("hd::store{}{}<{}>({}, out{}, {}, {});", rounds ? "Rounded" : "",
+                            part(), layout_.vector, to, tensor, alignmentOf(access), elements()));
+      break;
+    case LaneStride::Any:
+      out_.line(fmt::format("hd::storeStrided<{}>({}, out{}, {}, count);", layout_.vector, to,
+                            tensor, access.lane_stride.str()));
+      break;
   }
 }
 

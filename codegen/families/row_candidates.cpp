@@ -28,6 +28,9 @@ constexpr int64_t kMostUnrolled = 4096;
 // The shared memory that a block may use without an opt-in. Each accumulator takes 8 bytes per
 // warp.
 constexpr int64_t kSharedBytes = 48 << 10;
+// Dynamic shared memory of each of two blocks on a multiprocessor of an H100. It has 227 KiB, and a
+// block needs a few KiB for its accumulators and for the system.
+constexpr int64_t kSharedBytesOfTwo = 110 << 10;
 constexpr int64_t kMultiprocessors = 132;  // of an H100
 constexpr int64_t kMostThreads = 1024;
 constexpr int64_t kLoopThreads = 512;
@@ -170,7 +173,11 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
   RowCandidate candidate;
   RowLayout& layout = candidate.layout;
   int64_t threads = threadsFor(wanted);
-  threads = fuller(threads, vectors, most);
+  // A shifted row may have a few vectors more than its threads can hold. One more vector per thread
+  // then wastes less than twice as many threads.
+  const bool may_hold_more = shifted && demand.several_passes && threads <= kMostThreads;
+  const int64_t held = most + (may_hold_more ? 1 : 0);
+  threads = fuller(threads, vectors, held);
   // A block of kMostThreads threads would be alone on its multiprocessor. While it exchanged parts
   // of its row, the multiprocessor would load nothing.
   if (threads == kMostThreads && ceilDiv(vectors, threads / 2) <= most) threads /= 2;
@@ -183,7 +190,7 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
                                         32 * static_cast<int64_t>(std::bit_floor(warps)));
   threads = std::min(threads, most_threads);
   int64_t registers = std::max<int64_t>(ceilDiv(vectors, threads), 1);  // a row may be empty
-  if (registers > most) {
+  if (registers > (threads < kMostThreads ? held : most)) {
     candidate.looped = true;
     threads = std::min(kLoopThreads, most_threads);
     registers = wanted;
@@ -224,6 +231,42 @@ std::optional<RowCandidate> cpuCandidate(const Space& space, const RowDemand& de
   candidate.looped = elements > kMostKept || capacity * demand.kept_bytes > kMostArrayBytes;
   if (!candidate.looped) candidate.layout.capacity = capacity;
   return candidate;
+}
+
+// Returns whether a block of the candidate is alone on its multiprocessor.
+bool isAlone(const RowCandidate& candidate) { return candidate.layout.threads == kMostThreads; }
+
+// Returns `loaded` with its row in shared memory, or nullopt if two blocks with such rows do not
+// fit on a multiprocessor.
+std::optional<RowCandidate> inSharedMemory(RowCandidate loaded, const Space& rows,
+                                           const RowDemand& demand) {
+  RowLayout& layout = loaded.layout;
+  layout.threads = std::min(layout.threads, static_cast<int32_t>(kLoopThreads));
+  const int64_t vectors = layout.shifted
+                              ? ceilDiv(rows.extents.back() + layout.vector - 1, layout.vector)
+                              : vectorsPerRow(rows, layout.vector);
+  const int64_t registers = ceilDiv(vectors, layout.threads);
+  const int64_t bytes = layout.threads * registers * layout.vector * demand.loaded_bytes;
+  if (bytes > kSharedBytesOfTwo) return std::nullopt;
+  layout.registers = static_cast<int32_t>(registers);
+  layout.full = layout.exact && vectors == layout.threads * registers;
+  layout.shared_bytes = static_cast<int32_t>(bytes);
+  loaded.looped = false;
+  return loaded;
+}
+
+// Chooses the candidate for a row that is long for `chosen`: it does not fit in registers with the
+// values that the kernel keeps, or only in those of a block that is alone. Without these values, a
+// row needs fewer registers. The kernel reads the row once from memory, not once per pass. Two
+// blocks on a multiprocessor are better than one, because one loads while the other one computes.
+RowCandidate withLoadedRow(const RowCandidate& chosen, const std::optional<RowCandidate>& loaded,
+                           const Space& rows, const RowDemand& demand) {
+  if (!loaded) return chosen;
+  if (!loaded->looped && !isAlone(*loaded)) return *loaded;
+  if (const std::optional<RowCandidate> shared = inSharedMemory(*loaded, rows, demand)) {
+    return *shared;
+  }
+  return chosen.looped && !loaded->looped ? *loaded : chosen;
 }
 
 }  // namespace
@@ -276,6 +319,10 @@ std::optional<RowCandidate> chooseRows(const Space& rows, Target target,
   std::optional<RowCandidate> chosen;
   if (demands.many_ops) chosen = best(*demands.many_ops, RowVariant::ManyOps);
   if (!chosen || !chosen->ahead) chosen = best(demands.expensive, RowVariant::Expensive);
+  if (chosen && demands.loaded && (chosen->looped || isAlone(*chosen))) {
+    const std::optional<RowCandidate> loaded = best(*demands.loaded, RowVariant::Loaded);
+    return withLoadedRow(*chosen, loaded, rows, *demands.loaded);
+  }
   return chosen;
 }
 

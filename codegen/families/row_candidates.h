@@ -19,6 +19,7 @@ bool hasUnalignedRows(const Space& space, Target target);
 enum class RowVariant : uint8_t {
   ManyOps,    // values whose computation takes several ops or is expensive; only with columns
   Expensive,  // values whose computation is expensive
+  Loaded,     // none: each pass computes its values again from the loaded tiles
 };
 
 // One way to compute the rows, as plain data.
@@ -45,6 +46,7 @@ struct RowDemand {
 struct RowDemands {
   std::optional<RowDemand> many_ops;  // only Cuda with columns
   RowDemand expensive;
+  std::optional<RowDemand> loaded;  // only Cuda without columns, if there are several passes
 };
 
 // Returns the best candidate for these sizes. Returns nullopt if the rows are too few or not

@@ -75,14 +75,19 @@ class RowBuilder {
     RowDemands demands;
     demands.expensive = demand(RowVariant::Expensive);
     if (loadsAhead()) demands.many_ops = demand(RowVariant::ManyOps);
+    const bool several = needsSeveralPasses(segment_, analysis_);
+    if (target_ == Target::Cuda && columns_.empty() && several) {
+      demands.loaded = demand(RowVariant::Loaded);
+    }
     return demands;
   }
 
   RowStatements statements(const RowCandidate& candidate) const {
     RowForm form = formOf(candidate.variant);
-    if (candidate.looped) return looped(form);
     form.ahead = candidate.ahead;
-    return write(form);
+    form.looped = candidate.looped && target_ == Target::Cuda;
+    if (candidate.looped) form.kept.clear();
+    return form.looped ? writeJoined(form) : write(form, candidate.variant);
   }
 
  private:
@@ -93,6 +98,7 @@ class RowBuilder {
     constexpr int64_t kManyOps = 3;
     RowForm form;
     form.reciprocals = target_ == Target::Cuda;
+    if (variant == RowVariant::Loaded) return form;
     form.kept =
         keptValues(segment_, values_, variant == RowVariant::ManyOps ? kManyOps : kKeepExpensive);
     return form;
@@ -100,26 +106,26 @@ class RowBuilder {
 
   RowDemand demand(RowVariant variant) const {
     RowForm form = formOf(variant);
-    const RowStatements written = write(form);
+    const RowStatements written = write(form, variant);
     RowDemand demand = demandOf(written, columns_);
     for (ValueId id : form.kept) demand.kept_bytes += sizeOf(segment_.tensor(id).dtype);
     demand.several_passes = needsSeveralPasses(segment_, analysis_);
     if (!loadsAhead()) return demand;
     form.ahead = true;
-    const RowStatements next = write(form);
+    const RowStatements next = write(form, variant);
     demand.ahead_bytes = liveBytes(next.statements, next.tiles) + next.loaded + bytesOf(columns_);
     return demand;
   }
 
-  RowStatements write(const RowForm& form) const {
+  RowStatements write(const RowForm& form, RowVariant variant) const {
+    if (variant == RowVariant::Loaded) return writeJoined(form);
     return writeRowStatements(segment_, analysis_, rows_, values_, form);
   }
 
-  RowStatements looped(RowForm form) const {
-    form.looped = target_ == Target::Cuda;
-    form.kept.clear();
+  // Writes fewer passes, because one pass computes two reductions (codegen/plan/joint.h).
+  RowStatements writeJoined(const RowForm& form) const {
     Analysis joined = analysis_;
-    if (form.looped) joined.joint = jointReductions(segment_, analysis_);
+    joined.joint = jointReductions(segment_, analysis_);
     return writeRowStatements(segment_, joined, rows_, rowValuesOf(segment_, joined), form);
   }
 

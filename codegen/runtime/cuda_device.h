@@ -112,12 +112,31 @@ template <int kBytes>
 struct SharedBytes {
   alignas(16) unsigned char bytes[kBytes];
 };
+// The dynamic shared memory of the launch.
+extern __shared__ uint4 dynamicShared[];
 template <class T>
 struct SharedArray {
   T* first;
+  // The dynamic shared memory from byte `offset` on.
+  __device__ explicit SharedArray(int offset)
+      : first((T*)((unsigned char*)dynamicShared + offset)) {}
   template <int kBytes>
   __device__ explicit SharedArray(SharedBytes<kBytes>& from) : first((T*)from.bytes) {}
   __device__ T& operator[](int i) const { return first[i]; }
 };
+
+// Copies `to[at]` from global memory. The thread does not wait for the copy until it calls
+// awaitCopies().
+template <class T>
+__device__ inline void copyLater(const SharedArray<T>& to, int at, const void* from) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16, "a size of cp.async");
+  const unsigned address = (unsigned)__cvta_generic_to_shared(&to[at]);
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2;"
+               :
+               : "r"(address), "l"(from), "n"((int)sizeof(T))
+               : "memory");
+}
+// Waits for all copies that this thread has begun.
+__device__ inline void awaitCopies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
 }  // namespace hd

@@ -82,6 +82,58 @@ struct Lanes<4, BFloat16> : BFloat16Pairs<2> {};
 template <>
 struct Lanes<8, BFloat16> : BFloat16Pairs<4> {};
 
+// The elements of a vector in shared memory. The alignment permits one instruction for all of them.
+template <int kLanes, class T>
+struct alignas(kLanes * sizeof(T)) HeldLanes {
+  Lanes<kLanes, T> lanes;
+};
+
+// Whether vectors of kLanes elements have fast functions for any address: vectors of 16-bit
+// elements that have several pairs.
+template <int kLanes, class T>
+constexpr bool kHasPairs = sizeof(T) == 2 && kLanes >= 4;
+// Returns whether the address is aligned for 16-bit words, but not for 32-bit words.
+__device__ inline bool isBetweenWords(const void* address) {
+  return ((unsigned long long)address & 2) != 0;
+}
+
+// Loads 16-bit elements from any address, mostly as words of 32 bits.
+template <int kLanes, class T>
+__device__ inline void loadPairs(Pack<kLanes, T>& to, const T* from) {
+  if (!isBetweenWords(from)) {
+#pragma unroll
+    for (int i = 0; i < kLanes / 2; ++i) to.pair[i] = ((const unsigned*)from)[i];
+    return;
+  }
+  to.lane[0] = from[0];
+#pragma unroll
+  for (int i = 1; i + 1 < kLanes; i += 2) {
+    Pack<2, T> two;
+    two.pair[0] = *(const unsigned*)(from + i);
+    to.lane[i] = two.lane[0];
+    to.lane[i + 1] = two.lane[1];
+  }
+  to.lane[kLanes - 1] = from[kLanes - 1];
+}
+// Stores 16-bit elements to any address, mostly as words of 32 bits.
+template <int kLanes, class T>
+__device__ inline void storePairs(T* to, const Pack<kLanes, T>& from) {
+  if (!isBetweenWords(to)) {
+#pragma unroll
+    for (int i = 0; i < kLanes / 2; ++i) ((unsigned*)to)[i] = from.pair[i];
+    return;
+  }
+  to[0] = from.lane[0];
+#pragma unroll
+  for (int i = 1; i + 1 < kLanes; i += 2) {
+    Pack<2, T> two;
+    two.lane[0] = from.lane[i];
+    two.lane[1] = from.lane[i + 1];
+    *(unsigned*)(to + i) = two.pair[0];
+  }
+  to[kLanes - 1] = from.lane[kLanes - 1];
+}
+
 template <int kLanes, class T>
 __device__ inline void load(Lanes<kLanes, T>& to, const T* from, bool whole, int count) {
   typedef Pack<kLanes, T> P;
@@ -90,11 +142,19 @@ __device__ inline void load(Lanes<kLanes, T>& to, const T* from, bool whole, int
 #pragma unroll
     for (int w = 0; w < P::kWords; ++w) pack.word[w] = ((const typename P::Type*)from)[w];
     to.set(pack);
-  } else {
-#pragma unroll
-    for (int i = 0; i < kLanes; ++i) {
-      if (i < count) to.set(i, from[i]);
+    return;
+  }
+  if constexpr (kHasPairs<kLanes, T>) {
+    if (count >= kLanes) {
+      P pack;
+      loadPairs<kLanes>(pack, from);
+      to.set(pack);
+      return;
     }
+  }
+#pragma unroll
+  for (int i = 0; i < kLanes; ++i) {
+    if (i < count) to.set(i, from[i]);
   }
 }
 
@@ -107,11 +167,19 @@ __device__ inline void store(T* to, const T (&from)[kLanes], bool whole, int cou
     for (int i = 0; i < kLanes; ++i) pack.lane[i] = from[i];
 #pragma unroll
     for (int w = 0; w < P::kWords; ++w) ((typename P::Type*)to)[w] = pack.word[w];
-  } else {
+    return;
+  }
+  if constexpr (kHasPairs<kLanes, T>) {
+    if (count >= kLanes) {
+      P pack;
 #pragma unroll
-    for (int i = 0; i < kLanes; ++i) {
-      if (i < count) to[i] = from[i];
+      for (int i = 0; i < kLanes; ++i) pack.lane[i] = from[i];
+      return storePairs<kLanes>(to, pack);
     }
+  }
+#pragma unroll
+  for (int i = 0; i < kLanes; ++i) {
+    if (i < count) to[i] = from[i];
   }
 }
 
@@ -119,17 +187,20 @@ __device__ inline void store(T* to, const T (&from)[kLanes], bool whole, int cou
 template <int kLanes, class T>
 __device__ inline void storeRounded(T* to, const float (&from)[kLanes], bool whole, int count) {
   typedef Pack<kLanes, T> P;
-  if (kLanes > 1 && whole && count >= kLanes) {
+  if (kLanes > 1 && count >= kLanes && (whole || kHasPairs<kLanes, T>)) {
     P pack;
 #pragma unroll
     for (int i = 0; i + 1 < kLanes; i += 2) pack.pair[i / 2] = Round<T>::pair(from[i], from[i + 1]);
+    if constexpr (kHasPairs<kLanes, T>) {
+      if (!whole) return storePairs<kLanes>(to, pack);
+    }
 #pragma unroll
     for (int w = 0; w < P::kWords; ++w) ((typename P::Type*)to)[w] = pack.word[w];
-  } else {
+    return;
+  }
 #pragma unroll
-    for (int i = 0; i < kLanes; ++i) {
-      if (i < count) to[i] = Round<T>::one(from[i]);
-    }
+  for (int i = 0; i < kLanes; ++i) {
+    if (i < count) to[i] = Round<T>::one(from[i]);
   }
 }
 
@@ -142,6 +213,17 @@ __device__ inline void loadPart(Lanes<kLanes, T>& to, const T* from, bool whole,
   for (int i = 0; i < kLanes; ++i) {
     if (i >= first && i < end) to.set(i, from[i]);
   }
+}
+// Loads a part of `to[at]`. The thread must call awaitCopies() before it reads the vector.
+template <int kLanes, class T>
+__device__ inline void holdPart(const SharedArray<HeldLanes<kLanes, T>>& to, int at, const T* from,
+                                bool whole, int first, int end) {
+  if constexpr (kLanes * sizeof(T) >= 4) {
+    if (whole && first <= 0 && end >= kLanes) return copyLater(to, at, from);
+  }
+  HeldLanes<kLanes, T> part;
+  loadPart<kLanes>(part.lanes, from, whole, first, end);
+  to[at] = part;
 }
 template <int kLanes, class T>
 __device__ inline void storePart(T* to, const T (&from)[kLanes], bool whole, int first, int end) {

@@ -36,12 +36,14 @@ class ProgramPrinter {
         fmt::format("rows: {} of {} elements", frame.kept_items.hi(), frame.reduced_count.hi());
     if (program_.target == Target::Cpp) return text + "; one thread per row";
     return text +
-           fmt::format("; {} per block, {} threads per row, {} vectors of {} elements per thread{}",
-                       layout.rows, layout.threads, layout.registers, layout.vector,
-                       layout.full      ? ""
-                       : layout.shifted ? ", which begin at aligned addresses"
-                       : layout.exact   ? ", with a tail of vectors"
-                                        : ", with a tail of elements");
+           fmt::format(
+               "; {} per block, {} threads per row, {} vectors of {} elements per thread{}{}",
+               layout.rows, layout.threads, layout.registers, layout.vector,
+               layout.shared_bytes > 0 ? " in shared memory" : "",
+               layout.full      ? ""
+               : layout.shifted ? ", which begin at aligned addresses"
+               : layout.exact   ? ", with a tail of vectors"
+                                : ", with a tail of elements");
   }
 
   const std::string& name(TileId tile) const { return program_.tiles[tile].name; }

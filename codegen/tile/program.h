@@ -108,7 +108,10 @@ struct RowLayout {
   // up to vector - 1 elements before the row, at an aligned address. The kernel ignores elements
   // before and after the row. There is one reduced axis.
   bool shifted = false;
-  bool full = false;     // exact, and every thread holds `registers` vectors of each row
+  bool full = false;  // exact, and every thread holds `registers` vectors of each row
+  // Cuda: if above 0, the tiles that LoadTile statements load lie in this many bytes of dynamic
+  // shared memory, and not in registers. Each thread accesses only its own vectors.
+  int32_t shared_bytes = 0;
   int64_t capacity = 0;  // Cpp: elements of the arrays that hold tiles; 0: there are no such tiles
   // Cuda: the number of blocks, if the program has column sums. Each block then processes several
   // groups of `rows` rows, one after another. 0: each block processes one group.

@@ -10,6 +10,7 @@ void setGrid(const RowLayout& layout, Target target, int64_t rows, int64_t items
     return;
   }
   stage.block = layout.rows * layout.threads;
+  stage.shared_bytes = layout.shared_bytes;
   stage.grid = layout.blocks > 0 ? layout.blocks : ceilDiv(rows, layout.rows);
 }
 

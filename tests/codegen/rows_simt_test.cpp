@@ -64,7 +64,7 @@ TEST(RowsSimt, RowsAtUnalignedAddressesAreRight) {
       cases.add(text, {{sizes, {m + 2, 1}}, {sizes, {0, 1}}, {{m}, {0}}}, bound, {{m + 5, 1}});
     }
   }
-  cases.add(softmax("bf16"), {{{133, 20003}}}, {{"n", 133}, {"m", 20003}});  // in parts
+  cases.add(softmax("bf16"), {{{133, 20003}}}, {{"n", 133}, {"m", 20003}});  // loaded once
   cases.compile();
   for (size_t i = 0; i < cases.size(); ++i) {
     EXPECT_EQ(cases.stages(i), 1u) << cases.name(i);
@@ -95,6 +95,25 @@ TEST(RowsSimt, UnalignedRowsOfOnePassAreRight) {
   cases.compile();
   for (size_t i = 0; i < cases.size(); ++i) {
     EXPECT_EQ(cases.entry(i), "heddle_rows") << cases.name(i);
+    EXPECT_EQ(cases.run(i, i, kRoundings), "") << cases.name(i);
+  }
+}
+
+// The rows are too long for the registers of two blocks on a multiprocessor, but two rows fit in
+// its shared memory.
+TEST(RowsSimt, RowsInSharedMemoryAreRight) {
+  Cases cases;
+  cases.add(softmax("bf16"), {{{133, 40001}}}, {{"n", 133}, {"m", 40001}});
+  cases.add(
+      "%x: f32[n, m], %w: f32[m]) { %s = sum(%x, axes=[1], keepdim=true) %c = mul(%s, 5e-05) %d = "
+      "sub(%x, %c) %q = mul(%d, %d) %v = sum(%q, axes=[1], keepdim=true) %r = rsqrt(%v) %b = "
+      "broadcast(%w, axes=[0]) %p = mul(%d, %r) %y = mul(%p, %b) return %y",
+      {{{132, 20000}}, {{20000}}}, {{"n", 132}, {"m", 20000}});
+  cases.add("%x: bf16[n, m], %z: f32[n, m]) { %a = mul(%x, %z) %y = softmax(%a, axis=-1) return %y",
+            {{{132, 12003}}, {{132, 12003}, {12007, 1}, 1}}, {{"n", 132}, {"m", 12003}});
+  cases.compile();
+  for (size_t i = 0; i < cases.size(); ++i) {
+    EXPECT_GT(cases.sharedBytes(i), 0) << cases.name(i);
     EXPECT_EQ(cases.run(i, i, kRoundings), "") << cases.name(i);
   }
 }

@@ -69,6 +69,10 @@ class Cases {
   const std::string& entry(size_t number) const { return kernels_.plan(number).stages.at(0).entry; }
   const std::string& text(size_t number) const { return kernels_.plan(number).source.text; }
   size_t stages(size_t number) const { return kernels_.plan(number).stages.size(); }
+  // Dynamic shared memory of the first launch.
+  int32_t sharedBytes(size_t number) const {
+    return kernels_.plan(number).stages.at(0).shared_bytes;
+  }
 
   // Runs a kernel. Returns what is wrong, or an empty text. A float may differ from the expected
   // value by `roundings` rounding errors of its type, and by those of 1 if it is smaller.

@@ -161,6 +161,9 @@ struct SharedBytes {
   }
 };
 
+// The dynamic shared memory of a block.
+inline SharedBytes<(116 << 10)> dynamicShared;
+
 template <class T>
 struct SharedElement {
   T* at;
@@ -187,6 +190,11 @@ struct SharedArray {
     static_assert(sizeof(T) % 4 == 0, "SharedUnit observes four bytes");
     from.begin();
   }
+  explicit SharedArray(int offset) : SharedArray(dynamicShared) {
+    first = (T*)(dynamicShared.bytes + offset);
+    units += offset / 4;
+    count -= offset / (int)sizeof(T);
+  }
   SharedElement<T> operator[](int i) const {
     if (i < 0 || i >= count) {
       simt_host->fault("an index is outside of the shared memory");
@@ -195,5 +203,13 @@ struct SharedArray {
     return {first + i, units + i * (int)(sizeof(T) / 4)};
   }
 };
+
+template <class T>
+inline void copyLater(const SharedArray<T>& to, int at, const void* from) {
+  T value;
+  memcpy(&value, from, sizeof(T));
+  to[at] = value;
+}
+inline void awaitCopies() {}
 
 }  // namespace hd
