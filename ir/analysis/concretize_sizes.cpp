@@ -189,7 +189,7 @@ SizeDecisions decideSizes(const Fusion& fusion, const SizeBindings& sizes) {
   return result;
 }
 
-Fusion concretizeSizes(const Fusion& fusion, const SizeDecisions& decisions) {
+Fusion concretizeSizes(Fusion fusion, const SizeDecisions& decisions) {
   const bool reshapes =
       std::any_of(decisions.reshapes.begin(), decisions.reshapes.end(),
                   [](const ReshapeDecision& reshape) { return !reshape.then.empty(); });
@@ -197,11 +197,11 @@ Fusion concretizeSizes(const Fusion& fusion, const SizeDecisions& decisions) {
   return SizeConcretizer(fusion, decisions).run();
 }
 
-Fusion concretizeSizes(const Fusion& fusion, const SizeBindings& sizes) {
+Fusion concretizeSizes(Fusion fusion, const SizeBindings& sizes) {
   if (fusion.symbolic_sizes.empty()) return fusion;
   SizeDecisions decisions = decideSizes(fusion, sizes);
   decisions.reshapes.clear();
-  return concretizeSizes(fusion, decisions);
+  return concretizeSizes(std::move(fusion), decisions);
 }
 
 }  // namespace heddle

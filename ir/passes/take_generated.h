@@ -15,6 +15,6 @@ namespace heddle {
 //  - The fusion returns the generated value, or an op that belongs in no kernel reads it.
 //  - The index is generated too. It is then a part of a cat (ir/segment/cat.h), or is itself cheap.
 //  - The result has an axis of one element.
-Fusion takeGenerated(const Fusion& fusion);
+Fusion takeGenerated(Fusion fusion);
 
 }  // namespace heddle
