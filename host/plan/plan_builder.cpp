@@ -248,7 +248,11 @@ void PlanBuilder::emitAll() {
 // Sets note_ for the plan steps of a step of the unrolled program.
 void PlanBuilder::beginNote(const UnrolledStep& step) {
   note_ = {};
-  note_.occurrence = occurrences_[step.index]++;
+  if (step.instruction != nullptr) {
+    const auto index = static_cast<size_t>(step.index);
+    if (occurrences_.size() <= index) occurrences_.resize(index + 1);
+    note_.occurrence = occurrences_[index]++;
+  }
   for (const UnrolledAccess& access : step.accesses) {
     note_.bytes += access.end - access.begin;
     if (!access.write || note_.output_bytes > 0) continue;

@@ -353,10 +353,28 @@ void checkSizes(const Value& value, const SizeBindings& sizes) {
             scalarValuesIn(value.tensor.sizes(), sizes));
 }
 
+// Returns whether `a` has the extents of `b`, and elements of at most the same size.
+bool isAtMost(const TensorView& a, const TensorView& b) {
+  const auto haveEqualExtents = [](const IterDomain& x, const IterDomain& y) {
+    return x.extent == y.extent;
+  };
+  return sizeOf(a.dtype) <= sizeOf(b.dtype) &&
+         std::equal(a.domain.begin(), a.domain.end(), b.domain.begin(), b.domain.end(),
+                    haveEqualExtents);
+}
+
 }  // namespace
 
 void checkSizes(const Fusion& fusion, const SizeBindings& sizes) {
-  for (const Value& value : fusion.values()) checkSizes(value, sizes);
+  const Value* checked = nullptr;
+  for (const Value& value : fusion.values()) {
+    // Most tensors have the sizes of the tensor before.
+    if (value.is_scalar || (checked != nullptr && isAtMost(value.tensor, checked->tensor))) {
+      continue;
+    }
+    checkSizes(value, sizes);
+    checked = &value;
+  }
 }
 
 void checkSizeSymbols(const Fusion& fusion) {
