@@ -5,6 +5,7 @@
 #include <set>
 
 #include "ir/base/check.h"
+#include "ir/graph/declared_sizes.h"
 #include "ir/graph/rewrite.h"
 #include "ir/graph/size_scalars.h"
 
@@ -16,6 +17,7 @@ class SizeConcretizer {
   SizeConcretizer(const Fusion& fusion, const SizeDecisions& decisions)
       : fusion_(fusion), rewriter_(fusion) {
     rewriter_.fusion().symbolic_sizes.clear();
+    rewriter_.fusion().annotate(kDeclaredSizes, declaredSizesOf(fusion));
     for (const SizeDecisions::Decision& decision : decisions.decisions) {
       if (decision.is_one) ones_.insert(decision.symbol);
     }
