@@ -214,7 +214,7 @@ class PlanBuilder {
   IdVector<BufferId, bool> substituted_;        // true: a tensor of the caller replaces the buffer
   // Per step of the unrolled program: index of its first step in the plan.
   std::vector<int32_t> step_of_unrolled_;
-  std::deque<PlannedKernel> kernels_;
+  std::vector<PlannedKernel> kernels_;
   std::vector<const StoredSegment*> kernel_segments_;  // of kernels_; a search reads only this list
   std::deque<Fusion> own_segments_;                    // segments that the program does not contain
   std::deque<TensorDesc> own_descs_;  // descriptors that the unrolled program does not contain

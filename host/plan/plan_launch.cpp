@@ -133,13 +133,15 @@ KernelStore::Key PlanBuilder::keyOf(const PlannedKernel& kernel) {
 }
 
 // Returns the kernel of a launch. Takes it from an earlier launch or an earlier plan if the segment
-// and the descriptors are equal. Otherwise plans the kernel.
+// and the descriptors are equal. Otherwise plans the kernel. The reference is valid until the next
+// call.
 PlanBuilder::PlannedKernel& PlanBuilder::planned(Launch& launch) {
   if (!launch.stored) launch.stored = target_.kernels.segmentOf(*launch.segment);
   for (size_t i = 0; i < kernel_segments_.size(); ++i) {
     if (kernel_segments_[i] != launch.stored.get()) continue;
     if (isPlannedFor(kernels_[i], launch)) return kernels_[i];
   }
+  if (kernels_.empty()) kernels_.reserve(program_.kernels.size());
   kernel_segments_.push_back(launch.stored.get());
   PlannedKernel& kernel = kernels_.emplace_back(PlannedKernel{launch.stored});
   const auto add = [&](const LaunchOperands& operands, codegen::DescList::Pointers& descs) {
