@@ -13,8 +13,9 @@ namespace heddle {
 // these sizes (ir/analysis/concretize_sizes.h) keeps it as an annotation, because messages show the
 // types that the user wrote.
 struct DeclaredSizes {
-  std::set<std::string> symbolic;             // the symbols with '?'
-  std::map<std::string, std::string> inputs;  // per name of an input with such sizes: its typeText()
+  std::set<std::string> symbolic;  // the symbols with '?'
+  std::map<std::string, std::string>
+      inputs;  // per name of an input with such sizes: its typeText()
 };
 using SharedDeclaredSizes = std::shared_ptr<const DeclaredSizes>;  // never nullptr
 inline constexpr const char* kDeclaredSizes = "declared_sizes";
