@@ -96,6 +96,14 @@ def stored(count: int) -> str:
     return fusion([f"%x{i}: f32[n, n]" for i in range(count)], body, outputs_of, sizes=" with n = 4")
 
 
+def stored_and_read(count: int) -> str:
+    """Results that are stored in inputs. Many later products read the old value of the first input."""
+    body = [f"%a{i} = mul(%x{i}, 2.0)" for i in range(count)]
+    body += [f"%p{i} = matmul(%x0, %x{i})" for i in range(count)]
+    outputs_of = [f"%a{i} in %x{i}, %p{i}" for i in range(count)]
+    return fusion([f"%x{i}: f32[n, n]" for i in range(count)], body, outputs_of, sizes=" with n = 4")
+
+
 def wide(ops: int) -> str:
     """Many ops read one value, and a tree of ops joins their results."""
     body = [f"%a{i} = mul(%x, {i}.5)" for i in range(ops // 2)]
@@ -115,6 +123,36 @@ def views(ops: int) -> str:
     forms = ["permute({}, axes=[1, 0])", "unsqueeze({}, axis=0)", "select({}, axis=0, index=0)"]
     body = [f"{values[i + 1]} = {forms[i % 3].format(values[i])}" for i in range(ops)]
     return fusion(["%x: f32[n, m]"], body, [values[-1]], sizes=" with n = 4, m = 8")
+
+
+def chain(*forms: str, more_inputs: Sequence[str] = ()) -> Callable[[int], str]:
+    """Returns the text of a chain of ops. The ops have these forms in turn."""
+    def text(ops: int) -> str:
+        values = ["%x"] + [f"%a{i}" for i in range(ops)]
+        body = [f"{values[i + 1]} = {forms[i % len(forms)].format(values[i])}" for i in range(ops)]
+        return fusion(["%x: f32[n, m]", *more_inputs], body, [values[-1]], sizes=" with n = 4, m = 8")
+    return text
+
+
+def selects(count: int) -> str:
+    """Rows of one input, each of which is an output."""
+    values = [f"%a{i}" for i in range(count)]
+    body = [f"{value} = select(%x, axis=0, index={i % 4})" for i, value in enumerate(values)]
+    return fusion(["%x: f32[n, m]"], body, values, sizes=" with n = 4, m = 8")
+
+
+def slices(count: int) -> str:
+    """Slices of one input, joined by one cat."""
+    body = [f"%a{i} = slice(%x, starts=[{i}], stops=[{i + 1}])" for i in range(count)]
+    body += ["%y = cat(" + ", ".join(f"%a{i}" for i in range(count)) + ", axis=0)"]
+    return fusion(["%x: f32[n]"], body, ["%y"], sizes=f" with n = {count}")
+
+
+def pieces(count: int) -> str:
+    """Computed tensors, joined by one cat."""
+    body = [f"%a{i} = exp(%x{i})" for i in range(count)]
+    body += ["%y = cat(" + ", ".join(f"%a{i}" for i in range(count)) + ", axis=0)"]
+    return fusion([f"%x{i}: f32[n]" for i in range(count)], body, ["%y"], sizes=" with n = 4")
 
 
 def cats(ops: int) -> str:
@@ -244,6 +282,20 @@ def symbols(count: int) -> str:
     return fusion([f"%x{i}: f32[n{i}]" for i in range(count)], body, [f"%s{count - 1}"], sizes=sizes)
 
 
+def symbolic_sizes(count: int) -> str:
+    """Pairs of inputs with own sizes, one of which is 1 and broadcasts."""
+    body = [f"%a{i} = add(%x{i}, %y{i})" for i in range(count)]
+    pairs = [text for i in range(count) for text in (f"%x{i}: f32[n{i}?]", f"%y{i}: f32[m{i}?]")]
+    sizes = ", ".join(f"n{i} = {i % 2 * 3 + 1}, m{i} = {(i + 1) % 2 * 3 + 1}" for i in range(count))
+    return fusion(pairs, body, [f"%a{i}" for i in range(count)], sizes=f" with {sizes}")
+
+
+def reshapes_by_scalars(count: int) -> str:
+    body = [f"%a{i} = reshape(%x, sizes=[%k{i}, -1])" for i in range(count)]
+    scalars = [f"%k{i}: i64 = {2 ** (i % 5)}" for i in range(count)]
+    return fusion(["%x: f32[n, m]"] + scalars, body, [f"%a{i}" for i in range(count)], sizes=" with n = 4, m = 8")
+
+
 def skips(ops: int) -> str:
     """A chain of matrix products. One early value is added to each of their results."""
     body, last = ["%b = exp(%x)"], "%x"
@@ -264,14 +316,29 @@ PATTERNS = [
     Pattern("MLP on 4 ranks", "ops", "fusion", mlp, OPS, DUMP + ("--ranks", "4")),
     Pattern("many readers of one value", "ops", "fusion", wide, OPS),
     Pattern("one value added in a chain", "ops", "fusion", skips, OPS),
-    Pattern("views", "ops", "fusion", views, OPS),
-    Pattern("doubling by cat", "ops", "fusion", cats, (4, 8, 15, 30)),
-    Pattern("cat with an input", "ops", "fusion", cats_of_inputs, (125, 250, 500, 1000)),
+    Pattern("views", "shape ops", "fusion", views, OPS),
+    Pattern("permutes", "shape ops", "fusion", chain("permute({}, axes=[1, 0])"), OPS),
+    Pattern("axes that come and go", "shape ops", "fusion",
+            chain("unsqueeze({}, axis=0)", "squeeze({}, axes=[0])"), OPS),
+    Pattern("reshapes", "shape ops", "fusion", chain("reshape({}, sizes=[n * m])", "reshape({}, sizes=[n, m])"), OPS),
+    Pattern("pads", "shape ops", "fusion", chain("pad({}, 0.0, lows=[1, 0], highs=[0, 0])"), OPS),
+    Pattern("flips", "shape ops", "fusion", chain("flip({}, axes=[1])"), OPS),
+    Pattern("scans", "ops", "fusion", chain("cumsum({}, axis=1)"), OPS),
+    Pattern("gathers", "ops", "fusion",
+            chain("take_along_axis({}, %i, axis=1)", more_inputs=("%i: i64[n, m]",)), OPS),
+    Pattern("selects of one input", "outputs", "fusion", selects, OPS),
+    Pattern("slices into one cat", "shape ops", "fusion", slices, (1000, 2000, 4000, 8000)),
+    Pattern("results into one cat", "shape ops", "fusion", pieces, (625, 1250, 2500, 5000)),
+    Pattern("doubling by cat", "shape ops", "fusion", cats, (4, 8, 15, 30)),
+    Pattern("cat with an input", "shape ops", "fusion", cats_of_inputs, OPS),
     Pattern("many outputs", "outputs", "fusion", outputs, OPS),
     Pattern("reductions of one input", "outputs", "fusion", reductions_of_one, OPS),
     Pattern("many inputs", "inputs", "fusion", inputs, OPS),
     Pattern("results stored in inputs", "inputs", "fusion", stored, (625, 1250, 2500, 5000)),
+    Pattern("stored in an input with many readers", "inputs", "fusion", stored_and_read, (625, 1250, 2500, 5000)),
     Pattern("inputs with own sizes", "inputs", "fusion", symbols, (625, 1250, 2500, 5000)),
+    Pattern("sizes that may be 1", "outputs", "fusion", symbolic_sizes, (625, 1250, 2500, 5000)),
+    Pattern("reshapes by scalars", "outputs", "fusion", reshapes_by_scalars, (625, 1250, 2500, 5000)),
     Pattern("allreduces on 4 ranks", "outputs", "fusion", small_allreduces, (625, 1250, 2500, 5000),
             DUMP + ("--ranks", "4")),
     Pattern("host instructions", "instructions", "hostir", instructions, OPS, limit=1.0),

@@ -14,7 +14,8 @@ PANEL_WIDTH, PANEL_HEIGHT = 300, 250
 LEFT, TOP = 44, 70
 PLOT_WIDTH, PLOT_HEIGHT = 235, 120
 LOW, HIGH = 0.001, 10.0  # seconds
-COLORS = ["#2f81c7", "#d9602b", "#3f9a53", "#8d5bc1", "#b8860b", "#c2417c", "#2a9d9d", "#7a7a7a", "#5b6abf"]
+COLORS = ["#2f81c7", "#d9602b", "#3f9a53", "#8d5bc1", "#b8860b", "#c2417c", "#2a9d9d", "#7a7a7a", "#5b6abf",
+          "#a0522d"]
 STYLE = """
   .card { fill: #ffffff; stroke: #d0d7de; }
   text { font-family: -apple-system, "Segoe UI", "Helvetica Neue", Arial, sans-serif; font-size: 11px; fill: #1f2328; }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <boost/container/small_vector.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -15,6 +16,9 @@ class DescList {
   DescList(const std::vector<TensorDesc>& descs)  // NOLINT: implicit, for callers with a vector
       : descs_(descs.data()), size_(descs.size()) {}
   DescList(const std::vector<const TensorDesc*>& descs)  // NOLINT: implicit, as above
+      : pointers_(descs.data()), size_(descs.size()) {}
+  using Pointers = boost::container::small_vector<const TensorDesc*, 4>;
+  DescList(const Pointers& descs)  // NOLINT: implicit, as above
       : pointers_(descs.data()), size_(descs.size()) {}
 
   size_t size() const { return size_; }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <utility>
@@ -49,7 +48,9 @@ class ItemOrder {
       if (role.defines) forAll(users.reading);
     });
     forEachToken(x.op, [&](TokenId token, FieldRole) { forAll(by_token_.at(token)); });
-    if (kindOf(x.op) == InstructionKind::Post) forAll(posts_);
+    // Posts never pass each other, so each depends on the last one before it.
+    const auto post = std::lower_bound(posts_.begin(), posts_.end(), item);
+    if (kindOf(x.op) == InstructionKind::Post && post != posts_.begin()) work(*(post - 1));
   }
 
   // Returns whether item `later` must stay after item `earlier`.
@@ -162,69 +163,135 @@ class ItemSet {
   bool posts_ = false;
 };
 
-// The order of the items of a program, while they are moved. The number of an item is its index
-// before the first move.
+// The order of the items of a program, while they are moved. Items are named by their index before
+// the first move. The items form a linked list, and each item has a label that grows along the
+// list. A move therefore takes no time for the items that it passes.
 class ItemPlaces {
  public:
-  explicit ItemPlaces(size_t count) : items_(count), place_(count), marks_(count) {
-    std::iota(items_.begin(), items_.end(), size_t{0});
-    place_ = items_;
+  explicit ItemPlaces(size_t count)
+      : previous_(count + 1),
+        next_(count + 1),
+        label_(count + 1),
+        marks_(count),
+        kept_before_(count),
+        end_(count) {
+    for (size_t item = 0; item <= count; ++item) {
+      previous_[item] = item == 0 ? count : item - 1;
+      next_[item] = item == count ? 0 : item + 1;
+    }
+    labelAll();
   }
 
-  const std::vector<size_t>& items() const { return items_; }
+  // Returns the items in their order.
+  std::vector<size_t> items() const {
+    std::vector<size_t> all;
+    for (size_t item = next_[end_]; item != end_; item = next_[item]) all.push_back(item);
+    return all;
+  }
 
-  // Moves the item and the items on which it depends before the target. Changes nothing and returns
-  // false if the item depends on the target or precedes it.
-  bool moveBefore(const ItemOrder& order, const ItemMove& move) {
-    const size_t begin = place_[move.target];
-    if (place_[move.item] < begin) return false;
-    const size_t end = place_[move.item] + 1;
-    if (!markNeeded(order, move)) return false;
-    std::vector<size_t> moved, late;
-    for (size_t at = end; at-- > begin;) {
-      (marks_[items_[at]] == mark_ ? moved : late).push_back(items_[at]);
+  bool precedes(size_t a, size_t b) const { return label_[a] < label_[b]; }
+
+  // Keeps the items before the target from now on. Changes nothing if one of them depends on the
+  // target, or has to stay after it. Returns whether an item moved.
+  bool fulfil(const ItemOrder& order, const ItemMove& wish) {
+    std::vector<size_t> moved;
+    for (size_t item : wish.items) {
+      if (!precedes(item, wish.target)) moved.push_back(item);
     }
-    place(begin, moved, late);
-    return true;
+    if (!addNeeded(order, moved, wish.target)) return false;
+    std::sort(moved.begin(), moved.end(), [&](size_t a, size_t b) { return precedes(a, b); });
+    for (size_t item : moved) place(item, wish.target);
+    kept_before_[wish.target].push_back(&wish);
+    return !moved.empty();
   }
 
  private:
-  // Marks the item of the move, and all items after the target on which this item depends. Returns
-  // false if the item depends on the target.
-  bool markNeeded(const ItemOrder& order, const ItemMove& move) {
+  // Adds the items after the target on which the given ones depend. Returns false if one of them
+  // depends on the target.
+  bool addNeeded(const ItemOrder& order, std::vector<size_t>& needed, size_t target) {
     ++mark_;
-    marks_[move.item] = mark_;
+    for (size_t item : needed) marks_[item] = mark_;
     bool possible = true;
-    std::vector<size_t> open{move.item};
-    while (possible && !open.empty()) {
-      const size_t later = open.back();
-      open.pop_back();
+    const auto add = [&](size_t earlier) {
+      possible = possible && earlier != target;
+      if (marks_[earlier] != mark_) needed.push_back(earlier);
+      marks_[earlier] = mark_;
+    };
+    const auto isBetween = [&](size_t earlier, size_t later) {
+      return !precedes(earlier, target) && precedes(earlier, later);
+    };
+    for (size_t i = 0; possible && i < needed.size(); ++i) {
+      const size_t later = needed[i];
       order.forNeighbours(later, [&](size_t earlier) {
-        const bool is_between =
-            place_[earlier] >= place_[move.target] && place_[earlier] < place_[later];
-        if (!is_between || marks_[earlier] == mark_ || !order.depends(later, earlier)) return;
-        possible = possible && earlier != move.target;
-        marks_[earlier] = mark_;
-        open.push_back(earlier);
+        if (isBetween(earlier, later) && order.depends(later, earlier)) add(earlier);
       });
+      for (const ItemMove* wish : kept_before_[later]) {
+        for (size_t earlier : wish->items) {
+          if (isBetween(earlier, later)) add(earlier);
+        }
+      }
     }
     return possible;
   }
 
-  // Places the items of `first`, then the items of `second`, at the positions from `begin` on. Both
-  // lists are in reverse order.
-  void place(size_t begin, const std::vector<size_t>& first, const std::vector<size_t>& second) {
-    for (const std::vector<size_t>* list : {&first, &second}) {
-      for (size_t i = list->size(); i-- > 0; ++begin) {
-        items_[begin] = (*list)[i];
-        place_[(*list)[i]] = begin;
+  void place(size_t item, size_t target) {
+    join(previous_[item], next_[item]);
+    const size_t before = previous_[target];
+    join(before, item);
+    join(item, target);
+    const uint64_t low = before == end_ ? 0 : label_[before];
+    label_[item] = low + (label_[target] - low) / 2;
+    if (label_[item] == low) spreadLabels(item);
+  }
+
+  void join(size_t item, size_t next) {
+    next_[item] = next;
+    previous_[next] = item;
+  }
+
+  // Gives new labels to the items around `item`, which has the label of the item before it. Takes
+  // the smallest aligned range of labels that is sparse enough, so that k moves take O(k log(k))
+  // time (Bender et al., "Two simplified algorithms for maintaining order in a list").
+  void spreadLabels(size_t item) {
+    size_t first = item, last = item, count = 1;
+    double most = 1;  // items that may have labels in the range
+    for (int bits = 1; bits < kLabelBits; ++bits, most *= kDensity) {
+      const uint64_t low = label_[item] >> bits << bits, size = uint64_t{1} << bits;
+      while (previous_[first] != end_ && label_[previous_[first]] >= low) {
+        first = previous_[first];
+        ++count;
       }
+      while (next_[last] != end_ && label_[next_[last]] - low < size) {
+        last = next_[last];
+        ++count;
+      }
+      if (static_cast<double>(count) > most || size / (count + 1) < 2) continue;
+      setLabels(first, count, low, size);
+      return;
+    }
+    labelAll();
+  }
+
+  void labelAll() { setLabels(next_[end_], label_.size() - 1, 0, uint64_t{1} << kLabelBits); }
+
+  // Gives labels at equal distances in [low, low + size) to `count` items.
+  void setLabels(size_t first, size_t count, uint64_t low, uint64_t size) {
+    const uint64_t distance = size / (count + 1);
+    for (size_t item = first; count > 0; --count, item = next_[item]) {
+      label_[item] = low += distance;
     }
   }
 
-  std::vector<size_t> items_;  // per position: the item
-  std::vector<size_t> place_;  // per item: its position
-  std::vector<size_t> marks_;  // per item: mark_ of the last move that needs the item
+  static constexpr int kLabelBits = 62;
+  // Allowed factor between the items of two ranges of which one has twice the size of the other.
+  static constexpr double kDensity = 1.5;
+
+  std::vector<size_t> previous_;  // per item; the last element is the end of the list
+  std::vector<size_t> next_;
+  std::vector<uint64_t> label_;
+  std::vector<size_t> marks_;  // per item: mark_ of the last wish that needs the item
+  std::vector<std::vector<const ItemMove*>> kept_before_;  // per item: wishes with this target
+  size_t end_;
   size_t mark_ = 0;
 };
 
@@ -241,18 +308,24 @@ void partition(Program& program, size_t begin, size_t end, const std::set<size_t
 
 }  // namespace
 
-size_t moveBefore(Program& program, const std::vector<ItemMove>& moves, size_t most) {
+bool moveBefore(Program& program, const std::vector<ItemMove>& wishes) {
   const ItemOrder order(program);
   ItemPlaces places(program.body.size());
-  size_t moved = 0;
-  for (const ItemMove& move : moves) {
-    if (moved < most && places.moveBefore(order, move)) ++moved;
+  const auto isFulfilled = [](const ItemMove& wish) {
+    return std::all_of(wish.items.begin(), wish.items.end(),
+                       [&](size_t item) { return item < wish.target; });
+  };
+  bool moved = false;
+  for (const bool first : {true, false}) {
+    for (const ItemMove& wish : wishes) {
+      if (isFulfilled(wish) == first && places.fulfil(order, wish)) moved = true;
+    }
   }
-  if (moved == 0) return 0;
+  if (!moved) return false;
   std::vector<Instruction> body;
   for (size_t item : places.items()) body.push_back(std::move(program.body[item]));
   program.body = std::move(body);
-  return moved;
+  return true;
 }
 
 void delayInputWrites(Program& program) {

@@ -12,16 +12,16 @@ namespace heddle::host {
 // two items if one depends on the other. This is the case if their accesses conflict, if one uses a
 // slot that the other defines, if one waits for the other, or if both post operations.
 
-// A request to move `item` before `target`. Both are indices into Program::body.
+// A wish to have several items before another one. All are indices into Program::body.
 struct ItemMove {
-  size_t item;
+  std::vector<size_t> items;
   size_t target;
 };
 
-// Processes the requests one after another: moves each item, and the items on which it depends,
-// before its target. Skips a request if the item already precedes the target, or depends on the
-// target. Stops after `most` moves. Returns the number of moves.
-size_t moveBefore(Program& program, const std::vector<ItemMove>& moves, size_t most);
+// Fulfils wishes one after the other: moves the items of a wish, and the items on which they
+// depend, before the target. Starts with the wishes that the program fulfils already. Skips a wish
+// if it contradicts a dependency or an earlier wish. Returns whether an item moved.
+bool moveBefore(Program& program, const std::vector<ItemMove>& wishes);
 
 // Moves all items that write an input, and all items that depend on them, after the last Allocate
 // of the program. Items that already follow this Allocate do not move. All temporaries therefore

@@ -27,9 +27,9 @@ struct CopiedOutput {
   SlotId buffer = kNoSlot;      // the slot that an Allocate defines; kNoSlot: there is none
   size_t allocate = 0;          // index of the Allocate
   std::string why_copied = {};  // "": the output can be written in place
-  // Moves the first instruction that reads the input after the first write to the buffer, so that
-  // it comes before this write. nullopt: there is no such instruction.
-  std::optional<ItemMove> late_reader = {};
+  // The instructions that must read the input before the first write to the buffer, which is the
+  // target. nullopt: the output is copied for another reason.
+  std::optional<ItemMove> readers = {};
 };
 
 // Finds the outputs of a program that are copied to inputs, and decides which of them can be
@@ -78,6 +78,7 @@ class ReuseFinder {
         if (!is_first) {
           found.why_copied =
               fmt::format("{} is already stored in {}", nameOf(value), nameOf(first->second));
+          found.readers.reset();
         }
       }
       all.push_back(std::move(found));
@@ -257,18 +258,20 @@ class ReuseFinder {
     const auto writes = [&](size_t i) { return i != found.allocate; };
     const auto write = std::find_if(of_buffer.begin(), of_buffer.end(), writes);
     if (write == of_buffer.end()) return nameOf(found.buffer) + " is never written";
+    ItemMove readers{{}, *write};
     for (size_t i : itemsOf(found.reuse.input)) {
-      if (i < *write || i == found.copy) continue;
-      if (i == *write) {
-        const std::string why = reasonByWriter(found, i);
-        if (!why.empty()) return why;
-        continue;
+      if (i == found.copy) continue;
+      if (i != *write) {
+        readers.items.push_back(i);
+      } else if (const std::string why = reasonByWriter(found, i); !why.empty()) {
+        return why;
       }
-      found.late_reader = ItemMove{i, *write};
-      return fmt::format("{} reads {} after {} has written {}", textOf(operation_[i]),
-                         nameOf(found.reuse.input), textOf(*write), nameOf(found.buffer));
     }
-    return "";
+    found.readers = readers;
+    if (readers.items.empty() || readers.items.back() < *write) return "";
+    const size_t late = *std::upper_bound(readers.items.begin(), readers.items.end(), *write);
+    return fmt::format("{} reads {} after {} has written {}", textOf(operation_[late]),
+                       nameOf(found.reuse.input), textOf(*write), nameOf(found.buffer));
   }
 
   // Returns the reason why the instruction that first writes the buffer must not also read the
@@ -311,19 +314,18 @@ std::vector<CopiedOutput> copiedOutputs(const Program& program) {
   return ReuseFinder(program).run();
 }
 
-// Moves readers of inputs before the first write to the output that reuses the input. Each move may
-// make another output late, so the number of moves is limited.
+// Moves readers of inputs before the first write to the output that reuses the input. If several
+// instructions write an output, a move may change which one is the first. The function therefore
+// repeats the moves a few times.
 Program withEarlyReaders(Program program) {
-  size_t moves_left = 2 * program.reuses.size();
-  for (;;) {
-    std::vector<ItemMove> moves;
+  for (int round = 0; round < 4; ++round) {
+    std::vector<ItemMove> wishes;
     for (const CopiedOutput& found : copiedOutputs(program)) {
-      if (found.late_reader) moves.push_back(*found.late_reader);
+      if (found.readers) wishes.push_back(*found.readers);
     }
-    const size_t moved = moveBefore(program, moves, moves_left);
-    if (moved == 0) return program;
-    moves_left -= moved;
+    if (!moveBefore(program, wishes)) break;
   }
+  return program;
 }
 
 // Returns whether the passes of this file may change the program.

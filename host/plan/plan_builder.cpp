@@ -190,7 +190,8 @@ void PlanBuilder::bindBuffers() {
     if (written[id]) checkWrittenInput(buffer);
     if (isByValue(buffer.input)) continue;
     plan_->buffer_inputs.push_back({pointerTo(id), buffer.input, written[id], buffer.donated});
-    if (written[id] || buffer.donated) plan_->input_descs = unrolled_.input_descs;
+    const bool needs_descs = written[id] || buffer.donated;
+    if (needs_descs && plan_->input_descs.empty()) plan_->input_descs = unrolled_.input_descs;
     setAlignment(pointerTo(id), given_.input_alignments, static_cast<size_t>(buffer.input));
   }
   for (size_t i = 0; i < unrolled_.input_registers.size(); ++i) {
@@ -248,7 +249,11 @@ void PlanBuilder::emitAll() {
 // Sets note_ for the plan steps of a step of the unrolled program.
 void PlanBuilder::beginNote(const UnrolledStep& step) {
   note_ = {};
-  note_.occurrence = occurrences_[step.index]++;
+  if (step.instruction != nullptr) {
+    const auto index = static_cast<size_t>(step.index);
+    if (occurrences_.size() <= index) occurrences_.resize(index + 1);
+    note_.occurrence = occurrences_[index]++;
+  }
   for (const UnrolledAccess& access : step.accesses) {
     note_.bytes += access.end - access.begin;
     if (!access.write || note_.output_bytes > 0) continue;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <boost/container/small_vector.hpp>
 #include <deque>
 #include <map>
 #include <memory>
@@ -46,10 +47,11 @@ class PlanBuilder {
     const TensorDesc* desc;
     RegisterId scalar = {};  // as in Plan::Operand
   };
+  using LaunchOperands = boost::container::small_vector<LaunchOperand, 4>;
   struct Launch {
     const Fusion* segment;
-    std::vector<LaunchOperand> inputs;
-    std::vector<LaunchOperand> outputs;
+    LaunchOperands inputs;
+    LaunchOperands outputs;
     StreamId stream;
     std::shared_ptr<StoredSegment> stored = {};  // of the segment; nullptr: not known yet
     const UnrolledStep* step = nullptr;  // nullptr: no LaunchKernel; the plan adds the kernel
@@ -59,8 +61,8 @@ class PlanBuilder {
   // argument blocks of this kernel.
   struct PlannedKernel {
     std::shared_ptr<StoredSegment> stored;
-    std::vector<const TensorDesc*> inputs = {};
-    std::vector<const TensorDesc*> outputs = {};
+    codegen::DescList::Pointers inputs = {};
+    codegen::DescList::Pointers outputs = {};
     std::vector<int32_t> alignments = {};            // of the inputs, then of the outputs
     codegen::RunSizes run = {};                      // codegen::planKernel()
     std::vector<codegen::StageLayout> layouts = {};  // of a new kernel
@@ -203,8 +205,8 @@ class PlanBuilder {
   PlanTarget target_;
   std::shared_ptr<Plan> plan_;
   InstructionIndex current_ = -1;
-  Plan::StepNote note_;  // note for the steps of the current instruction
-  std::map<InstructionIndex, int32_t> occurrences_;  // earlier executions of each instruction
+  Plan::StepNote note_;               // note for the steps of the current instruction
+  std::vector<int32_t> occurrences_;  // earlier executions of each instruction
 
   std::map<EventKey, EventUse> uses_;
   IdVector<StreamId, bool> streams_used_;
@@ -212,7 +214,7 @@ class PlanBuilder {
   IdVector<BufferId, bool> substituted_;        // true: a tensor of the caller replaces the buffer
   // Per step of the unrolled program: index of its first step in the plan.
   std::vector<int32_t> step_of_unrolled_;
-  std::deque<PlannedKernel> kernels_;
+  std::vector<PlannedKernel> kernels_;
   std::vector<const StoredSegment*> kernel_segments_;  // of kernels_; a search reads only this list
   std::deque<Fusion> own_segments_;                    // segments that the program does not contain
   std::deque<TensorDesc> own_descs_;  // descriptors that the unrolled program does not contain

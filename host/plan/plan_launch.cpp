@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kArgsAlignment = 16;
 
-std::vector<TensorDesc> descsOf(const std::vector<const TensorDesc*>& pointers) {
+std::vector<TensorDesc> descsOf(const codegen::DescList::Pointers& pointers) {
   std::vector<TensorDesc> descs;
   descs.reserve(pointers.size());
   for (const TensorDesc* desc : pointers) descs.push_back(*desc);
@@ -66,14 +66,14 @@ void PlanBuilder::emitLaunch(Launch launch) {
 }
 
 void PlanBuilder::emitReference(const Launch& launch) {
-  const auto operandsOf = [](const std::vector<LaunchOperand>& operands) {
+  const auto operandsOf = [](const LaunchOperands& operands) {
     std::vector<Plan::Operand> copies;
     for (const LaunchOperand& each : operands) {
       copies.push_back({each.place, *each.desc, each.scalar});
     }
     return copies;
   };
-  const auto descsOf = [](const std::vector<LaunchOperand>& operands) {
+  const auto descsOf = [](const LaunchOperands& operands) {
     std::vector<TensorDesc> descs;
     for (const LaunchOperand& each : operands) descs.push_back(*each.desc);
     return descs;
@@ -116,8 +116,8 @@ void PlanBuilder::emitStage(StageId id, const Launch& launch) {
 
 bool PlanBuilder::isPlannedFor(const PlannedKernel& kernel, const Launch& launch) const {
   size_t operand = 0;
-  const auto are_same = [&](const std::vector<const TensorDesc*>& descs,
-                            const std::vector<LaunchOperand>& operands) {
+  const auto are_same = [&](const codegen::DescList::Pointers& descs,
+                            const LaunchOperands& operands) {
     return std::equal(descs.begin(), descs.end(), operands.begin(), operands.end(),
                       [&](const TensorDesc* desc, const LaunchOperand& other) {
                         return kernel.alignments[operand++] == alignmentAt(other.place) &&
@@ -133,17 +133,18 @@ KernelStore::Key PlanBuilder::keyOf(const PlannedKernel& kernel) {
 }
 
 // Returns the kernel of a launch. Takes it from an earlier launch or an earlier plan if the segment
-// and the descriptors are equal. Otherwise plans the kernel.
+// and the descriptors are equal. Otherwise plans the kernel. The reference is valid until the next
+// call.
 PlanBuilder::PlannedKernel& PlanBuilder::planned(Launch& launch) {
   if (!launch.stored) launch.stored = target_.kernels.segmentOf(*launch.segment);
   for (size_t i = 0; i < kernel_segments_.size(); ++i) {
     if (kernel_segments_[i] != launch.stored.get()) continue;
     if (isPlannedFor(kernels_[i], launch)) return kernels_[i];
   }
+  if (kernels_.empty()) kernels_.reserve(program_.kernels.size());
   kernel_segments_.push_back(launch.stored.get());
   PlannedKernel& kernel = kernels_.emplace_back(PlannedKernel{launch.stored});
-  const auto add = [&](const std::vector<LaunchOperand>& operands,
-                       std::vector<const TensorDesc*>& descs) {
+  const auto add = [&](const LaunchOperands& operands, codegen::DescList::Pointers& descs) {
     descs.reserve(operands.size());
     for (const LaunchOperand& operand : operands) {
       descs.push_back(operand.desc);

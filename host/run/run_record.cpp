@@ -56,10 +56,11 @@ void RunRecord::prepareFor(const Plan& plan) {
   }
   for (size_t i = 0; i < values.size(); ++i) {
     const Plan::Output& output = plan.outputs[i];
-    stored_[i] = std::any_of(plan.buffer_inputs.begin(), plan.buffer_inputs.end(),
-                             [&](const Plan::BufferInput& input) {
-                               return input.written && input.input == output.input;
-                             });
+    // The inputs are in ascending order.
+    const auto input =
+        std::ranges::lower_bound(plan.buffer_inputs, output.input, {}, &Plan::BufferInput::input);
+    stored_[i] =
+        input != plan.buffer_inputs.end() && input->input == output.input && input->written;
     if (output.scalar.valid()) continue;
     if (!std::holds_alternative<Tensor>(values[i])) values[i] = Tensor();
     auto& tensor = std::get<Tensor>(values[i]);

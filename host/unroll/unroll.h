@@ -1,5 +1,6 @@
 #pragma once
 
+#include <boost/container/small_vector.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -64,6 +65,10 @@ struct View {
 
 using SharedView = std::shared_ptr<const View>;
 
+// A short list that allocates no memory. Most instructions have few operands.
+template <class T>
+using Operands = boost::container::small_vector<T, 3>;
+
 // A list of views that does not copy them: many steps name the same view.
 class ViewList {
  public:
@@ -102,7 +107,7 @@ class ViewList {
   Iterator end() const { return Iterator(views_.data() + views_.size()); }
 
  private:
-  std::vector<SharedView> views_;
+  Operands<SharedView> views_;
 };
 
 // An access of one step to one buffer.
@@ -123,8 +128,8 @@ struct UnrolledStep {
                     // the slot is a scalar, or if this rank has no part on the input side
                     // of a Communicate
   ViewList outputs;
-  std::vector<RegisterId> scalar_inputs;  // parallel to inputs: invalid for a tensor
-  std::vector<UnrolledAccess> accesses;
+  Operands<RegisterId> scalar_inputs;  // parallel to inputs: invalid for a tensor
+  Operands<UnrolledAccess> accesses;
   int64_t peer = -1;            // rank in the team. Send, Recv: the peer; Communicate: the root.
                                 // -1: none
   bool root_apart = false;      // gather: the root sends no part; scatter: it receives none

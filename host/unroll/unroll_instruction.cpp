@@ -127,7 +127,7 @@ void Unroller::checkSizesInside(KernelId kernel, const UnrolledStep& step) {
       sizes.insert(sizes.end(), view.desc.global.begin(), view.desc.global.end());
     }
   }
-  std::vector<int64_t>& checked = checked_sizes_.at(kernel);
+  auto& checked = checked_sizes_.at(kernel);
   if (std::ranges::equal(sizes, checked)) return;
   const Fusion& segment = program_.kernels.at(kernel).segment;
   try {

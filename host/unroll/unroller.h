@@ -138,7 +138,7 @@ class Unroller {
   std::unordered_map<const std::vector<Instruction>*, int32_t> lengths_;  // results of lengthOf()
   // For each kernel: the sizes of all operands at its last launch, which checkSizesInside()
   // checked.
-  IdVector<KernelId, std::vector<int64_t>> checked_sizes_;
+  IdVector<KernelId, boost::container::small_vector<int64_t, 12>> checked_sizes_;
 };
 
 }  // namespace heddle::host

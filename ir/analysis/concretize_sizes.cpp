@@ -5,6 +5,7 @@
 #include <set>
 
 #include "ir/base/check.h"
+#include "ir/graph/declared_sizes.h"
 #include "ir/graph/rewrite.h"
 #include "ir/graph/size_scalars.h"
 
@@ -16,6 +17,7 @@ class SizeConcretizer {
   SizeConcretizer(const Fusion& fusion, const SizeDecisions& decisions)
       : fusion_(fusion), rewriter_(fusion) {
     rewriter_.fusion().symbolic_sizes.clear();
+    rewriter_.fusion().annotate(kDeclaredSizes, declaredSizesOf(fusion));
     for (const SizeDecisions::Decision& decision : decisions.decisions) {
       if (decision.is_one) ones_.insert(decision.symbol);
     }
@@ -190,7 +192,7 @@ SizeDecisions decideSizes(const Fusion& fusion, const SizeBindings& sizes) {
   return result;
 }
 
-Fusion concretizeSizes(const Fusion& fusion, const SizeDecisions& decisions) {
+Fusion concretizeSizes(Fusion fusion, const SizeDecisions& decisions) {
   const bool reshapes =
       std::any_of(decisions.reshapes.begin(), decisions.reshapes.end(),
                   [](const ReshapeDecision& reshape) { return !reshape.then.empty(); });
@@ -198,11 +200,11 @@ Fusion concretizeSizes(const Fusion& fusion, const SizeDecisions& decisions) {
   return SizeConcretizer(fusion, decisions).run();
 }
 
-Fusion concretizeSizes(const Fusion& fusion, const SizeBindings& sizes) {
+Fusion concretizeSizes(Fusion fusion, const SizeBindings& sizes) {
   if (fusion.symbolic_sizes.empty()) return fusion;
   SizeDecisions decisions = decideSizes(fusion, sizes);
   decisions.reshapes.clear();
-  return concretizeSizes(fusion, decisions);
+  return concretizeSizes(std::move(fusion), decisions);
 }
 
 }  // namespace heddle

@@ -44,11 +44,11 @@ SizeDecisions decideSizes(const Fusion& fusion, const SizeBindings& sizes);
 //  - If a symbolic size is the value of a scalar %n, and is 1, a guard requires %n == 1 in every
 //    run.
 // Throws UserError if an op does not accept the decisions.
-Fusion concretizeSizes(const Fusion& fusion, const SizeDecisions& decisions);
+Fusion concretizeSizes(Fusion fusion, const SizeDecisions& decisions);
 
 // Derives the decisions about symbolic sizes from `sizes` and applies only these. Reshapes do not
 // change, so the result serves all values of scalars. Returns the same fusion if it has no symbolic
 // size.
-Fusion concretizeSizes(const Fusion& fusion, const SizeBindings& sizes);
+Fusion concretizeSizes(Fusion fusion, const SizeBindings& sizes);
 
 }  // namespace heddle

@@ -125,6 +125,22 @@ std::optional<AxisOrder> elementOrder(const Fusion& fusion, ValueId id) {
   return order;
 }
 
+IdVector<ValueId, std::optional<AxisOrder>> elementOrders(const Fusion& fusion) {
+  IdVector<ValueId, std::optional<AxisOrder>> orders(fusion.values().size());
+  for (ValueId id : fusion.values().ids()) {
+    const Value& value = fusion.value(id);
+    if (value.is_scalar) continue;
+    const Expression* permute =
+        value.definition == kNoExpr ? nullptr : &fusion.expr(value.definition);
+    if (permute == nullptr || permute->op->kind != OpKind::Permute) {
+      orders[id] = orderOfBase(fusion, value);
+    } else if (const auto& of_base = orders[permute->inputs[0]]) {
+      orders[id] = permuted(*of_base, permute->attr<std::vector<int64_t>>("axes"));
+    }
+  }
+  return orders;
+}
+
 std::optional<AxisOrder> memoryOrder(const Fusion& fusion, ValueId id) {
   const Value& base = fusion.value(baseOf(fusion, id));
   if (base.definition != kNoExpr) {

@@ -25,6 +25,10 @@ struct ReshardStep;
 //    value, or reads it, in blocks of equal size.
 std::optional<AxisOrder> elementOrder(const Fusion& fusion, ValueId id);
 
+// Returns elementOrder() of all tensors of the fusion. Takes linear time even for a chain of
+// permutes, where elementOrder() of each value would follow the chain again.
+IdVector<ValueId, std::optional<AxisOrder>> elementOrders(const Fusion& fusion);
+
 // Returns elementOrder(), or nullopt if the value is the result of a collective. The memory of this
 // result is padded for the collective that wrote it, and the next collective may need padding of a
 // different size.

@@ -21,13 +21,20 @@ Size clampedBound(const Size& bound, const Size& extent) {
   return Size::min(Size::max(place, Size(0)), extent);
 }
 
-// Extends `value` to `total` elements along `axis`. The elements of `value` start at index
-// `offset`. The elements before and after those of `value` are arbitrary, because the caller does
-// not use them.
-Term indexed(Term value, int64_t axis, const Size& offset, const Size& total) {
+// An index along an axis, as a size and as a scalar with this value.
+struct Index {
+  Size size;
+  Term scalar;
+};
+
+// Extends `value` along `axis` to the extent of `line`, which contains 0, 1, 2, ... The elements of
+// `value` start at index `start`; nullptr: at 0. The elements before and after those of `value` are
+// arbitrary, because the caller does not use them.
+Term indexed(Term value, int64_t axis, const Index* start, Term line) {
   FusionBuilder& b = *value.b;
   const auto at = static_cast<size_t>(axis);
-  const Size after = total - offset - value.extent(at);
+  const Size offset = start == nullptr ? Size(0) : start->size;
+  const Size after = line.extent(0) - offset - value.extent(at);
   if (offset.isConstant() && after.isConstant()) {
     std::vector<Size> lows(value.rank(), 0);
     std::vector<Size> highs(value.rank(), 0);
@@ -36,8 +43,7 @@ Term indexed(Term value, int64_t axis, const Size& offset, const Size& total) {
     return {&b, b.pad(value.id, lows, highs, b.constant(false))};
   }
   // A kernel contains the widths of a pad as numbers, so symbolic sizes use computed indices.
-  const Term first = composite::sizeScalar(b, offset);
-  const Term places = Term{&b, b.iota({total}, 0)} - first;
+  const Term places = start == nullptr ? line : line - start->scalar;
   return {&b, b.take(value.id, places.id, axis)};
 }
 
@@ -167,18 +173,18 @@ ValueId cat(FusionBuilder& b, const std::vector<ValueId>& values, int64_t axis) 
   const std::vector<Term> terms = joinable(b, "cat", values, axis);
   if (terms.size() == 1) return result(b.set(values[0]));
   const auto at = static_cast<size_t>(axis);
-  std::vector<Size> ends;
-  for (const Term& term : terms) {
-    ends.push_back((ends.empty() ? Size(0) : ends.back()) + term.extent(at));
+  std::vector<Index> ends;  // of each tensor except the last one
+  Size end(0);
+  for (size_t i = 0; i + 1 < terms.size(); ++i) {
+    end = end + terms[i].extent(at);
+    ends.push_back({end, composite::sizeScalar(b, end)});
   }
-  std::vector<Size> sizes = terms[0].tensor().sizes();
-  sizes[at] = ends.back();
-  const Term place = composite::positions(b, sizes, axis);
-  Term joined = indexed(terms.back(), axis, ends[ends.size() - 2], ends.back());
-  for (size_t i = terms.size() - 1; i-- > 0;) {
-    const Size start = i == 0 ? Size(0) : ends[i - 1];
-    const Term part = indexed(terms[i], axis, start, ends.back());
-    const Term before = composite::call("lt", {place, composite::sizeScalar(b, ends[i])});
+  const Term line{&b, b.iota({end + terms.back().extent(at)}, 0)};
+  const Term place = composite::broadcast(line, composite::otherAxes(terms[0].rank(), axis));
+  Term joined = indexed(terms.back(), axis, &ends.back(), line);
+  for (size_t i = ends.size(); i-- > 0;) {
+    const Term part = indexed(terms[i], axis, i == 0 ? nullptr : &ends[i - 1], line);
+    const Term before = composite::call("lt", {place, ends[i].scalar});
     joined = composite::where(before, part, joined);
   }
   return result(joined);

@@ -108,11 +108,15 @@ Term scalarOf(FusionBuilder& b, const Size& size) {
 
 Term positions(FusionBuilder& b, const std::vector<Size>& sizes, int64_t axis) {
   const Term line{&b, b.iota({sizes[static_cast<size_t>(axis)]}, 0)};
+  return broadcast(line, otherAxes(sizes.size(), axis));
+}
+
+Axes otherAxes(size_t rank, int64_t axis) {
   Axes others;
-  for (int64_t i = 0; i < static_cast<int64_t>(sizes.size()); ++i) {
+  for (int64_t i = 0; i < static_cast<int64_t>(rank); ++i) {
     if (i != axis) others.push_back(i);
   }
-  return broadcast(line, others);
+  return others;
 }
 
 bool isHalf(DType dtype) { return isFloat(dtype) && sizeOf(dtype) == 2; }

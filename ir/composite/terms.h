@@ -63,6 +63,9 @@ Term scalarOf(FusionBuilder& b, const Size& size);
 // 1. All other axes of the result are broadcast axes.
 Term positions(FusionBuilder& b, const std::vector<Size>& sizes, int64_t axis);
 
+// Returns all axes of a tensor of this rank except `axis`.
+Axes otherAxes(size_t rank, int64_t axis);
+
 // A composite with operands of a half type (f16, bf16) computes in f32 and rounds once, at the end.
 // widen() casts an operand to wideType().
 bool isHalf(DType dtype);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ir/base/check.h"
-#include "ir/base/size_symbols.h"
+#include "ir/graph/declared_sizes.h"
 #include "ir/graph/print_values.h"
 #include "ir/types/axis_limit.h"
 
@@ -49,13 +49,8 @@ std::string FusionBuilder::typeOf(ValueId id) const {
       return typeOf(made.inputs[0]);
     }
   }
-  std::string text = fmt::format("%{}: {}", value.name, heddle::name(value.tensor.dtype));
-  if (value.is_scalar) return text;
-  text += '[';
-  for (size_t i = 0; i < value.tensor.rank(); ++i) {
-    text += (i > 0 ? ", " : "") + writtenSize(value.tensor.domain[i].extent);
-  }
-  return text + ']';
+  const auto declared = fusion_.annotation<SharedDeclaredSizes>(kDeclaredSizes);
+  return typeText(value, declared ? declared->get() : nullptr);
 }
 
 FusionBuilder& FusionBuilder::name(std::string value_name) {

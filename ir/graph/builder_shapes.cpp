@@ -30,8 +30,7 @@ void FusionBuilder::checkSizes(std::string_view op_name, const std::vector<Size>
 
 void FusionBuilder::checkReuse(ValueId value, ValueId input) {
   constexpr const char* kWhat = "return";
-  const std::vector<ValueId>& inputs = fusion_.inputs();
-  const bool is_input = std::find(inputs.begin(), inputs.end(), input) != inputs.end();
+  const bool is_input = fusion_.values().has(input) && fusion_.value(input).definition == kNoExpr;
   HEDDLE_USER_CHECK(is_input, "{}: an output can only be stored in an input, and {} is none",
                     where(kWhat),
                     fusion_.values().has(input) ? typeOf(input) : fmt::format("value {}", input));

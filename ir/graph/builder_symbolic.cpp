@@ -1,8 +1,12 @@
 // FusionBuilder: sizes that may be 1 in a run.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "ir/base/check.h"
+#include "ir/base/size_symbols.h"
 #include "ir/graph/builder.h"
+#include "ir/graph/declared_sizes.h"
 
 namespace heddle {
 
@@ -44,6 +48,39 @@ IterDomain FusionBuilder::symbolicAxis(const std::vector<Size>& extents) {
     result = Size::max(result, extent) * Size::min(Size(1), Size::min(result, extent));
   }
   return {std::move(result), IterKind::Symbolic};
+}
+
+SharedDeclaredSizes declaredSizesOf(const Fusion& fusion) {
+  DeclaredSizes declared;
+  declared.symbolic.insert(fusion.symbolic_sizes.begin(), fusion.symbolic_sizes.end());
+  for (ValueId id : fusion.inputs()) {
+    const Value& input = fusion.value(id);
+    const auto& domain = input.tensor.domain;
+    if (std::any_of(domain.begin(), domain.end(),
+                    [](const IterDomain& axis) { return axis.kind == IterKind::Symbolic; })) {
+      declared.inputs[input.name] = typeText(input, nullptr);
+    }
+  }
+  return std::make_shared<const DeclaredSizes>(std::move(declared));
+}
+
+std::string typeText(const Value& value, const DeclaredSizes* declared) {
+  if (declared != nullptr && value.definition == kNoExpr) {
+    const auto found = declared->inputs.find(value.name);
+    if (found != declared->inputs.end()) return found->second;
+  }
+  std::string text = fmt::format("%{}: {}", value.name, heddle::name(value.tensor.dtype));
+  if (value.is_scalar) return text;
+  text += '[';
+  for (size_t i = 0; i < value.tensor.rank(); ++i) {
+    const IterDomain& axis = value.tensor.domain[i];
+    text += (i > 0 ? ", " : "") + writtenSize(axis.extent);
+    if (axis.extent.kind() != Size::Kind::Symbol) continue;
+    const bool is_declared =
+        declared != nullptr && declared->symbolic.contains(axis.extent.symbolName());
+    if (axis.kind == IterKind::Symbolic || is_declared) text += '?';
+  }
+  return text + ']';
 }
 
 }  // namespace heddle

@@ -62,7 +62,11 @@ void Fusion::inheritAnnotations(const Fusion& from, const IdMap& map) {
       annotations_[key] = annotation;
       continue;
     }
-    if (std::optional<std::any> moved = annotation.remap(annotation.fact, map)) {
+    const auto mapExisting = [&](ValueId id) {
+      HEDDLE_CHECK(from.values_.has(id), "annotation '{}' names a value that does not exist", key);
+      return map(id);
+    };
+    if (std::optional<std::any> moved = annotation.remap(annotation.fact, mapExisting)) {
       annotations_[key] = {std::move(*moved), annotation.remap};
     }
   }

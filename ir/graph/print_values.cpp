@@ -7,7 +7,7 @@
 
 #include "ir/base/check.h"
 #include "ir/base/lexer.h"
-#include "ir/graph/print_list.h"
+#include "ir/base/print_list.h"
 
 namespace heddle {
 namespace {

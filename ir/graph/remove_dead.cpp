@@ -6,7 +6,7 @@
 
 namespace heddle {
 
-Fusion removeDead(const Fusion& fusion) {
+Fusion removeDead(Fusion fusion) {
   IdVector<ValueId, bool> needed(fusion.values().size(), false);
   for (ValueId output : fusion.outputs()) needed[output] = true;
   IdVector<ExprId, bool> live(fusion.exprs().size(), false);

@@ -1,5 +1,10 @@
 #include "ir/graph/size_scalars.h"
 
+#include <fmt/format.h>
+
+#include "ir/base/check.h"
+#include "ir/graph/verify.h"
+
 namespace heddle {
 
 void forEachSize(const Fusion& fusion, const std::function<void(const Size&)>& visit) {
@@ -68,6 +73,47 @@ SizeBindings defaultSizes(const Fusion& fusion) {
     sizes.emplace(symbol, std::get<int64_t>(*value.default_value));
   }
   return sizes;
+}
+
+// Declared in ir/graph/verify.h.
+void checkSizeSymbols(const Fusion& fusion) {
+  std::set<std::string> scalars;  // the symbols that sizes may contain
+  for (ValueId id : fusion.inputs()) {
+    const Value& value = fusion.value(id);
+    if (mayDecideSizes(value.tensor)) scalars.insert(scalarSymbol(value.name));
+  }
+  const auto check = [&](const std::string& where, const Size& size) {
+    if (size.isConstant()) return;
+    std::vector<std::string> symbols;
+    size.collectSymbols(symbols);
+    for (const std::string& symbol : symbols) {
+      HEDDLE_USER_CHECK(symbol != "rank" && symbol != "ranks" && symbol[0] != '@',
+                        "{}: '{}' has a value in host programs only; a size of a fusion may "
+                        "contain only numbers and symbols with other names",
+                        where, symbol);
+      HEDDLE_USER_CHECK(!isScalarSymbol(symbol) || scalars.contains(symbol),
+                        "{}: {} is no integer input without axes, and no value computed from such "
+                        "inputs and sizes",
+                        where, symbol);
+    }
+  };
+  for (const Value& value : fusion.values()) {
+    for (size_t i = 0; i < value.tensor.rank(); ++i) {
+      const Size& extent = value.tensor.domain[i].extent;
+      if (extent.isConstant()) continue;
+      const std::string line = value.line > 0 ? fmt::format(" at line {}", value.line) : "";
+      check(fmt::format("axis {} of %{}{}", i, value.name, line), extent);
+    }
+  }
+  for (const Expression& expr : fusion.exprs()) {
+    for (const auto& [name, attr] : expr.attrs) {
+      const auto* sizes = std::get_if<std::vector<Size>>(&attr);
+      if (sizes == nullptr) continue;
+      for (const Size& size : *sizes) {
+        check(fmt::format("{} of %{}", name, fusion.value(expr.outputs[0]).name), size);
+      }
+    }
+  }
 }
 
 }  // namespace heddle

@@ -353,47 +353,27 @@ void checkSizes(const Value& value, const SizeBindings& sizes) {
             scalarValuesIn(value.tensor.sizes(), sizes));
 }
 
+// Returns whether `a` has the extents of `b`, and elements of at most the same size.
+bool isAtMost(const TensorView& a, const TensorView& b) {
+  const auto haveEqualExtents = [](const IterDomain& x, const IterDomain& y) {
+    return x.extent == y.extent;
+  };
+  return sizeOf(a.dtype) <= sizeOf(b.dtype) &&
+         std::equal(a.domain.begin(), a.domain.end(), b.domain.begin(), b.domain.end(),
+                    haveEqualExtents);
+}
+
 }  // namespace
 
 void checkSizes(const Fusion& fusion, const SizeBindings& sizes) {
-  for (const Value& value : fusion.values()) checkSizes(value, sizes);
-}
-
-void checkSizeSymbols(const Fusion& fusion) {
-  std::set<std::string> scalars;  // the symbols that sizes may contain
-  for (ValueId id : fusion.inputs()) {
-    const Value& value = fusion.value(id);
-    if (mayDecideSizes(value.tensor)) scalars.insert(scalarSymbol(value.name));
-  }
-  const auto check = [&](const std::string& where, const Size& size) {
-    if (size.isConstant()) return;
-    std::vector<std::string> symbols;
-    size.collectSymbols(symbols);
-    for (const std::string& symbol : symbols) {
-      HEDDLE_USER_CHECK(symbol != "rank" && symbol != "ranks" && symbol[0] != '@',
-                        "{}: '{}' has a value in host programs only; a size of a fusion may "
-                        "contain only numbers and symbols with other names",
-                        where, symbol);
-      HEDDLE_USER_CHECK(!isScalarSymbol(symbol) || scalars.contains(symbol),
-                        "{}: {} is no integer input without axes, and no value computed from such "
-                        "inputs and sizes",
-                        where, symbol);
-    }
-  };
+  const Value* checked = nullptr;
   for (const Value& value : fusion.values()) {
-    for (size_t i = 0; i < value.tensor.rank(); ++i) {
-      const Size& extent = value.tensor.domain[i].extent;
-      if (!extent.isConstant()) check(fmt::format("axis {} of {}", i, named(value)), extent);
+    // Most tensors have the sizes of the tensor before.
+    if (value.is_scalar || (checked != nullptr && isAtMost(value.tensor, checked->tensor))) {
+      continue;
     }
-  }
-  for (const Expression& expr : fusion.exprs()) {
-    for (const auto& [name, attr] : expr.attrs) {
-      const auto* sizes = std::get_if<std::vector<Size>>(&attr);
-      if (sizes == nullptr) continue;
-      for (const Size& size : *sizes) {
-        check(fmt::format("{} of %{}", name, fusion.value(expr.outputs[0]).name), size);
-      }
-    }
+    checkSizes(value, sizes);
+    checked = &value;
   }
 }
 

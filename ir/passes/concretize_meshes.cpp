@@ -4,11 +4,10 @@
 
 namespace heddle {
 
-Fusion concretizeMeshes(const Fusion& fusion, int64_t job_size) {
+Fusion concretizeMeshes(Fusion fusion, int64_t job_size) {
   checkSizeSymbols(fusion);
-  Fusion result = fusion;
-  for (DeviceMesh& mesh : result.meshes) concretizeMesh(mesh, job_size);
-  return result;
+  for (DeviceMesh& mesh : fusion.meshes) concretizeMesh(mesh, job_size);
+  return fusion;
 }
 
 }  // namespace heddle

@@ -7,6 +7,6 @@ namespace heddle {
 // Computes the sizes of all mesh axes, and checks that every mesh fits in a job of `job_size`
 // ranks. All later passes need these sizes. Throws UserError in the cases that concretizeMesh()
 // (ir/types/mesh.h) and checkSizeSymbols() (ir/graph/verify.h) list.
-Fusion concretizeMeshes(const Fusion& fusion, int64_t job_size);
+Fusion concretizeMeshes(Fusion fusion, int64_t job_size);
 
 }  // namespace heddle

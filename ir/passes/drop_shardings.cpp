@@ -2,14 +2,13 @@
 
 namespace heddle {
 
-Fusion dropShardings(const Fusion& fusion, int64_t job_size) {
+Fusion dropShardings(Fusion fusion, int64_t job_size) {
   if (job_size != 1) return fusion;
-  Fusion result = fusion;
-  for (ValueId id : result.values().ids()) {
-    result.setSharding(id, std::nullopt);
-    result.mutableValue(id).user_sharding = false;
+  for (ValueId id : fusion.values().ids()) {
+    fusion.setSharding(id, std::nullopt);
+    fusion.mutableValue(id).user_sharding = false;
   }
-  return result;
+  return fusion;
 }
 
 }  // namespace heddle

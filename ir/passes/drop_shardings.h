@@ -8,6 +8,6 @@ namespace heddle {
 // collectives are then inserted, and passes that skip sharded values process all values. Stream
 // splits, which split the work of a collective, disappear too. If the job has several ranks,
 // returns the fusion unchanged.
-Fusion dropShardings(const Fusion& fusion, int64_t job_size);
+Fusion dropShardings(Fusion fusion, int64_t job_size);
 
 }  // namespace heddle

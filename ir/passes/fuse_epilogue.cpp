@@ -35,7 +35,7 @@ IdVector<ExprId, ExprId> productsOf(const Fusion& fusion) {
 
 }  // namespace
 
-Fusion fuseEpilogue(const Fusion& fusion) {
+Fusion fuseEpilogue(Fusion fusion) {
   const IdVector<ExprId, ExprId> products = productsOf(fusion);
   IdVector<ExprId, bool> taken(fusion.exprs().size(), false);
   for (ExprId product : products) {

@@ -12,6 +12,6 @@ namespace heddle {
 // Other activations, and additions of a bias, stay separate expressions, because fusing them would
 // remove one rounding. The pass runs after insertResharding, because that pass may insert a
 // reduction between the matrix product and the relu.
-Fusion fuseEpilogue(const Fusion& fusion);
+Fusion fuseEpilogue(Fusion fusion);
 
 }  // namespace heddle

@@ -209,13 +209,13 @@ class Gatherer {
 
 }  // namespace
 
-Fusion gatherOneHots(const Fusion& fusion) {
+Fusion gatherOneHots(Fusion fusion) {
   const OneHots one_hots(fusion);
   std::map<ExprId, OneHotSum> sums;
   for (ExprId id : fusion.exprs().ids()) {
     if (const std::optional<OneHotSum> found = one_hots.match(id)) sums.emplace(id, *found);
   }
-  return sums.empty() ? fusion : Gatherer(fusion, one_hots).run(sums);
+  return sums.empty() ? std::move(fusion) : Gatherer(fusion, one_hots).run(sums);
 }
 
 }  // namespace heddle

@@ -19,6 +19,6 @@ namespace heddle {
 //  - A source would have to be stored first, because an op other than a pointwise op or a matrix
 //    product computes it.
 //  - The index or a source is stretched along an axis of the sum.
-Fusion gatherOneHots(const Fusion& fusion);
+Fusion gatherOneHots(Fusion fusion);
 
 }  // namespace heddle

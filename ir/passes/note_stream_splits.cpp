@@ -13,18 +13,17 @@ std::optional<StreamSplits> remapped(const StreamSplits& splits, const Fusion::I
 
 }  // namespace
 
-Fusion noteStreamSplits(const Fusion& fusion) {
-  Fusion result = fusion;
+Fusion noteStreamSplits(Fusion fusion) {
   StreamSplits splits;
   for (ValueId id : fusion.values().ids()) {
     std::optional<Sharding> sharding = fusion.tensor(id).sharding;
     if (!sharding || !sharding->stream) continue;
     const Sharding::StreamSplit split = *std::exchange(sharding->stream, std::nullopt);
     splits.push_back({id, fusion.value(id).name, sharding->mesh, split});
-    result.setSharding(id, sharding);
+    fusion.setSharding(id, sharding);
   }
-  if (!splits.empty()) result.annotate<StreamSplits>(kStreamSplits, splits, &remapped);
-  return result;
+  if (!splits.empty()) fusion.annotate<StreamSplits>(kStreamSplits, splits, &remapped);
+  return fusion;
 }
 
 }  // namespace heddle

@@ -22,6 +22,6 @@ using StreamSplits = std::vector<StreamRequest>;
 inline constexpr const char* kStreamSplits = "stream_splits";
 
 // Moves all stream splits from the shardings to the annotation kStreamSplits.
-Fusion noteStreamSplits(const Fusion& fusion);
+Fusion noteStreamSplits(Fusion fusion);
 
 }  // namespace heddle

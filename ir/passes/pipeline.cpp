@@ -32,32 +32,35 @@ namespace {
 
 struct Pass {
   std::string_view name;
-  Fusion (*run)(const Fusion&, int64_t job_size);
+  Fusion (*run)(Fusion, int64_t job_size);
 };
 
-Fusion sizes(const Fusion& fusion, int64_t) {
-  return concretizeSizes(fusion, defaultSizes(fusion));
+Fusion sizes(Fusion fusion, int64_t) {
+  const SizeBindings sizes = defaultSizes(fusion);
+  return concretizeSizes(std::move(fusion), sizes);
 }
-Fusion meshes(const Fusion& fusion, int64_t job_size) { return concretizeMeshes(fusion, job_size); }
-Fusion streams(const Fusion& fusion, int64_t) { return noteStreamSplits(fusion); }
-Fusion dead(const Fusion& fusion, int64_t) { return removeDead(fusion); }
-Fusion reuses(const Fusion& fusion, int64_t) { return shardReusedOutputs(fusion); }
-Fusion moves(const Fusion& fusion, int64_t) { return moveReusedOutputs(fusion); }
-Fusion shardings(const Fusion& fusion, int64_t) { return propagateSharding(fusion); }
-Fusion drop(const Fusion& fusion, int64_t job_size) { return dropShardings(fusion, job_size); }
-Fusion require(const Fusion& fusion, int64_t) { return requireOrders(fusion); }
-Fusion resharding(const Fusion& fusion, int64_t) { return insertResharding(fusion); }
-Fusion join(const Fusion& fusion, int64_t) { return joinReductions(fusion); }
-Fusion split(const Fusion& fusion, int64_t) { return splitLinear(fusion); }
-Fusion epilogues(const Fusion& fusion, int64_t) { return fuseEpilogue(fusion); }
-Fusion oneHots(const Fusion& fusion, int64_t) { return gatherOneHots(fusion); }
-Fusion taken(const Fusion& fusion, int64_t) { return takeGenerated(fusion); }
-Fusion scalars(const Fusion& fusion, int64_t) { return mergeScalars(fusion); }
-Fusion axes(const Fusion& fusion, int64_t) { return splitAxes(fusion); }
-Fusion orders(const Fusion& fusion, int64_t) { return followOrders(fusion); }
-Fusion infer(const Fusion& fusion, int64_t) { return inferOrders(fusion); }
-Fusion reshapes(const Fusion& fusion, int64_t) { return orderForReshapes(fusion); }
-Fusion views(const Fusion& fusion, int64_t) { return materializeViews(fusion); }
+Fusion meshes(Fusion fusion, int64_t job_size) {
+  return concretizeMeshes(std::move(fusion), job_size);
+}
+Fusion streams(Fusion fusion, int64_t) { return noteStreamSplits(std::move(fusion)); }
+Fusion dead(Fusion fusion, int64_t) { return removeDead(std::move(fusion)); }
+Fusion reuses(Fusion fusion, int64_t) { return shardReusedOutputs(std::move(fusion)); }
+Fusion moves(Fusion fusion, int64_t) { return moveReusedOutputs(std::move(fusion)); }
+Fusion shardings(Fusion fusion, int64_t) { return propagateSharding(std::move(fusion)); }
+Fusion drop(Fusion fusion, int64_t job_size) { return dropShardings(std::move(fusion), job_size); }
+Fusion require(Fusion fusion, int64_t) { return requireOrders(std::move(fusion)); }
+Fusion resharding(Fusion fusion, int64_t) { return insertResharding(std::move(fusion)); }
+Fusion join(Fusion fusion, int64_t) { return joinReductions(std::move(fusion)); }
+Fusion split(Fusion fusion, int64_t) { return splitLinear(std::move(fusion)); }
+Fusion epilogues(Fusion fusion, int64_t) { return fuseEpilogue(std::move(fusion)); }
+Fusion oneHots(Fusion fusion, int64_t) { return gatherOneHots(std::move(fusion)); }
+Fusion taken(Fusion fusion, int64_t) { return takeGenerated(std::move(fusion)); }
+Fusion scalars(Fusion fusion, int64_t) { return mergeScalars(fusion); }
+Fusion axes(Fusion fusion, int64_t) { return splitAxes(std::move(fusion)); }
+Fusion orders(Fusion fusion, int64_t) { return followOrders(fusion); }
+Fusion infer(Fusion fusion, int64_t) { return inferOrders(fusion); }
+Fusion reshapes(Fusion fusion, int64_t) { return orderForReshapes(fusion); }
+Fusion views(Fusion fusion, int64_t) { return materializeViews(fusion); }
 
 // The comment at each pass states why the pass is at this position. The result of every pass
 // satisfies verify().
@@ -135,7 +138,7 @@ Fusion runPasses(const Fusion& fusion, int64_t job_size, const PassOptions& opti
   const PassDriver<Fusion> driver(options, sameGraph, print);
   Fusion result = fusion;
   for (const Pass& pass : kPasses) {
-    const auto run = [&](const Fusion& input) { return pass.run(input, job_size); };
+    const auto run = [&](Fusion input) { return pass.run(std::move(input), job_size); };
     result = driver.run(pass.name, std::move(result), run, verify);
   }
   HEDDLE_USER_CHECK(result.symbolic_sizes.empty(),

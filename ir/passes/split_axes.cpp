@@ -70,7 +70,10 @@ std::optional<Regrouping> regroupingOf(const Fusion& fusion, const Expression& r
 class AxisClasses {
  public:
   explicit AxisClasses(const Fusion& fusion)
-      : fusion_(fusion), users_(fusion.users()), is_output_(fusion.outputFlags()) {
+      : fusion_(fusion),
+        users_(fusion.users()),
+        is_output_(fusion.outputFlags()),
+        orders_(elementOrders(fusion)) {
     for (const Value& value : fusion.values()) {
       first_.push_back(parent_.size());
       parent_.resize(parent_.size() + (value.is_scalar ? 0 : value.tensor.rank()));
@@ -202,8 +205,7 @@ class AxisClasses {
     const bool is_reshaped = !isComputedByKernel(id) || isNeededWhole(id);
     stays = stays || (hasBroadcastAxis(tensor) && is_reshaped);
     if (!stays && !isComputedByKernel(id)) {
-      const std::optional<AxisOrder> order = elementOrder(fusion_, id);
-      stays = !order || !sameOrder(*order, rowMajor(tensor.rank()), tensor);
+      stays = !orders_[id] || !sameOrder(*orders_[id], rowMajor(tensor.rank()), tensor);
     }
     for (size_t axis = 0; axis < tensor.rank(); ++axis) {
       const Node node = find(first_[id] + axis);
@@ -258,6 +260,7 @@ class AxisClasses {
   const Fusion& fusion_;
   const IdVector<ValueId, std::vector<ExprId>> users_;
   const IdVector<ValueId, bool> is_output_;
+  const IdVector<ValueId, std::optional<AxisOrder>> orders_;
   IdVector<ValueId, Node> first_;     // the node of axis 0
   mutable std::vector<Node> parent_;  // union-find
   // By class:
@@ -384,9 +387,9 @@ class AxisSplitter {
 
 }  // namespace
 
-Fusion splitAxes(const Fusion& fusion) {
+Fusion splitAxes(Fusion fusion) {
   const AxisClasses classes(fusion);
-  return classes.isAnySplit() ? AxisSplitter(fusion, classes).run() : fusion;
+  return classes.isAnySplit() ? AxisSplitter(fusion, classes).run() : std::move(fusion);
 }
 
 }  // namespace heddle

@@ -28,6 +28,6 @@ namespace heddle {
 //   at computed indices.
 // - The axis is not a part of another axis that the pass splits.
 // - The reshape does not turn a broadcast axis (IterKind::Broadcast) into an ordinary axis.
-Fusion splitAxes(const Fusion& fusion);
+Fusion splitAxes(Fusion fusion);
 
 }  // namespace heddle

@@ -207,7 +207,7 @@ class TakeWriter {
 
 }  // namespace
 
-Fusion takeGenerated(const Fusion& fusion) {
+Fusion takeGenerated(Fusion fusion) {
   const Generated generated(fusion);
   std::set<ExprId> takes;
   for (ExprId id : fusion.exprs().ids()) {

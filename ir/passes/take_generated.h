@@ -16,6 +16,6 @@ namespace heddle {
 //  - The index is generated too. The take is then a part of a cat (ir/segment/cat.h), or is cheap.
 //  - The result has an axis of one element.
 //  - More than 64 expressions compute the generated value.
-Fusion takeGenerated(const Fusion& fusion);
+Fusion takeGenerated(Fusion fusion);
 
 }  // namespace heddle

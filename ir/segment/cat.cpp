@@ -15,7 +15,8 @@ namespace {
 //
 // indexed(p) extends a piece p to the extent of the result:
 //   pad(p, ...)                    if both extents are numbers
-//   take(p, iota - start, axis)    otherwise
+//   take(p, iota, axis)            otherwise, for the first piece
+//   take(p, iota - start, axis)    otherwise, for all other pieces
 class CatMatch {
  public:
   CatMatch(const Fusion& fusion, const IdVector<ValueId, std::vector<ExprId>>& readers,
@@ -128,9 +129,10 @@ class CatMatch {
   }
 
   bool isMoved(const Expression& lookup, const Size& start) {
+    if (lookup.axis() != cat_.axis) return false;
     const Expression* moved = take(lookup.inputs[1], "sub");
-    return moved != nullptr && lookup.axis() == cat_.axis && isIota(moved->inputs[0]) &&
-           sizeIn(moved->inputs[1]) == start;
+    if (moved == nullptr) return start.isConstant(0) && isIota(lookup.inputs[1]);
+    return isIota(moved->inputs[0]) && sizeIn(moved->inputs[1]) == start;
   }
 
   // Returns whether the piece has the type of the result, except along the axis of the cat. The ops

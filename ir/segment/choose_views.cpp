@@ -1,6 +1,7 @@
 #include "ir/segment/choose_views.h"
 
 #include <algorithm>
+#include <map>
 
 #include "ir/analysis/axis_map.h"
 #include "ir/analysis/kernel_rules.h"
@@ -33,6 +34,8 @@ class ViewChooser {
       const std::string why = whyStored(id, chain);
       if (why.empty()) {
         result_.exprs.insert(chain.begin(), chain.end());
+        // Views of the earlier expressions of the chain may have other strides from now on.
+        if (chain.size() > 1) strides_.clear();
       } else if (fusion_.expr(id).op->kind == OpKind::Expand) {
         result_.notes.push_back(
             fmt::format("expand of %{} is not a view: {}", nameOf(resultOf(id)), why));
@@ -86,9 +89,9 @@ class ViewChooser {
     return chain;
   }
 
-  // Returns "" if the expressions of `chain`, a result of chainOf(id), can be views. Otherwise
-  // returns the reason why the result of `id` is stored.
-  std::string whyStored(ExprId id, const std::vector<ExprId>& chain) const {
+  // Returns "" if the expressions of `chain`, which ends with `id`, can be views. Otherwise returns
+  // the reason why the result of `id` is stored.
+  std::string whyStored(ExprId id, const std::vector<ExprId>& chain) {
     const ValueId result = resultOf(id);
     const ValueId base = fusion_.expr(chain.back()).inputs[0];
     if (definingGroup(base) == segmented_.group_of[id]) {
@@ -123,23 +126,31 @@ class ViewChooser {
   }
 
   // Returns the strides of the result of `id` as a view of memory.
-  Strides stridesOf(ExprId id, const std::vector<ExprId>& chain) const {
+  Strides stridesOf(ExprId id, const std::vector<ExprId>& chain) {
     std::vector<ExprId> views{id};
     ValueId base = fusion_.expr(id).inputs[0];
-    while (true) {
+    auto known = strides_.find(base);
+    while (known == strides_.end()) {
       const ExprId definition = fusion_.value(base).definition;
       if (!isView(definition, chain)) break;
       views.push_back(definition);
       base = fusion_.expr(definition).inputs[0];
+      known = strides_.find(base);
     }
-    const std::optional<AxisOrder> order = elementOrder(fusion_, base);
-    const TensorView& tensor = fusion_.tensor(base);
-    Strides strides{std::vector<bool>(tensor.rank(), false),
-                    order && sameOrder(*order, rowMajor(tensor.rank()), tensor)};
+    Strides strides = known == strides_.end() ? stridesInMemory(base) : known->second;
     for (auto view = views.rbegin(); view != views.rend(); ++view) {
       strides = viewed(strides, fusion_.expr(*view));
+      const bool is_decided = std::find(chain.begin(), chain.end(), *view) == chain.end();
+      if (is_decided) strides_[resultOf(*view)] = strides;
     }
     return strides;
+  }
+
+  Strides stridesInMemory(ValueId id) const {
+    const std::optional<AxisOrder> order = elementOrder(fusion_, id);
+    const TensorView& tensor = fusion_.tensor(id);
+    return {std::vector<bool>(tensor.rank(), false),
+            order && sameOrder(*order, rowMajor(tensor.rank()), tensor)};
   }
 
   // Returns whether the expression is a view of its operand for any strides of the operand.
@@ -251,6 +262,7 @@ class ViewChooser {
   const Fusion& fusion_;
   const IdVector<ValueId, std::vector<ExprId>> readers_;
   ChosenViews result_;
+  std::map<ValueId, Strides> strides_;  // of views, as far as they are decided
 };
 
 }  // namespace

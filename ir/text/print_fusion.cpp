@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "ir/base/check.h"
-#include "ir/graph/print_list.h"
+#include "ir/base/print_list.h"
 #include "ir/graph/print_values.h"
 #include "ir/text/fusion_text.h"
 #include "ir/text/text_pieces.h"

@@ -33,6 +33,23 @@ fusion f(%x: f32[n, n], %y: f32[n, n]) with n = 16 {
   expectError("run " + file + " --device cpu --donate x,x", "input 0 (%x) is donated twice");
 }
 
+TEST_F(Cli, JsonCountsSegmentations) {
+  const auto report = [](const std::string& file) {
+    return nlohmann::json::parse(heddle("run " + file + " --device cpu --json").text);
+  };
+  const auto fusion = report("examples/softmax.fusion");
+  EXPECT_EQ(fusion["segmentations"], 1);
+  EXPECT_EQ(fusion["split_calls"], 0);
+  const auto program = report(write("copy.hostir", R"(heddle 1
+program copy(%x: f32[n]) -> (%y) with n = 4 {
+  slot %y: f32[n]
+  %y = allocate stream=0
+  copy %x -> %y stream=0
+})"));
+  EXPECT_EQ(program["segmentations"], 0);
+  EXPECT_EQ(program["split_calls"], 0);
+}
+
 TEST_F(Cli, RunChecksExamples) {
   const CliResult result =
       heddle("run examples/softmax.fusion --device cpu --check=full --repeat 2");

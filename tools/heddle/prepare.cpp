@@ -28,6 +28,7 @@ host::Program programOf(Prepared& prepared, int ranks, const Options& options) {
       lowered(std::get<Fusion>(source), ranks, passes,
               host::attentionOptions(chooseDevice(options.device), prepared.inputs.sizes));
   prepared.segments = host::segmentTexts(steps.segmented);
+  prepared.segmentations = 1;
   prepared.split_calls = steps.segmented.split_calls;
   return host::runPasses(std::move(steps.program), passes);
 }

@@ -13,7 +13,7 @@ namespace {
 
 // Messages about a fusion name an op or a value and its line: "%y at line 3".
 std::string withLineOfFusion(const std::string& message, const std::string& file) {
-  static const std::regex at_line("[%A-Za-z0-9_.]+ at line ([0-9]+)[: ]");
+  static const std::regex at_line("[%A-Za-z0-9_.]+ at line ([0-9]+)[:, ]");
   const std::string first = message.substr(0, message.find('\n'));
   std::smatch found;
   if (!std::regex_search(first, found, at_line)) return message;

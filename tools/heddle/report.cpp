@@ -120,6 +120,7 @@ std::string reportJson(const Report& r) {
                                  {"peak_bytes", r.stats.peak_bytes},
                                  {"peak_bytes_without_reuse", r.stats.peak_bytes_without_reuse},
                                  {"plans", r.stats.plans},
+                                 {"segmentations", r.segmentations},
                                  {"split_calls", r.split_calls},
                                  {"kernel_texts", r.stats.kernel_texts},
                                  {"kernels_reused", r.stats.kernels_reused},

@@ -16,6 +16,7 @@ struct Report {
   int ranks = 1;
   std::vector<std::string> inputs;    // one line per input: "%T4: f32[16, 512, 4096]"
   std::vector<std::string> segments;  // one line per segment: "g0 kernel, ..."
+  int64_t segmentations = 0;          // Prepared::segmentations
   int64_t split_calls = 0;            // Prepared::split_calls
   std::vector<std::string> output_names;
   std::vector<Gathered> outputs;

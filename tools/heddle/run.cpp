@@ -326,6 +326,13 @@ int runCommand(const Options& options) {
   setProcessTask(comm::RankTask::Reporting);
   report.inputs = inputTexts(job.source, job.program, job.inputs);
   report.segments = job.segments;
+  if (const auto* fusion = std::get_if<Fusion>(&job.source)) {
+    // The program may return the input to which it has copied a result.
+    for (size_t i = 0; i < report.output_names.size(); ++i) {
+      report.output_names[i] = fusion->value(fusion->outputs()[i]).name;
+    }
+  }
+  report.segmentations = job.segmentations;
   report.split_calls = job.split_calls;
   setProcessTask(comm::RankTask::WritingOutputs);
   if (!options.output_dir.empty()) writeOutputs(options.output_dir, report);

@@ -101,10 +101,10 @@ bool hasRequiredView(const Fusion& fusion) {
 
 }  // namespace
 
-Fusion requireOrders(const Fusion& fusion) {
+Fusion requireOrders(Fusion fusion) {
   const auto& orders = fusion.outputOrders();
   const bool any = std::any_of(orders.begin(), orders.end(), [](const auto& o) { return o; });
-  return any || hasRequiredView(fusion) ? OrderRequirer(fusion).run() : fusion;
+  return any || hasRequiredView(fusion) ? OrderRequirer(fusion).run() : std::move(fusion);
 }
 
 void checkRequiredOrders(const Fusion& fusion) {

@@ -15,7 +15,7 @@ namespace heddle {
 //    `%name_ordered = set(%name)`, which copies the output.
 // The pass copies the sharding of each value. It runs before the passes that move data, so that
 // they can store results in the required orders.
-Fusion requireOrders(const Fusion& fusion);
+Fusion requireOrders(Fusion fusion);
 
 // Throws UserError if an output does not have the memory order that the user requires. The cause is
 // then that requireOrders was skipped.

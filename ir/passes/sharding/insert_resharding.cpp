@@ -382,7 +382,7 @@ class Resharding {
 
 }  // namespace
 
-Fusion insertResharding(const Fusion& fusion) {
+Fusion insertResharding(Fusion fusion) {
   bool any = std::any_of(fusion.values().begin(), fusion.values().end(),
                          [](const Value& value) { return value.tensor.sharding.has_value(); });
   if (!any) return fusion;

@@ -33,6 +33,6 @@ namespace heddle {
 //  - A reshape splits a sharded axis unevenly, and checkReshapeSharding()
 //    (ir/passes/sharding/reshape_sharding.h) does not allow it.
 //  - A tensor has no sharding, because propagateSharding was skipped.
-Fusion insertResharding(const Fusion& fusion);
+Fusion insertResharding(Fusion fusion);
 
 }  // namespace heddle

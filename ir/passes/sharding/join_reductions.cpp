@@ -163,9 +163,9 @@ class ReductionJoiner {
 
 }  // namespace
 
-Fusion joinReductions(const Fusion& fusion) {
+Fusion joinReductions(Fusion fusion) {
   ReductionJoiner joiner(fusion);
-  return joiner.any() ? joiner.run() : fusion;
+  return joiner.any() ? joiner.run() : std::move(fusion);
 }
 
 }  // namespace heddle

@@ -13,6 +13,6 @@ namespace heddle {
 // The pass joins allreduces, or reduce-scatters, that sum over the same ranks. The rounding
 // changes, because the values are added in a different order. The pass runs after insertResharding,
 // which inserts the reductions.
-Fusion joinReductions(const Fusion& fusion);
+Fusion joinReductions(Fusion fusion);
 
 }  // namespace heddle

@@ -156,10 +156,10 @@ class Propagation {
 
 }  // namespace
 
-Fusion propagateSharding(const Fusion& fusion) {
+Fusion propagateSharding(Fusion fusion) {
   bool any = std::any_of(fusion.values().begin(), fusion.values().end(),
                          [](const Value& value) { return value.tensor.sharding.has_value(); });
-  return any ? Propagation(fusion).run() : fusion;
+  return any ? Propagation(fusion).run() : std::move(fusion);
 }
 
 }  // namespace heddle

@@ -17,6 +17,6 @@ namespace heddle {
 // separate passes, because operands and readers alone must decide a sharding. Moves that were
 // inserted before must not affect the choice. Throws UserError if a sharding has a stream split,
 // which happens if noteStreamSplits was skipped.
-Fusion propagateSharding(const Fusion& fusion);
+Fusion propagateSharding(Fusion fusion);
 
 }  // namespace heddle

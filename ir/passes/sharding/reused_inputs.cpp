@@ -54,12 +54,11 @@ std::string reuseOf(const Fusion& fusion, ValueId output) {
   return "";
 }
 
-Fusion shardReusedOutputs(const Fusion& fusion) {
-  Fusion result = fusion;
+Fusion shardReusedOutputs(Fusion fusion) {
   for (size_t i = 0; i < fusion.outputs().size(); ++i) {
     const std::optional<OutputReuse>& reuse = fusion.reuses()[i];
     if (!reuse || !fusion.value(reuse->input).user_sharding) continue;
-    Value& output = result.mutableValue(fusion.outputs()[i]);
+    Value& output = fusion.mutableValue(fusion.outputs()[i]);
     if (output.tensor.sharding || output.definition == kNoExpr) continue;
     std::optional<Sharding> sharding = fusion.tensor(reuse->input).sharding;
     if (splitsBroadcast(sharding, output.tensor)) continue;
@@ -67,10 +66,10 @@ Fusion shardReusedOutputs(const Fusion& fusion) {
     output.tensor.sharding = std::move(sharding);
     output.user_sharding = true;
   }
-  return result;
+  return fusion;
 }
 
-Fusion moveReusedOutputs(const Fusion& fusion) {
+Fusion moveReusedOutputs(Fusion fusion) {
   std::vector<ValueId> moved(fusion.outputs().size(), kNoValue);
   bool any = false;
   for (size_t i = 0; i < moved.size(); ++i) any = any || isMoved(fusion, i);

@@ -13,14 +13,14 @@ namespace heddle {
 // output. Exceptions: the output is an input itself, or the sharding splits a broadcast axis of the
 // output. The pass runs before propagateSharding, so that a sum over devices leads directly to the
 // wanted sharding.
-Fusion shardReusedOutputs(const Fusion& fusion);
+Fusion shardReusedOutputs(Fusion fusion);
 
 // Moves such an output to the sharding of its input, if the two differ. The pass appends a `set`
 // expression with the sharding of the input, and returns its result instead. It runs after
 // propagateSharding, which chooses the shardings that the user has not stated. The result keeps the
 // name of the output, and its operand gets the suffix `_local`. If the operand is an input or
 // another output, it keeps its name, and the result is called %output_in_input.
-Fusion moveReusedOutputs(const Fusion& fusion);
+Fusion moveReusedOutputs(Fusion fusion);
 
 // Returns the end of an error about the sharding of a value that is such an output. The text names
 // the input and states its sharding. Returns "" for every other value.

@@ -89,9 +89,9 @@ class LinearSplitter {
 
 }  // namespace
 
-Fusion splitLinear(const Fusion& fusion) {
+Fusion splitLinear(Fusion fusion) {
   LinearSplitter splitter(fusion);
-  return splitter.any() ? splitter.run() : fusion;
+  return splitter.any() ? splitter.run() : std::move(fusion);
 }
 
 }  // namespace heddle

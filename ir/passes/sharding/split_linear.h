@@ -10,6 +10,6 @@ namespace heddle {
 // result. In an unsplit matrix product, intermediate sums are not rounded. The pass runs after
 // propagateSharding, which chooses the axes that are split. It runs before insertResharding, which
 // inserts the reduction.
-Fusion splitLinear(const Fusion& fusion);
+Fusion splitLinear(Fusion fusion);
 
 }  // namespace heddle

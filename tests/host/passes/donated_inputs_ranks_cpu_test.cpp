@@ -7,9 +7,11 @@
 
 #include "host/compile.h"
 #include "host/device/cpu/cpu_device.h"
+#include "host/fusion_executor.h"
 #include "host/text/program_text.h"
 #include "ir/text/fusion_text.h"
 #include "tests/host/executable_common.h"
+#include "tests/host/on_ranks.h"
 #include "tests/host/rank_harness.h"
 
 namespace heddle::host::donated_inputs_ranks_cpu_test {
@@ -106,6 +108,25 @@ fusion f(%x: f32[t] shard(@m, 0: x)) with t = 5 { %y = relu(%x) return %y })",
                        "with strides [1], got [2] with [1]"),
             std::string::npos)
       << error;
+}
+
+// A rank that comes late reports the error of the rank that failed first.
+TEST(DonatedInputsRanks, TensorDonatedTwiceIsAnErrorOnEveryRank) {
+  const auto errors = testing::onRanks(2, [&](comm::World& world) {
+    const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = 1});
+    FusionExecutor executor(parseFusion(kStep, "test"), {device.get(), &world, nullptr});
+    std::vector<Argument> inputs;
+    for (const TensorDesc& desc : executor.inputDescs()) {
+      inputs.emplace_back(
+          toDevice(*device, device->allocator(), HostTensor(desc.dtype, desc.sizes), desc));
+    }
+    RunOptions options;
+    options.donated = {2, 3, 2};
+    executor.run(inputs, options);
+  });
+  for (const std::string& error : errors) {
+    EXPECT_NE(error.find("input 2 (%w) is donated twice"), std::string::npos) << error;
+  }
 }
 
 }  // namespace

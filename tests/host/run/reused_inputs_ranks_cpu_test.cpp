@@ -1,9 +1,16 @@
 // Tests outputs that are stored in the memory of inputs, on several ranks.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "host/compile.h"
 #include "host/device/cpu/cpu_device.h"
 #include "host/fusion_executor.h"
+#include "host/text/program_text.h"
 #include "ir/base/check.h"
 #include "ir/text/fusion_text.h"
 #include "tests/host/on_ranks.h"
@@ -168,6 +175,102 @@ fusion f(%w: f32[n] shard(@m, 0: x), %g: f32[n] shard(@m)) with n = 10 {
     }
   });
   for (const std::string& error : errors) EXPECT_EQ(error, "");
+}
+
+// Returns the error of each rank for a run whose preallocated tensor a change makes wrong on one
+// rank, or on all ranks (-1).
+std::vector<std::string> errorsWith(int changed, const std::function<void(Tensor&)>& change) {
+  return testing::onRanks(2, [&](comm::World& world) {
+    const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = 5});
+    FusionExecutor executor(fusionOf(R"(
+mesh @m = [x=ranks]
+fusion f(%x: f32[n, k] shard(@m, 0: x)) with n = 4, k = 6 {
+  %s = sum(%x, axes=[0], keepdim=true)
+  %y = sub(%x, %s) shard(@m, 0: x) order=[1, 0]
+  return %y
+})"),
+                            {device.get(), &world, nullptr});
+    TensorDesc desc = executor.inputDescs()[0];
+    const HostTensor values(desc.dtype, desc.sizes);
+    const Tensor x = toDevice(*device, device->allocator(), values, desc);
+    desc.strides = {1, 2};
+    RunOptions options;
+    options.preallocated = {toDevice(*device, device->allocator(), values, desc)};
+    if (changed < 0 || changed == world.rank()) change(options.preallocated[0]);
+    executor.run({x}, options).wait();
+  });
+}
+
+TEST(ReusedInputsRanks, PreallocatedOutputsThatDoNotFitAreRefusedOnEveryRank) {
+  const std::pair<std::function<void(Tensor&)>, const char*> cases[] = {
+      {[](Tensor& t) {
+         t.desc.strides = {6, 1};
+       },
+       "output 0 (%y) must have the memory order [1, 0], its preallocated tensor has the sizes "
+       "[2, 6] and the strides [6, 1]"},
+      {[](Tensor& t) {
+         t.desc.global = {5, 6};
+       },
+       "output 0 (%y) has the unsharded sizes [4, 6], its preallocated tensor has [5, 6]"},
+      {[](Tensor& t) { t.desc.dtype = DType::I32; },
+       "output 0 (%y) is f32[2, 6], its preallocated tensor is i32[2, 6]"},
+      {[](Tensor& t) {
+         t.desc.strides = {1, 1};
+       },
+       "preallocated output 0: its elements overlap, because it has the sizes [2, 6] and the "
+       "strides [1, 1]"},
+      {[](Tensor& t) { t.in_host_memory = true; },
+       "preallocated output 0 is in host memory, expected memory of the device"},
+  };
+  for (const std::string& error : errorsWith(-1, [](Tensor&) {})) EXPECT_EQ(error, "");
+  for (const auto& [change, expected] : cases) {
+    for (const std::string& error : errorsWith(-1, change)) {
+      EXPECT_NE(error.find(expected), std::string::npos) << error;
+    }
+  }
+}
+
+// The other rank waits for the sum, and must not wait forever.
+TEST(ReusedInputsRanks, WrongTensorOfOneRankIsAnErrorOnEveryRank) {
+  for (const std::string& error : errorsWith(1, [](Tensor& t) { t.desc.dtype = DType::I32; })) {
+    EXPECT_NE(error.find("output 0 (%y) is f32[2, 6], its preallocated tensor is i32[2, 6]"),
+              std::string::npos)
+        << error;
+  }
+}
+
+// Each trip adds the sum over all ranks to the input.
+TEST(ReusedInputsRanks, LoopsUpdateTheInput) {
+  const Program program = parseProgram(R"(heddle 1
+mesh @m = [x=ranks]
+kernel @k {
+  fusion k(%x: f32[n], %s: f32[n]) {
+    %y = add(%x, %s)
+    return %y
+  }
+}
+program main(%w: f32[n] shard(@m)) -> (%w in! %w) with n = 4 {
+  slot %s: f32[n] shard(@m)
+  for i in 0 .. 3 {
+    %s = allocate stream=0
+    $r = communicate allreduce %w -> %s team=@m[x] op=sum stream=0
+    wait $r stream=0
+    launch @k(%w, %s) -> (%w) stream=0
+    free %s stream=0
+  }
+})",
+                                       "test");
+  for (const int ranks : {1, 2, 4}) {
+    HarnessOptions options;
+    options.ranks = ranks;
+    options.sizes["n"] = 4;
+    const HostTensor before = testing::inputOf(program, 0, options.sizes, ranks, options.seed);
+    const HostTensor after = testing::runProgram(program, options).front();
+    for (int64_t i = 0; i < before.numel(); ++i) {
+      const double expected = toDouble(before.at(i)) * std::pow(1 + ranks, 3);
+      EXPECT_NEAR(toDouble(after.at(i)), expected, 1e-4 * std::abs(expected)) << ranks;
+    }
+  }
 }
 
 }  // namespace

@@ -131,6 +131,25 @@ TEST(SymbolicSizes, CompileNeedsADefault) {
             std::string::npos);
 }
 
+TEST(SymbolicSizes, ErrorsShowTheDeclaredTypes) {
+  const auto device = cpu();
+  FusionExecutor executor(fusionOf("fusion f(%x: f32[n?, h], %y: f32[m, k]) {\n"
+                                   "  %a = add(%x, %y)\n  return %a\n}\n"),
+                          {device.get()});
+  const auto errorOf = [&](int64_t n, int64_t h) {
+    const std::vector<float> zeros(static_cast<size_t>(n * h));
+    const std::vector<Argument> inputs = {deviceFloats(*device, zeros, {n, h}),
+                                          deviceFloats(*device, std::vector<float>(8), {4, 2})};
+    return userErrorOf([&] { executor.run(inputs).wait(); });
+  };
+  EXPECT_EQ(errorOf(3, 2),
+            "axis 0 of %x: f32[n?, h] and of %y: f32[m, k], operands of add at line 3: n = 3 and m "
+            "= 4 must be equal");
+  EXPECT_EQ(errorOf(1, 5),
+            "axis 1 of %x: f32[n?, h] and of %y: f32[m, k], operands of add at line 3: h = 5 and k "
+            "= 2 must be equal");
+}
+
 TEST(SymbolicSizes, NullDeviceRunsBothCases) {
   const auto device = makeNullDevice();
   FusionExecutor executor(fusionOf("fusion f(%x: f32[n?], %y: f32[m]) {\n"

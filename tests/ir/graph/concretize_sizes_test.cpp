@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ir/base/error.h"
 #include "ir/graph/verify.h"
 #include "ir/text/fusion_text.h"
 
@@ -57,6 +58,16 @@ TEST(ConcretizeSizes, AnnotationsAreRemapped) {
   const Fusion concrete = concretizeSizes(fusion, SizeBindings{{"n", 1}});
   EXPECT_EQ(concrete.value(concrete.annotation<ValueId>("of").value()).name, "a");
   EXPECT_TRUE(concrete.staleAnnotations().empty());
+}
+
+// An annotation about a value that does not exist must not disappear without a message.
+TEST(ConcretizeSizes, StaleAnnotationsAreErrors) {
+  Fusion fusion = broadcastSum();
+  const Fusion::Remap<ValueId> remap = [](const ValueId& id, const Fusion::IdMap& map) {
+    return map(id);
+  };
+  fusion.annotate<ValueId>("of", ValueId(99), remap);
+  EXPECT_THROW(concretizeSizes(fusion, SizeBindings{{"n", 1}}), InternalError);
 }
 
 // A run with another value of the scalar must not use the program for 1.

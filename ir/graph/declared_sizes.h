@@ -1,0 +1,29 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "ir/graph/fusion.h"
+
+namespace heddle {
+
+// What the text of a fusion says about sizes that may be 1: `%x: f32[n?, h]`. The pass that decides
+// these sizes (ir/analysis/concretize_sizes.h) keeps it as an annotation, because messages show the
+// types that the user wrote.
+struct DeclaredSizes {
+  std::set<std::string> symbolic;  // the symbols with '?'
+  std::map<std::string, std::string>
+      inputs;  // per name of an input with such sizes: its typeText()
+};
+using SharedDeclaredSizes = std::shared_ptr<const DeclaredSizes>;  // never nullptr
+inline constexpr const char* kDeclaredSizes = "declared_sizes";
+
+SharedDeclaredSizes declaredSizesOf(const Fusion& fusion);
+
+// Returns the name and the type of a value for messages, such as `%x: f32[n?, h]`. `declared` may
+// be nullptr.
+std::string typeText(const Value& value, const DeclaredSizes* declared);
+
+}  // namespace heddle
