@@ -6,13 +6,13 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "bench/main_example.h"
+#include "bench/parallel_copy.h"
 #include "bench/timing.h"
 #include "host/device/cpu/cpu_device.h"
 #include "ir/base/check.h"
@@ -20,31 +20,6 @@
 namespace {
 
 using namespace heddle;
-
-// Copies between two large buffers on several threads. Each thread copies one part.
-class ParallelCopy {
- public:
-  explicit ParallelCopy(int threads) : threads_(threads), from_(kBytes, 1), to_(kBytes, 2) {}
-
-  void operator()() {
-    std::vector<std::thread> workers;
-    const size_t part = kBytes / static_cast<size_t>(threads_);
-    for (int i = 0; i < threads_; ++i) {
-      const size_t first = static_cast<size_t>(i) * part;
-      workers.emplace_back([this, first, part] { std::memcpy(&to_[first], &from_[first], part); });
-    }
-    for (std::thread& worker : workers) worker.join();
-  }
-
-  // Returns the bytes read and written per second.
-  static double bandwidth(double ms) { return 2.0 * static_cast<double>(kBytes) / (ms * 1e-3); }
-
- private:
-  static constexpr size_t kBytes = size_t{256} << 20;
-  int threads_;
-  std::vector<char> from_;
-  std::vector<char> to_;
-};
 
 template <class Work>
 double medianMs(Work& work) {
@@ -55,7 +30,7 @@ void run(const std::string& path, int threads) {
   const std::unique_ptr<host::Device> device =
       host::makeCpuDevice({.threads = threads, .adversarial_seed = {}});
   bench::MainExample example(path, *device);
-  ParallelCopy copy(threads);
+  bench::ParallelCopy copy(size_t{256} << 20, threads);
   const auto fusion = [&] { example.executable->run(example.arguments).wait(); };
   // Alternate the two measurements, so that other work on the machine slows down both.
   std::vector<double> copy_ms;
@@ -64,7 +39,7 @@ void run(const std::string& path, int threads) {
     copy_ms.push_back(medianMs(copy));
     fusion_ms.push_back(medianMs(fusion));
   }
-  const double bandwidth = ParallelCopy::bandwidth(bench::median(std::move(copy_ms)));
+  const double bandwidth = copy.bytes() / (1e-3 * bench::median(std::move(copy_ms)));
   const double ms = bench::median(std::move(fusion_ms));
   const double floor_ms = 1e3 * example.bytes / bandwidth;
   fmt::print(

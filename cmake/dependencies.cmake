@@ -56,3 +56,23 @@ if(HEDDLE_WITH_MPI)
     message(STATUS "heddle: no MPI: the MPI module and its tests are not built")
   endif()
 endif()
+
+# oneDNN computes on the thread that calls it, if OpenMP distributes its work. Versions for other
+# processors contain no fast implementations.
+set(heddle_have_onednn OFF)
+if(HEDDLE_WITH_ONEDNN AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  find_path(ONEDNN_INCLUDE_DIR oneapi/dnnl/dnnl.hpp)
+  find_library(ONEDNN_LIBRARY dnnl)
+  find_package(OpenMP QUIET COMPONENTS CXX)
+  set(onednn_threads)
+  if(ONEDNN_INCLUDE_DIR)
+    file(STRINGS "${ONEDNN_INCLUDE_DIR}/oneapi/dnnl/dnnl_config.h" onednn_threads
+      REGEX "define DNNL_CPU_THREADING_RUNTIME +DNNL_RUNTIME_OMP")
+  endif()
+  if(ONEDNN_INCLUDE_DIR AND ONEDNN_LIBRARY AND OpenMP_CXX_FOUND AND onednn_threads)
+    set(heddle_have_onednn ON)
+    message(STATUS "heddle: oneDNN in ${ONEDNN_LIBRARY}")
+  else()
+    message(STATUS "heddle: no oneDNN with OpenMP (dnnl.hpp, libdnnl): its module is not built")
+  endif()
+endif()

@@ -1,7 +1,8 @@
 # libheddle and its modules. The sources of each folder are globbed, so a new file needs no change
 # here.
 set(heddle_folders ir codegen comm host)
-set(heddle_module_folders codegen/cuda host/device/cuda host/device/cudnn comm/cuda comm/nccl comm/mpi)
+set(heddle_module_folders codegen/cuda host/device/cuda host/device/cudnn host/device/onednn
+  comm/cuda comm/nccl comm/mpi)
 
 function(heddle_glob out)
   set(found)
@@ -39,7 +40,8 @@ heddle_batch(heddle_core)
 # heddle never reads the flags of floating-point exceptions.
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
   set_source_files_properties("${PROJECT_SOURCE_DIR}/comm/reduce.cpp"
-    "${PROJECT_SOURCE_DIR}/host/device/cpu/cpu_matmul.cpp" PROPERTIES
+    "${PROJECT_SOURCE_DIR}/host/device/cpu/cpu_matmul.cpp"
+    "${PROJECT_SOURCE_DIR}/host/device/cpu/part_matmul.cpp" PROPERTIES
     COMPILE_OPTIONS "-O3;-fno-trapping-math" SKIP_PRECOMPILE_HEADERS ON)
 endif()
 set_source_files_properties("${PROJECT_SOURCE_DIR}/ir/base/version.cpp" PROPERTIES
@@ -122,4 +124,8 @@ if(heddle_have_nccl)
 endif()
 if(heddle_have_mpi)
   heddle_module(heddle_mpi FOLDERS comm/mpi LIBRARIES MPI::MPI_CXX)
+endif()
+if(heddle_have_onednn)
+  heddle_module(heddle_onednn FOLDERS host/device/onednn
+    LIBRARIES ${ONEDNN_LIBRARY} OpenMP::OpenMP_CXX INCLUDES ${ONEDNN_INCLUDE_DIR})
 endif()

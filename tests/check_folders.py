@@ -6,7 +6,7 @@ Rules:
    tests/folder_order.txt. tools, tests, bench and examples come after all of them.
  - comm and codegen do not include each other.
  - The core includes no header of an optional module, because modules are loaded at run time.
- - Headers of CUDA, cuDNN, NCCL and MPI are included by modules only.
+ - Headers of CUDA, cuDNN, NCCL, MPI and oneDNN are included by modules only.
  - ir includes the C++ standard library, Boost and fmt only.
  - No file includes CCCL: NVRTC needs seconds to compile it.
  - Project headers are included in quotes and exist.
@@ -28,6 +28,7 @@ MODULES = {
     "comm/cuda": "heddle_cuda",
     "host/device/cuda": "heddle_cuda",
     "host/device/cudnn": "heddle_cudnn",
+    "host/device/onednn": "heddle_onednn",
     "comm/mpi": "heddle_mpi",
     "comm/nccl": "heddle_nccl",
 }
@@ -35,7 +36,7 @@ MODULES = {
 SHARED_HEADERS = {"comm/cuda_call": ("heddle_cuda", "heddle_nccl")}
 # Test folders whose programs compile the sources of a module themselves.
 COMPILED_IN = {"tests/comm/copy_channels": "heddle_nccl"}
-VENDOR = re.compile(r"^(cuda.*|nvrtc|cublas.*|cudnn.*|nvToolsExt|nccl|mpi)\.h$")
+VENDOR = re.compile(r"^(cuda.*|nvrtc|cublas.*|cudnn.*|nvToolsExt|nccl|mpi|omp|oneapi/.*)\.h(pp)?$")
 CCCL = re.compile(r"^(cuda/std|cub|thrust)/")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 
@@ -96,7 +97,7 @@ def check_system_include(path, target):
         return None
     if VENDOR.match(target) and not module_of(source, MODULES) \
             and source not in SHARED_HEADERS:
-        return "the core is built without CUDA, cuDNN, NCCL and MPI"
+        return "the core is built without CUDA, cuDNN, NCCL, MPI and oneDNN"
     if top_of(source) == "ir" and source != "ir/system" and re.search(r"[/.]", target) \
             and not target.startswith(("boost/", "fmt/")):
         return "ir uses the C++ standard library, Boost and fmt only"

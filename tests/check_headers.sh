@@ -11,7 +11,7 @@ include_dir=$(cd "$1" && pwd)
 source_dir=$(cd "$(dirname "$0")/.." && pwd)
 export include_dir compiler=$2
 most_lines=5000  # the headers must have fewer lines
-banned='[/](boost|fmt|spdlog|nlohmann|openssl|CLI|gtest|cudnn[^/]*|openmpi|mpich)/|/(cuda|cudnn|cublas|nvrtc|nccl|mpi|cblas)[^/]*\.h'
+banned='[/](boost|fmt|spdlog|nlohmann|openssl|CLI|gtest|cudnn[^/]*|openmpi|mpich|oneapi)/|/(cuda|cudnn|cublas|nvrtc|nccl|mpi|cblas)[^/]*\.h'
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Finds the programs and libraries that heddle is built and tested with. If some are missing, the
 # script prints the apt-get command that installs them, and runs it if it is root. If nothing is
-# missing, it uses no network.
+# missing, it uses no network. A missing optional library is no error.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,7 +23,7 @@ compiler_is_new_enough() {
 #include <barrier>' | "${CXX:-c++}" -std=c++20 -fsyntax-only -x c++ - 2>/dev/null
 }
 
-# Lets CMake look for the libraries and sets `missing`. Argument: --fresh or nothing.
+# Lets CMake look for the libraries and sets `missing` and `optional`. Argument: --fresh or nothing.
 probe() {
   mkdir -p "$probe_dir"
   cmake ${1:+"$1"} -G Ninja -S tools/setup -B "$probe_dir" >"$probe_dir/log.txt" 2>&1 || {
@@ -32,11 +32,14 @@ probe() {
     exit 1
   }
   mapfile -t missing < <(grep . "$probe_dir/missing.txt" || true)
+  mapfile -t optional < <(grep . "$probe_dir/optional.txt" || true)
 }
 
-# Sets `missing` to the Debian packages of everything that is missing.
+# Sets `missing` to the Debian packages of everything that is missing, and `optional` to those that
+# heddle is also built without.
 find_missing() {
   missing=()
+  optional=()
   compiler_is_new_enough || missing+=(g++)
   cmake_is_new_enough || missing+=(cmake)
   have ninja || missing+=(ninja-build)
@@ -51,7 +54,7 @@ find_missing() {
   probe ""
   # A library that was missing in an earlier call may be installed now. --fresh discards CMake's
   # cached results.
-  [ ${#missing[@]} -eq 0 ] || probe --fresh
+  [ $((${#missing[@]} + ${#optional[@]})) -eq 0 ] || probe --fresh
 }
 
 has_candidate() {
@@ -78,8 +81,23 @@ install_missing() {
   apt_get install -y --no-install-recommends "${missing[@]}"
 }
 
+# Installs the optional libraries that are missing. If this is impossible, prints a message.
+install_optional() {
+  local package
+  for package in "${optional[@]}"; do
+    if have apt-get && [ "$(id -u)" -eq 0 ] && has_candidate "$package" &&
+      apt_get install -y --no-install-recommends "$package"; then
+      continue
+    fi
+    echo "setup: the optional package $package was not installed; heddle is built without it"
+  done
+}
+
 find_missing
-[ ${#missing[@]} -gt 0 ] || exit 0
+if [ ${#missing[@]} -eq 0 ]; then
+  install_optional
+  exit 0
+fi
 
 echo "setup: missing, install with:"
 echo "  apt-get install -y --no-install-recommends ${missing[*]}"
@@ -97,3 +115,4 @@ if [ ${#missing[@]} -gt 0 ]; then
   echo "setup: still not found after installing: ${missing[*]}" >&2
   exit 1
 fi
+install_optional

@@ -1,6 +1,7 @@
 #include "codegen/emit/accumulator_text.h"
 #include "codegen/emit/kernel_text.h"
 #include "codegen/emit/libm_text.h"
+#include "codegen/emit/streamed_stores.h"
 #include "ir/base/check.h"
 
 namespace heddle::codegen {
@@ -39,6 +40,7 @@ class CppEmitter {
         break;
     }
     out_.close();
+    if (nest_.schedule.kind == ScheduleKind::Pointwise) finishStreams(out_);
     out_.close();
     return text + out_.take();
   }
@@ -81,8 +83,10 @@ class CppEmitter {
     writeNodes(out_, body, nest_, leaves, "v");
     for (const Store& store : body.stores) {
       DType dtype = nest_.access(store.tensor).dtype;
-      out_.line(fmt::format("{} = {};", element("p", store.tensor, "i"),
-                            storedText(body, store.node, dtype, "v")));
+      out_.line(fmt::format(
+          "{} = {};",
+          streamed_ != nullptr ? streamed_->element(store.tensor) : element("p", store.tensor, "i"),
+          storedText(body, store.node, dtype, "v")));
     }
     for (AccumulatorId a : computation().accumulators.ids()) {
       const Accumulator& acc = computation().accumulators[a];
@@ -91,19 +95,34 @@ class CppEmitter {
     }
   }
 
-  void writeLaneLoop(const char* index, const std::string& limit) {
+  void writeLaneLoop(const char* index, const char* begin, const std::string& limit) {
     // The loop has no dependences between lanes: no two lanes write the same element, and the lane
     // that updates an element in place also reads it.
     out_.line("#pragma GCC ivdep");
-    out_.open(fmt::format("for (Index {0} = 0; {0} < {1}; ++{0}) {{", index, limit));
+    out_.open(fmt::format("for (Index {0} = {1}; {0} < {2}; ++{0}) {{", index, begin, limit));
   }
 
   void emitPointwise() {
     out_.line(fmt::format("const Index count = hd::smaller(chunk, lane_extent - {});",
                           nest_.lane_start.str()));
     writePointers(tensorsOf(computation().loop), "p", false);
-    writeLaneLoop("i", "count");
+    const StreamedStores streamed(nest_, computation().loop);
+    if (!streamed.any()) {
+      writeLaneLoop("i", "0", "count");
+      writeLoopBody("i");
+      out_.close();
+      return;
+    }
+    constexpr int kBlock = StreamedStores::kBlockElements;
+    out_.open(fmt::format("for (Index start = 0; start < count; start += {}) {{", kBlock));
+    out_.line(fmt::format("const Index end = hd::smaller(start + {}, count);", kBlock));
+    streamed.open(out_);
+    streamed_ = &streamed;
+    writeLaneLoop("i", "start", "end");
     writeLoopBody("i");
+    out_.close();
+    streamed_ = nullptr;
+    streamed.close(out_);
     out_.close();
   }
 
@@ -141,14 +160,14 @@ class CppEmitter {
     out_.open("for (Index reduced = block; reduced < block_end; ++reduced) {");
     writeCoordinates(out_, nest_.reduced);
     writePointers(tensorsOf(computation().loop), "p", true);
-    writeLaneLoop("i", "count");
+    writeLaneLoop("i", "0", "count");
     writeLoopBody("i");
     out_.close();
     out_.close();
     joinParts();
     out_.close();
     writeFinishPointers();
-    writeLaneLoop("i", "count");
+    writeLaneLoop("i", "0", "count");
     writeFinish("i");
     out_.close();
   }
@@ -167,8 +186,8 @@ class CppEmitter {
     declareAccumulators("part");
     out_.line("Index start = 0;");
     out_.open(fmt::format("for (; start + {0} <= count; start += {0}) {{", lanes_));
-    writeLanePragma(out_, computation().accumulators);
-    writeLaneLoop("l", std::to_string(lanes_));
+    writeLanePragma(out_, computation().accumulators, lanes_);
+    writeLaneLoop("l", "0", std::to_string(lanes_));
     out_.line("const Index i = start + l;");
     writeLoopBody("l");
     out_.close();
@@ -218,6 +237,7 @@ class CppEmitter {
 
   const LoopNest& nest_;
   int32_t lanes_;
+  const StreamedStores* streamed_ = nullptr;  // of the loop that is being written
   TextWriter out_;
 };
 

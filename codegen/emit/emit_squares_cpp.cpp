@@ -6,6 +6,7 @@
 
 #include "codegen/emit/kernel_text.h"
 #include "codegen/emit/libm_text.h"
+#include "codegen/emit/streamed_stores.h"
 #include "ir/base/check.h"
 
 namespace heddle::codegen {
@@ -42,6 +43,7 @@ class CppSquareEmitter {
       std::visit([this](const auto& one) { this->write(one); }, statement);
     }
     out_.close();
+    finishStreams(out_);
     out_.close();
     return libmText(bodies_) + frame_.args.structText("Args_" + frame_.entry) + out_.take();
   }
@@ -117,6 +119,10 @@ class CppSquareEmitter {
     out_.line(
         fmt::format("[[maybe_unused]] const Index at = ({} - first_row) * {};", row_, kSquareEdge));
     writePointers(map.body);
+    const StreamedStores streamed(frame_, map.body);
+    out_.line("constexpr Index start = 0;");
+    out_.line("const Index end = count;");
+    streamed.open(out_);
     // The loop has no dependences between lanes: no two lanes write the same element, and the lane
     // that writes an element of an in-place output also reads it.
     out_.line("#pragma GCC ivdep");
@@ -125,10 +131,11 @@ class CppSquareEmitter {
     writeNodes(out_, map.body, frame_, leaves, "b");
     for (const Store& store : map.body.stores) {
       out_.line(
-          fmt::format("{} = {};", cppElement(frame_, store.tensor),
+          fmt::format("{} = {};", streamed.element(store.tensor),
                       storedText(map.body, store.node, frame_.access(store.tensor).dtype, "b")));
     }
     out_.close();
+    streamed.close(out_);
     out_.close();
   }
 

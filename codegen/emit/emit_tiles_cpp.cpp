@@ -6,13 +6,14 @@
 #include "codegen/emit/accumulator_text.h"
 #include "codegen/emit/kernel_text.h"
 #include "codegen/emit/libm_text.h"
+#include "codegen/emit/streamed_stores.h"
 #include "ir/base/check.h"
 
 namespace heddle::codegen {
 namespace {
 
 // The number of elements that a map computes between two prefetches.
-constexpr int kBlockElements = 256;
+constexpr int kBlockElements = StreamedStores::kBlockElements;
 
 class CppTileEmitter {
  public:
@@ -33,11 +34,21 @@ class CppTileEmitter {
     out_.open(
         fmt::format("for (Index kept = {} * items_per_tile; kept < work_end; ++kept) {{", begin));
     writeCoordinates(out_, frame_.kept);
-    for (const Statement& statement : program_.statements) {
-      std::visit([this](const auto& one) { this->write(one); }, statement);
+    const std::vector<Statement>& statements = program_.statements;
+    for (size_t i = 0; i < statements.size(); ++i) {
+      const auto* map = std::get_if<MapTiles>(&statements[i]);
+      const bool is_last = i + 1 == statements.size();
+      const auto* reduce = is_last ? nullptr : std::get_if<ReduceTiles>(&statements[i + 1]);
+      if (map != nullptr && !map->per_row && reduce != nullptr) {
+        writeMap(*map, reduce);
+        ++i;
+        continue;
+      }
+      std::visit([this](const auto& one) { this->write(one); }, statements[i]);
     }
     out_.close();
     if (!program_.columns.empty()) out_.close();
+    finishStreams(out_);
     out_.close();
     return libmText(bodies_) + frame_.args.structText("Args_" + frame_.entry) + out_.take();
   }
@@ -92,9 +103,9 @@ class CppTileEmitter {
                           (access.kept_offset + access.reduced_offset).str()));
   }
 
-  // Writes the pointers to lane 0 of the current item, for all tensors that a body accesses.
-  void writePointers(const Body& body) {
-    std::set<int> written;
+  // Writes the pointers to lane 0 of the current item, for all tensors that a body accesses and
+  // that are not in `written`.
+  void writePointers(const Body& body, std::set<int>& written) {
     for (const Node& node : body.nodes) {
       if (node.kind != Node::Kind::Load || tile(TileId(node.index)).per_row) continue;
       const int tensor = tensor_of_[TileId(node.index)];
@@ -123,13 +134,14 @@ class CppTileEmitter {
 
   // Opens the loop over the items of the row. `at` is the index of the first element of the item in
   // an array.
-  void openItems(const Body& body) {
+  void openItems(const std::vector<const Body*>& bodies) {
     out_.open("for (Index reduced = 0; reduced < reduced_items; ++reduced) {");
     writeCoordinates(out_, frame_.reduced);
     out_.line(fmt::format("const Index count = hd::smaller(chunk, lane_extent - {});",
                           frame_.lane_start.str()));
     out_.line("[[maybe_unused]] const Index at = reduced * chunk;");
-    writePointers(body);
+    std::set<int> written;
+    for (const Body* body : bodies) writePointers(*body, written);
   }
 
   void openLanes(const char* index, const char* begin, const std::string& end) {
@@ -167,21 +179,45 @@ class CppTileEmitter {
       for (const Store& store : map->body.stores) {
         const Access& access = frame_.access(store.tensor);
         if (!hasRows(access)) continue;
-        out_.line(fmt::format("hd::prefetch<{}, 1>({} + ({}) + start);", kBlockElements,
-                              access.name, (access.kept_offset + access.reduced_offset).str()));
+        out_.line(fmt::format("if (!streams) hd::prefetch<{}, 1>({} + ({}) + start);",
+                              kBlockElements, access.name,
+                              (access.kept_offset + access.reduced_offset).str()));
       }
     }
   }
 
-  // Writes a loop over blocks of kBlockElements elements. Each block begins with its prefetches.
-  void write(const MapTiles& map) {
+  void write(const MapTiles& map) { writeMap(map, nullptr); }
+
+  // Writes a map, and the reduction that follows it, if there is one. The reduction then reads each
+  // block of the map while the block is in the cache. Each block begins with its prefetches.
+  void writeMap(const MapTiles& map, const ReduceTiles* reduce) {
     for (const LoadTile& load : map.loads) write(load);
     const std::string prefix = nextPrefix(map.body);
     if (map.per_row) return writeRowMap(map, prefix);
-    openItems(map.body);
+    std::vector<const Body*> bodies = {&map.body};
+    if (reduce != nullptr) {
+      for (const LoadTile& load : reduce->loads) write(load);
+      declareAccumulators(*reduce, "acc");
+      bodies.push_back(&reduce->body);
+    }
+    openItems(bodies);
+    if (reduce != nullptr) declareAccumulators(*reduce, "part");
     out_.open(fmt::format("for (Index start = 0; start < count; start += {}) {{", kBlockElements));
     out_.line(fmt::format("const Index end = hd::smaller(start + {}, count);", kBlockElements));
     writePrefetches(map.body);
+    writeMapBlock(map, prefix);
+    if (reduce != nullptr) reduceRange(*reduce, nextPrefix(reduce->body), "start", "end");
+    out_.close();
+    if (reduce != nullptr) addParts(*reduce);
+    out_.close();
+  }
+
+  // Writes the loop of a map over the elements [start, end) of an item.
+  void writeMapBlock(const MapTiles& map, const std::string& prefix) {
+    std::vector<int> columns;
+    for (const ColumnSums& column : program_.columns) columns.push_back(column.tensor);
+    const StreamedStores streamed(frame_, map.body, columns);
+    streamed.open(out_);
     openLanes("i", "start", "end");
     writeStates(out_, map.body, prefix);
     writeNodes(out_, map.body, frame_, leaves(), prefix);
@@ -199,12 +235,11 @@ class CppTileEmitter {
         continue;
       }
       out_.line(
-          fmt::format("{} = {};", cppElement(frame_, store.tensor),
+          fmt::format("{} = {};", streamed.element(store.tensor),
                       storedText(map.body, store.node, frame_.access(store.tensor).dtype, prefix)));
     }
     out_.close();
-    out_.close();
-    out_.close();
+    streamed.close(out_);
   }
 
   void writeRowMap(const MapTiles& map, const std::string& prefix) {
@@ -248,33 +283,42 @@ class CppTileEmitter {
   // item. Without separate accumulators it would grow with the product of both.
   void write(const ReduceTiles& reduce) {
     for (const LoadTile& load : reduce.loads) write(load);
-    const std::string prefix = nextPrefix(reduce.body);
     declareAccumulators(reduce, "acc");
-    openItems(reduce.body);
+    openItems({&reduce.body});
     declareAccumulators(reduce, "part");
-    out_.line("Index start = 0;");
-    out_.open(fmt::format("for (; start + {0} <= count; start += {0}) {{", lanes_));
+    reduceRange(reduce, nextPrefix(reduce.body), "0", "count");
+    addParts(reduce);
+    out_.close();
+  }
+
+  // Adds the elements [begin, end) of the item to the accumulators of their lanes.
+  void reduceRange(const ReduceTiles& reduce, const std::string& prefix, const char* begin,
+                   const char* end) {
+    out_.line(fmt::format("Index from = {};", begin));
+    out_.open(fmt::format("for (; from + {0} <= {1}; from += {0}) {{", lanes_, end));
     IdVector<AccumulatorId, Accumulator> accumulators;
     for (AccumulatorId a : reduce.accumulators) {
       accumulators.push_back(frame_.accumulators[a]);
     }
-    writeLanePragma(out_, accumulators);
+    writeLanePragma(out_, accumulators, lanes_);
     openLanes("l", "0", std::to_string(lanes_));
-    out_.line("const Index i = start + l;");
+    out_.line("const Index i = from + l;");
     writeElement(reduce, prefix);
     out_.close();
     out_.close();
-    out_.open("for (Index l = 0; start + l < count; ++l) {");
-    out_.line("const Index i = start + l;");
+    out_.open(fmt::format("for (Index l = 0; from + l < {}; ++l) {{", end));
+    out_.line("const Index i = from + l;");
     writeElement(reduce, prefix);
     out_.close();
+  }
+
+  void addParts(const ReduceTiles& reduce) {
     for (AccumulatorId a : reduce.accumulators) {
       const Accumulator& acc = frame_.accumulators[a];
       const std::string total = fmt::format("acc{}[l]", a);
       out_.line(fmt::format("for (int l = 0; l < {}; ++l) {} = {};", lanes_, total,
                             combineText(acc, total, fmt::format("part{}[l]", a))));
     }
-    out_.close();
   }
 
   void write(const CombineParts& combine) {

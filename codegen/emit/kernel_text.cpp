@@ -258,11 +258,13 @@ std::vector<int> tensorsOf(const Body& body) {
   return {tensors.begin(), tensors.end()};
 }
 
-void writeLanePragma(TextWriter& out, const IdVector<AccumulatorId, Accumulator>& accumulators) {
+void writeLanePragma(TextWriter& out, const IdVector<AccumulatorId, Accumulator>& accumulators,
+                     int32_t lanes) {
+  constexpr int32_t kMostUnrolled = 16;
   const bool calls = std::any_of(accumulators.begin(), accumulators.end(), [](const auto& a) {
     return a.text.find("hd::") != std::string_view::npos;
   });
-  if (calls) out.line("#pragma GCC unroll 1");
+  if (calls && lanes <= kMostUnrolled) out.line("#pragma GCC unroll 1");
 }
 
 void writeArguments(TextWriter& out, const KernelFrame& frame) {

@@ -108,7 +108,9 @@ std::vector<int> tensorsOf(const Body& body);
 // Writes the pragma that makes GCC vectorize the loop over the lanes of `accumulators` in a C++
 // kernel, if the loop needs it. GCC unrolls such a loop before it vectorizes it. It then still
 // vectorizes operators such as +, but not functions such as hd::maximum().
-void writeLanePragma(TextWriter& out, const IdVector<AccumulatorId, Accumulator>& accumulators);
+// It does not unroll loops over more than 16 lanes at that time.
+void writeLanePragma(TextWriter& out, const IdVector<AccumulatorId, Accumulator>& accumulators,
+                     int32_t lanes);
 
 // Writes declarations of locals for the pointers, sizes and scalars of the argument struct `args`.
 void writeArguments(TextWriter& out, const KernelFrame& frame);

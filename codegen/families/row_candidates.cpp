@@ -223,8 +223,8 @@ std::optional<RowCandidate> cpuCandidate(const Space& space, const RowDemand& de
   if (hasColumns(space) && space.reducedCount() < kShortestCpuColumns) return std::nullopt;
   if (rows < kFewCpuRows && rows * space.reducedCount() > kShortWork) return std::nullopt;
   RowCandidate candidate;
-  candidate.layout.vector = 16;
   const int64_t chunk = cpuChunk(space);
+  candidate.layout.vector = cpuLanes(chunk);
   const int64_t elements = vectorsPerRow(space, chunk) * chunk;
   const auto capacity =
       static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(elements, 64))));

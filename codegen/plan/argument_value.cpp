@@ -6,6 +6,7 @@
 
 #include "ir/base/ceil_div.h"
 #include "ir/base/check.h"
+#include "ir/system/streamed_bytes.h"
 
 namespace heddle::codegen {
 namespace {
@@ -44,6 +45,26 @@ int64_t lastOffset(const SpaceTensor& tensor, const FrameNumbers& numbers) {
     last = sum(last, product(index, tensor.strides[axis]));
   }
   return last;
+}
+
+// Returns whether stores should bypass the caches. The rows of the outputs must consist of whole
+// cache lines: a line of which ordinary stores write a part would still be read first.
+bool streams(const FrameNumbers& numbers) {
+  constexpr int64_t kLine = 64;
+  const Space& space = numbers.space;
+  const size_t lane_axis = numbers.schedule.laneAxis(space);
+  int64_t bytes = 0;
+  for (const SpaceTensor& tensor : space.tensors) {
+    if (!tensor.output || tensor.isInWorkspace() || tensor.strides[lane_axis] != 1) continue;
+    int64_t elements = 1;
+    for (size_t axis = 0; axis < space.extents.size(); ++axis) {
+      const int64_t step = axis == lane_axis ? space.extents[axis] : tensor.strides[axis];
+      if (step * sizeOf(tensor.dtype) % kLine != 0 && space.extents[axis] > 1) return false;
+      if (tensor.strides[axis] != 0) elements = product(elements, space.extents[axis]);
+    }
+    bytes = sum(bytes, product(elements, sizeOf(tensor.dtype)));
+  }
+  return bytes >= leastStreamedBytes();
 }
 
 }  // namespace
@@ -111,6 +132,8 @@ int64_t valueOf(const ArgumentValue& argument, const FrameNumbers& numbers) {
       return space.widths[index];
     case Kind::Squares:
       return numbers.squares;
+    case Kind::Streams:
+      return streams(numbers) ? 1 : 0;
   }
   HEDDLE_CHECK(false, "an argument without a known value");
 }

@@ -36,6 +36,7 @@ struct ArgumentValue {
     AxisExtent,  // of the space along `axis`
     Squares,     // FrameNumbers::squares
     Width,       // Space::widths[index]
+    Streams,     // Cpp: 1 if stores of outputs should bypass the caches, otherwise 0
   };
   Kind kind = Kind::Late;
   int32_t index = 0;

@@ -138,6 +138,7 @@ class FrameBuilder {
     if (schedule().target == Target::Cpp) {
       frame_.chunk = addSize("chunk", value(Kind::Chunk));
       frame_.items_per_tile = addSize("items_per_tile", value(Kind::ItemsPerTile));
+      addOffset("streams", value(Kind::Streams));
     } else {
       frame_.chunk = IndexExpr::constant(schedule().lanes);
     }

@@ -213,8 +213,8 @@ void scheduleCpuReduction(const Space& space, Schedule& s, bool may_split) {
   int64_t extent = std::max<int64_t>(space.extents[s.laneAxis(space)], 1);
   int64_t work = 0;
   if (s.kind == ScheduleKind::InnerReduction) {
-    s.lanes = 16;
     s.chunk = std::min<int64_t>(4096, extent);
+    s.lanes = cpuLanes(s.chunk);
     work = s.chunk;
   } else {
     s.lanes = 256;
@@ -236,6 +236,11 @@ void scheduleCpuReduction(const Space& space, Schedule& s, bool may_split) {
 }
 
 }  // namespace
+
+int32_t cpuLanes(int64_t chunk) {
+  constexpr int64_t kLong = 512;
+  return chunk >= kLong ? 64 : 16;
+}
 
 size_t Schedule::laneAxis(const Space& space) const {
   return kind == ScheduleKind::InnerReduction ? space.extents.size() - 1 : space.kept - 1;

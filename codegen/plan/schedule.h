@@ -50,6 +50,11 @@ struct Schedule {
 int64_t keptItems(const Schedule& schedule, const Space& space);
 int64_t reducedItems(const Schedule& schedule, const Space& space);
 
+// Returns the number of accumulators of a C++ kernel that reduces items of `chunk` elements. A long
+// item has several vectors of accumulators, because each operation waits for the previous one on
+// the same accumulator.
+int32_t cpuLanes(int64_t chunk);
+
 // Chooses the schedule for `space`. `may_split` permits splits > 1, which need a workspace.
 Schedule chooseSchedule(const Space& space, Target target, bool may_split);
 

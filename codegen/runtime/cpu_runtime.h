@@ -174,6 +174,46 @@ inline void prefetch(const T* from) {
   for (int i = 0; i < count; i += 64 / (int)sizeof(T)) __builtin_prefetch(from + i, write);
 }
 
+// Stores `count` elements from a buffer with the alignment of a cache line. Whole lines bypass the
+// caches: they are written without being read first.
+template <class T>
+inline void stream(T* to, const T* from, long long count) {
+  constexpr long long line = 64 / (long long)sizeof(T);
+  long long i = 0;
+#if defined(__SSE__)
+  const long long misplaced = (long long)((unsigned long long)to % 64);
+  if (misplaced == 0) {
+#if defined(__AVX512F__)
+    typedef float Vector __attribute__((vector_size(64), may_alias));
+#elif defined(__AVX__)
+    typedef float Vector __attribute__((vector_size(32), may_alias));
+#else
+    typedef float Vector __attribute__((vector_size(16), may_alias));
+#endif
+    for (; i + line <= count; i += line) {
+      for (int part = 0; part < 64 / (int)sizeof(Vector); ++part) {
+        const Vector v = ((const Vector*)(from + i))[part];
+        float* const at = (float*)((Vector*)(to + i) + part);
+#if defined(__AVX512F__)
+        __builtin_ia32_movntps512(at, v);
+#elif defined(__AVX__)
+        __builtin_ia32_movntps256(at, v);
+#else
+        __builtin_ia32_movntps(at, v);
+#endif
+      }
+    }
+  }
+#endif
+  for (; i < count; ++i) to[i] = from[i];
+}
+// Returns when all threads see the lines that stream() has written.
+inline void finishStreams() {
+#if defined(__SSE__)
+  __builtin_ia32_sfence();
+#endif
+}
+
 template <class T, class V>
 inline T put(V x) {
   return (T)x;

@@ -46,11 +46,16 @@ HD_INLINE Reduced reduceExp(float x) {
 HD_INLINE float atLeast(float x, float low) { return x < low ? low : x; }
 HD_INLINE float atMost(float x, float high) { return x > high ? high : x; }
 
+// The functions replace results that are out of range at their end, one comparison after the other.
+// If they limited x at their begin, the compiler would select every intermediate result.
+
 HD_INLINE float exp(float x) {
-  const Reduced e = reduceExp(atMost(atLeast(x, -105.0f), 90.0f));
+  const Reduced e = reduceExp(x);
   // Scales in two steps, because 2^n alone may overflow or underflow.
   const int half = e.n >> 1;
-  return (e.expm1 + 1.0f) * powerOf2(half) * powerOf2(e.n - half);
+  const float inside = (e.expm1 + 1.0f) * powerOf2(half) * powerOf2(e.n - half);
+  const float above = x < -105.0f ? 0.0f : inside;
+  return x > 90.0f ? infF32() : above;
 }
 
 // For results that are rounded to 16 bits. Faster approximations would not save time here.
@@ -62,17 +67,21 @@ HD_INLINE float overOnePlus(float x, float t) { return x / (1.0f + t); }
 inline double overOnePlus(double x, double t) { return x / (1.0 + t); }
 
 HD_INLINE float expm1(float x) {
-  const Reduced e = reduceExp(atMost(atLeast(x, -20.0f), 88.75f));
+  const Reduced e = reduceExp(x);
   const float scale = powerOf2(e.n - 1);
-  const float result = 2.0f * mad(scale, e.expm1, scale - 0.5f);
-  return e.n == 0 ? (x == 0.0f ? x : e.expm1) : result;
+  const float large = 2.0f * mad(scale, e.expm1, scale - 0.5f);
+  const float inside = e.n == 0 ? (x == 0.0f ? x : e.expm1) : large;
+  const float above = x < -20.0f ? -1.0f : inside;
+  return x > 88.75f ? infF32() : above;
 }
 
 HD_INLINE float tanh(float x) {
-  const Reduced e = reduceExp(atMost(2.0f * __builtin_fabsf(x), 20.0f));
+  const float a = __builtin_fabsf(x);
+  const Reduced e = reduceExp(2.0f * a);
   const float scale = powerOf2(e.n);
   const float grown = mad(scale, e.expm1, scale - 1.0f);  // expm1(2 |x|)
-  return __builtin_copysignf(grown / (grown + 2.0f), x);
+  const float inside = grown / (grown + 2.0f);
+  return __builtin_copysignf(a > 10.0f ? 1.0f : inside, x);
 }
 
 HD_INLINE float log(float x) {

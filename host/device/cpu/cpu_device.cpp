@@ -153,8 +153,9 @@ const char* vectorUnit() {
 
 class CpuPreparedMatmul : public PreparedMatmul {
  public:
-  CpuPreparedMatmul(CpuStreams& streams, TilePool& pool, MatmulShape shape)
-      : streams_(streams), pool_(pool), matmul_(std::move(shape)) {}
+  CpuPreparedMatmul(CpuStreams& streams, TilePool& pool, MatmulShape shape,
+                    const matmul::ProductLibrary* library)
+      : streams_(streams), pool_(pool), matmul_(std::move(shape), library, pool.threads()) {}
   int64_t workspaceBytes() const override { return matmul_.workspaceBytes(); }
   void run(const MatmulOperands& operands, Stream stream, const Issue& issue) const override {
     enqueueWork(streams_.stream(stream), issue, [this, operands] { matmul_.run(operands, pool_); });
@@ -170,6 +171,7 @@ class CpuDevice : public Device {
  public:
   explicit CpuDevice(const CpuOptions& options)
       : seed_(options.adversarial_seed),
+        products_(matmul::productLibrary(options.matmul)),
         pool_(threadsOf(options)),
         streams_holder_(std::make_unique<CpuStreams>(options.adversarial_seed)),
         streams_(*streams_holder_),
@@ -181,7 +183,9 @@ class CpuDevice : public Device {
   DeviceKind kind() const override { return DeviceKind::Cpu; }
   std::string description() const override {
     const std::string order = seed_ ? fmt::format(", adversarial order, seed {}", *seed_) : "";
-    return fmt::format("cpu ({} threads, {}{})", pool_.threads(), vectorUnit(), order);
+    const std::string library =
+        products_ == nullptr ? openBlasVersion() : "oneDNN " + products_->version();
+    return fmt::format("cpu ({} threads, {}, {}{})", pool_.threads(), vectorUnit(), library, order);
   }
   Allocator& allocator() override { return allocator_; }
 
@@ -224,7 +228,7 @@ class CpuDevice : public Device {
   std::shared_ptr<const PreparedMatmul> prepareMatmul(const MatmulSpec& spec,
                                                       const AlgorithmChoices&) override {
     setBlasThreadsOnce(pool_.threads());
-    return std::make_shared<CpuPreparedMatmul>(streams_, pool_, matmulShape(spec));
+    return std::make_shared<CpuPreparedMatmul>(streams_, pool_, matmulShape(spec), products_);
   }
   int64_t libraryWorkspace(const LibraryCall& call) const override {
     return cpuLibraryWorkspace(call, pool_.threads());
@@ -253,6 +257,7 @@ class CpuDevice : public Device {
 
  private:
   std::optional<uint64_t> seed_;
+  const matmul::ProductLibrary* products_;  // null: OpenBLAS multiplies all floats
   TilePool pool_;
   PostOrders orders_;
   std::unique_ptr<CpuStreams> streams_holder_;

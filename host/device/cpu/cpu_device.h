@@ -8,6 +8,11 @@
 
 namespace heddle::host {
 
+// The library that multiplies matrices of floats. OpenBLAS always multiplies f64.
+// - Any: the library that the environment variable HEDDLE_CPU_MATMUL names (onednn or openblas). If
+//   the variable is not set: oneDNN if it is present, and otherwise OpenBLAS.
+enum class CpuMatmulLibrary : uint8_t { Any, OneDnn, OpenBlas };
+
 struct CpuOptions {
   int threads = 0;  // number of threads that run kernels; 0: one per CPU that the process may use
   // Seed of the test mode; nullopt: no test mode.
@@ -18,6 +23,7 @@ struct CpuOptions {
   // - In the test mode, new and freed memory is filled with 0xFF bytes, which are NaN for floats.
   std::optional<uint64_t> adversarial_seed;
   int64_t memory_limit = 0;  // largest size of the device's memory pool in bytes; 0: no limit
+  CpuMatmulLibrary matmul = CpuMatmulLibrary::Any;
 };
 
 // Creates a device that consists of the CPU and host memory.

@@ -6,12 +6,14 @@
 #include <cstdlib>
 #include <limits>
 #include <mutex>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
 #include "host/device/cpu/matmul_elements.h"
 #include "host/device/cpu/matmul_operand.h"
 #include "host/device/cpu/parallel_rows.h"
+#include "host/device/cpu/part_grid.h"
 #include "ir/base/check.h"
 
 namespace heddle::host {
@@ -45,10 +47,35 @@ void blas(const Operand<double>& a, const Operand<double>& b, double beta, doubl
               static_cast<blasint>(ldc));
 }
 
+// The threads of the pool compute the parts of the result.
+void multiplyParts(const ProductLibrary& library, TilePool& pool, const Operand<float>& a,
+                   const Operand<float>& b, bool adds, float* c, int64_t ldc, int64_t m, int64_t n,
+                   int64_t k) {
+  const PartGrid grid = partGrid(1, m, n, k, pool.threads());
+  const auto multiply = [&](int64_t part) {
+    const int64_t i = part / grid.column_parts * grid.rows;
+    const int64_t j = part % grid.column_parts * grid.columns;
+    library.multiply({a.at(i, 0), a.transposed, a.ld}, {b.at(0, j), b.transposed, b.ld}, adds,
+                     c + i * ldc + j, ldc, std::min(grid.rows, m - i),
+                     std::min(grid.columns, n - j), k);
+  };
+  const auto run = [](const void* argument, int64_t begin, int64_t end) {
+    for (int64_t part = begin; part < end; ++part) {
+      (*static_cast<const decltype(multiply)*>(argument))(part);
+    }
+  };
+  pool.run(run, &multiply, grid.parts());
+}
+
 // Computes c = a x b, or c += a x b if `adds` is true. c is row-major. The sizes must fit blasint.
+// OpenBLAS computes products of floats if `library` is null, and products of doubles.
 template <class T>
-void multiplyBlock(TilePool& pool, const Operand<T>& a, const Operand<T>& b, bool adds, T* c,
-                   int64_t ldc, int64_t m, int64_t n, int64_t k) {
+void multiplyBlock(const ProductLibrary* library, TilePool& pool, const Operand<T>& a,
+                   const Operand<T>& b, bool adds, T* c, int64_t ldc, int64_t m, int64_t n,
+                   int64_t k) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (library != nullptr) return multiplyParts(*library, pool, a, b, adds, c, ldc, m, n, k);
+  }
   if constexpr (std::is_floating_point_v<T>) {
     blas(a, b, adds ? T{1} : T{0}, c, ldc, m, n, k);
   } else {
@@ -72,8 +99,9 @@ void multiplyBlock(TilePool& pool, const Operand<T>& a, const Operand<T>& b, boo
 template <class A, class B, class C, class Compute>
 class Multiplication {
  public:
-  explicit Multiplication(const MatmulShape& shape)
+  Multiplication(const MatmulShape& shape, const ProductLibrary* library)
       : shape_(shape),
+        library_(library),
         left_(shape.m, shape.k, shape.a, shape.a_dtype, kMostBlas),
         right_(shape.k, shape.n, shape.b, shape.b_dtype, kMostBlas) {
     const MatrixLayout layout = layoutOf(shape.m, shape.n, shape.c);
@@ -144,7 +172,7 @@ class Multiplication {
     }
     for (int64_t p = 0; p < shape_.k; p += block_) {
       const int64_t terms = std::min(block_, shape_.k - p);
-      multiplyBlock(pool, left_.at(pool, a, i, rows, p, terms),
+      multiplyBlock(library_, pool, left_.at(pool, a, i, rows, p, terms),
                     right_.at(pool, b, p, terms, j, columns), p > 0, target, ld, rows, columns,
                     terms);
     }
@@ -155,28 +183,15 @@ class Multiplication {
       for (int64_t row = begin; row < end; ++row) {
         Compute* values = target + row * ld;
         if (shape_.k == 0) std::fill_n(values, columns, Compute{0});
-        finish(values, columns, biases);
+        finishRow(values, columns, biases, shape_.bias_stride, shape_.activation);
         C* to = c + row * shape_.c.row_stride;
         if (!direct_) storeRow(values, columns, to, shape_.c.column_stride);
       }
     });
   }
 
-  // Applies bias and activation to a part of a row.
-  void finish(Compute* values, int64_t count, const C* bias) const {
-    if (bias != nullptr) {
-      for (int64_t j = 0; j < count; ++j) {
-        const Compute added = load(bias[j * shape_.bias_stride]);
-        values[j] = sumOf(values[j], added);
-      }
-    }
-    if (shape_.activation == Activation::None) return;
-    for (int64_t j = 0; j < count; ++j) {
-      values[j] = activated(wrapped<C>(values[j]), shape_.activation);
-    }
-  }
-
   const MatmulShape& shape_;
+  const ProductLibrary* library_;
   Reader<A, Compute> left_;
   Reader<B, Compute> right_;
   Compute* sums_ = nullptr;
@@ -186,55 +201,55 @@ class Multiplication {
 };
 
 template <class A, class B, class C, class Compute, class Use>
-void useTypes(const MatmulShape& shape, const Use& use) {
-  Multiplication<A, B, C, Compute> multiplication(shape);
+void useTypes(const MatmulShape& shape, const ProductLibrary* library, const Use& use) {
+  Multiplication<A, B, C, Compute> multiplication(shape, library);
   use(multiplication);
 }
 
 template <class Use>
-void useFloat8(const MatmulShape& shape, const Use& use) {
+void useFloat8(const MatmulShape& shape, const ProductLibrary* library, const Use& use) {
   switch (shape.c_dtype) {
     case DType::F32:
-      return useTypes<F8, F8, float, float>(shape, use);
+      return useTypes<F8, F8, float, float>(shape, library, use);
     case DType::BF16:
-      return useTypes<F8, F8, Bf16, float>(shape, use);
+      return useTypes<F8, F8, Bf16, float>(shape, library, use);
     case DType::F16:
-      return useTypes<F8, F8, F16, float>(shape, use);
+      return useTypes<F8, F8, F16, float>(shape, library, use);
     case DType::F8E4M3:
-      return useTypes<F8, F8, F8e4m3, float>(shape, use);
+      return useTypes<F8, F8, F8e4m3, float>(shape, library, use);
     default:
-      return useTypes<F8, F8, F8e5m2, float>(shape, use);
+      return useTypes<F8, F8, F8e5m2, float>(shape, library, use);
   }
 }
 
 template <class Stored, class Compute, class Use>
-void useAlike(const MatmulShape& shape, const Use& use) {
-  useTypes<Stored, Stored, Stored, Compute>(shape, use);
+void useAlike(const MatmulShape& shape, const ProductLibrary* library, const Use& use) {
+  useTypes<Stored, Stored, Stored, Compute>(shape, library, use);
 }
 
 // Calls use(multiplication) with a Multiplication for the dtypes of the shape.
 template <class Use>
-void useMultiplication(const MatmulShape& shape, const Use& use) {
-  if (isFloat8(shape.a_dtype)) return useFloat8(shape, use);
+void useMultiplication(const MatmulShape& shape, const ProductLibrary* library, const Use& use) {
+  if (isFloat8(shape.a_dtype)) return useFloat8(shape, library, use);
   switch (shape.c_dtype) {
     case DType::F32:
-      return useAlike<float, float>(shape, use);
+      return useAlike<float, float>(shape, library, use);
     case DType::F64:
-      return useAlike<double, double>(shape, use);
+      return useAlike<double, double>(shape, library, use);
     case DType::BF16:
-      return useAlike<Bf16, float>(shape, use);
+      return useAlike<Bf16, float>(shape, library, use);
     case DType::I64:
-      return useAlike<int64_t, uint64_t>(shape, use);
+      return useAlike<int64_t, uint64_t>(shape, library, use);
     case DType::Bool:
-      return useAlike<Byte, uint8_t>(shape, use);
+      return useAlike<Byte, uint8_t>(shape, library, use);
     case DType::U8:
-      return useAlike<uint8_t, uint64_t>(shape, use);
+      return useAlike<uint8_t, uint64_t>(shape, library, use);
     case DType::I8:
-      return useAlike<int8_t, uint64_t>(shape, use);
+      return useAlike<int8_t, uint64_t>(shape, library, use);
     case DType::I32:
-      return useAlike<int32_t, uint64_t>(shape, use);
+      return useAlike<int32_t, uint64_t>(shape, library, use);
     case DType::F16:
-      return useAlike<F16, float>(shape, use);
+      return useAlike<F16, float>(shape, library, use);
     case DType::F8E4M3:
     case DType::F8E5M2:
       break;
@@ -245,21 +260,35 @@ void useMultiplication(const MatmulShape& shape, const Use& use) {
 }  // namespace
 }  // namespace matmul
 
-CpuMatmul::CpuMatmul(MatmulShape shape) : shape_(std::move(shape)) {
+CpuMatmul::CpuMatmul(MatmulShape shape, const matmul::ProductLibrary* library, int threads)
+    : shape_(std::move(shape)), library_(library) {
   if (shape_.m == 0 || shape_.n == 0 || shape_.batches() == 0) return;
   // If the columns of c are dense, the transposed matrix product is computed, because it can write
   // c in place.
   const MatrixLayout layout = layoutOf(shape_.m, shape_.n, shape_.c);
   transposed_ = layout.fits && layout.transposed && !shape_.has_bias;
   if (transposed_) shape_ = transposed(shape_);
-  matmul::useMultiplication(
-      shape_, [this](const auto& product) { workspace_bytes_ = product.workspaceBytes(); });
+  if (library_ != nullptr) parts_ = matmul::PartMatmul::make(shape_, *library_, threads);
+  if (parts_ != nullptr) {
+    workspace_bytes_ = parts_->workspaceBytes();
+    return;
+  }
+  matmul::useMultiplication(shape_, library_, [this](const auto& product) {
+    workspace_bytes_ = product.workspaceBytes();
+  });
 }
 
 void CpuMatmul::run(MatmulOperands operands, TilePool& pool) const {
   if (shape_.m == 0 || shape_.n == 0 || shape_.batches() == 0) return;
   if (transposed_) std::swap(operands.a, operands.b);
-  matmul::useMultiplication(shape_, [&](auto& product) { product.run(pool, operands); });
+  if (parts_ != nullptr) return parts_->run(operands, pool);
+  matmul::useMultiplication(shape_, library_, [&](auto& product) { product.run(pool, operands); });
+}
+
+std::string openBlasVersion() {
+  // The text begins with the version: OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ...
+  const std::string_view text = openblas_get_config();
+  return std::string(text.substr(0, text.find(' ', text.find(' ') + 1)));
 }
 
 void setBlasThreadsOnce(int threads) {

@@ -1,35 +1,52 @@
 #pragma once
 
+#include <memory>
+#include <string>
+
+#include "host/device/cpu/part_matmul.h"
+#include "host/device/cpu/product_library.h"
 #include "host/device/cpu/tile_pool.h"
 #include "host/device/matmul_shape.h"
 
 namespace heddle::host {
 
 // A matrix product on the CPU. An object never changes, so several threads may call run().
-// - OpenBLAS computes the matrix products of floats: f64 in f64, all others in f32. Blocks of half
-//   and f8 types are first converted to f32.
+// - oneDNN computes f32 and bf16, if it is present (host/device/cpu/part_matmul.h). The threads of
+//   the pool call it for parts of the result. Half and f8 types, and operands whose strides oneDNN
+//   cannot read, are first copied to blocks of f32.
+// - OpenBLAS computes f64, and without oneDNN all other floats. It multiplies f64 in f64 and others
+//   in f32, with its own threads. Operands that it cannot read are copied to blocks.
 // - Integers are computed in 64 bits and wrap when they are stored. An element of a bool result is
 //   the OR of ANDs.
-// - The bias and the activation are applied to an accumulated block before it is rounded. Integers
-//   wrap before the activation is applied.
-// - Operands whose strides OpenBLAS cannot read are packed block by block.
+// - The bias and the activation are applied to sums before they are rounded. Integers wrap before
+//   the activation is applied.
 // - If k is 0, every sum is empty and equals 0.
-// The threads of OpenBLAS compute the products of blocks. The threads of the pool do all other
-// work: they convert, pack, round, apply the activation, and multiply integers.
+// The threads of the pool do all other work: they convert, copy, round, apply the activation, and
+// multiply integers.
 class CpuMatmul {
  public:
-  explicit CpuMatmul(MatmulShape shape);
+  // `library` is oneDNN, or null if OpenBLAS computes all floats. `threads` is the size of the pool
+  // that run() will get.
+  CpuMatmul(MatmulShape shape, const matmul::ProductLibrary* library, int threads);
+  CpuMatmul(const CpuMatmul&) = delete;  // `parts_` refers to `shape_`
+  CpuMatmul& operator=(const CpuMatmul&) = delete;
   // The size of the workspace for converted and packed blocks and for sums: at most 48 MiB for f32
-  // sums and 96 MiB for f64 sums.
+  // sums, 96 MiB for f64 sums, and 8 MiB per thread for oneDNN.
   int64_t workspaceBytes() const { return workspace_bytes_; }
-  // Computes the matrix product and returns when the result is complete. Allocates no memory.
+  // Computes the matrix product and returns when the result is complete. heddle itself allocates no
+  // memory here.
   void run(MatmulOperands operands, TilePool& pool) const;
 
  private:
   MatmulShape shape_;
+  const matmul::ProductLibrary* library_;
+  std::unique_ptr<const matmul::PartMatmul> parts_;
   bool transposed_ = false;  // true: `shape_` describes c^T = b^T a^T
   int64_t workspace_bytes_ = 0;
 };
+
+// Returns a text such as "OpenBLAS 0.3.21".
+std::string openBlasVersion();
 
 // Sets the number of OpenBLAS threads of this process. Only the first call has an effect. If the
 // environment variable OPENBLAS_NUM_THREADS is set, no call has an effect. Users should set this

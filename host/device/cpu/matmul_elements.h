@@ -102,4 +102,19 @@ T activated(T x, Activation activation) {
   return x;
 }
 
+// Adds a bias to a part of a row of sums, and applies the activation. `bias` may be null. Integers
+// wrap before the activation is applied.
+template <class Stored, class T>
+void finishRow(T* sums, int64_t count, const Stored* bias, int64_t bias_stride,
+               Activation activation) {
+  if (bias != nullptr) {
+    for (int64_t j = 0; j < count; ++j) {
+      const T added = load(bias[j * bias_stride]);
+      sums[j] = sumOf(sums[j], added);
+    }
+  }
+  if (activation == Activation::None) return;
+  for (int64_t j = 0; j < count; ++j) sums[j] = activated(wrapped<Stored>(sums[j]), activation);
+}
+
 }  // namespace heddle::host::matmul

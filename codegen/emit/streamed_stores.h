@@ -1,0 +1,68 @@
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "codegen/emit/kernel_text.h"
+
+namespace heddle::codegen {
+
+// Stores of a loop of a C++ kernel that bypass the caches if the argument `streams` is not 0
+// (ArgumentValue::Kind::Streams). An ordinary store first reads the line that it changes, so a
+// large output costs twice its bytes. The loop writes a block of elements to a buffer, and
+// hd::stream() then stores the buffer.
+class StreamedStores {
+ public:
+  static constexpr int kBlockElements = 256;
+
+  // Streams the stores whose lanes are neighbours, except those to the tensors in `excluded`.
+  StreamedStores(const KernelFrame& frame, const Body& body, const std::vector<int>& excluded = {});
+
+  bool any() const { return !tensors_.empty(); }
+  // Writes the pointers to which the loop stores the elements [start, end) of the block.
+  void open(TextWriter& out) const;
+  // Returns the element in lane `i` of a tensor that the loop stores.
+  std::string element(int tensor) const;
+  void close(TextWriter& out) const;
+
+ private:
+  const KernelFrame& frame_;
+  std::vector<int> tensors_;
+};
+
+// Writes the end of an entry point: other threads see the streamed stores.
+inline void finishStreams(TextWriter& out) { out.line("if (streams) hd::finishStreams();"); }
+
+inline StreamedStores::StreamedStores(const KernelFrame& frame, const Body& body,
+                                      const std::vector<int>& excluded)
+    : frame_(frame) {
+  for (const Store& store : body.stores) {
+    const bool listed = std::count(tensors_.begin(), tensors_.end(), store.tensor) > 0;
+    const bool out = std::count(excluded.begin(), excluded.end(), store.tensor) > 0;
+    if (frame.access(store.tensor).lane == LaneStride::One && !listed && !out) {
+      tensors_.push_back(store.tensor);
+    }
+  }
+}
+
+inline void StreamedStores::open(TextWriter& out) const {
+  for (const int t : tensors_) {
+    const std::string_view type = storedType(frame_.access(t).dtype);
+    out.line(fmt::format("alignas(64) {} buffer{}[{}];", type, t, kBlockElements));
+    out.line(fmt::format("{0}* const to{1} = streams ? buffer{1} : p{1} + start;", type, t));
+  }
+}
+
+inline std::string StreamedStores::element(int tensor) const {
+  const bool streamed = std::count(tensors_.begin(), tensors_.end(), tensor) > 0;
+  return streamed ? fmt::format("to{}[i - start]", tensor) : cppElement(frame_, tensor);
+}
+
+inline void StreamedStores::close(TextWriter& out) const {
+  for (const int t : tensors_) {
+    out.line(fmt::format("if (streams) hd::stream(p{0} + start, buffer{0}, end - start);", t));
+  }
+}
+
+}  // namespace heddle::codegen

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "ir/base/ceil_div.h"
+
+namespace heddle::host::matmul {
+
+// Divides the result of a matrix product into parts that threads compute independently.
+struct PartGrid {
+  static constexpr int64_t kMostElements = int64_t{1} << 20;  // per part
+
+  int64_t rows = 0;     // per part; the last part may have fewer
+  int64_t columns = 0;  // per part; the last part may have fewer
+  int64_t row_parts = 0;
+  int64_t column_parts = 0;
+  int64_t parts() const { return row_parts * column_parts; }
+};
+
+// Returns the grid with the least estimated time for all batches. The grid depends on the sizes
+// and on the number of threads only, so every run computes the same parts.
+inline PartGrid partGrid(int64_t batches, int64_t m, int64_t n, int64_t k, int64_t threads) {
+  // The sizes of parts are multiples of the tiles that the kernels of libraries compute.
+  constexpr int64_t kRowStep = 16;
+  constexpr int64_t kColumnStep = 64;
+  // With 4 parts per axis, parts of at most 4096 rows and columns have at most kMostElements.
+  constexpr int64_t kMostSplit = 4096;
+  constexpr int64_t kLeastTried = 16;
+  // A library copies the rows and the columns of a part before it multiplies them. To copy an
+  // element takes about as long as this number of multiplications.
+  constexpr double kCopyCost = 48;
+  constexpr double kPartCost = 1 << 19;  // time to begin a part, in multiplications
+  const auto sizeOf = [](int64_t extent, int64_t parts, int64_t step) {
+    const int64_t split = ceilDiv(extent, kMostSplit);
+    return std::min(extent, ceilDiv(ceilDiv(extent, parts * split), step) * step);
+  };
+  const int64_t most_tried = std::max(kLeastTried, 4 * threads);
+  PartGrid best;
+  double best_cost = std::numeric_limits<double>::infinity();
+  for (int64_t i = 1; i <= most_tried; ++i) {
+    for (int64_t j = 1; i * j <= most_tried; ++j) {
+      const int64_t rows = sizeOf(m, i, kRowStep);
+      const int64_t columns = sizeOf(n, j, kColumnStep);
+      if (rows * columns > PartGrid::kMostElements) continue;
+      const PartGrid grid{rows, columns, ceilDiv(m, rows), ceilDiv(n, columns)};
+      const auto rounds = static_cast<double>(ceilDiv(batches * grid.parts(), threads));
+      const double copied = kCopyCost * static_cast<double>(rows + columns);
+      const double multiplied = static_cast<double>(rows * columns) + copied;
+      const double cost = rounds * (static_cast<double>(k) * multiplied + kPartCost);
+      if (cost >= best_cost) continue;
+      best = grid;
+      best_cost = cost;
+    }
+  }
+  return best;
+}
+
+}  // namespace heddle::host::matmul
