@@ -13,6 +13,8 @@ namespace heddle::host {
 struct CompileOptions {
   PassOptions passes;
   CacheLimits caches = {};  // of a FusionExecutor; compile() ignores them
+  // Of a FusionExecutor: ExecutableOptions::check_numerics. compile() ignores it.
+  bool check_numerics = false;
 };
 
 // Compiles a fusion to a host program, the list of instructions that every rank executes. The

@@ -72,6 +72,14 @@ struct ExecutableOptions {
   // Sizes for which the constructor verifies the program (host/verify/verify.h). nullopt: verify()
   // chooses sizes.
   std::optional<SizeBindings> verified_sizes = {};
+  // true: every run counts the elements that are NaN or infinite, in all float tensors that its
+  // kernels, library calls, copies and collectives read and write. The environment variable
+  // HEDDLE_CHECK_NUMERICS=1 does the same for all Executables of the process.
+  // Report: Outputs::numerics(). The end of the run also prints it on stderr, unless the latest
+  //         report of this Executable was equal. The run does not fail.
+  // Cost:   on the CPU, one more pass over each of these tensors, by one thread. On CUDA, each of
+  //         them is copied to the host, and run() waits for the copy. false: no cost.
+  bool check_numerics = false;
   CacheLimits caches = {};  // the limit of programs has no effect
   // Names of the outputs for Outputs::tensor(). Empty: the names in the program.
   std::vector<std::string> output_names = {};

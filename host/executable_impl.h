@@ -72,6 +72,7 @@ struct Executable::Impl {
   int64_t ranks = 1;
   int exceptions = std::uncaught_exceptions();
   bool verifies;
+  bool checks_numerics;
   std::vector<std::string> output_names;
   std::optional<InjectedFault> inject;  // nullopt: no fault on this rank
   std::atomic<bool> injected{false};

@@ -94,7 +94,8 @@ class PlanBuilder {
     bool open = false;                           // true: between GroupBegin and GroupEnd
     comm::Communicator* communicator = nullptr;  // nullptr: no operation so far
     StreamId stream = kCallerStream;
-    int32_t first = 0;  // index of the first operation in Plan::operations
+    int32_t first = 0;                 // index of the first operation in Plan::operations
+    Plan::Inspection inspection = {};  // the tensors of the operations, if the plan checks numerics
   };
 
   // plan_builder.cpp: the order of the work; streams, buffers and outputs.
@@ -138,6 +139,11 @@ class PlanBuilder {
   void emitApply(const Evaluate& op, const Evaluate::Apply& apply, const UnrolledStep& step);
   void emitCopy(const Plan::Operand& out, const Plan::Operand& in, StreamId stream);
   WatchedId watch(SlotId slot, const UnrolledStep& step);
+  // If the plan checks numerics: adds InspectSteps around the steps from `first` on, which belong
+  // to the instruction of `step`.
+  void inspect(const UnrolledStep& step, size_t first);
+  void addInspected(const UnrolledStep& step, Plan::Inspection& inspection);
+  void insertStep(size_t at, InspectStep step);
 
   // plan_library.cpp and plan_attention.cpp: library calls.
   void emit(const CallLibrary& op, const UnrolledStep& step);

@@ -9,6 +9,7 @@
 
 #include "host/program/visit.h"
 #include "host/unroll/scope.h"
+#include "host/verify/check_races.h"
 #include "host/verify/match_collectives.h"
 #include "host/verify/verify_structure.h"
 #include "ir/base/check.h"

@@ -40,6 +40,8 @@ struct Options {
   double start = 60;              // seconds within which an mpirun job must start; 0: no limit
   std::string inject;             // fault to inject, such as rank=2,instr=7,die
   std::string trace;              // file for the timeline
+  std::string profile;            // file for the times of the instructions
+  bool check_numerics = false;    // report the first instruction that wrote NaN or infinity
   int64_t memory_limit = 0;       // bytes of each rank's CPU device; 0: no limit
   std::string stage = "all";
   std::string format = "text";

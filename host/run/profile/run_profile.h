@@ -12,7 +12,8 @@
 
 namespace heddle::host {
 
-struct Plan;  // internal
+struct Plan;        // internal
+struct MatmulWork;  // internal
 
 // A time span in which an instruction was issued or executed on one rank. Times are in nanoseconds
 // of the steady clock of the rank's machine.
@@ -56,6 +57,9 @@ class RunProfile {
   // launches of its first execution. An instruction without a kernel, such as a library call, has
   // an empty list.
   std::map<InstructionIndex, std::vector<Launch>> deviceWork() const;
+  // Returns the matrix products of the recorded run, each with the work of its first execution
+  // (host/plan/plan.h).
+  std::map<InstructionIndex, MatmulWork> matmuls() const;
 
   // heddle calls the functions below during a run. `step` is the index of a step of the plan.
 
