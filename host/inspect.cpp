@@ -3,6 +3,7 @@
 #include <optional>
 #include <variant>
 
+#include "codegen/bind/candidates.h"
 #include "codegen/emit/plan_kernel.h"
 #include "codegen/kernel.h"
 #include "host/plan/local_segment.h"
@@ -32,15 +33,35 @@ std::vector<int32_t> alignmentsOf(const UnrolledStep& step) {
   return alignments;
 }
 
-}  // namespace
+// A kernel with the operands of its first launch on a rank.
+struct LaunchedKernel {
+  const Kernel& kernel;
+  codegen::Target target;
+  std::vector<TensorDesc> in;
+  std::vector<TensorDesc> out;
+  std::vector<int32_t> alignments;
+  codegen::RunSizes run;
 
-std::vector<KernelTexts> kernelTexts(const Program& program, const SizeBindings& sizes,
-                                     int64_t rank, int64_t ranks, DeviceKind device) {
+  std::vector<codegen::Candidate> candidates() const {
+    return codegen::candidates(kernel.segment, in, out, target, alignments, run);
+  }
+  // Returns the choice that the program makes, or nullopt if it makes none.
+  std::optional<codegen::KernelChoice> choice() const {
+    if (kernel.candidate.empty()) return std::nullopt;
+    const std::vector<codegen::Candidate> all = candidates();
+    return all[codegen::findCandidate(all, kernel.candidate, kernel.name)].choice;
+  }
+};
+
+// Calls visit(LaunchedKernel) for each kernel that the rank launches, in the order of the first
+// launches.
+template <class Visit>
+void forEachKernel(const Program& program, const SizeBindings& sizes, int64_t rank, int64_t ranks,
+                   DeviceKind device, const Visit& visit) {
   UnrollRequest request{sizes, inputDescs(program, sizes, rank, ranks), rank, ranks};
   request.late = lateInputsOf(program);
   const auto target = device == DeviceKind::Cuda ? codegen::Target::Cuda : codegen::Target::Cpp;
   IdVector<KernelId, bool> seen(program.kernels.size());
-  std::vector<KernelTexts> texts;
   const Unrolled unrolled = unroll(program, request);
   for (const UnrolledStep& step : unrolled.steps) {
     if (step.instruction == nullptr) continue;
@@ -49,18 +70,50 @@ std::vector<KernelTexts> kernelTexts(const Program& program, const SizeBindings&
     if (launch == nullptr || seen[launch->kernel]) continue;
     seen[launch->kernel] = true;
     const Kernel& kernel = program.kernels[launch->kernel];
-    const std::vector<TensorDesc> in = descsOf(step.inputs);
-    const std::vector<TensorDesc> out = descsOf(step.outputs);
-    const std::vector<int32_t> alignments = alignmentsOf(step);
-    const Fusion& segment = kernel.segment;
+    LaunchedKernel launched{
+        kernel, target, descsOf(step.inputs), descsOf(step.outputs), alignmentsOf(step), {}};
     SizeBindings own;
-    const codegen::RunSizes run = runSizes(segment, codegen::analyze(segment), in, out,
-                                           sizesInside(segment, step, sizes, own), rank, ranks);
-    texts.push_back({kernel.name,
-                     codegen::describeSchedule(segment, in, out, target, alignments, run),
-                     codegen::planKernel(segment, in, out, target, alignments, run).source.text});
+    launched.run =
+        runSizes(kernel.segment, codegen::analyze(kernel.segment), launched.in, launched.out,
+                 sizesInside(kernel.segment, step, sizes, own), rank, ranks);
+    visit(launched);
   }
+}
+
+}  // namespace
+
+std::vector<KernelTexts> kernelTexts(const Program& program, const SizeBindings& sizes,
+                                     int64_t rank, int64_t ranks, DeviceKind device) {
+  std::vector<KernelTexts> texts;
+  forEachKernel(program, sizes, rank, ranks, device, [&](const LaunchedKernel& launched) {
+    const auto& [kernel, target, in, out, alignments, run] = launched;
+    const std::optional<codegen::KernelChoice> choice = launched.choice();
+    const codegen::KernelChoice* const chosen = choice ? &*choice : nullptr;
+    const codegen::KernelPlan plan = codegen::planKernel(kernel.segment, in, out, target,
+                                                         alignments, run, nullptr, nullptr, chosen);
+    texts.push_back(
+        {kernel.name,
+         codegen::describeSchedule(kernel.segment, in, out, target, alignments, run, chosen),
+         plan.source.text});
+  });
   return texts;
+}
+
+std::vector<KernelCandidates> kernelCandidates(const Program& program, const SizeBindings& sizes,
+                                               int64_t rank, int64_t ranks, DeviceKind device) {
+  std::vector<KernelCandidates> found;
+  forEachKernel(program, sizes, rank, ranks, device, [&](const LaunchedKernel& launched) {
+    const std::vector<codegen::Candidate> all = launched.candidates();
+    KernelCandidates& kernel = found.emplace_back();
+    kernel.name = launched.kernel.name;
+    for (const codegen::Candidate& each : all) {
+      kernel.rows.push_back(
+          {codegen::print(each.choice), each.plan.stages.size(), each.plan.workspace_bytes});
+    }
+    const std::string& asked = launched.kernel.candidate;
+    if (!asked.empty()) kernel.used = codegen::findCandidate(all, asked, kernel.name);
+  });
+  return found;
 }
 
 std::vector<std::string> segmentTexts(const SegmentedFusion& segmented) {

@@ -22,6 +22,23 @@ struct KernelTexts {
 std::vector<KernelTexts> kernelTexts(const Program& program, const SizeBindings& sizes,
                                      int64_t rank, int64_t ranks, DeviceKind device);
 
+// The candidates of one kernel of a program (codegen/bind/candidates.h), for the sizes of a run.
+struct KernelCandidates {
+  struct Row {
+    std::string parameters;
+    size_t launches = 0;
+    int64_t workspace_bytes = 0;
+  };
+  std::string name;       // its name in the program
+  std::vector<Row> rows;  // best first
+  size_t used = 0;        // the candidate that a run uses
+};
+
+// Returns the candidates of the kernels that rank `rank` launches. The rules of kernelTexts()
+// apply. Throws UserError if a kernel names an unknown candidate.
+std::vector<KernelCandidates> kernelCandidates(const Program& program, const SizeBindings& sizes,
+                                               int64_t rank, int64_t ranks, DeviceKind device);
+
 // Returns one line per segment, such as "g0 kernel, 22 op(s) -> %y".
 std::vector<std::string> segmentTexts(const SegmentedFusion& segmented);
 

@@ -21,8 +21,9 @@ struct Decision {
 };
 
 // Makes all decisions about a segment of one pass over the space. Entry points end with `suffix`.
+// `choice` changes the schedule of the first launch (codegen/plan/schedule.h).
 Decision decideLoops(const Fusion& segment, const Analysis& analysis, const Space& space,
-                     Target target, const std::string& suffix);
+                     Target target, const std::string& suffix, const KernelChoice* choice);
 
 // The spaces of the two launches of a reduction that is divided into `splits` ranges: the space,
 // and after its tensors those of the partial results, whose types are `types`.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "codegen/kernel.h"
+#include "codegen/kernel_choice.h"
 #include "host/plan/kernel_store.h"
 #include "host/plan/plan.h"
 #include "host/plan/stored_segment.h"
@@ -53,6 +54,8 @@ class PlanBuilder {
     StreamId stream;
     std::shared_ptr<StoredSegment> stored = {};  // of the segment; nullptr: not known yet
     const UnrolledStep* step = nullptr;          // nullptr: the plan itself needs the kernel
+    const Kernel* kernel = nullptr;              // of the program; nullptr: the same
+    const std::string& candidate() const;        // Kernel::candidate, or ""
   };
   // The kernel of a segment for operands with these descriptors and alignments
   // (codegen::planKernel()). Launches of the segment with equal operands share the stages and
@@ -61,15 +64,17 @@ class PlanBuilder {
     std::shared_ptr<StoredSegment> stored;
     std::vector<const TensorDesc*> inputs = {};
     std::vector<const TensorDesc*> outputs = {};
-    std::vector<int32_t> alignments = {};            // of the inputs, then of the outputs
-    codegen::RunSizes run = {};                      // codegen::planKernel()
-    std::vector<codegen::StageLayout> layouts = {};  // of a new kernel
+    std::vector<int32_t> alignments = {};              // of the inputs, then of the outputs
+    codegen::RunSizes run = {};                        // codegen::planKernel()
+    std::string candidate = {};                        // Kernel::candidate
+    std::optional<codegen::KernelChoice> choice = {};  // of the candidate
+    std::vector<codegen::StageLayout> layouts = {};    // of a new kernel
     codegen::KernelPlan plan = {};    // only a new kernel has launches after addStages()
     KernelStore::Loaded loaded = {};  // one per stage; empty: the kernel is new
     StageId first_stage = {};         // the stages of the kernel are consecutive
     size_t stage_count = 0;
     codegen::SegmentPlanner::Operands operands() const {
-      return {inputs, outputs, alignments, run};
+      return {inputs, outputs, alignments, run, choice ? &*choice : nullptr};
     }
     bool isNew() const { return loaded.empty() && stage_count > 0; }
     IdRange<StageId> stages() const {
@@ -196,6 +201,7 @@ class PlanBuilder {
   static KernelStore::Key keyOf(const PlannedKernel& kernel);
   SizeBindings sizesInside(const Launch& launch) const;
   void findKernel(PlannedKernel& kernel, const Launch& launch);
+  void choose(PlannedKernel& kernel, const Launch& launch) const;
   void planNew(PlannedKernel& kernel) const;
   void addStages(PlannedKernel& kernel);
   std::vector<const codegen::KernelPlan*> newKernels() const;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "codegen/bind/candidates.h"
 #include "codegen/emit/plan_kernel.h"
 #include "codegen/kernel.h"
 #include "host/plan/kernel_store.h"
@@ -28,13 +29,19 @@ bool areEqual(const TensorDesc* a, const TensorDesc* b) { return a == b || *a ==
 
 }  // namespace
 
+const std::string& PlanBuilder::Launch::candidate() const {
+  static const std::string kNone;
+  return kernel == nullptr ? kNone : kernel->candidate;
+}
+
 PlanBuilder::LaunchOperand PlanBuilder::launchOperand(const UnrolledStep& step, size_t input) {
   const View& view = step.inputs[input];
   return {placeOf(view), &view.desc, step.scalar_inputs.at(input)};
 }
 
 void PlanBuilder::emit(const LaunchKernel& op, const UnrolledStep& step) {
-  Launch launch{&program_.kernels.at(op.kernel).segment, {}, {}, op.stream, {}, &step};
+  const Kernel& kernel = program_.kernels.at(op.kernel);
+  Launch launch{&kernel.segment, {}, {}, op.stream, {}, &step, &kernel};
   if (!target_.segments.empty()) launch.stored = target_.segments[op.kernel];
   launch.inputs.reserve(step.inputs.size());
   launch.outputs.reserve(step.outputs.size());
@@ -56,6 +63,9 @@ void PlanBuilder::emitLaunch(Launch launch) {
     return;
   }
   if (target_.device.compiler() == nullptr) {
+    HEDDLE_USER_CHECK_CODE(Unsupported, launch.candidate().empty(),
+                           "candidate {} of kernel {}: without a compiler there are no candidates",
+                           launch.candidate(), launch.kernel->name);
     emitReference(launch);
     return;
   }
@@ -128,8 +138,12 @@ bool PlanBuilder::isPlannedFor(const PlannedKernel& kernel, const Launch& launch
 }
 
 KernelStore::Key PlanBuilder::keyOf(const PlannedKernel& kernel) {
-  return {kernel.stored->number(), descsOf(kernel.inputs), descsOf(kernel.outputs),
-          kernel.alignments, kernel.run};
+  return {kernel.stored->number(),
+          descsOf(kernel.inputs),
+          descsOf(kernel.outputs),
+          kernel.alignments,
+          kernel.run,
+          kernel.candidate};
 }
 
 // Returns the kernel of a launch. Takes it from an earlier launch or an earlier plan if the segment
@@ -138,6 +152,7 @@ PlanBuilder::PlannedKernel& PlanBuilder::planned(Launch& launch) {
   if (!launch.stored) launch.stored = target_.kernels.segmentOf(*launch.segment);
   for (size_t i = 0; i < kernel_segments_.size(); ++i) {
     if (kernel_segments_[i] != launch.stored.get()) continue;
+    if (kernels_[i].candidate != launch.candidate()) continue;
     if (isPlannedFor(kernels_[i], launch)) return kernels_[i];
   }
   kernel_segments_.push_back(launch.stored.get());
@@ -153,6 +168,7 @@ PlanBuilder::PlannedKernel& PlanBuilder::planned(Launch& launch) {
   kernel.alignments.reserve(launch.inputs.size() + launch.outputs.size());
   add(launch.inputs, kernel.inputs);
   add(launch.outputs, kernel.outputs);
+  kernel.candidate = launch.candidate();
   findKernel(kernel, launch);
   addStages(kernel);
   return kernel;
@@ -175,6 +191,7 @@ void PlanBuilder::findKernel(PlannedKernel& kernel, const Launch& launch) {
         runSizes(kernel.stored->segment(), analysis, descsOf(kernel.inputs),
                  descsOf(kernel.outputs), sizesInside(launch), unrolled_.rank, target_.ranks);
   }
+  if (!kernel.candidate.empty()) choose(kernel, launch);
   if (auto bound = target_.kernels.bind(*kernel.stored, kernel.operands())) {
     kernel.plan = std::move(bound->plan);
     kernel.loaded = std::move(bound->loaded);
@@ -186,11 +203,22 @@ void PlanBuilder::findKernel(PlannedKernel& kernel, const Launch& launch) {
   kernel.loaded = std::move(found->loaded);
 }
 
+// Finds the candidate that the program names. Plans all candidates of the kernel.
+void PlanBuilder::choose(PlannedKernel& kernel, const Launch& launch) const {
+  std::vector<codegen::Candidate> all =
+      codegen::candidates(kernel.stored->segment(), descsOf(kernel.inputs), descsOf(kernel.outputs),
+                          target_.device.compiler()->target(), kernel.alignments, kernel.run,
+                          &kernel.stored->planner().analysis());
+  kernel.choice =
+      std::move(all[codegen::findCandidate(all, kernel.candidate, launch.kernel->name)].choice);
+}
+
 void PlanBuilder::planNew(PlannedKernel& kernel) const {
   kernel.plan =
       codegen::planKernel(kernel.stored->segment(), descsOf(kernel.inputs), descsOf(kernel.outputs),
                           target_.device.compiler()->target(), kernel.alignments, kernel.run,
-                          &kernel.stored->planner().analysis(), &kernel.layouts);
+                          &kernel.stored->planner().analysis(), &kernel.layouts,
+                          kernel.choice ? &*kernel.choice : nullptr);
 }
 
 // Copies the argument blocks of a kernel to the plan, and moves its launches there.

@@ -28,6 +28,10 @@ void addSource(CLI::App& app, Options& o) {
   app.add_option("FILE", o.file, "a fusion (.fusion) or a host program (.hostir)")->required();
   app.add_option("--set", o.set, "a size or a scalar: t=16, S0=2.5; may be repeated");
   app.add_option("--skip", o.skip, "leave out a pass by name; may be repeated");
+  app.add_option("--force", o.force,
+                 "use a candidate for a kernel of the host program, by its index or by parameters: "
+                 "k3=2, \"k3=loops unroll=2\"; may be repeated; `heddle dump --stage candidates` "
+                 "lists them");
   app.add_option(
          "--overlap", o.overlap,
          "how communication overlaps computation: off; auto, which splits matrix products and "
@@ -145,9 +149,10 @@ void addDump(CLI::App& app, Options& o) {
       "  heddle dump examples/tp_mlp.fusion --ranks 2 --stage host --format json");
   addFile(*dump, o);
   addPassChecks(*dump, o);
-  dump->add_option("--stage", o.stage, "which stage")
-      ->check(CLI::IsMember(
-          {"fusion", "concretized", "segments", "schedule", "kernel", "host", "late", "all"}));
+  dump->add_option("--stage", o.stage,
+                   "which stage; all: every stage that the file has, except candidates")
+      ->check(CLI::IsMember({"fusion", "concretized", "segments", "schedule", "kernel",
+                             "candidates", "host", "late", "all"}));
   dump->add_option("--format", o.format, "text, dot (segments only) or json")
       ->check(CLI::IsMember({"text", "dot", "json"}));
   dump->add_option("--device", o.device, "target of the kernels: cpu or cuda (default cpu)")

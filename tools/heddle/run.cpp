@@ -146,6 +146,7 @@ std::map<std::string, std::string> sharedSettings(const Options& options) {
   if (!options.profile.empty()) settings["--profile"] = "given";
   if (options.check_numerics) settings["--check-numerics"] = "given";
   for (const std::string& pass : options.skip) settings["--skip " + pass] = "given";
+  for (const std::string& each : options.force) settings["--force " + each] = "given";
   for (const std::string& input : options.donate) settings["--donate " + input] = "given";
   for (const std::string& set : options.set) {
     const size_t equals = std::min(set.find('='), set.size());
