@@ -41,6 +41,9 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
       ranks(world == nullptr ? 1 : world->size()),
       verifies(options.verify),
       checks_numerics(options.check_numerics || checksNumericsByDefault()),
+      choices(options.kernel_choices.empty() && !options.choices_only
+                  ? std::nullopt
+                  : std::optional(KernelChoices{options.kernel_choices, options.choices_only})),
       output_names(options.output_names),
       inject(options.inject && options.inject->rank == rank ? options.inject : std::nullopt),
       communicators(parts.communicators && ranks > 1 ? parts.communicators
@@ -96,8 +99,9 @@ void Executable::Impl::makeRunner(const std::shared_ptr<SharedStream>& stream, i
   matmuls = std::make_unique<AlgorithmAgreement>(
       world, communicates && hasMatmuls(inlined) && device.choosesAlgorithms());
   posts = std::make_unique<CrossRankMatcher>(world, communicates);
-  evaluator = std::make_unique<HostIrEvaluator>(inlined, device, *communicators, *kernels, *matmuls,
-                                                rank, ranks, checks_numerics);
+  evaluator =
+      std::make_unique<HostIrEvaluator>(inlined, device, *communicators, *kernels, *matmuls, rank,
+                                        ranks, checks_numerics, choices ? &*choices : nullptr);
 }
 
 void Executable::Impl::nameInstructions() {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -80,6 +81,13 @@ struct ExecutableOptions {
   // Cost:   on the CPU, one more pass over each of these tensors, by one thread. On CUDA, each of
   //         them is copied to the host, and run() waits for the copy. false: no cost.
   bool check_numerics = false;
+  // Candidates of kernels by key, as `heddle tune --export` writes them: the parameters of each in
+  // text form. A kernel without a usable entry uses its first candidate, or is an error if
+  // `choices_only` is true. Each new plan then compares all candidates of each kernel, which takes
+  // milliseconds. In a job, all ranks must pass equal choices, because results of different
+  // candidates may differ in the last bits.
+  std::map<std::string, std::string> kernel_choices = {};
+  bool choices_only = false;
   CacheLimits caches = {};  // the limit of programs has no effect
   // Names of the outputs for Outputs::tensor(). Empty: the names in the program.
   std::vector<std::string> output_names = {};

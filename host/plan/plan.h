@@ -18,6 +18,7 @@
 namespace heddle::host {
 
 class PreparedAttention;  // host/device/attention.h
+struct KernelChoices;     // host/device/kernel_choices.h
 
 // An unrolled program (host/unroll/unroll.h) is a host program written out for one rank and one set
 // of sizes. A plan is an unrolled program that is bound to a device: a flat list of steps. The plan
@@ -27,16 +28,6 @@ class PreparedAttention;  // host/device/attention.h
 //
 // In this file, a register is an element of RunState::registers (host/run/run_state.h). It holds a
 // scalar value of the run.
-
-// The work of a matrix product, which decides how fast it can be.
-struct MatmulWork {
-  double operations = 0;  // multiplications and additions of elements
-  DType a = DType::F32;
-  DType b = DType::F32;
-  DType c = DType::F32;
-  bool tf32 = false;  // as in MatmulSpec
-  bool operator==(const MatmulWork&) const = default;
-};
 
 struct Plan {
   // One launch of a kernel.
@@ -248,6 +239,8 @@ struct PlanTarget {
   size_t streams;                                         // Program::streams()
   const IdVector<StreamId, bool>& communication_streams;  // Program::communicationStreams()
   bool check_numerics = false;                            // ExecutableOptions::check_numerics
+  // Choices for kernels whose program names no candidate. nullptr: there are none.
+  const KernelChoices* choices = nullptr;
 };
 
 // What a plan needs to know about the caller's tensors. Alignments are in bytes

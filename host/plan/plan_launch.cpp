@@ -5,6 +5,7 @@
 #include "codegen/bind/candidates.h"
 #include "codegen/emit/plan_kernel.h"
 #include "codegen/kernel.h"
+#include "host/device/kernel_choices.h"
 #include "host/plan/kernel_store.h"
 #include "host/plan/local_segment.h"
 #include "host/plan/plan_builder.h"
@@ -143,7 +144,7 @@ KernelStore::Key PlanBuilder::keyOf(const PlannedKernel& kernel) {
           descsOf(kernel.outputs),
           kernel.alignments,
           kernel.run,
-          kernel.candidate};
+          kernel.choice ? codegen::print(*kernel.choice) : std::string()};
 }
 
 // Returns the kernel of a launch. Takes it from an earlier launch or an earlier plan if the segment
@@ -191,7 +192,9 @@ void PlanBuilder::findKernel(PlannedKernel& kernel, const Launch& launch) {
         runSizes(kernel.stored->segment(), analysis, descsOf(kernel.inputs),
                  descsOf(kernel.outputs), sizesInside(launch), unrolled_.rank, target_.ranks);
   }
-  if (!kernel.candidate.empty()) choose(kernel, launch);
+  // Only kernels of the program have candidates, not those that the plan itself needs.
+  const bool has_choices = target_.choices != nullptr && launch.kernel != nullptr;
+  if (!kernel.candidate.empty() || has_choices) choose(kernel, launch);
   if (auto bound = target_.kernels.bind(*kernel.stored, kernel.operands())) {
     kernel.plan = std::move(bound->plan);
     kernel.loaded = std::move(bound->loaded);
@@ -203,14 +206,22 @@ void PlanBuilder::findKernel(PlannedKernel& kernel, const Launch& launch) {
   kernel.loaded = std::move(found->loaded);
 }
 
-// Finds the candidate that the program names. Plans all candidates of the kernel.
+// Finds the candidate that the program or PlanTarget::choices name. Plans all candidates of the
+// kernel.
 void PlanBuilder::choose(PlannedKernel& kernel, const Launch& launch) const {
+  const std::vector<TensorDesc> in = descsOf(kernel.inputs);
+  const std::vector<TensorDesc> out = descsOf(kernel.outputs);
   std::vector<codegen::Candidate> all =
-      codegen::candidates(kernel.stored->segment(), descsOf(kernel.inputs), descsOf(kernel.outputs),
-                          target_.device.compiler()->target(), kernel.alignments, kernel.run,
-                          &kernel.stored->planner().analysis());
-  kernel.choice =
-      std::move(all[codegen::findCandidate(all, kernel.candidate, launch.kernel->name)].choice);
+      codegen::candidates(kernel.stored->segment(), in, out, target_.device.compiler()->target(),
+                          kernel.alignments, kernel.run, &kernel.stored->planner().analysis());
+  const std::string& name = launch.kernel->name;
+  if (!kernel.candidate.empty()) {
+    kernel.choice = std::move(all[codegen::findCandidate(all, kernel.candidate, name)].choice);
+    return;
+  }
+  const std::string key = choiceKey(all, in, out, target_.device);
+  const size_t chosen = chosenCandidate(all, *target_.choices, key, name);
+  if (chosen > 0) kernel.choice = std::move(all[chosen].choice);
 }
 
 void PlanBuilder::planNew(PlannedKernel& kernel) const {

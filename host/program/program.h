@@ -52,7 +52,7 @@ struct Instruction {
 struct Kernel {
   std::string name;  // without '@'
   Fusion segment;
-  // The candidate that the plan must use (codegen/bind/candidates.h): its index, or parameters such
+  // The candidate that the plan must use (docs/kernels.md): its index, or parameters such
   // as "loops unroll=2". Empty: the first candidate for the sizes of the run.
   std::string candidate = {};
 };

@@ -6,6 +6,7 @@
 
 #include "ir/base/check.h"
 #include "tools/heddle/options.h"
+#include "tools/tune/tune_command.h"
 
 namespace heddle::tools {
 namespace {
@@ -137,6 +138,7 @@ void addRun(CLI::App& app, Options& o) {
                 "inspect the tensors of every kernel, library call, copy and collective; report "
                 "the first instruction that wrote NaN or infinity, and exit with 1 if there is "
                 "one. Every tensor is read again, on CUDA after a copy to the host");
+  addChoices(*run, o);
   run->add_option("--memory-limit", o.memory_limit,
                   "CPU: bytes that each rank's device may hold, inputs included")
       ->check(atLeast(1));

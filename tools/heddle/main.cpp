@@ -24,6 +24,7 @@
 #include "tools/heddle/job.h"
 #include "tools/heddle/job_end.h"
 #include "tools/heddle/options.h"
+#include "tools/tune/tune_command.h"
 
 namespace heddle::tools {
 namespace {
@@ -34,6 +35,7 @@ void addOthers(CLI::App& app, Options& o) {
   addPassChecks(*bench, o);
   addInputs(*bench, o);
   addBench(*bench, o);
+  addTune(app, o);
   CLI::App* verify = app.add_subcommand("verify", "Checks a file without running it.");
   verify->footer("Example:\n  heddle verify examples/ring_allgather.hostir");
   addFile(*verify, o);
@@ -57,6 +59,7 @@ int dispatch(const CLI::App& app, Options options) {
   // While readSource() reads the file, it replaces this task.
   setProcessTask(comm::RankTask::CompilingProgram);
   if (app.got_subcommand("bench")) return benchCommand(options);
+  if (app.got_subcommand("tune")) return tuneCommand(options);
   return app.got_subcommand("dump") ? dumpCommand(options) : verifyCommand(options);
 }
 
@@ -65,7 +68,7 @@ std::string faultOf(const CLI::App& app, const CLI::ParseError& error, int argc,
     const std::string command = app.get_subcommands().front()->get_name();
     return fmt::format("{} (see heddle {} --help)", error.what(), command);
   }
-  return fmt::format("expected a subcommand, run, bench, dump, verify, devices or ops{}",
+  return fmt::format("expected a subcommand, run, bench, tune, dump, verify, devices or ops{}",
                      argc > 1 ? fmt::format(", found {}", argv[1]) : " (see --help)");
 }
 

@@ -42,6 +42,11 @@ struct Options {
   std::string inject;              // fault to inject, such as rank=2,instr=7,die
   std::string trace;               // file for the timeline
   std::string profile;             // file for the times of the instructions
+  std::string tune = "off";        // "off", "auto", "full"
+  bool tunes_again = false;        // of tune: measure kernels whose choice is stored, too
+  std::string choices;             // file with choices of candidates
+  bool choices_only = false;       // a kernel without a choice in this file is an error
+  std::string export_file;         // of tune: file for the choices
   bool check_numerics = false;     // report the first instruction that wrote NaN or infinity
   int64_t memory_limit = 0;        // bytes of each rank's CPU device; 0: no limit
   std::string stage = "all";

@@ -31,6 +31,7 @@
 #include "tools/heddle/source.h"
 #include "tools/profile/instruction_times.h"
 #include "tools/profile/peak_rates.h"
+#include "tools/tune/tune_command.h"
 
 namespace heddle::tools {
 namespace {
@@ -105,6 +106,7 @@ struct Job : Prepared {
   std::string reference_file;
   std::optional<Reference> reference;  // nullopt: the fusion itself
   std::unique_ptr<codegen::ImageCache> images;
+  Choices choices;  // of --choices
 };
 
 host::InjectedFault faultOf(const std::string& spec, int ranks) {
@@ -145,6 +147,11 @@ std::map<std::string, std::string> sharedSettings(const Options& options) {
   if (!options.trace.empty()) settings["--trace"] = "given";
   if (!options.profile.empty()) settings["--profile"] = "given";
   if (options.check_numerics) settings["--check-numerics"] = "given";
+  settings["--tune"] = options.tune;
+  if (options.choices_only) settings["--choices-only"] = "given";
+  for (const auto& [key, parameters] : givenChoices(options)) {
+    settings["--choices, key " + key] = parameters;
+  }
   for (const std::string& pass : options.skip) settings["--skip " + pass] = "given";
   for (const std::string& each : options.force) settings["--force " + each] = "given";
   for (const std::string& input : options.donate) settings["--donate " + input] = "given";
@@ -187,6 +194,7 @@ Job prepareJob(const Options& options, int ranks, comm::World& world) {
   job.source = readSource(options.file);
   HEDDLE_USER_CHECK(options.device != "null" || !options.check_numerics,
                     "--check-numerics: the null device computes nothing");
+  job.choices = givenChoices(options);
   job.reference_file = referenceOf(job.source, options);
   if (!options.inject.empty()) job.fault = faultOf(options.inject, ranks);
   bindInputs(job, options);
@@ -259,6 +267,9 @@ void runRank(const Rank& rank, const Job& job, const Options& options, Report& r
   executable_options.check_numerics = options.check_numerics;
   executable_options.verify = false;  // prepareJob() has verified the program for all ranks
   if (job.fault && job.fault->task == comm::RankTask::None) executable_options.inject = job.fault;
+  executable_options.kernel_choices =
+      choicesForRun(rank, job.program, job.inputs.sizes, job.choices, options, *job.images);
+  executable_options.choices_only = options.choices_only;
   const host::Context context{rank.device, rank.world, job.images.get(), {}};
   host::ExecutableParts parts;
   parts.monitor = rank.monitor;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "host/plan/plan.h"
+#include "host/device/device.h"
 #include "host/run/profile/run_profile.h"
 
 namespace heddle::tools {

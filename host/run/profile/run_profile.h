@@ -12,8 +12,7 @@
 
 namespace heddle::host {
 
-struct Plan;        // internal
-struct MatmulWork;  // internal
+struct Plan;  // internal
 
 // A time span in which an instruction was issued or executed on one rank. Times are in nanoseconds
 // of the steady clock of the rank's machine.
@@ -57,8 +56,8 @@ class RunProfile {
   // launches of its first execution. An instruction without a kernel, such as a library call, has
   // an empty list.
   std::map<InstructionIndex, std::vector<Launch>> deviceWork() const;
-  // Returns the matrix products of the recorded run, each with the work of its first execution
-  // (host/plan/plan.h).
+  // Returns the matrix products of the recorded run, each with the work of its first
+  // execution.
   std::map<InstructionIndex, MatmulWork> matmuls() const;
 
   // heddle calls the functions below during a run. `step` is the index of a step of the plan.
