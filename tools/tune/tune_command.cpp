@@ -81,10 +81,12 @@ void addTune(CLI::App& app, Options& o) {
 
 void addChoices(CLI::App& command, Options& o) {
   command
-      .add_option("--tune", o.tune,
-                  "which candidates of kernels to use: off, the first ones; auto, the stored "
-                  "choices, and the fastest ones of kernels without a stored choice, which are "
-                  "measured before the run; full: all are measured")
+      .add_option(
+          "--tune", o.tune,
+          "which candidates of kernels to use: off, the first ones; auto, the stored "
+          "choices, and the fastest ones of kernels without a stored choice, which are "
+          "measured before the run; full: all are measured. Under mpirun of Open MPI, write "
+          "--tune=auto as one word")
       ->check(CLI::IsMember({"off", "auto", "full"}));
   command.add_option("--choices", o.choices,
                      "a file of `heddle tune --export` with choices to use");
