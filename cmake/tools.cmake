@@ -28,7 +28,8 @@ function(heddle_tool name)
 endfunction()
 
 # The commands of heddle, which the fuzzer also runs.
-heddle_glob(command_sources tools/heddle tools/bench)
+heddle_glob(command_sources tools/heddle tools/arguments tools/bench tools/profile
+  tools/tune)
 list(FILTER command_sources EXCLUDE REGEX "/main\\.cpp$")
 add_library(heddle_commands STATIC EXCLUDE_FROM_ALL ${command_sources})
 heddle_batch(heddle_commands)

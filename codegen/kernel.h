@@ -93,6 +93,7 @@ struct KernelPlan {
   KernelSource source;
   std::vector<LaunchStage> stages;
   int64_t workspace_bytes = 0;  // kernels do not read its initial contents
+  std::string candidate;        // its parameters (docs/kernels.md); only of a new plan
 };
 
 }  // namespace heddle::codegen

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 
 #include "host/cache_limits.h"
 #include "host/program/pass_options.h"
@@ -13,6 +15,11 @@ namespace heddle::host {
 struct CompileOptions {
   PassOptions passes;
   CacheLimits caches = {};  // of a FusionExecutor; compile() ignores them
+  // Of a FusionExecutor: ExecutableOptions::check_numerics. compile() ignores it.
+  bool check_numerics = false;
+  // Of a FusionExecutor: ExecutableOptions::kernel_choices and choices_only.
+  std::map<std::string, std::string> kernel_choices = {};
+  bool choices_only = false;
 };
 
 // Compiles a fusion to a host program, the list of instructions that every rank executes. The

@@ -40,6 +40,10 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
       rank(world == nullptr ? 0 : world->rank()),
       ranks(world == nullptr ? 1 : world->size()),
       verifies(options.verify),
+      checks_numerics(options.check_numerics || checksNumericsByDefault()),
+      choices(options.kernel_choices.empty() && !options.choices_only
+                  ? std::nullopt
+                  : std::optional(KernelChoices{options.kernel_choices, options.choices_only})),
       output_names(options.output_names),
       inject(options.inject && options.inject->rank == rank ? options.inject : std::nullopt),
       communicators(parts.communicators && ranks > 1 ? parts.communicators
@@ -96,8 +100,9 @@ void Executable::Impl::makeRunner(const std::shared_ptr<SharedStream>& stream, i
   matmuls = std::make_unique<AlgorithmAgreement>(
       world, communicates && hasMatmuls(inlined) && device.choosesAlgorithms());
   posts = std::make_unique<CrossRankMatcher>(world, communicates);
-  evaluator = std::make_unique<HostIrEvaluator>(inlined, device, *communicators, *kernels, *matmuls,
-                                                rank, ranks);
+  evaluator =
+      std::make_unique<HostIrEvaluator>(inlined, device, *communicators, *kernels, *matmuls, rank,
+                                        ranks, checks_numerics, choices ? &*choices : nullptr);
 }
 
 void Executable::Impl::nameInstructions() {
@@ -198,6 +203,8 @@ Outputs Executable::Impl::issueWith(RunState& state, const std::shared_ptr<const
   state.fault = faultOfRun(*plan);
   state.profile = run_options.profile;
   state.completion->observer = RunObserver(resources->job.status(), state.profile);
+  state.completion->numerics.reset();
+  if (checks_numerics) state.completion->numerics = std::make_shared<NumericsRecord>(rank);
   if (state.profile != nullptr) state.profile->start(plan, resources->texts(), device);
   state.completion->run = resources->job.beginRun(plan->sizes_hash, communicates,
                                                   plan->communicates ? order->chain : 0);

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -74,6 +75,21 @@ struct ExecutableOptions {
   // Sizes for which the constructor verifies the program (host/verify/verify.h). nullopt: verify()
   // chooses sizes.
   std::optional<SizeBindings> verified_sizes = {};
+  // true: every run counts the elements that are NaN or infinite, in all float tensors that its
+  // kernels, library calls, copies and collectives read and write. The environment variable
+  // HEDDLE_CHECK_NUMERICS=1 does the same for all Executables of the process.
+  // Report: Outputs::numerics(). The end of the run also prints it on stderr, unless the latest
+  //         report of this Executable was equal. The run does not fail.
+  // Cost:   on the CPU, one more pass over each of these tensors, by one thread. On CUDA, each of
+  //         them is copied to the host, and run() waits for the copy. false: no cost.
+  bool check_numerics = false;
+  // Candidates of kernels by key, as `heddle tune --export` writes them: the parameters of each in
+  // text form. A kernel without a usable entry uses its first candidate, or is an error if
+  // `choices_only` is true. Each new plan then compares all candidates of each kernel, which takes
+  // milliseconds. In a job, all ranks must pass equal choices, because results of different
+  // candidates may differ in the last bits.
+  std::map<std::string, std::string> kernel_choices = {};
+  bool choices_only = false;
   CacheLimits caches = {};  // the limit of programs has no effect
   // Names of the outputs for Outputs::tensor(). Empty: the names in the program.
   std::vector<std::string> output_names = {};

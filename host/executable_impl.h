@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "host/device/kernel_choices.h"
 #include "host/executable.h"
 #include "host/executable_parts.h"
 #include "host/job/communicators.h"
@@ -75,6 +76,8 @@ struct Executable::Impl {
   int64_t ranks = 1;
   int exceptions = std::uncaught_exceptions();
   bool verifies;
+  bool checks_numerics;
+  std::optional<KernelChoices> choices;  // nullopt: all kernels use their first candidates
   std::vector<std::string> output_names;
   std::optional<InjectedFault> inject;  // nullopt: no fault on this rank
   std::atomic<bool> injected{false};

@@ -1,8 +1,12 @@
 #include "host/inspect.h"
 
+#include <algorithm>
+#include <deque>
+#include <map>
 #include <optional>
 #include <variant>
 
+#include "codegen/bind/candidates.h"
 #include "codegen/emit/plan_kernel.h"
 #include "codegen/kernel.h"
 #include "host/plan/local_segment.h"
@@ -32,35 +36,87 @@ std::vector<int32_t> alignmentsOf(const UnrolledStep& step) {
   return alignments;
 }
 
+bool haveEqualOperands(const LaunchedKernel& a, const LaunchedKernel& b) {
+  return a.in == b.in && a.out == b.out && a.alignments == b.alignments;
+}
+
 }  // namespace
 
-std::vector<KernelTexts> kernelTexts(const Program& program, const SizeBindings& sizes,
-                                     int64_t rank, int64_t ranks, DeviceKind device) {
+std::vector<codegen::Candidate> LaunchedKernel::candidates() const {
+  return codegen::candidates(kernel.segment, in, out, target, alignments, run);
+}
+
+std::optional<codegen::KernelChoice> LaunchedKernel::choice() const {
+  if (kernel.candidate.empty()) return std::nullopt;
+  const std::vector<codegen::Candidate> all = candidates();
+  return all[codegen::findCandidate(all, kernel.candidate, kernel.name)].choice;
+}
+
+void forEachLaunchedKernel(const Program& program, const SizeBindings& sizes, int64_t rank,
+                           int64_t ranks, DeviceKind device, Launches launches,
+                           const std::function<void(const LaunchedKernel&)>& visit) {
   UnrollRequest request{sizes, inputDescs(program, sizes, rank, ranks), rank, ranks};
   request.late = lateInputsOf(program);
   const auto target = device == DeviceKind::Cuda ? codegen::Target::Cuda : codegen::Target::Cpp;
-  IdVector<KernelId, bool> seen(program.kernels.size());
-  std::vector<KernelTexts> texts;
+  std::map<KernelId, std::deque<LaunchedKernel>> seen;
   const Unrolled unrolled = unroll(program, request);
   for (const UnrolledStep& step : unrolled.steps) {
     if (step.instruction == nullptr) continue;
     // Only a LaunchKernel runs a generated kernel.
     const auto* launch = std::get_if<LaunchKernel>(&step.instruction->op);
-    if (launch == nullptr || seen[launch->kernel]) continue;
-    seen[launch->kernel] = true;
+    if (launch == nullptr) continue;
+    std::deque<LaunchedKernel>& earlier = seen[launch->kernel];
+    if (launches == Launches::First && !earlier.empty()) continue;
     const Kernel& kernel = program.kernels[launch->kernel];
-    const std::vector<TensorDesc> in = descsOf(step.inputs);
-    const std::vector<TensorDesc> out = descsOf(step.outputs);
-    const std::vector<int32_t> alignments = alignmentsOf(step);
-    const Fusion& segment = kernel.segment;
+    LaunchedKernel launched{
+        kernel, target, descsOf(step.inputs), descsOf(step.outputs), alignmentsOf(step), {}};
+    const auto is_same = [&](const LaunchedKernel& other) {
+      return haveEqualOperands(other, launched);
+    };
+    if (std::any_of(earlier.begin(), earlier.end(), is_same)) continue;
     SizeBindings own;
-    const codegen::RunSizes run = runSizes(segment, codegen::analyze(segment), in, out,
-                                           sizesInside(segment, step, sizes, own), rank, ranks);
-    texts.push_back({kernel.name,
-                     codegen::describeSchedule(segment, in, out, target, alignments, run),
-                     codegen::planKernel(segment, in, out, target, alignments, run).source.text});
+    launched.run =
+        runSizes(kernel.segment, codegen::analyze(kernel.segment), launched.in, launched.out,
+                 sizesInside(kernel.segment, step, sizes, own), rank, ranks);
+    visit(launched);
+    earlier.push_back(std::move(launched));
   }
+}
+
+std::vector<KernelTexts> kernelTexts(const Program& program, const SizeBindings& sizes,
+                                     int64_t rank, int64_t ranks, DeviceKind device) {
+  std::vector<KernelTexts> texts;
+  forEachLaunchedKernel(
+      program, sizes, rank, ranks, device, Launches::First, [&](const LaunchedKernel& launched) {
+        const auto& [kernel, target, in, out, alignments, run] = launched;
+        const std::optional<codegen::KernelChoice> choice = launched.choice();
+        const codegen::KernelChoice* const chosen = choice ? &*choice : nullptr;
+        const codegen::KernelPlan plan = codegen::planKernel(
+            kernel.segment, in, out, target, alignments, run, nullptr, nullptr, chosen);
+        texts.push_back(
+            {kernel.name,
+             codegen::describeSchedule(kernel.segment, in, out, target, alignments, run, chosen),
+             plan.source.text});
+      });
   return texts;
+}
+
+std::vector<KernelCandidates> kernelCandidates(const Program& program, const SizeBindings& sizes,
+                                               int64_t rank, int64_t ranks, DeviceKind device) {
+  std::vector<KernelCandidates> found;
+  forEachLaunchedKernel(
+      program, sizes, rank, ranks, device, Launches::First, [&](const LaunchedKernel& launched) {
+        const std::vector<codegen::Candidate> all = launched.candidates();
+        KernelCandidates& kernel = found.emplace_back();
+        kernel.name = launched.kernel.name;
+        for (const codegen::Candidate& each : all) {
+          kernel.rows.push_back(
+              {codegen::print(each.choice), each.plan.stages.size(), each.plan.workspace_bytes});
+        }
+        const std::string& asked = launched.kernel.candidate;
+        if (!asked.empty()) kernel.used = codegen::findCandidate(all, asked, kernel.name);
+      });
+  return found;
 }
 
 std::vector<std::string> segmentTexts(const SegmentedFusion& segmented) {

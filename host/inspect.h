@@ -1,8 +1,13 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "codegen/bind/candidates.h"
+#include "codegen/plan/generated.h"
 #include "host/device/device.h"
 #include "host/program/program.h"
 #include "ir/segment/segment.h"
@@ -21,6 +26,45 @@ struct KernelTexts {
 // no calls. Throws UserError if a size has no value or contradicts another one.
 std::vector<KernelTexts> kernelTexts(const Program& program, const SizeBindings& sizes,
                                      int64_t rank, int64_t ranks, DeviceKind device);
+
+// A kernel with the operands of one of its launches on a rank.
+struct LaunchedKernel {
+  const Kernel& kernel;
+  codegen::Target target;
+  std::vector<TensorDesc> in;
+  std::vector<TensorDesc> out;
+  std::vector<int32_t> alignments;
+  codegen::RunSizes run;
+
+  std::vector<codegen::Candidate> candidates() const;
+  // Returns the choice that the program makes (Kernel::candidate), or nullopt if it makes none.
+  std::optional<codegen::KernelChoice> choice() const;
+};
+
+// Calls visit(kernel) for the kernels that rank `rank` launches, in the order of their launches:
+// each kernel once (First), or each kernel once per different set of operands (All). The rules of
+// kernelTexts() apply.
+enum class Launches : uint8_t { First, All };
+void forEachLaunchedKernel(const Program& program, const SizeBindings& sizes, int64_t rank,
+                           int64_t ranks, DeviceKind device, Launches launches,
+                           const std::function<void(const LaunchedKernel&)>& visit);
+
+// The candidates of one kernel of a program (codegen/bind/candidates.h), for the sizes of a run.
+struct KernelCandidates {
+  struct Row {
+    std::string parameters;
+    size_t launches = 0;
+    int64_t workspace_bytes = 0;
+  };
+  std::string name;       // its name in the program
+  std::vector<Row> rows;  // best first
+  size_t used = 0;        // the candidate that a run uses
+};
+
+// Returns the candidates of the kernels that rank `rank` launches. The rules of kernelTexts()
+// apply. Throws UserError if a kernel names an unknown candidate.
+std::vector<KernelCandidates> kernelCandidates(const Program& program, const SizeBindings& sizes,
+                                               int64_t rank, int64_t ranks, DeviceKind device);
 
 // Returns one line per segment, such as "g0 kernel, 22 op(s) -> %y".
 std::vector<std::string> segmentTexts(const SegmentedFusion& segmented);

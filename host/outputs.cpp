@@ -69,4 +69,6 @@ std::optional<AliasedTensor> Outputs::aliased(size_t i) const {
   return std::nullopt;
 }
 
+std::string Outputs::numerics() const { return result_->completion->numericsReport(); }
+
 }  // namespace heddle::host

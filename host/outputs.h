@@ -57,6 +57,10 @@ class Outputs {
   // output `i` is a view, or the input in which the run has stored output `i`. Returns nullopt if
   // the output has memory of its own, or is a scalar. Throws UserError if there is no output `i`.
   std::optional<AliasedTensor> aliased(size_t i) const;
+  // Returns what ExecutableOptions::check_numerics has found on this rank, as a text of one or two
+  // lines. Returns "" if the check is off, or if no instruction has written NaN or infinity. Call
+  // this function after wait().
+  std::string numerics() const;
 
  private:
   friend class Executable;

@@ -57,6 +57,9 @@ ProgramCache::ProgramCache(Fusion fusion, const Context& context, const CompileO
   parts_.kernels = std::make_shared<KernelStore>(*context_.device, context_.images,
                                                  options_.caches.kernel_bytes);
   shared_.caches = options_.caches;
+  shared_.check_numerics = options_.check_numerics;
+  shared_.kernel_choices = options_.kernel_choices;
+  shared_.choices_only = options_.choices_only;
   for (ValueId output : fusion_.outputs()) {
     shared_.output_names.push_back(fusion_.value(output).name);
   }

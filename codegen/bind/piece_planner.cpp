@@ -146,7 +146,7 @@ int64_t PiecePlanner::decidePart(const Given& given, KernelNumbers& numbers) {
   if (space.hasReduced() || hasUnalignedRows(space, target_)) {
     return decideSpace(given, extents, std::move(space), numbers);
   }
-  if (decideSquares(space, numbers)) return 0;
+  if (decideSquares(space, nullptr, numbers)) return 0;
   if (!loops_) loops_ = loopTensors(makeComputation(segment_, analysis_, space), space);
   const Schedule schedule = chooseSharedSchedule(space, target_);
   keepOnly(loops_->whole, space);
@@ -156,22 +156,24 @@ int64_t PiecePlanner::decidePart(const Given& given, KernelNumbers& numbers) {
 
 int64_t PiecePlanner::decideSpace(const Given& given, const AxisExtents& extents, Space space,
                                   KernelNumbers& numbers) {
-  if (several_passes_ || hasUnalignedRows(space, target_)) {
+  if (plansRows(given.choice, several_passes_, space, target_)) {
     return decideRows(given, extents, std::move(space), numbers);
   }
-  if (decideSquares(space, numbers)) return 0;
-  return decideLoops(std::move(space), analysis_, loops_, numbers);
+  if (mayPlanSquares(given.choice) && decideSquares(space, given.choice, numbers)) return 0;
+  return decideLoops(std::move(space), analysis_, loops_, given.choice, numbers);
 }
 
 int64_t PiecePlanner::decideLoops(Space space, const Analysis& analysis,
-                                  std::optional<LoopTensors>& loops, KernelNumbers& numbers) {
+                                  std::optional<LoopTensors>& loops, const KernelChoice* choice,
+                                  KernelNumbers& numbers) {
   if (isEmpty(space)) {
     appendKind(FactKind::Empty, numbers.facts);
     return 0;
   }
   if (!loops) loops = loopTensors(makeComputation(segment_, analysis, space), space);
   const int64_t reduced_count = space.reducedCount();
-  const Schedule schedule = chooseSchedule(space, target_, true);
+  Schedule schedule = chooseSchedule(space, target_, true);
+  apply(choice, space, true, schedule);
   if (schedule.splits == 1) {
     keepOnly(loops->whole, space);
     addLoop(FactKind::Loop, std::move(space), schedule, reduced_count, numbers);
@@ -188,8 +190,11 @@ int64_t PiecePlanner::decideLoops(Space space, const Analysis& analysis,
 int64_t PiecePlanner::decideRows(const Given& given, const AxisExtents& extents, Space space,
                                  KernelNumbers& numbers) {
   Space rows = withRows(space);
-  const RowDemands& demands = demandsOf(rows, demands_, segment_, analysis_, {});
-  const std::optional<RowCandidate> chosen = chooseRows(rows, target_, demands);
+  std::optional<RowCandidate> chosen;
+  if (!isFamily(given.choice, "passes")) {
+    const RowDemands& demands = demandsOf(rows, demands_, segment_, analysis_, {});
+    chosen = chooseRows(rows, target_, demands, given.choice);
+  }
   if (chosen) {
     if (isEmpty(space)) {
       appendKind(FactKind::Empty, numbers.facts);
@@ -205,20 +210,24 @@ int64_t PiecePlanner::decideRows(const Given& given, const AxisExtents& extents,
       joined_->several_passes = needsSeveralPasses(segment_, joined_->analysis);
     }
     if (!joined_->several_passes) {
-      return decideLoops(std::move(space), joined_->analysis, joined_->loops, numbers);
+      return decideLoops(std::move(space), joined_->analysis, joined_->loops, given.choice,
+                         numbers);
     }
     if (!joined_->passes) {
       joined_->passes = childrenOf(divideIntoPasses(segment_, joined_->analysis, extents));
     }
     return decidePasses(given, extents, *joined_->passes, numbers);
   }
-  if (!several_passes_) return decideLoops(std::move(space), analysis_, loops_, numbers);
+  if (!several_passes_) {
+    return decideLoops(std::move(space), analysis_, loops_, given.choice, numbers);
+  }
   if (!passes_) passes_ = childrenOf(divideIntoPasses(segment_, analysis_, extents));
   return decidePasses(given, extents, *passes_, numbers);
 }
 
-bool PiecePlanner::decideSquares(const Space& space, KernelNumbers& numbers) {
-  std::optional<SquarePlan> plan = planSquares(space, target_);
+bool PiecePlanner::decideSquares(const Space& space, const KernelChoice* choice,
+                                 KernelNumbers& numbers) {
+  std::optional<SquarePlan> plan = planSquares(space, target_, choice);
   if (!plan || !fitsInSquares(*plan)) return false;
   if (isEmpty(space)) {
     appendKind(FactKind::Empty, numbers.facts);
@@ -262,7 +271,9 @@ const RowDemands& PiecePlanner::demandsOf(
 
 int64_t PiecePlanner::decideColumns(const Given& given, const AxisExtents& extents,
                                     KernelNumbers& numbers) {
-  if (const auto bytes = decideTogether(given, extents, numbers)) return *bytes;
+  if (!isFamily(given.choice, "passes")) {
+    if (const auto bytes = decideTogether(given, extents, numbers)) return *bytes;
+  }
   if (!column_passes_) {
     column_passes_ = childrenOf(columnPasses(segment_, analysis_, extents, columns_));
   }
@@ -306,7 +317,7 @@ std::optional<int64_t> PiecePlanner::decideTogether(const Given& given, const Ax
   markColumns(rows, parts.rows.pass, parts.accumulators);
   const RowDemands& demands =
       demandsOf(rows, parts.demands, row_segment, parts.row_analysis, parts.accumulators);
-  const std::optional<RowCandidate> chosen = chooseRows(rows, target_, demands);
+  const std::optional<RowCandidate> chosen = chooseRows(rows, target_, demands, nullptr);
   if (!chosen) return std::nullopt;
   appendKind(FactKind::Columns, numbers.facts);
   // The layout decides the number of parts, and this number decides where the columns lie in the

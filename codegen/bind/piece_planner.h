@@ -37,6 +37,7 @@ class PiecePlanner {
     DescList outputs;
     const std::vector<int32_t>& alignments;
     const RunSizes& run;
+    const KernelChoice* choice = nullptr;  // as for planKernel()
   };
   // Appends the numbers of all entry points. Returns the bytes of the workspace.
   int64_t decide(const Given& given, KernelNumbers& numbers);
@@ -58,10 +59,10 @@ class PiecePlanner {
   int64_t decideSpace(const Given& given, const AxisExtents& extents, Space space,
                       KernelNumbers& numbers);
   int64_t decideLoops(Space space, const Analysis& analysis, std::optional<LoopTensors>& loops,
-                      KernelNumbers& numbers);
+                      const KernelChoice* choice, KernelNumbers& numbers);
   int64_t decideRows(const Given& given, const AxisExtents& extents, Space space,
                      KernelNumbers& numbers);
-  bool decideSquares(const Space& space, KernelNumbers& numbers);
+  bool decideSquares(const Space& space, const KernelChoice* choice, KernelNumbers& numbers);
   bool fitsInSquares(const SquarePlan& plan);
   int64_t decideColumns(const Given& given, const AxisExtents& extents, KernelNumbers& numbers);
   std::optional<int64_t> decideTogether(const Given& given, const AxisExtents& extents,

@@ -59,9 +59,12 @@ SegmentPlanner::SegmentPlanner(Fusion segment, Target target)
 }
 
 int64_t SegmentPlanner::decide(const Operands& operands, KernelNumbers& numbers) {
+  // Kernels with different choices are different, even if their other facts are equal.
+  if (operands.choice != nullptr) numbers.facts += print(*operands.choice);
   if (whole_) {
-    return whole_->decide({operands.inputs, operands.outputs, operands.alignments, operands.run},
-                          numbers);
+    return whole_->decide(
+        {operands.inputs, operands.outputs, operands.alignments, operands.run, operands.choice},
+        numbers);
   }
   int64_t bytes = 0;
   for (Part& part : parts_) bytes = std::max(bytes, decidePart(operands, part, numbers));

@@ -42,6 +42,7 @@ class SegmentPlanner {
     DescList outputs;
     const std::vector<int32_t>& alignments;
     const RunSizes& run;
+    const KernelChoice* choice = nullptr;
   };
   struct Bound {
     KernelPlan plan;       // equal to the result of planKernel(), but without the source

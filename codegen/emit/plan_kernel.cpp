@@ -30,8 +30,9 @@ namespace {
 class Planner {
  public:
   Planner(const Fusion& segment, const Operands& operands, Target target, const RunSizes& run,
-          std::string suffix, const Analysis* analysis)
-      : segment_(segment),
+          std::string suffix, const Analysis* analysis, const KernelChoice* choice = nullptr)
+      : choice_(choice),
+        segment_(segment),
         operands_(operands),
         target_(target),
         suffix_(std::move(suffix)),
@@ -47,9 +48,9 @@ class Planner {
     const std::vector<ExprId> columns = columnReductionsOf(segment_, analysis_);
     if (!columns.empty()) {
       planColumns(columns);
-    } else if (needsSeveralPasses(segment_, analysis_) || hasUnalignedRows(space_, target_)) {
+    } else if (plansRows(choice_, needsSeveralPasses(segment_, analysis_), space_, target_)) {
       planRows();
-    } else if (auto squares = squaresOf()) {
+    } else if (auto squares = mayPlanSquares(choice_) ? squaresOf() : std::nullopt) {
       planTiles(*squares);
     } else {
       planOnePass();
@@ -62,12 +63,13 @@ class Planner {
   // Returns the number of temporaries that the plan uses.
   int32_t temporaries() const { return temporaries_; }
   const std::string& description() const { return description_; }
+  const KernelChoice& made() const { return made_; }
 
   // Returns whether the kernel has nothing to store.
   bool isEmpty() const { return codegen::isEmpty(space_); }
 
   // Adds the segment to shared launches, if it is a pointwise loop nest. Otherwise returns false.
-  bool addTo(SharedLaunches& shared, const std::vector<int>& operands, int32_t entry) const {
+  bool addTo(SharedLaunches& shared, const std::vector<int>& operands, int32_t entry) {
     if (space_.hasReduced() || hasUnalignedRows(space_, target_) || squaresOf()) return false;
     NestRequest request;
     request.entry = shared.bodyName();
@@ -86,7 +88,8 @@ class Planner {
   int32_t operandAlignment(int32_t operand) const { return operands_.alignmentOf(operand); }
 
   void planOnePass() {
-    Decision d = decideLoops(segment_, analysis_, space_, target_, suffix_);
+    Decision d = decideLoops(segment_, analysis_, space_, target_, suffix_, choice_);
+    made_ = choiceOf(d.first.schedule);
     description_ = describe(d.first.schedule, d.first.space);
     if (d.two_stages) description_ += "\nthen " + describe(d.second.schedule, d.second.space);
     if (isEmpty()) return;
@@ -107,9 +110,11 @@ class Planner {
   // If the sizes do not suit a row program, joint reductions may make one pass of loops sufficient.
   // Otherwise each pass becomes a plan of its own.
   void planRows() {
-    std::optional<TileProgram> program =
-        buildRows(segment_, analysis_, space_, target_, "heddle_rows" + suffix_);
-    if (program) return planTiles(*program);
+    if (!isFamily(choice_, "passes")) {
+      std::optional<TileProgram> program =
+          buildRows(segment_, analysis_, space_, target_, "heddle_rows" + suffix_, choice_, made_);
+      if (program) return planTiles(*program);
+    }
     if (target_ == Target::Cuda && space_.reducedCount() > 0) {
       analysis_.joint = jointReductions(segment_, analysis_);
     }
@@ -118,7 +123,7 @@ class Planner {
   }
 
   void planColumns(const std::vector<ExprId>& columns) {
-    if (planTogether(columns)) return;
+    if (!isFamily(choice_, "passes") && planTogether(columns)) return;
     planPasses(columnPasses(segment_, analysis_, extents_, columns));
   }
 
@@ -153,9 +158,10 @@ class Planner {
     if (rows.keptCount() == 0 || rows.reducedCount() == 0) return false;
     d.computation = finishColumns(segment_, column_analysis, space);
     markColumns(rows, part.pass, d.computation.accumulators);
+    KernelChoice made;
     const auto build = [&] {
       return buildRows(part.pass.segment, row_analysis, rows, target_, "heddle_rows" + suffix_,
-                       d.computation.accumulators);
+                       nullptr, made, d.computation.accumulators);
     };
     std::optional<TileProgram> program = build();
     if (!program) return false;
@@ -171,6 +177,7 @@ class Planner {
       tensor.base = d.first.space.tensors[static_cast<size_t>(partial)].base;
     }
     program = build();
+    made_ = {"columns", std::move(made.parameters)};
     description_ = printProgram(*program) + "\nthen " + describe(d.second.schedule, d.second.space);
     plan_.workspace_bytes = d.workspace_bytes;
     addLayout(program->frame.args);
@@ -185,9 +192,10 @@ class Planner {
     return true;
   }
 
-  std::optional<TileProgram> squaresOf() const {
-    const std::optional<SquarePlan> plan = planSquares(space_, target_);
+  std::optional<TileProgram> squaresOf() {
+    const std::optional<SquarePlan> plan = planSquares(space_, target_, choice_);
     if (!plan) return std::nullopt;
+    made_ = choiceOf(*plan);
     return buildSquares(segment_, analysis_, *plan, "heddle_squares" + suffix_);
   }
 
@@ -202,6 +210,7 @@ class Planner {
   // Plans the passes one after another. They share one part of the workspace, and the temporaries
   // come after this part.
   void planPasses(const Passes& passes) {
+    made_ = {"passes", {}};
     std::vector<KernelPlan> plans;
     for (const PassSegment& pass : passes.segments) {
       const Operands of = operandsOf(pass, operands_, passes.temporaries);
@@ -239,6 +248,8 @@ class Planner {
     return partSizes(segment_, analysis_, extents_, part, analysis);
   }
 
+  const KernelChoice* const choice_;  // nullptr: the model decides everything
+  KernelChoice made_;                 // what was decided
   const Fusion& segment_;
   const Operands& operands_;
   const Target target_;
@@ -299,17 +310,20 @@ Planned planParts(const Fusion& segment, const Analysis& analysis, const Operand
   return planned;
 }
 
+// A choice has no effect on a segment of several parts.
 Planned planSegment(const Fusion& segment, const Operands& operands, Target target,
-                    const RunSizes& run, const Analysis* analysis) {
+                    const RunSizes& run, const Analysis* analysis, const KernelChoice* choice) {
   std::optional<Analysis> own;
   if (analysis == nullptr) analysis = &own.emplace(analyze(segment));
   Planned planned;
   if (!analysis->parts.empty()) {
     planned = planParts(segment, *analysis, operands, target, run);
+    planned.plan.candidate = "parts";
   } else {
-    Planner planner(segment, operands, target, run, "", analysis);
+    Planner planner(segment, operands, target, run, "", analysis, choice);
     planner.run();
     planned = {std::move(planner.plan()), planner.description(), std::move(planner.layouts())};
+    planned.plan.candidate = print(planner.made());
   }
   planned.plan.source.target = target;
   return planned;
@@ -320,11 +334,13 @@ Planned planSegment(const Fusion& segment, const Operands& operands, Target targ
 KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                       const std::vector<TensorDesc>& outputs, Target target,
                       const std::vector<int32_t>& alignments, const RunSizes& run,
-                      const Analysis* analysis, std::vector<StageLayout>* layouts) {
+                      const Analysis* analysis, std::vector<StageLayout>* layouts,
+                      const KernelChoice* choice) {
   HEDDLE_CHECK(alignments.empty() || alignments.size() == inputs.size() + outputs.size(),
                "planKernel got {} alignments for {} operands", alignments.size(),
                inputs.size() + outputs.size());
-  Planned planned = planSegment(segment, {inputs, outputs, alignments}, target, run, analysis);
+  Planned planned =
+      planSegment(segment, {inputs, outputs, alignments}, target, run, analysis, choice);
   KernelPlan& plan = planned.plan;
   HEDDLE_CHECK(planned.layouts.size() == plan.stages.size(), "{} layouts for {} launches",
                planned.layouts.size(), plan.stages.size());
@@ -348,8 +364,10 @@ KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inpu
 
 std::string describeSchedule(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                              const std::vector<TensorDesc>& outputs, Target target,
-                             const std::vector<int32_t>& alignments, const RunSizes& run) {
-  return planSegment(segment, {inputs, outputs, alignments}, target, run, nullptr).description;
+                             const std::vector<int32_t>& alignments, const RunSizes& run,
+                             const KernelChoice* choice) {
+  return planSegment(segment, {inputs, outputs, alignments}, target, run, nullptr, choice)
+      .description;
 }
 
 }  // namespace heddle::codegen

@@ -10,6 +10,7 @@
 namespace heddle::codegen {
 
 struct Analysis;
+struct KernelChoice;
 struct RunSizes;
 struct StageLayout;
 
@@ -32,12 +33,16 @@ struct StageLayout;
 //   function calls analyze() itself.
 // - `layouts` receives one StageLayout per stage of the plan, which says what the arguments of the
 //   launch contain. nullptr: the caller does not need them.
+// - `choice` names parameters of a candidate (codegen/bind/candidates.h). The result may have other
+//   parameters if the segment or the shapes do not permit these: see KernelPlan::candidate.
+//   nullptr: the first candidate.
 // - Throws UserError if no schedule fits the segment. Thread-safe.
 KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                       const std::vector<TensorDesc>& outputs, Target target,
                       const std::vector<int32_t>& alignments, const RunSizes& run,
                       const Analysis* analysis = nullptr,
-                      std::vector<StageLayout>* layouts = nullptr);
+                      std::vector<StageLayout>* layouts = nullptr,
+                      const KernelChoice* choice = nullptr);
 // As above, with unshardedSizes(segment, inputs, outputs).
 KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                       const std::vector<TensorDesc>& outputs, Target target,
@@ -46,6 +51,7 @@ KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inpu
 // Describes the schedule in words, for `heddle dump --stage schedule`.
 std::string describeSchedule(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                              const std::vector<TensorDesc>& outputs, Target target,
-                             const std::vector<int32_t>& alignments, const RunSizes& run);
+                             const std::vector<int32_t>& alignments, const RunSizes& run,
+                             const KernelChoice* choice = nullptr);
 
 }  // namespace heddle::codegen

@@ -33,6 +33,7 @@ constexpr int64_t kSharedBytes = 48 << 10;
 constexpr int64_t kSharedBytesOfTwo = 110 << 10;
 constexpr int64_t kMultiprocessors = 132;  // of an H100
 constexpr int64_t kMostThreads = 1024;
+constexpr int64_t kWarp = 32;
 constexpr int64_t kLoopThreads = 512;
 constexpr int64_t kShortestBlock = 128;
 // With fewer rows than this, one row per block leaves multiprocessors idle (132 on an H100).
@@ -142,10 +143,17 @@ Vectors vectorsOf(const Space& space, int64_t ops, bool several_passes) {
   return {length, false};
 }
 
+// Returns whether the choice asks for a loop over the parts of a row.
+bool isLooped(const KernelChoice* choice) {
+  return choice != nullptr && choice->find("looped").value_or(0) != 0;
+}
+
 // Chooses vectors first, then threads per row, then vectors per thread, then rows per block. Each
 // choice needs the earlier ones.
-std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& demand) {
-  const auto [vector, shifted] = vectorsOf(space, demand.ops, demand.several_passes);
+std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& demand,
+                                          const KernelChoice* choice) {
+  auto [vector, shifted] = vectorsOf(space, demand.ops, demand.several_passes);
+  if (!shifted) vector = powerOf(choice, "vector", vector, vector);
   // A shifted row may need one more vector.
   const int64_t vectors =
       shifted ? ceilDiv(space.extents.back() + vector - 1, vector) : vectorsPerRow(space, vector);
@@ -188,21 +196,26 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
       static_cast<uint64_t>(kSharedBytes / (8 * std::max<int64_t>(demand.accumulators, 1)));
   const int64_t most_threads = std::min(hasColumns(space) ? int64_t{kColumnThreads} : kMostThreads,
                                         32 * static_cast<int64_t>(std::bit_floor(warps)));
-  threads = std::min(threads, most_threads);
+  threads = powerOf(choice, "threads", most_threads, std::min(threads, most_threads));
   int64_t registers = std::max<int64_t>(ceilDiv(vectors, threads), 1);  // a row may be empty
-  if (registers > (threads < kMostThreads ? held : most)) {
+  if (registers > (threads < kMostThreads ? held : most) || isLooped(choice)) {
     candidate.looped = true;
-    threads = std::min(kLoopThreads, most_threads);
+    threads = powerOf(choice, "threads", most_threads, std::min(kLoopThreads, most_threads));
     registers = wanted;
   }
   layout.vector = static_cast<int32_t>(vector);
   layout.threads = static_cast<int32_t>(threads);
   layout.registers = static_cast<int32_t>(registers);
-  layout.rows = static_cast<int32_t>(std::max<int64_t>(kShortestBlock / threads, 1));
+  // A block consists of complete warps.
+  layout.rows =
+      static_cast<int32_t>(std::max(powerOf(choice, "rows", most_threads / threads,
+                                            std::max<int64_t>(kShortestBlock / threads, 1)),
+                                    std::max<int64_t>(kWarp / threads, 1)));
   layout.shifted = shifted;
   layout.exact = !shifted && space.extents.back() % vector == 0;
   layout.full = layout.exact && !candidate.looped && vectors == threads * registers;
-  if (candidate.looped && (hasColumns(space) || space.keptCount() < kFewRows)) return std::nullopt;
+  const bool has_few = choice == nullptr && space.keptCount() < kFewRows;
+  if (candidate.looped && (hasColumns(space) || has_few)) return std::nullopt;
   if (hasColumns(space)) {
     // Separate launches divide the columns among all multiprocessors. They are faster in two cases:
     // few blocks leave multiprocessors idle, and blocks with many rows store many sums of short
@@ -217,18 +230,21 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
   return candidate;
 }
 
-std::optional<RowCandidate> cpuCandidate(const Space& space, const RowDemand& demand) {
+std::optional<RowCandidate> cpuCandidate(const Space& space, const RowDemand& demand,
+                                         const KernelChoice* choice) {
   const int64_t rows = space.keptCount();
   // The columns of short rows are faster in a launch of their own.
   if (hasColumns(space) && space.reducedCount() < kShortestCpuColumns) return std::nullopt;
-  if (rows < kFewCpuRows && rows * space.reducedCount() > kShortWork) return std::nullopt;
+  const bool has_few = rows < kFewCpuRows && rows * space.reducedCount() > kShortWork;
+  if (has_few && choice == nullptr) return std::nullopt;
   RowCandidate candidate;
   const int64_t chunk = cpuChunk(space);
   candidate.layout.vector = cpuLanes(chunk);
   const int64_t elements = vectorsPerRow(space, chunk) * chunk;
   const auto capacity =
       static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(elements, 64))));
-  candidate.looped = elements > kMostKept || capacity * demand.kept_bytes > kMostArrayBytes;
+  candidate.looped =
+      elements > kMostKept || capacity * demand.kept_bytes > kMostArrayBytes || isLooped(choice);
   if (!candidate.looped) candidate.layout.capacity = capacity;
   return candidate;
 }
@@ -305,12 +321,13 @@ bool hasUnalignedRows(const Space& space, Target target) {
          vectorsPerRow(rows, vectorsOf(rows, 1, false).length) >= shortest;
 }
 
-std::optional<RowCandidate> chooseRows(const Space& rows, Target target,
-                                       const RowDemands& demands) {
+std::optional<RowCandidate> chooseRows(const Space& rows, Target target, const RowDemands& demands,
+                                       const KernelChoice* choice) {
   if (!isContiguousAlongRow(rows)) return std::nullopt;
+  if (!isFamily(choice, "rows") || hasColumns(rows)) choice = nullptr;
   const auto best = [&](const RowDemand& demand, RowVariant variant) {
-    std::optional<RowCandidate> found =
-        target == Target::Cuda ? cudaCandidate(rows, demand) : cpuCandidate(rows, demand);
+    std::optional<RowCandidate> found = target == Target::Cuda ? cudaCandidate(rows, demand, choice)
+                                                               : cpuCandidate(rows, demand, choice);
     if (found) found->variant = variant;
     return found;
   };
@@ -319,11 +336,25 @@ std::optional<RowCandidate> chooseRows(const Space& rows, Target target,
   std::optional<RowCandidate> chosen;
   if (demands.many_ops) chosen = best(*demands.many_ops, RowVariant::ManyOps);
   if (!chosen || !chosen->ahead) chosen = best(demands.expensive, RowVariant::Expensive);
-  if (chosen && demands.loaded && (chosen->looped || isAlone(*chosen))) {
+  const bool is_long = chosen && (chosen->looped || isAlone(*chosen));
+  if (is_long && demands.loaded && !isLooped(choice)) {
     const std::optional<RowCandidate> loaded = best(*demands.loaded, RowVariant::Loaded);
     return withLoadedRow(*chosen, loaded, rows, *demands.loaded);
   }
   return chosen;
+}
+
+KernelChoice choiceOf(const RowCandidate& candidate, Target target) {
+  KernelChoice choice{"rows", {}};
+  if (target == Target::Cuda) {
+    const RowLayout& layout = candidate.layout;
+    choice.parameters = {{"vector", layout.vector},
+                         {"threads", layout.threads},
+                         {"registers", layout.registers},
+                         {"rows", layout.rows}};
+  }
+  choice.set("looped", candidate.looped ? 1 : 0);
+  return choice;
 }
 
 }  // namespace heddle::codegen

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "codegen/kernel_choice.h"
 #include "codegen/plan/space.h"
 #include "codegen/tile/program.h"
 
@@ -51,8 +52,25 @@ struct RowDemands {
 
 // Returns the best candidate for these sizes. Returns nullopt if the rows are too few or not
 // contiguous: several launches are then better (codegen/families/passes.h). `rows` must have a
-// reduced axis (withRows()).
-std::optional<RowCandidate> chooseRows(const Space& rows, Target target, const RowDemands& demands);
+// reduced axis (withRows()). A choice of the family "rows" changes the parameters that it names, as
+// far as the space permits, and few rows are then no reason for nullopt. It has no effect on a
+// space with columns.
+std::optional<RowCandidate> chooseRows(const Space& rows, Target target, const RowDemands& demands,
+                                       const KernelChoice* choice);
+
+// Returns the parameters of a candidate. Their family is "rows".
+KernelChoice choiceOf(const RowCandidate& candidate, Target target);
+
+// Returns whether the family of rows plans a segment of one piece without column reductions.
+// `several_passes`: needsSeveralPasses(). `space` is that of the segment.
+inline bool plansRows(const KernelChoice* choice, bool several_passes, const Space& space,
+                      Target target) {
+  if (several_passes || isFamily(choice, "rows")) return true;
+  return !isFamily(choice, "loops") && !isFamily(choice, "squares") &&
+         hasUnalignedRows(space, target);
+}
+// Returns whether a segment for which plansRows() is false may consist of squares.
+inline bool mayPlanSquares(const KernelChoice* choice) { return !isFamily(choice, "loops"); }
 
 // Returns whether the kernel also adds elements to columns (SpaceTensor::column).
 bool hasColumns(const Space& space);

@@ -169,11 +169,13 @@ Schedule rowSchedule(const RowLayout& layout, const Space& rows, Target target) 
 
 std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& analysis,
                                      const Space& space, Target target, const std::string& entry,
+                                     const KernelChoice* choice, KernelChoice& made,
                                      const IdVector<AccumulatorId, Accumulator>& columns) {
   const Space rows = withRows(space);
   const RowBuilder builder(segment, analysis, rows, target, columns);
-  const std::optional<RowCandidate> chosen = chooseRows(rows, target, builder.demands());
+  const std::optional<RowCandidate> chosen = chooseRows(rows, target, builder.demands(), choice);
   if (!chosen) return std::nullopt;
+  made = choiceOf(*chosen, target);
   return assemble(*chosen, builder.statements(*chosen), rows, target, entry, columns);
 }
 

@@ -31,9 +31,10 @@ Schedule rowSchedule(const RowLayout& layout, const Space& rows, Target target);
 
 // Returns the program of the best candidate, or nullopt if there is none. In a space without
 // reduced axes, rows lie along the innermost axis. `columns` contains the accumulators to which
-// SpaceTensor::column refers.
+// SpaceTensor::column refers. `choice` is that of chooseRows(). `made` receives the parameters.
 std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& analysis,
                                      const Space& space, Target target, const std::string& entry,
+                                     const KernelChoice* choice, KernelChoice& made,
                                      const IdVector<AccumulatorId, Accumulator>& columns = {});
 
 // Returns the number of parts of a program with columns (ColumnSums).

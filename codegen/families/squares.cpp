@@ -298,7 +298,9 @@ bool fits(const TileProgram& program) {
 
 }  // namespace
 
-std::optional<SquarePlan> planSquares(const Space& space, Target target) {
+std::optional<SquarePlan> planSquares(const Space& space, Target target,
+                                      const KernelChoice* choice) {
+  if (!isFamily(choice, "squares")) choice = nullptr;
   const std::optional<Axes> axes = axesOf(space);
   if (!axes) return std::nullopt;
   SquarePlan plan;
@@ -306,14 +308,20 @@ std::optional<SquarePlan> planSquares(const Space& space, Target target) {
   const size_t rank = plan.space.extents.size();
   const bool cuda = target == Target::Cuda;
   SquareLayout& square = plan.layout;
-  if (cuda) square.edge = edgeFor(plan.space);
+  constexpr int64_t kShortestEdge = kSquareEdge / 2;
+  if (cuda) {
+    square.edge = static_cast<int32_t>(
+        std::max(powerOf(choice, "edge", kSquareEdge, edgeFor(plan.space)), kShortestEdge));
+  }
   // A thread holds at least one vector of a tile.
   const int32_t most = square.edge * square.edge / kSquareThreads;
   Schedule& schedule = plan.schedule;
   schedule.target = target;
   schedule.lanes = cuda ? std::min(vectorFor(plan.space), most) : 1;
+  schedule.lanes = static_cast<int32_t>(powerOf(choice, "vector", schedule.lanes, schedule.lanes));
   schedule.chunk = schedule.lanes;
-  schedule.items_per_tile = kSquaresPerTile;
+  constexpr int64_t kMostPerTile = int64_t{1} << 40;
+  schedule.items_per_tile = numberOf(choice, "items_per_tile", kMostPerTile, kSquaresPerTile);
   const int64_t row_extent = plan.space.extents[rank - 2];
   const int64_t column_extent = plan.space.extents[rank - 1];
   square.vector = schedule.lanes;
@@ -328,6 +336,16 @@ std::optional<SquarePlan> planSquares(const Space& space, Target target) {
                            isAligned(tensor, rank - 2, schedule.lanes));
   }
   return plan;
+}
+
+KernelChoice choiceOf(const SquarePlan& plan) {
+  KernelChoice choice{"squares", {}};
+  if (plan.schedule.target == Target::Cuda) {
+    choice.parameters = {{"edge", plan.layout.edge}, {"vector", plan.layout.vector}};
+  } else {
+    choice.set("items_per_tile", plan.schedule.items_per_tile);
+  }
+  return choice;
 }
 
 std::optional<TileProgram> buildSquares(const Fusion& segment, const Analysis& analysis,

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/kernel_choice.h"
 #include "codegen/plan/analysis.h"
 #include "codegen/plan/schedule.h"
 #include "codegen/plan/space.h"
@@ -27,8 +28,13 @@ struct SquarePlan {
   std::vector<bool> aligned;  // ExchangeTile::aligned, per tensor of the space
 };
 // Returns nullopt if no input needs an exchange, if the outputs or the exchanged inputs disagree
-// about their axis, or if an axis is short.
-std::optional<SquarePlan> planSquares(const Space& space, Target target);
+// about their axis, or if an axis is short. A choice of the family "squares" changes the parameters
+// that it names, as far as the space permits.
+std::optional<SquarePlan> planSquares(const Space& space, Target target,
+                                      const KernelChoice* choice);
+
+// Returns the parameters of a plan. Their family is "squares".
+KernelChoice choiceOf(const SquarePlan& plan);
 
 // Returns the program. Returns nullopt if the exchanged tiles do not fit in shared memory (CUDA) or
 // in the cache (CPU), or if the body has too many operations. Whether there is a program depends on

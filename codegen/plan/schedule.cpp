@@ -297,6 +297,64 @@ Schedule chooseSharedSchedule(const Space& space, Target target) {
   return s;
 }
 
+KernelChoice choiceOf(const Schedule& s) {
+  const bool reduces = s.kind != ScheduleKind::Pointwise;
+  KernelChoice choice{"loops", {}};
+  if (s.target == Target::Cuda) {
+    choice.parameters = {{"lanes", s.lanes}, {"unroll", s.unroll}, {"block", s.block}};
+    if (reduces) choice.set("reduce_threads", s.reduce_threads);
+  } else {
+    if (reduces) choice.set("lanes", s.lanes);
+    choice.set("chunk", s.chunk);
+    choice.set("items_per_tile", s.items_per_tile);
+  }
+  if (reduces) choice.set("splits", s.splits);
+  return choice;
+}
+
+namespace {
+
+void applyCuda(const KernelChoice* choice, const Space& space, Schedule& s) {
+  constexpr int64_t kMostUnroll = 16;
+  constexpr int64_t kWarp = 32;
+  s.lanes = static_cast<int32_t>(powerOf(choice, "lanes", s.lanes, s.lanes));
+  s.chunk = s.lanes;
+  s.exact = space.extents[s.laneAxis(space)] % s.lanes == 0;
+  s.unroll = static_cast<int32_t>(powerOf(choice, "unroll", kMostUnroll, s.unroll));
+  if (s.kind == ScheduleKind::Pointwise) {
+    constexpr int64_t kMostThreads = 1024;
+    s.block =
+        static_cast<int32_t>(std::max(powerOf(choice, "block", kMostThreads, s.block), kWarp));
+  } else if (s.kind == ScheduleKind::InnerReduction) {
+    s.reduce_threads =
+        static_cast<int32_t>(powerOf(choice, "reduce_threads", s.block, s.reduce_threads));
+  }
+}
+
+void applyCpp(const KernelChoice* choice, const Space& space, Schedule& s) {
+  constexpr int64_t kMostLanes = 1024;
+  constexpr int64_t kMost = int64_t{1} << 40;
+  const int64_t extent = std::max<int64_t>(space.extents[s.laneAxis(space)], 1);
+  if (s.kind != ScheduleKind::Pointwise) {
+    s.lanes = static_cast<int32_t>(powerOf(choice, "lanes", kMostLanes, s.lanes));
+  }
+  // In an outer reduction, each element of an item has an accumulator of its own.
+  const bool outer = s.kind == ScheduleKind::OuterReduction;
+  s.chunk = outer ? std::min<int64_t>(s.lanes, extent) : numberOf(choice, "chunk", extent, s.chunk);
+  s.items_per_tile = numberOf(choice, "items_per_tile", kMost, s.items_per_tile);
+}
+
+}  // namespace
+
+void apply(const KernelChoice* choice, const Space& space, bool may_split, Schedule& s) {
+  if (!isFamily(choice, "loops")) return;
+  s.target == Target::Cuda ? applyCuda(choice, space, s) : applyCpp(choice, space, s);
+  if (s.kind == ScheduleKind::Pointwise) return;
+  constexpr int64_t kMostSplits = 1024;
+  const int64_t most = may_split ? std::min(reducedItems(s, space), kMostSplits) : 1;
+  s.splits = numberOf(choice, "splits", most, std::min(s.splits, std::max<int64_t>(most, 1)));
+}
+
 std::string describe(const Schedule& s, const Space& space) {
   static constexpr const char* kNames[] = {"pointwise", "inner reduction", "outer reduction"};
   std::string text = fmt::format("{} over", kNames[static_cast<size_t>(s.kind)]);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "codegen/kernel.h"
+#include "codegen/kernel_choice.h"
 #include "codegen/plan/space.h"
 #include "ir/base/ceil_div.h"
 
@@ -62,6 +63,12 @@ Schedule chooseSchedule(const Space& space, Target target, bool may_split);
 // (codegen/families/shared_launch.h). The schedule depends on strides, alignments and which extents
 // are 1. It does not depend on other extents, so that one text serves parts of all sizes.
 Schedule chooseSharedSchedule(const Space& space, Target target);
+
+// Returns the parameters of a schedule. Their family is "loops".
+KernelChoice choiceOf(const Schedule& schedule);
+// Changes the parameters that the choice names, as far as the space permits. chooseSchedule() has
+// returned the schedule. nullptr, or another family: changes nothing.
+void apply(const KernelChoice* choice, const Space& space, bool may_split, Schedule& schedule);
 
 // Returns the schedule in words, for `heddle dump`.
 std::string describe(const Schedule& schedule, const Space& space);

@@ -65,13 +65,14 @@ class UsedTensors {
 }  // namespace
 
 Decision decideLoops(const Fusion& segment, const Analysis& analysis, const Space& space,
-                     Target target, const std::string& suffix) {
+                     Target target, const std::string& suffix, const KernelChoice* choice) {
   Decision d;
   d.computation = makeComputation(segment, analysis, space);
   d.first.entry = "heddle_kernel" + suffix;
   d.first.space = space;
   d.first.computation = d.computation;
   d.first.schedule = chooseSchedule(space, target, true);
+  apply(choice, space, true, d.first.schedule);
   d.first.reduced_count = space.reducedCount();
   if (d.first.schedule.splits > 1) splitInTwo(d, space, suffix);
   dropUnusedTensors(d.first);

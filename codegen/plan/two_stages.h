@@ -21,8 +21,9 @@ struct Decision {
 };
 
 // Makes all decisions about such a segment. The names of the entry points end with `suffix`.
+// `choice` changes the schedule of the first launch (codegen/plan/schedule.h).
 Decision decideLoops(const Fusion& segment, const Analysis& analysis, const Space& space,
-                     Target target, const std::string& suffix);
+                     Target target, const std::string& suffix, const KernelChoice* choice);
 
 // The spaces of the two launches of a reduction that is divided into `splits` ranges. Both list the
 // tensors of `space`, then the tensors of the partial results, whose types are `types`.

@@ -167,6 +167,16 @@ struct MatmulSpec {
   bool operator==(const MatmulSpec&) const = default;
 };
 
+// The work of a matrix product, which decides how fast it can be.
+struct MatmulWork {
+  double operations = 0;  // multiplications and additions of elements
+  DType a = DType::F32;
+  DType b = DType::F32;
+  DType c = DType::F32;
+  bool tf32 = false;  // as in MatmulSpec
+  bool operator==(const MatmulWork&) const = default;
+};
+
 // The addresses of a matrix product.
 struct MatmulOperands {
   const void* a = nullptr;
@@ -211,6 +221,8 @@ class Device {
   virtual DeviceKind kind() const = 0;
   // Returns a name for messages, such as "cuda:0 NVIDIA H200 (sm_90)".
   virtual std::string description() const = 0;
+  // Returns the version of the driver, such as "CUDA 12.4", or "" on devices without a driver.
+  virtual std::string driver() const { return {}; }
   virtual Allocator& allocator() = 0;  // the device's own pool
   // Returns the name of the device to which the memory at `data` belongs, such as "cuda:1", if this
   // is another device of the same kind. Returns "" if the memory belongs to this device or to the

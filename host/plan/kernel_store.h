@@ -59,6 +59,7 @@ class KernelStore {
     std::vector<TensorDesc> outputs;
     std::vector<int32_t> alignments;  // as for codegen::planKernel()
     codegen::RunSizes run;            // the same
+    std::string candidate = {};       // parameters of a chosen candidate; "": the first one
     bool operator==(const Key&) const = default;
   };
   // Returns the object for a segment. Equal segments share it, also if they belong to different

@@ -11,12 +11,14 @@
 #include "host/job/agree_on_algorithms.h"
 #include "host/job/communicators.h"
 #include "host/plan/kernel_store.h"
+#include "host/plan/steps.h"
 #include "host/plan/stored_segment.h"
 #include "host/unroll/unroll.h"
 
 namespace heddle::host {
 
 class PreparedAttention;  // host/device/attention.h
+struct KernelChoices;     // host/device/kernel_choices.h
 
 // An unrolled program (host/unroll/unroll.h) is a host program written out for one rank and one set
 // of sizes. A plan is an unrolled program that is bound to a device: a flat list of steps. The plan
@@ -26,143 +28,6 @@ class PreparedAttention;  // host/device/attention.h
 //
 // In this file, a register is an element of RunState::registers (host/run/run_state.h). It holds a
 // scalar value of the run.
-
-// Index in RunState::pointers. That list contains, in this order, the buffers of the unrolled
-// program, one workspace per stream, one entry per output for a preallocated tensor, and the
-// addresses with late offsets (Plan::LatePointer).
-using PointerIndex = Id<struct PointerTag>;
-// pointerTo() and bufferOf() convert between a buffer and its pointer. Both have the same number.
-constexpr PointerIndex pointerTo(BufferId buffer) { return PointerIndex(buffer.number()); }
-constexpr BufferId bufferOf(PointerIndex pointer) { return BufferId(pointer.number()); }
-
-// Each of these types is an index into the list of Plan with the same name: StageId into
-// Plan::stages, and so on. DeviceEventId has no such list.
-using StageId = Id<struct StageTag>;
-using ReferenceId = Id<struct ReferenceTag>;
-using MatmulId = Id<struct MatmulTag>;
-using LibraryId = Id<struct LibraryTag>;
-using AttentionId = Id<struct AttentionTag>;
-using CountsId = Id<struct CountsTag>;
-using TeamId = Id<struct TeamTag>;
-using WatchedId = Id<struct WatchedTag>;
-using DeviceEventId = Id<struct DeviceEventTag>;  // index into RunState::events
-
-// An address: an offset from a pointer of the run.
-struct Place {
-  PointerIndex pointer;  // invalid: no memory
-  int64_t offset = 0;    // in bytes
-};
-
-struct AllocateStep {
-  BufferId buffer;
-  StreamId stream;
-  int64_t bytes;
-};
-struct FreeStep {
-  BufferId buffer;
-  StreamId stream;
-  int64_t bytes;
-};
-struct LaunchStep {
-  StageId stage;
-  int32_t first_pointer;  // index of the first patch in Plan::pointer_patches
-  int32_t pointers;       // number of pointer patches
-  int32_t first_scalar;   // index of the first patch in Plan::scalar_patches
-  int32_t scalars;        // number of scalar patches
-  StreamId stream;
-};
-struct ReferenceStep {  // computes a kernel on the host; used without a compiler
-  ReferenceId reference;
-  StreamId stream;
-};
-struct MatmulStep {
-  MatmulId matmul;
-  StreamId stream;
-};
-struct LibraryStep {
-  LibraryId library;
-  StreamId stream;
-};
-struct AttentionStep {
-  AttentionId attention;
-  StreamId stream;
-};
-struct CopyStep {
-  Place dst;
-  Place src;
-  int64_t bytes;
-  StreamId stream;
-};
-struct CollectiveStep {
-  comm::Communicator* communicator;
-  int32_t first;       // index of the first operation in Plan::operations
-  int32_t operations;  // number of operations; they are posted together
-  StreamId stream;
-  CountsId counts = {};        // invalid: not an AllToAllV
-  TeamId team = {};            // the ranks that take part
-  comm::Carrier carrier = {};  // the hardware that moves the data
-};
-struct RecordStep {
-  DeviceEventId event;
-  StreamId stream;
-};
-struct WaitStep {
-  DeviceEventId event;
-  StreamId stream;
-};
-struct RegisterStep {  // sets register `out` to a constant
-  RegisterId out;
-  Scalar value;
-};
-struct ApplyStep {  // applies a scalar op on the host
-  const OpDef* op;
-  std::array<RegisterId, kMaxOperands> args;  // operands; invalid: the op has fewer operands
-  RegisterId out;
-  DType compute;  // the type in which the op computes
-  DType dtype;    // the type of the result
-};
-struct ReadBackStep {  // copies elements to the host, and waits for the copy
-  Place src;
-  RegisterId out;  // the register of element 0
-  DeviceEventId event;
-  StreamId stream;
-  DType source_dtype;
-  DType dtype;
-  int32_t count;  // number of elements; element i is stored in register out + i
-};
-struct BranchStep {  // jumps to step `target` if the comparison of register `lhs` with rhs is false
-  RegisterId lhs;
-  Predicate::Compare compare;
-  int64_t rhs;
-  int32_t target;
-};
-struct GotoStep {
-  int32_t target;  // index of the next step
-};
-struct CheckStep {
-  WatchedId watched;
-  StreamId stream;
-};
-struct PrintStep {
-  WatchedId watched;
-  StreamId stream;
-};
-
-using Step =
-    std::variant<AllocateStep, FreeStep, LaunchStep, ReferenceStep, MatmulStep, LibraryStep,
-                 AttentionStep, CopyStep, CollectiveStep, RecordStep, WaitStep, RegisterStep,
-                 ApplyStep, ReadBackStep, BranchStep, GotoStep, CheckStep, PrintStep>;
-
-template <class... Kinds>
-bool isOneOf(const Step& step) {
-  return (std::holds_alternative<Kinds>(step) || ...);
-}
-
-// Returns whether the step writes device memory: it computes, copies or communicates.
-inline bool writesData(const Step& step) {
-  return isOneOf<LaunchStep, ReferenceStep, MatmulStep, LibraryStep, AttentionStep, CopyStep,
-                 CollectiveStep>(step);
-}
 
 struct Plan {
   // One launch of a kernel.
@@ -203,6 +68,7 @@ struct Plan {
     Place bias;  // invalid pointer: no bias
     Place c;
     std::shared_ptr<const PreparedMatmul> prepared;  // shared by calls with equal specs
+    MatmulWork work = {};                            // of one call
   };
   struct Library {
     LibraryCall call;  // without pointers; a run copies the call and adds the pointers
@@ -231,6 +97,17 @@ struct Plan {
   struct Watched {
     std::string name;
     Operand operand;
+  };
+  // The tensors of an instruction that InspectSteps inspect.
+  struct Inspection {
+    InstructionIndex instruction = -1;
+    int32_t occurrence = 0;  // as in StepNote
+    // true: some of the written values come from other ranks.
+    bool communicates = false;
+    CountsId counts = {};  // valid: an all-to-all-v, which writes only what it receives
+    std::vector<Watched> read;
+    std::vector<Watched> written;
+    std::vector<std::string> ops;  // per tensor of `written`: the op that computes it; may be empty
   };
   struct BufferInput {  // a tensor in device memory
     PointerIndex pointer;
@@ -310,6 +187,7 @@ struct Plan {
   IdVector<AttentionId, Attention> attentions;
   IdVector<ReferenceId, Reference> references;
   IdVector<WatchedId, Watched> watched;
+  IdVector<InspectionId, Inspection> inspections;
   IdVector<BufferId, Buffer> buffers;
   IdVector<StreamId, int64_t> workspace_bytes;  // the steps of a stream share its workspace
   std::vector<BufferInput> buffer_inputs;
@@ -361,6 +239,9 @@ struct PlanTarget {
   const IdVector<KernelId, std::shared_ptr<StoredSegment>>& segments;
   size_t streams;                                         // Program::streams()
   const IdVector<StreamId, bool>& communication_streams;  // Program::communicationStreams()
+  bool check_numerics = false;                            // ExecutableOptions::check_numerics
+  // Choices for kernels whose program names no candidate. nullptr: there are none.
+  const KernelChoices* choices = nullptr;
 };
 
 // The properties of the caller's tensors on which a plan depends. Alignments are in bytes

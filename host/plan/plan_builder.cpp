@@ -233,8 +233,10 @@ void PlanBuilder::emitAll() {
     step_of_unrolled_.push_back(static_cast<int32_t>(plan_->steps.size()));
     current_ = step.index;
     beginNote(step);
+    const size_t first = plan_->steps.size();
     try {
       emitOne(step);
+      inspect(step, first);
     } catch (const UserError& e) {
       if (step.instruction == nullptr) throw;
       userErrorWith(e.code(), "instruction {} ({}): {}", step.index,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "codegen/kernel.h"
+#include "codegen/kernel_choice.h"
 #include "host/plan/kernel_store.h"
 #include "host/plan/plan.h"
 #include "host/plan/stored_segment.h"
@@ -54,7 +55,9 @@ class PlanBuilder {
     LaunchOperands outputs;
     StreamId stream;
     std::shared_ptr<StoredSegment> stored = {};  // of the segment; nullptr: not known yet
-    const UnrolledStep* step = nullptr;  // nullptr: no LaunchKernel; the plan adds the kernel
+    const UnrolledStep* step = nullptr;    // nullptr: no LaunchKernel; the plan adds the kernel
+    const Kernel* kernel = nullptr;        // of the program; nullptr: the plan adds the kernel
+    const std::string& candidate() const;  // Kernel::candidate, or ""
   };
   // The kernel of a segment for operands with these descriptors and alignments
   // (codegen::planKernel()). Launches of the segment with equal operands share the stages and
@@ -63,15 +66,17 @@ class PlanBuilder {
     std::shared_ptr<StoredSegment> stored;
     codegen::DescList::Pointers inputs = {};
     codegen::DescList::Pointers outputs = {};
-    std::vector<int32_t> alignments = {};            // of the inputs, then of the outputs
-    codegen::RunSizes run = {};                      // codegen::planKernel()
-    std::vector<codegen::StageLayout> layouts = {};  // of a new kernel
+    std::vector<int32_t> alignments = {};              // of the inputs, then of the outputs
+    codegen::RunSizes run = {};                        // codegen::planKernel()
+    std::string candidate = {};                        // Kernel::candidate
+    std::optional<codegen::KernelChoice> choice = {};  // of the candidate
+    std::vector<codegen::StageLayout> layouts = {};    // of a new kernel
     codegen::KernelPlan plan = {};    // only a new kernel has launches after addStages()
     KernelStore::Loaded loaded = {};  // one per stage; empty: the kernel is new
     StageId first_stage = {};         // the stages of the kernel are consecutive
     size_t stage_count = 0;
     codegen::SegmentPlanner::Operands operands() const {
-      return {inputs, outputs, alignments, run};
+      return {inputs, outputs, alignments, run, choice ? &*choice : nullptr};
     }
     bool isNew() const { return loaded.empty() && stage_count > 0; }
     IdRange<StageId> stages() const {
@@ -96,7 +101,8 @@ class PlanBuilder {
     bool open = false;                           // true: between GroupBegin and GroupEnd
     comm::Communicator* communicator = nullptr;  // nullptr: no operation so far
     StreamId stream = kCallerStream;
-    int32_t first = 0;  // index of the first operation in Plan::operations
+    int32_t first = 0;                 // index of the first operation in Plan::operations
+    Plan::Inspection inspection = {};  // the tensors of the operations, if the plan checks numerics
   };
 
   // plan_builder.cpp: the order of the work; streams, buffers and outputs.
@@ -140,6 +146,11 @@ class PlanBuilder {
   void emitApply(const Evaluate& op, const Evaluate::Apply& apply, const UnrolledStep& step);
   void emitCopy(const Plan::Operand& out, const Plan::Operand& in, StreamId stream);
   WatchedId watch(SlotId slot, const UnrolledStep& step);
+  // If the plan checks numerics: adds InspectSteps around the steps from `first` on, which belong
+  // to the instruction of `step`.
+  void inspect(const UnrolledStep& step, size_t first);
+  void addInspected(const UnrolledStep& step, Plan::Inspection& inspection);
+  void insertStep(size_t at, InspectStep step);
 
   // plan_library.cpp and plan_attention.cpp: library calls.
   void emit(const CallLibrary& op, const UnrolledStep& step);
@@ -192,6 +203,7 @@ class PlanBuilder {
   static KernelStore::Key keyOf(const PlannedKernel& kernel);
   SizeBindings sizesInside(const Launch& launch) const;
   void findKernel(PlannedKernel& kernel, const Launch& launch);
+  void choose(PlannedKernel& kernel, const Launch& launch) const;
   void planNew(PlannedKernel& kernel) const;
   void addStages(PlannedKernel& kernel);
   std::vector<const codegen::KernelPlan*> newKernels() const;

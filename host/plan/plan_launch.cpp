@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <iterator>
 
+#include "codegen/bind/candidates.h"
 #include "codegen/emit/plan_kernel.h"
 #include "codegen/kernel.h"
+#include "host/device/kernel_choices.h"
 #include "host/plan/kernel_store.h"
 #include "host/plan/local_segment.h"
 #include "host/plan/plan_builder.h"
@@ -28,13 +30,19 @@ bool areEqual(const TensorDesc* a, const TensorDesc* b) { return a == b || *a ==
 
 }  // namespace
 
+const std::string& PlanBuilder::Launch::candidate() const {
+  static const std::string kNone;
+  return kernel == nullptr ? kNone : kernel->candidate;
+}
+
 PlanBuilder::LaunchOperand PlanBuilder::launchOperand(const UnrolledStep& step, size_t input) {
   const View& view = step.inputs[input];
   return {placeOf(view), &view.desc, step.scalar_inputs.at(input)};
 }
 
 void PlanBuilder::emit(const LaunchKernel& op, const UnrolledStep& step) {
-  Launch launch{&program_.kernels.at(op.kernel).segment, {}, {}, op.stream, {}, &step};
+  const Kernel& kernel = program_.kernels.at(op.kernel);
+  Launch launch{&kernel.segment, {}, {}, op.stream, {}, &step, &kernel};
   if (!target_.segments.empty()) launch.stored = target_.segments[op.kernel];
   launch.inputs.reserve(step.inputs.size());
   launch.outputs.reserve(step.outputs.size());
@@ -56,6 +64,9 @@ void PlanBuilder::emitLaunch(Launch launch) {
     return;
   }
   if (target_.device.compiler() == nullptr) {
+    HEDDLE_USER_CHECK_CODE(Unsupported, launch.candidate().empty(),
+                           "candidate {} of kernel {}: without a compiler there are no candidates",
+                           launch.candidate(), launch.kernel->name);
     emitReference(launch);
     return;
   }
@@ -128,8 +139,12 @@ bool PlanBuilder::isPlannedFor(const PlannedKernel& kernel, const Launch& launch
 }
 
 KernelStore::Key PlanBuilder::keyOf(const PlannedKernel& kernel) {
-  return {kernel.stored->number(), descsOf(kernel.inputs), descsOf(kernel.outputs),
-          kernel.alignments, kernel.run};
+  return {kernel.stored->number(),
+          descsOf(kernel.inputs),
+          descsOf(kernel.outputs),
+          kernel.alignments,
+          kernel.run,
+          kernel.choice ? codegen::print(*kernel.choice) : std::string()};
 }
 
 // Returns the kernel of a launch. Takes it from an earlier launch or an earlier plan if the segment
@@ -139,6 +154,7 @@ PlanBuilder::PlannedKernel& PlanBuilder::planned(Launch& launch) {
   if (!launch.stored) launch.stored = target_.kernels.segmentOf(*launch.segment);
   for (size_t i = 0; i < kernel_segments_.size(); ++i) {
     if (kernel_segments_[i] != launch.stored.get()) continue;
+    if (kernels_[i].candidate != launch.candidate()) continue;
     if (isPlannedFor(kernels_[i], launch)) return kernels_[i];
   }
   if (kernels_.empty()) kernels_.reserve(program_.kernels.size());
@@ -154,6 +170,7 @@ PlanBuilder::PlannedKernel& PlanBuilder::planned(Launch& launch) {
   kernel.alignments.reserve(launch.inputs.size() + launch.outputs.size());
   add(launch.inputs, kernel.inputs);
   add(launch.outputs, kernel.outputs);
+  kernel.candidate = launch.candidate();
   findKernel(kernel, launch);
   addStages(kernel);
   return kernel;
@@ -176,6 +193,9 @@ void PlanBuilder::findKernel(PlannedKernel& kernel, const Launch& launch) {
         runSizes(kernel.stored->segment(), analysis, descsOf(kernel.inputs),
                  descsOf(kernel.outputs), sizesInside(launch), unrolled_.rank, target_.ranks);
   }
+  // Only kernels of the program have candidates, not those that the plan itself needs.
+  const bool has_choices = target_.choices != nullptr && launch.kernel != nullptr;
+  if (!kernel.candidate.empty() || has_choices) choose(kernel, launch);
   if (auto bound = target_.kernels.bind(*kernel.stored, kernel.operands())) {
     kernel.plan = std::move(bound->plan);
     kernel.loaded = std::move(bound->loaded);
@@ -187,11 +207,30 @@ void PlanBuilder::findKernel(PlannedKernel& kernel, const Launch& launch) {
   kernel.loaded = std::move(found->loaded);
 }
 
+// Finds the candidate that the program or PlanTarget::choices name. Plans all candidates of the
+// kernel.
+void PlanBuilder::choose(PlannedKernel& kernel, const Launch& launch) const {
+  const std::vector<TensorDesc> in = descsOf(kernel.inputs);
+  const std::vector<TensorDesc> out = descsOf(kernel.outputs);
+  std::vector<codegen::Candidate> all =
+      codegen::candidates(kernel.stored->segment(), in, out, target_.device.compiler()->target(),
+                          kernel.alignments, kernel.run, &kernel.stored->planner().analysis());
+  const std::string& name = launch.kernel->name;
+  if (!kernel.candidate.empty()) {
+    kernel.choice = std::move(all[codegen::findCandidate(all, kernel.candidate, name)].choice);
+    return;
+  }
+  const std::string key = choiceKey(all, in, out, target_.device);
+  const size_t chosen = chosenCandidate(all, *target_.choices, key, name);
+  if (chosen > 0) kernel.choice = std::move(all[chosen].choice);
+}
+
 void PlanBuilder::planNew(PlannedKernel& kernel) const {
   kernel.plan =
       codegen::planKernel(kernel.stored->segment(), descsOf(kernel.inputs), descsOf(kernel.outputs),
                           target_.device.compiler()->target(), kernel.alignments, kernel.run,
-                          &kernel.stored->planner().analysis(), &kernel.layouts);
+                          &kernel.stored->planner().analysis(), &kernel.layouts,
+                          kernel.choice ? &*kernel.choice : nullptr);
 }
 
 // Copies the argument blocks of a kernel to the plan. Moves its launches there, or copies them if

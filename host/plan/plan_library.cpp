@@ -48,6 +48,12 @@ int64_t alignmentOf(const View& view) {
   return static_cast<int64_t>(offset & (~offset + 1));
 }
 
+MatmulWork workOf(const MatmulSpec& spec) {
+  const auto results = static_cast<double>(spec.c.numel());
+  const auto length = static_cast<double>(spec.a.sizes.back());
+  return {2 * results * length, spec.a.dtype, spec.b.dtype, spec.c.dtype, spec.tf32};
+}
+
 LibraryFunction functionOf(std::string_view name) {
   if (name == "cumsum") return LibraryFunction::Cumsum;
   if (name == "argsort") return LibraryFunction::Argsort;
@@ -73,7 +79,7 @@ void PlanBuilder::emit(const CallLibrary& call, const UnrolledStep& step) {
   spec.tf32 = isTf32(call);
   spec.spare_sms = call.spare_sms;
   spec.alignment = {alignmentOf(a), alignmentOf(b), alignmentOf(c), 256};
-  Plan::Matmul matmul{placeOf(a), placeOf(b), {}, placeOf(c), nullptr};
+  Plan::Matmul matmul{placeOf(a), placeOf(b), {}, placeOf(c), nullptr, workOf(spec)};
   if (step.inputs.size() > 2) {
     spec.bias = step.inputs[2].desc;
     spec.alignment.bias = alignmentOf(step.inputs[2]);

@@ -28,6 +28,16 @@ bool isPlainCopy(const TensorDesc& out, const TensorDesc& in) {
   return validSpan(out) == elements(out.sizes) || out.allocElements() == elements(out.alloc);
 }
 
+// Returns the name of the op that computes a value, or "" for an input.
+std::string opThatComputes(const Fusion& segment, ValueId id) {
+  for (const Expression& expr : segment.exprs()) {
+    for (ValueId output : expr.outputs) {
+      if (output == id) return std::string(expr.op->name);
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 void PlanBuilder::emit(const Allocate& op, const UnrolledStep& step) {
@@ -134,6 +144,99 @@ void PlanBuilder::emit(const Check& op, const UnrolledStep& step) {
 
 void PlanBuilder::emit(const Print& op, const UnrolledStep& step) {
   emit(PrintStep{watch(op.slot, step), op.stream});
+}
+
+// Adds the tensors and scalars of an instruction. Integers are never NaN or infinite.
+void PlanBuilder::addInspected(const UnrolledStep& step, Plan::Inspection& inspection) {
+  std::vector<SlotId> read;
+  std::vector<SlotId> written;
+  std::vector<std::string> ops;
+  std::visit(Overloaded{
+                 [&](const LaunchKernel& x) {
+                   read = x.inputs;
+                   written = x.outputs;
+                   const Fusion& segment = program_.kernels.at(x.kernel).segment;
+                   for (ValueId id : segment.outputs()) ops.push_back(opThatComputes(segment, id));
+                 },
+                 [&](const CallLibrary& x) {
+                   read = x.inputs;
+                   written = x.outputs;
+                   ops.assign(written.size(), x.function);
+                 },
+                 [&](const Copy& x) {
+                   read = {x.in};
+                   written = {x.out};
+                 },
+                 [&](const Communicate& x) {
+                   for (const Communicate::Pair& pair : x.pairs()) {
+                     read.push_back(pair.in);
+                     written.push_back(pair.out);
+                   }
+                 },
+                 [&](const Send& x) { read = {x.slot}; },
+                 [&](const Recv& x) { written = {x.slot}; },
+                 [](const auto&) {},
+             },
+             step.instruction->op);
+  const auto add = [&](SlotId id, const View& view, RegisterId scalar,
+                       std::vector<Plan::Watched>& list) {
+    if (!isFloat(slot(id).tensor.dtype)) return;
+    if (const HostValue* value = valueOf(view)) scalar = value->scalar;
+    if (!scalar.valid() && (!view.buffer.valid() || view.desc.numel() == 0)) return;
+    const Place place = scalar.valid() ? Place{} : placeOf(view);
+    list.push_back({slot(id).name, {place, view.desc, scalar}});
+  };
+  for (size_t i = 0; i < std::min(read.size(), step.inputs.size()); ++i) {
+    add(read[i], step.inputs[i], step.scalar_inputs.at(i), inspection.read);
+  }
+  for (size_t i = 0; i < std::min(written.size(), step.outputs.size()); ++i) {
+    const size_t before = inspection.written.size();
+    add(written[i], step.outputs[i], {}, inspection.written);
+    if (inspection.written.size() == before) continue;
+    inspection.ops.push_back(i < ops.size() ? ops[i] : "");
+  }
+}
+
+void PlanBuilder::inspect(const UnrolledStep& step, size_t first) {
+  if (!target_.check_numerics || step.instruction == nullptr) return;
+  const Op& op = step.instruction->op;
+  const bool communicates = kindOf(op) == InstructionKind::Post;
+  const bool ends_group = std::holds_alternative<GroupEnd>(op);
+  if (group_.open) return addInspected(step, group_.inspection);
+  Plan::Inspection inspection;
+  if (ends_group) inspection = std::move(group_.inspection);
+  addInspected(step, inspection);
+  if (inspection.read.empty() && inspection.written.empty()) return;
+  inspection.instruction = step.index;
+  inspection.occurrence = note_.occurrence;
+  inspection.communicates = communicates || ends_group;
+  size_t begin = plan_->steps.size();
+  size_t end = 0;
+  for (size_t i = first; i < plan_->steps.size(); ++i) {
+    if (!writesData(plan_->steps[i])) continue;
+    begin = std::min(begin, i);
+    end = i + 1;
+  }
+  if (begin >= end) return;  // the instruction does nothing on this rank
+  const StreamId stream = plan_->notes[begin].stream;
+  if (const auto* post = std::get_if<CollectiveStep>(&plan_->steps[begin])) {
+    inspection.counts = post->counts;
+  }
+  const InspectionId id = plan_->inspections.push_back(std::move(inspection));
+  // The results are inspected before a token is recorded, because afterwards other streams may
+  // overwrite them.
+  insertStep(end, {id, true, stream});
+  insertStep(begin, {id, false, stream});
+}
+
+// Inserts a step that belongs to no instruction, so that timelines do not count its time.
+void PlanBuilder::insertStep(size_t at, InspectStep step) {
+  const auto offset = static_cast<std::ptrdiff_t>(at);
+  Plan::StepNote note;
+  note.stream = step.stream;
+  plan_->steps.insert(plan_->steps.begin() + offset, step);
+  plan_->instruction_of.insert(plan_->instruction_of.begin() + offset, -1);
+  plan_->notes.insert(plan_->notes.begin() + offset, note);
 }
 
 }  // namespace heddle::host

@@ -294,8 +294,8 @@ class Inliner {
       substituteScalars(segment, [this](const std::string& symbol) -> std::optional<Size> {
         return isScalarSymbol(symbol) ? std::optional(symbols_.at(symbol)) : std::nullopt;
       });
-      renamed.push_back(
-          out_.kernels.push_back({kernel_names_.fresh(kernel.name), std::move(segment)}));
+      renamed.push_back(out_.kernels.push_back(
+          {kernel_names_.fresh(kernel.name), std::move(segment), kernel.candidate}));
     }
     return renamed;
   }

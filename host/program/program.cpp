@@ -47,7 +47,7 @@ bool sameCallees(const Program& a, const Program& b) {
 }
 
 bool sameKernel(const Kernel& a, const Kernel& b) {
-  return a.name == b.name && sameGraph(a.segment, b.segment);
+  return a.name == b.name && a.candidate == b.candidate && sameGraph(a.segment, b.segment);
 }
 
 }  // namespace

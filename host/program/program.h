@@ -52,6 +52,9 @@ struct Instruction {
 struct Kernel {
   std::string name;  // without '@'
   Fusion segment;
+  // The candidate that the plan must use (docs/kernels.md): its index, or parameters such
+  // as "loops unroll=2". Empty: the first candidate for the sizes of the run.
+  std::string candidate = {};
 };
 
 // Says that an output of the program is stored in the memory of an input, as in `-> (%w1 in %w)`.

@@ -137,9 +137,17 @@ void Completion::waitForDevice() {
   conclude();
 }
 
+std::string Completion::numericsReport() const {
+  if (!numerics || !plan) return {};
+  return numerics->report(plan->inspections, [this](InstructionIndex instruction) {
+    return resources->text(instruction);
+  });
+}
+
 // Throws if the run has read an output of a failed run, or if the job has failed and may have
 // aborted its collectives.
 void Completion::conclude() {
+  if (numerics) resources->numerics.print(numericsReport());
   if (!errors.failed()) checkInputs(true);
   // Collectives that wait on the device also complete if probe() has aborted them. A completed run
   // is therefore not always a successful run.

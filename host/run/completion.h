@@ -12,6 +12,7 @@
 #include "host/job/job_link.h"
 #include "host/plan/plan.h"
 #include "host/run/kept_owners.h"
+#include "host/run/numerics/numerics_record.h"
 #include "host/run/owner_reaper.h"
 #include "host/run/profile/run_observer.h"
 
@@ -85,6 +86,8 @@ class RunResources : public std::enable_shared_from_this<RunResources> {
 
   std::vector<std::string> output_names;  // by position; set before the first run
 
+  NumericsLog numerics;  // the latest report that was printed
+
   JobLink job;  // the link to the job monitor; open while the Executable exists
 
  private:
@@ -142,17 +145,20 @@ struct Completion {
   // Throws an error if an input is an output of a run that has failed by now. Does not ask the
   // device.
   void checkInputs() { checkInputs(false); }
+  // Returns Outputs::numerics(). The run must have ended.
+  std::string numericsReport() const;
 
   std::shared_ptr<RunResources> resources;  // nullptr: no run uses the record
   std::shared_ptr<const Plan> plan;         // kept alive, because work in flight reads it
   Event event;
   ErrorSink errors;
-  KeptOwners owners;                  // released when the run has ended
-  RunObserver observer;               // records the work of the run
-  std::atomic<bool> reported{false};  // true: a call has thrown the error
-  int64_t run = 0;                    // the result of JobLink::beginRun()
-  Stream stream = nullptr;            // the stream on which the run began and ends
-  std::thread::id thread;             // the thread that issues the run
+  KeptOwners owners;                         // released when the run has ended
+  RunObserver observer;                      // records the work of the run
+  std::shared_ptr<NumericsRecord> numerics;  // nullptr: the run does not check numerics
+  std::atomic<bool> reported{false};         // true: a call has thrown the error
+  int64_t run = 0;                           // the result of JobLink::beginRun()
+  Stream stream = nullptr;                   // the stream on which the run began and ends
+  std::thread::id thread;                    // the thread that issues the run
   // The next run in a list of runs that have ended. The RunStatePool uses it.
   std::shared_ptr<Completion> next_ended;
 

@@ -12,7 +12,8 @@ namespace heddle::host {
 
 HostIrEvaluator::HostIrEvaluator(const Program& program, Device& device,
                                  const Communicators& communicators, KernelStore& kernels,
-                                 AlgorithmAgreement& matmuls, int64_t rank, int64_t ranks)
+                                 AlgorithmAgreement& matmuls, int64_t rank, int64_t ranks,
+                                 bool check_numerics, const KernelChoices* choices)
     : program_(program),
       device_(device),
       communicators_(communicators),
@@ -20,6 +21,8 @@ HostIrEvaluator::HostIrEvaluator(const Program& program, Device& device,
       matmuls_(matmuls),
       rank_(rank),
       ranks_(ranks),
+      check_numerics_(check_numerics),
+      choices_(choices),
       inputs_(program),
       streams_(program.streams()),
       communication_streams_(program.communicationStreams()) {
@@ -38,8 +41,8 @@ UnrollRequest HostIrEvaluator::requestFor(const RunTensors& tensors,
 }
 
 PlanTarget HostIrEvaluator::target(Stream stream) const {
-  return {device_,  communicators_,        kernels_, matmuls_, ranks_, stream, segments_,
-          streams_, communication_streams_};
+  return {device_,  communicators_,         kernels_,        matmuls_, ranks_, stream, segments_,
+          streams_, communication_streams_, check_numerics_, choices_};
 }
 
 std::shared_ptr<const Plan> HostIrEvaluator::prepare(const RunTensors& tensors, bool check_races,

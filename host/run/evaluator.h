@@ -24,7 +24,8 @@ class HostIrEvaluator {
   // `program` must not contain Call instructions (inlineCalls() replaces them), and the sizes of
   // its meshes must be known. All objects that are passed by reference must outlive the evaluator.
   HostIrEvaluator(const Program& program, Device& device, const Communicators& communicators,
-                  KernelStore& kernels, AlgorithmAgreement& matmuls, int64_t rank, int64_t ranks);
+                  KernelStore& kernels, AlgorithmAgreement& matmuls, int64_t rank, int64_t ranks,
+                  bool check_numerics, const KernelChoices* choices);
 
   // Checks the tensors and creates a plan for them (host/plan/plan.h). Throws the errors of
   // bindInputs(), reuseOf() and givenTensors() (host/plan/run_key.h), unroll() and makePlan().
@@ -57,6 +58,8 @@ class HostIrEvaluator {
   AlgorithmAgreement& matmuls_;
   int64_t rank_;
   int64_t ranks_;
+  const bool check_numerics_;           // ExecutableOptions::check_numerics
+  const KernelChoices* const choices_;  // PlanTarget::choices
   const InputFacts inputs_;
   const size_t streams_;                                  // Program::streams()
   const IdVector<StreamId, bool> communication_streams_;  // Program::communicationStreams()

@@ -20,16 +20,21 @@ std::byte* pointerOf(const Plan::Operand& operand, const RunState& state) {
   return base == nullptr ? nullptr : base + operand.place.offset;  // nullptr: a buffer of 0 bytes
 }
 
+// Returns the number of elements in memory from the first to the last element of a tensor.
+int64_t spanOf(const TensorDesc& desc) {
+  int64_t span = desc.numel() == 0 ? 0 : 1;
+  for (size_t i = 0; span > 0 && i < desc.rank(); ++i) {
+    span += (desc.sizes[i] - 1) * desc.strides[i];
+  }
+  return span;
+}
+
 // Copies the operand to the host in stream order. Then calls `use` with the copy, as a dense
 // tensor.
 template <class Use>
 void enqueueOnHost(const Plan::Operand& operand, const RunState& state, Device& device,
                    Stream stream, const Issue& issue, Use use) {
-  int64_t span = operand.desc.numel() == 0 ? 0 : 1;
-  for (size_t i = 0; span > 0 && i < operand.desc.rank(); ++i) {
-    span += (operand.desc.sizes[i] - 1) * operand.desc.strides[i];
-  }
-  const int64_t bytes = span * sizeOf(operand.desc.dtype);
+  const int64_t bytes = spanOf(operand.desc) * sizeOf(operand.desc.dtype);
   std::shared_ptr<std::byte[]> copy(new std::byte[static_cast<size_t>(bytes) + 1]);
   if (bytes > 0) device.copy(copy.get(), pointerOf(operand, state), bytes, stream, issue);
   device.hostTask([copy, desc = operand.desc, use] { use(unpackFrom(copy.get(), desc)); }, stream,
@@ -134,6 +139,50 @@ void enqueuePrint(const Plan::Watched& watched, const RunState& state, Device& d
   }
   enqueueOnHost(watched.operand, state, device, stream, issue,
                 [name = watched.name](const HostTensor& tensor) { printTensor(name, tensor); });
+}
+
+namespace {
+
+// Returns the descriptor of the part of a buffer that an all-to-all-v sends or receives.
+TensorDesc countedDesc(const Plan::Counts& counts, bool after, DType dtype, const RunState& state) {
+  const RegisterId first = after ? counts.recv : counts.send;
+  int64_t total = 0;
+  for (int32_t i = 0; i < counts.ranks; ++i) {
+    total += toInt(state.registers[RegisterId(first.number() + i)]);
+  }
+  return denseDesc(dtype, {total});
+}
+
+}  // namespace
+
+void enqueueInspection(const Plan::Inspection& inspection, int32_t id, bool after,
+                       const RunState& state, Device& device, Stream stream, const Issue& issue) {
+  const std::shared_ptr<NumericsRecord> record = state.completion->numerics;
+  const std::vector<Plan::Watched>& list = after ? inspection.written : inspection.read;
+  for (size_t i = 0; i < list.size(); ++i) {
+    const Plan::Operand& operand = list[i].operand;
+    const auto add = [record, id, after, i](const BadElements& bad) {
+      if (bad.count() > 0) record->add(id, after, i, bad);
+    };
+    if (operand.scalar.valid()) {
+      add(countBad(state.registers[operand.scalar]));
+      continue;
+    }
+    const TensorDesc desc = inspection.counts.valid()
+                                ? countedDesc(state.completion->plan->counts[inspection.counts],
+                                              after, operand.desc.dtype, state)
+                                : operand.desc;
+    const std::byte* const memory = pointerOf(operand, state);
+    if (memory == nullptr) continue;
+    if (device.kind() == DeviceKind::Cuda) {
+      const int64_t bytes = spanOf(desc) * sizeOf(desc.dtype);
+      std::shared_ptr<std::byte[]> copy(new std::byte[static_cast<size_t>(bytes) + 1]);
+      if (bytes > 0) device.copy(copy.get(), memory, bytes, stream, issue);
+      device.hostTask([copy, desc, add] { add(countBad(copy.get(), desc)); }, stream, issue);
+    } else {
+      device.hostTask([memory, desc, add] { add(countBad(memory, desc)); }, stream, issue);
+    }
+  }
 }
 
 }  // namespace heddle::host

@@ -28,4 +28,9 @@ void enqueueCheck(const Plan::Watched& watched, const RunState& state, Device& d
 void enqueuePrint(const Plan::Watched& watched, const RunState& state, Device& device,
                   Stream stream, const Issue& issue);
 
+// Counts the elements that are NaN or infinite, and adds the counts to the record of the run
+// (Completion::numerics). `id` is the index of the inspection in the plan. `after`: InspectStep.
+void enqueueInspection(const Plan::Inspection& inspection, int32_t id, bool after,
+                       const RunState& state, Device& device, Stream stream, const Issue& issue);
+
 }  // namespace heddle::host

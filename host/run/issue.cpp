@@ -289,4 +289,9 @@ void Issuer::operator()(const PrintStep& step) {
   enqueuePrint(plan_.watched[step.watched], state_, device_, stream(step.stream), issue_);
 }
 
+void Issuer::operator()(const InspectStep& step) {
+  enqueueInspection(plan_.inspections[step.inspection], step.inspection.number(), step.after,
+                    state_, device_, stream(step.stream), issue_);
+}
+
 }  // namespace heddle::host

@@ -46,6 +46,7 @@ class Issuer {
   void operator()(const GotoStep& step);
   void operator()(const CheckStep& step);
   void operator()(const PrintStep& step);
+  void operator()(const InspectStep& step);
 
  private:
   Stream stream(StreamId id) const { return state_.streams[id]; }

@@ -43,10 +43,23 @@ class SectionParser {
     const Token at = in_.peek();
     const std::string name = in_.expectName(TokenKind::Mesh, "the name of a kernel, as in @k0");
     failIf(in_, at, names_.addKernel(name));
+    std::string asked = candidate();
     in_.expectSymbol("{");
-    program_.kernels.push_back({name, parseFusionBody(in_, program_.meshes)});
+    program_.kernels.push_back({name, parseFusionBody(in_, program_.meshes), std::move(asked)});
     failIf(in_, at, kernelSizesViolation(program_.kernels.back()));
     in_.expectSymbol("}");
+  }
+
+  // Parses `candidate=2` or `candidate="loops unroll=2"`. Returns "" if the text names none.
+  std::string candidate() {
+    if (!in_.acceptWord("candidate")) return {};
+    in_.expectSymbol("=");
+    const Token at = in_.peek();
+    const char* const expected = "the index of a candidate, or its parameters in quotes";
+    if (at.kind == TokenKind::Int) return std::to_string(in_.expectInt(expected));
+    std::string text = in_.expectName(TokenKind::String, expected);
+    failIf(in_, at, candidateViolation(text));
+    return text;
   }
 
   SlotId declare(std::string_view expected, OrderOf order_of) {

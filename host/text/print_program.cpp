@@ -176,6 +176,13 @@ std::string indented(const std::string& text, std::string_view indent) {
   return out;
 }
 
+// Returns ` candidate=2` or ` candidate="loops unroll=2"`, or "" if the kernel names no candidate.
+std::string candidateText(const Kernel& kernel) {
+  if (kernel.candidate.empty()) return {};
+  const bool is_index = kernel.candidate.find_first_not_of("0123456789") == std::string::npos;
+  return " candidate=" + (is_index ? kernel.candidate : heddle::quoted(kernel.candidate));
+}
+
 // Prints one program with its meshes and kernels, but without its callees.
 class SectionPrinter {
  public:
@@ -184,8 +191,8 @@ class SectionPrinter {
   std::string run() {
     out_ = printMeshes(program_.meshes);
     for (const Kernel& kernel : program_.kernels) {
-      out_ += "kernel @" + kernel.name + " {\n" + indented(printFusionBody(kernel.segment), "  ") +
-              "}\n";
+      out_ += "kernel @" + kernel.name + candidateText(kernel) + " {\n" +
+              indented(printFusionBody(kernel.segment), "  ") + "}\n";
     }
     head();
     for (const SizeGuard& guard : program_.guards) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codegen/kernel_choice.h"
 #include "host/program/visit.h"
 #include "ir/base/check.h"
 
@@ -62,6 +63,14 @@ std::string allocViolation(const Slot& slot) {
 
 std::string defaultSizeViolation(const std::string& symbol, int64_t value) {
   return value >= 0 || isScalarSymbol(symbol) ? "" : fmt::format("the size {} is negative", value);
+}
+
+std::string candidateViolation(const std::string& candidate) {
+  const bool is_index =
+      !candidate.empty() && candidate.find_first_not_of("0123456789") == std::string::npos;
+  if (is_index || codegen::parseKernelChoice(candidate)) return "";
+  return fmt::format(
+      "candidate=\"{}\": expected an index, or parameters such as \"loops unroll=2\"", candidate);
 }
 
 std::string calleeViolation(const Program& program, const Program& callee) {

@@ -31,6 +31,8 @@ class DeclaredNames {
 // Returns the error that `found` is not an input. `found` is a quoted name, such as '%x'.
 std::string noInput(std::string_view found);
 std::string kernelSizesViolation(const Kernel& kernel);
+// Checks Kernel::candidate.
+std::string candidateViolation(const std::string& candidate);
 std::string slotSizesViolation(const TensorView& type);
 // Checks allocated sizes that the user has given. The list may be empty.
 std::string allocViolation(const Slot& slot);

@@ -13,6 +13,8 @@
 #include "codegen/compile/image_cache.h"
 #include "codegen/emit/plan_kernel.h"
 #include "codegen/kernel.h"
+#include "codegen/kernel_choice.h"
+#include "codegen/plan/generated.h"
 #include "ir/base/check.h"
 #include "ir/graph/builder.h"
 
@@ -93,7 +95,8 @@ class CpuKernels {
   // Plans, compiles and runs a kernel. Runs the tiles of the kernel in reverse order, because the
   // result must not depend on the order.
   KernelPlan run(const Fusion& segment, const std::vector<Buffer*>& inputs,
-                 const std::vector<Buffer*>& outputs, const std::vector<Scalar>& scalars = {}) {
+                 const std::vector<Buffer*>& outputs, const std::vector<Scalar>& scalars = {},
+                 const KernelChoice* choice = nullptr) {
     std::vector<TensorDesc> in;
     std::vector<TensorDesc> out;
     std::vector<void*> pointers;
@@ -105,7 +108,8 @@ class CpuKernels {
       out.push_back(b->desc);
       pointers.push_back(b->data());
     }
-    KernelPlan plan = planKernel(segment, in, out, Target::Cpp);
+    KernelPlan plan = planKernel(segment, in, out, Target::Cpp, {},
+                                 unshardedSizes(segment, in, out), nullptr, nullptr, choice);
     std::vector<char> workspace(static_cast<size_t>(plan.workspace_bytes) + 16, '\x7f');
     for (LaunchStage stage : plan.stages) {
       for (const LaunchStage::PointerPatch& p : stage.pointers) {

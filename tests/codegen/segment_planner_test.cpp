@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/bind/candidates.h"
 #include "codegen/emit/plan_kernel.h"
 #include "codegen/kernel.h"
 #include "codegen/plan/argument_value.h"
@@ -150,6 +151,40 @@ TEST_P(SegmentPlanners, BoundKernelsEqualPlannedKernels) {
       ++hits;
     }
     EXPECT_GT(hits, heddle::testing::casesOf(5, 0)) << kSegments[s];
+  }
+}
+
+// add() compares the numbers of the planner with the plan of each candidate.
+TEST_P(SegmentPlanners, CandidatesOfRandomShapesAgree) {
+  for (size_t s = 0; s < kSegments.size(); ++s) {
+    const Fusion segment = parseFusion("heddle 1\nfusion f" + kSegments[s]);
+    const Analysis analysis = analyze(segment);
+    RandomShapes shapes(static_cast<uint32_t>(s) + 100);
+    for (int i = 0; i < heddle::testing::casesOf(30, 8); ++i) {
+      shapes.next();
+      const std::vector<TensorDesc> inputs = descsOf(segment, segment.inputs(), shapes);
+      const std::vector<TensorDesc> outputs = descsOf(segment, segment.outputs(), shapes);
+      std::vector<int32_t> alignments;
+      for (size_t k = 0; k < inputs.size() + outputs.size(); ++k) {
+        alignments.push_back(shapes.alignment());
+      }
+      RunSizes run;
+      for (ValueId id : analysis.generated) {
+        run.generated.push_back(shapes.denseDescOf(segment.value(id)));
+      }
+      for (const Size& width : analysis.widths) run.widths.push_back(shapes.valueOf(width));
+      SegmentPlanner planner(segment, GetParam());
+      for (const Candidate& each :
+           candidates(segment, inputs, outputs, GetParam(), alignments, run, &analysis)) {
+        std::vector<StageLayout> layouts;
+        const KernelPlan plan = planKernel(segment, inputs, outputs, GetParam(), alignments, run,
+                                           &analysis, &layouts, &each.choice);
+        EXPECT_EQ(plan.stages, each.plan.stages) << kSegments[s] << i << each.plan.candidate;
+        const SegmentPlanner::Operands operands{inputs, outputs, alignments, run, &each.choice};
+        const auto form = planner.add(operands, plan, std::move(layouts));
+        EXPECT_EQ(form.has_value(), !plan.stages.empty()) << each.plan.candidate;
+      }
+    }
   }
 }
 

@@ -359,7 +359,7 @@ TEST_F(CliWrongInput, HostProgramIsCheckedAgainstAFusion) {
 TEST_F(CliWrongInput, WrongCommandLinesAreReported) {
   expectMessage(
       "frobnicate",
-      "expected a subcommand, run, bench, dump, verify, devices or ops, found frobnicate");
+      "expected a subcommand, run, bench, tune, dump, verify, devices or ops, found frobnicate");
   const std::string run = "run examples/softmax.fusion --device cpu ";
   expectError(run + "--set nope=3", "the file has no size or scalar input 'nope'");
   expectError(run + "--set rows=-1", "a size cannot be negative");

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/base/check.h"
+#include "tools/bench/csv.h"
 
 namespace heddle::tools {
 namespace {
@@ -125,13 +126,6 @@ std::string aligned(const std::vector<Cells>& table) {
   return text;
 }
 
-std::string quoted(const std::string& cell) {
-  if (cell.find_first_of(",\"\n") == std::string::npos) return cell;
-  std::string text = "\"";
-  for (char c : cell) text += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return text + "\"";
-}
-
 nlohmann::ordered_json launchJson(const BenchLaunch& launch, bool is_gpu) {
   nlohmann::ordered_json json = {{"kernel", launch.entry}};
   const auto orNull = [](bool known, const nlohmann::ordered_json& value) {
@@ -182,10 +176,7 @@ std::string benchText(const BenchReport& report) {
 
 std::string benchCsv(const BenchReport& report) {
   std::string text;
-  for (const Cells& row : tableOf(report, true)) {
-    for (size_t i = 0; i < row.size(); ++i) text += (i > 0 ? "," : "") + quoted(row[i]);
-    text += "\n";
-  }
+  for (const Cells& row : tableOf(report, true)) text += csvLine(row);
   return text;
 }
 

@@ -27,6 +27,7 @@
 #include "ir/system/files.h"
 #include "ir/text/fusion_text.h"
 #include "tools/heddle/job.h"
+#include "tools/heddle/prepare.h"
 #include "tools/heddle/source.h"
 
 namespace heddle::tools {
@@ -72,6 +73,27 @@ void dumpLateValues(const host::Program& program, const SizeBindings& sizes, int
 SegmentOptions libraryOptions(const Source& source, const Options& options) {
   const auto kind = options.device == "cuda" ? host::DeviceKind::Cuda : host::DeviceKind::Cpu;
   return host::attentionOptions(kind, settingsOf(source, options).sizes);
+}
+
+// Adds a table of the candidates of every kernel of one rank.
+void dumpCandidates(const host::Program& program, const SizeBindings& sizes, int rank, int ranks,
+                    const Options& options, std::vector<Piece>& pieces) {
+  const auto device = options.device == "cuda" ? host::DeviceKind::Cuda : host::DeviceKind::Cpu;
+  std::string text;
+  for (const auto& kernel : host::kernelCandidates(program, sizes, rank, ranks, device)) {
+    text += fmt::format("kernel @{}\n", kernel.name);
+    for (size_t i = 0; i < kernel.rows.size(); ++i) {
+      const host::KernelCandidates::Row& row = kernel.rows[i];
+      text += fmt::format("  {}: {}; {} launch{}{}{}\n", i, row.parameters, row.launches,
+                          row.launches == 1 ? "" : "es",
+                          row.workspace_bytes == 0
+                              ? ""
+                              : fmt::format(", workspace of {} bytes", row.workspace_bytes),
+                          i == kernel.used ? ", used" : "");
+    }
+  }
+  pieces.push_back({fmt::format("03_candidates_rank{}.txt", rank),
+                    fmt::format("candidates rank {}", rank), text});
 }
 
 // Adds the schedule and the source of every kernel of one rank, each kernel once. The program must
@@ -219,8 +241,9 @@ int dumpSource(Source source, const Options& options) {
   std::vector<Piece> pieces;
   const auto* fusion = std::get_if<Fusion>(&source);
   const bool wants_kernels = wants(options, "schedule") || wants(options, "kernel");
-  // Only the stage `late` and the kernels need the sizes.
-  const bool wants_sizes = wants_kernels || wants(options, "late");
+  // Only the stages `late` and `candidates` and the kernels need the sizes.
+  const bool wants_candidates = options.stage == "candidates";
+  const bool wants_sizes = wants_kernels || wants_candidates || wants(options, "late");
   HEDDLE_USER_CHECK(fusion != nullptr || wants_sizes || wants(options, "host"),
                     "--stage {}: {} is a host program, which has no such stage", options.stage,
                     options.file);
@@ -245,6 +268,7 @@ int dumpSource(Source source, const Options& options) {
     } else {
       program = std::get<host::Program>(source);
     }
+    applyForced(program, options.force);
     if (wants_sizes) {
       const SizeBindings sizes = settingsOf(source, options).sizes;
       requireSizes(source, sizes);
@@ -254,6 +278,7 @@ int dumpSource(Source source, const Options& options) {
       const host::Program inlined = host::inlineCalls(host::concretized(program, ranks));
       for (int rank = 0; rank < shown; ++rank) {
         if (wants_kernels) dumpKernels(inlined, sizes, rank, ranks, options, pieces);
+        if (wants_candidates) dumpCandidates(inlined, sizes, rank, ranks, options, pieces);
         if (wants(options, "late")) dumpLateValues(inlined, sizes, rank, ranks, pieces);
       }
     }

@@ -30,17 +30,25 @@ struct Options {
   bool csv = false;
   bool json = false;
   bool verify = true;
-  std::string overlap = "auto";   // off, auto or a number of chunks
-  std::vector<std::string> skip;  // names of passes to skip
-  bool verify_each = false;       // verify after every pass
-  bool time_passes = false;       // print the seconds of every pass
-  int64_t adversarial = -1;       // seed of the adversarial CPU scheduler; -1: off
-  double deadline = 10;           // seconds within which all ranks end after one is lost
-  double patience = 600;          // seconds without progress until the job ends; 0: no limit
-  double start = 60;              // seconds within which an mpirun job must start; 0: no limit
-  std::string inject;             // fault to inject, such as rank=2,instr=7,die
-  std::string trace;              // file for the timeline
-  int64_t memory_limit = 0;       // bytes of each rank's CPU device; 0: no limit
+  std::string overlap = "auto";    // off, auto or a number of chunks
+  std::vector<std::string> skip;   // names of passes to skip
+  std::vector<std::string> force;  // candidates of kernels, such as k3=2
+  bool verify_each = false;        // verify after every pass
+  bool time_passes = false;        // print the seconds of every pass
+  int64_t adversarial = -1;        // seed of the adversarial CPU scheduler; -1: off
+  double deadline = 10;            // seconds within which all ranks end after one is lost
+  double patience = 600;           // seconds without progress until the job ends; 0: no limit
+  double start = 60;               // seconds within which an mpirun job must start; 0: no limit
+  std::string inject;              // fault to inject, such as rank=2,instr=7,die
+  std::string trace;               // file for the timeline
+  std::string profile;             // file for the times of the instructions
+  std::string tune = "off";        // "off", "auto", "full"
+  bool tunes_again = false;        // of tune: measure kernels whose choice is stored, too
+  std::string choices;             // file with choices of candidates
+  bool choices_only = false;       // a kernel without a choice in this file is an error
+  std::string export_file;         // of tune: file for the choices
+  bool check_numerics = false;     // report the first instruction that wrote NaN or infinity
+  int64_t memory_limit = 0;        // bytes of each rank's CPU device; 0: no limit
   std::string stage = "all";
   std::string format = "text";
   std::string dump_dir;  // folder for the parts of a dump; empty: stdout

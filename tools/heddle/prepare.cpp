@@ -8,6 +8,7 @@
 #include "host/inspect.h"
 #include "host/passes/pipeline.h"
 #include "host/tensor.h"
+#include "host/text/program_rules.h"
 #include "host/verify/verify.h"
 #include "ir/base/check.h"
 #include "ir/graph/verify.h"
@@ -33,7 +34,40 @@ host::Program programOf(Prepared& prepared, int ranks, const Options& options) {
   return host::runPasses(std::move(steps.program), passes);
 }
 
+// Adds the kernels of the program and of the programs that it calls.
+void addKernels(host::Program& program, std::vector<host::Kernel*>& kernels) {
+  for (host::KernelId id : program.kernels.ids()) kernels.push_back(&program.kernels[id]);
+  for (host::Program& callee : program.callees) addKernels(callee, kernels);
+}
+
 }  // namespace
+
+void applyForced(host::Program& program, const std::vector<std::string>& force) {
+  if (force.empty()) return;
+  std::vector<host::Kernel*> kernels;
+  addKernels(program, kernels);
+  for (const std::string& each : force) {
+    const size_t equals = each.find('=');
+    HEDDLE_USER_CHECK(equals != std::string::npos,
+                      "--force {}: expected the name of a kernel and a candidate, as in k3=2",
+                      each);
+    const size_t begin = each.starts_with('@') ? 1 : 0;
+    const std::string name = each.substr(begin, equals - begin);
+    const std::string candidate = each.substr(equals + 1);
+    const std::string fault = host::candidateViolation(candidate);
+    HEDDLE_USER_CHECK(fault.empty(), "--force {}: {}", each, fault);
+    std::vector<std::string> names;
+    bool found = false;
+    for (host::Kernel* kernel : kernels) {
+      names.push_back(kernel->name);
+      if (kernel->name != name) continue;
+      kernel->candidate = candidate;
+      found = true;
+    }
+    HEDDLE_USER_CHECK(found, "--force {}: the program has no kernel @{}; its kernels are {}", each,
+                      name, names.empty() ? "none" : fmt::format("@{}", fmt::join(names, ", @")));
+  }
+}
 
 void bindInputs(Prepared& prepared, const Options& options) {
   inFile(options.file, prepared.source, [&] {
@@ -49,6 +83,7 @@ void bindInputs(Prepared& prepared, const Options& options) {
 void compileProgram(Prepared& prepared, const Options& options, int ranks) {
   inFile(options.file, prepared.source, [&] {
     prepared.program = programOf(prepared, ranks, options);
+    applyForced(prepared.program, options.force);
     if (options.verify) host::verify(prepared.program, {ranks, prepared.inputs.sizes});
   });
 }

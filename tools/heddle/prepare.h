@@ -30,6 +30,10 @@ void bindInputs(Prepared& prepared, const Options& options);
 // unless the options forbid it. Throws UserError if the source cannot be compiled.
 void compileProgram(Prepared& prepared, const Options& options, int ranks);
 
+// Stores the candidates that --force names in the kernels of a program. Throws UserError if the
+// program has no such kernel. A run finds out whether the kernel has the candidate.
+void applyForced(host::Program& program, const std::vector<std::string>& force);
+
 // Copies this rank's block of every input to the rank's device.
 std::vector<host::Argument> placeInputs(const Rank& rank, const host::Program& program,
                                         const Inputs& inputs);

@@ -54,6 +54,17 @@ std::vector<int> ranksThatDiffer(const Gathered& output) {
   return ranks;
 }
 
+std::string numericsText(const std::vector<std::string>& numerics) {
+  std::vector<size_t> ranks;
+  for (size_t rank = 0; rank < numerics.size(); ++rank) {
+    if (!numerics[rank].empty()) ranks.push_back(rank);
+  }
+  if (ranks.empty()) return "numerics no instruction wrote NaN or infinity\n";
+  return fmt::format(
+      "numerics NaN or infinity on rank {}; the messages on stderr name the instructions\n",
+      fmt::join(ranks, ", "));
+}
+
 std::string differenceText(const std::string& name, const Gathered& output,
                            const Gathered::Difference& difference) {
   const Block& block = output.blocks[difference.block];
@@ -67,7 +78,9 @@ std::string differenceText(const std::string& name, const Gathered& output,
 bool Report::passed() const {
   const auto right = [](const OutputCheck& check) { return check.passed(); };
   const auto same = [](const Gathered& output) { return output.differences.empty(); };
+  const auto empty = [](const std::string& found) { return found.empty(); };
   return std::all_of(checks.begin(), checks.end(), right) &&
+         std::all_of(numerics.begin(), numerics.end(), empty) &&
          std::all_of(outputs.begin(), outputs.end(), same);
 }
 
@@ -104,6 +117,7 @@ std::string reportText(const Report& r) {
     text += fmt::format("check    {} ({}{})\n", checkText(check), r.check_mode,
                         r.reference.empty() ? "" : ", against " + r.reference);
   }
+  if (!r.numerics.empty()) text += numericsText(r.numerics);
   return text;
 }
 
@@ -151,6 +165,7 @@ std::string reportJson(const Report& r) {
                              {"max_error", check.max_error},
                              {"first_wrong", check.first_wrong}});
   }
+  if (!r.numerics.empty()) json["numerics"] = r.numerics;
   json["passed"] = r.passed();
   return json.dump(2) + "\n";
 }

@@ -31,6 +31,9 @@ struct Report {
   std::string check_mode;  // empty: no check was requested
   std::string reference;   // file of the reference; empty: the fusion itself
   std::vector<OutputCheck> checks;
+  // Per rank: what --check-numerics has found (Outputs::numerics()), in the first run that wrote
+  // NaN or infinity. The run has printed it. No entries: the check is off.
+  std::vector<std::string> numerics;
 
   bool passed() const;
 };

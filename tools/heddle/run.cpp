@@ -29,6 +29,9 @@
 #include "tools/heddle/reference.h"
 #include "tools/heddle/report.h"
 #include "tools/heddle/source.h"
+#include "tools/profile/instruction_times.h"
+#include "tools/profile/peak_rates.h"
+#include "tools/tune/tune_command.h"
 
 namespace heddle::tools {
 namespace {
@@ -103,6 +106,7 @@ struct Job : Prepared {
   std::string reference_file;
   std::optional<Reference> reference;  // nullopt: the fusion itself
   std::unique_ptr<codegen::ImageCache> images;
+  Choices choices;  // of --choices
 };
 
 host::InjectedFault faultOf(const std::string& spec, int ranks) {
@@ -141,7 +145,15 @@ std::map<std::string, std::string> sharedSettings(const Options& options) {
       {"--overlap", options.overlap}};
   if (!options.check.empty()) settings["--check"] = options.check;
   if (!options.trace.empty()) settings["--trace"] = "given";
+  if (!options.profile.empty()) settings["--profile"] = "given";
+  if (options.check_numerics) settings["--check-numerics"] = "given";
+  settings["--tune"] = options.tune;
+  if (options.choices_only) settings["--choices-only"] = "given";
+  for (const auto& [key, parameters] : givenChoices(options)) {
+    settings["--choices, key " + key] = parameters;
+  }
   for (const std::string& pass : options.skip) settings["--skip " + pass] = "given";
+  for (const std::string& each : options.force) settings["--force " + each] = "given";
   for (const std::string& input : options.donate) settings["--donate " + input] = "given";
   for (const std::string& set : options.set) {
     const size_t equals = std::min(set.find('='), set.size());
@@ -180,6 +192,9 @@ Job prepareJob(const Options& options, int ranks, comm::World& world) {
   std::optional<comm::World::Task> task(std::in_place, &world, comm::RankTask::Reading);
   Job job;
   job.source = readSource(options.file);
+  HEDDLE_USER_CHECK(options.device != "null" || !options.check_numerics,
+                    "--check-numerics: the null device computes nothing");
+  job.choices = givenChoices(options);
   job.reference_file = referenceOf(job.source, options);
   if (!options.inject.empty()) job.fault = faultOf(options.inject, ranks);
   bindInputs(job, options);
@@ -228,10 +243,33 @@ void writeTimeline(const Rank& rank, host::RunProfile& profile, const std::strin
   writeFileOf(path, {host::chromeTrace(timelines)});
 }
 
+// Measures the peak rates of all ranks at the same time, and writes one table of all ranks. All
+// ranks must call this function.
+void writeProfile(const Rank& rank, codegen::ImageCache& images, const TimesByInstruction& times,
+                  const std::string& path) {
+  const comm::World::Task task(rank.world, comm::RankTask::WritingTimeline);
+  rank.world->barrier();
+  const PeakRates rates = measurePeakRates(*rank.device, images, times,
+                                           fmt::format("--profile {}, rank {}", path, rank.rank));
+  const std::vector<std::string> all = rank.world->exchange(profileRows(rank.rank, times, rates));
+  if (rank.rank == 0) writeFileOf(path, {profileHeader() + fmt::format("{}", fmt::join(all, ""))});
+}
+
+// Collects what the checks of all ranks have found. All ranks must call this function.
+void collectNumerics(const Rank& rank, const std::string& found, Report& report) {
+  const comm::World::Task task(rank.world, comm::RankTask::CollectingOutputs);
+  const std::vector<std::string> all = rank.world->exchange(found);
+  if (rank.rank == 0) report.numerics = all;
+}
+
 void runRank(const Rank& rank, const Job& job, const Options& options, Report& report) {
   host::ExecutableOptions executable_options;
+  executable_options.check_numerics = options.check_numerics;
   executable_options.verify = false;  // prepareJob() has verified the program for all ranks
   if (job.fault && job.fault->task == comm::RankTask::None) executable_options.inject = job.fault;
+  executable_options.kernel_choices =
+      choicesForRun(rank, job.program, job.inputs.sizes, job.choices, options, *job.images);
+  executable_options.choices_only = options.choices_only;
   const host::Context context{rank.device, rank.world, job.images.get(), {}};
   host::ExecutableParts parts;
   parts.monitor = rank.monitor;
@@ -243,6 +281,8 @@ void runRank(const Rank& rank, const Job& job, const Options& options, Report& r
   rank.world->barrier();
   std::optional<host::Outputs> outputs;
   host::RunProfile profile;
+  TimesByInstruction times;
+  std::string numerics;  // of the first run that wrote NaN or infinity
   host::RunOptions run_options;
   run_options.donated = donatedInputs(executable.program(), options);
   const bool changes_inputs = !executable.program().reuses.empty() || !options.donate.empty();
@@ -256,17 +296,23 @@ void runRank(const Rank& rank, const Job& job, const Options& options, Report& r
     const Clock::time_point start = Clock::now();
     outputs = executable.run(arguments, run_options);
     outputs->wait();
-    return secondsSince(start);
+    const double passed = secondsSince(start);
+    if (numerics.empty()) numerics = outputs->numerics();
+    return passed;
   };
   const double first = timedRun();
   std::vector<double> seconds;
   for (int i = 0; i < options.repeat; ++i) {
-    if (i + 1 == options.repeat && !options.trace.empty()) run_options.profile = &profile;
+    const bool is_traced = i + 1 == options.repeat && !options.trace.empty();
+    if (is_traced || !options.profile.empty()) run_options.profile = &profile;
     seconds.push_back(timedRun());
+    if (!options.profile.empty()) addRun(profile, times);
   }
   // Tell the job monitor before the exchanges below that this rank begins no more runs.
   rank.monitor->activity().endRuns();
   if (!options.trace.empty()) writeTimeline(rank, profile, options.trace);
+  if (!options.profile.empty()) writeProfile(rank, *job.images, times, options.profile);
+  if (options.check_numerics) collectNumerics(rank, numerics, report);
   if (rank.rank == 0) {
     report.device = rank.device->description();
     report.transport = rank.world->transport();

@@ -79,6 +79,9 @@ CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal) {
   HEDDLE_CUDA(cudaGetDeviceProperties, &properties, ordinal);
   architecture_ = architectureOf(ordinal);
   description_ = fmt::format("cuda:{} {} ({})", ordinal, properties.name, architecture_);
+  int driver = 0;
+  HEDDLE_CUDA(cudaDriverGetVersion, &driver);
+  driver_ = fmt::format("CUDA {}.{}", driver / 1000, driver % 1000 / 10);
   allocator_ = std::make_unique<CudaAllocator>(ordinal);
 }
 

@@ -55,6 +55,7 @@ class CudaDevice : public Device {
 
   DeviceKind kind() const override { return DeviceKind::Cuda; }
   std::string description() const override { return description_; }
+  std::string driver() const override { return driver_; }
   int ordinal() const { return ordinal_; }
   Allocator& allocator() override { return *allocator_; }
   Current makeCurrent() override { return host::makeCurrent(ordinal_); }
@@ -104,6 +105,7 @@ class CudaDevice : public Device {
   bool is_only_one_;          // true: the process sees no other GPU
   std::string architecture_;  // "sm_90"
   std::string description_;
+  std::string driver_;
   std::unique_ptr<CudaAllocator> allocator_;
   mutable std::once_flag compiler_once_;
   mutable std::unique_ptr<codegen::KernelCompiler> compiler_;

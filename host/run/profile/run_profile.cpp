@@ -133,4 +133,16 @@ std::map<InstructionIndex, std::vector<RunProfile::Launch>> RunProfile::deviceWo
   return work;
 }
 
+std::map<InstructionIndex, MatmulWork> RunProfile::matmuls() const {
+  HEDDLE_USER_CHECK(plan_ != nullptr, "the profile was given to no run");
+  std::map<InstructionIndex, MatmulWork> products;
+  for (size_t step = 0; step < plan_->steps.size(); ++step) {
+    // Only a MatmulStep computes a matrix product.
+    const auto* product = std::get_if<MatmulStep>(&plan_->steps[step]);
+    if (product == nullptr) continue;
+    products.try_emplace(plan_->instruction_of[step], plan_->matmuls[product->matmul].work);
+  }
+  return products;
+}
+
 }  // namespace heddle::host

@@ -56,6 +56,9 @@ class RunProfile {
   // launches of its first execution. An instruction without a kernel, such as a library call, has
   // an empty list.
   std::map<InstructionIndex, std::vector<Launch>> deviceWork() const;
+  // Returns the matrix products of the recorded run, each with the work of its first
+  // execution.
+  std::map<InstructionIndex, MatmulWork> matmuls() const;
 
   // heddle calls the functions below during a run. `step` is the index of a step of the plan.
 

@@ -12,6 +12,8 @@
 #include "codegen/compile/child_process.h"
 #include "codegen/compile/runtime_text.h"
 #include "codegen/emit/plan_kernel.h"
+#include "codegen/kernel_choice.h"
+#include "codegen/plan/generated.h"
 #include "ir/base/check.h"
 #include "ir/ops/scalar_functions.h"
 #include "tests/codegen/kernel_runner.h"
@@ -23,9 +25,11 @@ namespace heddle::codegen::testing {
 // them as fibers. Use: add() every kernel, then compile() once, then run().
 class SimtKernels {
  public:
-  // Plans a kernel. Returns its number. The buffers must live until the last run().
+  // Plans a kernel, with a choice if one is given. Returns its number. The buffers must live until
+  // the last run().
   size_t add(const Fusion& segment, const std::vector<Buffer*>& inputs,
-             const std::vector<Buffer*>& outputs, std::vector<Scalar> scalars = {}) {
+             const std::vector<Buffer*>& outputs, std::vector<Scalar> scalars = {},
+             const KernelChoice* choice = nullptr) {
     Case one;
     std::vector<TensorDesc> in;
     std::vector<TensorDesc> out;
@@ -40,7 +44,8 @@ class SimtKernels {
       one.buffers.push_back(b);
       alignments.push_back(b->alignment());
     }
-    one.plan = planKernel(segment, in, out, Target::Cuda, alignments);
+    one.plan = planKernel(segment, in, out, Target::Cuda, alignments,
+                          unshardedSizes(segment, in, out), nullptr, nullptr, choice);
     one.scalars = std::move(scalars);
     cases_.push_back(std::move(one));
     return cases_.size() - 1;

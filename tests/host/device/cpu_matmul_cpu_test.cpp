@@ -66,7 +66,7 @@ TEST_P(CpuMatmul, SizesAboveABlockMatchLoops) {
   for (const std::array<int64_t, 3>& sizes :
        {std::array<int64_t, 3>{4100, 3, 2}, {2, 4100, 3}, {3, 2, 4100}}) {
     const auto [m, k, n] = sizes;
-    SCOPED_TRACE(testing::Message() << m << " x " << k << " x " << n);
+    SCOPED_TRACE(::testing::Message() << m << " x " << k << " x " << n);
     Matrix a(GetParam(), {m, k}, {});
     Matrix b(GetParam(), {2, k, n}, {});
     Matrix c(GetParam(), {2, m, n}, {});

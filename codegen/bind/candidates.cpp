@@ -1,0 +1,100 @@
+#include "codegen/bind/candidates.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "codegen/emit/plan_kernel.h"
+#include "codegen/plan/analysis.h"
+#include "ir/base/check.h"
+
+namespace heddle::codegen {
+namespace {
+
+// Factors by which the parameters of a candidate may differ from those of the first one. A factor
+// below 1 is written as a divisor.
+struct Variation {
+  const char* parameter;
+  int64_t numerator;
+  int64_t divisor;
+};
+
+constexpr Variation kVariations[] = {
+    {"lanes", 1, 2},          {"lanes", 2, 1},          {"unroll", 2, 1}, {"unroll", 1, 2},
+    {"block", 2, 1},          {"block", 1, 2},          {"splits", 2, 1}, {"splits", 1, 2},
+    {"chunk", 1, 4},          {"chunk", 4, 1},          {"vector", 1, 2}, {"threads", 2, 1},
+    {"threads", 1, 2},        {"rows", 2, 1},           {"rows", 1, 2},   {"edge", 1, 2},
+    {"items_per_tile", 1, 4}, {"items_per_tile", 4, 1}, {"edge", 2, 1},
+};
+
+constexpr int64_t kMostThreadsOfReduction = 256;
+constexpr int64_t kWarp = 32;
+
+// Returns the choices to try after the first candidate, which has the choice `first`.
+std::vector<KernelChoice> variantsOf(const KernelChoice& first) {
+  std::vector<KernelChoice> variants;
+  const auto with = [&](std::string_view parameter, int64_t value) {
+    KernelChoice variant = first;
+    variant.set(parameter, value);
+    variants.push_back(std::move(variant));
+  };
+  for (const Variation& each : kVariations) {
+    const std::optional<int64_t> value = first.find(each.parameter);
+    if (value) with(each.parameter, std::max<int64_t>(*value * each.numerator / each.divisor, 1));
+  }
+  if (first.find("splits")) with("splits", 1);
+  if (const auto threads = first.find("reduce_threads")) {
+    with("reduce_threads", *threads > kWarp ? kWarp : kMostThreadsOfReduction);
+  }
+  if (const auto looped = first.find("looped")) with("looped", *looped == 0 ? 1 : 0);
+  for (const char* family : {"rows", "squares", "loops", "passes"}) {
+    if (first.family != family && first.family != "parts") variants.push_back({family, {}});
+  }
+  return variants;
+}
+
+bool areEqual(const KernelPlan& a, const KernelPlan& b) {
+  return a.source == b.source && a.stages == b.stages && a.workspace_bytes == b.workspace_bytes;
+}
+
+}  // namespace
+
+std::vector<Candidate> candidates(const Fusion& segment, const std::vector<TensorDesc>& inputs,
+                                  const std::vector<TensorDesc>& outputs, Target target,
+                                  const std::vector<int32_t>& alignments, const RunSizes& run,
+                                  const Analysis* analysis) {
+  std::vector<Candidate> found;
+  const auto add = [&](const KernelChoice* choice) {
+    KernelPlan plan =
+        planKernel(segment, inputs, outputs, target, alignments, run, analysis, nullptr, choice);
+    const auto is_known = [&](const Candidate& known) { return areEqual(known.plan, plan); };
+    if (std::any_of(found.begin(), found.end(), is_known)) return;
+    const std::optional<KernelChoice> made = parseKernelChoice(plan.candidate);
+    HEDDLE_CHECK(made.has_value(), "a kernel has the parameters '{}'", plan.candidate);
+    found.push_back({*made, std::move(plan)});
+  };
+  add(nullptr);
+  for (const KernelChoice& choice : variantsOf(found.front().choice)) add(&choice);
+  return found;
+}
+
+size_t findCandidate(const std::vector<Candidate>& all, std::string_view asked,
+                     std::string_view kernel) {
+  size_t index = 0;
+  const char* const end = asked.data() + asked.size();
+  const auto [stop, error] = std::from_chars(asked.data(), end, index);
+  if (error == std::errc() && stop == end && index < all.size()) return index;
+  if (const std::optional<KernelChoice> choice = parseKernelChoice(asked)) {
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (all[i].choice.includes(*choice)) return i;
+    }
+  }
+  std::string list;
+  for (size_t i = 0; i < all.size(); ++i) {
+    list += fmt::format("\n  {}: {}", i, print(all[i].choice));
+  }
+  userError("kernel {} has no candidate '{}' for these sizes; the candidates are{}", kernel, asked,
+            list);
+}
+
+}  // namespace heddle::codegen

@@ -1,0 +1,51 @@
+#include "host/device/kernel_choices.h"
+
+#include "codegen/compile/sha256.h"
+#include "ir/base/check.h"
+
+namespace heddle::host {
+namespace {
+
+// Increase this number when the meaning of stored choices changes.
+constexpr int kVersion = 1;
+
+// Returns the description without the number of a GPU, such as "cuda:0 ", because equal GPUs share
+// choices.
+std::string modelOf(const Device& device) {
+  const std::string text = device.description();
+  return device.kind() == DeviceKind::Cuda ? text.substr(text.find(' ') + 1) : text;
+}
+
+}  // namespace
+
+std::string choiceKey(const std::vector<codegen::Candidate>& all,
+                      const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs,
+                      const Device& device) {
+  const codegen::KernelCompiler* const compiler = device.compiler();
+  std::string text = fmt::format("{}\n{}\n{}\n{}\n", kVersion, modelOf(device), device.driver(),
+                                 compiler == nullptr ? "" : compiler->identity());
+  for (const auto* descs : {&inputs, &outputs}) {
+    for (const TensorDesc& desc : *descs) {
+      text += fmt::format("{}{}{}\n", name(desc.dtype), str(desc.sizes), str(desc.strides));
+    }
+  }
+  for (const codegen::Candidate& each : all) {
+    text += fmt::format("{}\n{}\n", codegen::print(each.choice), each.plan.source.text);
+  }
+  return codegen::sha256(text);
+}
+
+size_t chosenCandidate(const std::vector<codegen::Candidate>& all, const KernelChoices& choices,
+                       const std::string& key, const std::string& kernel) {
+  const auto found = choices.by_key.find(key);
+  for (size_t i = 0; found != choices.by_key.end() && i < all.size(); ++i) {
+    if (codegen::print(all[i].choice) == found->second) return i;
+  }
+  HEDDLE_USER_CHECK(!choices.only,
+                    "kernel {} has no choice for these sizes on this device; `heddle tune` makes "
+                    "one; its key is {}",
+                    kernel, key);
+  return 0;
+}
+
+}  // namespace heddle::host

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "codegen/bind/candidates.h"
+#include "host/device/device.h"
+#include "ir/types/tensor.h"
+
+namespace heddle::host {
+
+// Chosen candidates of kernels, for kernels whose program names no candidate (Kernel::candidate).
+struct KernelChoices {
+  std::map<std::string, std::string> by_key;  // choiceKey() to the parameters of a candidate
+  bool only = false;                          // true: a kernel without a choice is an error
+};
+
+// Returns the key under which the choice of a kernel is stored: a SHA-256 hash of the sources of
+// all candidates, the name and the driver of the device, its compiler, and the sizes and strides of
+// the operands. The parameters of candidates depend on the sizes, so each set of sizes has its own
+// choice.
+std::string choiceKey(const std::vector<codegen::Candidate>& all,
+                      const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs,
+                      const Device& device);
+
+// Returns the index of the candidate that the choices name. Returns 0 if they name none, or one
+// that does not exist. If KernelChoices::only is true, both cases throw UserError. `kernel` is a
+// name for messages.
+size_t chosenCandidate(const std::vector<codegen::Candidate>& all, const KernelChoices& choices,
+                       const std::string& key, const std::string& kernel);
+
+}  // namespace heddle::host

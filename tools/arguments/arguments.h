@@ -1,0 +1,21 @@
+#pragma once
+
+#include "tools/heddle/options.h"
+
+namespace CLI {
+class App;
+}
+
+namespace heddle::tools {
+
+// Each function adds arguments to a command. Parsing the command line fills `options`.
+void addSource(CLI::App& command, Options& options);      // FILE, and how it is compiled
+void addFile(CLI::App& command, Options& options);        // those of addSource(), and --ranks
+void addInputs(CLI::App& command, Options& options);      // values of the inputs
+void addPassChecks(CLI::App& command, Options& options);  // checks of the compiler passes
+
+// Add a command with all of its arguments.
+void addRun(CLI::App& app, Options& options);
+void addDump(CLI::App& app, Options& options);
+
+}  // namespace heddle::tools

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "codegen/compile/image_cache.h"
+#include "host/device/device.h"
+#include "tools/profile/instruction_times.h"
+
+namespace heddle::tools {
+
+// Measures the copy bandwidth of the device (tools/bench/copy_runs.h), and the rate of a large
+// square matrix product of each kind that `times` contain. If the device has too little memory for
+// a measurement, prints a message that begins with `subject`; the rate is then unknown. Measures
+// nothing on the null device.
+PeakRates measurePeakRates(host::Device& device, codegen::ImageCache& images,
+                           const TimesByInstruction& times, const std::string& subject);
+
+}  // namespace heddle::tools

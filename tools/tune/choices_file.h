@@ -1,0 +1,21 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace heddle::tools {
+
+// Chosen candidates by key (host::choiceKey()): the parameters of each, in text form.
+using Choices = std::map<std::string, std::string>;
+
+// Converts choices to the text of a file and back. The first line is "heddle choices 1". Each other
+// line has a key and parameters. Lines that begin with '#' are comments. parseChoices() throws
+// UserError that names `origin` and the line.
+std::string printChoices(const Choices& choices, std::string_view comment);
+Choices parseChoices(std::string_view text, std::string_view origin);
+
+// Reads a file of at most 16 MiB.
+Choices readChoices(const std::string& path);
+
+}  // namespace heddle::tools

@@ -1,0 +1,66 @@
+#include "tools/tune/race.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ir/base/check.h"
+#include "tools/bench/median.h"
+
+namespace heddle::tools {
+namespace {
+
+// Returns whether the 95 % confidence interval of the median is narrow. Its ends are order
+// statistics, so the distribution of the times does not matter.
+bool isSettled(std::vector<double> times) {
+  constexpr double kWidth = 0.02;
+  const auto n = static_cast<double>(times.size());
+  const double half = 0.98 * std::sqrt(n);  // 1.96 standard deviations of a binomial distribution
+  const auto low = static_cast<int64_t>(std::floor(n / 2 - half));
+  const auto high = static_cast<int64_t>(std::ceil(n / 2 + half)) - 1;
+  if (low < 0 || high >= static_cast<int64_t>(times.size())) return false;
+  std::sort(times.begin(), times.end());
+  const double middle = median(times);
+  return middle - times[static_cast<size_t>(low)] <= kWidth * middle &&
+         times[static_cast<size_t>(high)] - middle <= kWidth * middle;
+}
+
+}  // namespace
+
+std::vector<RaceResult> race(size_t count, const std::vector<size_t>& starters,
+                             CandidateTimer& timer) {
+  std::vector<std::vector<double>> times(count);
+  std::vector<size_t> left = starters;
+  const auto fastest = [&](size_t candidate) {
+    return *std::min_element(times[candidate].begin(), times[candidate].end());
+  };
+  for (int round = 0; round < kMostRounds; ++round) {
+    for (const size_t candidate : left) times[candidate].push_back(timer.run(candidate));
+    if (round + 1 < kFirstRounds) continue;
+    double best = std::numeric_limits<double>::infinity();
+    for (const size_t candidate : left) best = std::min(best, fastest(candidate));
+    std::erase_if(left, [&](size_t candidate) { return fastest(candidate) > kFar * best; });
+    if (left.size() == 1) break;
+    if (std::all_of(left.begin(), left.end(),
+                    [&](size_t candidate) { return isSettled(times[candidate]); })) {
+      break;
+    }
+  }
+  std::vector<RaceResult> results(count);
+  for (const size_t candidate : starters) {
+    results[candidate] = {median(times[candidate]), static_cast<int>(times[candidate].size())};
+  }
+  return results;
+}
+
+size_t winnerOf(const std::vector<RaceResult>& results, const std::vector<size_t>& starters) {
+  constexpr double kGain = 0.99;
+  HEDDLE_CHECK(!starters.empty(), "a race without a candidate");
+  size_t best = starters.front();
+  for (const size_t candidate : starters) {
+    if (results[candidate].seconds < results[best].seconds) best = candidate;
+  }
+  const size_t first = starters.front();
+  return results[best].seconds < kGain * results[first].seconds ? best : first;
+}
+
+}  // namespace heddle::tools

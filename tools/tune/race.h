@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace heddle::tools {
+
+// Measures candidates. Tests replace it by a fake.
+class CandidateTimer {
+ public:
+  virtual ~CandidateTimer() = default;
+  // Runs a candidate once and returns its time in seconds. Caches contain nothing of the operands
+  // before the run.
+  virtual double run(size_t candidate) = 0;
+};
+
+// The measurement of one candidate.
+struct RaceResult {
+  double seconds = std::numeric_limits<double>::infinity();  // the median of its runs
+  int runs = 0;
+};
+
+// Measures the candidates of the list `starters` one after another, in rounds, so that a changing
+// clock favours none. Returns one result per candidate, of `count` candidates.
+// - After kFirstRounds rounds, a candidate leaves if its fastest run took more than kFar times the
+//   fastest run of all.
+// - The race ends when the 95 % confidence interval of the median of every remaining candidate is
+//   within 2 % of the median, or after kMostRounds rounds.
+std::vector<RaceResult> race(size_t count, const std::vector<size_t>& starters,
+                             CandidateTimer& timer);
+inline constexpr int kFirstRounds = 6;  // the range of 6 runs is a 95 % interval of the median
+inline constexpr int kMostRounds = 40;
+inline constexpr double kFar = 1.15;
+
+// Returns the candidate to choose. Another candidate than the first starter must be at least 1 %
+// faster than it. Requires that there is a starter.
+size_t winnerOf(const std::vector<RaceResult>& results, const std::vector<size_t>& starters);
+
+}  // namespace heddle::tools

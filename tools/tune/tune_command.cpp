@@ -1,0 +1,141 @@
+#include "tools/tune/tune_command.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "codegen/compile/image_cache.h"
+#include "host/device/choice_cache.h"
+#include "host/plan/bind_inputs.h"
+#include "host/program/visit.h"
+#include "ir/base/check.h"
+#include "ir/system/files.h"
+#include "tools/arguments/arguments.h"
+#include "tools/heddle/job_end.h"
+#include "tools/heddle/prepare.h"
+#include "tools/tune/tune.h"
+
+namespace heddle::tools {
+namespace {
+
+constexpr const char* kTerms =
+    "Example:\n"
+    "  heddle tune examples/softmax.fusion --set rows=4096 --export choices.txt\n"
+    "  heddle run examples/softmax.fusion --set rows=4096 --choices choices.txt\n"
+    "Measures the candidates of each kernel (`heddle dump --stage candidates`) for the given "
+    "sizes.\n"
+    "The program does not run: each kernel runs alone, on random inputs. With --ranks N, it "
+    "measures\n"
+    "the kernels of all ranks of a job of N ranks, on one device. The choices are stored next to\n"
+    "the compiled kernels, and `heddle run --tune auto` finds them there.\n"
+    "A candidate is left out if it does not compile, does not run, or gives other results than "
+    "the\n"
+    "first one. The times are medians. Caches contain nothing of the operands before a run.";
+
+// Returns the store of choices. Its folder is that of the compiled kernels.
+host::ChoiceCache openStore() {
+  return {codegen::ImageCache::defaultFolder(), "candidates of kernels"};
+}
+
+void requireCompiler(const host::Device& device) {
+  HEDDLE_USER_CHECK_CODE(Unsupported, device.compiler() != nullptr,
+                         "tuning needs a compiler: without one, kernels have no candidates{}",
+                         device.whyNoCompiler().empty() ? "" : "; " + device.whyNoCompiler());
+}
+
+// Tunes, and stores the choices that were measured.
+std::vector<TunedKernel> tuneAndStore(const host::Program& program, const SizeBindings& sizes,
+                                      int ranks, host::Device& device, const Choices& given,
+                                      bool measures_all, uint64_t seed,
+                                      codegen::ImageCache& images) {
+  requireCompiler(device);
+  host::ChoiceCache store = openStore();
+  TuneOptions options;
+  options.seed = seed;
+  options.measures_all = measures_all;
+  options.find = [&](const std::string& key) {
+    const auto found = given.find(key);
+    return found != given.end() ? std::optional(found->second) : store.find(key);
+  };
+  const host::Program inlined = host::inlineCalls(host::concretized(program, ranks));
+  std::vector<TunedKernel> kernels = tune(inlined, sizes, ranks, device, images, options);
+  for (const TunedKernel& kernel : kernels) {
+    if (!kernel.was_known) store.put(kernel.key, kernel.rows.at(kernel.chosen).parameters);
+  }
+  return kernels;
+}
+
+}  // namespace
+
+void addTune(CLI::App& app, Options& o) {
+  CLI::App* tune = app.add_subcommand("tune", "Measures the candidates of each kernel.");
+  tune->footer(kTerms);
+  addFile(*tune, o);
+  tune->add_option("--device", o.device, "cpu or cuda; default: cuda if there is a GPU, else cpu")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
+  tune->add_option("--seed", o.seed, "seed for the random inputs");
+  tune->add_flag("--again", o.tunes_again, "measure kernels whose choice is stored, too");
+  tune->add_option("--export", o.export_file, "write the choices into this text file");
+  tune->add_flag("--csv", o.csv, "print comma-separated values with a header");
+}
+
+void addChoices(CLI::App& command, Options& o) {
+  command
+      .add_option(
+          "--tune", o.tune,
+          "which candidates of kernels to use: off, the first ones; auto, the stored "
+          "choices, and the fastest ones of kernels without a stored choice, which are "
+          "measured before the run; full: all are measured. Under mpirun of Open MPI, write "
+          "--tune=auto as one word")
+      ->check(CLI::IsMember({"off", "auto", "full"}));
+  command.add_option("--choices", o.choices,
+                     "a file of `heddle tune --export` with choices to use");
+  command.add_flag("--choices-only", o.choices_only,
+                   "with --choices: a kernel without a choice is an error");
+}
+
+Choices givenChoices(const Options& options) {
+  HEDDLE_USER_CHECK(!options.choices_only || !options.choices.empty(),
+                    "--choices-only: it has no effect without --choices");
+  HEDDLE_USER_CHECK(!options.choices_only || options.tune == "off",
+                    "--choices-only: it contradicts --tune {}", options.tune);
+  HEDDLE_USER_CHECK(options.tune == "off" || options.device != "null",
+                    "--tune: the null device runs no kernels");
+  return options.choices.empty() ? Choices() : readChoices(options.choices);
+}
+
+Choices choicesForRun(const Rank& rank, const host::Program& program, const SizeBindings& sizes,
+                      const Choices& given, const Options& options, codegen::ImageCache& images) {
+  if (options.tune == "off") return given;
+  const comm::World::Task task(rank.world, comm::RankTask::AgreeingOnAlgorithms);
+  std::string mine;
+  if (rank.rank == 0) {
+    const bool measures_all = options.tune == "full";
+    mine = printChoices(choicesOf(tuneAndStore(program, sizes, rank.ranks, *rank.device, given,
+                                               measures_all, options.seed, images)),
+                        "rank 0");
+  }
+  return parseChoices(rank.world->exchange(mine).at(0), "the choices of rank 0");
+}
+
+int tuneCommand(const Options& options) {
+  Prepared prepared;
+  prepared.source = readSource(options.file);
+  bindInputs(prepared, options);
+  const int ranks = options.ranks > 0 ? options.ranks : 1;
+  compileProgram(prepared, options, ranks);
+  const std::unique_ptr<host::Device> device = makeDevice(chooseDevice(options.device), {}, 0);
+  codegen::ImageCache images;
+  const std::vector<TunedKernel> kernels = inFile(options.file, prepared.source, [&] {
+    return tuneAndStore(prepared.program, prepared.inputs.sizes, ranks, *device, {},
+                        options.tunes_again, options.seed, images);
+  });
+  if (!options.export_file.empty()) {
+    writeFileOf(options.export_file, {printChoices(choicesOf(kernels), device->description())});
+  }
+  setProcessTask(comm::RankTask::Reporting);
+  std::fputs((options.csv ? tuneCsv(kernels) : tuneText(kernels)).c_str(), stdout);
+  return 0;
+}
+
+}  // namespace heddle::tools
