@@ -22,7 +22,7 @@ Size clampedBound(const Size& bound, const Size& extent) {
 }
 
 // An index along an axis, as a size and as a scalar with this value.
-struct Index {
+struct IndexAlongAxis {
   Size size;
   Term scalar;
 };
@@ -30,7 +30,7 @@ struct Index {
 // Extends `value` along `axis` to the extent of `line`, which contains 0, 1, 2, ... The elements of
 // `value` start at index `start`; nullptr: at 0. The elements before and after those of `value` are
 // arbitrary, because the caller does not use them.
-Term indexed(Term value, int64_t axis, const Index* start, Term line) {
+Term indexed(Term value, int64_t axis, const IndexAlongAxis* start, Term line) {
   FusionBuilder& b = *value.b;
   const auto at = static_cast<size_t>(axis);
   const Size offset = start == nullptr ? Size(0) : start->size;
@@ -173,7 +173,7 @@ ValueId cat(FusionBuilder& b, const std::vector<ValueId>& values, int64_t axis) 
   const std::vector<Term> terms = joinable(b, "cat", values, axis);
   if (terms.size() == 1) return result(b.set(values[0]));
   const auto at = static_cast<size_t>(axis);
-  std::vector<Index> ends;  // of each tensor except the last one
+  std::vector<IndexAlongAxis> ends;  // of each tensor except the last one
   Size end(0);
   for (size_t i = 0; i + 1 < terms.size(); ++i) {
     end = end + terms[i].extent(at);

@@ -353,8 +353,8 @@ void checkSizes(const Value& value, const SizeBindings& sizes) {
             scalarValuesIn(value.tensor.sizes(), sizes));
 }
 
-// Returns whether `a` has the extents of `b`, and elements of at most the same size.
-bool isAtMost(const TensorView& a, const TensorView& b) {
+// Returns whether `a` has the extents of `b`, and elements that are not larger.
+bool hasSizesOf(const TensorView& a, const TensorView& b) {
   const auto haveEqualExtents = [](const IterDomain& x, const IterDomain& y) {
     return x.extent == y.extent;
   };
@@ -369,7 +369,7 @@ void checkSizes(const Fusion& fusion, const SizeBindings& sizes) {
   const Value* checked = nullptr;
   for (const Value& value : fusion.values()) {
     // Most tensors have the sizes of the tensor before.
-    if (value.is_scalar || (checked != nullptr && isAtMost(value.tensor, checked->tensor))) {
+    if (value.is_scalar || (checked != nullptr && hasSizesOf(value.tensor, checked->tensor))) {
       continue;
     }
     checkSizes(value, sizes);

@@ -96,6 +96,19 @@ TEST_F(CliWrongInput, SetNamesASizeOrAScalar) {
       "--set %n=N for the input");
   expectError("run " + file + " --device cpu --set %n=5",
               "the stop of axis 0 of %x: f32[n] in slice at line 3: %n = 5 must be at most n = 4");
+  expectError("run " + file + " --device cpu --set %n=2 --set %n=3",
+              "--set %n=3: 'n' is set twice, first with --set %n=2");
+  const std::string equal = write("equal.fusion",
+                                  "heddle 1\nfusion f(%x: f32[n], %n: i64 == n) {\n"
+                                  "  %y = iota(sizes=[%n], axis=0)\n  return %y\n}\n");
+  expectError("run " + equal + " --device cpu --set size.n=4",
+              "scalar input %n has no default; give it with --set %n=VALUE");
+  expectError("run " + equal + " --device cpu --set %n=4",
+              "size 'n' has no default; give it with --set size.n=N");
+  expectError("run " + equal + " --device cpu --set size.n=4 --set %n=5",
+              "the scalar input %n: %n = 5 and n = 4 must be equal");
+  expectError("run " + equal + " --device cpu --ranks 2 --set size.n=4 --set %n=5",
+              "the scalar input %n: %n = 5 and n = 4 must be equal");
   expectError("run " + file + " --device cpu --set size.n=1",
               "the stop of axis 0 of %x: f32[n] in slice at line 3: %n = 2 must be at most n = 1");
   expectError("run " + file + " --device cpu --set %n=2.5", "'2.5' is not a value of type i64");
@@ -364,7 +377,8 @@ TEST_F(CliWrongInput, WrongCommandLinesAreReported) {
   expectError(run + "--set nope=3", "the file has no size or scalar input 'nope'");
   expectError(run + "--set rows=-1", "a size cannot be negative");
   expectError(run + "--set rows=1.5", "'1.5' is not a value of type i64");
-  expectError(run + "--set rows=2 --set rows=3", "'rows' is set twice");
+  expectError(run + "--set rows=2 --set rows=3",
+              "--set rows=3: 'rows' is set twice, first with --set rows=2");
   expectError(run + "--repeat 0", "0 is not an integer of at least 1");
   expectError(run + "--skip no_such_pass", "no_such_pass");
   expectError(run + "--check=some", "some not in {full,sample}");

@@ -1,14 +1,18 @@
 #include "tools/heddle/prepare.h"
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
 #include "comm/communicator.h"
+#include "comm/process/process_info.h"
 #include "host/device/attention.h"
 #include "host/inspect.h"
 #include "host/passes/pipeline.h"
 #include "host/tensor.h"
 #include "host/text/program_rules.h"
+#include "host/text/program_text.h"
+#include "host/unroll/unroll.h"
 #include "host/verify/verify.h"
 #include "ir/base/check.h"
 #include "ir/graph/verify.h"
@@ -152,6 +156,31 @@ host::DeviceKind chooseDevice(const std::string& asked) {
     return host::DeviceKind::Cuda;
   }
   return cuda ? host::DeviceKind::Cuda : host::DeviceKind::Cpu;
+}
+
+host::InjectedFault faultOf(const std::string& spec, int ranks) {
+  host::InjectedFault fault = host::parseFault(spec);
+  HEDDLE_USER_CHECK(fault.rank < ranks, "--inject {}: rank={}, the job has {} rank(s)", spec,
+                    fault.rank, ranks);
+  HEDDLE_USER_CHECK(fault.kind != host::InjectedFault::Kind::Stall || ranks > 1,
+                    "--inject {}: a stall needs another rank that notices it; the job has one rank",
+                    spec);
+  fault.is_process = processRank().has_value();
+  return fault;
+}
+
+void checkInjected(const host::InjectedFault& fault, const host::Program& program,
+                   const SizeBindings& sizes, int ranks) {
+  const host::Program inlined = host::inlineCalls(host::concretized(program, ranks));
+  const std::vector<std::string> texts = host::instructionTexts(inlined);
+  HEDDLE_USER_CHECK(static_cast<size_t>(fault.instruction) < texts.size(),
+                    "--inject: there is no instruction {}, the program has {}", fault.instruction,
+                    texts.size());
+  const host::Unrolled unrolled = host::unroll(inlined, {sizes, {}, fault.rank, ranks});
+  const auto isIt = [&](const host::UnrolledStep& step) { return step.index == fault.instruction; };
+  HEDDLE_USER_CHECK(std::any_of(unrolled.steps.begin(), unrolled.steps.end(), isIt),
+                    "--inject: rank {} issues nothing for instruction {} ({})", fault.rank,
+                    fault.instruction, texts[static_cast<size_t>(fault.instruction)]);
 }
 
 }  // namespace heddle::tools

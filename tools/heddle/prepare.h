@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "host/device/device_tensor.h"
+#include "host/executable_parts.h"
 #include "host/program/program.h"
 #include "tools/bench/pass_times.h"
 #include "tools/heddle/job.h"
@@ -33,6 +34,12 @@ void compileProgram(Prepared& prepared, const Options& options, int ranks);
 // Stores the candidates that --force names in the kernels of a program. Throws UserError if the
 // program has no such kernel. A run finds out whether the kernel has the candidate.
 void applyForced(host::Program& program, const std::vector<std::string>& force);
+
+// Returns the fault of --inject SPEC. Throws UserError if a job with so many ranks cannot have it.
+host::InjectedFault faultOf(const std::string& spec, int ranks);
+// Checks a fault at an instruction before anything runs, so that all ranks reject an invalid fault.
+void checkInjected(const host::InjectedFault& fault, const host::Program& program,
+                   const SizeBindings& sizes, int ranks);
 
 // Copies this rank's block of every input to the rank's device.
 std::vector<host::Argument> placeInputs(const Rank& rank, const host::Program& program,

@@ -18,7 +18,6 @@
 #include "host/run/profile/timeline.h"
 #include "host/tensor.h"
 #include "host/text/program_text.h"
-#include "host/unroll/unroll.h"
 #include "ir/base/check.h"
 #include "ir/system/files.h"
 #include "ir/types/npy.h"
@@ -108,32 +107,6 @@ struct Job : Prepared {
   std::unique_ptr<codegen::ImageCache> images;
   Choices choices;  // of --choices
 };
-
-host::InjectedFault faultOf(const std::string& spec, int ranks) {
-  host::InjectedFault fault = host::parseFault(spec);
-  HEDDLE_USER_CHECK(fault.rank < ranks, "--inject {}: rank={}, the job has {} rank(s)", spec,
-                    fault.rank, ranks);
-  HEDDLE_USER_CHECK(fault.kind != host::InjectedFault::Kind::Stall || ranks > 1,
-                    "--inject {}: a stall needs another rank that notices it; the job has one rank",
-                    spec);
-  fault.is_process = processRank().has_value();
-  return fault;
-}
-
-// Checks the injected fault before anything runs, so that all ranks reject an invalid fault.
-void checkInjected(const host::InjectedFault& fault, const host::Program& program,
-                   const SizeBindings& sizes, int ranks) {
-  const host::Program inlined = host::inlineCalls(host::concretized(program, ranks));
-  const std::vector<std::string> texts = host::instructionTexts(inlined);
-  HEDDLE_USER_CHECK(static_cast<size_t>(fault.instruction) < texts.size(),
-                    "--inject: there is no instruction {}, the program has {}", fault.instruction,
-                    texts.size());
-  const host::Unrolled unrolled = host::unroll(inlined, {sizes, {}, fault.rank, ranks});
-  const auto isIt = [&](const host::UnrolledStep& step) { return step.index == fault.instruction; };
-  HEDDLE_USER_CHECK(std::any_of(unrolled.steps.begin(), unrolled.steps.end(), isIt),
-                    "--inject: rank {} issues nothing for instruction {} ({})", fault.rank,
-                    fault.instruction, texts[static_cast<size_t>(fault.instruction)]);
-}
 
 // Returns the settings that must be equal on all ranks. With different values, the result would be
 // wrong or the job would not end.

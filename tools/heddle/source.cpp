@@ -198,7 +198,7 @@ Settings settingsOf(const Source& source, const Options& options) {
     if (!input.default_value || !deciding.contains(scalarSymbol(input.name))) continue;
     settings.sizes.emplace(scalarSymbol(input.name), toInt(*input.default_value));
   }
-  std::set<std::string> seen;
+  std::map<std::string, std::string> seen;  // per size or input: the text that sets it
   for (const std::string& text : options.set) {
     const std::string option = "--set " + text;
     const auto [name, value] = splitPair("--set", text);
@@ -206,7 +206,9 @@ Settings settingsOf(const Source& source, const Options& options) {
         targetOf(option, text[0] == '%' ? "%" + name : name, inputs, deciding, symbols);
     const std::string set =
         target.scalar != nullptr ? scalarSymbol(target.scalar->name) : target.size;
-    HEDDLE_USER_CHECK(seen.insert(set).second, "{}: '{}' is set twice", option, name);
+    const auto [earlier, is_first] = seen.emplace(set, text);
+    HEDDLE_USER_CHECK(is_first, "{}: '{}' is set twice, first with --set {}", option, name,
+                      earlier->second);
     if (target.scalar != nullptr) {
       const Scalar scalar = parseScalar(option, value, target.scalar->tensor.dtype);
       settings.scalars[target.scalar->name] = scalar;
@@ -236,11 +238,28 @@ Source withSizes(Source source, const SizeBindings& sizes) {
   return source;
 }
 
+namespace {
+
+// A size and a scalar input may have the same name. `--set` then needs a prefix.
+bool isScalarInput(const Source& source, const std::string& name) {
+  const std::vector<InputSpec> inputs = inputsOf(source);
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [&](const InputSpec& input) { return input.is_scalar && input.name == name; });
+}
+
+bool isSize(const std::vector<InputSpec>& inputs, const std::string& name) {
+  const auto symbols = symbolsOf(inputs);
+  return std::find(symbols.begin(), symbols.end(), name) != symbols.end();
+}
+
+}  // namespace
+
 void requireSizes(const Source& source, const SizeBindings& sizes) {
   for (const std::string& symbol : symbolsOf(inputsOf(source))) {
     const bool reserved = symbol == "rank" || symbol == "ranks" || symbol[0] == '@';
     HEDDLE_USER_CHECK(reserved || sizes.contains(symbol),
-                      "size '{}' has no default; give it with --set {}=N", symbol, symbol);
+                      "size '{}' has no default; give it with --set {}{}=N", symbol,
+                      isScalarInput(source, symbol) ? "size." : "", symbol);
   }
 }
 
@@ -316,8 +335,8 @@ Inputs makeInputs(const Source& source, const Options& options) {
     if (spec.is_scalar) {
       auto given = settings.scalars.find(spec.name);
       HEDDLE_USER_CHECK(given != settings.scalars.end() || spec.default_value,
-                        "scalar input %{} has no default; give it with --set {}=VALUE", spec.name,
-                        spec.name);
+                        "scalar input %{} has no default; give it with --set {}{}=VALUE", spec.name,
+                        isSize(specs, spec.name) ? "%" : "", spec.name);
       inputs.scalars.back() = given != settings.scalars.end() ? given->second : *spec.default_value;
       continue;
     }
