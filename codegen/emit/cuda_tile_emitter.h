@@ -32,6 +32,8 @@ class CudaTileEmitter {
     if (layout_.shifted) writeShift();
     for (const Statement& statement : program_.statements) write(statement);
     if (!program_.columns.empty()) closeColumns();
+    HEDDLE_CHECK(held_bytes_ == layout_.shared_bytes, "tiles of {} bytes in {} bytes", held_bytes_,
+                 layout_.shared_bytes);
     out_.close();
     return text + out_.take();
   }
@@ -343,7 +345,7 @@ class CudaTileEmitter {
 
   void declareAccumulators(const ReduceTiles& reduce);
 
-  // If the text calls hd::addSome(), writes all loads before the first call, because a branch in a
+  // If a loop calls hd::addSome(), writes all loads before the first call, because a branch in a
   // call would delay the loads after it.
   void write(const ReduceTiles& reduce);
 

@@ -163,8 +163,8 @@ void CudaTileEmitter::declareAccumulators(const ReduceTiles& reduce) {
 void CudaTileEmitter::write(const ReduceTiles& reduce) {
   if (!in_loop_) declareAccumulators(reduce);
   const bool together =
-      std::any_of(reduce.accumulators.begin(), reduce.accumulators.end(),
-                  [this](AccumulatorId a) { return addsTogether(accumulator(a)); });
+      in_loop_ && std::any_of(reduce.accumulators.begin(), reduce.accumulators.end(),
+                              [this](AccumulatorId a) { return addsTogether(accumulator(a)); });
   if (together) {
     for (const LoadTile& load : reduce.loads) write(load);
   }

@@ -258,6 +258,8 @@ std::optional<RowCandidate> inSharedMemory(RowCandidate loaded, const Space& row
                                            const RowDemand& demand) {
   RowLayout& layout = loaded.layout;
   layout.threads = std::min(layout.threads, static_cast<int32_t>(kLoopThreads));
+  layout.rows = 1;
+  if (layout.threads < kWarp) return std::nullopt;
   const int64_t vectors = layout.shifted
                               ? ceilDiv(rows.extents.back() + layout.vector - 1, layout.vector)
                               : vectorsPerRow(rows, layout.vector);

@@ -97,23 +97,24 @@ __device__ inline bool isBetweenWords(const void* address) {
   return ((unsigned long long)address & 2) != 0;
 }
 
-// Loads 16-bit elements from any address, mostly as words of 32 bits.
+// Loads 16-bit elements from any address, mostly as words of 32 bits. There are no branches, so
+// that a thread can begin several loads before it waits for the first one. Between words, the first
+// and the last element are loaded alone: no other bytes than those of the elements are read.
 template <int kLanes, class T>
 __device__ inline void loadPairs(Pack<kLanes, T>& to, const T* from) {
-  if (!isBetweenWords(from)) {
+  constexpr int kPairs = kLanes / 2;
+  const bool between = isBetweenWords(from);
+  const unsigned short* elements = (const unsigned short*)from;
+  const unsigned* words = (const unsigned*)(elements - (between ? 1 : 0));
+  unsigned word[kPairs + 1];
+  word[0] = between ? (unsigned)elements[0] << 16 : words[0];
 #pragma unroll
-    for (int i = 0; i < kLanes / 2; ++i) to.pair[i] = ((const unsigned*)from)[i];
-    return;
-  }
-  to.lane[0] = from[0];
+  for (int i = 1; i < kPairs; ++i) word[i] = words[i];
+  word[kPairs] = between ? elements[kLanes - 1] : 0;
 #pragma unroll
-  for (int i = 1; i + 1 < kLanes; i += 2) {
-    Pack<2, T> two;
-    two.pair[0] = *(const unsigned*)(from + i);
-    to.lane[i] = two.lane[0];
-    to.lane[i + 1] = two.lane[1];
+  for (int i = 0; i < kPairs; ++i) {
+    to.pair[i] = __funnelshift_r(word[i], word[i + 1], between ? 16 : 0);
   }
-  to.lane[kLanes - 1] = from[kLanes - 1];
 }
 // Stores 16-bit elements to any address, mostly as words of 32 bits.
 template <int kLanes, class T>

@@ -180,6 +180,7 @@ void verify(const TileProgram& program) {
   HEDDLE_CHECK(!program.square || program.square->vector > 0, "squares without vectors");
   HEDDLE_CHECK(layout.vector > 0 && layout.registers > 0 && layout.threads > 0 && layout.rows > 0,
                "a layout without elements");
+  HEDDLE_CHECK(layout.shared_bytes == 0 || layout.rows == 1, "several rows in shared memory");
   ProgramVerifier(program).check(program.statements);
 }
 

@@ -17,8 +17,8 @@ struct Alias {
   struct Same {
     bool operator==(const Same&) const = default;
   };
-  // Different axes, same row-major order of elements. unroll() (host/unroll/unroll.h) throws
-  // UserError if the strides of `in` allow no such view.
+  // Different axes, same row-major order of elements. Unrolling a program throws UserError if the
+  // strides of `in` allow no such view.
   struct Reshape {
     bool operator==(const Reshape&) const = default;
   };

@@ -39,8 +39,9 @@ class FusionBuilder {
   MeshId mesh(DeviceMesh mesh);
   ValueId input(std::string name, DType dtype, std::vector<Size> sizes);
   ValueId input(std::string name, TensorView tensor);
-  // Throws UserError if the default value does not fit the type (whyNotScalar() in
-  // ir/types/exact_scalar.h).
+  // Throws UserError if the default value does not fit the type. A float type accepts
+  // floats, rounded to a finite value, and integers that it holds exactly. Other types accept only
+  // their own kind and range.
   ValueId scalarInput(std::string name, DType dtype, std::optional<Scalar> default_value = {});
   void sizeDefault(const std::string& symbol, int64_t value);
   // Returns the value of a scalar as a size, for the sizes of ops: sizeFrom(n) + 1. The scalar is

@@ -219,9 +219,12 @@ in parentheses gives the operands in order.
   out of range is an error.
 
 **Libraries.** `cumsum`, `argsort`, `scatter` and `scatter_add`, and composites of them such as
-`sort` and `topk`, are heddle's own library functions on every device. OpenBLAS and cuBLASLt compute
-matrix products; heddle itself computes those of integers. OpenBLAS multiplies in f32 or f64: the CPU
-device converts blocks of f16, bf16 and f8 elements to f32, and uses up to 48 MiB of memory for them.
+`sort` and `topk`, are heddle's own library functions on every device. oneDNN, OpenBLAS and
+cuBLASLt compute matrix products; heddle itself computes those of integers. On the CPU, oneDNN
+multiplies f32 and bf16 if it is present. It adds products of bf16 in f32, and treats subnormal bf16
+elements as 0. OpenBLAS multiplies in f32 or f64: the CPU device converts blocks of f16 and f8
+elements to f32, and uses up to 48 MiB of memory for them. Without oneDNN, or if the CPU has no bf16
+instructions, it also converts blocks of bf16 elements.
 )";
   for (std::string_view kind : {"elementwise", "reduction", "scalar", "new", "shape", "index",
                                 "scan", "library", "composite"}) {

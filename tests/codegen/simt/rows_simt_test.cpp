@@ -111,6 +111,13 @@ TEST(RowsSimt, RowsInSharedMemoryAreRight) {
       {{{132, 20000}}, {{20000}}}, {{"n", 132}, {"m", 20000}});
   cases.add("%x: bf16[n, m], %z: f32[n, m]) { %a = mul(%x, %z) %y = softmax(%a, axis=-1) return %y",
             {{{132, 12003}}, {{132, 12003}, {12007, 1}, 1}}, {{"n", 132}, {"m", 12003}});
+  for (const int64_t m : {40000, 40001}) {  // all rows share %b, and it is not in shared memory
+    cases.add(
+        "%x: bf16[n, m], %b: bf16[m]) { %f = cast(%x, dtype=f32) %g = cast(%b, dtype=f32) %r = "
+        "broadcast(%g, axes=[0]) %a = add(%f, %r) %s = softmax(%a, axis=-1) %y = cast(%s, "
+        "dtype=bf16) return %y",
+        {{{132, m}}, {{m}}}, {{"n", 132}, {"m", m}});
+  }
   cases.compile();
   for (size_t i = 0; i < cases.size(); ++i) {
     EXPECT_GT(cases.sharedBytes(i), 0) << cases.name(i);

@@ -21,6 +21,7 @@ struct SimtHost {
   long long (*blocks)();
   int (*row)();
   unsigned long long (*serial)();  // differs for each block of each run
+  int (*shared_bytes)();           // dynamic shared memory of the launch
   long long (*barriers)();         // the number of barriers that this thread has passed
   void (*barrier)(int number);
   unsigned long long (*exchange)(unsigned long long value, int from);
@@ -62,6 +63,9 @@ inline long long __double2ll_rz(double x) {
   return simtToInteger(x, -9223372036854775807ll - 1, 9223372036854775807ll);
 }
 inline long long __float2ll_rz(float x) { return __double2ll_rz(x); }
+inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
+  return (unsigned)((((unsigned long long)high << 32) | low) >> (shift & 31));
+}
 template <class T>
 inline T __ldg(const T* from) {
   return *from;
@@ -193,7 +197,7 @@ struct SharedArray {
   explicit SharedArray(int offset) : SharedArray(dynamicShared) {
     first = (T*)(dynamicShared.bytes + offset);
     units += offset / 4;
-    count -= offset / (int)sizeof(T);
+    count = (simt_host->shared_bytes() - offset) / (int)sizeof(T);
   }
   SharedElement<T> operator[](int i) const {
     if (i < 0 || i >= count) {
@@ -204,12 +208,34 @@ struct SharedArray {
   }
 };
 
+// The copies that a thread has begun. They change the shared memory only when the thread waits for
+// them, so that a missing wait gives wrong results.
+struct PendingCopies {
+  static constexpr int kMost = 64;
+  void* to[kMost];
+  const void* from[kMost];
+  int bytes[kMost];
+  int count;
+};
+inline PendingCopies pendingCopies[1024];
+
 template <class T>
 inline void copyLater(const SharedArray<T>& to, int at, const void* from) {
-  T value;
-  memcpy(&value, from, sizeof(T));
-  to[at] = value;
+  PendingCopies& mine = pendingCopies[thread()];
+  if (mine.count == PendingCopies::kMost)
+    return simt_host->fault("a thread begins too many copies");
+  const SharedElement<T> element = to[at];
+  T wrong;
+  memset((void*)&wrong, 0xff, sizeof(T));
+  element = wrong;
+  mine.to[mine.count] = element.at;
+  mine.from[mine.count] = from;
+  mine.bytes[mine.count++] = (int)sizeof(T);
 }
-inline void awaitCopies() {}
+inline void awaitCopies() {
+  PendingCopies& mine = pendingCopies[thread()];
+  for (int i = 0; i < mine.count; ++i) memcpy(mine.to[i], mine.from[i], (size_t)mine.bytes[i]);
+  mine.count = 0;
+}
 
 }  // namespace hd

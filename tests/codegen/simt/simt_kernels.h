@@ -70,6 +70,7 @@ class SimtKernels {
         [] { return static_cast<long long>(simt::grid().blocks()); },
         [] { return simt::grid().row(); },
         [] { return static_cast<unsigned long long>(simt::grid().serial()); },
+        [] { return run_.shared_bytes; },
         [] { return run_.passed[simt::grid().thread()]; },
         [](int number) {
           if (number == run_.skipped) return;
@@ -89,7 +90,7 @@ class SimtKernels {
   std::string run(size_t number, uint64_t seed, int skipped = -1) {
     const Case& one = cases_[number];
     std::vector<char> workspace(static_cast<size_t>(one.plan.workspace_bytes) + 16, '\x7f');
-    run_ = {skipped, {}, {}};
+    run_ = {skipped, {}, {}, 0};
     for (LaunchStage stage : one.plan.stages) {
       for (const LaunchStage::PointerPatch& p : stage.pointers) {
         void* pointer = p.operand == LaunchStage::kWorkspace
@@ -101,6 +102,7 @@ class SimtKernels {
         storeElement(stage.args.data() + s.offset, s.dtype, 0,
                      one.scalars.at(static_cast<size_t>(s.operand)));
       }
+      run_.shared_bytes = stage.shared_bytes;
       run_.passed.assign(static_cast<size_t>(stage.block), 0);
       auto* entry = symbol<void(const void*)>(entryName(number, stage.entry));
       simt::grid().run(
@@ -129,6 +131,7 @@ class SimtKernels {
     long long (*blocks)();
     int (*row)();
     unsigned long long (*serial)();
+    int (*shared_bytes)();
     long long (*barriers)();
     void (*barrier)(int number);
     unsigned long long (*exchange)(unsigned long long value, int from);
@@ -139,6 +142,7 @@ class SimtKernels {
     int skipped;                    // number of the barrier to leave out; -1: none
     std::vector<long long> passed;  // per thread of the block: the barriers that it has passed
     std::string fault;
+    int shared_bytes;  // of the launch
   };
 
   // Runs the C++ compiler in the folder of the kernels. `launcher` is a program that runs the
@@ -194,7 +198,7 @@ class SimtKernels {
     return reinterpret_cast<T*>(found);
   }
 
-  static inline thread_local Run run_{-1, {}, {}};
+  static inline thread_local Run run_{-1, {}, {}, 0};
   TempFolder folder_;
   std::vector<Case> cases_;
   void* library_ = nullptr;
