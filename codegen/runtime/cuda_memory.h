@@ -97,9 +97,11 @@ __device__ inline bool isBetweenWords(const void* address) {
   return ((unsigned long long)address & 2) != 0;
 }
 
-// Loads 16-bit elements from any address, mostly as words of 32 bits. There are no branches, so
-// that a thread can begin several loads before it waits for the first one. Between words, the first
-// and the last element are loaded alone: no other bytes than those of the elements are read.
+// Loads a complete vector of 16-bit elements from any address, mostly as words of 32 bits. load()
+// does not call this function, because a branch for incomplete vectors would delay later loads.
+// There are no branches, so that a thread can begin several loads before it waits for the first
+// one. Between words, the first and the last element are loaded alone: no other bytes than those of
+// the elements are read.
 template <int kLanes, class T>
 __device__ inline void loadPairs(Pack<kLanes, T>& to, const T* from) {
   constexpr int kPairs = kLanes / 2;
@@ -143,19 +145,11 @@ __device__ inline void load(Lanes<kLanes, T>& to, const T* from, bool whole, int
 #pragma unroll
     for (int w = 0; w < P::kWords; ++w) pack.word[w] = ((const typename P::Type*)from)[w];
     to.set(pack);
-    return;
-  }
-  if constexpr (kHasPairs<kLanes, T>) {
-    if (count >= kLanes) {
-      P pack;
-      loadPairs<kLanes>(pack, from);
-      to.set(pack);
-      return;
-    }
-  }
+  } else {
 #pragma unroll
-  for (int i = 0; i < kLanes; ++i) {
-    if (i < count) to.set(i, from[i]);
+    for (int i = 0; i < kLanes; ++i) {
+      if (i < count) to.set(i, from[i]);
+    }
   }
 }
 
@@ -209,6 +203,13 @@ __device__ inline void storeRounded(T* to, const float (&from)[kLanes], bool who
 template <int kLanes, class T>
 __device__ inline void loadPart(Lanes<kLanes, T>& to, const T* from, bool whole, int first,
                                 int end) {
+  if constexpr (kHasPairs<kLanes, T>) {
+    if (!whole && first <= 0 && end >= kLanes) {
+      Pack<kLanes, T> pack;
+      loadPairs<kLanes>(pack, from);
+      return to.set(pack);
+    }
+  }
   if (first <= 0) return load<kLanes>(to, from, whole, end);
 #pragma unroll
   for (int i = 0; i < kLanes; ++i) {
