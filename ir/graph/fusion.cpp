@@ -62,8 +62,8 @@ void Fusion::inheritAnnotations(const Fusion& from, const IdMap& map) {
       annotations_[key] = annotation;
       continue;
     }
-    const auto mapExisting = [&](ValueId id) {
-      HEDDLE_CHECK(from.values_.has(id), "annotation '{}' names a value that does not exist", key);
+    const auto mapExisting = [&, &name = key](ValueId id) {
+      HEDDLE_CHECK(from.values_.has(id), "annotation '{}' names a value that does not exist", name);
       return map(id);
     };
     if (std::optional<std::any> moved = annotation.remap(annotation.fact, mapExisting)) {

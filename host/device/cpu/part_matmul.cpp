@@ -8,9 +8,9 @@
 namespace heddle::host::matmul {
 namespace {
 
-constexpr int64_t kAlignment = 256;  // of the parts of the workspace, in bytes
+constexpr int64_t kPartAlignment = 256;  // of the parts of the workspace, in bytes
 
-int64_t aligned(int64_t bytes) { return ceilDiv(bytes, kAlignment) * kAlignment; }
+int64_t aligned(int64_t bytes) { return ceilDiv(bytes, kPartAlignment) * kPartAlignment; }
 
 }  // namespace
 
