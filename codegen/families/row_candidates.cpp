@@ -31,7 +31,7 @@ constexpr int64_t kSharedBytes = 48 << 10;
 // Dynamic shared memory of each of two blocks on a multiprocessor of an H100. It has 227 KiB, and a
 // block needs a few KiB for its accumulators and for the system.
 constexpr int64_t kSharedBytesOfTwo = 110 << 10;
-constexpr int64_t kMultiprocessors = 132;  // of an H100
+constexpr int64_t kMultiprocessors = 132;  // number of multiprocessors of an H100
 constexpr int64_t kMostThreads = 1024;
 constexpr int64_t kWarp = 32;
 constexpr int64_t kLoopThreads = 512;

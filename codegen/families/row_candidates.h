@@ -38,7 +38,7 @@ struct RowDemand {
   int64_t ahead_bytes = 0;   // live_bytes with RowForm::ahead, and the tiles of the next row
   int64_t kept_bytes = 0;  // bytes of the tiles that maps make: in registers, or (Cpp) on the stack
   int64_t ops = 0;         // number of simple operations of the longest body (opsOf())
-  int64_t accumulators = 0;     // of all reductions, per row
+  int64_t accumulators = 0;     // accumulators of all reductions, per row
   bool several_passes = false;  // needsSeveralPasses()
 };
 

@@ -28,7 +28,7 @@ namespace heddle::codegen {
 using TileId = Id<struct TileTag>;  // index into TileProgram::tiles
 
 struct Tile {
-  std::string name;  // of the value of the fusion
+  std::string name;  // name of the value in the fusion
   DType dtype = DType::F32;
   bool per_row = false;
 };
