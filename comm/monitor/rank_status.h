@@ -92,7 +92,7 @@ struct alignas(64) RankStatus {
   std::atomic<uint64_t> program{0};    // hash of the program that runs
   std::atomic<int32_t> issued{-1};     // latest that the host issued; -1: none; or kMatchingPosts
   std::atomic<int32_t> computing{-1};  // latest that a CPU stream began and executes now; -1: none
-  std::atomic<int32_t> communicating{-1};  // as `computing`, for collectives, sends and receives
+  std::atomic<int32_t> communicating{-1};  // like `computing`, for collectives, sends and receives
   std::atomic<uint64_t> progress{0};       // number of instructions that streams have begun
 
   // Run: numbers of runs. They count only runs of programs that communicate on some rank.
