@@ -27,7 +27,7 @@ struct TunedKernel {
     std::optional<int32_t> registers;  // per thread; only CUDA
     std::string fault;                 // why the candidate cannot be used; "": it can
   };
-  std::string name;  // of the kernel in the program
+  std::string name;  // name of the kernel in the program
   int rank = 0;      // the first rank that launches it with these sizes
   std::string key;   // host::choiceKey()
   std::vector<Row> rows;
@@ -36,7 +36,7 @@ struct TunedKernel {
 };
 
 struct TuneOptions {
-  uint64_t seed = 0;         // of the random inputs
+  uint64_t seed = 0;         // seed of the random inputs
   bool measures_all = true;  // false: measures only kernels without a stored choice
   // Returns the stored choice for a key, or nullopt. May be empty.
   std::function<std::optional<std::string>(const std::string& key)> find;
