@@ -259,7 +259,9 @@ class CudaTileEmitter {
     writeVectors({}, {}, [&] { writeLoad(load, "u", name); });
   }
 
-  static void write(const ExchangeTile&) { HEDDLE_CHECK(false, "rows have no exchange"); }
+  static void write(const ExchangeTile&) {
+    HEDDLE_CHECK(false, "a program of rows must not exchange tiles");
+  }
 
   void write(const LoadTile& load) {
     if (load.when != LoadTile::When::Row) return;  // openColumns() has loaded the tile

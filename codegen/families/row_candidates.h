@@ -20,7 +20,7 @@ bool hasUnalignedRows(const Space& space, Target target);
 enum class RowVariant : uint8_t {
   ManyOps,    // values whose computation takes several ops or is expensive; only with columns
   Expensive,  // values whose computation is expensive
-  Loaded,     // none: each pass computes its values again from the loaded tiles
+  Loaded,     // no values: each pass computes them again from the loaded tiles
 };
 
 // One way to compute the rows, as plain data.
