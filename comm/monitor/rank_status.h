@@ -48,7 +48,7 @@ std::string_view name(RankPhase phase);
 enum class RankWait : uint32_t {
   None,
   Job,   // all ranks of the job make the call
-  Some,  // only some ranks make it
+  Some,  // only some ranks make the call
 };
 
 // A value of RankStatus::heartbeat: the rank never counts as silent. In its last TCP message
