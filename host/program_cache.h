@@ -96,7 +96,7 @@ class ProgramCache {
     std::shared_ptr<const AttentionSearch> attentions;
     std::vector<int64_t> attention_sizes;
     SizeReads reads;       // the size expressions whose values decided something in the lowering
-    SegmentsPtr segments;  // as Entry::segments
+    SegmentsPtr segments;  // see Entry::segments
     EntryPtr entry;
   };
   static constexpr size_t kMostKnownReads = 32;

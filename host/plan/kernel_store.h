@@ -57,8 +57,8 @@ class KernelStore {
     int64_t segment = -1;  // StoredSegment::number()
     std::vector<TensorDesc> inputs;
     std::vector<TensorDesc> outputs;
-    std::vector<int32_t> alignments;  // as for codegen::planKernel()
-    codegen::RunSizes run;            // the same
+    std::vector<int32_t> alignments;  // the argument of codegen::planKernel()
+    codegen::RunSizes run;            // the argument of codegen::planKernel()
     std::string candidate = {};       // parameters of a chosen candidate; "": the first one
     bool operator==(const Key&) const = default;
   };

@@ -101,7 +101,7 @@ struct Plan {
   // The tensors of an instruction that InspectSteps inspect.
   struct Inspection {
     InstructionIndex instruction = -1;
-    int32_t occurrence = 0;  // as in StepNote
+    int32_t occurrence = 0;  // see StepNote::occurrence
     // true: some of the written values come from other ranks.
     bool communicates = false;
     CountsId counts = {};  // valid: an all-to-all-v, which writes only what it receives

@@ -46,7 +46,7 @@ class PlanBuilder {
   struct LaunchOperand {
     Place place;
     const TensorDesc* desc;
-    RegisterId scalar = {};  // as in Plan::Operand
+    RegisterId scalar = {};  // see Plan::Operand::scalar
   };
   using LaunchOperands = boost::container::small_vector<LaunchOperand, 4>;
   struct Launch {
@@ -54,7 +54,8 @@ class PlanBuilder {
     LaunchOperands inputs;
     LaunchOperands outputs;
     StreamId stream;
-    std::shared_ptr<StoredSegment> stored = {};  // stored form of the segment; nullptr: not known yet
+    std::shared_ptr<StoredSegment> stored =
+        {};                              // stored form of the segment; nullptr: not known yet
     const UnrolledStep* step = nullptr;  // nullptr: no LaunchKernel; the plan adds the kernel
     const Kernel* kernel = nullptr;      // kernel of the program; nullptr: the plan adds the kernel
     const std::string& candidate() const;  // Kernel::candidate, or ""
