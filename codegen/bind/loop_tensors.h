@@ -23,11 +23,13 @@ struct LoopTensors {
   std::vector<DType> partials;  // the types of the partial results
 };
 
-// `space` must have all operands that can be in a space of the segment. Its extents and strides do
+// `space` must list every operand that some space of the segment lists. Its extents and strides do
 // not matter.
 LoopTensors loopTensors(const Computation& computation, Space space);
 
-// Removes all tensors from `space` that `used` does not list. Does the same as dropUnusedTensors().
+// Removes all tensors from `space` that `used` does not list. The result is that of
+// dropUnusedTensors() (codegen/plan/two_stages.h), but this function need not search the bodies
+// again.
 void keepOnly(const LoopTensors::Used& used, Space& space);
 
 }  // namespace heddle::codegen

@@ -273,10 +273,11 @@ std::optional<RowCandidate> inSharedMemory(RowCandidate loaded, const Space& row
   return loaded;
 }
 
-// Chooses the candidate for a row that is long for `chosen`: it does not fit in registers with the
-// values that the kernel keeps, or only in those of a block that is alone. Without these values, a
-// row needs fewer registers. The kernel reads the row once from memory, not once per pass. Two
-// blocks on a multiprocessor are better than one, because one loads while the other one computes.
+// Chooses the candidate for a row that is long for `chosen`. With the values that the kernel keeps,
+// such a row does not fit in registers, or needs a block that is alone on its multiprocessor.
+// Without these values, a row needs fewer registers. The kernel reads the row once from memory, not
+// once per pass. Two blocks on a multiprocessor are better than one, because one loads while the
+// other one computes.
 RowCandidate withLoadedRow(const RowCandidate& chosen, const std::optional<RowCandidate>& loaded,
                            const Space& rows, const RowDemand& demand) {
   if (!loaded) return chosen;
