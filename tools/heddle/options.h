@@ -55,8 +55,8 @@ struct Options {
   bool markdown = false;
 };
 
-// Each command returns the exit code: 0 for success, 1 if the check failed. A fault of the caller
-// throws UserError.
+// Each command returns the exit code: 0 for success, 1 if --check or --check-numerics failed. A
+// fault of the caller throws UserError.
 int runCommand(const Options& options);
 int dumpCommand(const Options& options);
 int verifyCommand(const Options& options);
