@@ -28,8 +28,8 @@ constexpr int64_t kMostUnrolled = 4096;
 // The shared memory that a block may use without an opt-in. Each accumulator takes 8 bytes per
 // warp.
 constexpr int64_t kSharedBytes = 48 << 10;
-// Dynamic shared memory of each of two blocks on a multiprocessor of an H100. It has 227 KiB, and a
-// block needs a few KiB for its accumulators and for the system.
+// Dynamic shared memory of each of two blocks on a multiprocessor of an H100. The multiprocessor
+// has 227 KiB, and each block needs a few KiB for its accumulators and for the system.
 constexpr int64_t kSharedBytesOfTwo = 110 << 10;
 constexpr int64_t kMultiprocessors = 132;  // number of multiprocessors of an H100
 constexpr int64_t kMostThreads = 1024;
@@ -73,7 +73,8 @@ bool hasWholeVectors(const Space& space, int64_t vector) {
   return true;
 }
 
-// Returns the smallest number of vectors per row for which shifted rows (RowLayout::shifted) pay.
+// Returns the smallest number of vectors per row for which shifted rows (RowLayout::shifted) are
+// faster.
 // The first and the last vector of a shifted row are slow, because each pass over the row needs
 // their masks.
 int64_t shortestShifted(bool several_passes) { return several_passes ? 64 : 4; }

@@ -45,16 +45,16 @@ struct RowDemand {
 // The demands of the variants. They depend on a space only through its numbers of axes, and through
 // which strides are 0.
 struct RowDemands {
-  std::optional<RowDemand> many_ops;  // only Cuda with columns
+  std::optional<RowDemand> many_ops;  // set only for Cuda with columns
   RowDemand expensive;
-  std::optional<RowDemand> loaded;  // only Cuda without columns, if there are several passes
+  std::optional<RowDemand> loaded;  // set only for Cuda without columns, with several passes
 };
 
 // Returns the best candidate for these sizes. Returns nullopt if the rows are too few or not
 // contiguous: several launches are then better (codegen/families/passes.h). `rows` must have a
 // reduced axis (withRows()). A choice of the family "rows" changes the parameters that it names, as
-// far as the space permits, and few rows are then no reason for nullopt. It has no effect on a
-// space with columns.
+// far as the space permits. With such a choice, few rows are no reason for nullopt. A choice has no
+// effect on a space with columns.
 std::optional<RowCandidate> chooseRows(const Space& rows, Target target, const RowDemands& demands,
                                        const KernelChoice* choice);
 
