@@ -54,8 +54,7 @@ class PlanBuilder {
     LaunchOperands inputs;
     LaunchOperands outputs;
     StreamId stream;
-    std::shared_ptr<StoredSegment> stored =
-        {};                              // stored form of the segment; nullptr: not known yet
+    std::shared_ptr<StoredSegment> stored = {};  // facts of the segment; nullptr: not known yet
     const UnrolledStep* step = nullptr;  // nullptr: no LaunchKernel; the plan adds the kernel
     const Kernel* kernel = nullptr;      // kernel of the program; nullptr: the plan adds the kernel
     const std::string& candidate() const;  // Kernel::candidate, or ""
