@@ -29,7 +29,7 @@ constexpr int64_t kMostUnrolled = 4096;
 // warp.
 constexpr int64_t kSharedBytes = 48 << 10;
 // Dynamic shared memory of each of two blocks on a multiprocessor of an H100. The multiprocessor
-// has 227 KiB, and each block needs a few KiB for its accumulators and for the system.
+// has 228 KiB, and each block needs a few KiB for its accumulators and for the system.
 constexpr int64_t kSharedBytesOfTwo = 110 << 10;
 constexpr int64_t kMultiprocessors = 132;  // number of multiprocessors of an H100
 constexpr int64_t kMostThreads = 1024;
