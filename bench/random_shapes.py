@@ -133,8 +133,8 @@ def random_section() -> str:
         "## Random shapes", "",
         "`bench/random_shapes.py` measures fusions with random ops, dtypes and sizes. A seed decides all of them. Each "
         "fusion has 16 MB to 600 MB of inputs and outputs. The *ratio* is the time of a copy of the same bytes, "
-        "divided by heddle's time. All bytes of inputs and outputs count once. A slice does not read all of its input, and "
-        "a lookup may read an element several times or never, so their ratios may exceed 1.", "", report(newest), "",
+        "divided by heddle's time. All bytes of inputs and outputs count once. A slice or lookup may skip part of its "
+        "input, so its ratio may exceed 1.", "", report(newest), "",
         f"Measured on {newest['date']} on {newest['device']}: `{newest['command']}`."])
 
 

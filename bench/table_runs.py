@@ -22,8 +22,8 @@ NOTES = {
                    "22ae369. cat + silu took 0.1483 and 0.1487 ms with the older commit, and 0.1403 and 0.1405 ms "
                    "with the newer one. layer_norm backward took 0.1562 and 0.1565 ms with the older commit, and "
                    "0.1514 and 0.1520 ms with the newer one. cross_entropy, dropout + layer_norm, group_norm, "
-                   "layer_norm and softmax of 4096 elements took the same time with both commits. This time is close "
-                   "to the time of a copy. The figure of softmax [2048, 50257] is missing, because its kernel has "
+                   "layer_norm and softmax of 4096 elements took the same time with both commits. Their times are "
+                   "close to that of a copy. The figure of softmax [2048, 50257] is missing, because its kernel has "
                    "changed since.",
     },
     "4-x-nvidia-h200-scaling_2026-11-22": {
@@ -52,7 +52,7 @@ NOTES = {
                    "chunk passes through both matrix products. *Of each collective*: each collective is split together "
                    "with the matrix product next to it.",
         "more": "The last two commands ran on one machine, one after another. With 14336 features, each of the 4 GPUs "
-                "holds 3584 features. With 28672 features, each of 8 GPUs would hold the same number.",
+                "holds 3584 features. This gives each GPU the same load as 28672 features on 8 GPUs.",
     },
     "2-x-nvidia-h200_2026-11-22": {
         "title": "collectives, the MLP and the transformer block",
@@ -68,7 +68,7 @@ NOTES = {
                    "bench_cuda_mlp 16384 --features 7168 --overlap off,auto,4,8,16",
         "remarks": "A deadlock stopped the second command before its last cases. The deadlock has since been fixed. "
                    "`bench_cuda_lanes` was an earlier name of `bench_cuda_copy_channels`. With 7168 features, each of "
-                   "the 2 GPUs holds 3584 features. With 28672 features, each of 8 GPUs would hold the same number.",
+                   "the 2 GPUs holds 3584 features. This gives each GPU the same load as 28672 features on 8 GPUs.",
     },
     "nvidia-h200_2026-11-22": {
         "title": "attention, indexed ops and launches",
@@ -110,8 +110,8 @@ NOTES = {
         "title": "chunks communicated by NCCL",
         "command": "bench_cuda_mlp --features 7168 --overlap off,4:8,4:16; MLP_FEATURES=7168 torchrun --standalone "
                    "--nproc-per-node 2 bench/peers/torch_mlp.py",
-        "remarks": "With 7168 features, each of the 2 GPUs holds 3584 features. With 28672 features, each of 8 GPUs "
-                   "would hold the same number.",
+        "remarks": "With 7168 features, each of the 2 GPUs holds 3584 features. This gives each GPU the same load "
+                   "as 28672 features on 8 GPUs.",
     },
     "peers-nvidia-h200_2026-11-20": {
         "title": "PyTorch on one GPU, and host times of CUDA",

@@ -96,8 +96,8 @@ def slower_list(rows: List[Row]) -> str:
         lines += ["", "This list has the collectives on which heddle is slower. The number after each size is heddle's "
                   "time divided by NCCL's time.", ""] + collective_lines(collectives)
         lines += ["", f"For these collectives, heddle takes {span(added, '{:.1f}')} us longer than NCCL. A "
-                  "second measurement compares a host program that contains a single collective with a single NCCL "
-                  "call, both with their host time. Over all collectives, the host program takes "
+                  "second measurement runs one collective: once in a host program, once as an NCCL call. Both times "
+                  "include host time. Over all collectives, the host program takes "
                   f"{span(alone, '{:.2f}')} times as long as the call."]
     if equal:
         names = "; ".join(row.workload for row in equal)

@@ -34,7 +34,7 @@ struct KernelSource {
 struct KernelImage {
   std::vector<std::byte> bytes;             // Cpp: may be empty if `library` is set
   std::shared_ptr<void> library = nullptr;  // Cpp: a handle for dlsym(); Cuda: nullptr
-  int64_t size = 0;                         // of the image file, in bytes
+  int64_t size = 0;                         // size of the image file, in bytes
 };
 
 // Compiles for one GPU architecture or one kind of CPU. Thread-safe.

@@ -14,7 +14,7 @@ namespace heddle::host {
 // Options of compile(). They must be equal on all ranks of a job.
 struct CompileOptions {
   PassOptions passes;
-  CacheLimits caches = {};  // of a FusionExecutor; compile() ignores them
+  CacheLimits caches = {};  // limits of the caches of a FusionExecutor; compile() ignores them
   // Of a FusionExecutor: ExecutableOptions::check_numerics. compile() ignores it.
   bool check_numerics = false;
   // Of a FusionExecutor: ExecutableOptions::kernel_choices and choices_only.

@@ -16,8 +16,8 @@ namespace heddle::host {
 
 // The texts of one kernel of a program, for the sizes of a run.
 struct KernelTexts {
-  std::string name;      // its name in the program
-  std::string schedule;  // how its loops are mapped to threads (codegen/emit/plan_kernel.h)
+  std::string name;      // name of the kernel in the program
+  std::string schedule;  // mapping of the loops to threads (codegen/emit/plan_kernel.h)
   std::string source;    // CUDA or C++
 };
 
@@ -56,7 +56,7 @@ struct KernelCandidates {
     size_t launches = 0;
     int64_t workspace_bytes = 0;
   };
-  std::string name;       // its name in the program
+  std::string name;       // name of the kernel in the program
   std::vector<Row> rows;  // best first
   size_t used = 0;        // the candidate that a run uses
 };

@@ -92,10 +92,11 @@ class ProgramCache {
   // depends_on_sizes_ is true.
   struct KnownReads {
     SizeDecisions decisions;
-    std::shared_ptr<const AttentionSearch> attentions;  // of the fusion with the decisions
+    // Attentions of the fusion with the decisions.
+    std::shared_ptr<const AttentionSearch> attentions;
     std::vector<int64_t> attention_sizes;
     SizeReads reads;       // the size expressions whose values decided something in the lowering
-    SegmentsPtr segments;  // as Entry::segments
+    SegmentsPtr segments;  // see Entry::segments
     EntryPtr entry;
   };
   static constexpr size_t kMostKnownReads = 32;

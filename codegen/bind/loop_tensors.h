@@ -9,24 +9,27 @@
 namespace heddle::codegen {
 
 // Which tensors the loops of a segment use. This does not depend on shapes. `tensors` contains
-// indices into Space::tensors, after which the tensors of partial results are numbered. `indexed`
-// contains indices into Space::indexed.
+// indices into Space::tensors. Higher indices stand for the tensors of partial results. `indexed`
+// contains indices into Space::indexed. A kernel has one launch (`whole`) or two launches (`first`,
+// `second`; codegen/plan/two_stages.h).
 struct LoopTensors {
   struct Used {
     std::vector<int> tensors;
     std::vector<int> indexed;
   };
-  Used whole;  // of a kernel of one launch
-  Used first;  // of the launches of a kernel of two launches (codegen/plan/two_stages.h)
+  Used whole;
+  Used first;
   Used second;
   std::vector<DType> partials;  // the types of the partial results
 };
 
-// `space` must have all operands that can be in a space of the segment. Its extents and strides do
+// `space` must list every operand that some space of the segment lists. Its extents and strides do
 // not matter.
 LoopTensors loopTensors(const Computation& computation, Space space);
 
-// Removes all tensors from `space` that `used` does not list. Does the same as dropUnusedTensors().
+// Removes all tensors from `space` that `used` does not list. The result is that of
+// dropUnusedTensors() (codegen/plan/two_stages.h), but this function need not search the bodies
+// again.
 void keepOnly(const LoopTensors::Used& used, Space& space);
 
 }  // namespace heddle::codegen

@@ -28,7 +28,7 @@ struct PiecePlanner::Joined {
 struct PiecePlanner::ColumnParts {
   RowPart rows;
   Analysis row_analysis;
-  std::optional<PartSizes> sizes;  // of the row part
+  std::optional<PartSizes> sizes;  // sizes of the row part
   Analysis column_analysis;
   IdVector<AccumulatorId, Accumulator> accumulators;
   LoopTensors loops;

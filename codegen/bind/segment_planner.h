@@ -69,7 +69,7 @@ class SegmentPlanner {
   // An independent part of the segment (Analysis::parts).
   struct Part {
     PiecePlanner planner;
-    std::vector<int> operands;  // of the segment
+    std::vector<int> operands;  // operands of the segment
     PartSizes sizes;
   };
 
@@ -83,10 +83,10 @@ class SegmentPlanner {
   const Target target_;
   const Analysis analysis_;
   std::mutex mutex_;     // guards all members below
-  KernelNumbers bound_;  // of the latest bind(); the next bind() reuses the memory
+  KernelNumbers bound_;  // result of the latest bind(); the next bind() reuses the memory
   std::optional<PiecePlanner> whole_;
   std::deque<Part> parts_;
-  std::unordered_map<std::string, int64_t> numbers_;  // of forms, by their facts
+  std::unordered_map<std::string, int64_t> numbers_;  // numbers of forms, by their facts
   std::deque<Form> forms_;
 };
 

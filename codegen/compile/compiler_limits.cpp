@@ -19,7 +19,7 @@
 namespace heddle::codegen {
 namespace {
 
-constexpr int kProcesses = 3;  // of one compiler at the same time
+constexpr int kProcesses = 3;  // processes of one compiler at the same time
 
 std::mutex compilers_mutex;
 std::condition_variable compiler_ended;
@@ -52,7 +52,7 @@ struct Limit {
   __rlimit_resource resource;
   rlim_t enough;  // a limit of at least this value never makes a compiler fail
   const char* what;
-  const char* option;  // of ulimit
+  const char* option;  // option of the command ulimit
 };
 constexpr Limit kLimits[] = {
     {RLIMIT_NOFILE, 64, "open files", "-n"},

@@ -95,7 +95,7 @@ struct ImageCache::Impl {
     int64_t last_use = 0;
   };
   std::map<std::string, Held> images;  // by key text
-  ImageBytes bytes;                    // of `images`
+  ImageBytes bytes;                    // total size of `images`
   int64_t most_bytes;                  // largest size of `images`
   int64_t uses = 0;
 

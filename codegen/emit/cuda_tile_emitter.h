@@ -259,7 +259,9 @@ class CudaTileEmitter {
     writeVectors({}, {}, [&] { writeLoad(load, "u", name); });
   }
 
-  static void write(const ExchangeTile&) { HEDDLE_CHECK(false, "rows have no exchange"); }
+  static void write(const ExchangeTile&) {
+    HEDDLE_CHECK(false, "a program of rows must not exchange tiles");
+  }
 
   void write(const LoadTile& load) {
     if (load.when != LoadTile::When::Row) return;  // openColumns() has loaded the tile
@@ -362,7 +364,7 @@ class CudaTileEmitter {
   std::set<TileId> one_lane_;    // tiles that hold the same element for all lanes
   std::set<TileId> one_vector_;  // tiles of which a thread holds one vector at a time
   std::set<TileId> held_;        // tiles in shared memory
-  int64_t held_bytes_ = 0;       // of these tiles
+  int64_t held_bytes_ = 0;       // number of bytes of these tiles
   bool is_copying_ = false;      // the text has begun copies to shared memory
   bool in_loop_ = false;
   int bodies_ = 0;

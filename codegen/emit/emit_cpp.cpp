@@ -237,7 +237,7 @@ class CppEmitter {
 
   const LoopNest& nest_;
   int32_t lanes_;
-  const StreamedStores* streamed_ = nullptr;  // of the loop that is being written
+  const StreamedStores* streamed_ = nullptr;  // stores of the loop that is being written
   TextWriter out_;
 };
 

@@ -380,7 +380,7 @@ class CudaEmitter {
   const bool is_part_;
   const Schedule& s_;
   bool inner_;
-  Windows windows_;  // of the loop body
+  Windows windows_;  // the windows of the loop body
   TextWriter out_;
   LoopCombiner combiner_;
 };

@@ -141,7 +141,7 @@ class CppSquareEmitter {
 
   template <class Other>
   static void write(const Other&) {
-    HEDDLE_CHECK(false, "squares have no rows");
+    HEDDLE_CHECK(false, "a program of squares must not loop over a row");
   }
 
   const TileProgram& program_;

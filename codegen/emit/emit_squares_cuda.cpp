@@ -228,9 +228,15 @@ class SquareEmitter {
     closeVectors();
   }
 
-  static void write(const ReduceTiles&) { HEDDLE_CHECK(false, "squares have no reductions"); }
-  static void write(const CombineParts&) { HEDDLE_CHECK(false, "squares have no reductions"); }
-  static void write(const LoopOverRow&) { HEDDLE_CHECK(false, "squares have no rows"); }
+  static void write(const ReduceTiles&) {
+    HEDDLE_CHECK(false, "a program of squares must not reduce");
+  }
+  static void write(const CombineParts&) {
+    HEDDLE_CHECK(false, "a program of squares must not reduce");
+  }
+  static void write(const LoopOverRow&) {
+    HEDDLE_CHECK(false, "a program of squares must not loop over a row");
+  }
 
   const TileProgram& program_;
   const KernelFrame& frame_;

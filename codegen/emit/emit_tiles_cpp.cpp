@@ -85,7 +85,9 @@ class CppTileEmitter {
     }
   }
 
-  static void write(const ExchangeTile&) { HEDDLE_CHECK(false, "rows have no exchange"); }
+  static void write(const ExchangeTile&) {
+    HEDDLE_CHECK(false, "a program of rows must not exchange tiles");
+  }
 
   void write(const LoadTile& load) {
     tensor_of_[load.tile] = load.tensor;

@@ -65,7 +65,7 @@ std::string_view valueType(DType dtype) {
     case DType::F64:
       return "double";
     default:
-      HEDDLE_CHECK(false, "{} is no type to compute in", name(computeType(dtype)));
+      HEDDLE_CHECK(false, "a kernel cannot compute in the type {}", name(computeType(dtype)));
   }
 }
 
@@ -124,7 +124,7 @@ Rounding roundingOf(DType dtype) {
     case DType::Bool:
       break;
   }
-  HEDDLE_CHECK(false, "{} has no rounding", name(dtype));
+  HEDDLE_CHECK(false, "no function of the runtime rounds to {}", name(dtype));
 }
 
 }  // namespace

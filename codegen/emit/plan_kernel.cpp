@@ -249,7 +249,7 @@ class Planner {
   }
 
   const KernelChoice* const choice_;  // nullptr: the model decides everything
-  KernelChoice made_;                 // what was decided
+  KernelChoice made_;                 // the decisions for the planned kernel
   const Fusion& segment_;
   const Operands& operands_;
   const Target target_;

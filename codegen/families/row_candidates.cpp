@@ -28,10 +28,10 @@ constexpr int64_t kMostUnrolled = 4096;
 // The shared memory that a block may use without an opt-in. Each accumulator takes 8 bytes per
 // warp.
 constexpr int64_t kSharedBytes = 48 << 10;
-// Dynamic shared memory of each of two blocks on a multiprocessor of an H100. It has 227 KiB, and a
-// block needs a few KiB for its accumulators and for the system.
+// Dynamic shared memory of each of two blocks on a multiprocessor of an H100. The multiprocessor
+// has 228 KiB, and each block needs a few KiB for its accumulators and for the system.
 constexpr int64_t kSharedBytesOfTwo = 110 << 10;
-constexpr int64_t kMultiprocessors = 132;  // of an H100
+constexpr int64_t kMultiprocessors = 132;  // number of multiprocessors of an H100
 constexpr int64_t kMostThreads = 1024;
 constexpr int64_t kWarp = 32;
 constexpr int64_t kLoopThreads = 512;
@@ -73,7 +73,8 @@ bool hasWholeVectors(const Space& space, int64_t vector) {
   return true;
 }
 
-// Returns the smallest number of vectors per row for which shifted rows (RowLayout::shifted) pay.
+// Returns the smallest number of vectors per row for which shifted rows (RowLayout::shifted) are
+// faster.
 // The first and the last vector of a shifted row are slow, because each pass over the row needs
 // their masks.
 int64_t shortestShifted(bool several_passes) { return several_passes ? 64 : 4; }
@@ -273,10 +274,11 @@ std::optional<RowCandidate> inSharedMemory(RowCandidate loaded, const Space& row
   return loaded;
 }
 
-// Chooses the candidate for a row that is long for `chosen`: it does not fit in registers with the
-// values that the kernel keeps, or only in those of a block that is alone. Without these values, a
-// row needs fewer registers. The kernel reads the row once from memory, not once per pass. Two
-// blocks on a multiprocessor are better than one, because one loads while the other one computes.
+// Chooses the candidate for a row that is long for `chosen`. With the values that the kernel keeps,
+// such a row does not fit in registers, or needs a block that is alone on its multiprocessor.
+// Without these values, a row needs fewer registers. The kernel reads the row once from memory, not
+// once per pass. Two blocks on a multiprocessor are better than one, because one loads while the
+// other one computes.
 RowCandidate withLoadedRow(const RowCandidate& chosen, const std::optional<RowCandidate>& loaded,
                            const Space& rows, const RowDemand& demand) {
   if (!loaded) return chosen;

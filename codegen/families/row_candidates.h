@@ -20,7 +20,7 @@ bool hasUnalignedRows(const Space& space, Target target);
 enum class RowVariant : uint8_t {
   ManyOps,    // values whose computation takes several ops or is expensive; only with columns
   Expensive,  // values whose computation is expensive
-  Loaded,     // none: each pass computes its values again from the loaded tiles
+  Loaded,     // no values: each pass computes them again from the loaded tiles
 };
 
 // One way to compute the rows, as plain data.
@@ -38,23 +38,23 @@ struct RowDemand {
   int64_t ahead_bytes = 0;   // live_bytes with RowForm::ahead, and the tiles of the next row
   int64_t kept_bytes = 0;  // bytes of the tiles that maps make: in registers, or (Cpp) on the stack
   int64_t ops = 0;         // number of simple operations of the longest body (opsOf())
-  int64_t accumulators = 0;     // of all reductions, per row
+  int64_t accumulators = 0;     // accumulators of all reductions, per row
   bool several_passes = false;  // needsSeveralPasses()
 };
 
 // The demands of the variants. They depend on a space only through its numbers of axes, and through
 // which strides are 0.
 struct RowDemands {
-  std::optional<RowDemand> many_ops;  // only Cuda with columns
+  std::optional<RowDemand> many_ops;  // set only for Cuda with columns
   RowDemand expensive;
-  std::optional<RowDemand> loaded;  // only Cuda without columns, if there are several passes
+  std::optional<RowDemand> loaded;  // set only for Cuda without columns, with several passes
 };
 
 // Returns the best candidate for these sizes. Returns nullopt if the rows are too few or not
 // contiguous: several launches are then better (codegen/families/passes.h). `rows` must have a
 // reduced axis (withRows()). A choice of the family "rows" changes the parameters that it names, as
-// far as the space permits, and few rows are then no reason for nullopt. It has no effect on a
-// space with columns.
+// far as the space permits. With such a choice, few rows are no reason for nullopt. A choice has no
+// effect on a space with columns.
 std::optional<RowCandidate> chooseRows(const Space& rows, Target target, const RowDemands& demands,
                                        const KernelChoice* choice);
 

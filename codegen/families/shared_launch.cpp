@@ -161,7 +161,7 @@ std::string SharedLaunches::describeLaunch(const Launch& launch) const {
 
 SharedLaunches::Result SharedLaunches::finish() const {
   Result result;
-  std::map<size_t, std::string> names;  // of bodies
+  std::map<size_t, std::string> names;  // body -> its name
   for (Kind& kind : kindsOf(divide())) {
     // The underscore at the end ensures that no entry is the beginning of another entry.
     kind.kernel.entry = fmt::format("{}_k{}_", entry_, result.kernels.size());

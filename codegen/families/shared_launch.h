@@ -23,7 +23,7 @@ struct SharedKernel {
   std::vector<std::string> bodies;  // the functions that compute parts
   size_t most_parts = 0;            // length of `first`
   size_t table_bytes = 0;
-  size_t bytes = 0;  // of the argument struct
+  size_t bytes = 0;  // size of the argument struct
   int32_t block = 1;
 };
 
@@ -61,9 +61,9 @@ class SharedLaunches {
  private:
   struct Body {
     std::string text;
-    std::string schedule;                      // of the first part
+    std::string schedule;                      // schedule of the first part
     std::vector<LaunchStage> parts;            // the operands of patches are those of the segment
-    std::vector<StageLayout::Struct> structs;  // of the parts
+    std::vector<StageLayout::Struct> structs;  // argument structs of the parts
   };
   struct Range {
     size_t body;

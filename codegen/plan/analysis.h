@@ -68,7 +68,7 @@ struct Analysis {
 
 struct AnalyzedPart {
   SegmentPart part;
-  Analysis analysis;  // of part.segment
+  Analysis analysis;  // analysis of part.segment
 };
 
 // Analyzes `segment`. Throws UserError with the text of whyNotOneKernel() if `segment` cannot be

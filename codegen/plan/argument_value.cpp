@@ -135,7 +135,7 @@ int64_t valueOf(const ArgumentValue& argument, const FrameNumbers& numbers) {
     case Kind::Streams:
       return streams(numbers) ? 1 : 0;
   }
-  HEDDLE_CHECK(false, "an argument without a known value");
+  HEDDLE_CHECK(false, "the kind of an argument is not in the enum");
 }
 
 bool hasAlignedItems(const SpaceTensor& tensor, const FrameNumbers& numbers) {

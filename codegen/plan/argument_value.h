@@ -25,15 +25,15 @@ struct ArgumentValue {
     Span,           // reduced items per split
     AxisItems,      // items along `axis`
     AxisInverse,    // the factor and the shift with which a kernel divides by AxisItems
-    Stride,         // of tensor `index` along `axis`
+    Stride,         // stride of tensor `index` along `axis`
     Base,           // SpaceTensor::base of tensor `index`
     PartStride,     // SpaceTensor::part_stride of tensor `index`
     Offset,         // SpaceCoordinate::offset of coordinate `index`
-    IndexedExtent,  // of Space::indexed[index] along `axis`, like the next three kinds
+    IndexedExtent,  // extent of Space::indexed[index] along `axis`, like the next three kinds
     IndexedStride,
     IndexedOffset,
     IndexedGlobal,
-    AxisExtent,  // of the space along `axis`
+    AxisExtent,  // extent of the space along `axis`
     Squares,     // FrameNumbers::squares
     Width,       // Space::widths[index]
     Streams,     // Cpp: 1 if stores of outputs should bypass the caches, otherwise 0

@@ -17,17 +17,21 @@ using AccumulatorId = Id<struct AccumulatorTag>;  // index into Computation::acc
 // computed indices (Node::Kind::LoadAt).
 struct PlaceAlong {
   // The i64 node whose value is the index. Invalid: the index is computed from `coordinate`,
-  // `reversed` and `shift`.
+  // `reversed`, `shift` and `width`.
   NodeId node;
   // Used if `node` is invalid. If both are invalid, the coordinate is 0.
   CoordinateId coordinate;
   bool local = false;     // true: the coordinate counts from the start of this
-                          // rank's shard; false: in the unsharded tensor
-  bool reversed = false;  // the index is the extent - 1 - the coordinate
+                          // rank's shard; false: from the start of the unsharded tensor
+  bool reversed = false;  // the index is `extent - 1 - coordinate`
   int64_t shift = 0;      // if not reversed: subtracted from the coordinate
-  int width = -1;  // like `shift`, but known only in a run: index into Space::widths; -1: none
-  bool checked = false;   // the index may be outside of the tensor
-  bool in_block = false;  // the axis may be sharded; elements of other shards read as -0.0 or 0
+  // Index into Space::widths of a second shift, whose value is known only at run time. -1: there is
+  // none.
+  int width = -1;
+  bool checked = false;  // the index may be outside of the tensor
+  // The axis may be sharded. An element of another shard reads as -0.0 (integers: 0). These values
+  // do not change the sum over the ranks that computes the result.
+  bool in_block = false;
 };
 
 // One value of a kernel body. In the kernel text it has the type valueType()
@@ -41,8 +45,8 @@ struct Node {
     // `text` applied to `operands`, which replace {0}, {1}, ... in `text`. The operands are first
     // converted to `compute`. The result is rounded to `dtype`.
     Apply,
-    // Final value of accumulator `index`. Operand 0 is JointReductions::center, if the accumulator
-    // belongs to the second reduction of a pair with a center.
+    // Final value of accumulator `index`. The second reduction of a pair may subtract a center
+    // (JointReductions::center). Then operand 0 of its result is this center.
     Result,
     // Index of the current element in the unsharded tensor, along the axis
     // Space::coordinates[index]. If `index` is -1, the value of the node is 0.
@@ -56,7 +60,8 @@ struct Node {
   int index = 0;
   Scalar literal = 0.0;
   std::string_view text;
-  std::string_view state;  // OpDef::state of an Apply
+  // Apply: the type of the object that a thread keeps for the op (OpDef::state); may be empty.
+  std::string_view state;
   DType compute = DType::F32;
   int conditions = 0;            // the first `conditions` operands are bools and are not converted
   std::vector<NodeId> operands;  // earlier nodes of the same body
@@ -78,8 +83,9 @@ struct Body {
 // several operations.
 int64_t opsOf(const Body& body);
 
-// The state in which a kernel reduces elements. If two reductions are joint, the accumulator of the
-// first one has the state, and the accumulator of the second one only refers to it.
+// Describes one running result of a reduction. Its *state* is the variables into which the kernel
+// combines the elements. If two reductions are joint, the accumulator of the first one has the
+// state, and the accumulator of the second one only refers to it.
 struct Accumulator {
   std::string_view text;              // expression that combines accumulator {0} and element {1}
   DType type = DType::F32;            // F32, F64 or I64
@@ -89,8 +95,9 @@ struct Accumulator {
   bool average = false;               // the finished value is divided by the number of elements
   JointKind joint = JointKind::None;  // kind of the pair to which the reduction belongs
   AccumulatorId first;                // second reduction of a pair: the accumulator with the state
-  // true: an element is the state of another accumulator of this kind. Its members are the values
-  // of `element` and the nodes that follow.
+  // true: the kernel combines states of earlier launches (partial results), not single values. The
+  // node `element` is the first member of such a state. The nodes directly after it are the other
+  // members.
   bool adds_states = false;
 
   bool hasState() const { return !first.valid(); }
@@ -111,8 +118,8 @@ struct Computation {
   Body finish;
 };
 
-// The node of a value that a body reads and does not compute. The body computes the values
-// `operands`, which become operands of the node.
+// The node of a value that a body reads and does not compute. The node may need operands. The body
+// computes these values (`operands`) and passes them to the node.
 struct Leaf {
   Leaf(Node given, std::vector<ValueId> values = {})  // NOLINT(google-explicit-constructor)
       : node(std::move(given)), operands(std::move(values)) {}

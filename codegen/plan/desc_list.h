@@ -34,8 +34,9 @@ class DescList {
 
 // The sizes of a run that a kernel needs, and that the descriptors of its operands do not contain.
 struct RunSizes {
-  std::vector<TensorDesc> generated;  // of generatedValues(segment) (codegen/plan/generated.h)
-  std::vector<int64_t> widths;        // of Analysis::widths
+  // Descriptors of generatedValues(segment) (codegen/plan/generated.h).
+  std::vector<TensorDesc> generated;
+  std::vector<int64_t> widths;  // values of Analysis::widths
   bool operator==(const RunSizes&) const = default;
 };
 

@@ -43,7 +43,7 @@ class PartSizes {
   RunSizes of(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents) const;
 
  private:
-  std::vector<ValueId> values_;    // of the segment
+  std::vector<ValueId> values_;    // generated values of the segment
   std::vector<size_t> generated_;  // their indices in Analysis::generated of the segment
   std::vector<size_t> widths_;     // indices in Analysis::widths of the segment
 };

@@ -52,8 +52,8 @@ std::string ArgumentLayout::structText(const std::string& name) const {
   for (const Field& field : fields_) {
     text += fmt::format("  alignas(8) {} {};\n", field.type, field.name);
   }
-  // All fields have at most 8 bytes and are aligned to 8 bytes. The size of the struct therefore
-  // determines every offset.
+  // Each field takes exactly 8 bytes. A check of the size of the struct therefore checks every
+  // offset.
   text += fmt::format("}};\nstatic_assert(sizeof({}) == {}, \"layout\");\n", name, bytes_.size());
   return text;
 }
@@ -90,8 +90,8 @@ class FrameBuilder {
     for (size_t t = 0; t < space_.tensors.size(); ++t) addAccess(t);
     addIndexedAxes();
     for (size_t p = 0; p < space_.indexed.size(); ++p) addIndexed(p);
-    // On a GPU, 64-bit indices take more registers and make divisions slow. A CPU computes with
-    // them equally fast.
+    // A GPU kernel uses 64-bit indices only if it must: they take more registers and make divisions
+    // slow. A CPU kernel always uses them, because they cost nothing there.
     frame_.wide_index = schedule().target == Target::Cpp || needsWideIndex(numbers_);
     return std::move(frame_);
   }
@@ -149,8 +149,8 @@ class FrameBuilder {
     frame_.span = addSize("span", value(Kind::Span));
   }
 
-  // Returns the coordinates of an item along the axes [begin, end). Computes them from `item`, the
-  // number of the item, innermost axis first.
+  // Returns the coordinates of an item along the axes [begin, end). `item` is the index of the
+  // item. The function splits it into coordinates, starting with the innermost axis.
   std::vector<Coordinate> peel(const char* prefix, size_t begin, size_t end,
                                const IndexExpr& item) {
     std::vector<Coordinate> coordinates(end - begin);
@@ -206,7 +206,7 @@ class FrameBuilder {
     access.aligned_items = hasAlignedItems(tensor, numbers_);
     if (tensor.isInWorkspace()) {
       access.kept_offset = addSize(fmt::format("base{}", t), value(Kind::Base, t));
-      // Each part has its own row of partial results.
+      // The reduction is divided into splits. Each split writes its own row of partial results.
       if (tensor.output) {
         access.kept_offset =
             access.kept_offset + IndexExpr::variable("split", 0, schedule().splits - 1) *

@@ -30,7 +30,7 @@ struct SpaceTensor {
   // Not negative: the kernel adds the elements to this column accumulator (TileProgram::columns),
   // which it stores in the workspace as one part. `operand` is then an output that has no memory.
   int column = -1;
-  int32_t alignment = kFullAlignment;  // of the first element, in bytes
+  int32_t alignment = kFullAlignment;  // alignment of the first element, in bytes
 
   bool isInWorkspace() const { return operand == LaunchStage::kWorkspace || column >= 0; }
 };
@@ -48,7 +48,7 @@ struct SpaceCoordinate {
 struct IndexedTensor {
   int operand = 0;
   DType dtype = DType::F32;
-  AxisNumbers extents;  // of this rank's shard, per logical axis
+  AxisNumbers extents;  // extents of this rank's shard, per logical axis
   AxisNumbers global;   // extents of the unsharded tensor
   AxisNumbers offsets;  // index of the shard's first element in the unsharded tensor
   AxisNumbers strides;  // elements, per logical axis
@@ -64,7 +64,7 @@ struct Space {
   std::vector<SpaceTensor> tensors;
   IdVector<CoordinateId, SpaceCoordinate> coordinates;  // in the order of Analysis::coordinates
   std::vector<IndexedTensor> indexed;                   // in the order of the segment's inputs
-  AxisNumbers widths;                                   // of Analysis::widths
+  AxisNumbers widths;                                   // values of Analysis::widths
 
   int64_t keptCount() const;
   int64_t reducedCount() const;  // number of elements along the reduced axes; 1 without reductions

@@ -30,7 +30,7 @@ Decision decideLoops(const Fusion& segment, const Analysis& analysis, const Spac
 struct SplitSpaces {
   Space first;
   Space second;
-  int64_t bytes = 0;  // of the workspace
+  int64_t bytes = 0;  // size of the workspace
 };
 SplitSpaces splitSpaces(const Space& space, const std::vector<DType>& types, int64_t splits);
 

@@ -21,12 +21,12 @@ struct Args {
   I64 k;
   I64 batches;
   I64 axes;
-  I64 sizes[8];  // of the batch axes, outermost first
+  I64 sizes[8];  // sizes of the batch axes, outermost first
   I64 strides[3][8];
   I64 row_strides[3];
   I64 column_strides[3];
   I64 bias_stride;
-  I64 types[3];  // of a, b and c; the bias has the type of c
+  I64 types[3];  // types of a, b and c; the bias has the type of c
   I64 activation;
 };
 

@@ -28,7 +28,7 @@ namespace heddle::codegen {
 using TileId = Id<struct TileTag>;  // index into TileProgram::tiles
 
 struct Tile {
-  std::string name;  // of the value of the fusion
+  std::string name;  // name of the value in the fusion
   DType dtype = DType::F32;
   bool per_row = false;
 };
@@ -38,7 +38,7 @@ struct LoadTile {
   // When the statement reads the tile. Once and Ahead are for CUDA programs with column sums
   // (TileProgram::columns), whose blocks process one row after another.
   enum class When : uint8_t {
-    Row,    // with the row
+    Row,    // when the block begins a row
     Once,   // before the first row; the tile is the same for all rows
     Ahead,  // while the previous row is processed, so that the threads need not wait
   };
@@ -75,7 +75,7 @@ struct MapTiles {
 struct ReduceTiles {
   Body body;
   std::vector<AccumulatorId> accumulators;  // all have a state
-  std::vector<LoadTile> loads = {};         // as in MapTiles
+  std::vector<LoadTile> loads = {};         // see MapTiles::loads
 };
 
 // Combines the parts of accumulators, in a fixed order: lanes, threads of a warp, warps. Bodies

@@ -72,7 +72,7 @@ struct Finding {
   int subject;        // the rank whose facts show the failure; -1: all ranks
   int blamed;         // the rank whose state becomes Gone, Lost or Stuck, unless it has left
   double seconds;     // the finding is reported after it has held for this time
-  uint64_t evidence;  // if it changes, the time `seconds` starts again
+  uint64_t evidence;  // if this number changes, the time `seconds` starts again
   std::function<std::string()> reason;  // must not be called after the JobView is destroyed
 };
 // Applies all rules, and returns their findings. Only Rule::Absent and Rule::MissedCall blame

@@ -92,7 +92,7 @@ class JobMonitor : public WorldMonitor, private WorldObserver {
 
  private:
   friend class Watcher;
-  using RankSnapshots = std::vector<RankSnapshot>;  // of all ranks, at one time
+  using RankSnapshots = std::vector<RankSnapshot>;  // snapshots of all ranks, at one time
 
   void beginWait(bool of_job) override;
   void endWait() override;

@@ -48,7 +48,7 @@ std::string_view name(RankPhase phase);
 enum class RankWait : uint32_t {
   None,
   Job,   // all ranks of the job make the call
-  Some,  // only some ranks make it
+  Some,  // only some ranks make the call
 };
 
 // A value of RankStatus::heartbeat: the rank never counts as silent. In its last TCP message
@@ -92,7 +92,7 @@ struct alignas(64) RankStatus {
   std::atomic<uint64_t> program{0};    // hash of the program that runs
   std::atomic<int32_t> issued{-1};     // latest that the host issued; -1: none; or kMatchingPosts
   std::atomic<int32_t> computing{-1};  // latest that a CPU stream began and executes now; -1: none
-  std::atomic<int32_t> communicating{-1};  // as `computing`, for collectives, sends and receives
+  std::atomic<int32_t> communicating{-1};  // like `computing`, for collectives, sends and receives
   std::atomic<uint64_t> progress{0};       // number of instructions that streams have begun
 
   // Run: numbers of runs. They count only runs of programs that communicate on some rank.

@@ -155,7 +155,9 @@ class NcclWorld : public World {
       job_->setCopyChannelMember(CopyChannelMember::join(*bootstrap_));
     std::unique_ptr<SharedArena> arena;
     try {
-      HEDDLE_USER_CHECK(reduce_ != nullptr, "there is no kernel for the sums");
+      HEDDLE_USER_CHECK(
+          reduce_ != nullptr,
+          "a copy channel needs a kernel that computes sums, and this World has none");
       if (!members.empty()) {
         arena = std::make_unique<SharedArena>(device_, static_cast<int>(members.size()),
                                               job_->copyChannelMember());

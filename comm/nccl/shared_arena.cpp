@@ -159,8 +159,8 @@ void SharedArena::setReached(const std::vector<std::string>& offers,
 }
 
 void SharedArena::reachPeer(const std::string& offer, int peer) {
-  HEDDLE_USER_CHECK(offer.size() > sizeof(Offer), "rank {} of the team has no memory to share",
-                    peer);
+  HEDDLE_USER_CHECK(offer.size() > sizeof(Offer),
+                    "rank {} of the team offers no memory for the copy channel", peer);
   HEDDLE_USER_CHECK(offer.substr(sizeof(Offer)) == hostKey(),
                     "rank {} of the team is on another host", peer);
   Offer theirs;

@@ -7,7 +7,7 @@
 namespace heddle::comm {
 
 struct ProcessState {
-  char state = 0;  // as in /proc/PID/stat: R, S, D, T, Z ...; 0: no such process
+  char state = 0;  // state letter of /proc/PID/stat: R, S, D, T, Z ...; 0: no such process
   // Start time in clock ticks since the boot. Needed to identify a process, because the system
   // reuses pids.
   uint64_t started = 0;

@@ -28,9 +28,9 @@ namespace heddle::host {
 // before it multiplies them by v. The ops keep the probabilities in f32.
 // - cuDNN: the error of an element of o is at most 2 u max|v|.
 // - The ops: the error of an element of o is at most u times its magnitude.
-// - Both bounds require that the scores are in the range of f32. The scores are rounded too, which
-//   increases both bounds by e 2^-22 times the largest product of a row of q and a row of k. Here e
-//   is the width of q.
+// - Both bounds require that the scores are in the range of f32.
+// - The scores are rounded too. Let w be the width of q. Both bounds then increase by w 2^-22 times
+//   the largest product of a row of q and a row of k.
 // - If all scores of a row overflow to -inf, the ops return 0. The result of cuDNN is unspecified.
 //
 // Grouped-query attention (forward only). If several heads of q share one head of k and v, the
@@ -46,12 +46,16 @@ namespace heddle::host {
 // - o.
 // - The probabilities p, before they are multiplied by g, the gradient of o.
 // - ds, the gradient of q k^T, before it is multiplied by k and q.
-// Index i counts rows of q, j rows of k and v, d columns of v, and x columns of the result. Let c =
-// |scale|, a_id = sum_j p_ij |v_jd| and t_i = 2 sum_d |g_id| a_id. To first order in u, the errors
-// of cuDNN are at most:
+// To first order in u, the errors of cuDNN are at most:
 //   dv_jx: u (sum_i p_ij |g_ix| + |dv_jx|)
 //   dq_ix: u (sum_j (|ds_ij| + c p_ij t_i) |k_jx| + |dq_ix|)
 //   dk_jx: u (sum_i (|ds_ij| + c p_ij t_i) |q_ix| + |dk_jx|)
+// Definitions:
+//   i, j   count rows of q, and rows of k and v
+//   d, x   count columns of v, and columns of the result
+//   c    = |scale|
+//   a_id = sum_j p_ij |v_jd|
+//   t_i  = 2 sum_d |g_id| a_id
 // The error of the ops is at most u times the magnitude of the element. The rounding and the
 // overflow of scores have the same effects as in the forward pass.
 //
@@ -67,8 +71,8 @@ struct AttentionSpec {
   TensorDesc k;
   TensorDesc v;
   TensorDesc o;
-  // f32, dense and row-major, with the axes of o without the width. nullopt: the call stores no
-  // log-sums.
+  // The log-sums have dtype f32 and are dense and row-major. Their axes are those of o except the
+  // width. nullopt: the call stores no log-sums.
   std::optional<TensorDesc> log_sums;
   bool causal = false;  // true: row i of q uses only keys 0 to i
   float scale = 1;      // factor of the scores q k^T
@@ -80,7 +84,8 @@ struct AttentionBackwardSpec {
   TensorDesc q;
   TensorDesc k;
   TensorDesc v;
-  // The results of the forward. A call has both or none. nullopt: the call computes them again.
+  // The results of the forward. A call has both `o` and `log_sums`, or neither. nullopt: the call
+  // computes them again.
   std::optional<TensorDesc> o;
   std::optional<TensorDesc> log_sums;
   TensorDesc dq;
@@ -109,8 +114,9 @@ class PreparedAttention {
   virtual void run(const Memory& memory, Stream stream, const Issue& issue) const = 0;
 };
 
-// Returns whether cuDNN can read and write a tensor of a spec, other than the log-sums, in place.
-// If it cannot, the plan (host/plan/plan_attention.cpp) copies the tensor. The conditions are:
+// Returns whether cuDNN can use a tensor of a spec in place. For the log-sums, use
+// areReadableLogSums() instead. If cuDNN cannot use the tensor, the plan
+// (host/plan/plan_attention.cpp) copies the tensor. The conditions are:
 // - The width axis has stride 1, or has only one element.
 // - Every other axis with several elements has a stride that is a positive multiple of 16 bytes.
 // - `byte_offset`, the offset of the tensor in its allocation, is a multiple of 16.
@@ -141,16 +147,17 @@ const CudnnModule* findCudnnModule(std::string& why);
 // - The number of keys is positive. In a forward pass, an unknown number of keys is assumed to be
 //   positive.
 // - For a backward pass, the numbers of tokens are known, and whyNotTokens() returns "".
-// If only sizes with symbols violate a condition, other sizes may allow the call. The ops of such
-// an attention then share no groups with other ops (SegmentOptions::attention_for_sizes).
+// A condition may fail only because of the values of symbols. Other values may then allow the
+// library call. segment() therefore keeps the ops of such an attention apart from all other ops
+// (SegmentOptions::attention_for_sizes).
 SegmentOptions attentionOptions(DeviceKind kind, SizeBindings sizes);
 
 // Returns "" if heddle uses cuDNN's backward pass for these numbers of tokens, otherwise the reason
-// why it does not. The limits have these causes in cuDNN:
+// why it does not. heddle avoids some numbers of tokens because of these errors in cuDNN:
 // - The kernels process keys in tiles of 128. If the last tile is incomplete, its missing keys have
-//   score 0. If all scores of a row are below -88, the probability of a missing key becomes
-//   infinite and the gradient becomes NaN. A causal mask that covers the missing keys prevents
-//   this.
+//   score 0. Its probability is exp(0 - log-sum of the row). If all scores of a row are below -88,
+//   this number exceeds the range of f32, and the gradient becomes NaN. A causal mask that covers
+//   the missing keys prevents this.
 // - If there is a single query, the missing queries of its tile cause the same error.
 // - If the last tile is incomplete, kernels of cuDNN 9.15.0 and earlier may read memory after the
 //   last key.

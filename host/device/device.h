@@ -173,7 +173,7 @@ struct MatmulWork {
   DType a = DType::F32;
   DType b = DType::F32;
   DType c = DType::F32;
-  bool tf32 = false;  // as in MatmulSpec
+  bool tf32 = false;  // see MatmulSpec::tf32
   bool operator==(const MatmulWork&) const = default;
 };
 

@@ -16,10 +16,11 @@ struct KernelChoices {
   bool only = false;                          // true: a kernel without a choice is an error
 };
 
-// Returns the key under which the choice of a kernel is stored: a SHA-256 hash of the sources of
-// all candidates, the name and the driver of the device, its compiler, and the sizes and strides of
-// the operands. The parameters of candidates depend on the sizes, so each set of sizes has its own
-// choice.
+// Returns the key under which the choice of a kernel is stored. The key is a SHA-256 hash of
+// - the sources of all candidates,
+// - the name and the driver of the device, and its compiler,
+// - the sizes and strides of the operands.
+// The parameters of candidates depend on the sizes, so each set of sizes has its own choice.
 std::string choiceKey(const std::vector<codegen::Candidate>& all,
                       const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs,
                       const Device& device);

@@ -21,7 +21,7 @@ using comm::CollectiveKind;
 struct Member {
   size_t post;  // index of the Communicate instruction in the body
   size_t wait;  // index of the Wait instruction in the body
-  Size bytes;   // of the collective, on each device
+  Size bytes;   // size of the collective, on each device
 };
 
 // The collectives of a group, in program order.

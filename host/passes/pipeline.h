@@ -19,9 +19,10 @@ Fusion runFusionPasses(const Fusion& fusion, int64_t job_size, const PassOptions
 // here.
 //
 // The pass chunk_collectives splits matrix products and collectives into chunks of rows. A stream
-// split in the program text, such as `stream(0: 4)` of a slot, requests 4 chunks along axis 0. If
-// the rows divide into chunks only for some sizes, the returned program is one If instruction. It
-// contains the split and the unsplit version, and each run selects one of them.
+// split in the program text, such as `stream(0: 4)` of a slot, requests 4 chunks along axis 0. It
+// has no effect if options.overlap is false. If the rows divide into chunks only for some sizes,
+// the returned program is one If instruction. It contains the split and the unsplit version, and
+// each run selects one of them.
 // Throws UserError if
 //   a name in options.skip is not a pass,
 //   options.chunks is outside 0 .. PassOptions::kMostChunks, or

@@ -34,7 +34,7 @@ class KernelStore {
   using Loaded = std::vector<LoadedKernel>;
   struct Prepared {
     std::vector<Loaded> kernels;  // per plan
-    int64_t bytes = 0;            // of the images and texts that were not loaded before
+    int64_t bytes = 0;            // size of the images and texts that were not loaded before
   };
   // Compiles all new sources of the kernel plans together, and loads the entry points of their
   // launches. If several sources fail to compile, throws the error of the first one in the order of
@@ -57,8 +57,8 @@ class KernelStore {
     int64_t segment = -1;  // StoredSegment::number()
     std::vector<TensorDesc> inputs;
     std::vector<TensorDesc> outputs;
-    std::vector<int32_t> alignments;  // as for codegen::planKernel()
-    codegen::RunSizes run;            // the same
+    std::vector<int32_t> alignments;  // the argument of codegen::planKernel()
+    codegen::RunSizes run;            // the argument of codegen::planKernel()
     std::string candidate = {};       // parameters of a chosen candidate; "": the first one
     bool operator==(const Key&) const = default;
   };
@@ -121,7 +121,7 @@ class KernelStore {
   std::mutex loading_;                        // held while the device loads images
   mutable std::mutex mutex_;                  // guards all members below; taken after loading_
   std::map<std::string, SourcePtr> sources_;  // by source text
-  codegen::ImageBytes bytes_;                 // of sources_
+  codegen::ImageBytes bytes_;                 // total size of sources_
   const int64_t most_bytes_;
   int64_t uses_ = 0;
   std::unordered_map<std::string, std::shared_ptr<StoredSegment>> segments_;  // by text

@@ -68,7 +68,7 @@ struct Plan {
     Place bias;  // invalid pointer: no bias
     Place c;
     std::shared_ptr<const PreparedMatmul> prepared;  // shared by calls with equal specs
-    MatmulWork work = {};                            // of one call
+    MatmulWork work = {};                            // work of one call
   };
   struct Library {
     LibraryCall call;  // without pointers; a run copies the call and adds the pointers
@@ -101,7 +101,7 @@ struct Plan {
   // The tensors of an instruction that InspectSteps inspect.
   struct Inspection {
     InstructionIndex instruction = -1;
-    int32_t occurrence = 0;  // as in StepNote
+    int32_t occurrence = 0;  // see StepNote::occurrence
     // true: some of the written values come from other ranks.
     bool communicates = false;
     CountsId counts = {};  // valid: an all-to-all-v, which writes only what it receives
@@ -138,7 +138,7 @@ struct Plan {
     PointerIndex pointer;
     int32_t output;    // position of the output
     std::string name;  // name of the output, without '%'
-    int64_t bytes;     // of the caller's tensor, with padding
+    int64_t bytes;     // size of the caller's tensor, with padding
   };
   // Facts about a step for timelines and injected faults.
   struct StepNote {
@@ -172,8 +172,8 @@ struct Plan {
   // RunOrder::running guards this member.
   mutable uint64_t agreed = 0;
   IdVector<StageId, Stage> stages;
-  std::vector<LoadedKernel> kernels;  // of the stages
-  int64_t kernel_bytes = 0;           // of the kernels that were loaded for this plan
+  std::vector<LoadedKernel> kernels;  // kernels of the stages
+  int64_t kernel_bytes = 0;           // size of the kernels that were loaded for this plan
   std::vector<std::byte> args;        // the argument blocks of all stages
   std::vector<PointerPatch> pointer_patches;
   std::vector<ScalarPatch> scalar_patches;
@@ -250,7 +250,7 @@ struct GivenTensors {
   std::vector<std::optional<TensorDesc>> preallocated = {};  // per output
   std::vector<bool> by_value = {};  // per input: it is a 0-d tensor in host memory
   std::vector<int32_t> input_alignments = {};
-  std::vector<int32_t> output_alignments = {};  // of preallocated tensors
+  std::vector<int32_t> output_alignments = {};  // alignments of preallocated tensors
 };
 
 // Creates a plan, and compiles and loads its kernels. A call with new sizes is collective over the

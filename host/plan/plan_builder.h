@@ -46,7 +46,7 @@ class PlanBuilder {
   struct LaunchOperand {
     Place place;
     const TensorDesc* desc;
-    RegisterId scalar = {};  // as in Plan::Operand
+    RegisterId scalar = {};  // see Plan::Operand::scalar
   };
   using LaunchOperands = boost::container::small_vector<LaunchOperand, 4>;
   struct Launch {
@@ -54,9 +54,9 @@ class PlanBuilder {
     LaunchOperands inputs;
     LaunchOperands outputs;
     StreamId stream;
-    std::shared_ptr<StoredSegment> stored = {};  // of the segment; nullptr: not known yet
-    const UnrolledStep* step = nullptr;    // nullptr: no LaunchKernel; the plan adds the kernel
-    const Kernel* kernel = nullptr;        // of the program; nullptr: the plan adds the kernel
+    std::shared_ptr<StoredSegment> stored = {};  // facts of the segment; nullptr: not known yet
+    const UnrolledStep* step = nullptr;  // nullptr: no LaunchKernel; the plan adds the kernel
+    const Kernel* kernel = nullptr;      // kernel of the program; nullptr: the plan adds the kernel
     const std::string& candidate() const;  // Kernel::candidate, or ""
   };
   // The kernel of a segment for operands with these descriptors and alignments
@@ -66,11 +66,11 @@ class PlanBuilder {
     std::shared_ptr<StoredSegment> stored;
     codegen::DescList::Pointers inputs = {};
     codegen::DescList::Pointers outputs = {};
-    std::vector<int32_t> alignments = {};              // of the inputs, then of the outputs
-    codegen::RunSizes run = {};                        // codegen::planKernel()
-    std::string candidate = {};                        // Kernel::candidate
-    std::optional<codegen::KernelChoice> choice = {};  // of the candidate
-    std::vector<codegen::StageLayout> layouts = {};    // of a new kernel
+    std::vector<int32_t> alignments = {};  // alignments of the inputs, then of the outputs
+    codegen::RunSizes run = {};            // codegen::planKernel()
+    std::string candidate = {};            // Kernel::candidate
+    std::optional<codegen::KernelChoice> choice = {};  // the chosen candidate
+    std::vector<codegen::StageLayout> layouts = {};    // layouts of a new kernel
     codegen::KernelPlan plan = {};    // only a new kernel has launches after addStages()
     KernelStore::Loaded loaded = {};  // one per stage; empty: the kernel is new
     StageId first_stage = {};         // the stages of the kernel are consecutive
@@ -222,13 +222,15 @@ class PlanBuilder {
 
   std::map<EventKey, EventUse> uses_;
   IdVector<StreamId, bool> streams_used_;
-  std::map<PointerIndex, int32_t> alignments_;  // of pointers to the caller's tensors, in bytes
-  IdVector<BufferId, bool> substituted_;        // true: a tensor of the caller replaces the buffer
+  // Alignments of pointers to the caller's tensors, in bytes.
+  std::map<PointerIndex, int32_t> alignments_;
+  IdVector<BufferId, bool> substituted_;  // true: a tensor of the caller replaces the buffer
   // Per step of the unrolled program: index of its first step in the plan.
   std::vector<int32_t> step_of_unrolled_;
   std::vector<PlannedKernel> kernels_;
-  std::vector<const StoredSegment*> kernel_segments_;  // of kernels_; a search reads only this list
-  std::deque<Fusion> own_segments_;                    // segments that the program does not contain
+  // Segments of kernels_; a search reads only this list.
+  std::vector<const StoredSegment*> kernel_segments_;
+  std::deque<Fusion> own_segments_;   // segments that the program does not contain
   std::deque<TensorDesc> own_descs_;  // descriptors that the unrolled program does not contain
   std::map<BufferId, HostValue> values_;
   std::map<std::pair<const Fusion*, std::vector<bool>>, const Fusion*> value_segments_;

@@ -111,8 +111,9 @@ void PlanBuilder::emitLines(const CallLibrary& call, const UnrolledStep& step) {
   library.call.function = functionOf(call.function);
   library.call.axis = libraryAxis(call);
   library.call.descending = libraryFlag(call, "descending");
-  HEDDLE_CHECK(step.inputs.size() <= LibraryCall::kMostInputs, "{} has {} operands", call.function,
-               step.inputs.size());
+  HEDDLE_CHECK(step.inputs.size() <= LibraryCall::kMostInputs,
+               "{} has {} operands, but a call holds {}", call.function, step.inputs.size(),
+               LibraryCall::kMostInputs);
   for (const View& view : step.inputs) {
     library.inputs.push_back(placeOf(view));
     library.descs.push_back(view.desc);

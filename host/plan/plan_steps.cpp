@@ -70,8 +70,8 @@ void PlanBuilder::emit(const Evaluate& op, const UnrolledStep& step) {
 void PlanBuilder::emitApply(const Evaluate& op, const Evaluate::Apply& apply,
                             const UnrolledStep& step) {
   ApplyStep out{apply.op, {}, step.scalar_out, DType::F64, slot(op.out).tensor.dtype};
-  HEDDLE_CHECK(apply.args.size() <= out.args.size(), "{} has {} operands", apply.op->name,
-               apply.args.size());
+  HEDDLE_CHECK(apply.args.size() <= out.args.size(), "{} has {} operands, but a step holds {}",
+               apply.op->name, apply.args.size(), out.args.size());
   // Operands are promoted to a common type, except operand 0 of `where`, the condition.
   const size_t first = apply.op->name == "where" ? 1 : 0;
   DType promoted = slot(apply.args.at(first)).tensor.dtype;
@@ -99,7 +99,7 @@ void PlanBuilder::emitCopy(const Plan::Operand& out, const Plan::Operand& in, St
     return;
   }
   // Otherwise a generated kernel with a single `set` op copies the tensor. All of its sizes are
-  // symbols, so that all copies with this dtype and number of axes share one source.
+  // symbols. Copies with the same dtype and number of axes therefore share one kernel text.
   FusionBuilder builder("copy");
   TensorView type;
   type.dtype = in.desc.dtype;
@@ -146,7 +146,8 @@ void PlanBuilder::emit(const Print& op, const UnrolledStep& step) {
   emit(PrintStep{watch(op.slot, step), op.stream});
 }
 
-// Adds the tensors and scalars of an instruction. Integers are never NaN or infinite.
+// Adds the tensors and scalars of an instruction. Skips integers, because they are never NaN or
+// infinite.
 void PlanBuilder::addInspected(const UnrolledStep& step, Plan::Inspection& inspection) {
   std::vector<SlotId> read;
   std::vector<SlotId> written;
@@ -223,8 +224,8 @@ void PlanBuilder::inspect(const UnrolledStep& step, size_t first) {
     inspection.counts = post->counts;
   }
   const InspectionId id = plan_->inspections.push_back(std::move(inspection));
-  // The results are inspected before a token is recorded, because afterwards other streams may
-  // overwrite them.
+  // Inspect the results before the step that records a token. After that step, other streams may
+  // overwrite the results.
   insertStep(end, {id, true, stream});
   insertStep(begin, {id, false, stream});
 }

@@ -103,7 +103,7 @@ class RunCache {
   struct Entry {
     size_t hash;
     RunKey key;
-    std::vector<LateRange> scalars;  // of the inputs that decide sizes
+    std::vector<LateRange> scalars;  // ranges of the inputs that decide sizes
     Value value;
     int64_t bytes;
   };

@@ -45,7 +45,7 @@ struct Free {
 // Computes a value on the host: a size expression, a literal, or an op on scalar slots.
 struct Evaluate {
   struct Apply {
-    const OpDef* op = nullptr;  // of the kind OpKind::Pointwise
+    const OpDef* op = nullptr;  // an op of the kind OpKind::Pointwise
     std::vector<SlotId> args;   // scalar slots
     bool operator==(const Apply&) const = default;
   };

@@ -34,7 +34,7 @@ struct Slot {
   // allocated size of each axis is the size of the largest block that the sharding assigns to a
   // rank.
   std::vector<Size> alloc;
-  std::optional<Scalar> default_value;  // of a scalar input; nullopt: no default
+  std::optional<Scalar> default_value;  // default of a scalar input; nullopt: no default
   bool isList() const { return is_scalar && tensor.rank() > 0; }
   bool operator==(const Slot&) const = default;
 };

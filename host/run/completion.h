@@ -96,7 +96,7 @@ class RunResources : public std::enable_shared_from_this<RunResources> {
   Device& device_;
   std::vector<std::string> texts_;
   std::shared_ptr<SharedStream> stream_;
-  std::atomic<int64_t> free_records_{0};    // in given_ and in free_
+  std::atomic<int64_t> free_records_{0};    // number of records in given_ and free_
   std::atomic<RunRecord*> given_{nullptr};  // records that giveRecord() has taken back, as a list
   RunRecord* free_ = nullptr;  // further free records; only takeRecord() uses this list
 };

@@ -32,9 +32,9 @@ class KeptOwners {
     {
       std::lock_guard lock(mutex_);
       if (owners_.empty()) return;
-      // After the swap, only this thread uses released_: owners_ is empty, so other threads return
-      // above. add() is called again only for the next run, which begins only after all threads
-      // have finished with this run.
+      // After the swap, only this thread uses released_. Other threads return above, because
+      // owners_ is empty. The next call of add() belongs to the next run, which begins after all
+      // threads have finished with this run.
       owners_.swap(released_);
       has_owners_.store(false, std::memory_order_release);
     }

@@ -14,8 +14,8 @@ class RunState;  // host/run/run_state.h
 
 // The results of one run. All copies of its Outputs (host/outputs.h) share this object.
 struct RunResult {
-  Completion* completion =
-      nullptr;  // in the same record (RunRecord), which the results keep in use
+  // A part of the same RunRecord. The results keep this record in use.
+  Completion* completion = nullptr;
   std::vector<Argument> values;
 };
 

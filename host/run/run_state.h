@@ -52,8 +52,8 @@ class RunState {
   std::vector<int64_t> counts;     // counts of the all-to-all-v calls (Plan::Counts)
   std::vector<std::byte> staging;  // host memory to which ReadBack copies
   RunRecord* record = nullptr;     // the record of the latest run
-  std::shared_ptr<Completion> completion;  // of the latest run
-  RunProfile* profile = nullptr;           // records this run; nullptr: no record
+  std::shared_ptr<Completion> completion;  // state of the latest run
+  RunProfile* profile = nullptr;           // records this run; nullptr: nothing is recorded
   const InjectedFault* fault = nullptr;    // the fault to inject on this rank; nullptr: none
   bool busy = false;  // true: a thread issues a run; the mutex of the pool guards it
 

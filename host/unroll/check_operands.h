@@ -18,19 +18,20 @@ void checkInput(const Slot& slot, const TensorDesc& expected, const TensorDesc& 
 // Checks that the sizes of a library call fit together. Also checks that no result overlaps an
 // operand or another result. Messages name slots of the program.
 void checkLibrary(const Program& program, const CallLibrary& x, const UnrolledStep& step);
-// Checks the ranks of the operands, and the axes along which the kernel has one element. If an
-// input and an output share memory, they must be the same view, and the kernel must read each
-// element only where it writes it. Otherwise one thread could overwrite an element that another
-// thread still reads. Does not check a launch whose outputs are all empty.
+// Checks the number of axes of each operand. Where the kernel declares an axis of size 1, the
+// operand must have size 1. If an input and an output share memory, they must be the same view.
+// Each thread may then read only elements that it writes itself. Otherwise one thread could
+// overwrite an element that another thread still reads. Does not check a launch whose outputs are
+// all empty.
 void checkLaunch(const Fusion& segment, const UnrolledStep& step);
 // Returns the values of the symbols in the sizes of a kernel for one launch. The symbols of a
 // kernel are separate from those of the program, even if they have the same names:
-// - If every operand has the size that the kernel declares for it with the values `program`, these
-//   are the values of the kernel too.
+// - First the function tries the values in `program`. If all operands then have their declared
+//   sizes, the kernel has these values.
 // - Otherwise the values follow from the sizes of the operands. A symbol that they do not determine
 //   has no value.
 // - If the operands contradict the sizes that the kernel declares, no symbol has a value.
-// The result is `program` itself, which may be large, or `own`, which the function fills.
+// Returns `program` itself, to avoid a copy, or fills `own` and returns it.
 const SizeBindings& sizesInside(const Fusion& segment, const UnrolledStep& step,
                                 const SizeBindings& program, SizeBindings& own);
 // Returns those guards of a kernel that contain only symbols with values in `sizes`.
@@ -48,10 +49,9 @@ struct TeamPlace {
   int64_t size;   // number of ranks of the team
   int64_t parts;  // number of ranks that have a part: `size`, or one less if the root has no part
                   // (UnrolledStep::root_apart)
-  // One entry per pair of buffers. If this rank has a view on only one side, other ranks have views
-  // on the opposite side. The entry is then the number of elements that each of these ranks
-  // allocates on the opposite side. nullopt: this rank has views on both sides, or the type of the
-  // slot does not determine the number.
+  // One entry per pair of buffers. The entry is set if this rank has a view on only one side. It is
+  // then the number of elements that each other rank allocates on the other side. nullopt: this
+  // rank has views on both sides, or the type of the slot does not determine the number.
   std::vector<std::optional<int64_t>> elsewhere;
 };
 // Checks the dtypes, the numbers of allocated elements and the memory orders of both sides of a

@@ -53,7 +53,7 @@ class Scope {
   int64_t ranks_;
   SizeBindings values_;
   LateInputs late_;
-  std::map<int32_t, LateRange>* ranges_ = nullptr;  // of the late inputs
+  std::map<int32_t, LateRange>* ranges_ = nullptr;  // ranges of the late inputs
 };
 
 }  // namespace heddle::host

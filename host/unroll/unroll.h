@@ -187,11 +187,14 @@ struct UnrollRequest {
   MemoryReuse reuse = {};
 };
 
-// Unrolls the program. Throws UserError that names the instruction and the slot if a view does not
-// exist, if an index or peer is out of range, if a slot is used before it is defined, or if sizes
-// do not fit. A program of more than a million steps is rejected before any step is created. Also
-// throws UserError if an instruction accesses a value after a later value has been written to its
-// memory (Allocate::reuse), or if an input cannot be donated:
+// Unrolls the program. Throws UserError that names the instruction and the slot in these cases:
+// - A view does not exist, or sizes do not fit.
+// - An index or peer is out of range.
+// - A slot is used before it is defined.
+// - An instruction accesses a value after a later value has been written to its memory
+//   (Allocate::reuse).
+// Also throws UserError if the program has more than a million steps (before any step is created),
+// or if an input cannot be donated:
 // - There is no such input, it is a scalar, or it is donated twice.
 // - Its memory layout differs from inputDesc() (host/tensor.h), for example because it has gaps.
 // - An output is a view of it, or is stored in it.

@@ -25,7 +25,7 @@ namespace heddle::host {
 template <class Team>
 struct PostChannel {
   Team team;
-  comm::Carrier carrier = {};  // of the collectives; the default for transfers
+  comm::Carrier carrier = {};  // carrier of the collectives; the default for transfers
   int sender = -1;             // World rank that sends; -1: the channel has collectives
   int receiver = -1;           // World rank that receives; -1: the channel has collectives
 

@@ -221,7 +221,7 @@ std::vector<ReshapeDecision> decideReshapes(const Fusion& fusion, const SizeBind
 std::vector<Size> sizesBetween(const ReshapeDecision& decision, const std::vector<Size>& in,
                                const std::vector<Size>& out) {
   const std::vector<Between> axes = axesBetween(decision, in.size());
-  std::vector<Size> left = in, right = out;  // what is left of the axes
+  std::vector<Size> left = in, right = out;  // factors of the axes that are not matched yet
   std::vector<Size> sizes;
   for (size_t k = 0; k < axes.size(); ++k) {
     const Between& axis = axes[k];
@@ -236,7 +236,7 @@ std::vector<Size> sizesBetween(const ReshapeDecision& decision, const std::vecto
     const bool ends_in = k + 1 == axes.size() || axes[k + 1].in != axis.in;
     const bool ends_out = k + 1 == axes.size() || axes[k + 1].out != axis.out;
     HEDDLE_CHECK(ends_in || ends_out, "a part of %{} ends no axis", decision.value);
-    const bool is_part = !(a == in.at(axis.in[0]));  // of an axis that is split
+    const bool is_part = !(a == in.at(axis.in[0]));  // true: a part of an axis that is split
     const bool by_result = ends_out && (!ends_in || (is_part && b == out.at(axis.out[0])));
     const Size size = by_result ? b : a;
     if (!ends_in) a = quotient(a, size);

@@ -173,7 +173,7 @@ ValueId cat(FusionBuilder& b, const std::vector<ValueId>& values, int64_t axis) 
   const std::vector<Term> terms = joinable(b, "cat", values, axis);
   if (terms.size() == 1) return result(b.set(values[0]));
   const auto at = static_cast<size_t>(axis);
-  std::vector<IndexAlongAxis> ends;  // of each tensor except the last one
+  std::vector<IndexAlongAxis> ends;  // end of each tensor except the last one
   Size end(0);
   for (size_t i = 0; i + 1 < terms.size(); ++i) {
     end = end + terms[i].extent(at);

@@ -99,8 +99,8 @@ void FusionRewriter::output(ValueId old, std::optional<AxisOrder> order) {
   builder_.output(at(old), std::move(order));
 }
 
-// Finds the new input by its position, because map_ may contain another value that replaces the
-// input for its readers.
+// Returns the reuse of an output in the new fusion. Finds the input by its position, not with map_:
+// map_ may map the input to a replacement.
 std::optional<OutputReuse> FusionRewriter::reuseOf(size_t output) const {
   std::optional<OutputReuse> reuse = from_.reuses().at(output);
   if (!reuse) return reuse;

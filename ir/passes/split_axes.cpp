@@ -267,7 +267,7 @@ class AxisClasses {
   std::vector<bool> blocked_;
   std::vector<bool> is_part_;
   std::vector<bool> has_broadcast_;
-  std::vector<std::optional<Size>> extents_;  // of all axes with more than one element
+  std::vector<std::optional<Size>> extents_;  // extents of all axes with more than one element
   std::unordered_map<Node, Sizes> splits_;
   IdVector<ExprId, bool> removed_;
 };

@@ -113,7 +113,8 @@ HostTensor leafValue(const ReferenceContext& context, const Expression& expr) {
     const size_t axis = expr.axis();
     return scalarTensor(dtype, context.sizesOf(expr.inputs[0]).at(axis));
   }
-  HEDDLE_CHECK(expr.op->kind == OpKind::Constant, "{} is no leaf", expr.op->name);
+  HEDDLE_CHECK(expr.op->kind == OpKind::Constant, "{} is neither a constant nor a size",
+               expr.op->name);
   const Attr* value = expr.find("value");
   HEDDLE_CHECK(value != nullptr, "a constant without a value");
   if (const bool* b = std::get_if<bool>(value)) return scalarTensor(dtype, *b);

@@ -117,7 +117,7 @@ class MatrixProduct {
     std::vector<T> left(static_cast<size_t>(rows * k_));
     Arithmetic<T>::load({a_.data + row * k_ * sizeOf(a_.dtype), a_.dtype, 1}, rows * k_, dtype_,
                         left.data());
-    // Every kTerms terms are added to a partial sum, and the partial sums are added to the total.
+    // Each partial sum has at most kTerms terms. The total is the sum of the partial sums.
     // The rounding error of a sum of k terms then grows with kTerms + k / kTerms instead of k.
     std::vector<T> total(static_cast<size_t>(rows * kColumns));
     std::vector<T> acc(total.size());
@@ -245,7 +245,7 @@ HostTensor evaluateDense(const ReferenceContext& context, const Expression& expr
     case OpKind::SizeOf:
       break;
   }
-  HEDDLE_CHECK(false, "{} is a leaf", expr.op->name);
+  HEDDLE_CHECK(false, "evaluateDense() cannot evaluate the op {}", expr.op->name);
 }
 
 }  // namespace heddle

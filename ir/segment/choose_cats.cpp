@@ -99,7 +99,7 @@ class CatChooser {
   const Fusion& fusion_;
   const IdVector<ValueId, std::vector<ExprId>> readers_;
   const IdVector<ValueId, bool> is_output_;
-  std::set<ValueId> results_;  // of the chosen cats
+  std::set<ValueId> results_;  // results of the chosen cats
   std::set<ValueId> placed_;   // the pieces that are written into a result
   ChosenCats chosen_;
 };

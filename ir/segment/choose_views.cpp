@@ -262,7 +262,7 @@ class ViewChooser {
   const Fusion& fusion_;
   const IdVector<ValueId, std::vector<ExprId>> readers_;
   ChosenViews result_;
-  std::map<ValueId, Strides> strides_;  // of views, as far as they are decided
+  std::map<ValueId, Strides> strides_;  // strides of views, as far as they are decided
 };
 
 }  // namespace

@@ -38,7 +38,7 @@ struct Unit {
   std::vector<size_t> groups;
   std::set<std::string> bodies;
   std::set<ValueId> reads;
-  size_t body_exprs = 0;  // of all different bodies
+  size_t body_exprs = 0;  // expressions of all different bodies
   size_t held = 0;        // parts that need additional memory (kMostHeldParts)
 };
 

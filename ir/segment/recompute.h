@@ -24,12 +24,15 @@ struct Recomputed {
 // elements (full) and smaller values. Random numbers are an example. For values of the second kind,
 // all of this is true:
 // - Pointwise ops without function calls and divisions compute the value from values in memory, its
-//   *sources*. A smaller result of the first kernel can be a source, because the kernel can store
-//   this result instead of the value. If these sources do not suffice, the kernel may instead store
-//   values of the same size whose elements have fewer bytes.
-// - The value has at least as many bytes per element as its sources of the same size together. The
-//   value is neither written nor read. This saves at least half of the traffic, or a quarter if one
-//   other value is stored instead.
+//   *sources*. A source may also be a tensor with fewer axes that the storing kernel computes. This
+//   kernel then stores this tensor instead of the value. If such sources do not suffice, the kernel
+//   may store values with the same axes, but fewer bytes per element. These values are then
+//   sources.
+// - Take all sources with the same axes as the value. Together they have at most as many bytes per
+//   element as the value, and at least one byte.
+// If a value of the second kind is computed again, no kernel writes or reads it. This saves at
+// least half of the traffic of the value and its sources, or a quarter if another value is stored
+// instead.
 //
 // `copies` are the expressions of segmented.fusion that an earlier call inserted.
 // Recomputed::copies also contains these.

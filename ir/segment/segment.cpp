@@ -346,7 +346,7 @@ class Segmenter {
   std::vector<std::pair<ExprId, std::string>> joins_;
   struct Refusal {
     std::string why;
-    std::pair<size_t, size_t> sizes;  // of the groups of producer and user
+    std::pair<size_t, size_t> sizes;  // sizes of the groups of producer and user
   };
   std::map<std::pair<ExprId, ExprId>, Refusal> refusals_;  // by (producer, user)
   std::set<std::tuple<ValueId, int, std::string>> told_;   // value, reading group, reason

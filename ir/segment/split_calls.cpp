@@ -142,7 +142,7 @@ class SplitCall {
 
   const Fusion& from_;
   const Group& group_;
-  const SegmentedFusion segmented_;  // of the call's ops
+  const SegmentedFusion segmented_;  // segments of the call's ops
   IdVector<ValueId, ValueId> now_;   // value of segmented_ -> value of the new fusion
   Names named_;                      // the results of the call's ops, in the old fusion
   Names constants_;                  // the constants that these ops read, in the old fusion
@@ -202,7 +202,7 @@ class CallSplitter {
 
   // A forward and a backward share results only if both are still library calls.
   void separateForwards() {
-    std::vector<ValueId> forwards;  // of the library calls
+    std::vector<ValueId> forwards;  // forwards of the library calls
     std::vector<ValueId> needed;    // by backwards that are library calls
     for (size_t g = 0; g < splits_.size(); ++g) {
       if (!from_.groups[g].attention || splits_[g]) continue;
@@ -221,7 +221,7 @@ class CallSplitter {
 
   void appendGroups(const IdVector<ValueId, ValueId>& new_of, SegmentedFusion& result) {
     const GroupIds ids(from_.fusion, result.fusion, [&](ValueId id) { return new_of[id]; });
-    std::vector<Cut> cuts;  // of the library calls that are split
+    std::vector<Cut> cuts;  // cuts of the library calls that are split
     for (size_t g = 0; g < splits_.size(); ++g) {
       Group& group = from_.groups[g];
       for (Cut& cut : group.cuts) explain(cut, splits_[g] != nullptr);

@@ -18,7 +18,7 @@ namespace heddle {
 
 // Checks whether `axis` may follow the axes that the mesh already has.
 std::string meshAxisViolation(const DeviceMesh& mesh, MeshAxis axis);
-std::string meshSizeViolation(int64_t size);  // of one axis, given as a number
+std::string meshSizeViolation(int64_t size);  // checks the size of one axis
 // Checks that at most one axis takes its size from the job.
 std::string jobAxesViolation(const DeviceMesh& mesh);
 std::string meshDevicesViolation(const DeviceMesh& mesh);
@@ -33,7 +33,7 @@ std::string meshViolation(const Meshes& meshes, const DeviceMesh& mesh);
 std::string extentViolation(const IterDomain& axis);
 std::string orderViolation(const AxisOrder& order, size_t rank);
 std::string contiguousViolation(size_t entries, size_t rank);
-std::string chunksViolation(int64_t chunks);  // of a Sharding::StreamSplit
+std::string chunksViolation(int64_t chunks);  // checks the chunks of a Sharding::StreamSplit
 // Checks an axis of a tensor with `rank` axes. A negative axis counts from the end.
 std::string logicalAxisViolation(int64_t axis, size_t rank);
 inline const char* const kContiguousOfValue = "contiguous describes inputs only";

@@ -18,7 +18,7 @@ namespace {
 struct Samples {
   std::string text;
   std::vector<double> seconds;  // per run: the sum over the executions in the run
-  int64_t bytes = 0;            // of the last run
+  int64_t bytes = 0;            // bytes that the last run read and wrote
   std::vector<BenchLaunch> launches;
 };
 

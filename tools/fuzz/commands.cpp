@@ -17,9 +17,10 @@
 namespace heddle::fuzz {
 namespace {
 
-constexpr int64_t kLargestDefault = 8;         // default sizes are reduced to this
-constexpr int64_t kMostElements = 1 << 16;     // of one tensor of a text that runs
-constexpr double kMostOperations = 1e7;        // of the reference
+constexpr int64_t kLargestDefault = 8;  // default sizes are reduced to this
+// Largest number of elements of one tensor of a text that runs.
+constexpr int64_t kMostElements = 1 << 16;
+constexpr double kMostOperations = 1e7;        // largest number of operations of the reference
 constexpr int64_t kMemory = int64_t{1} << 26;  // bytes of each rank's device
 
 // Sends the output of the commands to /dev/null while it exists.

@@ -25,8 +25,8 @@ struct Options {
   double check_memory = 2e9;  // CheckOptions::most_bytes (tools/heddle/check.h)
   std::string reference;      // file of the fusion to compare with; empty: the default
   int repeat = 1;             // number of timed runs after the first run
-  int timed_runs = 20;        // of bench: number of runs with measurements
-  bool roofline = false;      // of bench: compare with a copy of the same bytes
+  int timed_runs = 20;        // bench: number of runs with measurements
+  bool roofline = false;      // bench: compare with a copy of the same bytes
   bool csv = false;
   bool json = false;
   bool verify = true;
@@ -43,10 +43,10 @@ struct Options {
   std::string trace;               // file for the timeline
   std::string profile;             // file for the times of the instructions
   std::string tune = "off";        // "off", "auto", "full"
-  bool tunes_again = false;        // of tune: measure kernels whose choice is stored, too
+  bool tunes_again = false;        // tune: also measure kernels whose choice is stored
   std::string choices;             // file with choices of candidates
   bool choices_only = false;       // a kernel without a choice in this file is an error
-  std::string export_file;         // of tune: file for the choices
+  std::string export_file;         // tune: file for the choices
   bool check_numerics = false;     // report the first instruction that wrote NaN or infinity
   int64_t memory_limit = 0;        // bytes of each rank's CPU device; 0: no limit
   std::string stage = "all";
@@ -55,8 +55,8 @@ struct Options {
   bool markdown = false;
 };
 
-// Each command returns the exit code: 0 for success, 1 if the check failed. A fault of the caller
-// throws UserError.
+// Each command returns the exit code: 0 for success, 1 if --check or --check-numerics failed. A
+// fault of the caller throws UserError.
 int runCommand(const Options& options);
 int dumpCommand(const Options& options);
 int verifyCommand(const Options& options);

@@ -105,7 +105,7 @@ struct Job : Prepared {
   std::string reference_file;
   std::optional<Reference> reference;  // nullopt: the fusion itself
   std::unique_ptr<codegen::ImageCache> images;
-  Choices choices;  // of --choices
+  Choices choices;  // choices from the files of --choices
 };
 
 // Returns the settings that must be equal on all ranks. With different values, the result would be
@@ -255,7 +255,7 @@ void runRank(const Rank& rank, const Job& job, const Options& options, Report& r
   std::optional<host::Outputs> outputs;
   host::RunProfile profile;
   TimesByInstruction times;
-  std::string numerics;  // of the first run that wrote NaN or infinity
+  std::string numerics;  // report of the first run that wrote NaN or infinity
   host::RunOptions run_options;
   run_options.donated = donatedInputs(executable.program(), options);
   const bool changes_inputs = !executable.program().reuses.empty() || !options.donate.empty();

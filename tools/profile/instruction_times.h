@@ -17,9 +17,9 @@ struct InstructionTimes {
   std::string text;
   int64_t issued = 0;                // number of executions
   std::vector<int64_t> nanoseconds;  // per execution on a stream; empty: the device does no work
-  int64_t bytes = 0;                 // that all executions read and write
-  double operations = 0;             // of all executions, if the instruction is a matrix product
-  std::optional<host::MatmulWork> product;  // of one execution; nullopt: not a matrix product
+  int64_t bytes = 0;                 // number of bytes that all executions together read and write
+  double operations = 0;  // number of operations of all executions together; 0: no matrix product
+  std::optional<host::MatmulWork> product;  // work of one execution; nullopt: no matrix product
 };
 
 using TimesByInstruction = std::map<host::InstructionIndex, InstructionTimes>;
@@ -27,11 +27,11 @@ using TimesByInstruction = std::map<host::InstructionIndex, InstructionTimes>;
 // Adds the record of one run. The times are those of the timeline (RunProfile::events()).
 void addRun(host::RunProfile& profile, TimesByInstruction& times);
 
-// The rates of the device of one rank that a profile compares with.
+// The peak rates of one rank's device. A profile compares the measured rates with them.
 struct PeakRates {
   double copy_bytes_per_second = 0;  // 0: unknown
-  // Per kind of matrix product in a profile: operations per second. Its MatmulWork::operations is
-  // 0.
+  // Per kind of matrix product in a profile: operations per second.
+  // MatmulWork::operations is 0 in the pairs, because it does not belong to the kind of a product.
   std::vector<std::pair<host::MatmulWork, double>> products;
 
   // Returns 0 if the rate is unknown.

@@ -6,7 +6,7 @@
 
 namespace heddle::tools {
 
-// Chosen candidates by key (host::choiceKey()): the parameters of each, in text form.
+// Maps a key (host::choiceKey()) to the parameters of the chosen candidate, in text form.
 using Choices = std::map<std::string, std::string>;
 
 // Converts choices to the text of a file and back. The first line is "heddle choices 1". Each other

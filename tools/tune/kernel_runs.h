@@ -19,9 +19,9 @@
 namespace heddle::tools {
 
 // Runs the candidates of one kernel alone, on random inputs with the sizes and strides of its
-// launch. Every output has memory of its own, also if the program stores it in an input. Needs the
-// memory of the operands, of the largest workspace, and of a block that replaces the contents of
-// the caches.
+// launch. Every output has its own memory here, even if the program stores it in an input. An
+// object allocates the operands and the largest workspace. It also allocates a block, which it
+// writes to flush the caches.
 class KernelRuns final : public CandidateTimer {
  public:
   // The references must outlive the object. Throws UserError if the memory is exhausted.
@@ -36,7 +36,8 @@ class KernelRuns final : public CandidateTimer {
   // "": it can be used.
   std::vector<std::string> faults();
   double run(size_t candidate) override;
-  // Returns the largest numbers over the launches of a candidate, or nullopt on a CPU.
+  // Returns the resources of a candidate: for each resource, the maximum over its launches.
+  // nullopt: the device is a CPU.
   std::optional<host::KernelResources> resources(size_t candidate);
 
  private:
@@ -59,7 +60,8 @@ class KernelRuns final : public CandidateTimer {
   host::Tensor flushed_;
 };
 
-// Returns "" if the results are equal except for rounding errors, or the first difference.
+// Returns a description of the first difference that is larger than rounding errors, or "" if there
+// is none.
 std::string differenceOf(const std::vector<HostTensor>& got, const std::vector<HostTensor>& wanted);
 
 }  // namespace heddle::tools

@@ -12,8 +12,8 @@ namespace heddle::tools {
 class CandidateTimer {
  public:
   virtual ~CandidateTimer() = default;
-  // Runs a candidate once and returns its time in seconds. Caches contain nothing of the operands
-  // before the run.
+  // Runs a candidate once and returns its time in seconds. Before the run, no cache
+  // contains data of the operands.
   virtual double run(size_t candidate) = 0;
 };
 
@@ -24,19 +24,19 @@ struct RaceResult {
 };
 
 // Measures the candidates of the list `starters` one after another, in rounds, so that a changing
-// clock favours none. Returns one result per candidate, of `count` candidates.
-// - After kFirstRounds rounds, a candidate leaves if its fastest run took more than kFar times the
-//   fastest run of all.
-// - The race ends when the 95 % confidence interval of the median of every remaining candidate is
-//   within 2 % of the median, or after kMostRounds rounds.
+// clock favours none. Returns one result for each of the `count` candidates.
+// - From round kFirstRounds on, each round drops the candidates whose fastest run took more than
+//   kFar times the fastest run of all.
+// - The race ends when one candidate is left, or when the 95 % confidence interval of the median of
+//   every remaining candidate is within 2 % of the median, or after kMostRounds rounds.
 std::vector<RaceResult> race(size_t count, const std::vector<size_t>& starters,
                              CandidateTimer& timer);
 inline constexpr int kFirstRounds = 6;  // the range of 6 runs is a 95 % interval of the median
 inline constexpr int kMostRounds = 40;
 inline constexpr double kFar = 1.15;
 
-// Returns the candidate to choose. Another candidate than the first starter must be at least 1 %
-// faster than it. Requires that there is a starter.
+// Returns the candidate to choose: the fastest one if it is at least 1 % faster than the first
+// starter, otherwise the first starter. Requires that there is a starter.
 size_t winnerOf(const std::vector<RaceResult>& results, const std::vector<size_t>& starters);
 
 }  // namespace heddle::tools

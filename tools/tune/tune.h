@@ -24,10 +24,10 @@ struct TunedKernel {
     std::string parameters;
     double seconds = std::numeric_limits<double>::infinity();  // infinity: not measured
     int runs = 0;
-    std::optional<int32_t> registers;  // per thread; only CUDA
+    std::optional<int32_t> registers;  // registers per thread; only CUDA
     std::string fault;                 // why the candidate cannot be used; "": it can
   };
-  std::string name;  // of the kernel in the program
+  std::string name;  // name of the kernel in the program
   int rank = 0;      // the first rank that launches it with these sizes
   std::string key;   // host::choiceKey()
   std::vector<Row> rows;
@@ -36,7 +36,7 @@ struct TunedKernel {
 };
 
 struct TuneOptions {
-  uint64_t seed = 0;         // of the random inputs
+  uint64_t seed = 0;         // seed of the random inputs
   bool measures_all = true;  // false: measures only kernels without a stored choice
   // Returns the stored choice for a key, or nullopt. May be empty.
   std::function<std::optional<std::string>(const std::string& key)> find;
@@ -48,11 +48,11 @@ struct TuneOptions {
       makeTimer;
 };
 
-// Measures the candidates of each kernel that some rank of a job of `ranks` ranks launches, each
-// kernel alone and each set of sizes once. Expands loops, and includes both branches of a condition
-// that only a run decides. The program runs nowhere. It must contain no calls. A kernel with a
-// forced candidate (Kernel::candidate) is left out.
-// Throws UserError if a kernel has no usable candidate, or if the memory is exhausted.
+// Measures the candidates of each kernel that some rank of a job of `ranks` ranks launches.
+// Measures each kernel alone, once per set of sizes. Visits loops, and both branches of a condition
+// that is decided during the run. Does not run the program, which must contain no calls. Leaves out
+// kernels with a forced candidate (Kernel::candidate). Throws UserError if a kernel has no usable
+// candidate, or if the memory is exhausted.
 std::vector<TunedKernel> tune(const host::Program& program, const SizeBindings& sizes, int ranks,
                               host::Device& device, codegen::ImageCache& images,
                               const TuneOptions& options);

@@ -27,7 +27,7 @@ constexpr int64_t kBlasBlock = int64_t{1} << 30;  // block size if no operand is
 // work; three blocks of f32 take 48 MiB. The loops for integers need blocks that fit in a cache.
 constexpr int64_t kPackedBlock = 2048;
 constexpr int64_t kIntegerBlock = 512;
-constexpr int64_t kAlignment = 256;  // of the parts of the workspace, in bytes
+constexpr int64_t kAlignment = 256;  // alignment of the parts of the workspace, in bytes
 
 void blas(const Operand<float>& a, const Operand<float>& b, float beta, float* c, int64_t ldc,
           int64_t m, int64_t n, int64_t k) {

@@ -8,7 +8,7 @@
 namespace heddle::host::matmul {
 namespace {
 
-constexpr int64_t kPartAlignment = 256;  // of the parts of the workspace, in bytes
+constexpr int64_t kPartAlignment = 256;  // alignment of the parts of the workspace, in bytes
 
 int64_t aligned(int64_t bytes) { return ceilDiv(bytes, kPartAlignment) * kPartAlignment; }
 

@@ -155,7 +155,7 @@ class PreparedForward : public PreparedCall {
   }
 
   ForwardGraph graph_;
-  const int64_t own_bytes_;  // of the log-sums in the workspace
+  const int64_t own_bytes_;  // size of the log-sums in the workspace
 };
 
 // A backward that reads o and the log-sums. The workspace is that of the graph.

@@ -12,7 +12,7 @@ namespace heddle::host {
 
 // The elements of a tensor that are NaN or infinite.
 struct BadElements {
-  int64_t elements = 0;  // all elements of the tensor
+  int64_t elements = 0;  // number of all elements of the tensor
   int64_t nan = 0;
   int64_t infinite = 0;
   std::vector<int64_t> first;  // index of the first bad element, in row-major order of the axes
@@ -22,7 +22,7 @@ struct BadElements {
 
 // Returns the bad elements of a tensor in host memory. Its dtype must be a float type.
 BadElements countBad(const std::byte* memory, const TensorDesc& desc);
-// The same for a scalar. An integer is never bad.
+// Counts a scalar as a tensor of one element. An integer is never bad.
 BadElements countBad(const Scalar& value);
 
 // Returns, for example, "3 of 64 elements (2 NaN, 1 infinite), the first at [0, 17]".

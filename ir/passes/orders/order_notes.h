@@ -15,7 +15,7 @@ namespace heddle {
 struct OrderNote {
   std::string value;  // the name of the value
   AxisOrder order;    // the order that was chosen, or the hint that was undone
-  std::string from;   // where the order comes from: "input %x", "reshape %r"
+  std::string from;   // origin of the order: "input %x", "reshape %r"
   // Why the hint was undone: "reshape %r needs a row-major operand". Empty: the hint is used.
   std::string undone;
   bool operator==(const OrderNote&) const = default;
