@@ -98,6 +98,25 @@ TEST_F(CliTune, RankThatIsLostDuringTuningEndsTheJob) {
   EXPECT_NE(result.text.find("heddle: rank 0: injected: throw"), std::string::npos) << result.text;
 }
 
+// A run passes the element of a tensor in host memory to kernels by value.
+TEST_F(CliTune, ChoicesHoldForKernelsThatTakeATensorByValue) {
+  const std::string file = write("by_value.fusion", R"(heddle 1
+fusion by_value(%x: f32[tokens, hidden], %count: i64[]) with tokens = 8, hidden = 512 {
+  %r = slice(%x, starts=[0, 0], stops=[%count, hidden])
+  %e = mul(%r, %count)
+  %s = softmax(%e, axis=-1)
+  return %s
+}
+)");
+  const std::string options = file + " --device cpu --set count=5 ";
+  const CliResult tuned = run("tune " + options + "--export " + choices());
+  EXPECT_EQ(tuned.code, 0) << tuned.text;
+  EXPECT_EQ(count(tuned.text, "wrong results"), 0) << tuned.text;
+  const CliResult used =
+      run("run " + options + "--check=full --choices-only --choices " + choices());
+  EXPECT_EQ(used.code, 0) << used.text;
+}
+
 TEST_F(CliTune, ProcessesMayTuneAtOnceAndBeKilled) {
   const std::string line = tune_ + " > /dev/null & ";
   const CliResult both = run(line + "wait; true");
