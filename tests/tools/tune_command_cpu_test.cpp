@@ -93,9 +93,17 @@ TEST_F(CliTune, RunsTuneOnOneAndSeveralRanks) {
 TEST_F(CliTune, RankThatIsLostDuringTuningEndsTheJob) {
   const CliResult result =
       run("run examples/tp_mlp.fusion --device cpu --ranks 2 --tune auto --inject "
-          "rank=0,task=algorithms,throw");
+          "rank=0,task=tune,throw");
   EXPECT_EQ(result.code, 2);
   EXPECT_NE(result.text.find("heddle: rank 0: injected: throw"), std::string::npos) << result.text;
+}
+
+// Rank 0 tunes for longer than the patience.
+TEST_F(CliTune, RanksWaitLongForTheRankThatTunes) {
+  const CliResult result =
+      run("run examples/tp_mlp.fusion --device cpu --ranks 2 --tune auto --check=full --patience 4 "
+          "--inject rank=0,task=tune,delay=6s");
+  EXPECT_EQ(result.code, 0) << result.text;
 }
 
 // A run passes the element of a tensor in host memory to kernels by value.
