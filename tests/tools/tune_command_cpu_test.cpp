@@ -151,6 +151,9 @@ TEST_F(CliTune, WrongInputIsReported) {
               "--choices-only: it contradicts --tune auto");
   expectError(tune_, "tuning needs a compiler", "HEDDLE_CXX=/no/compiler");
   expectError(tune_ + " --export /no_such_folder/x", "cannot open /no_such_folder/x for writing");
+  expectError(tune_ + " --force k0=99",
+              "kernel k0 has no candidate '99' for these sizes; the candidates are\n  0: rows "
+              "looped=0\n  1: ");
   expectError("tune examples/softmax.fusion --device null", "--device: null not in {cpu,cuda}");
 }
 

@@ -52,7 +52,8 @@ struct TuneOptions {
 // kernel alone and each set of sizes once. Expands loops, and includes both branches of a condition
 // that only a run decides. The program runs nowhere. It must contain no calls. A kernel with a
 // forced candidate (Kernel::candidate) is left out.
-// Throws UserError if a kernel has no usable candidate, or if the memory is exhausted.
+// Throws UserError if a kernel has no usable candidate, if a forced candidate does not exist, or if
+// the memory is exhausted.
 std::vector<TunedKernel> tune(const host::Program& program, const SizeBindings& sizes, int ranks,
                               host::Device& device, codegen::ImageCache& images,
                               const TuneOptions& options);
