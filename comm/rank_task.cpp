@@ -21,6 +21,7 @@ constexpr std::array<Names, kRankTasks> kNames = {{
     {"inputs", "copies its inputs to the device"},
     {"prepare", "prepares a run"},
     {"algorithms", "agrees with the other ranks on the algorithms of matrix products"},
+    {"tune", "tunes kernels together with the other ranks"},
     {"outputs", "collects the outputs of all ranks"},
     {"timeline", "writes the timeline"},
     {"check", "checks the outputs"},

@@ -17,6 +17,7 @@ enum class RankTask : uint32_t {
   CopyingInputs,
   PreparingRun,
   AgreeingOnAlgorithms,
+  TuningKernels,
   CollectingOutputs,
   WritingTimeline,
   Checking,

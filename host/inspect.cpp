@@ -9,6 +9,7 @@
 #include "codegen/bind/candidates.h"
 #include "codegen/emit/plan_kernel.h"
 #include "codegen/kernel.h"
+#include "host/plan/by_value_inputs.h"
 #include "host/plan/local_segment.h"
 #include "host/tensor.h"
 #include "host/unroll/check_operands.h"
@@ -36,8 +37,39 @@ std::vector<int32_t> alignmentsOf(const UnrolledStep& step) {
   return alignments;
 }
 
+// Returns, per input of the launch, whether the kernel gets the element of a 0-d tensor by value.
+// This is the rule of PlanBuilder::passValues(), for a run whose tensors in host memory are those
+// that decide sizes.
+std::vector<bool> inputsByValue(const Program& program, const SizeBindings& sizes,
+                                const Unrolled& unrolled, const UnrolledStep& step,
+                                const Fusion& segment) {
+  std::vector<bool> by_value(step.inputs.size(), false);
+  for (size_t i = 0; i < step.inputs.size(); ++i) {
+    const BufferId id = step.inputs[i].buffer;
+    if (step.scalar_inputs.at(i).valid() || !id.valid()) continue;
+    const Buffer& buffer = unrolled.buffers[id];
+    if (buffer.origin != Buffer::Origin::Input) continue;
+    const Slot& slot = program.slots[program.inputs.at(static_cast<size_t>(buffer.input))];
+    by_value[i] = sizes.contains(scalarSymbol(slot.name)) && mayComeByValue(segment, i);
+  }
+  return by_value;
+}
+
+// The kernels whose segments take tensors by value, by the kernel of the program and the flags of
+// the inputs.
+using KernelsWithValues = std::map<std::pair<KernelId, std::vector<bool>>, Kernel>;
+
+const Kernel& kernelWithValues(const Program& program, KernelId id,
+                               const std::vector<bool>& by_value, KernelsWithValues& rewritten) {
+  const Kernel& kernel = program.kernels[id];
+  if (std::find(by_value.begin(), by_value.end(), true) == by_value.end()) return kernel;
+  const auto [found, is_new] = rewritten.try_emplace({id, by_value}, kernel);
+  if (is_new) found->second.segment = withValues(kernel.segment, by_value);
+  return found->second;
+}
+
 bool haveEqualOperands(const LaunchedKernel& a, const LaunchedKernel& b) {
-  return a.in == b.in && a.out == b.out && a.alignments == b.alignments;
+  return &a.kernel == &b.kernel && a.in == b.in && a.out == b.out && a.alignments == b.alignments;
 }
 
 }  // namespace
@@ -59,6 +91,7 @@ void forEachLaunchedKernel(const Program& program, const SizeBindings& sizes, in
   request.late = lateInputsOf(program);
   const auto target = device == DeviceKind::Cuda ? codegen::Target::Cuda : codegen::Target::Cpp;
   std::map<KernelId, std::deque<LaunchedKernel>> seen;
+  KernelsWithValues rewritten;
   const Unrolled unrolled = unroll(program, request);
   for (const UnrolledStep& step : unrolled.steps) {
     if (step.instruction == nullptr) continue;
@@ -67,9 +100,14 @@ void forEachLaunchedKernel(const Program& program, const SizeBindings& sizes, in
     if (launch == nullptr) continue;
     std::deque<LaunchedKernel>& earlier = seen[launch->kernel];
     if (launches == Launches::First && !earlier.empty()) continue;
-    const Kernel& kernel = program.kernels[launch->kernel];
+    const std::vector<bool> by_value =
+        inputsByValue(program, sizes, unrolled, step, program.kernels[launch->kernel].segment);
+    const Kernel& kernel = kernelWithValues(program, launch->kernel, by_value, rewritten);
     LaunchedKernel launched{
         kernel, target, descsOf(step.inputs), descsOf(step.outputs), alignmentsOf(step), {}};
+    for (size_t i = 0; i < by_value.size(); ++i) {
+      if (by_value[i]) launched.in[i] = TensorDesc{};
+    }
     const auto is_same = [&](const LaunchedKernel& other) {
       return haveEqualOperands(other, launched);
     };

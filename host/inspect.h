@@ -27,7 +27,9 @@ struct KernelTexts {
 std::vector<KernelTexts> kernelTexts(const Program& program, const SizeBindings& sizes,
                                      int64_t rank, int64_t ranks, DeviceKind device);
 
-// A kernel with the operands of one of its launches on a rank.
+// A kernel with the operands of one of its launches on a rank. The segment of `kernel` is the one
+// that a run compiles: it takes 0-d tensors in host memory by value. The reference is valid during
+// visit() of forEachLaunchedKernel().
 struct LaunchedKernel {
   const Kernel& kernel;
   codegen::Target target;

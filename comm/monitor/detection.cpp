@@ -33,7 +33,8 @@ bool isAlive(const RankSnapshot& rank) { return rank.state == RankState::Alive; 
 bool worksLong(const RankSnapshot& rank) {
   return isAlive(rank) && !rank.waits() &&
          (rank.phase == RankPhase::Compiling || rank.task == RankTask::Reading ||
-          rank.task == RankTask::CompilingProgram || rank.task == RankTask::CopyingInputs);
+          rank.task == RankTask::CompilingProgram || rank.task == RankTask::CopyingInputs ||
+          rank.task == RankTask::TuningKernels);
 }
 bool waitsInRun(const RankSnapshot& rank) { return rank.phase == RankPhase::Communicating; }
 

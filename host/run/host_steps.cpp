@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <optional>
 
 #include "ir/base/check.h"
 #include "ir/graph/print_values.h"
@@ -143,12 +144,17 @@ void enqueuePrint(const Plan::Watched& watched, const RunState& state, Device& d
 
 namespace {
 
-// Returns the descriptor of the part of a buffer that an all-to-all-v sends or receives.
-TensorDesc countedDesc(const Plan::Counts& counts, bool after, DType dtype, const RunState& state) {
+// Returns the descriptor of the part of a buffer that an all-to-all-v sends or receives. Returns
+// nullopt if the counts do not fit in the buffer. Issuer::bindCounts() reports such counts.
+std::optional<TensorDesc> countedDesc(const Plan::Counts& counts, bool after, DType dtype,
+                                      const RunState& state) {
   const RegisterId first = after ? counts.recv : counts.send;
+  const int64_t elements = after ? counts.recv_elements : counts.send_elements;
   int64_t total = 0;
   for (int32_t i = 0; i < counts.ranks; ++i) {
-    total += toInt(state.registers[RegisterId(first.number() + i)]);
+    const int64_t count = toInt(state.registers[RegisterId(first.number() + i)]);
+    if (count < 0 || count > elements - total) return std::nullopt;
+    total += count;
   }
   return denseDesc(dtype, {total});
 }
@@ -168,12 +174,13 @@ void enqueueInspection(const Plan::Inspection& inspection, int32_t id, bool afte
       add(countBad(state.registers[operand.scalar]));
       continue;
     }
-    const TensorDesc desc = inspection.counts.valid()
-                                ? countedDesc(state.completion->plan->counts[inspection.counts],
-                                              after, operand.desc.dtype, state)
-                                : operand.desc;
+    const std::optional<TensorDesc> part =
+        inspection.counts.valid() ? countedDesc(state.completion->plan->counts[inspection.counts],
+                                                after, operand.desc.dtype, state)
+                                  : operand.desc;
     const std::byte* const memory = pointerOf(operand, state);
-    if (memory == nullptr) continue;
+    if (memory == nullptr || !part) continue;
+    const TensorDesc& desc = *part;
     if (device.kind() == DeviceKind::Cuda) {
       const int64_t bytes = spanOf(desc) * sizeOf(desc.dtype);
       std::shared_ptr<std::byte[]> copy(new std::byte[static_cast<size_t>(bytes) + 1]);

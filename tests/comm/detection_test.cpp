@@ -97,8 +97,8 @@ TEST(Detection, EveryCallTaskAndWaitCountsAsProgress) {
 TEST(Detection, LongWorkHasTenTimesThePatience) {
   JobView job = idleJob(2);
   waitInCall(job.ranks[0], 4);
-  for (const RankTask task :
-       {RankTask::Reading, RankTask::CompilingProgram, RankTask::CopyingInputs}) {
+  for (const RankTask task : {RankTask::Reading, RankTask::CompilingProgram,
+                              RankTask::CopyingInputs, RankTask::TuningKernels}) {
     job.ranks[1].task = task;
     EXPECT_EQ(findFailures(job)[0].seconds, 70);
   }

@@ -84,6 +84,8 @@ TEST_F(CliCandidates, WrongForcesAreReported) {
               "kernel k0 has no candidate 'squares'");
   expectError("bench examples/softmax.fusion --device cpu --force k0=squares",
               "kernel k0 has no candidate 'squares'");
+  expectError(run + "k0=1 --force @k0=2",
+              "--force @k0=2: the candidate of @k0 is set twice, first with --force k0=1");
   expectError(run + "k0=1", "without a compiler there are no candidates",
               "HEDDLE_CXX=/no/compiler");
 }

@@ -93,9 +93,36 @@ TEST_F(CliTune, RunsTuneOnOneAndSeveralRanks) {
 TEST_F(CliTune, RankThatIsLostDuringTuningEndsTheJob) {
   const CliResult result =
       run("run examples/tp_mlp.fusion --device cpu --ranks 2 --tune auto --inject "
-          "rank=0,task=algorithms,throw");
+          "rank=0,task=tune,throw");
   EXPECT_EQ(result.code, 2);
   EXPECT_NE(result.text.find("heddle: rank 0: injected: throw"), std::string::npos) << result.text;
+}
+
+// Rank 0 tunes for longer than the patience.
+TEST_F(CliTune, RanksWaitLongForTheRankThatTunes) {
+  const CliResult result =
+      run("run examples/tp_mlp.fusion --device cpu --ranks 2 --tune auto --check=full --patience 4 "
+          "--inject rank=0,task=tune,delay=6s");
+  EXPECT_EQ(result.code, 0) << result.text;
+}
+
+// A run passes the element of a tensor in host memory to kernels by value.
+TEST_F(CliTune, ChoicesHoldForKernelsThatTakeATensorByValue) {
+  const std::string file = write("by_value.fusion", R"(heddle 1
+fusion by_value(%x: f32[tokens, hidden], %count: i64[]) with tokens = 8, hidden = 512 {
+  %r = slice(%x, starts=[0, 0], stops=[%count, hidden])
+  %e = mul(%r, %count)
+  %s = softmax(%e, axis=-1)
+  return %s
+}
+)");
+  const std::string options = file + " --device cpu --set count=5 ";
+  const CliResult tuned = run("tune " + options + "--export " + choices());
+  EXPECT_EQ(tuned.code, 0) << tuned.text;
+  EXPECT_EQ(count(tuned.text, "wrong results"), 0) << tuned.text;
+  const CliResult used =
+      run("run " + options + "--check=full --choices-only --choices " + choices());
+  EXPECT_EQ(used.code, 0) << used.text;
 }
 
 TEST_F(CliTune, ProcessesMayTuneAtOnceAndBeKilled) {
@@ -124,6 +151,9 @@ TEST_F(CliTune, WrongInputIsReported) {
               "--choices-only: it contradicts --tune auto");
   expectError(tune_, "tuning needs a compiler", "HEDDLE_CXX=/no/compiler");
   expectError(tune_ + " --export /no_such_folder/x", "cannot open /no_such_folder/x for writing");
+  expectError(tune_ + " --force k0=99",
+              "kernel k0 has no candidate '99' for these sizes; the candidates are\n  0: rows "
+              "looped=0\n  1: ");
   expectError("tune examples/softmax.fusion --device null", "--device: null not in {cpu,cuda}");
 }
 

@@ -2,12 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "host/device/cpu/cpu_device.h"
 #include "host/device/kernel_choices.h"
 #include "host/executable.h"
 #include "tests/host/executable_common.h"
+#include "tests/host/faulty_device.h"
 #include "tools/tune/kernel_runs.h"
 #include "tools/tune/tune.h"
 
@@ -242,19 +242,71 @@ TEST_F(Tuning, ForcedCandidatesAreLeftOut) {
   expectRight(optionsWith(choicesOf(kernels), true));
 }
 
-TEST(TuneResults, DifferencesAreFound) {
-  const auto tensor = [](DType dtype, double value) {
-    HostTensor one(dtype, {3});
-    for (int64_t i = 0; i < 3; ++i) one.set(i, roundTo(dtype, value));
-    return one;
+// Every allocation of the measurement fails once.
+TEST_F(Tuning, ExhaustedMemoryNamesTheKernelAndTheOperand) {
+  host::testing::FaultyDevice device;
+  std::string errors;
+  const auto visit = [&](const host::LaunchedKernel& kernel) {
+    const std::vector<codegen::Candidate> all = kernel.candidates();
+    bool fails = true;
+    for (int64_t call = 0; fails; ++call) {
+      device.failAt(call);
+      try {
+        KernelRuns(kernel, all, device, images_, 0);
+      } catch (const UserError& error) {
+        if (error.code() == ErrorCode::OutOfMemory) errors += std::string(error.what()) + "\n";
+      }
+      fails = device.hasFailed();
+      device.repair();
+    }
   };
-  const double nan = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_EQ(differenceOf({tensor(DType::F32, 1)}, {tensor(DType::F32, 1.0001)}), "");
-  EXPECT_EQ(differenceOf({tensor(DType::F32, nan)}, {tensor(DType::F32, nan)}), "");
-  EXPECT_EQ(differenceOf({tensor(DType::F32, 1)}, {tensor(DType::F32, 1.01)}),
-            "element 0 of output 0 is 1, but 1.0099999904632568 with another candidate");
-  EXPECT_NE(differenceOf({tensor(DType::F32, nan)}, {tensor(DType::F32, 1)}), "");
-  EXPECT_NE(differenceOf({tensor(DType::I64, 2)}, {tensor(DType::I64, 3)}), "");
+  host::forEachLaunchedKernel(program_, kSizes, 0, 1, device.kind(), host::Launches::First, visit);
+  for (const char* operand : {"input %x: ", "output %y (512 bytes): ", "the workspace (",
+                              "the block that replaces the contents of the caches (33554432 "
+                              "bytes): "}) {
+    const std::string text = fmt::format("tuning kernel center: cannot allocate {}", operand);
+    EXPECT_NE(errors.find(text), std::string::npos) << text << "\n" << errors;
+  }
+}
+
+// Runs only the first kernel.
+class ForgetfulDevice : public host::testing::FaultyDevice {
+ public:
+  void launch(host::KernelHandle kernel, const codegen::LaunchStage& stage, const std::byte* args,
+              host::Stream stream, const host::Issue& issue) override {
+    if (launches_++ == 0) FaultyDevice::launch(kernel, stage, args, stream, issue);
+  }
+
+ private:
+  int launches_ = 0;
+};
+
+// The right results are 0, which is also what unwritten memory often holds.
+TEST_F(Tuning, CandidateThatWritesNothingIsLeftOut) {
+  const host::Program program = programOf(R"(
+kernel @zero {
+  fusion zero(%x: f32[n, m]) {
+    %y = sub(%x, %x)
+    return %y
+  }
+}
+program p(%x: f32[n, m]) -> (%y) with n = 4, m = 32 {
+  slot %y: f32[n, m]
+  %y = allocate
+  launch @zero(%x) -> (%y)
+}
+)");
+  ForgetfulDevice device;
+  const auto visit = [&](const host::LaunchedKernel& kernel) {
+    const std::vector<codegen::Candidate> all = kernel.candidates();
+    ASSERT_GE(all.size(), 2u);
+    const std::vector<std::string> faults = KernelRuns(kernel, all, device, images_, 0).faults();
+    EXPECT_EQ(faults[0], "");
+    for (size_t i = 1; i < faults.size(); ++i) {
+      EXPECT_TRUE(faults[i].starts_with("wrong results: element 0 of output 0 is ")) << faults[i];
+    }
+  };
+  host::forEachLaunchedKernel(program, kSizes, 0, 1, device.kind(), host::Launches::First, visit);
 }
 
 TEST(TuneChoices, FileIsWrittenAndRead) {

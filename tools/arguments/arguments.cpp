@@ -124,7 +124,8 @@ void addRun(CLI::App& app, Options& o) {
       "stall, delay=5s or corrupt; or when it begins a task outside of its runs: "
       "rank=R,task=T,KIND "
       "with T read, compile, settings, programs, communicators, inputs, prepare, algorithms, "
-      "outputs, timeline or leave. A rank that stalls looks like one that computes for a long "
+      "tune, outputs, timeline or leave. A rank that stalls looks like one that computes for a "
+      "long "
       "time: the job ends after --patience seconds, not after the deadline");
   run->add_option("--trace", o.trace,
                   "write one timeline of the last run of all ranks (Chrome JSON) into this file");

@@ -1,6 +1,7 @@
 #include "tools/heddle/prepare.h"
 
 #include <algorithm>
+#include <map>
 #include <new>
 #include <utility>
 
@@ -50,6 +51,7 @@ void applyForced(host::Program& program, const std::vector<std::string>& force) 
   if (force.empty()) return;
   std::vector<host::Kernel*> kernels;
   addKernels(program, kernels);
+  std::map<std::string, std::string> seen;  // per kernel: the text that names its candidate
   for (const std::string& each : force) {
     const size_t equals = each.find('=');
     HEDDLE_USER_CHECK(equals != std::string::npos,
@@ -60,6 +62,10 @@ void applyForced(host::Program& program, const std::vector<std::string>& force) 
     const std::string candidate = each.substr(equals + 1);
     const std::string fault = host::candidateViolation(candidate);
     HEDDLE_USER_CHECK(fault.empty(), "--force {}: {}", each, fault);
+    const auto [earlier, is_first] = seen.emplace(name, each);
+    HEDDLE_USER_CHECK(is_first,
+                      "--force {}: the candidate of @{} is set twice, first with --force {}", each,
+                      name, earlier->second);
     std::vector<std::string> names;
     bool found = false;
     for (host::Kernel* kernel : kernels) {

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstring>
 #include <exception>
 #include <new>
 
+#include "host/cache_limits.h"
 #include "host/tensor.h"
 #include "ir/base/check.h"
+#include "tools/tune/compare_outputs.h"
 
 namespace heddle::tools {
 namespace {
@@ -20,51 +21,41 @@ double nowSeconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Returns the rounding errors that are tolerated. Sums of many elements have several.
-double toleranceOf(DType dtype) {
-  switch (dtype) {
-    case DType::F64:
-      return 1e-9;
-    case DType::F32:
-      return 1e-3;
-    case DType::F16:
-      return 1e-2;
-    case DType::BF16:
-      return 6e-2;
-    case DType::F8E4M3:
-    case DType::F8E5M2:
-      return 0.5;
-    default:
-      return 0;
+// Fills floats with NaN and integers with -1. A byte of a bool must be 0 or 1.
+constexpr int kNoResult = 0xFF;
+int fillOf(DType dtype) { return dtype == DType::Bool ? 0 : kNoResult; }
+
+[[noreturn]] void cannotAllocate(const std::string& kernel, const std::string& what,
+                                 const std::string& why) {
+  userErrorWith(ErrorCode::OutOfMemory, "tuning kernel {}: cannot allocate {}: {}", kernel, what,
+                why);
+}
+
+// Calls work(). If the memory is exhausted, throws UserError that names the kernel and `what`.
+template <class Work>
+auto withinMemory(const std::string& kernel, const std::string& what, const Work& work) {
+  try {
+    return work();
+  } catch (const std::bad_alloc& error) {
+    cannotAllocate(kernel, what, "out of memory" + host::saidBy(error));
+  } catch (const UserError& error) {
+    if (error.code() == ErrorCode::OutOfMemory) cannotAllocate(kernel, what, error.what());
+    throw;
   }
 }
 
-host::Tensor blockOf(host::Device& device, int64_t bytes) {
+host::Tensor blockOf(host::Device& device, int64_t bytes, const std::string& kernel,
+                     const std::string& what) {
   const int64_t size = std::max<int64_t>(bytes, 1);
   host::Allocator& allocator = device.allocator();
-  void* const memory = allocator.allocate(size, nullptr);
+  void* const memory = withinMemory(kernel, fmt::format("{} ({} bytes)", what, size),
+                                    [&] { return allocator.allocate(size, nullptr); });
   std::shared_ptr<void> owner(
       memory, [&allocator, size](void* at) { allocator.deallocate(at, size, nullptr); });
   return {memory, denseDesc(DType::U8, {size}), std::move(owner)};
 }
 
 }  // namespace
-
-std::string differenceOf(const std::vector<HostTensor>& got,
-                         const std::vector<HostTensor>& wanted) {
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    const double tolerance = toleranceOf(wanted[i].dtype);
-    for (int64_t e = 0; e < wanted[i].numel(); ++e) {
-      const double a = toDouble(got[i].at(e));
-      const double b = toDouble(wanted[i].at(e));
-      if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-      if (std::abs(a - b) <= tolerance * std::max(1.0, std::abs(b))) continue;
-      return fmt::format("element {} of output {} is {}, but {} with another candidate", e, i, a,
-                         b);
-    }
-  }
-  return "";
-}
 
 KernelRuns::KernelRuns(const host::LaunchedKernel& kernel,
                        const std::vector<codegen::Candidate>& all, host::Device& device,
@@ -74,30 +65,37 @@ KernelRuns::KernelRuns(const host::LaunchedKernel& kernel,
       device_(device),
       store_(device, &images, host::CacheLimits{}.kernel_bytes),
       loaded_(all.size()),
-      stream_(device.createStream()),
-      begin_(device.createTimer()),
-      end_(device.createTimer()) {
+      of_float_sums_(outputsOfFloatSums(kernel.kernel.segment)) {
   const Fusion& segment = kernel.kernel.segment;
+  const std::string& name = kernel.kernel.name;
   for (size_t i = 0; i < kernel.in.size(); ++i) {
     const ValueId id = segment.inputs()[i];
     if (segment.value(id).is_scalar) {
       operands_.emplace_back();
       continue;
     }
-    const HostTensor values = randomBlock(kernel.in[i], seed, segment.value(id).name);
-    operands_.push_back(host::toDevice(device, device.allocator(), values, kernel.in[i]));
+    operands_.push_back(withinMemory(name, "input %" + segment.value(id).name, [&] {
+      const HostTensor values = randomBlock(kernel.in[i], seed, segment.value(id).name);
+      return host::toDevice(device, device.allocator(), values, kernel.in[i]);
+    }));
   }
-  for (const TensorDesc& desc : kernel.out) {
-    host::Tensor output = blockOf(device, desc.allocBytes());
-    output.desc = desc;
+  for (size_t i = 0; i < kernel.out.size(); ++i) {
+    const std::string what = "output %" + segment.value(segment.outputs()[i]).name;
+    host::Tensor output = blockOf(device, kernel.out[i].allocBytes(), name, what);
+    output.desc = kernel.out[i];
     operands_.push_back(std::move(output));
   }
   int64_t workspace = 0;
   for (const codegen::Candidate& each : all) {
     workspace = std::max(workspace, each.plan.workspace_bytes);
   }
-  workspace_ = blockOf(device, workspace);
-  flushed_ = blockOf(device, device.kind() == host::DeviceKind::Cuda ? kGpuFlush : kCpuFlush);
+  workspace_ = blockOf(device, workspace, name, "the workspace");
+  const int64_t flushed = device.kind() == host::DeviceKind::Cuda ? kGpuFlush : kCpuFlush;
+  flushed_ = blockOf(device, flushed, name, "the block that replaces the contents of the caches");
+  // The destructor does not run if the constructor throws, so these come last.
+  stream_ = device.createStream();
+  begin_ = device.createTimer();
+  end_ = device.createTimer();
 }
 
 KernelRuns::~KernelRuns() {
@@ -155,7 +153,8 @@ void KernelRuns::wait() {
 std::vector<HostTensor> KernelRuns::outputs() {
   std::vector<HostTensor> values;
   for (size_t i = kernel_.in.size(); i < operands_.size(); ++i) {
-    values.push_back(host::toHost(device_, operands_[i]));
+    values.push_back(withinMemory(kernel_.kernel.name, "a copy of an output on the host",
+                                  [&] { return host::toHost(device_, operands_[i]); }));
   }
   return values;
 }
@@ -168,13 +167,15 @@ std::vector<std::string> KernelRuns::faults() {
     if (!faults[i].empty()) continue;
     try {
       for (size_t k = kernel_.in.size(); k < operands_.size(); ++k) {
-        device_.fill(operands_[k].data, 0, operands_[k].desc.allocBytes(), stream_, {});
+        const TensorDesc& desc = operands_[k].desc;
+        device_.fill(operands_[k].data, fillOf(desc.dtype), desc.allocBytes(), stream_, {});
       }
       launch(i);
       wait();
       if (!wanted) {
         wanted = outputs();
-      } else if (const std::string text = differenceOf(outputs(), *wanted); !text.empty()) {
+      } else if (const std::string text = differenceOf(outputs(), *wanted, of_float_sums_);
+                 !text.empty()) {
         faults[i] = "wrong results: " + text;
       }
     } catch (const UserError& error) {

@@ -24,7 +24,8 @@ namespace heddle::tools {
 // writes to flush the caches.
 class KernelRuns final : public CandidateTimer {
  public:
-  // The references must outlive the object. Throws UserError if the memory is exhausted.
+  // The references must outlive the object. Throws UserError that names the kernel and the operand
+  // if the memory is exhausted.
   KernelRuns(const host::LaunchedKernel& kernel, const std::vector<codegen::Candidate>& all,
              host::Device& device, codegen::ImageCache& images, uint64_t seed);
   ~KernelRuns() override;
@@ -51,17 +52,14 @@ class KernelRuns final : public CandidateTimer {
   host::Device& device_;
   host::KernelStore store_;
   std::vector<host::KernelStore::Loaded> loaded_;  // per candidate
-  host::Stream stream_;
-  host::Event begin_;
-  host::Event end_;
+  std::vector<bool> of_float_sums_;                // outputsOfFloatSums()
+  host::Stream stream_ = nullptr;
+  host::Event begin_ = nullptr;
+  host::Event end_ = nullptr;
   host::ErrorSink errors_;
   std::vector<host::Tensor> operands_;  // inputs, then outputs; a scalar has no memory
   host::Tensor workspace_;
   host::Tensor flushed_;
 };
-
-// Returns a description of the first difference that is larger than rounding errors, or "" if there
-// is none.
-std::string differenceOf(const std::vector<HostTensor>& got, const std::vector<HostTensor>& wanted);
 
 }  // namespace heddle::tools

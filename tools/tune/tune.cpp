@@ -65,8 +65,11 @@ std::vector<TunedKernel> tune(const host::Program& program, const SizeBindings& 
   std::vector<TunedKernel> tuned;
   std::set<std::string> seen;
   const auto visit = [&](int rank, const host::LaunchedKernel& launched) {
-    if (!launched.kernel.candidate.empty()) return;
     const std::vector<codegen::Candidate> all = launched.candidates();
+    if (!launched.kernel.candidate.empty()) {
+      codegen::findCandidate(all, launched.kernel.candidate, launched.kernel.name);
+      return;
+    }
     if (all.front().plan.stages.empty()) return;
     const std::string key = host::choiceKey(all, launched.in, launched.out, device);
     if (!seen.insert(key).second) return;

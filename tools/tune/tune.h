@@ -52,7 +52,7 @@ struct TuneOptions {
 // Measures each kernel alone, once per set of sizes. Visits loops, and both branches of a condition
 // that is decided during the run. Does not run the program, which must contain no calls. Leaves out
 // kernels with a forced candidate (Kernel::candidate). Throws UserError if a kernel has no usable
-// candidate, or if the memory is exhausted.
+// candidate, if a forced candidate does not exist, or if the memory is exhausted.
 std::vector<TunedKernel> tune(const host::Program& program, const SizeBindings& sizes, int ranks,
                               host::Device& device, codegen::ImageCache& images,
                               const TuneOptions& options);

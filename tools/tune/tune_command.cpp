@@ -107,7 +107,7 @@ Choices givenChoices(const Options& options) {
 Choices choicesForRun(const Rank& rank, const host::Program& program, const SizeBindings& sizes,
                       const Choices& given, const Options& options, codegen::ImageCache& images) {
   if (options.tune == "off") return given;
-  const comm::World::Task task(rank.world, comm::RankTask::AgreeingOnAlgorithms);
+  const comm::World::Task task(rank.world, comm::RankTask::TuningKernels);
   std::string mine;
   if (rank.rank == 0) {
     const bool measures_all = options.tune == "full";

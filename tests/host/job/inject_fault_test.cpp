@@ -19,6 +19,7 @@ TEST(InjectFault, EveryKindIsParsed) {
   EXPECT_EQ(parseFault("rank=0,instr=0,stall").kind, InjectedFault::Kind::Stall);
   EXPECT_EQ(parseFault("rank=0,instr=0,corrupt").kind, InjectedFault::Kind::Corrupt);
   EXPECT_EQ(parseFault("rank=0,task=algorithms,stall").task, comm::RankTask::AgreeingOnAlgorithms);
+  EXPECT_EQ(parseFault("rank=0,task=tune,stall").task, comm::RankTask::TuningKernels);
   const InjectedFault delay = parseFault("rank=0,instr=0,delay=0.25s");
   EXPECT_EQ(delay.kind, InjectedFault::Kind::Delay);
   EXPECT_EQ(delay.seconds, 0.25);

@@ -182,6 +182,46 @@ program p(%x: f32[n]) -> (%y) with n = 2 {
   EXPECT_EQ(reports[2], expected(2, received));
 }
 
+// The inspection runs before the check of the counts, and must not read outside of the buffer.
+TEST(CheckNumerics, CountsThatDoNotFitAreReportedWithoutReadingTheBuffer) {
+  const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = 7});
+  ExecutableOptions options;
+  options.check_numerics = true;
+  Executable executable(programOf(R"(
+mesh @m = [x=ranks]
+program p(%x: f32[n], %s: i64[@m.x], %r: i64[@m.x]) -> (%y) with n = 4 {
+  slot %sends: list i64[@m.x]
+  slot %receives: list i64[@m.x]
+  slot %y: f32[n]
+  %sends = read_back %s
+  %receives = read_back %r
+  %y = allocate
+  copy %x -> %y
+  $t = communicate all_to_all_v %x -> %y team=@m[x] send_counts=%sends recv_counts=%receives
+  wait $t
+}
+)"),
+                        {device.get(), nullptr, nullptr}, options);
+  const auto one = [&](int64_t value) {
+    HostTensor tensor(DType::I64, {1});
+    tensor.set(0, Scalar(value));
+    return toDevice(*device, device->allocator(), tensor, denseDesc(DType::I64, {1}));
+  };
+  const auto errorOf = [&](int64_t sends, int64_t receives) {
+    return testing::userErrorOf([&] {
+      executable.run({deviceFloats(*device, {1, 2, 3, 4}, {4}), one(sends), one(receives)}).wait();
+    });
+  };
+  EXPECT_EQ(errorOf(3, 3), "");
+  for (const int64_t count : {int64_t{-1}, int64_t{5}, int64_t{1} << 40, int64_t{1} << 62}) {
+    const std::string error =
+        std::to_string(count) +
+        " elements for rank 0 of the team, but only 4 of the 4 elements of the buffer are left";
+    EXPECT_TRUE(errorOf(count, 3).ends_with(": sends " + error)) << errorOf(count, 3);
+    EXPECT_TRUE(errorOf(3, count).ends_with(": receives " + error)) << errorOf(3, count);
+  }
+}
+
 // Rank 0 sends two tensors in one group. The received tensors are inspected after the group.
 TEST(CheckNumerics, ReceivesOfAGroupAreInspected) {
   const Program program = programOf(R"(
