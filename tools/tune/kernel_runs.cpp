@@ -92,16 +92,23 @@ KernelRuns::KernelRuns(const host::LaunchedKernel& kernel,
   workspace_ = blockOf(device, workspace, name, "the workspace");
   const int64_t flushed = device.kind() == host::DeviceKind::Cuda ? kGpuFlush : kCpuFlush;
   flushed_ = blockOf(device, flushed, name, "the block that replaces the contents of the caches");
-  // The destructor does not run if the constructor throws, so these come last.
-  stream_ = device.createStream();
-  begin_ = device.createTimer();
-  end_ = device.createTimer();
+  // The destructor does not run if the constructor throws.
+  try {
+    stream_ = device.createStream();
+    begin_ = device.createTimer();
+    end_ = device.createTimer();
+  } catch (...) {
+    destroy();
+    throw;
+  }
 }
 
-KernelRuns::~KernelRuns() {
-  device_.destroyStream(stream_);
-  device_.destroyEvent(begin_);
-  device_.destroyEvent(end_);
+KernelRuns::~KernelRuns() { destroy(); }
+
+void KernelRuns::destroy() {
+  if (stream_ != nullptr) device_.destroyStream(stream_);
+  if (begin_ != nullptr) device_.destroyEvent(begin_);
+  if (end_ != nullptr) device_.destroyEvent(end_);
 }
 
 // Compiles all candidates together. If that fails, compiles them one by one to find the faults.

@@ -42,6 +42,7 @@ class KernelRuns final : public CandidateTimer {
   std::optional<host::KernelResources> resources(size_t candidate);
 
  private:
+  void destroy();  // the stream and the timers that exist
   void compile(std::vector<std::string>& faults);
   void launch(size_t candidate);
   void wait();
