@@ -87,6 +87,12 @@ int64_t vectorsPerRow(const Space& space, int64_t vector) {
   return vectors;
 }
 
+// Returns the most vectors of a row. A shifted row may need one more vector.
+int64_t mostVectors(const Space& space, int64_t vector, bool shifted) {
+  return shifted ? ceilDiv(space.extents.back() + vector - 1, vector)
+                 : vectorsPerRow(space, vector);
+}
+
 // Returns `threads`, or a smaller number if far fewer threads are then idle. For example, 64
 // threads with 3 vectors each share 192 vectors. 16 threads with 3 vectors each share 34 vectors,
 // and leave 14 places idle.
@@ -155,9 +161,7 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
                                           const KernelChoice* choice) {
   auto [vector, shifted] = vectorsOf(space, demand.ops, demand.several_passes);
   if (!shifted) vector = powerOf(choice, "vector", vector, vector);
-  // A shifted row may need one more vector.
-  const int64_t vectors =
-      shifted ? ceilDiv(space.extents.back() + vector - 1, vector) : vectorsPerRow(space, vector);
+  const int64_t vectors = mostVectors(space, vector, shifted);
   const auto fitting = [vector = vector](int64_t limit, int64_t per_element) {
     return std::max<int64_t>(limit / (std::max<int64_t>(per_element, 1) * vector), 1);
   };
@@ -261,9 +265,7 @@ std::optional<RowCandidate> inSharedMemory(RowCandidate loaded, const Space& row
   layout.threads = std::min(layout.threads, static_cast<int32_t>(kLoopThreads));
   layout.rows = 1;
   if (layout.threads < kWarp) return std::nullopt;
-  const int64_t vectors = layout.shifted
-                              ? ceilDiv(rows.extents.back() + layout.vector - 1, layout.vector)
-                              : vectorsPerRow(rows, layout.vector);
+  const int64_t vectors = mostVectors(rows, layout.vector, layout.shifted);
   const int64_t registers = ceilDiv(vectors, layout.threads);
   const int64_t bytes = layout.threads * registers * layout.vector * demand.loaded_bytes;
   if (bytes > kSharedBytesOfTwo) return std::nullopt;

@@ -10,23 +10,32 @@
 
 namespace heddle {
 
-// Returns the fewest bytes of outputs that a kernel on the CPU should store around the caches. The
-// environment variable HEDDLE_CPU_STREAM_BYTES sets this number. Otherwise it is the size of the
-// last cache: the next reader would not find more bytes there. A process with fewer than four CPUs
-// streams nothing, because its cores limit the time, and not the memory. On one core of an AMD EPYC
-// 9005, a streamed gelu took 1.2 times as long.
-inline int64_t leastStreamedBytes() {
+// Returns the size of the last cache of the CPUs, or the largest number if the process has fewer
+// than four CPUs. Takes microseconds, because it asks the system.
+inline int64_t bytesOfLastCache() {
   constexpr int64_t kUsualCache = int64_t{32} << 20;
   constexpr int kFewestCpus = 4;
-  if (const char* given = std::getenv("HEDDLE_CPU_STREAM_BYTES")) {
-    const int64_t bytes = std::atoll(given);
-    if (bytes > 0) return bytes;
-  }
   if (usableCpus() < kFewestCpus) return std::numeric_limits<int64_t>::max();
 #ifdef _SC_LEVEL3_CACHE_SIZE
   if (const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE); bytes > 0) return bytes;
 #endif
   return kUsualCache;
+}
+
+// Returns the fewest bytes of outputs that a kernel on the CPU should store around the caches. The
+// environment variable HEDDLE_CPU_STREAM_BYTES sets this number; text that is no positive number is
+// ignored. Otherwise it is the size of the last cache: the next reader would not find more bytes
+// there. A process with fewer than four CPUs at the first call streams nothing, because its cores
+// limit the time, and not the memory. On one core of an AMD EPYC 9005, a streamed gelu took 1.2
+// times as long. Every new plan calls this function once per kernel, so it asks the system only
+// once.
+inline int64_t leastStreamedBytes() {
+  static const int64_t last_cache = bytesOfLastCache();
+  if (const char* given = std::getenv("HEDDLE_CPU_STREAM_BYTES")) {
+    const int64_t bytes = std::atoll(given);
+    if (bytes > 0) return bytes;
+  }
+  return last_cache;
 }
 
 }  // namespace heddle
