@@ -82,8 +82,9 @@ constexpr OpDef kStructuralRows[] = {
     noted("PyTorch's index_select, with an index of any number of axes. An index out of range "
           "reads NaN, or 0 for integers and bools; PyTorch raises an error",
           {"take", K::Index, 2, R::Promote, "", nullptr, nullptr, kAxis}),
-    noted("PyTorch's gather. Along the other axes the index may be smaller than x if both sizes "
-          "are numbers (take_along_dim would stretch it). An index out of range reads as in take",
+    noted("PyTorch's gather. Along the other axes, the index may be smaller than x if neither "
+          "size is symbolic; PyTorch's take_along_dim would stretch it. An index out of range "
+          "reads as in take",
           {"take_along_axis", K::Index, 2, R::Promote, "", nullptr, nullptr, kAxis}),
     noted("Integers and bools give i64",
           {"cumsum", K::Scan, 1, R::Promote, "", nullptr, nullptr, kAxis}),

@@ -200,7 +200,8 @@ in parentheses gives the operands in order.
 - `u8` with `i8` gives i32, because heddle has no i16.
 - A tensor without axes may have a wider type than the tensors with axes. If both types are of one
   category (bool, integer, float), the tensor without axes is first rounded to the other type. On
-  the CPU, PyTorch's `mul` and `div` with half types use such a tensor in f32.
+  the CPU, PyTorch's `mul` and `div` do not round such a tensor if the others have a half type: they
+  compute with its f32 value. (The half types are `f16` and `bf16`.)
 - If an op has a tensor of a half type and an integer tensor, the integer tensor is first rounded to
   the half type.
 
@@ -209,22 +210,21 @@ in parentheses gives the operands in order.
 - If the tensors of an op have a half type, the op uses a scalar in f32. Only comparisons round the
   scalar to the half type. On the CPU, PyTorch also rounds it in `add`, `sub`, `fmod`, `remainder`
   and `pow`.
-- If the tensors have the type `u8`, `i8` or `i32`, a literal wraps in sums, products and bit
-  operations.
-- If an op compares with the literal, divides or shifts by it, or selects it (`where`, `threshold`),
-  a literal out of range is an error. PyTorch wraps it, but refuses numbers far out of range. A
-  scalar that is not a literal wraps.
+- If the tensors have the type `u8`, `i8` or `i32`, a literal may be out of the range of this type.
+  In sums, products and bit operations, it wraps. In ops that compare with it, divide or shift by
+  it, or select it (`where`, `threshold`), it is an error. PyTorch wraps such a literal, but refuses
+  numbers far out of range. A scalar that is not a literal wraps in these ops too.
 - In `clamp`, `maximum` and similar ops, a literal lower bound may be below the range of the type,
   and a literal upper bound above it, because such a bound has no effect. Any other literal bound
   out of range is an error.
 
 **Libraries.** `cumsum`, `argsort`, `scatter` and `scatter_add`, and composites of them such as
 `sort` and `topk`, are heddle's own library functions on every device. oneDNN, OpenBLAS and
-cuBLASLt compute matrix products; heddle itself computes those of integers. On the CPU, oneDNN
-multiplies f32 and bf16 if it is present. It adds products of bf16 in f32, and treats subnormal bf16
-elements as 0. OpenBLAS multiplies in f32 or f64: the CPU device converts blocks of f16 and f8
-elements to f32, and uses up to 48 MiB of memory for them. Without oneDNN, or if the CPU has no bf16
-instructions, it also converts blocks of bf16 elements.
+cuBLASLt compute matrix products; heddle itself computes those of integers. On the CPU, OpenBLAS
+multiplies f64. oneDNN multiplies all other floats if it is present, and otherwise OpenBLAS does.
+oneDNN adds products of bf16 in f32, and treats subnormal bf16 elements as 0. Before f16 and f8 are
+multiplied, the CPU device converts blocks of elements to f32, and uses up to 48 MiB of memory for
+them. Without oneDNN, or if the CPU has no bf16 instructions, it also converts blocks of bf16.
 )";
   for (std::string_view kind : {"elementwise", "reduction", "scalar", "new", "shape", "index",
                                 "scan", "library", "composite"}) {
