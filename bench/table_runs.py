@@ -7,7 +7,7 @@ NOTES = {
     "kernels-nvidia-h200_2026-11-26": {
         "title": "sums at odd sizes, permute, transpose and group_norm",
         "remarks": "Measured at commit 4362f0b. The floor is the time that a copy of the same bytes took in the same "
-                   "run. In this run, the commit before it took 0.0794 ms for the sums of 61 elements, 0.0799 ms for "
+                   "run. The run also measured the previous commit: 0.0794 ms for the sums of 61 elements, 0.0799 ms for "
                    "the sums over the middle axis, 0.1633 ms for permute and 0.0861 ms for group_norm.",
     },
     "nvidia-h200_2026-11-26": {
