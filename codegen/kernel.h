@@ -93,7 +93,9 @@ struct KernelPlan {
   KernelSource source;
   std::vector<LaunchStage> stages;
   int64_t workspace_bytes = 0;  // kernels do not read its initial contents
-  std::string candidate;        // its parameters (docs/kernels.md); only of a new plan
+  // The kernel is one of the candidates of its segment (docs/kernels.md). These are the parameters
+  // of the candidate. Only planKernel() sets this member.
+  std::string candidate;
 };
 
 }  // namespace heddle::codegen

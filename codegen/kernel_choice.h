@@ -10,7 +10,8 @@
 namespace heddle::codegen {
 
 // The parameters of a kernel candidate (codegen/bind/candidates.h). A choice that a caller passes
-// may name a part of the parameters; the model decides the others.
+// may name a part of the parameters. The *model* decides the others: the rules by which
+// planKernel() (codegen/emit/plan_kernel.h) chooses a kernel for the sizes of a run.
 struct KernelChoice {
   std::string family;  // such as "loops" or "rows"; empty: the model decides
   std::vector<std::pair<std::string, int64_t>> parameters;

@@ -83,11 +83,11 @@ struct ExecutableOptions {
   // Cost:   on the CPU, one more pass over each of these tensors, by one thread. On CUDA, each of
   //         them is copied to the host, and run() waits for the copy. false: no cost.
   bool check_numerics = false;
-  // Candidates of kernels by key, as `heddle tune --export` writes them: the parameters of each in
-  // text form. A kernel without a usable entry uses its first candidate, or is an error if
-  // `choices_only` is true. Each new plan then compares all candidates of each kernel, which takes
-  // milliseconds. In a job, all ranks must pass equal choices, because results of different
-  // candidates may differ in the last bits.
+  // Maps keys of kernels to the parameters of candidates in text form, as `heddle tune --export`
+  // writes them. A kernel without a usable entry uses its first candidate, or is an error if
+  // `choices_only` is true. With any choices, each new plan compares all candidates of each
+  // kernel, which takes milliseconds. In a job, all ranks must pass equal choices, because results
+  // of different candidates may differ in the last bits.
   std::map<std::string, std::string> kernel_choices = {};
   bool choices_only = false;
   CacheLimits caches = {};  // the limit of programs has no effect

@@ -76,9 +76,10 @@ class FusionExecutor {
   // kernels. A later run() with equal shapes then starts without preparation. A shape is an
   // argument of run(), but a tensor needs no data. If its `data` is nullptr, it stands for a tensor
   // with an alignment of 256 bytes. Scalars and tensors in host memory need values only if these
-  // decide sizes. Preallocated tensors with axes and donated tensors of `options` are part of the
-  // shape. Throws the errors of run(). In a job of several ranks, all ranks must call this function
-  // at the same position in their sequences of runs.
+  // decide sizes. The preallocated and the donated tensors of `options` are part of the shape,
+  // except preallocated tensors that have neither data nor axes. Throws the errors of run(). In a
+  // job of several ranks, all ranks must call this function at the same position in their sequences
+  // of runs.
   void prepare(const std::vector<Argument>& shapes, const RunOptions& options = {});
   // Does the same on a new thread. The destructor of the FusionExecutor waits for the thread.
   // Throws UserError in a job of several ranks.

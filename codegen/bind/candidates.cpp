@@ -70,7 +70,7 @@ std::vector<Candidate> candidates(const Fusion& segment, const std::vector<Tenso
     const auto is_known = [&](const Candidate& known) { return areEqual(known.plan, plan); };
     if (std::any_of(found.begin(), found.end(), is_known)) return;
     const std::optional<KernelChoice> made = parseKernelChoice(plan.candidate);
-    HEDDLE_CHECK(made.has_value(), "a kernel has the parameters '{}'", plan.candidate);
+    HEDDLE_CHECK(made.has_value(), "the parameters '{}' of a kernel do not parse", plan.candidate);
     found.push_back({*made, std::move(plan)});
   };
   add(nullptr);

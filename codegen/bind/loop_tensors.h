@@ -23,8 +23,8 @@ struct LoopTensors {
   std::vector<DType> partials;  // the types of the partial results
 };
 
-// `space` must list every operand that some space of the segment lists. Its extents and strides do
-// not matter.
+// `space` must list every operand that the space of the segment has for some shapes. Its extents
+// and strides do not matter.
 LoopTensors loopTensors(const Computation& computation, Space space);
 
 // Removes all tensors from `space` that `used` does not list. The result is that of

@@ -21,8 +21,8 @@
 namespace heddle::codegen {
 
 // Computes the numbers of a *piece* without its text. A piece is a segment, an independent part of
-// a segment, or a pass of one of them. Makes the same decisions as planKernel(). The first call
-// that needs a fact that does not depend on shapes computes it, and later calls use it again. Not
+// a segment, or a pass of one of them. Makes the same decisions as planKernel(). Facts that
+// do not depend on shapes are computed when a call first needs them, and kept for later calls. Not
 // thread-safe.
 class PiecePlanner {
  public:

@@ -124,7 +124,7 @@ std::optional<int64_t> SegmentPlanner::add(const Operands& operands, const Kerne
   // A later bind() must give exactly the launches that planKernel() would return.
   HEDDLE_CHECK(
       bytes == plan.workspace_bytes && bound(form, numbers, bytes, target_).stages == plan.stages,
-      "the form of a kernel of {} does not give its launches", segment_.name);
+      "the form of a kernel of {} gives other launches than planKernel()", segment_.name);
   if (const auto found = numbers_.find(numbers.facts); found != numbers_.end()) {
     return found->second;
   }

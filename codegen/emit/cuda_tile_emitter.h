@@ -32,7 +32,8 @@ class CudaTileEmitter {
     if (layout_.shifted) writeShift();
     for (const Statement& statement : program_.statements) write(statement);
     if (!program_.columns.empty()) closeColumns();
-    HEDDLE_CHECK(held_bytes_ == layout_.shared_bytes, "tiles of {} bytes in {} bytes", held_bytes_,
+    HEDDLE_CHECK(held_bytes_ == layout_.shared_bytes,
+                 "the tiles take {} bytes of shared memory, but the layout has {}", held_bytes_,
                  layout_.shared_bytes);
     out_.close();
     return text + out_.take();
@@ -103,9 +104,9 @@ class CudaTileEmitter {
 
   // Writes the loop over the vectors of this thread, with the loads and the text of `body` for each
   // vector. In the text, `u` is the number of the vector. The first `count` elements of the vector
-  // belong to the row. If rows are shifted, the elements `first` to `count` - 1 belong to it. A
-  // shifted row has only two incomplete vectors, so the text has a second version without masks for
-  // complete vectors.
+  // belong to the row. If rows are shifted (RowLayout::shifted), its elements before
+  // `first` do not belong to the row. A shifted row has only two incomplete vectors, so the text
+  // has a second version without masks for complete vectors.
   template <class Write>
   void writeVectors(const std::vector<LoadTile>& loads, const Body& reads, Write&& body) {
     // Tiles in shared memory can be indexed at run time, so the code need not be long.
@@ -339,8 +340,8 @@ class CudaTileEmitter {
 
   void writeStore(int tensor, bool rounds);
 
-  // Returns the number of lanes that a loop visits in order. It is 1 if rows are shifted, because
-  // the loop then skips the first lanes of a row.
+  // Returns the argument `lanes` of writeLaneStates(). It is 1 if rows are shifted: the loop then
+  // skips the lanes before the row, so it does not start at lane 0.
   int lanesInOrder() const { return layout_.shifted ? 1 : layout_.vector; }
 
   const Accumulator& accumulator(AccumulatorId a) const { return frame_.accumulators[a]; }

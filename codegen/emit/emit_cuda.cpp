@@ -202,8 +202,9 @@ class CudaEmitter {
     out_.close();
   }
 
-  // Returns the entry of the current element in the array whose elements are added together. The
-  // array holds the elements of all items in flight, for a row or for each column.
+  // Returns the entry of the current element in the array whose elements are added together. An
+  // array holds the elements of all items that one step loads. A row has one array, and so has each
+  // column.
   std::string valuePlace(AccumulatorId a, const char* slot) const {
     return inner_ ? fmt::format("values{}[{} * {} + lane]", a, slot, s_.lanes)
                   : fmt::format("values{}[lane][{}]", a, slot);
@@ -219,8 +220,8 @@ class CudaEmitter {
     out_.line("int valid = 0;");
   }
 
-  // Adds the first `valid` elements of the array to the state. Elements after them do not exist,
-  // because only the last item can have fewer elements than lanes.
+  // Adds the first `valid` elements of the array to the state. Only the last item can have fewer
+  // elements than lanes. The elements that exist are therefore the first ones of the array.
   void addValues() {
     for (AccumulatorId a : withState(computation().accumulators)) {
       if (!addsTogether(accumulator(a))) continue;
@@ -390,7 +391,8 @@ class CudaEmitter {
 std::string emitCuda(const LoopNest& nest) { return CudaEmitter(nest, false).emit(); }
 
 std::string emitCudaPart(const LoopNest& nest) {
-  HEDDLE_CHECK(nest.schedule.kind == ScheduleKind::Pointwise, "a part of a launch with reductions");
+  HEDDLE_CHECK(nest.schedule.kind == ScheduleKind::Pointwise,
+               "a part of a shared launch has reductions");
   return CudaEmitter(nest, true).emit();
 }
 

@@ -333,7 +333,9 @@ class CppTileEmitter {
     }
   }
 
-  void write(const LoopOverRow&) { HEDDLE_CHECK(false, "a loop over parts of a row in C++"); }
+  void write(const LoopOverRow&) {
+    HEDDLE_CHECK(false, "a C++ program cannot loop over parts of a row");
+  }
 
   const TileProgram& program_;
   const KernelFrame& frame_;

@@ -173,7 +173,8 @@ std::string nodeText(TextWriter& out, const Body& body, NodeId id, const KernelF
     case Node::Kind::Apply: {
       std::string operands[kMaxOperands];
       const size_t count = node.operands.size() + (node.state.empty() ? 0 : 1);
-      HEDDLE_CHECK(count <= kMaxOperands, "an op with {} operands", count);
+      HEDDLE_CHECK(count <= kMaxOperands, "an op has {} operands, at most {} are possible", count,
+                   kMaxOperands);
       for (size_t i = 0; i < node.operands.size(); ++i) {
         const Node& from = body.nodes[node.operands[i]];
         bool condition = static_cast<int>(i) < node.conditions;

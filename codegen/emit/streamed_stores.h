@@ -8,9 +8,9 @@
 
 namespace heddle::codegen {
 
-// Stores of a loop of a C++ kernel that bypass the caches if the argument `streams` is not 0
-// (ArgumentValue::Kind::Streams). An ordinary store first reads the line that it changes, so a
-// large output costs twice its bytes. The loop writes a block of elements to a buffer, and
+// The streamed stores of a loop in a C++ kernel. They bypass the caches if the argument `streams`
+// is not 0 (ArgumentValue::Kind::Streams). An ordinary store first reads the line that it changes,
+// so a large output costs twice its bytes. The loop writes a block of elements to a buffer, and
 // hd::stream() then stores the buffer.
 class StreamedStores {
  public:

@@ -187,7 +187,7 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
   RowLayout& layout = candidate.layout;
   int64_t threads = threadsFor(wanted);
   // A shifted row may have a few vectors more than its threads can hold. One more vector per thread
-  // then wastes less than twice as many threads.
+  // then wastes less than doubling the threads does.
   const bool may_hold_more = shifted && demand.several_passes && threads <= kMostThreads;
   const int64_t held = most + (may_hold_more ? 1 : 0);
   threads = fuller(threads, vectors, held);

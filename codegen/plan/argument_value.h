@@ -29,14 +29,14 @@ struct ArgumentValue {
     Base,           // SpaceTensor::base of tensor `index`
     PartStride,     // SpaceTensor::part_stride of tensor `index`
     Offset,         // SpaceCoordinate::offset of coordinate `index`
-    IndexedExtent,  // extent of Space::indexed[index] along `axis`, like the next three kinds
-    IndexedStride,
-    IndexedOffset,
-    IndexedGlobal,
-    AxisExtent,  // extent of the space along `axis`
-    Squares,     // FrameNumbers::squares
-    Width,       // Space::widths[index]
-    Streams,     // Cpp: 1 if stores of outputs should bypass the caches, otherwise 0
+    IndexedExtent,  // Space::indexed[index].extents[axis]
+    IndexedStride,  // Space::indexed[index].strides[axis]
+    IndexedOffset,  // Space::indexed[index].offsets[axis]
+    IndexedGlobal,  // Space::indexed[index].global[axis]
+    AxisExtent,     // extent of the space along `axis`
+    Squares,        // FrameNumbers::squares
+    Width,          // Space::widths[index]
+    Streams,        // Cpp: 1 if stores of outputs should bypass the caches, otherwise 0
   };
   Kind kind = Kind::Late;
   int32_t index = 0;
@@ -79,8 +79,8 @@ int64_t inverseOf(int64_t divisor);
 
 // The text of a kernel depends on the results of the two functions below.
 
-// Returns whether every item begins at an address of the tensor that is aligned for words of up to
-// 16 bytes.
+// Returns whether the address of every item of the tensor is a multiple of the item's size. If an
+// item has more than 16 bytes, a multiple of 16 bytes is enough.
 bool hasAlignedItems(const SpaceTensor& tensor, const FrameNumbers& numbers);
 // Returns whether some index may not fit in 32 bits.
 bool needsWideIndex(const FrameNumbers& numbers);

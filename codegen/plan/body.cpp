@@ -158,7 +158,7 @@ class BodyWriter {
       case OpKind::Matmul:
       case OpKind::Scan:
       case OpKind::Scatter:
-        HEDDLE_CHECK(false, "{} in a kernel segment", expr.op->name);
+        HEDDLE_CHECK(false, "{} cannot be in a kernel segment", expr.op->name);
     }
     return body.nodes.push_back(std::move(node));
   }

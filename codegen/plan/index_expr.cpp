@@ -114,13 +114,14 @@ const IndexExpr& IndexExpr::lhs() const { return node_->lhs; }
 const IndexExpr& IndexExpr::rhs() const { return node_->rhs; }
 
 int64_t IndexExpr::value() const {
-  HEDDLE_CHECK(kind() == Kind::Constant, "value() of the index '{}'", str());
+  HEDDLE_CHECK(kind() == Kind::Constant,
+               "value() is called for the index '{}', which is no constant", str());
   return node_->lo;
 }
 
 const std::string& IndexExpr::name() const {
-  HEDDLE_CHECK(kind() == Kind::Variable || kind() == Kind::Parameter, "name() of the index '{}'",
-               str());
+  HEDDLE_CHECK(kind() == Kind::Variable || kind() == Kind::Parameter,
+               "name() is called for the index '{}', which has no name", str());
   return node_->name;
 }
 

@@ -144,7 +144,7 @@ const JointText& jointText(JointKind kind) {
                                        "-hd::infF32()"};
   static const JointText kMoments{
       "hd::Moments", {"count", "sum", "squares"}, "{0}.sum", "hd::squaresAround({0}, {1})", ""};
-  HEDDLE_CHECK(kind != JointKind::None, "no joint reductions");
+  HEDDLE_CHECK(kind != JointKind::None, "a text of JointKind::None is wanted");
   return kind == JointKind::Exponentials ? kExponentials : kMoments;
 }
 

@@ -73,8 +73,8 @@ struct Access {
   IndexExpr reduced_offset;  // computed from the coordinates of reduced axes
   LaneStride lane = LaneStride::Zero;
   IndexExpr lane_stride;
-  // true: every item (codegen/plan/schedule.h) begins at an address that is aligned for words of up
-  // to 16 bytes.
+  // true: the address of every item is a multiple of the item's size, or of 16 bytes
+  // (hasAlignedItems() in codegen/plan/argument_value.h).
   bool aligned_items = false;
 };
 

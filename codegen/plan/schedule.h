@@ -66,8 +66,8 @@ Schedule chooseSharedSchedule(const Space& space, Target target);
 
 // Returns the parameters of a schedule. Their family is "loops".
 KernelChoice choiceOf(const Schedule& schedule);
-// Changes the parameters that the choice names, as far as the space permits. chooseSchedule() has
-// returned the schedule. nullptr, or another family: changes nothing.
+// Changes the parameters that the choice names, as far as the space permits. Requires a schedule
+// that chooseSchedule() has returned. Changes nothing if `choice` is nullptr or has another family.
 void apply(const KernelChoice* choice, const Space& space, bool may_split, Schedule& schedule);
 
 // Returns the schedule in words, for `heddle dump`.

@@ -103,7 +103,7 @@ SplitSpaces splitSpaces(const Space& space, const std::vector<DType>& types, int
   for (SpaceTensor& t : combine.tensors) t.strides.push_back(0);
   int64_t bytes = 0;
   for (DType type : types) {
-    // The rows of each tensor start at a multiple of 16 bytes.
+    // Each tensor starts at a multiple of 16 bytes.
     bytes = ceilDiv(bytes, 16) * 16;
     SpaceTensor partial;
     partial.operand = LaunchStage::kWorkspace;

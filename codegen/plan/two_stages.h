@@ -10,8 +10,8 @@
 
 namespace heddle::codegen {
 
-// All decisions about a segment that loops compute in one pass over the space, for one set of
-// shapes. `second` combines the partial results of `first` if a reduction is split into ranges.
+// All decisions about a segment for one set of shapes. Loops compute the segment in one pass over
+// the space. If a reduction is split into ranges, `second` combines the partial results of `first`.
 struct Decision {
   Computation computation;
   NestRequest first;

@@ -46,8 +46,8 @@ HD_INLINE Reduced reduceExp(float x) {
 HD_INLINE float atLeast(float x, float low) { return x < low ? low : x; }
 HD_INLINE float atMost(float x, float high) { return x > high ? high : x; }
 
-// The functions replace results that are out of range at their end, one comparison after the other.
-// If they limited x at their begin, the compiler would select every intermediate result.
+// For an x out of range, a comparison at the end of a function replaces the result. If the function
+// limited x at its start instead, the compiler would add a select to every intermediate result.
 
 HD_INLINE float exp(float x) {
   const Reduced e = reduceExp(x);

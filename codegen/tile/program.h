@@ -88,8 +88,8 @@ struct LoopOverRow;
 using Statement =
     std::variant<LoadTile, ExchangeTile, MapTiles, ReduceTiles, CombineParts, LoopOverRow>;
 
-// Runs the statements for one part of the row after another. Tiles of these statements hold one
-// part. Without a loop, tiles hold the complete row.
+// Runs the statements for each part of the row, one part at a time. Tiles of these statements hold
+// one part. Without a loop, tiles hold the complete row.
 struct LoopOverRow {
   std::vector<Statement> statements;
 };

@@ -47,7 +47,7 @@ class ProgramVerifier {
 
   void check(const LoadTile& load) {
     HEDDLE_CHECK(!program_.frame.accesses.at(static_cast<size_t>(load.tensor)).output,
-                 "a load of an output");
+                 "a statement loads an output");
     HEDDLE_CHECK(load.when == LoadTile::When::Row ||
                      (!program_.columns.empty() && !in_loop_ && program_.target == Target::Cuda),
                  "tile {} is loaded before its row in a program that does not loop over rows",
@@ -56,7 +56,7 @@ class ProgramVerifier {
   }
 
   void check(const ExchangeTile& exchange) {
-    HEDDLE_CHECK(program_.square, "an exchange of rows");
+    HEDDLE_CHECK(program_.square, "ExchangeTile in a program without squares");
     check(LoadTile{exchange.tensor, exchange.tile});
   }
 
@@ -81,7 +81,7 @@ class ProgramVerifier {
   }
 
   void check(const ReduceTiles& reduce) {
-    HEDDLE_CHECK(!program_.square, "a reduction of squares");
+    HEDDLE_CHECK(!program_.square, "ReduceTiles in a program of squares");
     checkLoads(reduce.loads);
     checkBody(reduce.body, false);
     forget(reduce.loads);
@@ -177,10 +177,12 @@ class Uses {
 
 void verify(const TileProgram& program) {
   const RowLayout& layout = program.layout;
-  HEDDLE_CHECK(!program.square || program.square->vector > 0, "squares without vectors");
+  HEDDLE_CHECK(!program.square || program.square->vector > 0,
+               "the vectors of squares have no elements");
   HEDDLE_CHECK(layout.vector > 0 && layout.registers > 0 && layout.threads > 0 && layout.rows > 0,
-               "a layout without elements");
-  HEDDLE_CHECK(layout.shared_bytes == 0 || layout.rows == 1, "several rows in shared memory");
+               "a number of the row layout is not positive");
+  HEDDLE_CHECK(layout.shared_bytes == 0 || layout.rows == 1,
+               "a block keeps several rows in shared memory");
   ProgramVerifier(program).check(program.statements);
 }
 

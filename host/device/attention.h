@@ -147,8 +147,8 @@ const CudnnModule* findCudnnModule(std::string& why);
 // - The number of keys is positive. In a forward pass, an unknown number of keys is assumed to be
 //   positive.
 // - For a backward pass, the numbers of tokens are known, and whyNotTokens() returns "".
-// A condition may fail only because of the values of symbols. Other values may then allow the
-// library call. segment() therefore keeps the ops of such an attention apart from all other ops
+// If a condition fails because of the values of symbols, other values may allow the library call.
+// segment() therefore keeps the ops of such an attention apart from all other ops
 // (SegmentOptions::attention_for_sizes).
 SegmentOptions attentionOptions(DeviceKind kind, SizeBindings sizes);
 

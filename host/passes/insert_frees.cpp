@@ -50,8 +50,8 @@ class WaitingBuffers {
  private:
   using Waiting = std::pair<size_t, RootId>;  // the order of add(), and the buffer
 
-  // Stores the buffer with an access that stream 0 is not ordered after. If there is none, stores
-  // the buffer in known_.
+  // Finds an access to the buffer that stream 0 is not ordered after, and stores the buffer with
+  // it. If there is none, stores the buffer in known_.
   void wait(const Waiting& each) {
     const StreamOrder::Done* unknown = order_.firstUnknown(each.second);
     if (unknown == nullptr) {

@@ -191,8 +191,9 @@ class ItemPlaces {
 
   bool precedes(size_t a, size_t b) const { return label_[a] < label_[b]; }
 
-  // Keeps the items before the target from now on. Changes nothing if one of them depends on the
-  // target, or has to stay after it. Returns whether an item moved.
+  // Moves the items of the wish before its target. They stay before it in later calls. Changes
+  // nothing if one of them depends on the target, or has to stay after it. Returns whether an item
+  // moved.
   bool fulfil(const ItemOrder& order, const ItemMove& wish) {
     std::vector<size_t> moved;
     for (size_t item : wish.items) {
@@ -283,7 +284,7 @@ class ItemPlaces {
   }
 
   static constexpr int kLabelBits = 62;
-  // Allowed factor between the items of two ranges of which one has twice the size of the other.
+  // A range of twice as many labels may have this many times as many items (spreadLabels()).
   static constexpr double kDensity = 1.5;
 
   std::vector<size_t> previous_;  // per item; the last element is the end of the list

@@ -133,8 +133,8 @@ class BufferReuser {
     }
   }
 
-  // Finds the Allocates at the top level whose slots have one definition, and whose values are used
-  // and freed or returned.
+  // Finds the Allocates at the top level whose slots have one definition. Their values must be
+  // used, and must be either freed or returned.
   void findAllocated() {
     std::map<RootId, size_t> freed;
     for (size_t i = 0; i < program_.body.size(); ++i) {
@@ -162,7 +162,7 @@ class BufferReuser {
 
   // --- legality ----------------------------------------------------------------------------------
 
-  // Returns the slot of the buffer that the slot names or views.
+  // `id` may be another name or a view of a buffer. Returns the slot of this buffer.
   SlotId baseOf(SlotId id) const {
     while (viewed_[id] != nullptr) id = viewed_[id]->in;
     return id;

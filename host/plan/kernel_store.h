@@ -91,7 +91,8 @@ class KernelStore {
 
  private:
   using Image = std::shared_ptr<const codegen::KernelImage>;
-  // A source that is loaded. Its kernels are in use if another copy of an owner exists.
+  // A source that is loaded. Its kernels are in use if some pointer in `entries` has a copy outside
+  // of this object.
   struct Source {
     Image image;
     std::map<std::string, LoadedKernel> entries;

@@ -125,7 +125,7 @@ RunKey::RunKey(const RunTensors& tensors) {
 bool RunKey::matches(const RunTensors& tensors) const {
   const int64_t* at = numbers_.data();
   const auto isNext = [&](int64_t number) { return *at++ == number; };
-  // Requires that the lengths are equal, so that the key has these numbers too.
+  // Requires that the key contains a list of the same length at this position.
   const auto areNext = [&](const std::vector<int64_t>& list) {
     int64_t differing = 0;
     for (int64_t number : list) differing |= number ^ *at++;

@@ -136,7 +136,8 @@ class InstructionPrinter {
   // also print instructions of illegal programs.
   template <class IdType, class Item>
   static const Item& item(const IdVector<IdType, Item>& items, IdType id) {
-    HEDDLE_USER_CHECK(items.has(id), "an instruction names item {} of {}", id, items.size());
+    HEDDLE_USER_CHECK(items.has(id), "an instruction names item {}, there are {}", id,
+                      items.size());
     return items[id];
   }
   std::string slot(SlotId id) const { return printValueName(item(program_.slots, id).name); }

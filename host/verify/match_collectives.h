@@ -20,8 +20,9 @@ namespace heddle::host {
 // - The members of a team post the same collectives in the same order.
 // - Each send from one rank to another matches a receive on the other rank, and vice versa.
 //
-// Limits: - If a branch that the run decides posts to a channel (host/verify/post_sequence.h), this
-//           post and all later posts to the channel are unknown. They are not compared.
+// Limits: - Some branches are decided only during a run. If such a branch contains a post to a
+//           channel (host/verify/post_sequence.h), the matcher compares neither this post nor any
+//           later post to the channel.
 //         - The matcher stores at most 2^27 posts of all ranks together. Posts beyond this limit
 //           are not compared.
 // Costs:  Time and memory are linear in the number of posts.

@@ -125,7 +125,8 @@ class StructureVerifier {
   }
 
   void slotId(SlotId id) const {
-    HEDDLE_USER_CHECK(program_.slots.has(id), "program {}: slot {} of {}", program_.name, id,
+    HEDDLE_USER_CHECK(program_.slots.has(id),
+                      "program {}: slot {} is used, the program has {} slots", program_.name, id,
                       program_.slots.size());
   }
 
@@ -140,8 +141,9 @@ class StructureVerifier {
     }
     if (!slot.tensor.sharding) return;
     const Sharding& sharding = *slot.tensor.sharding;
-    HEDDLE_USER_CHECK(program_.meshes.has(sharding.mesh), "%{}: sharded over mesh {} of {}",
-                      slot.name, sharding.mesh, program_.meshes.size());
+    HEDDLE_USER_CHECK(program_.meshes.has(sharding.mesh),
+                      "%{}: sharded over mesh {}, the program has {} mesh(es)", slot.name,
+                      sharding.mesh, program_.meshes.size());
     const DeviceMesh& mesh = program_.meshes[sharding.mesh];
     std::set<MeshAxis> used;
     const auto use = [&](MeshAxis axis) {

@@ -8,9 +8,9 @@
 
 namespace heddle {
 
-// The decisions about a fusion that depend on the sizes of a run. Runs with equal records share a
-// host program. A record contains no sizes, so a program stays valid for many sizes. A record has
-// two parts:
+// A record of the decisions about a fusion that depend on the sizes of a run. Runs with equal
+// records share a host program. A record contains no sizes, so a program stays valid for many
+// sizes. A record has two parts:
 //  - For each symbolic size (Fusion::symbolic_sizes): whether it is 1. If it is 1, its axes
 //    broadcast; if not, they iterate.
 //  - For each reshape whose sizes depend on scalars: its splits and merges.

@@ -21,8 +21,8 @@ namespace heddle {
 //     outer product of a value x with itself, because it would read x[i] and x[j].
 //  3. The operand of each reduction has all axes of the space. All reductions reduce the same axes,
 //     except *column reductions*, which reduce exactly the other axes. Rules for column reductions:
-//      - No value that depends on one has an axis that it reduces. The kernel only stores such
-//        values.
+//      - If a value depends on a column reduction, it has no axis that this reduction reduces. The
+//        kernel only stores such values.
 //      - No tensor of the kernel is sharded.
 //      - The parts into which code generation divides the kernel (KernelQuestion::parts()) satisfy
 //        these rules too.

@@ -64,8 +64,7 @@ class ReshapeDecider {
   }
 
  private:
-  // Decides for a tensor with elements. Returns false if the tensor has no element and only the
-  // values of sizes could decide.
+  // Returns false if the values of sizes would have to decide, but the tensor has no elements.
   bool decide(ReshapeDecision& result) {
     int64_t middle = 0;  // the number of axes after the first steps, so far
     for (const ReshapeGroup& group : reshapeGroups(in_, out_)) {
@@ -181,8 +180,9 @@ std::vector<Between> axesBetween(const ReshapeDecision& decision, size_t in_rank
   return axes;
 }
 
-// Replaces one size without a scalar by -1, as a user could write it. FusionBuilder then takes the
-// other sizes as they are, and does not check whether a scalar is -1.
+// Marks one size that contains a scalar as given(-1, size), as if the user had written -1 for it.
+// Without such a mark, FusionBuilder would treat every size with a scalar as a size that may be -1
+// in a run (FusionBuilder::resolveOpenSize()).
 void markOpen(std::vector<Size>& sizes) {
   const auto has = [&](auto&& test) { return std::find_if(sizes.begin(), sizes.end(), test); };
   if (has([](const Size& size) { return size.hasGiven(); }) != sizes.end()) return;

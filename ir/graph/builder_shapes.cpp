@@ -168,8 +168,8 @@ ValueId FusionBuilder::slice(ValueId value, std::vector<Size> starts, std::vecto
     HEDDLE_USER_CHECK_CODE(
         ShapeMismatch,
         !known || (starts[i].constant() >= 0 && starts[i].constant() <= stops[i].constant()),
-        "{}: axis {} of {} has no range {} to {}", where("slice"), i, typeOf(value),
-        starts[i].str(), stops[i].str());
+        "{}: axis {} of {} has the start {} and the stop {}, expected 0 <= start <= stop",
+        where("slice"), i, typeOf(value), starts[i].str(), stops[i].str());
     HEDDLE_USER_CHECK_CODE(ShapeMismatch,
                            !stops[i].isConstant() || !from.extent.isConstant() ||
                                stops[i].constant() <= from.extent.constant(),

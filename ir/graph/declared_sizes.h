@@ -14,8 +14,8 @@ namespace heddle {
 // types that the user wrote.
 struct DeclaredSizes {
   std::set<std::string> symbolic;  // the symbols with '?'
-  std::map<std::string, std::string>
-      inputs;  // per name of an input with such sizes: its typeText()
+  // The inputs that have such symbols in their sizes. Name of the input -> its typeText().
+  std::map<std::string, std::string> inputs;
 };
 using SharedDeclaredSizes = std::shared_ptr<const DeclaredSizes>;  // never nullptr
 inline constexpr const char* kDeclaredSizes = "declared_sizes";

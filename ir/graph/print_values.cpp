@@ -65,7 +65,8 @@ std::string printSuffix(const TensorView& tensor, bool user_sharding, const Mesh
   std::string out;
   if (tensor.sharding) {
     const MeshId mesh = tensor.sharding->mesh;
-    HEDDLE_CHECK(meshes.has(mesh), "a sharding is over mesh {} of {}", mesh, meshes.size());
+    HEDDLE_CHECK(meshes.has(mesh), "a sharding is over mesh {}, there are {} mesh(es)", mesh,
+                 meshes.size());
     if (!user_sharding) out += " inferred";
     out += " " + tensor.sharding->str(meshes[mesh]);
   }

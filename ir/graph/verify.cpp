@@ -154,8 +154,9 @@ class Verifier {
     }
     const Sharding& sharding = *value.tensor.sharding;
     HEDDLE_CHECK(!value.is_scalar, "%{} is a scalar and has a sharding", value.name);
-    HEDDLE_CHECK(fusion_.meshes.has(sharding.mesh), "%{}: its sharding is over mesh {} of {}",
-                 value.name, sharding.mesh, fusion_.meshes.size());
+    HEDDLE_CHECK(fusion_.meshes.has(sharding.mesh),
+                 "%{}: its sharding is over mesh {}, the fusion has {} mesh(es)", value.name,
+                 sharding.mesh, fusion_.meshes.size());
     HEDDLE_CHECK(sharding.axes.size() == value.tensor.rank(),
                  "%{}: its sharding has {} axes, the tensor {}", value.name, sharding.axes.size(),
                  value.tensor.rank());

@@ -164,8 +164,9 @@ class Segmenter {
     }
   }
 
-  // Tries refused pairs again if one of their groups has grown since. The larger group may contain
-  // all readers of a value that the joined kernel would have had to store before.
+  // Tries refused pairs again if one of their groups has grown since. For example, the kernel of a
+  // pair could not store a value that another group reads. If this other group has joined the pair,
+  // the kernel contains all readers, and need not store the value.
   void joinAgain() {
     const std::map<std::pair<ExprId, ExprId>, Refusal> refused = refusals_;
     for (const auto& [pair, refusal] : refused) {

@@ -216,7 +216,8 @@ const std::vector<ExprId>& SegmentGraph::members(ExprId group) const {
 }
 
 bool SegmentGraph::merge(ExprId a, ExprId b) {
-  HEDDLE_CHECK(groupOf(a) == a && groupOf(b) == b && a != b, "merge of {} and {}", a, b);
+  HEDDLE_CHECK(groupOf(a) == a && groupOf(b) == b && a != b,
+               "merge({}, {}) needs two different groups", a, b);
   return impl_->merge(a.index(), b.index());
 }
 

@@ -180,7 +180,8 @@ std::string readHeaderText(std::istream& in, const std::string& file) {
     bytes = bytes << 8 | static_cast<unsigned char>(length[i]);
   }
   constexpr size_t kLongest = 1 << 20;
-  HEDDLE_USER_CHECK(bytes <= kLongest, "{}: a .npy header of {} bytes", file, bytes);
+  HEDDLE_USER_CHECK(bytes <= kLongest, "{}: the .npy header has {} bytes, expected at most {}",
+                    file, bytes, kLongest);
   return readBytes(in, bytes, file, "header");
 }
 

@@ -55,8 +55,7 @@ struct Sharding {
 // The block that one rank holds of an axis of extent n. The axis is split over an ordered list of
 // mesh axes. The first mesh axis, with d devices, splits the extent into blocks of ceil(n / d)
 // elements. Each further mesh axis splits the blocks of the mesh axis before it in the same way. An
-// allgather over the last mesh axis of the list therefore gives exactly the block that the list
-// without this mesh axis describes.
+// allgather over the last mesh axis of the list therefore undoes exactly the last split.
 struct Block {
   int64_t begin = 0;  // index of the first valid element in the unsharded axis (<= n)
   int64_t valid = 0;  // elements of the block; 0 if the rank has none

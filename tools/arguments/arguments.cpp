@@ -96,9 +96,9 @@ void addRun(CLI::App& app, Options& o) {
       "with --check: the fusion to compare with; it has inputs of the same names and the "
       "same outputs; default for a host program: the fusion of the same name in the "
       "same folder");
-  run->add_option(
-         "--donate", o.donate,
-         "inputs whose memory outputs and temporaries may take, as in x,y; their values are lost")
+  run->add_option("--donate", o.donate,
+                  "inputs, as in x,y: outputs and temporaries may use their memory, so their "
+                  "values are lost")
       ->delimiter(',');
   run->add_option("--repeat", o.repeat, "number of timed runs after the first run")
       ->check(atLeast(1));

@@ -81,7 +81,8 @@ Source withSizes(Source source, const SizeBindings& sizes);
 // file if one is given, otherwise from the seed.
 struct Inputs {
   // Per input; unused for scalars. A tensor without data stands for the values of randomTensor()
-  // with `seed` and the name of the input. It has no sizes if they depend on the job.
+  // with `seed` and the name of the input. In a host program it has no sizes, because they may
+  // depend on the number of ranks.
   std::vector<HostTensor> tensors;
   std::vector<Scalar> scalars;  // per input; unused for tensors
   SizeBindings sizes;           // includes the sizes that the files determine

@@ -21,7 +21,7 @@ struct Operand {
   }
 };
 
-// Returns the numbers of all 256 bit patterns of an f8 type.
+// Returns a table with the value of each bit pattern (0 to 255) of an f8 type.
 inline const float* float8Table(DType dtype) {
   static const auto tables = [] {
     std::array<std::array<float, 256>, 2> values;

@@ -25,7 +25,8 @@ inline PartGrid partGrid(int64_t batches, int64_t m, int64_t n, int64_t k, int64
   // The sizes of parts are multiples of the tiles that the kernels of libraries compute.
   constexpr int64_t kRowStep = 16;
   constexpr int64_t kColumnStep = 64;
-  // With 4 parts per axis, parts of at most 4096 rows and columns have at most kMostElements.
+  // An axis with more elements is first split into ranges of at most this length. If each range is
+  // divided into 4 parts along both axes, a part has at most kMostElements.
   constexpr int64_t kMostSplit = 4096;
   constexpr int64_t kLeastTried = 16;
   // A library copies the rows and the columns of a part before it multiplies them. To copy an

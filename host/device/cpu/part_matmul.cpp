@@ -63,7 +63,7 @@ bool PartMatmul::prepareProducts() {
   };
   for (size_t last_row = 0; last_row < 2; ++last_row) {
     for (size_t last_column = 0; last_column < 2; ++last_column) {
-      // A single row of parts is the last row.
+      // A single row of parts is the last row, and a single column the last column.
       if (last_row == 0 && grid_.row_parts == 1) continue;
       if (last_column == 0 && grid_.column_parts == 1) continue;
       Bf16Product product;

@@ -85,8 +85,8 @@ dnnl::matmul::primitive_desc primitiveOf(const Bf16Product& product) {
   const auto b = descOf(product.k, product.n, product.b, DType::BF16);
   const auto c = descOf(product.m, product.n, {true, false, product.ldc}, product.c_dtype);
   dnnl::primitive_attr attributes;
-  // The caller provides the scratchpad. One that the library provides could be used by the thread
-  // that created the primitive only.
+  // The caller provides the scratchpad. With a scratchpad of the library, only the thread that
+  // created the primitive could execute it.
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   constexpr bool kAllowsEmpty = true;  // instead of an exception
 #if DNNL_VERSION_MAJOR >= 3

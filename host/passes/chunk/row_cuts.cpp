@@ -25,8 +25,7 @@ bool lieAlike(const Program& program, const IdVector<SlotId, SlotUses>& uses,
 // these cases:
 // - There is only one axis of rows, or the last axis is not innermost in memory.
 // - The collective gathers or scatters an axis that is not outermost in memory. Axes of the
-// constant
-//   extent 1 do not count.
+//   constant extent 1 do not count.
 // - A tensor whose chunks are views has another memory order, or its order is unknown.
 std::optional<ChunkCut> flatCut(const Program& program, const IdVector<SlotId, SlotUses>& uses,
                                 const OverlapMatch& match, const Communicate& x,

@@ -13,8 +13,8 @@ namespace heddle {
 //    %name_view.
 //  - An input, and a value that is returned in several orders, keep their names. The pass inserts
 //    `%name_ordered = set(%name)`, which copies the output.
-// The pass copies the sharding of each value. It runs before the passes that move data, so that
-// they can store results in the required orders.
+// An inserted value has the sharding of the output. The pass runs before the passes that move data,
+// so that they can store results in the required orders.
 Fusion requireOrders(Fusion fusion);
 
 // Throws UserError if an output does not have the memory order that the user requires. The cause is

@@ -137,7 +137,7 @@ TEST(VerifyFusion, WrongShardingsAreReported) {
               sharding.mesh = MeshId(1);
               f.setSharding(ValueId(2), sharding);
             }),
-            "%y: its sharding is over mesh 1 of 1");
+            "%y: its sharding is over mesh 1, the fusion has 1 mesh(es)");
   EXPECT_EQ(complaint([](Fusion& f) {
               f.setSharding(ValueId(2), shardingOf({{MeshAxis::Z}, {}}));
             }),
