@@ -10,8 +10,9 @@
 
 namespace heddle::host {
 
-// Stores the chosen algorithms of a library, in memory and in files. A key is a text that describes
-// a problem, for example the sizes and dtypes of a matrix product.
+// Stores the chosen algorithms of a library and the chosen candidates of kernels, in memory and in
+// files. A key is a text that describes a problem, for example the sizes and dtypes of a matrix
+// product.
 // - Each key has one file. Its name is a SHA-256 hash of identity and key. Its lines are the
 //   identity, the key, the choice, and a SHA-256 hash of the lines before.
 // - A file that is damaged or belongs to another key is ignored.

@@ -23,9 +23,11 @@ TensorDesc completeDesc(TensorDesc desc, size_t output) {
                          "preallocated output {}: the lists of its descriptor differ in length",
                          output);
   for (size_t axis = 0; axis < desc.rank(); ++axis) {
-    HEDDLE_USER_CHECK_CODE(ShapeMismatch, desc.sizes[axis] <= 1 || desc.strides.at(axis) > 0,
-                           "preallocated output {}: axis {} of size {} has the stride {}", output,
-                           axis, desc.sizes[axis], desc.strides.at(axis));
+    HEDDLE_USER_CHECK_CODE(
+        ShapeMismatch, desc.sizes[axis] <= 1 || desc.strides.at(axis) > 0,
+        "preallocated output {}: axis {} of size {} has the stride {}, which must be "
+        "positive",
+        output, axis, desc.sizes[axis], desc.strides.at(axis));
   }
   HEDDLE_USER_CHECK_CODE(
       ShapeMismatch, !mayOverlapItself(desc),

@@ -53,7 +53,8 @@ struct Kernel {
   std::string name;  // without '@'
   Fusion segment;
   // The candidate that the plan must use (docs/kernels.md): its index, or parameters such
-  // as "loops unroll=2". Empty: the first candidate for the sizes of the run.
+  // as "loops unroll=2". Empty: the tuned candidate for the sizes of the run (docs/tuning.md), or
+  // the first one if there is none.
   std::string candidate = {};
 };
 
