@@ -152,12 +152,16 @@ KernelStore::Key PlanBuilder::keyOf(const PlannedKernel& kernel) {
 // call.
 PlanBuilder::PlannedKernel& PlanBuilder::planned(Launch& launch) {
   if (!launch.stored) launch.stored = target_.kernels.segmentOf(*launch.segment);
-  for (size_t i = 0; i < kernel_segments_.size(); ++i) {
-    if (kernel_segments_[i] != launch.stored.get()) continue;
-    if (kernels_[i].candidate != launch.candidate()) continue;
-    if (isPlannedFor(kernels_[i], launch)) return kernels_[i];
+  const auto begin = kernel_segments_.begin(), end = kernel_segments_.end();
+  for (auto at = begin; (at = std::find(at, end, launch.stored.get())) != end; ++at) {
+    PlannedKernel& kernel = kernels_[static_cast<size_t>(at - begin)];
+    if (kernel.candidate == launch.candidate() && isPlannedFor(kernel, launch)) return kernel;
   }
-  if (kernels_.empty()) kernels_.reserve(program_.kernels.size());
+  if (kernels_.empty()) {
+    kernels_.reserve(program_.kernels.size());
+    kernel_segments_.reserve(program_.kernels.size());
+    plan_->stages.reserve(program_.kernels.size());
+  }
   kernel_segments_.push_back(launch.stored.get());
   PlannedKernel& kernel = kernels_.emplace_back(PlannedKernel{launch.stored});
   const auto add = [&](const LaunchOperands& operands, codegen::DescList::Pointers& descs) {

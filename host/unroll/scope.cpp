@@ -9,11 +9,13 @@
 namespace heddle::host {
 namespace {
 
-// Returns the block of an axis of `n` elements on this rank. The block is empty if the rank is
-// outside of the mesh.
-Block blockOn(int64_t n, const DeviceMesh& mesh, const std::vector<MeshAxis>& axes, int64_t rank) {
-  if (mesh.positionOf(rank) < 0) return {n, 0, 0};
-  return axes.empty() ? Block{0, n, n} : blockOf(n, mesh, axes, rank);
+// Returns the block of axis `i` with `n` elements on a rank. The block is empty if the rank is
+// outside of the mesh of the sharding.
+Block blockOn(int64_t n, size_t i, const Sharding& sharding, const DeviceMesh& mesh, int64_t rank,
+              bool is_in_mesh) {
+  if (i >= sharding.axes.size()) return {0, n, n};
+  if (!is_in_mesh) return {n, 0, 0};
+  return sharding.axes[i].empty() ? Block{0, n, n} : blockOf(n, mesh, sharding.axes[i], rank);
 }
 
 }  // namespace
@@ -84,7 +86,8 @@ std::vector<int64_t> Scope::evaluate(const std::vector<Size>& sizes) const {
 TensorDesc Scope::describe(const Slot& slot) const {
   TensorDesc desc;
   desc.dtype = slot.tensor.dtype;
-  desc.held = !slot.tensor.sharding || isIn(slot.tensor.sharding->mesh);
+  const std::optional<Sharding>& sharding = slot.tensor.sharding;
+  desc.held = !sharding || isIn(sharding->mesh);
   for (auto* list : {&desc.global, &desc.sizes, &desc.alloc, &desc.offset}) {
     list->reserve(slot.tensor.rank());
   }
@@ -93,11 +96,9 @@ TensorDesc Scope::describe(const Slot& slot) const {
     HEDDLE_USER_CHECK(n >= 0, "axis {} of %{} has the size {} = {}{}", i, slot.name,
                       slot.tensor.domain[i].extent.str(), n,
                       scalarValuesIn({slot.tensor.domain[i].extent}, values_));
-    Block block{0, n, n};
-    if (slot.tensor.sharding && i < slot.tensor.sharding->axes.size()) {
-      const Sharding& sharding = *slot.tensor.sharding;
-      block = blockOn(n, meshes_.at(sharding.mesh), sharding.axes[i], rank_);
-    }
+    const Block block = sharding
+                            ? blockOn(n, i, *sharding, meshes_.at(sharding->mesh), rank_, desc.held)
+                            : Block{0, n, n};
     desc.global.push_back(n);
     desc.sizes.push_back(block.valid);
     desc.alloc.push_back(block.alloc);

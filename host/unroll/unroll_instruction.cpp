@@ -120,6 +120,8 @@ void Unroller::fill(UnrolledStep& step, const Op& op) {
 }
 
 void Unroller::checkSizesInside(KernelId kernel, const UnrolledStep& step) {
+  const Fusion& segment = program_.kernels.at(kernel).segment;
+  if (segment.guards.empty() && hasOnlySizesOfOperands(segment)) return;
   boost::container::small_vector<int64_t, 32> sizes;
   for (const ViewList* views : {&step.inputs, &step.outputs}) {
     for (const View& view : *views) {
@@ -127,9 +129,8 @@ void Unroller::checkSizesInside(KernelId kernel, const UnrolledStep& step) {
       sizes.insert(sizes.end(), view.desc.global.begin(), view.desc.global.end());
     }
   }
-  auto& checked = checked_sizes_.at(kernel);
+  std::vector<int64_t>& checked = checked_sizes_[kernel];
   if (std::ranges::equal(sizes, checked)) return;
-  const Fusion& segment = program_.kernels.at(kernel).segment;
   try {
     SizeBindings own;
     const SizeBindings& inside = sizesInside(segment, step, scope_.values(), own);

@@ -104,7 +104,8 @@ class Unroller {
   void writeScalar(UnrolledStep& step, SlotId id);
   void fill(UnrolledStep& step, const Op& op);
   // Checks the sizes of the values that a kernel computes and does not store. No slot has these
-  // sizes. Does nothing if the last launch of the kernel had operands of the same sizes.
+  // sizes. Does nothing if the operands have the same sizes, or if the last launch of the kernel
+  // had operands of the same sizes.
   void checkSizesInside(KernelId kernel, const UnrolledStep& step);
   void allocate(UnrolledStep& step, const Allocate& x);
   void alias(UnrolledStep& step, const Alias& x);
@@ -138,7 +139,7 @@ class Unroller {
   std::unordered_map<const std::vector<Instruction>*, int32_t> lengths_;  // results of lengthOf()
   // For each kernel: the sizes of all operands at its last launch, which checkSizesInside()
   // checked.
-  IdVector<KernelId, boost::container::small_vector<int64_t, 12>> checked_sizes_;
+  std::map<KernelId, std::vector<int64_t>> checked_sizes_;
 };
 
 }  // namespace heddle::host

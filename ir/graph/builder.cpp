@@ -114,6 +114,9 @@ ValueId FusionBuilder::addInput(Value value) {
   names_.insert(value.name);
   const ValueId id = fusion_.appendValue(std::move(value));
   fusion_.appendInput(id);
+  for (const IterDomain& axis : fusion_.tensor(id).domain) {
+    if (const std::string* symbol = symbolOf(axis.extent)) inputs_of_symbol_[*symbol].push_back(id);
+  }
   return id;
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -255,6 +256,8 @@ class FusionBuilder {
   ValueId withoutAxis(ValueId value, size_t axis);
   IterDomain batchAxis(ValueId a, ValueId b, size_t from_right);
   ValueId addInput(Value value);
+  // Returns the symbol that an extent consists of, or nullptr if it is another expression.
+  static const std::string* symbolOf(const Size& extent);
   // Returns whether axes with this extent are symbolic.
   bool isSymbolic(const Size& extent) const;
   void markSymbolicAxes(Value& value) const;
@@ -291,6 +294,8 @@ class FusionBuilder {
   Fusion fusion_;
   std::unordered_set<std::string> names_, kept_;
   std::unordered_set<std::string> default_symbols_;
+  // For each symbol, the inputs that have an axis with this extent.
+  std::unordered_map<std::string, std::vector<ValueId>> inputs_of_symbol_;
   // The name for the result of the next op, set by name(). A function that appends several ops
   // takes the name first, and restores it before its last op.
   std::string pending_name_;

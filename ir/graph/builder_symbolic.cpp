@@ -14,17 +14,18 @@ void FusionBuilder::symbolicSize(const std::string& symbol) {
   HEDDLE_USER_CHECK(fusion_.exprs().empty(),
                     "size {}? must be declared before the first op of fusion {}", symbol,
                     fusion_.name);
-  std::vector<std::string>& all = fusion_.symbolic_sizes;
-  if (std::find(all.begin(), all.end(), symbol) != all.end()) return;
-  all.push_back(symbol);
-  for (ValueId id : fusion_.inputs()) markSymbolicAxes(fusion_.mutableValue(id));
+  if (!fusion_.symbolic_sizes.add(symbol)) return;
+  for (ValueId id : inputs_of_symbol_[symbol]) markSymbolicAxes(fusion_.mutableValue(id));
+}
+
+const std::string* FusionBuilder::symbolOf(const Size& extent) {
+  const Size& size = extent.kind() == Size::Kind::Given ? extent.lhs() : extent;
+  return size.kind() == Size::Kind::Symbol ? &size.symbolName() : nullptr;
 }
 
 bool FusionBuilder::isSymbolic(const Size& extent) const {
-  const Size& size = extent.kind() == Size::Kind::Given ? extent.lhs() : extent;
-  const std::vector<std::string>& all = fusion_.symbolic_sizes;
-  return size.kind() == Size::Kind::Symbol &&
-         std::find(all.begin(), all.end(), size.symbolName()) != all.end();
+  const std::string* symbol = symbolOf(extent);
+  return symbol != nullptr && fusion_.symbolic_sizes.contains(*symbol);
 }
 
 void FusionBuilder::markSymbolicAxes(Value& value) const {

@@ -12,6 +12,7 @@
 #include "ir/base/id.h"
 #include "ir/ops/op.h"
 #include "ir/sizes/size_guard.h"
+#include "ir/sizes/symbolic_sizes.h"
 #include "ir/types/mesh.h"
 #include "ir/types/tensor.h"
 
@@ -83,7 +84,7 @@ class Fusion {
   // declaration. An axis with such an extent is symbolic (IterKind::Symbolic): it broadcasts in a
   // run in which its extent is 1. When heddle compiles for a run, it decides which of these extents
   // are 1, and clears this list.
-  std::vector<std::string> symbolic_sizes;
+  SymbolicSizes symbolic_sizes;
 
   const IdVector<ValueId, Value>& values() const { return values_; }
   const IdVector<ExprId, Expression>& exprs() const { return exprs_; }

@@ -366,6 +366,20 @@ bool hasSizesOf(const TensorView& a, const TensorView& b) {
 
 }  // namespace
 
+bool hasOnlySizesOfOperands(const Fusion& fusion) {
+  const Value* operand = nullptr;  // the last one before the value
+  for (ValueId id : fusion.values().ids()) {
+    const Value& value = fusion.value(id);
+    if (value.is_scalar) continue;
+    if (value.definition == kNoExpr || std::ranges::count(fusion.outputs(), id) > 0) {
+      operand = &value;
+    } else if (operand == nullptr || !hasSizesOf(value.tensor, operand->tensor)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 void checkSizes(const Fusion& fusion, const SizeBindings& sizes) {
   const Value* checked = nullptr;
   for (const Value& value : fusion.values()) {

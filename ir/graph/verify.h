@@ -27,4 +27,9 @@ void checkSizeSymbols(const Fusion& fusion);
 //    0 counts as 1, as in the types of slots (host/unroll/scope.h).
 void checkSizes(const Fusion& fusion, const SizeBindings& sizes);
 
+// Returns whether checkSizes() needs no values of symbols: each computed value is an output, or has
+// the extents of an input or output and elements that are not larger. If the inputs and outputs
+// have valid sizes, all values have.
+bool hasOnlySizesOfOperands(const Fusion& fusion);
+
 }  // namespace heddle

@@ -143,7 +143,7 @@ Fusion runPasses(const Fusion& fusion, int64_t job_size, const PassOptions& opti
   }
   HEDDLE_USER_CHECK(result.symbolic_sizes.empty(),
                     "size {}? was not decided: do not skip the pass concretizeSizes",
-                    result.symbolic_sizes[0]);
+                    result.symbolic_sizes.front());
   if (options.verify) verify(result);
   checkRequiredOrders(result);
   return result;

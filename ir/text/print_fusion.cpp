@@ -46,10 +46,7 @@ std::string printInput(const Fusion& fusion, ValueId id) {
            printSuffix(value.tensor, value.user_sharding, fusion.meshes);
   }
   out += name(value.tensor.dtype);
-  const std::vector<std::string>& symbolic = fusion.symbolic_sizes;
-  if (std::find(symbolic.begin(), symbolic.end(), scalarSymbol(value.name)) != symbolic.end()) {
-    out += "?";
-  }
+  if (fusion.symbolic_sizes.contains(scalarSymbol(value.name))) out += "?";
   if (value.equals) out += " == " + value.equals->str();
   if (value.default_value) out += " = " + printScalar(*value.default_value);
   return out;
