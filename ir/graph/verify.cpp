@@ -354,14 +354,20 @@ void checkSizes(const Value& value, const SizeBindings& sizes) {
             scalarValuesIn(value.tensor.sizes(), sizes));
 }
 
-// Returns whether `a` has the extents of `b`, and elements that are not larger.
+// Returns whether the extents of `a` are some of the extents of `b`, in the same order, and the
+// elements of `a` are not larger. If `b` has valid sizes, `a` then has too. Extents of 1 do not
+// count.
 bool hasSizesOf(const TensorView& a, const TensorView& b) {
-  const auto haveEqualExtents = [](const IterDomain& x, const IterDomain& y) {
-    return x.extent == y.extent;
-  };
-  return sizeOf(a.dtype) <= sizeOf(b.dtype) &&
-         std::equal(a.domain.begin(), a.domain.end(), b.domain.begin(), b.domain.end(),
-                    haveEqualExtents);
+  if (sizeOf(a.dtype) > sizeOf(b.dtype)) return false;
+  auto next = b.domain.begin();
+  for (const IterDomain& axis : a.domain) {
+    if (axis.extent.isConstant(1)) continue;
+    const auto is_equal = [&](const IterDomain& other) { return other.extent == axis.extent; };
+    next = std::find_if(next, b.domain.end(), is_equal);
+    if (next == b.domain.end()) return false;
+    ++next;
+  }
+  return true;
 }
 
 }  // namespace

@@ -27,9 +27,9 @@ void checkSizeSymbols(const Fusion& fusion);
 //    0 counts as 1, as in the types of slots (host/unroll/scope.h).
 void checkSizes(const Fusion& fusion, const SizeBindings& sizes);
 
-// Returns whether checkSizes() needs no values of symbols: each computed value is an output, or has
-// the extents of an input or output and elements that are not larger. If the inputs and outputs
-// have valid sizes, all values have.
+// Returns true if the sizes of all values are valid whenever those of the inputs and outputs are:
+// each computed value is an output, or its extents are some of those of an input or output and its
+// elements are not larger.
 bool hasOnlySizesOfOperands(const Fusion& fusion);
 
 }  // namespace heddle

@@ -218,5 +218,30 @@ TEST(CheckSizes, NegativeExtentsAreReported) {
             "axis 0 of %y at line 7 has the size n + (-3) + (-3) = -2");
 }
 
+// Returns hasOnlySizesOfOperands() for `body`, which starts from x: f32[n, m] and returns a tensor
+// without axes.
+bool needsNoValues(const std::function<ValueId(FusionBuilder&, ValueId x)>& body) {
+  FusionBuilder b("f");
+  const ValueId x = b.input("x", DType::F32, {Size::symbol("n"), Size::symbol("m")});
+  b.output(b.reduce("sum", body(b, x), {}));
+  return hasOnlySizesOfOperands(std::move(b).build());
+}
+
+TEST(HasOnlySizesOfOperands, SubsetsOfTheExtentsOfAnInputNeedNoValues) {
+  EXPECT_TRUE(needsNoValues([](auto& b, ValueId x) { return b.pointwise("exp", {x}); }));
+  EXPECT_TRUE(needsNoValues([](auto& b, ValueId x) { return b.reduce("max", x, {1}, true); }));
+  EXPECT_TRUE(needsNoValues([](auto& b, ValueId x) { return b.reduce("max", x, {0}); }));
+}
+
+TEST(HasOnlySizesOfOperands, LargerOrOtherExtentsAndLargerElementsNeedValues) {
+  EXPECT_FALSE(needsNoValues([](auto& b, ValueId x) { return b.cast(x, DType::F64); }));
+  EXPECT_FALSE(needsNoValues([](auto& b, ValueId x) { return b.pad(x, {0, 0}, {1, 0}); }));
+  EXPECT_FALSE(needsNoValues([](auto& b, ValueId x) { return b.permute(x, {1, 0}); }));
+  EXPECT_FALSE(needsNoValues([](auto& b, ValueId x) {
+    const ValueId rows = b.reduce("sum", x, {1});  // n, then n by n
+    return b.pointwise("mul", {b.broadcast(rows, {0}), b.broadcast(rows, {1})});
+  }));
+}
+
 }  // namespace
 }  // namespace heddle::verify_test
