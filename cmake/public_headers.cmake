@@ -46,6 +46,7 @@ set(heddle_public_headers
   ir/ops/op.h
   ir/reference/reference.h
   ir/sizes/size_guard.h
+  ir/sizes/symbolic_sizes.h
   ir/text/fusion_text.h
   ir/types/host_tensor.h
   ir/types/mesh.h
