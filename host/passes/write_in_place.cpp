@@ -9,7 +9,6 @@
 #include "host/passes/analysis/slot_uses.h"
 #include "host/passes/move_items.h"
 #include "host/program/layout_needs.h"
-#include "host/program/one_of.h"
 #include "host/program/visit.h"
 #include "host/text/program_text.h"
 #include "ir/analysis/memory_order.h"
@@ -155,16 +154,12 @@ class ReuseFinder {
 
   // Returns a text such as "the collective `allgather ...` (line 3)".
   std::string kindAndText(size_t item) const {
-    const char* kind = std::visit(
-        Overloaded{
-            [](const Alias&) { return "the view "; },
-            [](const CallLibrary&) { return "the library call "; },
-            [](const OneOf<Communicate, Send, Recv> auto&) { return "the collective "; },
-            [](const OneOf<Allocate, Free, Evaluate, LaunchKernel, Copy, GroupBegin, GroupEnd, Wait,
-                           RecordEvent, WaitEvent, ReadBack, For, If, Call, Check, Print> auto&) {
-              return "the instruction ";
-            }},
-        program_.body[item].op);
+    const Op& op = program_.body[item].op;
+    // Only the name in the message depends on the instruction.
+    const char* kind = std::holds_alternative<Alias>(op)         ? "the view "
+                       : std::holds_alternative<CallLibrary>(op) ? "the library call "
+                       : kindOf(op) == InstructionKind::Post     ? "the collective "
+                                                                 : "the instruction ";
     return kind + textOf(item);
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/container_hash/hash.hpp>
 
+#include "host/program/one_of.h"
 #include "host/program/visit.h"
 #include "host/text/program_text.h"
 #include "host/unroll/overlap.h"
@@ -270,27 +271,9 @@ void PlanBuilder::emitOne(const UnrolledStep& step) {
     return;
   }
   std::visit(Overloaded{
-                 [&](const Allocate& x) { emit(x, step); },
-                 [&](const Free& x) { emit(x, step); },
-                 [](const Alias&) {},  // unroll() has resolved all views
-                 [&](const Evaluate& x) { emit(x, step); },
-                 [&](const LaunchKernel& x) { emit(x, step); },
-                 [&](const CallLibrary& x) { emit(x, step); },
-                 [&](const Copy& x) { emit(x, step); },
-                 [&](const Communicate& x) { emit(x, step); },
-                 [&](const Send& x) { emit(x, step); },
-                 [&](const Recv& x) { emit(x, step); },
-                 [&](const GroupBegin& x) { emit(x, step); },
-                 [&](const GroupEnd& x) { emit(x, step); },
-                 [&](const Wait& x) { emit(x, step); },
-                 [&](const RecordEvent& x) { emit(x, step); },
-                 [&](const WaitEvent& x) { emit(x, step); },
-                 [&](const ReadBack& x) { emit(x, step); },
-                 [](const For&) {},  // unroll() has expanded all loops
-                 [&](const If& x) { emit(x, step); },
+                 [](const OneOf<Alias, For> auto&) {},  // unroll() has resolved all views and loops
                  [](const Call&) { HEDDLE_CHECK(false, "a Call was not inlined"); },
-                 [&](const Check& x) { emit(x, step); },
-                 [&](const Print& x) { emit(x, step); },
+                 [&](const auto& x) { emit(x, step); },
              },
              step.instruction->op);
 }

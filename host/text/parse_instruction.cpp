@@ -24,6 +24,35 @@ IdType declared(std::map<std::string, IdType>& ids, IdVector<IdType, std::string
   return found->second;
 }
 
+template <class Field>
+struct MemberOf;
+template <FieldKind kKind, class X, class T>
+struct MemberOf<Field<kKind, X, T>> {
+  using Type = T;
+};
+
+// Returns whether the text of the instruction X has the regular form after a name of the type
+// `Defined`; std::nullopt_t: X defines nothing. Every such instruction is parsed by its field list.
+template <class X, class Defined>
+constexpr bool isRegular() {
+  bool is_regular = true;
+  bool defines = false;
+  const auto add = [&](const auto& field) {
+    using One = std::decay_t<decltype(field)>;
+    using Member = typename MemberOf<One>::Type;
+    const bool is_id = std::is_same_v<Member, SlotId> || std::is_same_v<Member, TokenId> ||
+                       std::is_same_v<Member, EventId>;
+    if (field.role.defines) {
+      defines = true;
+      is_regular = is_regular && std::is_same_v<Member, Defined>;
+    } else {
+      is_regular = is_regular && (is_id || One::kKind == FieldKind::StreamUse);
+    }
+  };
+  std::apply([&](const auto&... fields) { (add(fields), ...); }, FieldList<X>::kFields);
+  return is_regular && defines != std::is_same_v<Defined, std::nullopt_t>;
+}
+
 }  // namespace
 
 InstructionParser::InstructionParser(TokenStream& in, Program& program)
@@ -62,7 +91,7 @@ Op InstructionParser::op() {
   if (in_.acceptWord("for")) return loop();
   if (in_.acceptWord("if")) return branch();
   if (in_.acceptWord("call")) return call();
-  std::optional<Op> made = regular<Free, GroupBegin, Wait, WaitEvent, Check, Print>(std::nullopt);
+  std::optional<Op> made = regular(std::nullopt);
   if (made) return *std::move(made);
   in_.fail("an instruction or '}'");
 }
@@ -90,13 +119,18 @@ Op InstructionParser::regularFields(auto defined) {
   return made;
 }
 
-template <class... Regular>
-std::optional<Op> InstructionParser::regular(auto defined) {
+template <class Defined>
+std::optional<Op> InstructionParser::regular(Defined defined) {
   std::optional<Op> made;
   const auto read = [&]<class X>(std::type_identity<X>) {
-    if (!made && in_.acceptWord(X::kMnemonic)) made = regularFields<X>(defined);
+    if constexpr (isRegular<X, Defined>()) {
+      if (!made && in_.acceptWord(X::kMnemonic)) made = regularFields<X>(defined);
+    }
   };
-  (read(std::type_identity<Regular>()), ...);
+  const auto read_all = [&]<class... X>(std::type_identity<std::variant<X...>>) {
+    (read(std::type_identity<X>()), ...);
+  };
+  read_all(std::type_identity<Op>());
   return made;
 }
 
@@ -106,7 +140,7 @@ Op InstructionParser::assignment() {
   if (in_.acceptWord("allocate")) return allocate(out);
   if (in_.acceptWord("alias")) return alias(out);
   if (in_.acceptWord("evaluate")) return evaluate(out);
-  std::optional<Op> made = regular<ReadBack>(out);
+  std::optional<Op> made = regular(out);
   if (made) return *std::move(made);
   in_.fail("allocate, alias, evaluate or read_back");
 }
@@ -117,7 +151,7 @@ Op InstructionParser::tokenAssignment() {
   if (in_.acceptWord("communicate")) return communicate(id);
   if (in_.acceptWord("send")) return send(id);
   if (in_.acceptWord("recv")) return recv(id);
-  std::optional<Op> made = regular<GroupEnd>(id);
+  std::optional<Op> made = regular(id);
   if (made) return *std::move(made);
   in_.fail("communicate, send, recv or group_end");
 }
@@ -125,7 +159,7 @@ Op InstructionParser::tokenAssignment() {
 Op InstructionParser::eventAssignment() {
   const EventId id = declared(events_, program_.events, named("an event, as in !e"));
   in_.expectSymbol("=");
-  std::optional<Op> made = regular<RecordEvent>(id);
+  std::optional<Op> made = regular(id);
   if (made) return *std::move(made);
   in_.fail("'record_event'");
 }

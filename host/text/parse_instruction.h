@@ -31,11 +31,11 @@ class InstructionParser {
   Op assignment();       // %y = ...
   Op tokenAssignment();  // $t = ...
   Op eventAssignment();  // !e = ...
-  // Parses an instruction of one of the types `Regular`, whose fields are only slots, tokens,
-  // events and a stream. Returns nullopt if the next word is not the mnemonic of such a type.
-  // `defined` is the id of the name before the "=", or std::nullopt if there is no "=".
-  template <class... Regular>
-  std::optional<Op> regular(auto defined);
+  // Parses an instruction in the regular form: its fields are only slots, tokens, events and a
+  // stream. Returns nullopt if the next word is not the mnemonic of such an instruction. `defined`
+  // is the id of the name before the "=", or std::nullopt if there is no "=".
+  template <class Defined>
+  std::optional<Op> regular(Defined defined);
   template <class Regular>
   Op regularFields(auto defined);
   Op allocate(SlotId out);

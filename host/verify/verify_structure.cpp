@@ -273,18 +273,18 @@ class StructureVerifier {
   // only these instructions are allowed: Send and Recv, loops and branches, and instructions of the
   // kind View.
   void groups(const Instruction& x, bool inside, const Instruction*& open) {
-    std::visit(
-        Overloaded{
-            [&](const GroupBegin&) { beginGroup(x, open); },
-            [&](const GroupEnd&) { endGroup(x, inside, open); },
-            [&](const OneOf<Send, Recv> auto& post) { pointToPoint(post); },
-            [](const OneOf<Alias, Evaluate, For, If> auto&) {},
-            [&](const OneOf<Allocate, Free, LaunchKernel, CallLibrary, Copy, Communicate, Wait,
-                            RecordEvent, WaitEvent, ReadBack, Call, Check, Print> auto&) {
-              HEDDLE_USER_CHECK(!group_, "a group may contain only sends and receives, got {}",
-                                mnemonic(x.op));
-            }},
-        x.op);
+    std::visit(Overloaded{[&](const GroupBegin&) { beginGroup(x, open); },
+                          [&](const GroupEnd&) { endGroup(x, inside, open); },
+                          [&](const OneOf<Send, Recv> auto& post) { pointToPoint(post); },
+                          [&](const auto&) {
+                            const InstructionKind kind = kindOf(x.op);
+                            const bool may_be_inside =
+                                kind == InstructionKind::View || kind == InstructionKind::Control;
+                            HEDDLE_USER_CHECK(!group_ || may_be_inside,
+                                              "a group may contain only sends and receives, got {}",
+                                              mnemonic(x.op));
+                          }},
+               x.op);
   }
 
   void beginGroup(const Instruction& x, const Instruction*& open) {
