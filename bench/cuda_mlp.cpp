@@ -111,10 +111,12 @@ void setCtas(std::vector<host::Instruction>& body, const std::string& text) {
   if (colon == std::string::npos) return;
   const auto ctas = static_cast<int32_t>(std::stoi(text.substr(colon + 1)));
   for (host::Instruction& x : body) {
+    // Only a Communicate has a carrier.
     if (auto* post = std::get_if<host::Communicate>(&x.op);
         post != nullptr && post->carrier.copy_channel != 0) {
       post->carrier = {ctas, 0};
     }
+    // These programs have no loops, so only an If has bodies.
     if (auto* branch = std::get_if<host::If>(&x.op)) {
       setCtas(branch->then_body, text);
       setCtas(branch->else_body, text);

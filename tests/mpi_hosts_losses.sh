@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The rank on another host dies, or throws. The remaining rank must report which rank was lost, and on
-# which host. Skipped (77) if two hosts cannot be created. Argument: the heddle command.
+# The rank on another machine dies, or throws. The remaining rank must report which rank was lost,
+# and on which machine. Skipped (77) if two machines cannot be created. Argument: the heddle
+# command.
 set -euo pipefail
 
 work=$(mktemp -d)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs a job of two ranks on two hosts. The hosts are two network namespaces, each with an address
-# and a host name, connected by TCP. Skipped (77) if namespaces cannot be created. Arguments: the
-# program and its arguments.
+# Runs a job of two ranks on two machines. The machines are two network namespaces, each with an
+# address and a host name, connected by TCP. Skipped (77) if namespaces cannot be created.
+# Arguments: the program and its arguments.
 set -euo pipefail
 
 a=heddleA$$ b=heddleB$$ work=
@@ -35,7 +35,7 @@ exec ip netns exec $b unshare --uts sh -c "hostname $b; \$*"
 TEXT
 chmod +x "$work/agent"
 
-# Shared memory is off, because ranks on different hosts cannot share memory.
+# Shared memory is off, because ranks on different machines cannot share memory.
 export OMPI_MCA_btl=self,tcp OMPI_MCA_plm_rsh_agent=$work/agent
 export OMPI_MCA_btl_tcp_if_include=10.213.7.0/24 OMPI_MCA_oob_tcp_if_include=10.213.7.0/24
 ip netns exec "$a" unshare --uts sh -c "hostname $a; exec \"\$@\"" sh \

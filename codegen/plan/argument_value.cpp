@@ -79,6 +79,7 @@ int64_t inverseOf(int64_t divisor) {
   return static_cast<int64_t>(shift << 32 | factor);
 }
 
+// One case per kind. The switch has no default, so that the compiler reports a kind without a case.
 int64_t valueOf(const ArgumentValue& argument, const FrameNumbers& numbers) {
   using Kind = ArgumentValue::Kind;
   const Space& space = numbers.space;

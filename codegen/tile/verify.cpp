@@ -150,6 +150,8 @@ class Uses {
     }
   }
 
+  // Only these statements use tiles. A CombineParts names accumulators. The programs of rows, for
+  // which liveBytes() is called, have no ExchangeTile.
   void walk(const std::vector<Statement>& statements) {
     for (const Statement& statement : statements) {
       if (const auto* loop = std::get_if<LoopOverRow>(&statement)) {

@@ -21,7 +21,7 @@ using Findings = std::vector<Finding>;
 constexpr double kSilentPart = 0.6;
 // Delays in seconds before a finding is reported, because the blamed rank itself may still report a
 // better reason. kLongGrace applies if this can take longer. This is the case if the blamed rank is
-// on another host than the watcher, or if an exception is unwinding its stack.
+// on another machine than the watcher, or if an exception is unwinding its stack.
 constexpr double kGrace = 0.3;
 constexpr double kLongGrace = 1.5;
 // While worksLong() is true for some rank, the patience is this multiple of JobView::patience.

@@ -15,18 +15,19 @@
 //
 // Words: a rank *posts* a collective, send or receive when it starts this operation. A *run* is
 // one execution of a host program. At the beginning of some runs, the ranks *match their posts*:
-// they compare which operations they will post (kMatchingPosts). *This host* is the host of the
-// watcher. The facts in the table are fields of RankStatus (comm/monitor/rank_status.h).
+// they compare which operations they will post (kMatchingPosts). *This machine* is the machine of
+// the watcher. The facts in the table are fields of RankStatus (comm/monitor/rank_status.h).
 //
 // failure                                        fact that reveals it              reported after
 // ---------------------------------------------  --------------------------------  ---------------
 // A rank throws, or an exception destroys its    state Failed, with the reason     one poll
 //   World or monitor, or it calls World::fail.
 // The process of the lowest rank of another      state Gone: its TCP connection    one poll
-//   host is killed.                              closes without a last message
-// A process of this host is killed or exits.     heartbeat: no process has its     one poll
+//   machine is killed.                           closes without a last message
+// A process of this machine is killed or exits.  heartbeat: no process has its     one poll
 //                                                pid and start time any more
-// A process is stopped, or its host is silent.   heartbeat does not change         0.6 deadline
+// A process is stopped, or its machine is        heartbeat does not change         0.6 deadline
+//   silent.
 // Two ranks executed different runs, or the      run: the hashes of a run differ   one poll, or
 //   same run with other sizes, programs or                                         0.3 s
 //   Executables. The longer time applies while
@@ -35,9 +36,9 @@
 //   later run.
 // A rank begins no more runs, and another rank   run: phase and number             0.3 s, or 1.5 s
 //   has begun a later run. The longer time
-//   applies if the rank is on another host than
-//   the watcher, or if an exception ended its
-//   runs.
+//   applies if the rank is on another machine
+//   than the watcher, or if an exception ended
+//   its runs.
 // A rank waits to match its posts in a run, and  instruction kMatchingPosts;       0.6 deadline
 //   another rank has begun a later run.          run: number
 // On the CPU device, a rank waits alone for a    instruction does not change;      the deadline
@@ -48,8 +49,9 @@
 //                                                of all ranks do not change, and   10 times as
 //                                                one rank waits                    long if one
 //                                                                                  compiles, reads
-//                                                                                  files or copies
-//                                                                                  inputs
+//                                                                                  files, copies
+//                                                                                  inputs or tunes
+//                                                                                  kernels
 //
 // One failure is not in the table: two ranks pass different counts to an all-to-all-v.
 // PostedCounts (comm/monitor/posted_counts.h) reveals it.
@@ -61,7 +63,7 @@ struct JobView {
   double deadline = 0;           // JobMonitorOptions::deadline, in seconds
   double patience = 0;           // JobMonitorOptions::patience, in seconds; 0: no limit
   std::vector<bool> in_process;  // by rank: the rank is in the process of the watcher
-  std::vector<bool> on_host;     // by rank: its process is on the host of the watcher
+  std::vector<bool> on_host;     // by rank: its process is on the machine of the watcher
   std::vector<RankSnapshot> ranks;
 };
 

@@ -21,8 +21,8 @@ namespace heddle::comm {
 class Watcher;
 
 // Publishes the status of one rank (RankStatus) and detects failures of the other ranks. The
-// monitor needs neither MPI nor NCCL. The ranks of a host share the statuses in memory that
-// continues to exist if a process is killed. TCP carries the statuses between hosts.
+// monitor needs neither MPI nor NCCL. The ranks of a machine share the statuses in memory that
+// continues to exist if a process is killed. TCP carries the statuses between machines.
 // comm/monitor/detection.h lists the failures. Thread-safe. Functions that change the status of a
 // rank do not wait for other ranks.
 class JobMonitor : public WorldMonitor, private WorldObserver {
@@ -53,7 +53,7 @@ class JobMonitor : public WorldMonitor, private WorldObserver {
   void addProgram(uint64_t program, const std::vector<std::string>& instructions);
 
   // Compares the counts that this rank passes to an all-to-all-v with the counts of the other team
-  // members on this host. Call this before this rank posts the all-to-all-v. Throws UserError if
+  // members on this machine. Call this before this rank posts the all-to-all-v. Throws UserError if
   // the counts disagree. comm/monitor/posted_counts.h describes the parameters. Does nothing in a
   // job of more than PostedCounts::kMostRanks ranks.
   void compareCounts(uint64_t stamp, const std::vector<int>& members,
@@ -82,9 +82,9 @@ class JobMonitor : public WorldMonitor, private WorldObserver {
   // Returns whether this process may end now. An early end could make MPI end the other processes
   // before they print their messages. This process may end if every other rank satisfies one of
   // these conditions:
-  // - The rank is on this host, and has called setReported() or destroyed its monitor.
-  // - The state of the rank is Gone, Lost or Stuck, or its process is on this host and has ended.
-  // - The rank is on another host and has failed or left.
+  // - The rank is on this machine, and has called setReported() or destroyed its monitor.
+  // - The state of the rank is Gone, Lost or Stuck, or its process on this machine has ended.
+  // - The rank is on another machine and has failed or left.
   bool othersHaveReported() const;
 
   // Returns one line per rank: its process, its state and its instruction.

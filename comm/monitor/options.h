@@ -25,8 +25,8 @@ struct JobMonitorOptions {
   // Time limit in seconds for a job without progress; 0: no limit. The job fails if some rank
   // waits for other ranks, and for this time no rank begins an instruction, a task or a call of
   // its World. A single computation must therefore not take longer while another rank waits for
-  // it. The limit is 10 times as long while a rank compiles, reads its files or copies its inputs.
-  // It also applies to MPI_Finalize, if heddle initialised MPI.
+  // it. The limit is 10 times as long while a rank compiles, reads its files, copies its inputs or
+  // tunes kernels. It also applies to MPI_Finalize, if heddle initialised MPI.
   double patience = 600;
   // Time limit in seconds for the start; 0: no limit. The constructor of the monitor waits until
   // all other ranks create their monitors. After this time, the constructor throws UserError.
@@ -41,7 +41,7 @@ struct JobMonitorOptions {
   // the monitor reports the signal as the failure of the job. If it detects the failure of a rank
   // in this time, it reports that rank instead, because its failure probably caused the signal.
   const std::atomic<int>* end_signal = nullptr;
-  // A key that is equal for ranks that share memory. Empty: the ranks of one host share memory.
+  // A key that is equal for ranks that share memory. Empty: the ranks of one machine share memory.
   std::string host_key;
 };
 

@@ -9,7 +9,7 @@
 
 namespace heddle::comm {
 
-// The counts of the latest all-to-all-v calls of one rank, in memory that the ranks of one host
+// The counts of the latest all-to-all-v calls of one rank, in memory that the ranks of one machine
 // share. They reveal a sender and a receiver that pass different counts, which NCCL does not
 // report. The rank to which the object belongs writes the counts without locks and without
 // waiting. The other ranks read them.

@@ -52,7 +52,7 @@ enum class RankWait : uint32_t {
 };
 
 // A value of RankStatus::heartbeat: the rank never counts as silent. In its last TCP message
-// (comm/monitor/tcp_link.h), a host sends this value as the heartbeat of its ranks.
+// (comm/monitor/tcp_link.h), a machine sends this value as the heartbeat of its ranks.
 constexpr uint64_t kUnwatched = UINT64_MAX;
 
 // A value of RankStatus::issued: the rank is at the beginning of a run, and compares with the
@@ -108,7 +108,7 @@ struct alignas(64) RankStatus {
 
   alignas(64) std::atomic<uint64_t> heartbeat{0};  // written by the watcher of the process
   StateWithReason state;
-  std::atomic<bool> reported{false};  // the process has printed why it ends; known only on its host
+  std::atomic<bool> reported{false};  // the process has printed why it ends; known on its machine
 
   // Begins a run. If `counts` is true, adds the run to `run` and `run_hashes`. Pass true if the
   // program communicates on some rank. RankActivity (comm/monitor/rank_activity.h) writes
@@ -164,8 +164,8 @@ std::vector<RankSnapshot> readAll(std::span<const RankStatus> statuses);
 // Compares the runs whose hashes both snapshots have kept. Returns the lowest number of a run whose
 // hashes differ, or 0 if there is no such run.
 int64_t firstDifferentRun(const RankSnapshot& a, const RankSnapshot& b);
-// Copies `facts`, which arrived from another host, into `status`, which is the status of the same
-// rank on this host.
+// Copies `facts`, which arrived from another machine, into `status`, which is the status of the
+// same rank on this machine.
 void mirror(RankStatus& status, const RankSnapshot& facts);
 
 }  // namespace heddle::comm

@@ -60,7 +60,7 @@ std::shared_ptr<void> shareOnHost(World& world, const JobPlaces& places, const s
   const bool one_process = places.inProcessOf(world.rank()) == here;
   const bool creates = here.front() == world.rank();
   Handle memory;
-  // If all ranks of the host are in this process, they copy *handle on their own threads. If an
+  // If all ranks of the machine are in this process, they copy *handle on their own threads. If an
   // exchange throws, *handle leaks on purpose, because another thread may still read it.
   Handle* handle = nullptr;
   std::optional<MemoryFile> file;

@@ -28,10 +28,10 @@ constexpr auto kRetry = std::chrono::milliseconds(5);
 constexpr auto kPerAddress = std::chrono::seconds(2);
 constexpr auto kLongestClose = std::chrono::seconds(1);
 
-// The first bytes that a host sends on a new connection.
+// The first bytes that a machine sends on a new connection.
 struct Hello {
   std::array<char, 32> token;  // proves that the sender belongs to the job
-  int32_t leader;              // lowest rank of the host of the sender
+  int32_t leader;              // lowest rank of the machine of the sender
 };
 static_assert(std::is_trivially_copyable_v<RankFacts>);
 
@@ -57,7 +57,7 @@ bool take(std::string_view& bytes, RankSnapshot& status) {
   return true;
 }
 
-// Returns the IPv4 addresses of this host. Loopback addresses come last.
+// Returns the IPv4 addresses of this machine. Loopback addresses come last.
 std::vector<std::string> addresses() {
   std::vector<std::string> found, loops;
   ifaddrs* list = nullptr;
@@ -86,7 +86,7 @@ std::string randomToken() {
 
 struct TcpLink::Connection {
   tcp::socket socket;
-  int leader;  // lowest rank of the host at the other end
+  int leader;  // lowest rank of the machine at the other end
   std::string in = {}, out = {};
   bool readable = true;
   bool writable = true;
@@ -143,7 +143,7 @@ std::unique_ptr<TcpLink> TcpLink::connect(World& world, const JobPlaces& places,
     try {
       if (leads && error.empty()) work();
     } catch (const std::exception& thrown) {
-      error = fmt::format("the job monitor between hosts: {}", thrown.what());
+      error = fmt::format("the job monitor between machines: {}", thrown.what());
     }
   };
   attempt([&] {
@@ -156,7 +156,7 @@ std::unique_ptr<TcpLink> TcpLink::connect(World& world, const JobPlaces& places,
   return link;
 }
 
-// Opens the port to which the lowest ranks of the other hosts connect. Returns the invitation
+// Opens the port to which the lowest ranks of the other machines connect. Returns the invitation
 // "TOKEN PORT ADDRESS...", which join() reads.
 std::string TcpLink::listen() {
   wire_->token = randomToken();
@@ -166,7 +166,7 @@ std::string TcpLink::listen() {
                      fmt::join(addresses(), " "));
 }
 
-// Accepts a connection from every other host. Closes connections that do not send the token.
+// Accepts a connection from every other machine. Closes connections that do not send the token.
 void TcpLink::acceptAll(Clock::time_point until) {
   const size_t others = places_.leaders().size() - 1;
   while (wire_->connections.size() < others) {
@@ -174,7 +174,7 @@ void TcpLink::acceptAll(Clock::time_point until) {
     const error_code refused = wire_->await(wire_->acceptor, until, [&](const auto& done) {
       wire_->acceptor.async_accept(socket, done);
     });
-    HEDDLE_USER_CHECK(!refused, "{} of {} hosts did not connect: {}",
+    HEDDLE_USER_CHECK(!refused, "{} of {} machines did not connect: {}",
                       others - wire_->connections.size(), others, refused.message());
     Hello hello;
     const error_code unread = wire_->await(socket, until, [&](const auto& done) {
@@ -250,7 +250,7 @@ void TcpLink::receive(Connection& connection) {
       fmt::format("its process ({}) has closed its connection without leaving", place.text()));
 }
 
-// Copies a status that has arrived to the statuses of this host.
+// Copies a status that has arrived to the statuses of this machine.
 void TcpLink::apply(Connection& connection, const RankSnapshot& status) {
   if (status.rank < 0 || static_cast<size_t>(status.rank) >= places_.ranks.size()) return;
   if (status.rank == connection.leader && status.heartbeat == kUnwatched) {
@@ -259,9 +259,10 @@ void TcpLink::apply(Connection& connection, const RankSnapshot& status) {
   mirror(statuses_[status.rank], status);
 }
 
-// The host of rank 0 sends the statuses of all ranks that are not on the receiving host. Every
-// other host sends the statuses of its own ranks. send() reads new statuses only after it has sent
-// the previous ones. A slow network therefore carries fewer statuses, but no outdated statuses.
+// The machine of rank 0 sends the statuses of all ranks that are not on the receiving machine.
+// Every other machine sends the statuses of its own ranks. send() reads new statuses only after it
+// has sent the previous ones. A slow network therefore carries fewer statuses, but no outdated
+// statuses.
 void TcpLink::send(Connection& connection, bool last) {
   if (!connection.readable || !connection.writable) return;
   if (connection.out.empty() || last) {

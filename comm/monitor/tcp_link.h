@@ -11,18 +11,19 @@
 
 namespace heddle::comm {
 
-// Carries statuses (RankStatus) between hosts. The process of the lowest rank of each host has a
-// TCP connection to the process of rank 0. Every 200 ms, each host sends the statuses of its ranks
-// to rank 0, and rank 0 sends each host the statuses of all other ranks. If a connection breaks
-// without a last message, the state of the lowest rank of the host at the other end becomes Gone.
-// The other ranks of that host later count as silent, because their heartbeats no longer arrive.
-// One thread at a time may use a TcpLink. Only connect() and close() wait.
+// Carries statuses (RankStatus) between machines. The process of the lowest rank of each machine
+// has a TCP connection to the process of rank 0. Every 200 ms, each machine sends the statuses of
+// its ranks to rank 0, and rank 0 sends each machine the statuses of all other ranks. If a
+// connection breaks without a last message, the state of the lowest rank of the machine at the
+// other end becomes Gone. The other ranks of that machine later count as silent, because their
+// heartbeats no longer arrive. One thread at a time may use a TcpLink. Only connect() and close()
+// wait.
 class TcpLink {
  public:
-  // Connects the hosts. Collective over the job. `statuses` has one entry per rank, and the ranks
-  // of this host share it. Returns nullptr if the job has only one host, or if this rank is not the
-  // lowest rank of its host. Throws UserError on all ranks if a host does not connect within
-  // `deadline` seconds.
+  // Connects the machines. Collective over the job. `statuses` has one entry per rank, and the
+  // ranks of this machine share it. Returns nullptr if the job has only one machine, or if this
+  // rank is not the lowest rank of its machine. Throws UserError on all ranks if a machine does not
+  // connect within `deadline` seconds.
   static std::unique_ptr<TcpLink> connect(World& world, const JobPlaces& places,
                                           std::shared_ptr<RankStatus[]> statuses, double deadline);
   ~TcpLink();

@@ -17,8 +17,8 @@
 namespace heddle::comm {
 
 // A thread that serves all monitors (JobMonitor) of one job in one process. In each poll the thread
-// increases the heartbeats of the ranks of its process, and exchanges statuses with other hosts. It
-// then applies the rules of comm/monitor/detection.h, and reports failures to the monitors. The
+// increases the heartbeats of the ranks of its process, and exchanges statuses with other machines.
+// It then applies the rules of comm/monitor/detection.h, and reports failures to the monitors. The
 // thread measures time by counting its own polls. Therefore a process that was stopped and then
 // continued does not report the other ranks as silent.
 class Watcher {

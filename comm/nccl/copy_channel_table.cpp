@@ -70,7 +70,7 @@ std::string CopyChannelMember::fault() const {
     const RankState state = status.get();
     if (state != RankState::Failed && state != RankState::Writing) continue;
     const std::string reason = status.reason();
-    return reason.empty() ? "a rank of this host has given up" : reason;
+    return reason.empty() ? "a rank of this machine has given up" : reason;
   }
   return {};
 }

@@ -12,12 +12,12 @@
 
 namespace heddle::comm::nccl {
 
-// A table in host memory that the ranks of one host share. A rank *gives up* after a failure: it
+// A table in host memory that the ranks of one machine share. A rank *gives up* after a failure: it
 // ends its posted work, whose results are then invalid (JobMember::giveUp in
 // comm/nccl/job_member.h). The table shows which ranks have given up. It also counts how many
 // ranks have closed each block of device memory of a copy channel (comm/nccl/shared_arena.h).
 // After a failure, the table works even if streams and transports are blocked. A parameter `index`
-// is the index of a rank among the ranks of this host. Thread-safe. Only the constructor waits.
+// is the index of a rank among the ranks of this machine. Thread-safe. Only the constructor waits.
 class CopyChannelTable {
  public:
   static constexpr int kBlocks = 64;  // largest number of blocks that one rank may have at a time
@@ -53,16 +53,16 @@ class CopyChannelTable {
   std::shared_ptr<Entry[]> entries_;
 };
 
-// Owns the entry of one rank in the CopyChannelTable of its host. The object exists as long as the
-// rank has communicators.
+// Owns the entry of one rank in the CopyChannelTable of its machine. The object exists as long as
+// the rank has communicators.
 //
 // A rank that gives up writes this fact to the table before its streams continue with invalid
 // data. Every rank reads the table after its own streams have ended. It then knows whether it may
 // have received invalid data, even if the data came through a third rank.
 class CopyChannelMember {
  public:
-  // Creates the table of the host, and the member for the rank of `world`. Collective over the job.
-  // If the call fails on one rank, every rank throws UserError.
+  // Creates the table of the machine, and the member for the rank of `world`. Collective over the
+  // job. If the call fails on one rank, every rank throws UserError.
   static std::shared_ptr<CopyChannelMember> join(World& world);
   ~CopyChannelMember();
   CopyChannelMember(const CopyChannelMember&) = delete;
@@ -71,15 +71,15 @@ class CopyChannelMember {
   const std::shared_ptr<CopyChannelTable>& table() const { return table_; }
   int index() const { return index_; }
 
-  // Writes to the table that this rank gives up because of `why`. If another rank of the host has
-  // given up earlier, stores the reason of that rank instead of `why`. A second call has no
+  // Writes to the table that this rank gives up because of `why`. If another rank of the machine
+  // has given up earlier, stores the reason of that rank instead of `why`. A second call has no
   // effect.
   void giveUp(const std::string& why) noexcept;
-  // Returns an empty text if no rank of the host has given up. Otherwise returns a text with the
+  // Returns an empty text if no rank of the machine has given up. Otherwise returns a text with the
   // number of a rank that has given up and its reason, if the table contains them.
   std::string fault() const;
-  // Returns whether every rank of the host has given up. Ignores ranks without communicators, and
-  // ranks whose process has ended or is stopped. A stopped rank will read the table when it
+  // Returns whether every rank of the machine has given up. Ignores ranks without communicators,
+  // and ranks whose process has ended or is stopped. A stopped rank will read the table when it
   // continues.
   bool allKnow() const;
 

@@ -12,7 +12,7 @@ namespace {
 constexpr auto kPoll = std::chrono::milliseconds(1);
 constexpr auto kGracePoll = std::chrono::milliseconds(10);
 // After a failure, releaseWaits() ends the waits of the streams, and the streams continue with
-// invalid data. All ranks of the host should know of the failure before that. releaseWaits()
+// invalid data. All ranks of the machine should know of the failure before that. releaseWaits()
 // therefore waits at least kGrace, and longer (up to kMostGrace) if some rank does not know of the
 // failure yet.
 constexpr auto kGrace = std::chrono::milliseconds(500);

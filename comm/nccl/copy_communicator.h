@@ -44,7 +44,7 @@ namespace heddle::comm::nccl {
 // If a rank gives up (NcclJob::giveUp() in comm/nccl/nccl_job.h), the waits in its streams end.
 // The streams then continue with invalid data, which may spread to all ranks. The rank therefore
 // first reports in a table (comm/nccl/copy_channel_table.h) that it has given up. probe() of every
-// rank of the host reads this table.
+// rank of the machine reads this table.
 class CopyCommunicator : public Communicator, public JobMember {
  public:
   // Requires that SharedArena::reach() of `arena` has succeeded on all ranks.

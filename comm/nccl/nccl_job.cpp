@@ -13,7 +13,7 @@ namespace {
 
 // The polling interval of watchCalls(). Calls shorter than this time are ignored.
 constexpr auto kPollTime = std::chrono::milliseconds(100);
-// A rank that gives up waits at most for this time until the other ranks of its host know of the
+// A rank that gives up waits at most for this time until the other ranks of its machine know of the
 // failure. After that it ends its posted work, and its copy channels may then send invalid data to
 // the other ranks.
 constexpr auto kInform = std::chrono::seconds(1);

@@ -24,7 +24,7 @@ namespace heddle::comm::nccl {
 // - The job fails during one of these calls.
 // - One of these calls takes longer than postDeadline() (comm/nccl/nccl_call.h).
 // - The rank may have copy channels (Carrier::copy_channel in comm/communicator.h), and another
-//   rank of the host has given up. The thread detects this within 0.1 s.
+//   rank of the machine has given up. The thread detects this within 0.1 s.
 class NcclJob : public std::enable_shared_from_this<NcclJob> {
  public:
   explicit NcclJob(std::shared_ptr<const World> bootstrap) : bootstrap_(std::move(bootstrap)) {}
@@ -73,7 +73,7 @@ class NcclJob : public std::enable_shared_from_this<NcclJob> {
   std::string reasonOfStuckCall();  // empty: no call exceeds its time limit
 
   std::atomic<bool> gave_up_{false};
-  std::once_flag others_informed_;  // giveUp() informs the other ranks of the host only once
+  std::once_flag others_informed_;  // giveUp() informs the other ranks of the machine only once
   std::mutex members_mutex_;
   std::set<JobMember*> members_;
   std::condition_variable stop_;  // used with members_mutex_

@@ -77,7 +77,7 @@ void freeClosed() {
   for (const Kept::Block& each : closed) each.table->returnBlock(each.index, each.number);
 }
 
-// Returns whether NCCL_P2P_DISABLE is set. Users set it on hosts whose GPUs report peer access
+// Returns whether NCCL_P2P_DISABLE is set. Users set it on machines whose GPUs report peer access
 // that does not work.
 bool isSwitchedOff() {
   const char* given = std::getenv("NCCL_P2P_DISABLE");
@@ -162,7 +162,7 @@ void SharedArena::reachPeer(const std::string& offer, int peer) {
   HEDDLE_USER_CHECK(offer.size() > sizeof(Offer),
                     "rank {} of the team offers no memory for the copy channel", peer);
   HEDDLE_USER_CHECK(offer.substr(sizeof(Offer)) == hostKey(),
-                    "rank {} of the team is on another host", peer);
+                    "rank {} of the team is on another machine", peer);
   Offer theirs;
   std::memcpy(&theirs, offer.data(), sizeof theirs);
   if (theirs.pid == getpid()) {

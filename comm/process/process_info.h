@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-// Facts about processes and hosts, from the operating system.
+// Facts about processes and machines, from the operating system.
 namespace heddle::comm {
 
 struct ProcessState {
@@ -17,11 +17,11 @@ struct ProcessState {
 ProcessState processState(int pid);
 
 // Returns a key that is equal for processes that can see each other's pids and files. The key
-// consists of the name of the host, the id of its boot and the namespaces of this process.
+// consists of the name of the machine, the id of its boot and the namespaces of this process.
 std::string hostKey();
 std::string hostName();
 // Returns a key that is equal for processes that share a steady clock. The key is the id of the
-// boot of the host.
+// boot of the machine.
 std::string hostClock();
 
 }  // namespace heddle::comm

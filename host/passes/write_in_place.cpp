@@ -187,6 +187,7 @@ class ReuseFinder {
     }
     if (uses_[base].defined.empty()) return nameOf(base) + " is an input";
     found.allocate = uses_[base].defined.front();
+    // Only an Allocate creates a buffer.
     const bool is_buffer = uses_[base].defined.size() == 1 &&
                            std::holds_alternative<Allocate>(program_.body[found.allocate].op);
     if (!is_buffer) return fmt::format("several instructions define {}", nameOf(base));

@@ -202,6 +202,7 @@ void PlanBuilder::inspect(const UnrolledStep& step, size_t first) {
   if (!target_.check_numerics || step.instruction == nullptr) return;
   const Op& op = step.instruction->op;
   const bool communicates = kindOf(op) == InstructionKind::Post;
+  // Only GroupEnd posts operations without being of the kind Post.
   const bool ends_group = std::holds_alternative<GroupEnd>(op);
   if (group_.open) return addInspected(step, group_.inspection);
   Plan::Inspection inspection;

@@ -27,7 +27,7 @@ namespace heddle::host {
 //          because NCCL matches posts in this order.
 // Limits:  posts after a branch on a scalar are not compared, because only the run decides the
 //          branch. The counts of an all-to-all-v are also known only in the run. During the run,
-//          the ranks of one host compare these counts (comm/monitor/posted_counts.h).
+//          the ranks of one machine compare these counts (comm/monitor/posted_counts.h).
 // Cache:   the class stores a hash of the sizes of each run that it has compared. A run needs a
 //          comparison if its hash is not stored. All ranks decide this alike, because they store
 //          the same hashes. The cached plans cannot decide this, because the ranks may have cached

@@ -69,6 +69,7 @@ class LayoutChooser {
   }
 
  private:
+  // Only an Allocate creates a buffer. In a loop or branch it may create several, or none.
   bool isAllocation(const Instruction& x) const {
     const bool is_at_top =
         &x >= program_.body.data() && &x < program_.body.data() + program_.body.size();

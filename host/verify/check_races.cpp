@@ -166,6 +166,7 @@ class RaceChecker {
               mine.write ? "writes" : "reads", name, mine.stream, text(other.step), other.stream);
   }
 
+  // Only an Allocate creates a buffer. Every other access must be ordered after it.
   bool isAllocate(const RaceAccess& access) const {
     return access.step >= 0 &&
            std::holds_alternative<Allocate>(stepAt(access.step).instruction->op);

@@ -58,11 +58,12 @@ void CollectiveMatcher::add(const Unrolled& unrolled) {
     const Op& op = step.instruction->op;
     const Team* team = teamOf(op);
     if (team == nullptr) continue;
+    // Only Communicate, Send and Recv have a team.
     if (const auto* x = std::get_if<Communicate>(&op)) {
       collective(unrolled, step, *x);
       continue;
     }
-    // Only Send and Recv remain. They have one view: Send reads it, Recv writes it.
+    // A Send or Recv has one view: Send reads it, Recv writes it.
     const bool sends = !step.inputs.empty();
     const View& view = sends ? step.inputs.front() : step.outputs.at(0);
     comm::Operation operation;

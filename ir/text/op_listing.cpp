@@ -155,6 +155,7 @@ std::string listOps() {
   return text;
 }
 
+// One literal contains the prose, so that it reads like the page. One table per kind of op follows.
 std::string opsMarkdown() {
   const std::vector<Listed> all = everyOp();
   std::string text = R"(# The ops

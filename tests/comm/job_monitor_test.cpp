@@ -336,7 +336,7 @@ TEST(JobMonitor, StartLimitEndsTheWait) {
   }
 }
 
-// Returns the host of a rank: a for ranks 0 and 1, b for 2, c for 3 and 4. TCP connects hosts.
+// Returns the machine of a rank: a for ranks 0 and 1, b for 2, c for 3 and 4. TCP connects them.
 std::string threeHosts(int rank) { return rank < 2 ? "a" : rank < 3 ? "b" : "c"; }
 
 TEST(JobMonitor, StatusesReachOtherHosts) {

@@ -32,12 +32,12 @@ std::optional<AxisOrder> denseOrderOf(const Program& program,
     if (defined.size() != 1) return std::nullopt;
     const Op& op = program.body[defined.front()].op;
     const Slot& slot = program.slots[id];
+    // After calls are inlined, only Allocate and Alias define tensor slots.
     if (std::holds_alternative<Allocate>(op)) {
       const AxisOrder order = slot.tensor.allocationOrder();
       if (!regrouped) return order;
       return order == rowMajor(order.size()) ? std::optional(row_major) : std::nullopt;
     }
-    // Only Allocate and Alias define tensor slots.
     const auto* view = std::get_if<Alias>(&op);
     if (view == nullptr || !std::holds_alternative<Alias::Reshape>(view->view)) return std::nullopt;
     regrouped = true;
