@@ -73,6 +73,9 @@ def workloads():
            lambda: (rand(16384, 4096), rand(4096)))
     for t, h in ((2048, 50257), (8191, 4097), (65536, 257)):
         yield f"softmax_{t}x{h}", lambda x: torch.softmax(x, -1), lambda t=t, h=h: (rand(t, h),)
+    yield "softmax_64x3000x333", lambda x: torch.softmax(x, 1), lambda: (rand(64, 3000, 333),)
+    yield ("channel_norm", lambda x, w, b: F.layer_norm(x.mT, [x.shape[1]], w, b, 1e-5).mT,
+           lambda: (rand(64, 256, 4096), rand(256), rand(256)))
     for t, h in ((8000000, 3), (128, 1048576)):
         yield (f"softmax_f32_{t}x{h}", lambda x: torch.softmax(x, -1),
                lambda t=t, h=h: (rand(t, h, dtype=torch.float32),))

@@ -24,7 +24,7 @@ constexpr Variation kVariations[] = {
     {"block", 2, 1},          {"block", 1, 2},          {"splits", 2, 1}, {"splits", 1, 2},
     {"chunk", 1, 4},          {"chunk", 4, 1},          {"vector", 1, 2}, {"threads", 2, 1},
     {"threads", 1, 2},        {"rows", 2, 1},           {"rows", 1, 2},   {"edge", 1, 2},
-    {"items_per_tile", 1, 4}, {"items_per_tile", 4, 1}, {"edge", 2, 1},
+    {"items_per_tile", 1, 4}, {"items_per_tile", 4, 1}, {"edge", 2, 1},   {"vector", 2, 1},
 };
 
 constexpr int64_t kMostThreadsOfReduction = 256;

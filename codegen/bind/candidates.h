@@ -25,7 +25,8 @@ struct Candidate {
 // planKernel() returns without a choice. Each of the others differs in one parameter from the first
 // one, or has another family:
 //   loops     each element is computed once (codegen/plan/schedule.h)
-//   rows      a row is kept, or read again, for several passes (codegen/families/rows.h)
+//   rows      a row, or a bundle of rows, is kept or read again for several passes
+//             (codegen/families/rows.h)
 //   passes    several launches with temporaries (codegen/families/passes.h)
 //   squares   transposes (codegen/families/squares.h)
 //   columns   rows and sums over rows in one launch; only one set of parameters

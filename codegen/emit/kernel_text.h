@@ -129,6 +129,7 @@ std::string emitCuda(const TileProgram& program);
 std::string emitCpp(const TileProgram& program);
 std::string emitSquaresCuda(const TileProgram& program);  // emitCuda() of a program with squares
 std::string emitSquaresCpp(const TileProgram& program);   // emitCpp() of a program with squares
+std::string emitBundlesCpp(const TileProgram& program);   // emitCpp() of a program with bundles
 
 // Returns the text of a pointwise nest as a function of a CUDA kernel that several nests share:
 // `void entry(args, block, blocks)`. In C++, the text of emitCpp() is such a function.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "codegen/families/bundles.h"
 #include "ir/base/ceil_div.h"
 
 namespace heddle::codegen {
@@ -329,7 +330,7 @@ bool hasUnalignedRows(const Space& space, Target target) {
 
 std::optional<RowCandidate> chooseRows(const Space& rows, Target target, const RowDemands& demands,
                                        const KernelChoice* choice) {
-  if (!isContiguousAlongRow(rows)) return std::nullopt;
+  if (!isContiguousAlongRow(rows)) return chooseBundles(rows, target, demands, choice);
   if (!isFamily(choice, "rows") || hasColumns(rows)) choice = nullptr;
   const auto best = [&](const RowDemand& demand, RowVariant variant) {
     std::optional<RowCandidate> found = target == Target::Cuda ? cudaCandidate(rows, demand, choice)
@@ -359,7 +360,11 @@ KernelChoice choiceOf(const RowCandidate& candidate, Target target) {
                          {"registers", layout.registers},
                          {"rows", layout.rows}};
   }
-  choice.set("looped", candidate.looped ? 1 : 0);
+  if (candidate.layout.bundled) {
+    choice.set("vector", candidate.layout.vector);
+  } else {
+    choice.set("looped", candidate.looped ? 1 : 0);
+  }
   return choice;
 }
 

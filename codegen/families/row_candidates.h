@@ -50,8 +50,9 @@ struct RowDemands {
   std::optional<RowDemand> loaded;  // set only for Cuda without columns, with several passes
 };
 
-// Returns the best candidate for these sizes. Returns nullopt if the rows are too few or not
-// contiguous: several launches are then better (codegen/families/passes.h). `rows` must have a
+// Returns the best candidate for these sizes. Returns nullopt if the rows are too few, or if their
+// elements are not neighbours in memory and bundles do not suit them (codegen/families/bundles.h).
+// Several launches are then better (codegen/families/passes.h). `rows` must have a
 // reduced axis (withRows()). A choice of the family "rows" changes the parameters that it names, as
 // far as the space permits. With such a choice, few rows are no reason for nullopt. A choice has no
 // effect on a space with columns.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codegen/families/bundles.h"
 #include "codegen/families/row_statements.h"
 #include "codegen/plan/joint.h"
 #include "ir/base/ceil_div.h"
@@ -87,6 +88,10 @@ class RowBuilder {
     form.ahead = candidate.ahead;
     form.looped = candidate.looped && target_ == Target::Cuda;
     if (candidate.looped) form.kept.clear();
+    // Each lane of a bundle has accumulators of its own, and joint reductions add several elements.
+    if (candidate.layout.bundled) {
+      return writeRowStatements(segment_, analysis_, rows_, values_, form);
+    }
     return form.looped ? writeJoined(form) : write(form, candidate.variant);
   }
 
@@ -156,12 +161,12 @@ RowDemands rowDemands(const Fusion& segment, const Analysis& analysis, const Spa
 Schedule rowSchedule(const RowLayout& layout, const Space& rows, Target target) {
   Schedule s;
   s.target = target;
-  s.kind = ScheduleKind::InnerReduction;
+  s.kind = layout.bundled ? ScheduleKind::OuterReduction : ScheduleKind::InnerReduction;
   s.lanes = layout.vector;
   s.chunk = layout.vector;
   if (target == Target::Cpp) {
-    s.chunk = cpuChunk(rows);
-    s.items_per_tile = cpuTileRows(rows);
+    s.chunk = layout.bundled ? cpuBundleRows(layout, rows) : cpuChunk(rows);
+    s.items_per_tile = layout.bundled ? cpuTileBundles(layout, rows) : cpuTileRows(rows);
   }
   if (hasColumns(rows)) s.splits = partsOf(layout, target, rows);
   return s;

@@ -14,6 +14,8 @@ namespace heddle::codegen {
 // - Segments that reduce rows and use the results along the same rows, such as softmax and
 //   layer_norm. A row is read once and kept in registers if it fits. A longer row is read once per
 //   pass (rule 4 of ir/analysis/kernel_rules.h), and later passes find it in the cache.
+//   If the elements of a row are far apart in memory, bundles of neighbouring rows take the place
+//   of rows (codegen/families/bundles.h).
 // - Segments whose rows begin at unaligned addresses, for example because their length is odd. The
 //   threads of a row then read vectors that begin at aligned addresses (RowLayout::shifted).
 
@@ -26,7 +28,7 @@ RowDemands rowDemands(const Fusion& segment, const Analysis& analysis, const Spa
                       Target target, const IdVector<AccumulatorId, Accumulator>& columns);
 
 // Returns the schedule from which the frame of a program with this layout is built. Lanes run along
-// the innermost reduced axis.
+// the innermost reduced axis; in bundles, they run along the innermost kept axis.
 Schedule rowSchedule(const RowLayout& layout, const Space& rows, Target target);
 
 // Returns the program of the best candidate, or nullopt if there is none. In a space without

@@ -34,16 +34,20 @@ class ProgramPrinter {
     const RowLayout& layout = program_.layout;
     std::string text =
         fmt::format("rows: {} of {} elements", frame.kept_items.hi(), frame.reduced_count.hi());
-    if (program_.target == Target::Cpp) return text + "; one thread per row";
-    return text +
-           fmt::format(
-               "; {} per block, {} threads per row, {} vectors of {} elements per thread{}{}",
-               layout.rows, layout.threads, layout.registers, layout.vector,
-               layout.shared_bytes > 0 ? " in shared memory" : "",
-               layout.full      ? ""
-               : layout.shifted ? ", which begin at aligned addresses"
-               : layout.exact   ? ", with a tail of vectors"
-                                : ", with a tail of elements");
+    if (layout.bundled) {
+      text = fmt::format("bundles of rows: {} of {} rows of {} elements", frame.kept_items.hi(),
+                         frame.chunk.hi(), frame.reduced_count.hi());
+    }
+    const char* one = layout.bundled ? "bundle" : "row";
+    if (program_.target == Target::Cpp) return text + fmt::format("; one thread per {}", one);
+    return text + fmt::format(
+                      "; {} per block, {} threads per {}, {} vectors of {} elements per thread{}{}",
+                      layout.rows, layout.threads, one, layout.registers, layout.vector,
+                      layout.shared_bytes > 0 ? " in shared memory" : "",
+                      layout.full      ? ""
+                      : layout.shifted ? ", which begin at aligned addresses"
+                      : layout.exact   ? ", with a tail of vectors"
+                                       : ", with a tail of elements");
   }
 
   const std::string& name(TileId tile) const { return program_.tiles[tile].name; }

@@ -17,7 +17,8 @@ namespace heddle::codegen {
 // families. A program has one of two layouts:
 // - Rows (RowLayout). A *row* consists of all elements along the reduced axes of the space, for one
 //   index along the kept axes. A *tile* has one element per element of the row, or one element per
-//   row (`per_row`).
+//   row (`per_row`). If the elements of a row are far apart in memory, a layout may process
+//   *bundles* of neighbouring rows (RowLayout::bundled).
 // - Squares (SquareLayout). A block of threads (Cuda) or one thread (Cpp) processes a square of the
 //   two innermost axes of the space, for one index along all other axes. A tile has one element per
 //   element of the square.
@@ -78,8 +79,8 @@ struct ReduceTiles {
   std::vector<LoadTile> loads = {};         // see MapTiles::loads
 };
 
-// Combines the parts of accumulators, in a fixed order: lanes, threads of a warp, warps. Bodies
-// may then read the results.
+// Combines the parts of accumulators, in a fixed order: lanes of a row, threads of a warp, warps.
+// Bodies may then read the results.
 struct CombineParts {
   std::vector<AccumulatorId> accumulators;
 };
@@ -98,6 +99,13 @@ struct LoopOverRow {
 // Vector v belongs to thread v % threads of the row, where it has the number v / threads.
 // Cpp: one thread processes one row after another. `vector` is the number of accumulators of the
 // inner loop, and the other members are not used.
+//
+// Bundles (`bundled`): the rows with neighbouring indices along the innermost kept axis are
+// neighbours in memory. A bundle consists of `vector` such rows, and lane i of a vector belongs to
+// row i of the bundle. Vector v consists of element v of each row of the bundle. Every other word
+// about rows below then applies to bundles: a block processes `rows` bundles, and `threads` threads
+// share each of them. Neighbouring threads process neighbouring bundles. Cpp: one thread processes
+// one bundle after another, and loaded tiles are arrays.
 struct RowLayout {
   int32_t vector = 1;     // neighbouring elements that a thread loads together
   int32_t registers = 1;  // vectors of a tile that one thread holds
@@ -109,6 +117,9 @@ struct RowLayout {
   // before and after the row. There is one reduced axis.
   bool shifted = false;
   bool full = false;  // exact, and every thread holds `registers` vectors of each row
+  // Lanes are neighbouring rows. There is no loop over parts of a row, and there are no column
+  // sums.
+  bool bundled = false;
   // Cuda: if above 0, the tiles that LoadTile statements load lie in this many bytes of dynamic
   // shared memory, and not in registers. Each thread accesses only its own vectors.
   int32_t shared_bytes = 0;

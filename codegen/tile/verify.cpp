@@ -86,7 +86,10 @@ class ProgramVerifier {
     checkBody(reduce.body, false);
     forget(reduce.loads);
     for (AccumulatorId a : reduce.accumulators) {
-      HEDDLE_CHECK(program_.frame.accumulators.at(a).hasState(), "accumulator {} has no state", a);
+      const Accumulator& accumulator = program_.frame.accumulators.at(a);
+      HEDDLE_CHECK(accumulator.hasState(), "accumulator {} has no state", a);
+      HEDDLE_CHECK(accumulator.joint == JointKind::None || !program_.layout.bundled,
+                   "joint reductions of a bundle");
       reduced_.at(a) = true;
     }
   }
@@ -101,6 +104,7 @@ class ProgramVerifier {
 
   void check(const LoopOverRow& loop) {
     HEDDLE_CHECK(!in_loop_, "a loop inside a loop");
+    HEDDLE_CHECK(!program_.layout.bundled, "a loop over parts of a bundle");
     const IdVector<TileId, bool> outside = made_;
     in_loop_ = true;
     check(loop.statements);
@@ -183,8 +187,11 @@ void verify(const TileProgram& program) {
                "the vectors of squares have no elements");
   HEDDLE_CHECK(layout.vector > 0 && layout.registers > 0 && layout.threads > 0 && layout.rows > 0,
                "a number of the row layout is not positive");
-  HEDDLE_CHECK(layout.shared_bytes == 0 || layout.rows == 1,
+  HEDDLE_CHECK(layout.shared_bytes == 0 || layout.rows == 1 || layout.bundled,
                "a block keeps several rows in shared memory");
+  HEDDLE_CHECK(
+      !layout.bundled || (program.columns.empty() && !layout.shifted && layout.blocks == 0),
+      "bundles of rows are shifted, or have sums of columns");
   ProgramVerifier(program).check(program.statements);
 }
 

@@ -61,6 +61,9 @@ const std::vector<std::string> kSegments = {
     "(%x: f32[a, b], %y: f32[b, c], %z: bf16[c, a]) {\n  %u = neg(%x)\n  %v = neg(%y)\n"
     "  %w = exp(%z)\n  return %u, %v, %w\n}\n",
     "(%x: u8[a, b]) {\n  %f = cast(%x, dtype=f32)\n  %z = sum(%f, axes=[0])\n  return %z\n}\n",
+    // rows along a middle axis
+    "(%x: bf16[a, b, c]) {\n  %m = max(%x, axes=[1], keepdim=true)\n  %d = sub(%x, %m)\n"
+    "  return %d, %m\n}\n",
 };
 
 class RandomShapes {
@@ -207,6 +210,21 @@ TEST(SegmentPlanner, NewExtentsNeedNoText) {
   const auto bound = planner.bind({large, large_output, {}, {}});
   ASSERT_TRUE(bound);
   EXPECT_EQ(bound->plan.stages, planKernel(segment, large, large_output, Target::Cpp).stages);
+}
+
+// Rows along a middle axis, with other numbers of rows and elements.
+TEST_P(SegmentPlanners, NewExtentsOfBundlesNeedNoText) {
+  const Fusion segment = parseFusion(
+      "heddle 1\nfusion f(%x: f32[a, b, c]) {\n  %y = softmax(%x, axis=1)\n  return %y\n}\n");
+  SegmentPlanner planner(segment, GetParam());
+  const std::vector<TensorDesc> first{denseDesc(DType::F32, {4, 250, 64})};
+  const std::vector<TensorDesc> second{denseDesc(DType::F32, {9, 243, 64})};
+  std::vector<StageLayout> layouts;
+  const KernelPlan plan = planKernel(segment, first, first, GetParam(), {}, {}, nullptr, &layouts);
+  planner.add({first, first, {}, {}}, plan, std::move(layouts));
+  const auto bound = planner.bind({second, second, {}, {}});
+  ASSERT_TRUE(bound);
+  EXPECT_EQ(bound->plan.stages, planKernel(segment, second, second, GetParam()).stages);
 }
 
 TEST(SegmentPlanner, OperandsThatDisagreeAreReported) {

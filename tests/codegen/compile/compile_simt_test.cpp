@@ -92,6 +92,23 @@ TEST_P(CompileSimt, RowsOfAllLengthsCompile) {
   }
 }
 
+// Covers bundles of rows: in registers, in shared memory, and at unaligned addresses.
+TEST_P(CompileSimt, RowsAlongMiddleAxesCompile) {
+  for (DType dtype : {DType::F32, DType::BF16, DType::F64}) {
+    const Fusion softmax =
+        parseFusion(fmt::format("heddle 1 fusion f(%x: {}[n, m, k]) {{ %y = softmax(%x, axis=1) "
+                                "return %y }}",
+                                name(dtype)),
+                    "f");
+    for (const int64_t m : {3, 100, 1500}) {
+      for (const int64_t k : {333, 1024}) {
+        if (GetParam() != std::string("sm_90") && m != 100) continue;
+        EXPECT_EQ(compile(softmax, {{64, m, k}}, {{64, m, k}}), 1u) << m << " " << k;
+      }
+    }
+  }
+}
+
 // Covers a transpose, pointwise rows of odd length, and parts of a cat that begin within vectors.
 TEST_P(CompileSimt, SquaresUnalignedRowsAndNeighboursCompile) {
   for (DType dtype : {DType::F32, DType::BF16, DType::F64, DType::U8}) {

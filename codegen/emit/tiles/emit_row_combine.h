@@ -8,14 +8,16 @@
 
 namespace heddle::codegen {
 
-// Returns the number of parts into which a thread splits an accumulator. Lane i of a vector belongs
+// Returns the number of parts into which a thread splits an accumulator. In a bundle, these are the
+// rows of the bundle. Otherwise, lane i of a vector belongs
 // to part i % parts. Four parts suffice, because an addition takes four cycles. More would cost
 // registers and additions.
 int32_t lanePartsOf(const Accumulator& accumulator, const RowLayout& layout);
 
 // Writes the CUDA text that combines the parts of accumulators. When this text begins, each thread
 // of a row has its parts in the arrays `acc0`, `acc1`, ... At the end, element 0 of each array is
-// the result of the row, in every thread. The order is fixed: lanes, threads of a warp, warps.
+// the result of the row, in every thread. In a bundle, element i is the result of row i. The order
+// is fixed: lanes, threads of a warp, warps.
 class RowCombiner {
  public:
   RowCombiner(TextWriter& out, const RowLayout& layout,
@@ -28,7 +30,11 @@ class RowCombiner {
   const Accumulator& accumulator(AccumulatorId a) const { return accumulators_[a]; }
   void lanes(AccumulatorId a);
   void threads(const std::vector<AccumulatorId>& accumulators);
-  void partners(AccumulatorId a, int first_mask);
+  void bundles(const std::vector<AccumulatorId>& accumulators);
+  void forLanes(const std::string& statement);
+  // Combines `into` with that of other threads of the warp, whose numbers differ in one of the bits
+  // `first_mask` to `last_mask`.
+  void partners(AccumulatorId a, const std::string& into, int first_mask, int last_mask);
 
   TextWriter& out_;
   const RowLayout& layout_;

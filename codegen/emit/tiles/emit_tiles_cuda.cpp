@@ -1,6 +1,6 @@
 // Writes the CUDA text of the statements of a tile program that reduce and map rows.
 // cuda_tile_emitter.h has the other statements.
-#include "codegen/emit/cuda_tile_emitter.h"
+#include "codegen/emit/tiles/cuda_tile_emitter.h"
 #include "codegen/plan/joint.h"
 #include "ir/base/check.h"
 
@@ -137,8 +137,9 @@ void CudaTileEmitter::hold(const LoadTile& load) {
   const Access& access = frame_.access(load.tensor);
   out_.line(fmt::format("const hd::SharedArray<hd::HeldLanes<{}, {}>> held{}({});", layout_.vector,
                         storedType(access.dtype), load.tile, held_bytes_));
-  held_bytes_ += layout_.threads * layout_.registers * layout_.vector * sizeOf(access.dtype);
-  writeVectors({}, {}, [&] {
+  held_bytes_ += int64_t{layout_.threads} * layout_.rows * layout_.registers * layout_.vector *
+                 sizeOf(access.dtype);
+  loadBundle(load, [&] {
     out_.line(fmt::format("hd::holdPart<{}>(held{}, {}, {} + ({}), {}, {}, count);", layout_.vector,
                           load.tile, heldIndex(), access.name,
                           (access.kept_offset + access.reduced_offset).str(), alignmentOf(access),
@@ -188,7 +189,8 @@ void CudaTileEmitter::reduceLanes(const ReduceTiles& reduce) {
                             neutral(a)));
     }
   }
-  openLanes(true);
+  // Lanes of a bundle outside of the tensor have accumulators that no store reads.
+  openLanes(!layout_.bundled || readsMemory(reduce.body));
   writeNodes(out_, reduce.body, frame_, leaves(), prefix);
   for (AccumulatorId a : reduce.accumulators) {
     const Accumulator& acc = accumulator(a);
@@ -219,6 +221,27 @@ void CudaTileEmitter::write(const LoopOverRow& loop) {
   in_loop_ = true;
   for (const Statement& statement : loop.statements) write(statement);
   in_loop_ = false;
+  out_.close();
+}
+
+void CudaTileEmitter::writeRowMap(const MapTiles& map) {
+  if (layout_.bundled) return writeBundleMap(map);
+  const std::string prefix = nextPrefix();
+  for (const MapTiles::Result& result : map.results) {
+    out_.line(fmt::format("{} tile{} = {{}};", storedType(tile(result.tile).dtype), result.tile));
+  }
+  out_.open(map.body.stores.empty() ? "if (active) {" : "if (active && share == 0) {");
+  writeStates(out_, map.body, prefix);
+  writeNodes(out_, map.body, frame_, leaves(), prefix);
+  for (const MapTiles::Result& result : map.results) {
+    out_.line(fmt::format("tile{} = {};", result.tile,
+                          storedText(map.body, result.node, tile(result.tile).dtype, prefix)));
+  }
+  for (const Store& store : map.body.stores) {
+    const Access& access = frame_.access(store.tensor);
+    out_.line(fmt::format("{}[{}] = {};", access.name, access.kept_offset.str(),
+                          storedText(map.body, store.node, access.dtype, prefix)));
+  }
   out_.close();
 }
 

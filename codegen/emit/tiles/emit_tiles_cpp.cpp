@@ -349,7 +349,8 @@ class CppTileEmitter {
 }  // namespace
 
 std::string emitCpp(const TileProgram& program) {
-  return program.square ? emitSquaresCpp(program) : CppTileEmitter(program).emit();
+  if (program.square) return emitSquaresCpp(program);
+  return program.layout.bundled ? emitBundlesCpp(program) : CppTileEmitter(program).emit();
 }
 
 }  // namespace heddle::codegen

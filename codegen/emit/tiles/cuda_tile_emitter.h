@@ -1,13 +1,14 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "codegen/emit/accumulator_text.h"
-#include "codegen/emit/emit_row_combine.h"
 #include "codegen/emit/kernel_text.h"
+#include "codegen/emit/tiles/emit_row_combine.h"
 #include "codegen/tile/program.h"
 #include "ir/base/check.h"
 
@@ -60,6 +61,7 @@ class CudaTileEmitter {
 
   // Writes which row this thread processes, and which share of the vectors of the row.
   void writeRoles() {
+    if (layout_.bundled) return writeBundleRoles();
     out_.line(
         fmt::format("[[maybe_unused]] const int share = hd::thread() % {};", layout_.threads));
     out_.line(fmt::format("[[maybe_unused]] const int row = hd::thread() / {};", layout_.threads));
@@ -73,6 +75,8 @@ class CudaTileEmitter {
     out_.line("const Index row_end = active ? reduced_items : 0;");
     writeCoordinates(out_, frame_.kept);
   }
+
+  void writeBundleRoles();
 
   // Opens the loop over the rows of this thread, and writes the loads that precede the row.
   void openColumns();
@@ -109,6 +113,9 @@ class CudaTileEmitter {
   // has a second version without masks for complete vectors.
   template <class Write>
   void writeVectors(const std::vector<LoadTile>& loads, const Body& reads, Write&& body) {
+    if (layout_.bundled && layout_.shared_bytes > 0) {
+      return writeHeldVectors([&] { writeVector(loads, reads, body); });
+    }
     // Tiles in shared memory can be indexed at run time, so the code need not be long.
     openVectorLoop(layout_.shared_bytes > 0 ? "#pragma unroll 4" : "#pragma unroll");
     if (layout_.shifted) {
@@ -131,6 +138,8 @@ class CudaTileEmitter {
     out_.close();
     out_.close();
   }
+
+  void writeHeldVectors(const std::function<void()>& vector);
 
   void openVectorLoop(const char* pragma) {
     out_.line(pragma);
@@ -159,7 +168,10 @@ class CudaTileEmitter {
   }
 
   // Returns the index of a vector of this thread in a tile in shared memory.
-  std::string heldIndex() const { return fmt::format("u * {} + share", layout_.threads); }
+  std::string heldIndex() const {
+    return layout_.bundled ? fmt::format("u * {} + hd::thread()", layout_.threads * layout_.rows)
+                           : fmt::format("u * {} + share", layout_.threads);
+  }
 
   // Returns the tiles in shared memory that the body reads.
   std::set<TileId> heldTilesOf(const Body& body) const {
@@ -171,7 +183,12 @@ class CudaTileEmitter {
     return found;
   }
 
+  // All vectors of a bundle have the same lanes: writeBundleRoles() declares their number.
   void writeCount() {
+    if (!layout_.bundled) declareCount();
+  }
+
+  void declareCount() {
     const std::string count = layout_.exact
                                   ? std::to_string(layout_.vector)
                                   : fmt::format("(int)hd::smaller<Index>({}, lane_extent - {})",
@@ -241,16 +258,18 @@ class CudaTileEmitter {
   // Declares the variable `name` of a tile that a statement loads.
   void declareLoaded(const LoadTile& load, const char* name) {
     const Access& access = frame_.access(load.tensor);
-    if (tile(load.tile).per_row) {
+    const bool per_row = tile(load.tile).per_row;
+    if (per_row && !layout_.bundled) {
       out_.line(fmt::format("{} {}{} = {{}};", storedType(access.dtype), name, load.tile));
       return;
     }
     if (access.lane == LaneStride::Zero) one_lane_.insert(load.tile);
-    declareLoadedTile(load.tile, layout_.registers, name);
+    declareLoadedTile(load.tile, per_row ? 1 : layout_.registers, name);
   }
 
   // Loads the tile into the variable `name`.
   void loadInto(const LoadTile& load, const char* name) {
+    if (layout_.bundled) return loadOfBundle(load, name);
     if (tile(load.tile).per_row) {
       const Access& access = frame_.access(load.tensor);
       out_.line(fmt::format("if (active) {}{} = {}[{}];", name, load.tile, access.name,
@@ -259,6 +278,8 @@ class CudaTileEmitter {
     }
     writeVectors({}, {}, [&] { writeLoad(load, "u", name); });
   }
+
+  void loadOfBundle(const LoadTile& load, const char* name);
 
   static void write(const ExchangeTile&) {
     HEDDLE_CHECK(false, "a program of rows must not exchange tiles");
@@ -274,6 +295,9 @@ class CudaTileEmitter {
 
   void hold(const LoadTile& load);
 
+  bool loadsPairs(const LoadTile& load) const;
+  void loadBundle(const LoadTile& load, const std::function<void()>& write);
+
   void writeLoad(const LoadTile& load, const char* u, const char* variable = "tile") {
     const Access& access = frame_.access(load.tensor);
     const std::string name = fmt::format("{}{}[{}]", variable, load.tile, u);
@@ -284,8 +308,9 @@ class CudaTileEmitter {
         out_.line(fmt::format("{}.set(0, *({}));", name, from));
         break;
       case LaneStride::One:
-        out_.line(fmt::format("hd::load{}<{}>({}, {}, {}, {});", part(), layout_.vector, name, from,
-                              alignmentOf(access), elements()));
+        out_.line(fmt::format("hd::load{}<{}>({}, {}, {}, {});", loadsPairs(load) ? "Part" : part(),
+                              layout_.vector, name, from, alignmentOf(access),
+                              loadsPairs(load) ? "0, count" : elements()));
         break;
       case LaneStride::Any:
         out_.line(fmt::format("hd::loadStrided<{}>({}, {}, {}, count);", layout_.vector, name, from,
@@ -298,13 +323,17 @@ class CudaTileEmitter {
     LeafText leaves;
     leaves.element = [this](int index) {
       const TileId id(index);
-      if (tile(id).per_row) return fmt::format("tile{}", id);
-      return fmt::format("tile{}[{}][{}]", id, one_vector_.contains(id) ? "0" : "u",
+      const bool per_row = tile(id).per_row;
+      if (per_row && !layout_.bundled) return fmt::format("tile{}", id);
+      return fmt::format("tile{}[{}][{}]", id, per_row || one_vector_.contains(id) ? "0" : "u",
                          one_lane_.contains(id) ? "0" : "lane");
     };
-    leaves.result = [](AccumulatorId a) { return fmt::format("acc{}[0]", a); };
+    leaves.result = [this](AccumulatorId a) {
+      return fmt::format("acc{}[{}]", a, layout_.bundled ? "lane" : "0");
+    };
     leaves.is_one_for_lanes = [this](int index) {
-      return tile(TileId(index)).per_row || one_lane_.contains(TileId(index));
+      const TileId id(index);
+      return (tile(id).per_row && !layout_.bundled) || one_lane_.contains(id);
     };
     leaves.lane = "lane";
     leaves.rounds_at_stores = true;
@@ -315,26 +344,9 @@ class CudaTileEmitter {
 
   void write(const MapTiles& map) { map.per_row ? writeRowMap(map) : writeElementMap(map); }
 
-  void writeRowMap(const MapTiles& map) {
-    const std::string prefix = nextPrefix();
-    for (const MapTiles::Result& result : map.results) {
-      out_.line(fmt::format("{} tile{} = {{}};", storedType(tile(result.tile).dtype), result.tile));
-    }
-    out_.open(map.body.stores.empty() ? "if (active) {" : "if (active && share == 0) {");
-    writeStates(out_, map.body, prefix);
-    writeNodes(out_, map.body, frame_, leaves(), prefix);
-    for (const MapTiles::Result& result : map.results) {
-      out_.line(fmt::format("tile{} = {};", result.tile,
-                            storedText(map.body, result.node, tile(result.tile).dtype, prefix)));
-    }
-    for (const Store& store : map.body.stores) {
-      const Access& access = frame_.access(store.tensor);
-      out_.line(fmt::format("{}[{}] = {};", access.name, access.kept_offset.str(),
-                            storedText(map.body, store.node, access.dtype, prefix)));
-    }
-    out_.close();
-  }
+  void writeBundleMap(const MapTiles& map);
 
+  void writeRowMap(const MapTiles& map);
   void writeElementMap(const MapTiles& map);
   void mapLanes(const MapTiles& map);
 

@@ -1,0 +1,112 @@
+#include "codegen/emit/tiles/emit_row_combine.h"
+
+#include <algorithm>
+
+#include "codegen/emit/accumulator_text.h"
+#include "ir/base/check.h"
+
+namespace heddle::codegen {
+
+int32_t lanePartsOf(const Accumulator& accumulator, const RowLayout& layout) {
+  if (layout.bundled) return layout.vector;
+  return addsTogether(accumulator) ? 1 : std::min(layout.vector, 4);
+}
+
+void RowCombiner::parts(const std::vector<AccumulatorId>& accumulators) {
+  if (layout_.bundled) return bundles(accumulators);
+  for (AccumulatorId a : accumulators) lanes(a);
+  threads(accumulators);
+}
+
+void RowCombiner::lanes(AccumulatorId a) {
+  const std::string into = fmt::format("acc{}[0]", a);
+  const int32_t parts = lanePartsOf(accumulator(a), layout_);
+  if (parts == 1) return;
+  out_.line("#pragma unroll");
+  out_.line(fmt::format("for (int i = 1; i < {}; ++i) {} = {};", parts, into,
+                        combineText(accumulator(a), into, fmt::format("acc{}[i]", a))));
+}
+
+// The warps of a row exchange their states through shared memory, with one barrier for all
+// accumulators.
+void RowCombiner::threads(const std::vector<AccumulatorId>& accumulators) {
+  const int warps = layout_.threads / 32;
+  for (AccumulatorId a : accumulators) {
+    const std::string into = fmt::format("acc{}[0]", a);
+    if (layout_.threads > 1) partners(a, into, std::min(layout_.threads, 32) / 2, 1);
+    if (warps <= 1) continue;
+    out_.line(fmt::format("__shared__ hd::SharedBytes<{}> scratch{};",
+                          stateBytes(accumulator(a)) * warps * layout_.rows, a));
+    out_.line(fmt::format("const hd::SharedArray<{}> warp{}(scratch{});", stateType(accumulator(a)),
+                          a, a));
+    out_.line(fmt::format("if (share % 32 == 0) warp{}[hd::thread() / 32] = {};", a, into));
+  }
+  if (warps <= 1) return;
+  out_.line("hd::barrier();");
+  for (AccumulatorId a : accumulators) {
+    out_.line(fmt::format("acc{}[0] = warp{}[row * {} + hd::thread() % {}];", a, a, warps, warps));
+    partners(a, fmt::format("acc{}[0]", a), warps / 2, 1);
+  }
+}
+
+// The threads of a warp that share a bundle combine their states first. Each warp, or each thread
+// if a warp has no two threads of one bundle, then stores its states as one part in shared memory.
+// One thread per row combines the parts.
+void RowCombiner::bundles(const std::vector<AccumulatorId>& accumulators) {
+  const int width = layout_.rows * layout_.vector;  // rows of the block
+  const int block = layout_.rows * layout_.threads;
+  const bool in_warps = layout_.rows < 32;
+  const int parts = in_warps ? block / 32 : layout_.threads;
+  for (AccumulatorId a : accumulators) {
+    const std::string into = fmt::format("acc{}[lane]", a);
+    if (in_warps) {
+      out_.line("#pragma unroll");
+      out_.open(fmt::format("for (int lane = 0; lane < {}; ++lane) {{", layout_.vector));
+      partners(a, into, 16, layout_.rows);
+      out_.close();
+    }
+    if (parts == 1) continue;
+    const std::string type = stateType(accumulator(a));
+    out_.line(fmt::format("__shared__ hd::SharedBytes<{}> scratch{};",
+                          stateBytes(accumulator(a)) * parts * width, a));
+    out_.line(fmt::format("const hd::SharedArray<{}> part{}(scratch{});", type, a, a));
+    if (in_warps) out_.line(fmt::format("if (hd::thread() % 32 < {})", layout_.rows));
+    forLanes(fmt::format("part{}[({} * {} + row) * {} + lane] = {};", a,
+                         in_warps ? "hd::thread() / 32" : "share", layout_.rows, layout_.vector,
+                         into));
+  }
+  if (parts == 1) return;
+  out_.line("hd::barrier();");
+  out_.open(width <= block
+                ? fmt::format("if (const int i = hd::thread(); i < {}) {{", width)
+                : fmt::format("for (int i = hd::thread(); i < {}; i += {}) {{", width, block));
+  for (AccumulatorId a : accumulators) {
+    out_.line(fmt::format("{} sum{} = part{}[i];", stateType(accumulator(a)), a, a));
+    const std::string sum = fmt::format("sum{}", a);
+    out_.line("#pragma unroll");
+    out_.line(
+        fmt::format("for (int p = 1; p < {}; ++p) {} = {};", parts, sum,
+                    combineText(accumulator(a), sum, fmt::format("part{}[p * {} + i]", a, width))));
+    out_.line(fmt::format("part{}[i] = {};", a, sum));
+  }
+  out_.close();
+  out_.line("hd::barrier();");
+  for (AccumulatorId a : accumulators) {
+    forLanes(fmt::format("acc{}[lane] = part{}[row * {} + lane];", a, a, layout_.vector));
+  }
+}
+
+void RowCombiner::forLanes(const std::string& statement) {
+  out_.line("#pragma unroll");
+  out_.line(fmt::format("for (int lane = 0; lane < {}; ++lane) {}", layout_.vector, statement));
+}
+
+void RowCombiner::partners(AccumulatorId a, const std::string& into, int first_mask,
+                           int last_mask) {
+  out_.line("#pragma unroll");
+  out_.line(fmt::format(
+      "for (int mask = {}; mask >= {}; mask /= 2) {} = {};", first_mask, last_mask, into,
+      combineText(accumulator(a), into, fmt::format("hd::fromPartner({}, mask)", into))));
+}
+
+}  // namespace heddle::codegen

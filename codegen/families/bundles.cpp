@@ -1,0 +1,311 @@
+#include "codegen/families/bundles.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "ir/base/ceil_div.h"
+
+namespace heddle::codegen {
+namespace bundles {
+namespace {
+
+// The bytes of neighbouring rows that memory reads at once. Fewer bytes waste a part of each
+// access.
+constexpr int64_t kSectorBytes = 32;
+// The bytes of neighbouring rows that a block reads together, if the chip holds them.
+constexpr int64_t kWideBytes = 128;
+// Cuda: the longest vector. Each lane has accumulators and values per row of its own, which take
+// registers. kMostLanes is the limit of a choice.
+constexpr int64_t kWantedLanes = 4;
+constexpr int64_t kMostLanes = 8;
+constexpr int64_t kMostStates = 32;  // accumulators of all lanes
+// Bytes of tiles that one thread holds, and bytes that it loads before it waits.
+constexpr int64_t kTileBytes = 96;
+constexpr int64_t kBytesInFlight = 64;
+// The largest product of the operations of a body and the elements of a thread
+// (row_candidates.cpp).
+constexpr int64_t kMostUnrolled = 4096;
+// Threads of a block. Two blocks of kMostThreads threads fit on a multiprocessor.
+constexpr int64_t kShortestBlock = 128;
+constexpr int64_t kMostThreads = 512;
+constexpr int64_t kMostChosenThreads = 1024;
+constexpr int64_t kWarp = 32;
+// Shared memory of each of two blocks on a multiprocessor of an H100, and the shared memory that a
+// block may use without an opt-in.
+constexpr int64_t kSharedBytesOfTwo = 110 << 10;
+constexpr int64_t kStaticBytes = 48 << 10;
+constexpr int64_t kStateBytes = 8;  // of an accumulator in shared memory
+constexpr int64_t kRegister = 4;    // bytes; a vector in shared memory has at least these bytes
+// With fewer blocks, multiprocessors are idle. This does not matter if there are at most kShortWork
+// elements.
+constexpr int64_t kFewBlocks = 132;
+constexpr int64_t kShortWork = 1 << 18;
+// Cpp: with fewer bundles, the threads of a pool are idle.
+constexpr int64_t kFewBundles = 64;
+// Cpp: all arrays of a bundle together. They stay in the L2 cache of a core.
+constexpr int64_t kMostArrayBytes = 640 << 10;
+constexpr int64_t kLineBytes = 64;
+constexpr int64_t kMostCpuLanes = 128;
+
+int64_t powerAbove(int64_t n) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 1))));
+}
+int64_t powerBelow(int64_t n) {
+  return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(n, 1))));
+}
+
+// The facts about the tensors that a bundle reads or writes at every element.
+struct Elements {
+  int64_t rows = 1;          // extent of the axis along which rows are neighbours
+  int64_t narrowest = 8;     // bytes of the smallest element
+  int64_t widest = 1;        // bytes of the largest element
+  bool has_repeats = false;  // a tensor has the same element for all rows of a bundle
+};
+
+bool changesEverywhere(const SpaceTensor& tensor, const Space& space) {
+  const auto changes = [](int64_t stride) { return stride != 0; };
+  const auto kept = tensor.strides.begin() + static_cast<ptrdiff_t>(space.kept);
+  return std::any_of(tensor.strides.begin(), kept, changes) &&
+         std::any_of(kept, tensor.strides.end(), changes);
+}
+
+// Returns nullopt if neighbouring rows are not neighbours in memory.
+std::optional<Elements> elementsOf(const Space& space) {
+  if (space.kept == 0 || !space.hasReduced() || space.extents[space.kept - 1] < 2) {
+    return std::nullopt;
+  }
+  const size_t lane = space.kept - 1;
+  Elements elements;
+  elements.rows = space.extents[lane];
+  bool any = false;
+  for (const SpaceTensor& tensor : space.tensors) {
+    if (tensor.strides[lane] > 1) return std::nullopt;
+    if (!changesEverywhere(tensor, space)) continue;
+    if (tensor.strides[lane] == 0) {
+      elements.has_repeats = true;
+      continue;
+    }
+    any = true;
+    elements.narrowest = std::min(elements.narrowest, sizeOf(tensor.dtype));
+    elements.widest = std::max(elements.widest, sizeOf(tensor.dtype));
+  }
+  return any ? std::optional(elements) : std::nullopt;
+}
+
+// Returns whether all vectors of the full tensors begin at aligned addresses.
+bool areAligned(const Space& space, int64_t vector) {
+  const size_t lane = space.kept - 1;
+  return std::all_of(space.tensors.begin(), space.tensors.end(), [&](const SpaceTensor& t) {
+    if (t.strides[lane] != 1 || !changesEverywhere(t, space)) return true;
+    for (size_t axis = 0; axis < t.strides.size(); ++axis) {
+      if (axis != lane && t.strides[axis] % vector != 0) return false;
+    }
+    return t.alignment % std::min<int64_t>(vector * sizeOf(t.dtype), kFullAlignment) == 0;
+  });
+}
+
+class CudaBundles {
+ public:
+  CudaBundles(const Space& space, const Elements& elements, const RowDemands& demands,
+              const KernelChoice* choice)
+      : space_(space),
+        elements_(elements),
+        demands_(demands),
+        choice_(choice),
+        length_(std::max<int64_t>(space.reducedCount(), 1)),
+        vector_(vector()) {}
+
+  // Wide accesses come first. A block then has at least the rows of one sector.
+  std::optional<RowCandidate> choose() const {
+    const int64_t least = rowsOf(kSectorBytes);
+    std::optional<RowCandidate> found;
+    for (const bool shared : {false, true}) {
+      for (int64_t rows = rowsOf(kWideBytes); rows >= least && !found; rows /= 2) {
+        const int64_t bundles = std::max<int64_t>(rows / vector_, 1);
+        found = shared ? inSharedMemory(bundles, kMostThreads / bundles) : inRegisters(bundles);
+        if (found && hasFewBlocks(*found) && rows > least) found.reset();
+      }
+    }
+    if (!found || (choice_ == nullptr && hasFewBlocks(*found))) return std::nullopt;
+    return choice_ == nullptr ? found : chosen(*found);
+  }
+
+ private:
+  int64_t vector() const {
+    int64_t vector = std::min(16 / elements_.widest, kMostLanes);
+    vector = powerOf(choice_, "vector", vector, std::min(vector, kWantedLanes));
+    while (vector > 1 && vector * demands_.expensive.ops > kMostUnrolled) vector /= 2;
+    while (vector > 1 && vector * demands_.expensive.accumulators > kMostStates) vector /= 2;
+    while (vector > elements_.rows) vector /= 2;
+    // Vectors of four 16-bit elements have fast functions for any address (hd::loadPairs()).
+    constexpr int64_t kPairs = 4;
+    const bool has_pairs = elements_.widest == 2 && elements_.narrowest == 2;
+    if (has_pairs && vector >= kPairs && !areAligned(space_, 2)) return kPairs;
+    while (vector > 1 && !areAligned(space_, vector)) vector /= 2;
+    return vector;
+  }
+
+  // Returns the number of rows, a power of two, that have this many bytes next to each other.
+  int64_t rowsOf(int64_t bytes) const {
+    return std::min(powerAbove(bytes / elements_.narrowest), powerAbove(elements_.rows));
+  }
+
+  int64_t bundles() const {
+    return space_.keptCount() / elements_.rows * ceilDiv(elements_.rows, vector_);
+  }
+
+  bool hasFewBlocks(const RowCandidate& candidate) const {
+    return space_.keptCount() * space_.reducedCount() > kShortWork &&
+           ceilDiv(bundles(), candidate.layout.rows) < kFewBlocks;
+  }
+
+  // Returns the layout in which `threads` threads share each bundle.
+  RowLayout layoutOf(int64_t bundles, int64_t threads) const {
+    RowLayout layout;
+    layout.bundled = true;
+    layout.vector = static_cast<int32_t>(vector_);
+    layout.threads = static_cast<int32_t>(threads);
+    layout.rows = static_cast<int32_t>(std::max(bundles, kWarp / threads));
+    layout.registers = static_cast<int32_t>(ceilDiv(length_, threads));
+    layout.exact = elements_.rows % vector_ == 0;
+    layout.full = layout.exact && length_ == threads * layout.registers;
+    return layout;
+  }
+
+  // Returns the bytes of shared memory that combine the accumulators (RowCombiner).
+  int64_t staticBytes(const RowLayout& layout, const RowDemand& demand) const {
+    const int64_t parts =
+        layout.rows < kWarp ? ceilDiv(layout.threads * layout.rows, kWarp) : layout.threads;
+    return parts * layout.rows * vector_ * demand.accumulators * kStateBytes;
+  }
+
+  // Returns the bytes of tiles in the registers of a thread. Elements of one lane do not share
+  // registers.
+  int64_t tileBytes(const RowLayout& layout, const RowDemand& demand) const {
+    const int64_t widened =
+        vector_ * elements_.narrowest < kRegister ? kRegister / (vector_ * elements_.narrowest) : 1;
+    return layout.registers * vector_ * demand.live_bytes * widened;
+  }
+
+  bool fits(const RowLayout& layout, const RowDemand& demand) const {
+    return tileBytes(layout, demand) <= kTileBytes &&
+           layout.registers * vector_ * demand.ops <= kMostUnrolled &&
+           staticBytes(layout, demand) <= kStaticBytes;
+  }
+
+  // Returns the candidate that holds the tiles in registers, with the values that are expensive to
+  // compute, if they fit.
+  std::optional<RowCandidate> inRegisters(int64_t bundles) const {
+    if (const auto kept = inRegisters(bundles, demands_.expensive, RowVariant::Expensive)) {
+      return kept;
+    }
+    if (!demands_.loaded) return std::nullopt;
+    return inRegisters(bundles, *demands_.loaded, RowVariant::Loaded);
+  }
+
+  std::optional<RowCandidate> inRegisters(int64_t bundles, const RowDemand& demand,
+                                          RowVariant variant) const {
+    const int64_t wanted = std::max<int64_t>(
+        kBytesInFlight / (std::max<int64_t>(demand.loaded_bytes, 1) * vector_), 1);
+    const int64_t most = std::max<int64_t>(kMostThreads / bundles, 1);
+    int64_t threads = std::min(powerAbove(ceilDiv(length_, wanted)), most);
+    RowCandidate candidate;
+    candidate.variant = variant;
+    for (; threads <= most; threads *= 2) {
+      // Few threads leave room for more bundles in a block.
+      candidate.layout = layoutOf(std::max(bundles, kShortestBlock / threads), threads);
+      if (fits(candidate.layout, demand)) return candidate;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<RowCandidate> inSharedMemory(int64_t bundles, int64_t threads) const {
+    const bool has_words = vector_ * elements_.narrowest >= kRegister;
+    if (!demands_.loaded || elements_.has_repeats || !has_words || threads < 1) return std::nullopt;
+    RowCandidate candidate;
+    candidate.variant = RowVariant::Loaded;
+    RowLayout& layout = candidate.layout;
+    layout = layoutOf(bundles, std::min(threads, powerAbove(length_)));
+    const int64_t bytes = int64_t{layout.threads} * layout.rows * layout.registers * vector_ *
+                          demands_.loaded->loaded_bytes;
+    const int64_t all = bytes + staticBytes(layout, *demands_.loaded);
+    if (bytes == 0 || all > kSharedBytesOfTwo) return std::nullopt;
+    layout.shared_bytes = static_cast<int32_t>(bytes);
+    return candidate;
+  }
+
+  // Returns the candidate with the numbers of the choice, or `best` if they do not fit.
+  RowCandidate chosen(const RowCandidate& best) const {
+    const RowLayout& layout = best.layout;
+    const int64_t bundles = powerOf(choice_, "rows", kMostThreads, layout.rows);
+    const int64_t threads =
+        powerOf(choice_, "threads", kMostChosenThreads / bundles, layout.threads);
+    if (threads * bundles > kMostChosenThreads) return best;
+    if (layout.shared_bytes > 0) return inSharedMemory(bundles, threads).value_or(best);
+    RowCandidate candidate = best;
+    candidate.layout = layoutOf(bundles, threads);
+    const bool expensive = best.variant == RowVariant::Expensive;
+    const RowDemand& demand = expensive ? demands_.expensive : *demands_.loaded;
+    return fits(candidate.layout, demand) ? candidate : best;
+  }
+
+  const Space& space_;
+  const Elements& elements_;
+  const RowDemands& demands_;
+  const KernelChoice* const choice_;
+  const int64_t length_;  // elements of a row
+  const int64_t vector_;  // RowLayout::vector
+};
+
+// Returns the number of elements of the arrays, rounded up so that few sizes have other texts.
+int64_t capacityFor(int64_t elements) {
+  const int64_t step = std::max<int64_t>(powerBelow(elements) / 4, 16);
+  return ceilDiv(std::max<int64_t>(elements, 1), step) * step;
+}
+
+std::optional<RowCandidate> cpuBundles(const Space& space, const Elements& elements,
+                                       const RowDemand& demand, const KernelChoice* choice) {
+  const int64_t length = space.reducedCount();
+  const int64_t outer = space.keptCount() / elements.rows;
+  const bool is_large = space.keptCount() * length > kShortWork;
+  const int64_t least = kLineBytes / elements.narrowest;
+  const int64_t most = std::max(powerOf(choice, "vector", kMostCpuLanes, kMostCpuLanes), least);
+  for (int64_t lanes = most; lanes >= least; lanes /= 2) {
+    const int64_t capacity = capacityFor(length * std::min(lanes, elements.rows));
+    if (capacity * (demand.kept_bytes + demand.loaded_bytes) > kMostArrayBytes) continue;
+    if (is_large && choice == nullptr && outer * ceilDiv(elements.rows, lanes) < kFewBundles) {
+      continue;
+    }
+    RowCandidate candidate;
+    candidate.layout.bundled = true;
+    candidate.layout.vector = static_cast<int32_t>(lanes);
+    candidate.layout.capacity = capacity;
+    return candidate;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+}  // namespace bundles
+
+std::optional<RowCandidate> chooseBundles(const Space& rows, Target target,
+                                          const RowDemands& demands, const KernelChoice* choice) {
+  if (!isFamily(choice, "rows")) choice = nullptr;
+  if (!demands.expensive.several_passes || hasColumns(rows)) return std::nullopt;
+  const std::optional<bundles::Elements> elements = bundles::elementsOf(rows);
+  if (!elements) return std::nullopt;
+  if (target == Target::Cpp) return bundles::cpuBundles(rows, *elements, demands.expensive, choice);
+  return bundles::CudaBundles(rows, *elements, demands, choice).choose();
+}
+
+int64_t cpuBundleRows(const RowLayout& layout, const Space& rows) {
+  return std::clamp<int64_t>(rows.extents[rows.kept - 1], 1, layout.vector);
+}
+
+int64_t cpuTileBundles(const RowLayout& layout, const Space& rows) {
+  constexpr int64_t kTileElements = 32768;
+  const int64_t elements = std::max<int64_t>(rows.reducedCount(), 1) * cpuBundleRows(layout, rows);
+  return std::max<int64_t>(1, kTileElements / elements);
+}
+
+}  // namespace heddle::codegen
