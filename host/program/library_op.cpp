@@ -30,32 +30,6 @@ const Attr* findAttr(const CallLibrary& call, std::string_view name) {
   return nullptr;
 }
 
-bool hasType(const Attr& value, AttrType type) {
-  switch (type) {
-    case AttrType::Bool:
-      return std::holds_alternative<bool>(value);
-    case AttrType::Int:
-      return std::holds_alternative<int64_t>(value);
-    case AttrType::Float:
-      return std::holds_alternative<double>(value);
-    case AttrType::Name:
-      return std::holds_alternative<std::string>(value);
-    case AttrType::DType:
-      return std::holds_alternative<DType>(value);
-    case AttrType::Ints:
-      return std::holds_alternative<std::vector<int64_t>>(value);
-    case AttrType::Sizes:
-    case AttrType::Size:
-      return std::holds_alternative<std::vector<Size>>(value);
-    case AttrType::Number:
-      return std::holds_alternative<std::vector<Size>>(value) ||
-             std::holds_alternative<double>(value);
-    case AttrType::Literal:
-      return true;
-  }
-  return false;
-}
-
 void verifyAttributes(const OpDef& op, const CallLibrary& call) {
   for (const auto& [name, value] : call.attrs) {
     const auto spec =

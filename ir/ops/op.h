@@ -61,6 +61,9 @@ struct AttrSpec {
   bool required = true;
 };
 
+// Returns whether the value has the type.
+bool hasType(const Attr& attr, AttrType type);
+
 inline constexpr int kMaxOperands = 4;
 
 // One row of the op table.
