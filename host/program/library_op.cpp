@@ -166,10 +166,7 @@ const OpDef* findLibraryOp(std::string_view name) {
   if (name == kAttention.name) return &kAttention;
   if (name == kAttentionBackward.name) return &kAttentionBackward;
   const OpDef* op = findOp(name);
-  if (op == nullptr) return nullptr;
-  const bool library =
-      op->kind == OpKind::Matmul || op->kind == OpKind::Scan || op->kind == OpKind::Scatter;
-  return library ? op : nullptr;
+  return op != nullptr && roleOf(op->kind) == OpRole::Library ? op : nullptr;
 }
 
 std::string noLibraryFunction(std::string_view name) {

@@ -39,6 +39,34 @@ const OpDef& op(std::string_view name) {
   userError("there is no op '{}'{}", name, suggestionFor(name, names));
 }
 
+OpRole roleOf(OpKind kind) {
+  switch (kind) {
+    case OpKind::Constant:
+    case OpKind::SizeOf:
+      return OpRole::Host;
+    case OpKind::Pointwise:
+    case OpKind::Reduction:
+    case OpKind::Broadcast:
+    case OpKind::Expand:
+    case OpKind::Full:
+    case OpKind::Iota:
+    case OpKind::Index:
+      return OpRole::Kernel;
+    case OpKind::Matmul:
+    case OpKind::Scan:
+    case OpKind::Scatter:
+      return OpRole::Library;
+    case OpKind::Reshape:
+    case OpKind::Permute:
+    case OpKind::Slice:
+    case OpKind::Diagonal:
+      return OpRole::View;
+    case OpKind::Set:
+      return OpRole::Set;
+  }
+  HEDDLE_CHECK(false, "op kind {} is not in the enum", static_cast<int>(kind));
+}
+
 bool hasType(const Attr& attr, AttrType type) {
   switch (type) {
     case AttrType::Bool:
