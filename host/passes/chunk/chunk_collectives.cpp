@@ -76,7 +76,7 @@ class Chunker {
     }
     ChunkWriter writer(program_);
     for (const auto& [match, choice] : choices) {
-      whys_[match->post] = told(*match, choice, remainders);
+      whys_[match->post] = explainChoice(*match, choice, remainders);
       if (choice.shares.size() < 2) {
         if (match->gather && gathered_for.contains(*match->gather))
           whys_[*match->gather] = fmt::format("is not split, like {}", postText(match->post));
@@ -321,8 +321,8 @@ class Chunker {
 
   // Returns the explanation of a choice for the user. `remainders` contains the remainders of all
   // split matches.
-  std::string told(const OverlapMatch& match, const Choice& choice,
-                   const Remainders& remainders) const {
+  std::string explainChoice(const OverlapMatch& match, const Choice& choice,
+                            const Remainders& remainders) const {
     const auto micros = [&](const ChunkCut& cut, const ChunkShares& shares) {
       return 1e6 * chunkedSeconds(chunkedWork(program_, sizes_, match, cut), shares);
     };
