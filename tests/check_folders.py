@@ -33,7 +33,7 @@ MODULES = {
     "comm/nccl": "heddle_nccl",
 }
 # Folders that contain only headers, with the modules that may include them. The core may not.
-SHARED_HEADERS = {"comm/cuda_call": ("heddle_cuda", "heddle_nccl")}
+SHARED_HEADERS = {"comm/cuda_call": ("heddle_cuda", "heddle_cudnn", "heddle_nccl")}
 # Test folders whose programs compile the sources of a module themselves.
 COMPILED_IN = {"tests/comm/copy_channels": "heddle_nccl"}
 VENDOR = re.compile(r"^(cuda.*|nvrtc|cublas.*|cudnn.*|nvToolsExt|nccl|mpi|omp|oneapi/.*)\.h(pp)?$")

@@ -6,8 +6,9 @@
 
 namespace heddle::codegen {
 
-std::string placeText(const PlaceAlong& place, const IndexedAccess& access, size_t axis,
-                      const KernelFrame& frame, const LeafText& leaves, const std::string& prefix) {
+std::string computedIndexText(const ComputedIndex& place, const IndexedAccess& access, size_t axis,
+                              const KernelFrame& frame, const LeafText& leaves,
+                              const std::string& prefix) {
   if (place.node.valid()) return fmt::format("{}{}", prefix, place.node);
   if (place.local) return localIndexText(frame, place.coordinate, leaves.lane);
   std::string text = globalIndexText(frame, place.coordinate, leaves.lane);
@@ -54,9 +55,9 @@ std::string loadAtText(TextWriter& out, const Body& body, NodeId id, const Kerne
   std::string offset;
   std::string inside;
   std::string inside_whole;
-  for (size_t axis = 0; axis < node.places.size(); ++axis) {
-    const PlaceAlong& place = node.places[axis];
-    std::string at = placeText(place, access, axis, frame, leaves, prefix);
+  for (size_t axis = 0; axis < node.computed_indices.size(); ++axis) {
+    const ComputedIndex& place = node.computed_indices[axis];
+    std::string at = computedIndexText(place, access, axis, frame, leaves, prefix);
     if (place.in_block) {
       inside_whole = fmt::format("hd::inside({}, {})", at, access.wholes[axis]);
       // The subtraction is unsigned, because it may wrap: an index that is looked up can be any

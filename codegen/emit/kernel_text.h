@@ -87,8 +87,9 @@ std::string loadAtText(TextWriter& out, const Body& body, NodeId id, const Kerne
                        const LeafText& leaves, const std::string& prefix);
 
 // Returns the expression of the index along axis `axis` of a tensor that a LoadAt reads.
-std::string placeText(const PlaceAlong& place, const IndexedAccess& access, size_t axis,
-                      const KernelFrame& frame, const LeafText& leaves, const std::string& prefix);
+std::string computedIndexText(const ComputedIndex& place, const IndexedAccess& access, size_t axis,
+                              const KernelFrame& frame, const LeafText& leaves,
+                              const std::string& prefix);
 // Returns the expression of the value that a LoadAt has outside of the tensor.
 std::string outsideText(const Body& body, const Node& node, const std::string& prefix);
 

@@ -35,7 +35,7 @@ void markOperands(const Body& body, const IdVector<NodeId, bool>& leaves,
     if (!marked[id] || leaves[id]) continue;
     const Node& node = body.nodes[id];
     for (NodeId operand : node.operands) marked[operand] = true;
-    for (const PlaceAlong& place : node.places) {
+    for (const ComputedIndex& place : node.computed_indices) {
       if (place.node.valid()) marked[place.node] = true;
     }
   }
@@ -54,7 +54,7 @@ Windows::Windows(const Body& body, const IdVector<AccumulatorId, Accumulator>& a
   auto use = [&](NodeId node) { ++uses[node]; };
   for (const Node& node : body.nodes) {
     for (NodeId operand : node.operands) use(operand);
-    for (const PlaceAlong& place : node.places) {
+    for (const ComputedIndex& place : node.computed_indices) {
       if (place.node.valid()) use(place.node);
     }
   }
@@ -83,7 +83,7 @@ std::optional<int> Windows::growthOfCoordinate(CoordinateId coordinate) const {
   return frame_.coordinates[coordinate].lanes ? 1 : 0;
 }
 
-std::optional<int> Windows::growthOf(const PlaceAlong& place) const {
+std::optional<int> Windows::growthOf(const ComputedIndex& place) const {
   if (place.node.valid()) return growth_[place.node];
   const std::optional<int> growth = growthOfCoordinate(place.coordinate);
   return place.reversed && growth != 0 ? std::nullopt : growth;
@@ -124,9 +124,9 @@ std::optional<int> Windows::growthOf(const Node& node) const {
 std::optional<size_t> Windows::axisOf(const Node& node) const {
   const IndexedAccess& access = frame_.indexed[static_cast<size_t>(node.index)];
   std::optional<size_t> found;
-  for (size_t axis = 0; axis < node.places.size(); ++axis) {
-    const std::optional<int> growth = growthOf(node.places[axis]);
-    if (!growth || node.places[axis].in_block) return std::nullopt;
+  for (size_t axis = 0; axis < node.computed_indices.size(); ++axis) {
+    const std::optional<int> growth = growthOf(node.computed_indices[axis]);
+    if (!growth || node.computed_indices[axis].in_block) return std::nullopt;
     if (*growth == 0) continue;
     const IndexExpr& stride = access.strides[axis];
     const bool contiguous = stride.kind() == IndexExpr::Kind::Constant && stride.value() == 1;
@@ -182,7 +182,7 @@ IdVector<NodeId, bool> Windows::firstNodes(const std::vector<NodeId>& parts) con
     const Node& node = at(part);
     if (node.kind == Node::Kind::LoadAt) {
       for (NodeId operand : node.operands) need(operand);
-      for (const PlaceAlong& place : node.places) {
+      for (const ComputedIndex& place : node.computed_indices) {
         if (place.node.valid()) need(place.node);
       }
       continue;
@@ -222,9 +222,9 @@ void Windows::writePart(TextWriter& out, NodeId node, const LeafText& leaves,
   std::string offset = "0";
   std::string inside;
   std::string first;
-  for (size_t axis = 0; axis < part.places.size(); ++axis) {
-    const PlaceAlong& place = part.places[axis];
-    const std::string index = placeText(place, access, axis, frame_, leaves, "first");
+  for (size_t axis = 0; axis < part.computed_indices.size(); ++axis) {
+    const ComputedIndex& place = part.computed_indices[axis];
+    const std::string index = computedIndexText(place, access, axis, frame_, leaves, "first");
     if (axis == along) {
       first = index;
       continue;

@@ -125,7 +125,7 @@ class StatementWriter {
     Body body;
     for (Node& node : written.body.nodes) {
       for (NodeId& operand : node.operands) operand = place[operand];
-      for (PlaceAlong& along : node.places) {
+      for (ComputedIndex& along : node.computed_indices) {
         if (along.node.valid()) along.node = place[along.node];
       }
       if (isDivisionByRowValue(body, node)) {

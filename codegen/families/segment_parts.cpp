@@ -76,21 +76,8 @@ FusionRewriter SegmentParts::rewriterFor(const Needed& needed) const {
   }
   FusionRewriter rewriter(segment_, segment_.name, all);
   for (ValueId id : needed.inputs) rewriter.input(id);
-  for (ExprId id : needed.exprs) copyInto(rewriter, id);
+  for (ExprId id : needed.exprs) rewriter.copyWithType(id);
   return rewriter;
-}
-
-// Copies an expression, and keeps the type of the old result. The builder cannot compute the
-// extents from attributes such as the widths of a pad, because the extents in a kernel are new
-// symbols.
-void SegmentParts::copyInto(FusionRewriter& rewriter, ExprId id) const {
-  const Expression& expr = segment_.expr(id);
-  const Value& old = segment_.value(expr.outputs[0]);
-  std::vector<ValueId> operands;
-  for (ValueId input : expr.inputs) operands.push_back(rewriter.at(input));
-  const ValueId now = rewriter.copyAside(id, std::move(operands), old.name);
-  rewriter.fusion().mutableValue(now).tensor = old.tensor;
-  rewriter.stand(expr.outputs[0], now);
 }
 
 PassSegment::Operand SegmentParts::inputOperand(ValueId id) const {

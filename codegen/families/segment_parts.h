@@ -41,7 +41,6 @@ class SegmentParts {
 
  private:
   FusionRewriter rewriterFor(const Needed& needed) const;
-  void copyInto(FusionRewriter& rewriter, ExprId id) const;
   PassSegment::Operand inputOperand(ValueId id) const;
   PassSegment::Operand outputOperand(ValueId id) const;
 

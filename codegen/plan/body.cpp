@@ -192,7 +192,7 @@ class BodyWriter {
                      [&](const IndexedTensor& t) { return t.operand == operand; }) -
         space_.indexed.begin());
     for (const IndexedAxis& axis : indexedAxesOf(segment_, expr)) {
-      PlaceAlong place;
+      ComputedIndex place;
       if (axis.output_axis == IndexedAxis::kByValue) {
         place.node = nodeOf(expr.inputs[1]);
         place.in_block = looksUpInBlocks(segment_, expr);
@@ -209,7 +209,7 @@ class BodyWriter {
         place.width = static_cast<int>(found - widths.begin());
       }
       place.checked = axis.mayMiss();
-      node.places.push_back(place);
+      node.computed_indices.push_back(place);
     }
     // Outside of the tensor, a pad has its fill value. Every other op has NaN or 0.
     if (expr.op->name == "pad") {

@@ -15,7 +15,7 @@ using AccumulatorId = Id<struct AccumulatorTag>;  // index into Computation::acc
 
 // How a kernel computes the index along one logical axis of a tensor, if it reads this tensor at
 // computed indices (Node::Kind::LoadAt).
-struct PlaceAlong {
+struct ComputedIndex {
   // The i64 node whose value is the index. Invalid: the index is computed from `coordinate`,
   // `reversed`, `shift` and `width`.
   NodeId node;
@@ -51,7 +51,7 @@ struct Node {
     // Index of the current element in the unsharded tensor, along the axis
     // Space::coordinates[index]. If `index` is -1, the value of the node is 0.
     Coordinate,
-    // Element of the tensor Space::indexed[index] at the indices `places`. If an index is outside
+    // Element of the tensor Space::indexed[index] at `computed_indices`. If an index is outside
     // of the tensor, the node has the value of operand 0, or `literal` if there are no operands.
     LoadAt,
   };
@@ -65,7 +65,7 @@ struct Node {
   DType compute = DType::F32;
   int conditions = 0;            // the first `conditions` operands are bools and are not converted
   std::vector<NodeId> operands;  // earlier nodes of the same body
-  std::vector<PlaceAlong> places;  // LoadAt: per logical axis
+  std::vector<ComputedIndex> computed_indices;  // LoadAt: per logical axis
 };
 
 struct Store {

@@ -250,7 +250,7 @@ class FrameBuilder {
     for (const Body* body : request_.bodies) {
       for (const Node& node : body->nodes) {
         if (node.kind == Node::Kind::Coordinate) ask(CoordinateId(node.index), false);
-        for (const PlaceAlong& place : node.places) ask(place.coordinate, place.local);
+        for (const ComputedIndex& place : node.computed_indices) ask(place.coordinate, place.local);
       }
     }
     addWidths();
@@ -260,7 +260,7 @@ class FrameBuilder {
     frame_.widths.resize(space_.widths.size());
     for (const Body* body : request_.bodies) {
       for (const Node& node : body->nodes) {
-        for (const PlaceAlong& place : node.places) {
+        for (const ComputedIndex& place : node.computed_indices) {
           if (place.width < 0) continue;
           const auto w = static_cast<size_t>(place.width);
           if (!frame_.widths[w].empty()) continue;
@@ -292,8 +292,8 @@ class FrameBuilder {
     for (const Body* body : request_.bodies) {
       for (const Node& node : body->nodes) {
         if (node.kind != Node::Kind::LoadAt || node.index != static_cast<int>(p)) continue;
-        for (size_t axis = 0; axis < node.places.size(); ++axis) {
-          if (!node.places[axis].in_block || !access.begins[axis].empty()) continue;
+        for (size_t axis = 0; axis < node.computed_indices.size(); ++axis) {
+          if (!node.computed_indices[axis].in_block || !access.begins[axis].empty()) continue;
           access.begins[axis] = fmt::format("p{}_begin{}", p, axis);
           access.wholes[axis] = fmt::format("p{}_whole{}", p, axis);
           addOffset(access.begins[axis], value(Kind::IndexedOffset, p, axis));

@@ -101,7 +101,7 @@ struct IndexedAccess {
   std::vector<IndexExpr> extents;  // extents of this rank's shard
   std::vector<IndexExpr> strides;
   // Per logical axis: names of arguments. `begins`: the start of this rank's shard. `wholes`: the
-  // extent of the unsharded tensor. Empty string: PlaceAlong::in_block is false for this axis.
+  // extent of the unsharded tensor. Empty string: ComputedIndex::in_block is false for this axis.
   std::vector<std::string> begins;
   std::vector<std::string> wholes;
 };

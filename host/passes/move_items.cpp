@@ -166,9 +166,9 @@ class ItemSet {
 // The order of the items of a program, while they are moved. Items are named by their index before
 // the first move. The items form a linked list, and each item has a label that grows along the
 // list. A move therefore takes no time for the items that it passes.
-class ItemPlaces {
+class ItemList {
  public:
-  explicit ItemPlaces(size_t count)
+  explicit ItemList(size_t count)
       : previous_(count + 1),
         next_(count + 1),
         label_(count + 1),
@@ -311,7 +311,7 @@ void partition(Program& program, size_t begin, size_t end, const std::set<size_t
 
 bool moveBefore(Program& program, const std::vector<ItemMove>& wishes) {
   const ItemOrder order(program);
-  ItemPlaces places(program.body.size());
+  ItemList list(program.body.size());
   const auto isFulfilled = [](const ItemMove& wish) {
     return std::all_of(wish.items.begin(), wish.items.end(),
                        [&](size_t item) { return item < wish.target; });
@@ -319,12 +319,12 @@ bool moveBefore(Program& program, const std::vector<ItemMove>& wishes) {
   bool moved = false;
   for (const bool first : {true, false}) {
     for (const ItemMove& wish : wishes) {
-      if (isFulfilled(wish) == first && places.fulfil(order, wish)) moved = true;
+      if (isFulfilled(wish) == first && list.fulfil(order, wish)) moved = true;
     }
   }
   if (!moved) return false;
   std::vector<Instruction> body;
-  for (size_t item : places.items()) body.push_back(std::move(program.body[item]));
+  for (size_t item : list.items()) body.push_back(std::move(program.body[item]));
   program.body = std::move(body);
   return true;
 }

@@ -51,7 +51,7 @@ Fusion withValues(const Fusion& segment, const std::vector<bool>& by_value) {
   return std::move(rewriter).finish();
 }
 
-Fusion valueSegment(DType dtype) {
+Fusion scalarStoreSegment(DType dtype) {
   FusionBuilder builder("value");
   const ValueId scalar = builder.scalarInput("value", scalarType(dtype));
   builder.output(builder.full(scalar, {}, dtype));

@@ -24,6 +24,6 @@ Fusion withValues(const Fusion& segment, const std::vector<bool>& by_value);
 
 // Returns a segment that stores a scalar to a 0-d tensor of type `dtype`. The scalar is its only
 // input and has the widest type of its category.
-Fusion valueSegment(DType dtype);
+Fusion scalarStoreSegment(DType dtype);
 
 }  // namespace heddle::host

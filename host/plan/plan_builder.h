@@ -233,7 +233,7 @@ class PlanBuilder {
   std::deque<Fusion> own_segments_;   // segments that the program does not contain
   std::deque<TensorDesc> own_descs_;  // descriptors that the unrolled program does not contain
   std::map<BufferId, HostValue> values_;
-  std::map<std::pair<const Fusion*, std::vector<bool>>, const Fusion*> value_segments_;
+  std::map<std::pair<const Fusion*, std::vector<bool>>, const Fusion*> by_value_segments_;
   std::vector<PlannedMatmul> planned_matmuls_;
   std::unordered_multimap<size_t, size_t> planned_by_hash_;  // indices in planned_matmuls_
   // Per element of Plan::matmuls: its index in planned_matmuls_, and its stream.

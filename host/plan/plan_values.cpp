@@ -61,7 +61,7 @@ void PlanBuilder::storeValues() {
   for (auto& [buffer, value] : values_) {
     if (!value.in_memory) continue;
     emit(AllocateStep{buffer, kCallerStream, plan_->buffers[buffer].bytes});
-    own_segments_.push_back(valueSegment(value.dtype));
+    own_segments_.push_back(scalarStoreSegment(value.dtype));
     emitLaunch({&own_segments_.back(),
                 {{Place{}, ownDesc({}), value.scalar}},
                 {{Place{pointerTo(buffer), 0}, ownDesc(denseDesc(value.dtype, {}))}},
@@ -82,7 +82,7 @@ void PlanBuilder::passValues(Launch& launch) {
     operand = {Place{}, ownDesc({}), found->second.scalar};
   }
   if (std::find(by_value.begin(), by_value.end(), true) == by_value.end()) return;
-  auto [rewritten, is_new] = value_segments_.try_emplace({launch.segment, by_value}, nullptr);
+  auto [rewritten, is_new] = by_value_segments_.try_emplace({launch.segment, by_value}, nullptr);
   if (is_new) {
     own_segments_.push_back(withValues(*launch.segment, by_value));
     rewritten->second = &own_segments_.back();

@@ -30,32 +30,6 @@ const Attr* findAttr(const CallLibrary& call, std::string_view name) {
   return nullptr;
 }
 
-bool hasType(const Attr& value, AttrType type) {
-  switch (type) {
-    case AttrType::Bool:
-      return std::holds_alternative<bool>(value);
-    case AttrType::Int:
-      return std::holds_alternative<int64_t>(value);
-    case AttrType::Float:
-      return std::holds_alternative<double>(value);
-    case AttrType::Name:
-      return std::holds_alternative<std::string>(value);
-    case AttrType::DType:
-      return std::holds_alternative<DType>(value);
-    case AttrType::Ints:
-      return std::holds_alternative<std::vector<int64_t>>(value);
-    case AttrType::Sizes:
-    case AttrType::Size:
-      return std::holds_alternative<std::vector<Size>>(value);
-    case AttrType::Number:
-      return std::holds_alternative<std::vector<Size>>(value) ||
-             std::holds_alternative<double>(value);
-    case AttrType::Literal:
-      return true;
-  }
-  return false;
-}
-
 void verifyAttributes(const OpDef& op, const CallLibrary& call) {
   for (const auto& [name, value] : call.attrs) {
     const auto spec =
@@ -192,10 +166,7 @@ const OpDef* findLibraryOp(std::string_view name) {
   if (name == kAttention.name) return &kAttention;
   if (name == kAttentionBackward.name) return &kAttentionBackward;
   const OpDef* op = findOp(name);
-  if (op == nullptr) return nullptr;
-  const bool library =
-      op->kind == OpKind::Matmul || op->kind == OpKind::Scan || op->kind == OpKind::Scatter;
-  return library ? op : nullptr;
+  return op != nullptr && roleOf(op->kind) == OpRole::Library ? op : nullptr;
 }
 
 std::string noLibraryFunction(std::string_view name) {

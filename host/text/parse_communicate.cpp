@@ -47,11 +47,12 @@ bool InstructionParser::acceptKey(std::string_view key) {
   return true;
 }
 
-Op InstructionParser::send(std::optional<TokenId> token) {
-  Send out;
+template <class Transfer>
+Op InstructionParser::transfer(std::optional<TokenId> token, std::string_view peer_key) {
+  Transfer out;
   out.token = token;
   out.slot = slot();
-  in_.expectWord("to");
+  in_.expectWord(peer_key);
   in_.expectSymbol("=");
   out.peer = parseSize(in_);
   out.team = team();
@@ -59,17 +60,9 @@ Op InstructionParser::send(std::optional<TokenId> token) {
   return out;
 }
 
-Op InstructionParser::recv(std::optional<TokenId> token) {
-  Recv out;
-  out.token = token;
-  out.slot = slot();
-  in_.expectWord("from");
-  in_.expectSymbol("=");
-  out.peer = parseSize(in_);
-  out.team = team();
-  out.stream = stream();
-  return out;
-}
+Op InstructionParser::send(std::optional<TokenId> token) { return transfer<Send>(token, "to"); }
+
+Op InstructionParser::recv(std::optional<TokenId> token) { return transfer<Recv>(token, "from"); }
 
 Team InstructionParser::team() {
   Team out;

@@ -46,6 +46,8 @@ class InstructionParser {
   void libraryArguments(const OpDef& op, CallLibrary& call);
   Op copy();
   Op communicate(TokenId token);
+  template <class Transfer>
+  Op transfer(std::optional<TokenId> token, std::string_view peer_key);
   Op send(std::optional<TokenId> token);
   Op recv(std::optional<TokenId> token);
   Op loop();

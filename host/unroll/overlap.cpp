@@ -11,10 +11,10 @@ namespace {
 // Divides memory into rows of `row` bytes, and their bytes into columns. Returns whether each
 // tensor has the same columns in all its rows, and the two tensors have no column in common. For
 // example, different slices of a tensor along an inner axis have no column in common.
-bool areInDifferentColumns(const PlacedTensor& a, const PlacedTensor& b, int64_t row) {
+bool areInDifferentColumns(const TensorInMemory& a, const TensorInMemory& b, int64_t row) {
   std::array<std::pair<int64_t, int64_t>, 2> columns;  // first column, and end of the last one
   for (size_t i = 0; i < 2; ++i) {
-    const PlacedTensor& tensor = i == 0 ? a : b;
+    const TensorInMemory& tensor = i == 0 ? a : b;
     const int64_t bytes = sizeOf(tensor.desc.dtype);
     int64_t width = bytes;
     for (size_t axis = 0; axis < tensor.desc.rank(); ++axis) {
@@ -39,7 +39,7 @@ int64_t spanOf(const TensorDesc& desc) {
 
 }  // namespace
 
-bool areApart(const PlacedTensor& a, const PlacedTensor& b) {
+bool areApart(const TensorInMemory& a, const TensorInMemory& b) {
   if (a.desc.numel() == 0 || b.desc.numel() == 0) return true;
   if (a.begin + spanOf(a.desc) <= b.begin || b.begin + spanOf(b.desc) <= a.begin) return true;
   return std::any_of(a.desc.strides.begin(), a.desc.strides.end(), [&](int64_t stride) {
@@ -50,7 +50,7 @@ bool areApart(const PlacedTensor& a, const PlacedTensor& b) {
 bool areApart(const View& a, const View& b) {
   if (a.buffer != b.buffer || a.desc.numel() == 0 || b.desc.numel() == 0) return true;
   if (!(a.late == b.late)) return false;
-  return areApart(PlacedTensor{a.desc, a.byte_offset}, PlacedTensor{b.desc, b.byte_offset});
+  return areApart(TensorInMemory{a.desc, a.byte_offset}, TensorInMemory{b.desc, b.byte_offset});
 }
 
 bool isSameView(const View& a, const View& b) {

@@ -8,7 +8,7 @@ namespace heddle::host {
 
 // A tensor in memory. `begin` is the address of its first element, relative to an address that all
 // tensors of a comparison share.
-struct PlacedTensor {
+struct TensorInMemory {
   const TensorDesc& desc;
   int64_t begin;
 };
@@ -16,7 +16,7 @@ struct PlacedTensor {
 // Returns whether the tensors certainly have no byte in common. The function recognizes two cases.
 // Either the byte ranges of the tensors do not overlap, or both tensors are slices of one tensor
 // along an inner axis (different columns of a grid).
-bool areApart(const PlacedTensor& a, const PlacedTensor& b);
+bool areApart(const TensorInMemory& a, const TensorInMemory& b);
 
 // Returns whether two views of an unrolled program certainly have no byte in common. Addresses that
 // depend on late inputs are compared only if both depend on them in the same way.

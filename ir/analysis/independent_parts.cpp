@@ -97,17 +97,7 @@ SegmentPart extractPart(const Fusion& segment, const std::vector<ExprId>& comput
     rewriter.input(id);
     part.operands.push_back(operand_of.at(id));
   }
-  for (ExprId id : contents.exprs) {
-    const Expression& expr = segment.expr(id);
-    const Value& old = segment.value(expr.outputs[0]);
-    std::vector<ValueId> operands;
-    for (ValueId input : expr.inputs) operands.push_back(rewriter.at(input));
-    // The builder cannot compute extents from attributes, because the extents of a segment are
-    // symbols of their own. The copy keeps the type of the old result.
-    const ValueId now = rewriter.copyAside(id, std::move(operands), old.name);
-    rewriter.fusion().mutableValue(now).tensor = old.tensor;
-    rewriter.stand(expr.outputs[0], now);
-  }
+  for (ExprId id : contents.exprs) rewriter.copyWithType(id);
   for (ValueId id : segment.outputs()) {
     const ExprId definition = segment.value(id).definition;
     if (!std::binary_search(computed.begin(), computed.end(), definition)) continue;

@@ -11,50 +11,24 @@ namespace heddle {
 namespace {
 
 std::string whyNotSet(const Fusion& fusion, const Expression& expr) {
-  switch (reshardStepOf(fusion, expr).kind) {
-    case ReshardStep::Kind::Same:
-    case ReshardStep::Kind::Relayout:
-      return {};
-    case ReshardStep::Kind::Slice:
-      return describe(fusion, expr) + " is a view of this rank's block";
-    case ReshardStep::Kind::Gather:
-    case ReshardStep::Kind::AllReduce:
-    case ReshardStep::Kind::ReduceScatter:
-    case ReshardStep::Kind::AllToAll:
-    case ReshardStep::Kind::Transfer:
-    case ReshardStep::Kind::Broadcast:
-    case ReshardStep::Kind::GatherTo:
-    case ReshardStep::Kind::ScatterFrom:
-    case ReshardStep::Kind::Compound:
-      return describe(fusion, expr) + " is a collective";
-  }
-  return {};
+  const ReshardStep::Kind step = reshardStepOf(fusion, expr).kind;
+  if (isCommunication(step)) return describe(fusion, expr) + " is a collective";
+  if (step != ReshardStep::Kind::Slice) return {};
+  return describe(fusion, expr) + " is a view of this rank's block";
 }
 
 // Checks rule 1 of kernel_rules.h.
 std::string whyNotOp(const Fusion& fusion, const Expression& expr) {
-  switch (expr.op->kind) {
-    case OpKind::Pointwise:
-    case OpKind::Reduction:
-    case OpKind::Broadcast:
-    case OpKind::Expand:
-    case OpKind::Full:
-    case OpKind::Iota:
-    case OpKind::Index:
+  switch (roleOf(expr.op->kind)) {
+    case OpRole::Kernel:
       return {};
-    case OpKind::Set:
+    case OpRole::Set:
       return whyNotSet(fusion, expr);
-    case OpKind::Constant:
-    case OpKind::SizeOf:
+    case OpRole::Host:
       return describe(fusion, expr) + " is evaluated on the host";
-    case OpKind::Reshape:
-    case OpKind::Permute:
-    case OpKind::Slice:
-    case OpKind::Diagonal:
+    case OpRole::View:
       return describe(fusion, expr) + " is a view, which no kernel computes";
-    case OpKind::Matmul:
-    case OpKind::Scan:
-    case OpKind::Scatter:
+    case OpRole::Library:
       return describe(fusion, expr) + " is a library call";
   }
   return {};

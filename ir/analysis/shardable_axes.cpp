@@ -24,7 +24,7 @@ bool isPartialProduct(const Fusion& fusion, const Expression& expr) {
 // Returns, for each axis of the space, whether it can be split over devices. This requires that
 // every device can compute its block of the result from its blocks of the operands. A broadcast
 // axis cannot be split.
-std::vector<bool> spreadable(const Fusion& fusion, const Expression& expr, const AxisMap& map) {
+std::vector<bool> mayBeSplit(const Fusion& fusion, const Expression& expr, const AxisMap& map) {
   std::vector<bool> may(map.space.size(), false);
   bool regroups = cutsOrRegroups(expr.op->kind);
   for (size_t s = 0; s < map.space.size(); ++s) {
@@ -97,8 +97,8 @@ size_t firstMoving(const TensorView& tensor, size_t begin, size_t end) {
   return begin;
 }
 
-void addRegrouped(const TensorView& in, const TensorView& out, ShardableAxes& spread) {
-  std::vector<int>& map = spread.map.inputs[0];
+void addRegrouped(const TensorView& in, const TensorView& out, ShardableAxes& shardable) {
+  std::vector<int>& map = shardable.map.inputs[0];
   for (const Run& run : cutRun(in, out, regroupedRun(in, out, map))) {
     const size_t from = firstMoving(in, run.from, run.from_end);
     const size_t to = firstMoving(out, run.to, run.to_end);
@@ -109,7 +109,7 @@ void addRegrouped(const TensorView& in, const TensorView& out, ShardableAxes& sp
     if (outer == result) continue;
     const bool splits = firstMoving(in, from + 1, run.from_end) == run.from_end;
     const bool merges = firstMoving(out, to + 1, run.to_end) == run.to_end;
-    spread.regrouped.push_back({static_cast<int>(to), from, outer, result, splits, merges});
+    shardable.regrouped.push_back({static_cast<int>(to), from, outer, result, splits, merges});
   }
 }
 
@@ -119,11 +119,11 @@ bool readsByValue(const Expression& expr) {
   return expr.op->name == "take" || expr.op->name == "take_along_axis";
 }
 
-void addLookup(const TensorView& in, const Expression& expr, ShardableAxes& spread) {
+void addLookup(const TensorView& in, const Expression& expr, ShardableAxes& shardable) {
   if (isFloat8(in.dtype)) return;  // f8 elements cannot be summed
   const size_t axis = expr.axis();
-  spread.map.inputs[0][axis] = static_cast<int>(spread.map.space.size());
-  spread.map.space.push_back({in.domain[axis].extent, IterKind::Reduction});
+  shardable.map.inputs[0][axis] = static_cast<int>(shardable.map.space.size());
+  shardable.map.space.push_back({in.domain[axis].extent, IterKind::Reduction});
 }
 
 }  // namespace
@@ -144,17 +144,18 @@ const ShardableAxes::Regrouped* ShardableAxes::regroupedAt(size_t space) const {
 }
 
 ShardableAxes shardableAxesOf(const Fusion& fusion, const Expression& expr) {
-  ShardableAxes spread{axisMapOf(fusion, expr), {}, {}};
+  ShardableAxes shardable{axisMapOf(fusion, expr), {}, {}};
   if (expr.op->kind == OpKind::Reshape) {
-    addRegrouped(fusion.tensor(expr.inputs[0]), fusion.tensor(expr.outputs[0]), spread);
+    addRegrouped(fusion.tensor(expr.inputs[0]), fusion.tensor(expr.outputs[0]), shardable);
   }
   if (expr.op->kind == OpKind::Scatter) {
     const size_t axis = expr.axis();
-    spread.map.inputs[0][axis] = static_cast<int>(axis);  // the axis of the space and of the result
+    // The axis has the same index in the space and in the result.
+    shardable.map.inputs[0][axis] = static_cast<int>(axis);
   }
-  if (readsByValue(expr)) addLookup(fusion.tensor(expr.inputs[0]), expr, spread);
-  spread.may = spreadable(fusion, expr, spread.map);
-  return spread;
+  if (readsByValue(expr)) addLookup(fusion.tensor(expr.inputs[0]), expr, shardable);
+  shardable.may = mayBeSplit(fusion, expr, shardable.map);
+  return shardable;
 }
 
 bool looksUpInBlocks(const Fusion& fusion, const Expression& expr) {

@@ -15,33 +15,6 @@ Value tensorResult(DType dtype, std::vector<IterDomain> domain) {
   return value;
 }
 
-bool hasType(const Attr& attr, AttrType type) {
-  switch (type) {
-    case AttrType::Bool:
-      return std::holds_alternative<bool>(attr);
-    case AttrType::Int:
-      return std::holds_alternative<int64_t>(attr);
-    case AttrType::Float:
-      return std::holds_alternative<double>(attr);
-    case AttrType::Name:
-      return std::holds_alternative<std::string>(attr);
-    case AttrType::DType:
-      return std::holds_alternative<DType>(attr);
-    case AttrType::Ints:
-      return std::holds_alternative<std::vector<int64_t>>(attr);
-    case AttrType::Sizes:
-    case AttrType::Size:
-      return std::holds_alternative<std::vector<Size>>(attr);
-    case AttrType::Number:
-      return std::holds_alternative<std::vector<Size>>(attr) ||
-             std::holds_alternative<double>(attr);
-    case AttrType::Literal:
-      return std::holds_alternative<bool>(attr) || std::holds_alternative<int64_t>(attr) ||
-             std::holds_alternative<double>(attr);
-  }
-  HEDDLE_CHECK(false, "attribute type {} is not in the enum", static_cast<int>(type));
-}
-
 std::string_view describe(AttrType type) {
   switch (type) {
     case AttrType::Bool:

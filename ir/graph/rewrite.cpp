@@ -57,10 +57,20 @@ void FusionRewriter::adopt(ValueId now, ValueId old) {
   stand(old, now);
 }
 
-ValueId FusionRewriter::copy(ExprId old) {
+std::vector<ValueId> FusionRewriter::operandsOf(ExprId old) const {
   std::vector<ValueId> operands;
   for (ValueId input : from_.expr(old).inputs) operands.push_back(at(input));
-  return copyOn(old, std::move(operands));
+  return operands;
+}
+
+ValueId FusionRewriter::copy(ExprId old) { return copyOn(old, operandsOf(old)); }
+
+ValueId FusionRewriter::copyWithType(ExprId old) {
+  const ValueId result = from_.expr(old).outputs.at(0);
+  const ValueId now = copyAside(old, operandsOf(old), from_.value(result).name);
+  fusion().mutableValue(now).tensor = from_.tensor(result);
+  stand(result, now);
+  return now;
 }
 
 ValueId FusionRewriter::copyOn(ExprId old, std::vector<ValueId> operands) {

@@ -39,6 +39,10 @@ class FusionRewriter {
   ValueId copy(ExprId old);
   // Copies an expression like copy(), but the copy reads the new values `operands`.
   ValueId copyOn(ExprId old, std::vector<ValueId> operands);
+  // Copies an expression of a segment like copy(), but the result gets the type of the old result.
+  // The builder cannot compute extents from attributes such as the widths of a pad, because the
+  // extents of a segment are new symbols.
+  ValueId copyWithType(ExprId old);
   // Copies an expression like copyOn(), but the result replaces no value. The result has the name
   // `name`, and no sharding or layout.
   ValueId copyAside(ExprId old, std::vector<ValueId> operands, const std::string& name);
@@ -83,6 +87,7 @@ class FusionRewriter {
 
  private:
   void keepName(const Value& value);
+  std::vector<ValueId> operandsOf(ExprId old) const;  // the new values that replace the operands
   std::optional<OutputReuse> reuseOf(size_t output) const;
 
   const Fusion& from_;

@@ -38,6 +38,16 @@ enum class OpKind : uint8_t {
   Set,      // the same values; sharding or layout of the output may differ
 };
 
+// How heddle executes the ops of a kind.
+enum class OpRole : uint8_t {
+  Host,     // the host evaluates a scalar
+  Kernel,   // a kernel that heddle generates; a broadcast or expand may instead be a view
+  Library,  // a library call
+  View,     // no work: the result refers to the memory of the operand
+  Set,      // a view, a copy or a collective (ir/analysis/reshard_step.h)
+};
+OpRole roleOf(OpKind kind);
+
 // The rule that determines the dtype of the result.
 enum class DTypeRule : uint8_t {
   Promote,       // the common type of the operands (promoteOperands())
@@ -60,6 +70,9 @@ struct AttrSpec {
   AttrType type;  // Literal: bool, i64 or f64 literal
   bool required = true;
 };
+
+// Returns whether the value has the type.
+bool hasType(const Attr& attr, AttrType type);
 
 inline constexpr int kMaxOperands = 4;
 

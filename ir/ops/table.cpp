@@ -39,6 +39,61 @@ const OpDef& op(std::string_view name) {
   userError("there is no op '{}'{}", name, suggestionFor(name, names));
 }
 
+OpRole roleOf(OpKind kind) {
+  switch (kind) {
+    case OpKind::Constant:
+    case OpKind::SizeOf:
+      return OpRole::Host;
+    case OpKind::Pointwise:
+    case OpKind::Reduction:
+    case OpKind::Broadcast:
+    case OpKind::Expand:
+    case OpKind::Full:
+    case OpKind::Iota:
+    case OpKind::Index:
+      return OpRole::Kernel;
+    case OpKind::Matmul:
+    case OpKind::Scan:
+    case OpKind::Scatter:
+      return OpRole::Library;
+    case OpKind::Reshape:
+    case OpKind::Permute:
+    case OpKind::Slice:
+    case OpKind::Diagonal:
+      return OpRole::View;
+    case OpKind::Set:
+      return OpRole::Set;
+  }
+  HEDDLE_CHECK(false, "op kind {} is not in the enum", static_cast<int>(kind));
+}
+
+bool hasType(const Attr& attr, AttrType type) {
+  switch (type) {
+    case AttrType::Bool:
+      return std::holds_alternative<bool>(attr);
+    case AttrType::Int:
+      return std::holds_alternative<int64_t>(attr);
+    case AttrType::Float:
+      return std::holds_alternative<double>(attr);
+    case AttrType::Name:
+      return std::holds_alternative<std::string>(attr);
+    case AttrType::DType:
+      return std::holds_alternative<DType>(attr);
+    case AttrType::Ints:
+      return std::holds_alternative<std::vector<int64_t>>(attr);
+    case AttrType::Sizes:
+    case AttrType::Size:
+      return std::holds_alternative<std::vector<Size>>(attr);
+    case AttrType::Number:
+      return std::holds_alternative<std::vector<Size>>(attr) ||
+             std::holds_alternative<double>(attr);
+    case AttrType::Literal:
+      return std::holds_alternative<bool>(attr) || std::holds_alternative<int64_t>(attr) ||
+             std::holds_alternative<double>(attr);
+  }
+  HEDDLE_CHECK(false, "attribute type {} is not in the enum", static_cast<int>(type));
+}
+
 Scalar identityOf(ReduceOp op, DType dtype) {
   const double inf = std::numeric_limits<double>::infinity();
   switch (op) {

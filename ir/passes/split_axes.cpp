@@ -110,18 +110,8 @@ class AxisClasses {
 
   // Returns whether the expression runs in a kernel and works on any number of axes.
   bool isKernelOp(const Expression& expr) const {
-    if (isHostScalar(fusion_, expr)) return false;
-    switch (expr.op->kind) {
-      case OpKind::Pointwise:
-      case OpKind::Reduction:
-      case OpKind::Broadcast:
-      case OpKind::Expand:
-      case OpKind::Full:
-      case OpKind::Iota:
-        return true;
-      default:
-        return false;
-    }
+    const OpKind kind = expr.op->kind;
+    return !isHostScalar(fusion_, expr) && roleOf(kind) == OpRole::Kernel && kind != OpKind::Index;
   }
 
   // Returns whether the fusion returns the value, or an expression outside of kernels reads it.

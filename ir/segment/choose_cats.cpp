@@ -32,7 +32,7 @@ class CatChooser {
       }
       results_.insert(cat.result);
       for (const Cat::Piece& piece : cat.pieces) {
-        if (piece.why_copied.empty()) placed_.insert(piece.value);
+        if (piece.why_copied.empty()) written_pieces_.insert(piece.value);
       }
       chosen_.cats.push_back(std::move(cat));
     }
@@ -82,7 +82,7 @@ class CatChooser {
     }
     if (is_output_[id]) return "it is an output of the fusion";
     if (fusion_.tensor(id).layout.required) return "its memory order is required";
-    if (placed_.contains(id)) return "it is a piece of another cat";
+    if (written_pieces_.contains(id)) return "it is a piece of another cat";
     for (ExprId reader : readers_[id]) {
       if (std::binary_search(cat.exprs.begin(), cat.exprs.end(), reader)) continue;
       const auto group = segmented_.group_of[reader];
@@ -99,8 +99,8 @@ class CatChooser {
   const Fusion& fusion_;
   const IdVector<ValueId, std::vector<ExprId>> readers_;
   const IdVector<ValueId, bool> is_output_;
-  std::set<ValueId> results_;  // results of the chosen cats
-  std::set<ValueId> placed_;   // the pieces that are written into a result
+  std::set<ValueId> results_;         // results of the chosen cats
+  std::set<ValueId> written_pieces_;  // the pieces that are written into a result
   ChosenCats chosen_;
 };
 

@@ -15,28 +15,16 @@ GroupKind kindOfSet(const Fusion& fusion, const Expression& expr) {
 }  // namespace
 
 GroupKind kindOf(const Fusion& fusion, const Expression& expr) {
-  switch (expr.op->kind) {
-    case OpKind::Pointwise:
-    case OpKind::Reduction:
-    case OpKind::Broadcast:
-    case OpKind::Expand:
-    case OpKind::Full:
-    case OpKind::Iota:
-    case OpKind::Index:
+  switch (roleOf(expr.op->kind)) {
+    case OpRole::Kernel:
       return GroupKind::Kernel;
-    case OpKind::Matmul:
-    case OpKind::Scan:
-    case OpKind::Scatter:
+    case OpRole::Library:
       return GroupKind::Library;
-    case OpKind::Reshape:
-    case OpKind::Permute:
-    case OpKind::Slice:
-    case OpKind::Diagonal:
+    case OpRole::View:
       return GroupKind::Metadata;
-    case OpKind::Set:
+    case OpRole::Set:
       return kindOfSet(fusion, expr);
-    case OpKind::Constant:
-    case OpKind::SizeOf:
+    case OpRole::Host:
       break;
   }
   HEDDLE_CHECK(false, "{} belongs to no group", expr.op->name);

@@ -57,8 +57,8 @@ IdVector<ValueId, double> tolerancesOf(const Fusion& fusion) {
   IdVector<ValueId, double> loosest(fusion.values().size(), 0);
   for (const Expression& expr : fusion.exprs()) {
     const OpKind kind = expr.op->kind;
-    const bool computes = kind == OpKind::Pointwise || kind == OpKind::Reduction ||
-                          kind == OpKind::Matmul || kind == OpKind::Scan || kind == OpKind::Scatter;
+    const bool computes =
+        kind == OpKind::Pointwise || kind == OpKind::Reduction || roleOf(kind) == OpRole::Library;
     for (ValueId out : expr.outputs) {
       double& result = loosest[out];
       for (ValueId id : expr.inputs) result = std::max(result, loosest[id]);

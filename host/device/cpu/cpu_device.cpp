@@ -154,7 +154,7 @@ const char* vectorUnit() {
 class CpuPreparedMatmul : public PreparedMatmul {
  public:
   CpuPreparedMatmul(CpuStreams& streams, TilePool& pool, MatmulShape shape,
-                    const matmul::ProductLibrary* library)
+                    const matmul::MatmulLibrary* library)
       : streams_(streams), pool_(pool), matmul_(std::move(shape), library, pool.threads()) {}
   int64_t workspaceBytes() const override { return matmul_.workspaceBytes(); }
   void run(const MatmulOperands& operands, Stream stream, const Issue& issue) const override {
@@ -171,7 +171,7 @@ class CpuDevice : public Device {
  public:
   explicit CpuDevice(const CpuOptions& options)
       : seed_(options.adversarial_seed),
-        products_(matmul::productLibrary(options.matmul)),
+        matmul_library_(matmul::matmulLibrary(options.matmul)),
         pool_(threadsOf(options)),
         streams_holder_(std::make_unique<CpuStreams>(options.adversarial_seed)),
         streams_(*streams_holder_),
@@ -184,7 +184,7 @@ class CpuDevice : public Device {
   std::string description() const override {
     const std::string order = seed_ ? fmt::format(", adversarial order, seed {}", *seed_) : "";
     const std::string library =
-        products_ == nullptr ? openBlasVersion() : "oneDNN " + products_->version();
+        matmul_library_ == nullptr ? openBlasVersion() : "oneDNN " + matmul_library_->version();
     return fmt::format("cpu ({} threads, {}, {}{})", pool_.threads(), vectorUnit(), library, order);
   }
   Allocator& allocator() override { return allocator_; }
@@ -228,7 +228,7 @@ class CpuDevice : public Device {
   std::shared_ptr<const PreparedMatmul> prepareMatmul(const MatmulSpec& spec,
                                                       const AlgorithmChoices&) override {
     setBlasThreadsOnce(pool_.threads());
-    return std::make_shared<CpuPreparedMatmul>(streams_, pool_, matmulShape(spec), products_);
+    return std::make_shared<CpuPreparedMatmul>(streams_, pool_, matmulShape(spec), matmul_library_);
   }
   int64_t libraryWorkspace(const LibraryCall& call) const override {
     return cpuLibraryWorkspace(call, pool_.threads());
@@ -257,7 +257,7 @@ class CpuDevice : public Device {
 
  private:
   std::optional<uint64_t> seed_;
-  const matmul::ProductLibrary* products_;  // null: OpenBLAS multiplies all floats
+  const matmul::MatmulLibrary* matmul_library_;  // null: OpenBLAS multiplies all floats
   TilePool pool_;
   PostOrders orders_;
   std::unique_ptr<CpuStreams> streams_holder_;

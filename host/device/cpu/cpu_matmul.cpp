@@ -48,7 +48,7 @@ void blas(const Operand<double>& a, const Operand<double>& b, double beta, doubl
 }
 
 // The threads of the pool compute the parts of the result.
-void multiplyParts(const ProductLibrary& library, TilePool& pool, const Operand<float>& a,
+void multiplyParts(const MatmulLibrary& library, TilePool& pool, const Operand<float>& a,
                    const Operand<float>& b, bool adds, float* c, int64_t ldc, int64_t m, int64_t n,
                    int64_t k) {
   const PartGrid grid = partGrid(1, m, n, k, pool.threads());
@@ -70,7 +70,7 @@ void multiplyParts(const ProductLibrary& library, TilePool& pool, const Operand<
 // Computes c = a x b, or c += a x b if `adds` is true. c is row-major. The sizes must fit blasint.
 // OpenBLAS computes products of floats if `library` is null, and products of doubles.
 template <class T>
-void multiplyBlock(const ProductLibrary* library, TilePool& pool, const Operand<T>& a,
+void multiplyBlock(const MatmulLibrary* library, TilePool& pool, const Operand<T>& a,
                    const Operand<T>& b, bool adds, T* c, int64_t ldc, int64_t m, int64_t n,
                    int64_t k) {
   if constexpr (std::is_same_v<T, float>) {
@@ -99,7 +99,7 @@ void multiplyBlock(const ProductLibrary* library, TilePool& pool, const Operand<
 template <class A, class B, class C, class Compute>
 class Multiplication {
  public:
-  Multiplication(const MatmulShape& shape, const ProductLibrary* library)
+  Multiplication(const MatmulShape& shape, const MatmulLibrary* library)
       : shape_(shape),
         library_(library),
         left_(shape.m, shape.k, shape.a, shape.a_dtype, kMostBlas),
@@ -191,7 +191,7 @@ class Multiplication {
   }
 
   const MatmulShape& shape_;
-  const ProductLibrary* library_;
+  const MatmulLibrary* library_;
   Reader<A, Compute> left_;
   Reader<B, Compute> right_;
   Compute* sums_ = nullptr;
@@ -201,13 +201,13 @@ class Multiplication {
 };
 
 template <class A, class B, class C, class Compute, class Use>
-void useTypes(const MatmulShape& shape, const ProductLibrary* library, const Use& use) {
+void useTypes(const MatmulShape& shape, const MatmulLibrary* library, const Use& use) {
   Multiplication<A, B, C, Compute> multiplication(shape, library);
   use(multiplication);
 }
 
 template <class Use>
-void useFloat8(const MatmulShape& shape, const ProductLibrary* library, const Use& use) {
+void useFloat8(const MatmulShape& shape, const MatmulLibrary* library, const Use& use) {
   switch (shape.c_dtype) {
     case DType::F32:
       return useTypes<F8, F8, float, float>(shape, library, use);
@@ -223,13 +223,13 @@ void useFloat8(const MatmulShape& shape, const ProductLibrary* library, const Us
 }
 
 template <class Stored, class Compute, class Use>
-void useAlike(const MatmulShape& shape, const ProductLibrary* library, const Use& use) {
+void useAlike(const MatmulShape& shape, const MatmulLibrary* library, const Use& use) {
   useTypes<Stored, Stored, Stored, Compute>(shape, library, use);
 }
 
 // Calls use(multiplication) with a Multiplication for the dtypes of the shape.
 template <class Use>
-void useMultiplication(const MatmulShape& shape, const ProductLibrary* library, const Use& use) {
+void useMultiplication(const MatmulShape& shape, const MatmulLibrary* library, const Use& use) {
   if (isFloat8(shape.a_dtype)) return useFloat8(shape, library, use);
   switch (shape.c_dtype) {
     case DType::F32:
@@ -260,7 +260,7 @@ void useMultiplication(const MatmulShape& shape, const ProductLibrary* library, 
 }  // namespace
 }  // namespace matmul
 
-CpuMatmul::CpuMatmul(MatmulShape shape, const matmul::ProductLibrary* library, int threads)
+CpuMatmul::CpuMatmul(MatmulShape shape, const matmul::MatmulLibrary* library, int threads)
     : shape_(std::move(shape)), library_(library) {
   if (shape_.m == 0 || shape_.n == 0 || shape_.batches() == 0) return;
   // If the columns of c are dense, the transposed matrix product is computed, because it can write

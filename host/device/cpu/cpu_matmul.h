@@ -3,8 +3,8 @@
 #include <memory>
 #include <string>
 
+#include "host/device/cpu/matmul_library.h"
 #include "host/device/cpu/part_matmul.h"
-#include "host/device/cpu/product_library.h"
 #include "host/device/cpu/tile_pool.h"
 #include "host/device/matmul_shape.h"
 
@@ -27,7 +27,7 @@ class CpuMatmul {
  public:
   // `library` is oneDNN, or null if OpenBLAS computes all floats. `threads` is the size of the pool
   // that run() will get.
-  CpuMatmul(MatmulShape shape, const matmul::ProductLibrary* library, int threads);
+  CpuMatmul(MatmulShape shape, const matmul::MatmulLibrary* library, int threads);
   CpuMatmul(const CpuMatmul&) = delete;  // `parts_` refers to `shape_`
   CpuMatmul& operator=(const CpuMatmul&) = delete;
   // The size of the workspace for converted and packed blocks and for sums: at most 48 MiB for f32
@@ -39,7 +39,7 @@ class CpuMatmul {
 
  private:
   MatmulShape shape_;
-  const matmul::ProductLibrary* library_;
+  const matmul::MatmulLibrary* library_;
   std::unique_ptr<const matmul::PartMatmul> parts_;
   bool transposed_ = false;  // true: `shape_` describes c^T = b^T a^T
   int64_t workspace_bytes_ = 0;

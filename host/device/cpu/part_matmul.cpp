@@ -33,7 +33,7 @@ struct PartMatmul::Part {
 };
 
 std::unique_ptr<const PartMatmul> PartMatmul::make(const MatmulShape& shape,
-                                                   const ProductLibrary& library, int threads) {
+                                                   const MatmulLibrary& library, int threads) {
   const DType dtype = shape.c_dtype;
   if (dtype != DType::F32 && dtype != DType::BF16) return nullptr;
   if (shape.a_dtype != dtype || shape.b_dtype != dtype || shape.k == 0) return nullptr;
@@ -44,7 +44,7 @@ std::unique_ptr<const PartMatmul> PartMatmul::make(const MatmulShape& shape,
   return made;
 }
 
-PartMatmul::PartMatmul(const MatmulShape& shape, const ProductLibrary& library, int threads)
+PartMatmul::PartMatmul(const MatmulShape& shape, const MatmulLibrary& library, int threads)
     : shape_(shape),
       library_(library),
       a_(layoutOf(shape.m, shape.k, shape.a)),
@@ -66,7 +66,7 @@ bool PartMatmul::prepareProducts() {
       // A single row of parts is the last row, and a single column the last column.
       if (last_row == 0 && grid_.row_parts == 1) continue;
       if (last_column == 0 && grid_.column_parts == 1) continue;
-      Bf16Product product;
+      Bf16Matmul product;
       product.m = last_row != 0 ? last(shape_.m, grid_.rows) : grid_.rows;
       product.n = last_column != 0 ? last(shape_.n, grid_.columns) : grid_.columns;
       product.k = shape_.k;

@@ -3,8 +3,8 @@
 #include <array>
 #include <memory>
 
+#include "host/device/cpu/matmul_library.h"
 #include "host/device/cpu/part_grid.h"
-#include "host/device/cpu/product_library.h"
 #include "host/device/cpu/tile_pool.h"
 #include "host/device/matmul_shape.h"
 
@@ -19,7 +19,7 @@ class PartMatmul {
   // Returns nullptr if oneDNN cannot compute the matrix product in this way. `shape` must have
   // elements and must outlive the result.
   static std::unique_ptr<const PartMatmul> make(const MatmulShape& shape,
-                                                const ProductLibrary& library, int threads);
+                                                const MatmulLibrary& library, int threads);
 
   // At most 8 MiB per thread.
   int64_t workspaceBytes() const { return tile_bytes_ * (tile_bytes_ > 0 ? tiles_ : 0); }
@@ -29,7 +29,7 @@ class PartMatmul {
   struct Job;
   struct Part;
 
-  PartMatmul(const MatmulShape& shape, const ProductLibrary& library, int threads);
+  PartMatmul(const MatmulShape& shape, const MatmulLibrary& library, int threads);
   bool prepareProducts();
   void setTiles(int threads);
   Part partAt(int64_t index) const;
@@ -37,7 +37,7 @@ class PartMatmul {
   void runPart(const MatmulOperands& operands, const Part& part, std::byte* workspace) const;
 
   const MatmulShape& shape_;
-  const ProductLibrary& library_;
+  const MatmulLibrary& library_;
   MatrixLayout a_;
   MatrixLayout b_;
   MatrixLayout c_;
@@ -45,7 +45,7 @@ class PartMatmul {
   bool direct_ = false;  // true: oneDNN writes to c; false: it writes sums to the workspace
   // For bf16: the products of parts. The indices tell whether the part is in the last row of parts
   // and in the last column.
-  std::array<std::array<std::unique_ptr<const PreparedProduct>, 2>, 2> products_;
+  std::array<std::array<std::unique_ptr<const PreparedBf16Matmul>, 2>, 2> products_;
   int64_t sum_bytes_ = 0;   // workspace of the sums of one part
   int64_t tile_bytes_ = 0;  // workspace of a tile
   int64_t tiles_ = 0;       // tile t computes the parts t, t + tiles_, t + 2 tiles_ and so on

@@ -55,7 +55,7 @@ Graph::Tensor AttentionGraph::logSums() {
 Graph::Tensor AttentionGraph::maskedScores(Graph::Tensor q, Graph::Tensor transposed_k) {
   scale_ = graph_.number();
   const Graph::Tensor raw = scores(), scaled = scores();
-  graph_.product(q, transposed_k, raw);
+  graph_.matmul(q, transposed_k, raw);
   graph_.pointwise(CUDNN_POINTWISE_MUL, {raw, scale_}, scaled);
   if (!causal_) return scaled;
   never_ = graph_.number();
@@ -98,7 +98,7 @@ void ForwardGraph::addSoftmax(Graph::Tensor in) {
   graph_.pointwise(CUDNN_POINTWISE_LOG, {sum}, log_sum);
   graph_.pointwise(CUDNN_POINTWISE_ADD, {max, log_sum}, log_sums_);
   graph_.pointwise(CUDNN_POINTWISE_DIV, {powers, sum}, probabilities);
-  graph_.product(probabilities, v_, o_);
+  graph_.matmul(probabilities, v_, o_);
 }
 
 void ForwardGraph::run(cudnnHandle_t handle, const Memory& memory, void* workspace) const {
@@ -148,7 +148,7 @@ Graph::Tensor BackwardGraph::addProbabilities(Graph::Tensor in) {
   const Graph::Tensor shifted = scores(), probabilities = scores();
   graph_.pointwise(CUDNN_POINTWISE_SUB, {in, log_sums_}, shifted);
   graph_.pointwise(CUDNN_POINTWISE_EXP, {shifted}, probabilities);
-  graph_.product(transposed(probabilities), grad_, dv_);
+  graph_.matmul(transposed(probabilities), grad_, dv_);
   return probabilities;
 }
 
@@ -158,16 +158,16 @@ void BackwardGraph::addGradients(Graph::Tensor probabilities, Graph::Tensor tota
                                  const TensorDesc& k) {
   const Graph::Tensor raw = scores(), kept = scores(), less = scores(), weighted = scores();
   const Graph::Tensor scaled = scores();
-  graph_.product(grad_, v_, raw);
+  graph_.matmul(grad_, v_, raw);
   graph_.pointwise(CUDNN_POINTWISE_MUL, {raw, unit_}, kept);
   graph_.pointwise(CUDNN_POINTWISE_SUB, {kept, totals}, less);
   graph_.pointwise(CUDNN_POINTWISE_MUL, {less, probabilities}, weighted);
   graph_.pointwise(CUDNN_POINTWISE_MUL, {weighted, scale_}, scaled);
-  graph_.product(transposed(scaled), q_, dk_);
+  graph_.matmul(transposed(scaled), q_, dk_);
   const FourAxes k_axes(k);
   const Graph::Tensor k_rows = graph_.inner(half_, k_axes.sizes, k_axes.strides);
   graph_.reshape(k_, k_rows);
-  graph_.product(scaled, k_rows, dq_);
+  graph_.matmul(scaled, k_rows, dq_);
 }
 
 // Adds the transposed scores [keys, queries], rounded to the half type.

@@ -4,6 +4,7 @@
 #include <deque>
 #include <numeric>
 
+#include "comm/cuda_call/cuda_call.h"
 #include "host/device/cudnn/attention_graphs.h"
 #include "host/device/cudnn/cudnn_handle.h"
 #include "ir/base/check.h"
@@ -30,7 +31,7 @@ class AlignedOperand {
   AlignedOperand(void* memory, const TensorDesc& desc, bool is_read, cudaStream_t stream)
       : given_(memory), desc_(desc), bytes_(static_cast<size_t>(spanBytes(desc))), stream_(stream) {
     if (reinterpret_cast<uintptr_t>(memory) % kVectorBytes == 0) return;
-    check(cudaMallocAsync(&own_, bytes_, stream), "cudaMallocAsync");
+    HEDDLE_CUDA(cudaMallocAsync, &own_, bytes_, stream);
     if (is_read) copy(own_, given_, bytes_);
   }
   ~AlignedOperand() {
@@ -48,7 +49,7 @@ class AlignedOperand {
 
  private:
   void copy(void* to, const void* from, size_t bytes) const {
-    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_), "cudaMemcpyAsync");
+    HEDDLE_CUDA(cudaMemcpyAsync, to, from, bytes, cudaMemcpyDeviceToDevice, stream_);
   }
 
   // Copies the operand row by row, because the memory between its rows must not change.
@@ -62,11 +63,9 @@ class AlignedOperand {
       const int64_t first =
           std::inner_product(at.begin(), at.end(), desc_.strides.begin(), int64_t{0});
       const size_t offset = static_cast<size_t>(first) * size;
-      check(cudaMemcpy2DAsync(static_cast<char*>(given_) + offset, pitch,
-                              static_cast<const char*>(own_) + offset, pitch, width,
-                              static_cast<size_t>(desc_.sizes[rows]), cudaMemcpyDeviceToDevice,
-                              stream_),
-            "cudaMemcpy2DAsync");
+      HEDDLE_CUDA(cudaMemcpy2DAsync, static_cast<char*>(given_) + offset, pitch,
+                  static_cast<const char*>(own_) + offset, pitch, width,
+                  static_cast<size_t>(desc_.sizes[rows]), cudaMemcpyDeviceToDevice, stream_);
       size_t axis = rows;
       while (axis > 0 && ++at[axis - 1] == desc_.sizes[axis - 1]) at[--axis] = 0;
       if (axis == 0) return;

@@ -1,5 +1,6 @@
 #include "host/device/cudnn/cudnn_check.h"
 
+#include "comm/cuda_call/cuda_call.h"
 #include "ir/base/check.h"
 
 namespace heddle::host::cudnn {
@@ -11,16 +12,9 @@ void check(cudnnStatus_t status, std::string_view what) {
   userError("cuDNN {}: {}: {}: {}", cudnnGetVersion(), what, cudnnGetErrorString(status), text);
 }
 
-void check(cudaError_t status, std::string_view what) {
-  if (status == cudaSuccess) return;
-  // This call clears the error. Otherwise a later call of cudaGetLastError() would return it again.
-  cudaGetLastError();
-  userError("{}: {} ({})", what, cudaGetErrorString(status), cudaGetErrorName(status));
-}
-
 CurrentDevice::CurrentDevice(int device) {
-  check(cudaGetDevice(&before_), "cudaGetDevice");
-  if (before_ != device) check(cudaSetDevice(device), "cudaSetDevice");
+  HEDDLE_CUDA(cudaGetDevice, &before_);
+  if (before_ != device) HEDDLE_CUDA(cudaSetDevice, device);
 }
 
 CurrentDevice::~CurrentDevice() { cudaSetDevice(before_); }

@@ -1,17 +1,14 @@
 #pragma once
 
-#include <cuda_runtime_api.h>
 #include <cudnn_graph.h>
 
 #include <string_view>
 
 namespace heddle::host::cudnn {
 
-// Throw UserError if `status`, the result of the call `what`, is an error. The message contains
-// `what` and the text of the status. For cuDNN, it also contains the version and the last error
-// message of cuDNN.
+// Throws UserError if `status`, the result of the call `what` of cuDNN, is an error. The message
+// contains `what`, the text of the status, and the version and the last error message of cuDNN.
 void check(cudnnStatus_t status, std::string_view what);
-void check(cudaError_t status, std::string_view what);
 
 // The constructor makes `device` the current CUDA device of the calling thread. The destructor
 // restores the previous one. DeviceGuard (host/device/cuda/kernel/cuda_check.h) does the same, but

@@ -77,7 +77,7 @@ Graph::Tensor Graph::inner(cudnnDataType_t type, const Sizes& sizes, const Sizes
   return addTensor(type, sizes, strides, false, false);
 }
 
-void Graph::product(Tensor a, Tensor b, Tensor result) {
+void Graph::matmul(Tensor a, Tensor b, Tensor result) {
   const Handle kind = make(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
   setType(kind, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_DATA_FLOAT);
   finish(kind, "a matrix product");

@@ -46,7 +46,7 @@ class Graph {
   Tensor inner(cudnnDataType_t type, const Sizes& sizes, const Sizes& strides);
 
   // Adds a matrix product.
-  void product(Tensor a, Tensor b, Tensor result);
+  void matmul(Tensor a, Tensor b, Tensor result);
   // Adds a pointwise operation with one to three operands. `axis` is needed only for the mode
   // CUDNN_POINTWISE_GEN_INDEX, which computes indices along this axis.
   void pointwise(cudnnPointwiseMode_t mode, std::initializer_list<Tensor> operands, Tensor result,

@@ -76,7 +76,7 @@ class Chunker {
     }
     ChunkWriter writer(program_);
     for (const auto& [match, choice] : choices) {
-      whys_[match->post] = told(*match, choice, remainders);
+      whys_[match->post] = explainChoice(*match, choice, remainders);
       if (choice.shares.size() < 2) {
         if (match->gather && gathered_for.contains(*match->gather))
           whys_[*match->gather] = fmt::format("is not split, like {}", postText(match->post));
@@ -237,7 +237,7 @@ class Chunker {
   double mostForChain(const OverlapMatch& match, const OverlapMatch* gather) const {
     ChunkedWork front = frontWork(program_, sizes_, match);
     if (gather != nullptr) front.flops = front.calls = 0;  // `gather` contains this work too
-    double whole = productSeconds(front);
+    double whole = matmulSeconds(front);
     double apart = whole;
     for (const OverlapMatch* each : {&match, gather}) {
       if (each == nullptr) continue;
@@ -267,8 +267,8 @@ class Chunker {
   // Returns the stream split that the program text requests for a tensor of the match, if any.
   std::optional<Wanted> wantedFor(const OverlapMatch& match) {
     std::vector<SlotId> around = {post(match.post).in, post(match.post).out};
-    for (size_t product : match.products) {
-      around.push_back(std::get<CallLibrary>(program_.body[product].op).outputs[0]);
+    for (size_t matmul : match.matmuls) {
+      around.push_back(std::get<CallLibrary>(program_.body[matmul].op).outputs[0]);
     }
     std::optional<Wanted> wanted;
     for (SlotId id : around) {
@@ -321,8 +321,8 @@ class Chunker {
 
   // Returns the explanation of a choice for the user. `remainders` contains the remainders of all
   // split matches.
-  std::string told(const OverlapMatch& match, const Choice& choice,
-                   const Remainders& remainders) const {
+  std::string explainChoice(const OverlapMatch& match, const Choice& choice,
+                            const Remainders& remainders) const {
     const auto micros = [&](const ChunkCut& cut, const ChunkShares& shares) {
       return 1e6 * chunkedSeconds(chunkedWork(program_, sizes_, match, cut), shares);
     };
@@ -333,13 +333,13 @@ class Chunker {
       const ChunkedWork work = chainedWork(program_, sizes_, match, *choice.cut);
       return fmt::format(
           "is split with its matrix product and {} before it into {} along {}: {:.0f} us{}",
-          match.front->products.size(), counted(choice.shares), named(*choice.cut),
+          match.front->matmuls.size(), counted(choice.shares), named(*choice.cut),
           1e6 * chunkedSeconds(work, choice.shares), unless);
     }
     if (choice.shares.size() > 1) {
       return fmt::format(
           "is split with {} matrix product{} into {} along {}: {:.0f} us, unsplit {:.0f} us{}",
-          match.products.size(), match.products.size() == 1 ? "" : "s", counted(choice.shares),
+          match.matmuls.size(), match.matmuls.size() == 1 ? "" : "s", counted(choice.shares),
           named(*choice.cut), micros(*choice.cut, choice.shares), micros(*choice.cut, {1}), unless);
     }
     if (options_.chunks == 1) return "is not split: one chunk is requested";

@@ -37,7 +37,7 @@ ChunkWriter::ChunkWriter(const Program& program) : old_(program), new_(program) 
 
 void ChunkWriter::clear(const ChunkStage& stage) {
   for (size_t allocate : stage.allocates) instead(allocate);
-  for (size_t product : stage.products) instead(product);
+  for (size_t matmul : stage.matmuls) instead(matmul);
   if (stage.kernel) instead(*stage.kernel);
 }
 
@@ -272,15 +272,15 @@ ChunkWriter::MadeByChunk ChunkWriter::postGathers(Work& work) {
 void ChunkWriter::gatherChunks(Work work) {
   MadeByChunk made = postGathers(work);
   const size_t chunks = work.shares.size();
-  instead(work.match.products.front());
+  instead(work.match.matmuls.front());
   KernelParts kernel = kernelParts(work, work.match);
-  for (size_t product : work.match.products) {
-    const auto whole = std::get<CallLibrary>(old_.body[product].op);
-    instead(product);
+  for (size_t matmul : work.match.matmuls) {
+    const auto whole = std::get<CallLibrary>(old_.body[matmul].op);
+    instead(matmul);
     const Rows results = rowsIn(work, whole.outputs[0], work.blocks);
     for (work.chunk = 0; work.chunk < chunks; ++work.chunk) {
       work.made = made[work.chunk];
-      if (work.match.kernel && product == work.match.products.front()) {
+      if (work.match.kernel && matmul == work.match.matmuls.front()) {
         launchChunk(work, kernel);
         made[work.chunk] = work.made;
       }
@@ -300,8 +300,8 @@ struct ChunkWriter::StageParts {
 ChunkWriter::StageParts ChunkWriter::stageParts(Work& work, const ChunkStage& stage,
                                                 const MadeByChunk& gathered) {
   StageParts parts{{}, {&stage, {}, {}, {}}};
-  for (size_t product : stage.products) {
-    const SlotId id = std::get<CallLibrary>(old_.body[product].op).inputs[0];
+  for (size_t matmul : stage.matmuls) {
+    const SlotId id = std::get<CallLibrary>(old_.body[matmul].op).inputs[0];
     if (parts.rows.count(id) > 0 || (!gathered.empty() && gathered.front().count(id) > 0)) continue;
     parts.rows.emplace(id, rowsIn(work, id, work.blocks));
   }
@@ -310,8 +310,8 @@ ChunkWriter::StageParts ChunkWriter::stageParts(Work& work, const ChunkStage& st
 }
 
 void ChunkWriter::computeChunk(Work& work, StageParts& parts) {
-  for (size_t product : parts.kernel.stage->products) {
-    auto part = std::get<CallLibrary>(old_.body[product].op);
+  for (size_t matmul : parts.kernel.stage->matmuls) {
+    auto part = std::get<CallLibrary>(old_.body[matmul].op);
     SlotId& rows = part.inputs[0];
     const auto made = work.made.find(rows);
     rows = made != work.made.end() ? made->second : chunkOf(work, parts.rows.at(rows), rows);

@@ -25,9 +25,9 @@ ChunkSeconds secondsOf(const ChunkedWork& work, double share, bool is_first, boo
   ChunkSeconds t;
   const double flops = work.flops * share * tileWaste(work.rows * share);
   const double bytes = work.bytes * share;
-  t.product = flops / (work.half_rate ? k.full_flops : k.half_flops) +
-              k.call_seconds * static_cast<double>(work.calls);
-  if (work.moved > 0) t.product += work.moved * share / k.memory_bytes + k.call_seconds;
+  t.matmul = flops / (work.half_rate ? k.full_flops : k.half_flops) +
+             k.call_seconds * static_cast<double>(work.calls);
+  if (work.moved > 0) t.matmul += work.moved * share / k.memory_bytes + k.call_seconds;
   t.pieces = static_cast<int64_t>(
       std::clamp(std::ceil(work.buffer * share / k.piece_bytes), 1.0, k.most_pieces));
   t.meet = k.meet_seconds;
@@ -35,13 +35,13 @@ ChunkSeconds secondsOf(const ChunkedWork& work, double share, bool is_first, boo
   if (gathered > 0 || !work.reduces) {
     t.come = is_first ? gathered / k.link_bytes + k.post_seconds : gathered / k.pull_bytes;
   }
-  if (!is_whole) t.product += gathered / k.memory_bytes;
+  if (!is_whole) t.matmul += gathered / k.memory_bytes;
   if (work.reduces) {
     const double back = work.returns ? bytes / 2 : 0;
     t.alone = bytes / k.link_bytes + k.post_seconds;
     t.push = (bytes - back) / k.push_bytes;
     t.pull = back / k.pull_bytes;
-    if (!is_whole) t.product += (bytes - back) / k.beside_bytes + k.call_seconds;
+    if (!is_whole) t.matmul += (bytes - back) / k.beside_bytes + k.call_seconds;
   }
   return t;
 }
@@ -54,7 +54,7 @@ int64_t unitsOf(const ChunkShares& shares) {
 
 ChunkShares equalShares(int64_t chunks) { return ChunkShares(static_cast<size_t>(chunks), 1); }
 
-double productSeconds(const ChunkedWork& work) { return secondsOf(work, 1, true, true).product; }
+double matmulSeconds(const ChunkedWork& work) { return secondsOf(work, 1, true, true).matmul; }
 
 std::vector<ChunkShares> sharesFor(const ChunkedWork& work) {
   std::vector<ChunkShares> all = {{1},          {1, 1},       {1, 1, 2},

@@ -45,7 +45,7 @@ ChunkShares equalShares(int64_t chunks);
 
 // Returns the predicted seconds of the unsplit matrix products and the kernel, without the
 // collective.
-double productSeconds(const ChunkedWork& work);
+double matmulSeconds(const ChunkedWork& work);
 
 // Returns the splits among which chunkCollectives() chooses if the user requests no number of
 // chunks:

@@ -80,7 +80,7 @@ double pipelineSeconds(const std::vector<ChunkSeconds>& chunks, bool reduces, in
       if (is_copied && (made.size() > 1 || piece > 0)) come = sms.after(come);
       come += is_copied ? chunk.meet + chunk.come / static_cast<double>(chunk.pieces) : chunk.come;
     }
-    made.push_back(sms.run(come, chunk.product, stages));
+    made.push_back(sms.run(come, chunk.matmul, stages));
   }
   return reduces ? reducedSeconds(chunks, made, sms) : sms.end();
 }

@@ -12,7 +12,7 @@ namespace heddle::host {
 // Durations of the steps of one chunk, in seconds.
 struct ChunkSeconds {
   double come = 0;     // transfer of the rows of the chunk by a gather, on the links
-  double product = 0;  // matrix product, kernel and additions of the reduction, on the SMs
+  double matmul = 0;   // matrix product, kernel and additions of the reduction, on the SMs
   double push = 0;     // copies of terms to the GPUs that add them up
   double pull = 0;     // copies of the sums from the GPUs that added them up
   double alone = 0;    // reduction of the chunk by NCCL, if no matrix product runs beside it

@@ -44,7 +44,7 @@ class OverlapFinder {
       for (size_t i : membersOf(match)) taken_[i] = true;
       findFront(match);
       if (match.kind == CollectiveKind::Allgather) {
-        gathers_.emplace(match.products.front(), found_.matches.size());
+        gathers_.emplace(match.matmuls.front(), found_.matches.size());
       }
       found_.matches.push_back(std::move(match));
     }
@@ -100,39 +100,38 @@ class OverlapFinder {
     if (!isOwn(read, match)) return notOwn(read);
     for (size_t use : uses(read).at) {
       if (use == match.post || use == match.allocates.back() || use == match.kernel) continue;
-      if (isProduct(use, read, true)) {
-        match.products.push_back(use);
+      if (isMatmul(use, read, true)) {
+        match.matmuls.push_back(use);
         continue;
       }
       // Only the kernel of a LaunchKernel can be generated again for the rows of a chunk.
       const auto* launch = std::get_if<LaunchKernel>(&at(use).op);
-      if (launch == nullptr || !may_have_kernel || !match.products.empty() || readersOf(read) > 1 ||
-          !anyProductReads(launch->outputs)) {
+      if (launch == nullptr || !may_have_kernel || !match.matmuls.empty() || readersOf(read) > 1 ||
+          !anyMatmulReads(launch->outputs)) {
         return fmt::format("%{} has readers other than matrix products by a matrix",
                            slot(read).name);
       }
       std::string why = takeKernel(match, use, read);
       return why.empty() ? findReaders(match, launch->outputs[0], false) : why;
     }
-    return match.products.empty() ? fmt::format("no matrix product reads %{}", slot(read).name)
-                                  : "";
+    return match.matmuls.empty() ? fmt::format("no matrix product reads %{}", slot(read).name) : "";
   }
 
   // Returns the number of instructions that read a slot. All uses of the slot are reads, except its
   // Allocate and the instruction that writes it.
   size_t readersOf(SlotId id) const { return uses(id).at.size() - 2; }
 
-  bool anyProductReads(const std::vector<SlotId>& of) const {
+  bool anyMatmulReads(const std::vector<SlotId>& of) const {
     return std::any_of(of.begin(), of.end(), [&](SlotId id) {
       const std::vector<size_t>& at = uses(id).at;
-      return std::any_of(at.begin(), at.end(), [&](size_t i) { return isProduct(i, id, true); });
+      return std::any_of(at.begin(), at.end(), [&](size_t i) { return isMatmul(i, id, true); });
     });
   }
 
-  bool anyProductMakes(const std::vector<SlotId>& of) const {
+  bool anyMatmulMakes(const std::vector<SlotId>& of) const {
     return std::any_of(of.begin(), of.end(), [&](SlotId id) {
       const std::vector<size_t>& at = uses(id).at;
-      return std::any_of(at.begin(), at.end(), [&](size_t i) { return isProduct(i, id, false); });
+      return std::any_of(at.begin(), at.end(), [&](size_t i) { return isMatmul(i, id, false); });
     });
   }
 
@@ -143,13 +142,13 @@ class OverlapFinder {
     if (!isOwn(made, match)) return notOwn(made);
     if (uses(made).at.size() != 3) return fmt::format("%{} has other uses", slot(made).name);
     const size_t maker = uses(made).at[1];
-    if (isProduct(maker, made, false)) {
-      match.products.push_back(maker);
+    if (isMatmul(maker, made, false)) {
+      match.matmuls.push_back(maker);
       return {};
     }
     // Only the kernel of a LaunchKernel can be generated again for the rows of a chunk.
     const auto* launch = std::get_if<LaunchKernel>(&at(maker).op);
-    if (launch == nullptr || !anyProductMakes(launch->inputs)) {
+    if (launch == nullptr || !anyMatmulMakes(launch->inputs)) {
       return fmt::format("no matrix product computes %{}", slot(made).name);
     }
     std::string why = takeKernel(match, maker, made);
@@ -157,14 +156,14 @@ class OverlapFinder {
     for (size_t i = 0; i < launch->inputs.size(); ++i) {
       const SlotId part = launch->inputs[i];
       if (!match.kernel_rows[i] || uses(part).at.size() != 3) continue;
-      if (!isProduct(uses(part).at[1], part, false)) continue;
+      if (!isMatmul(uses(part).at[1], part, false)) continue;
       // If `part` is used elsewhere too, its matrix product stays unsplit.
       if (!isOwn(part, match)) continue;
-      match.products.push_back(uses(part).at[1]);
+      match.matmuls.push_back(uses(part).at[1]);
     }
-    std::sort(match.products.begin(), match.products.end());
-    return match.products.empty() ? fmt::format("no matrix product computes %{}", slot(made).name)
-                                  : "";
+    std::sort(match.matmuls.begin(), match.matmuls.end());
+    return match.matmuls.empty() ? fmt::format("no matrix product computes %{}", slot(made).name)
+                                 : "";
   }
 
   std::string takeKernel(ChunkStage& match, size_t position, SlotId between) const {
@@ -190,7 +189,7 @@ class OverlapFinder {
 
   // Returns the instructions that are split together with the collective.
   static std::vector<size_t> membersOf(const ChunkStage& match) {
-    std::vector<size_t> members = match.products;
+    std::vector<size_t> members = match.matmuls;
     if (match.kernel) members.push_back(*match.kernel);
     return members;
   }
@@ -200,13 +199,13 @@ class OverlapFinder {
   // kernel on gathered rows, it is the position of the first matrix product.
   bool isInOrder(const OverlapMatch& match) const {
     if (match.kind == CollectiveKind::Allgather) {
-      if (match.products.front() < match.wait) return false;
+      if (match.matmuls.front() < match.wait) return false;
       if (!match.kernel) return true;
       // The first chunk of the matrix product runs before the second chunk of the kernel. The
       // matrix product must therefore not write memory that the kernel accesses.
-      return *match.kernel > match.wait && *match.kernel < match.products.front() &&
-             mayMove(*match.kernel, match.products.front(), {}) &&
-             isApart(*match.kernel, match.products.front());
+      return *match.kernel > match.wait && *match.kernel < match.matmuls.front() &&
+             mayMove(*match.kernel, match.matmuls.front(), {}) &&
+             isApart(*match.kernel, match.matmuls.front());
     }
     const std::vector<size_t> members = membersOf(match);
     return std::all_of(members.begin(), members.end(), [&](size_t i) {
@@ -220,9 +219,9 @@ class OverlapFinder {
   // Finds the front of a reduction (OverlapMatch::front). A reduction has no front if an
   // instruction of the front could not move down to the post of the reduction.
   void findFront(OverlapMatch& match) const {
-    if (match.kind == CollectiveKind::Allgather || match.products.size() != 1) return;
+    if (match.kind == CollectiveKind::Allgather || match.matmuls.size() != 1) return;
     ChunkStage front;
-    const std::vector<SlotId>& read = call(match.products.front()).inputs;
+    const std::vector<SlotId>& read = call(match.matmuls.front()).inputs;
     const SlotId rows = read[0];
     if (std::count(read.begin(), read.end(), rows) != 1 || uses(rows).defined.size() != 1 ||
         !findMakers(front, rows).empty()) {
@@ -232,7 +231,7 @@ class OverlapFinder {
     const std::vector<size_t> before = membersOf(front);
     members.insert(members.end(), before.begin(), before.end());
     const bool moves = std::all_of(before.begin(), before.end(), [&](size_t i) {
-      return at(i).on == at(match.post).on && i < match.products.front() &&
+      return at(i).on == at(match.post).on && i < match.matmuls.front() &&
              (!front.kernel || i <= *front.kernel) && mayMove(i, match.post, members) &&
              isApart(i, match.post);
     });
@@ -247,10 +246,10 @@ class OverlapFinder {
   // outside of the front read this result too, or if the chunks of the gather do not contain the
   // same rows as the chunks of the match.
   std::optional<size_t> gatherOf(const OverlapMatch& match, const ChunkStage& front) const {
-    const auto [first, last] = gathers_.equal_range(front.products.front());
+    const auto [first, last] = gathers_.equal_range(front.matmuls.front());
     for (auto each = first; each != last; ++each) {
       const OverlapMatch& other = found_.matches[each->second];
-      if (other.products != front.products) continue;
+      if (other.matmuls != front.matmuls) continue;
       const auto& from = std::get<Communicate>(at(other.post).op);
       const auto& to = std::get<Communicate>(at(match.post).op);
       const bool alike = match.kind == CollectiveKind::ReduceScatter && !other.kernel &&
@@ -326,15 +325,15 @@ class OverlapFinder {
 
   // Returns whether instruction `i` is a matrix product whose second operand is a matrix. `reads`
   // true: its first operand must be `between`. `reads` false: its result must be `between`.
-  bool isProduct(size_t i, SlotId between, bool reads) const {
+  bool isMatmul(size_t i, SlotId between, bool reads) const {
     // Every matrix product that is not part of a kernel is a library call.
-    const auto* product = std::get_if<CallLibrary>(&at(i).op);
-    if (product == nullptr || (product->function != "matmul" && product->function != "linear")) {
+    const auto* matmul = std::get_if<CallLibrary>(&at(i).op);
+    if (matmul == nullptr || (matmul->function != "matmul" && matmul->function != "linear")) {
       return false;
     }
-    const std::vector<SlotId>& inputs = product->inputs;
+    const std::vector<SlotId>& inputs = matmul->inputs;
     const SlotId rows = inputs[0];
-    const SlotId result = product->outputs[0];
+    const SlotId result = matmul->outputs[0];
     const size_t rank = slot(rows).tensor.rank();
     if (slot(inputs[1]).tensor.rank() != 2 || rank < 2 || slot(result).tensor.rank() != rank ||
         std::count(inputs.begin(), inputs.end(), between) != (reads ? 1 : 0)) {

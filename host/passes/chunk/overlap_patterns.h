@@ -25,7 +25,7 @@ struct ChunkCut {
 // A stage: the matrix products that compute the rows of a chunk, and possibly a kernel next to
 // them. Each row of a result depends on one row of the operands.
 struct ChunkStage {
-  std::vector<size_t> products;
+  std::vector<size_t> matmuls;
   std::optional<size_t> kernel;  // nullopt: the stage has no kernel
   // By operand of the kernel: whether the operand has rows (RowwiseKernel::has_rows of
   // host/passes/chunk/rowwise_kernel.h).

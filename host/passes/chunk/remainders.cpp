@@ -36,8 +36,8 @@ class RestFinder {
   }
 
   void stage(const ChunkStage& stage) {
-    for (size_t product : stage.products) {
-      const auto& call = std::get<CallLibrary>(program_.body[product].op);
+    for (size_t matmul : stage.matmuls) {
+      const auto& call = std::get<CallLibrary>(program_.body[matmul].op);
       slot(call.inputs[0], 1);
       slot(call.outputs[0], 1);
     }

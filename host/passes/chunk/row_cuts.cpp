@@ -11,8 +11,8 @@ using comm::CollectiveKind;
 
 const Slot& slotOf(const Program& program, SlotId id) { return program.slots[id]; }
 
-SlotId rowsRead(const Program& program, size_t product) {
-  return std::get<CallLibrary>(program.body[product].op).inputs[0];
+SlotId rowsRead(const Program& program, size_t matmul) {
+  return std::get<CallLibrary>(program.body[matmul].op).inputs[0];
 }
 
 bool lieAlike(const Program& program, const IdVector<SlotId, SlotUses>& uses,
@@ -42,10 +42,10 @@ std::optional<ChunkCut> flatCut(const Program& program, const IdVector<SlotId, S
   const auto first = std::find_if_not(cut.axes.begin(), cut.axes.end(), is_one);
   if (first == cut.axes.end() || (moved && *first != *moved)) return std::nullopt;
   std::vector<SlotId> views = kernelViews(program, match);
-  for (size_t product : match.products) {
+  for (size_t matmul : match.matmuls) {
     views.push_back(match.kind == CollectiveKind::Allgather
-                        ? std::get<CallLibrary>(program.body[product].op).outputs[0]
-                        : rowsRead(program, product));
+                        ? std::get<CallLibrary>(program.body[matmul].op).outputs[0]
+                        : rowsRead(program, matmul));
   }
   if (!lieAlike(program, uses, views, order)) return std::nullopt;
   return cut;
@@ -84,7 +84,7 @@ bool frontTakes(const Program& program, const IdVector<SlotId, SlotUses>& uses,
   if (!cut.isFlat()) return true;
   std::vector<SlotId> views = kernelViews(program, *match.front);
   if (!match.gather) {
-    for (size_t product : match.front->products) views.push_back(rowsRead(program, product));
+    for (size_t matmul : match.front->matmuls) views.push_back(rowsRead(program, matmul));
   }
   return lieAlike(program, uses, views, match.order);
 }

@@ -17,7 +17,7 @@ namespace heddle::host {
 //                        axes as if they were one axis.
 // An axis of rows is any axis of a tensor except the last.
 
-// Returns all possible splits of a match. The members post, products, kernel and order of the match
+// Returns all possible splits of a match. The members post, matmuls, kernel and order of the match
 // must be set. If a flat split is possible, it is the first element, because it is possible for the
 // most sizes. Returns an empty list if no axis of rows is outermost in memory.
 std::vector<ChunkCut> cutsOf(const Program& program, const IdVector<SlotId, SlotUses>& uses,

@@ -52,8 +52,8 @@ double gatheredBytes(const Program& program, const NominalSizes& sizes, const Co
 void addStage(const Program& program, const NominalSizes& sizes, const ChunkStage& stage,
               ChunkedWork& work) {
   const auto slot = [&](SlotId id) -> const Slot& { return program.slots[id]; };
-  for (size_t product : stage.products) {
-    const auto& call = std::get<CallLibrary>(program.body[product].op);
+  for (size_t matmul : stage.matmuls) {
+    const auto& call = std::get<CallLibrary>(program.body[matmul].op);
     const Slot& a = slot(call.inputs[0]);
     work.flops += 2 * sizes.elements(program, slot(call.outputs[0])) *
                   sizes.value(evenExtent(program, a, a.tensor.rank() - 1));
@@ -67,7 +67,7 @@ void addStage(const Program& program, const NominalSizes& sizes, const ChunkStag
 }
 
 bool isHalfRate(const Program& program, const ChunkStage& stage) {
-  const auto& call = std::get<CallLibrary>(program.body[stage.products.front()].op);
+  const auto& call = std::get<CallLibrary>(program.body[stage.matmuls.front()].op);
   return sizeOf(program.slots[call.outputs[0]].tensor.dtype) >= 4;
 }
 
@@ -84,7 +84,7 @@ ChunkedWork chunkedWork(const Program& program, const NominalSizes& sizes,
   work.buffer = sizes.bytes(program, longer);
   work.bytes = gatheredBytes(program, sizes, x, longer, match.team) * (both_ways ? 2 : 1);
   work.half_rate = isHalfRate(program, match);
-  work.calls = static_cast<int64_t>(match.products.size());
+  work.calls = static_cast<int64_t>(match.matmuls.size());
   work.reduces = !gathers;
   work.returns = both_ways;
   addStage(program, sizes, match, work);
@@ -95,8 +95,8 @@ ChunkedWork chunkedWork(const Program& program, const NominalSizes& sizes,
 ChunkedWork chainedWork(const Program& program, const NominalSizes& sizes,
                         const OverlapMatch& match, const ChunkCut& cut) {
   ChunkedWork work = chunkedWork(program, sizes, match, cut);
-  work.calls += work.calls / static_cast<int64_t>(match.products.size()) *
-                static_cast<int64_t>(match.front->products.size());
+  work.calls += work.calls / static_cast<int64_t>(match.matmuls.size()) *
+                static_cast<int64_t>(match.front->matmuls.size());
   addStage(program, sizes, *match.front, work);
   work.two_stages = true;
   if (match.gather) {
@@ -109,7 +109,7 @@ ChunkedWork chainedWork(const Program& program, const NominalSizes& sizes,
 ChunkedWork frontWork(const Program& program, const NominalSizes& sizes,
                       const OverlapMatch& match) {
   ChunkedWork work;
-  work.calls = static_cast<int64_t>(match.front->products.size());
+  work.calls = static_cast<int64_t>(match.front->matmuls.size());
   work.half_rate = isHalfRate(program, *match.front);
   addStage(program, sizes, *match.front, work);
   return work;

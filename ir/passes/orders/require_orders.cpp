@@ -11,10 +11,7 @@ namespace heddle {
 namespace {
 
 // Returns whether the op returns memory of its operand. The operand then determines the order.
-bool isView(const Expression& expr) {
-  return expr.op->kind == OpKind::Permute || expr.op->kind == OpKind::Reshape ||
-         expr.op->kind == OpKind::Slice || expr.op->kind == OpKind::Diagonal;
-}
+bool isView(const Expression& expr) { return roleOf(expr.op->kind) == OpRole::View; }
 
 class OrderRequirer {
  public:

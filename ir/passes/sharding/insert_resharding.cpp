@@ -303,17 +303,9 @@ class Resharding {
     const ExprId definition = now().value(value).definition;
     if (definition == kNoExpr) return false;
     const Expression& expr = now().expr(definition);
-    switch (expr.op->kind) {
-      case OpKind::Reshape:
-      case OpKind::Permute:
-      case OpKind::Slice:
-      case OpKind::Diagonal:
-        return true;
-      case OpKind::Set:
-        return reshardStepOf(now(), expr).kind != ReshardStep::Kind::Relayout;
-      default:
-        return false;
-    }
+    const OpRole role = roleOf(expr.op->kind);
+    if (role != OpRole::Set) return role == OpRole::View;
+    return reshardStepOf(now(), expr).kind != ReshardStep::Kind::Relayout;
   }
 
   // Returns whether the step splits an axis unevenly. The memory of the operand is then padded to
@@ -340,28 +332,8 @@ class Resharding {
         collective_inputs_.count(id) != 0) {
       return false;
     }
-    switch (now().expr(value.definition).op->kind) {
-      case OpKind::Pointwise:
-      case OpKind::Reduction:
-      case OpKind::Broadcast:
-      case OpKind::Expand:
-      case OpKind::Full:
-      case OpKind::Iota:
-      case OpKind::Index:
-      case OpKind::Matmul:
-      case OpKind::Scan:
-      case OpKind::Scatter:
-        return true;
-      case OpKind::Constant:
-      case OpKind::SizeOf:
-      case OpKind::Reshape:
-      case OpKind::Permute:
-      case OpKind::Slice:
-      case OpKind::Diagonal:
-      case OpKind::Set:
-        return false;
-    }
-    return false;
+    const OpRole role = roleOf(now().expr(value.definition).op->kind);
+    return role == OpRole::Kernel || role == OpRole::Library;
   }
 
   static constexpr size_t kMaxAlternatives = 3;

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "host/device/cpu/cpu_device.h"
-#include "host/device/cpu/product_library.h"
+#include "host/device/cpu/matmul_library.h"
 #include "host/device/device.h"
 #include "ir/base/error.h"
 #include "tests/host/device/matmul_cases.h"

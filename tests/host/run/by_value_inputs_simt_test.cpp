@@ -36,8 +36,8 @@ TEST(ByValueInputsSimt, NvrtcCompilesValuesOfEveryDtype) {
   EXPECT_EQ(plan.stages[0].scalars.size(), by_value.size() - 1);
   EXPECT_FALSE(compiler->compile(plan.source).empty());
   const codegen::KernelPlan fill =
-      codegen::planKernel(valueSegment(DType::BF16), {TensorDesc{}}, {denseDesc(DType::BF16, {})},
-                          codegen::Target::Cuda);
+      codegen::planKernel(scalarStoreSegment(DType::BF16), {TensorDesc{}},
+                          {denseDesc(DType::BF16, {})}, codegen::Target::Cuda);
   ASSERT_EQ(fill.stages.size(), 1u);
   EXPECT_FALSE(compiler->compile(fill.source).empty());
 }

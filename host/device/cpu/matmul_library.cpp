@@ -1,4 +1,4 @@
-#include "host/device/cpu/product_library.h"
+#include "host/device/cpu/matmul_library.h"
 
 #include <cstdlib>
 #include <string_view>
@@ -22,17 +22,17 @@ CpuMatmulLibrary libraryOfEnvironment() {
 
 }  // namespace
 
-const ProductLibrary* findOneDnn(std::string& why) {
+const MatmulLibrary* findOneDnn(std::string& why) {
   void* entry = findModuleEntry("libheddle_onednn.so", "heddleOneDnnModule", why);
   if (entry == nullptr) return nullptr;
-  return reinterpret_cast<const ProductLibrary* (*)()>(entry)();
+  return reinterpret_cast<const MatmulLibrary* (*)()>(entry)();
 }
 
-const ProductLibrary* productLibrary(CpuMatmulLibrary wanted) {
+const MatmulLibrary* matmulLibrary(CpuMatmulLibrary wanted) {
   if (wanted == CpuMatmulLibrary::Any) wanted = libraryOfEnvironment();
   if (wanted == CpuMatmulLibrary::OpenBlas) return nullptr;
   std::string why;
-  const ProductLibrary* found = findOneDnn(why);
+  const MatmulLibrary* found = findOneDnn(why);
   if (found == nullptr && wanted == CpuMatmulLibrary::OneDnn) {
     throwUserError("matrix products by oneDNN: " + why, ErrorCode::Unsupported);
   }

@@ -11,7 +11,7 @@
 namespace heddle::host::matmul {
 
 // A product c[m, n] = a[m, k] x b[k, n] of bf16 matrices, with sums in f32. c is row-major.
-struct Bf16Product {
+struct Bf16Matmul {
   int64_t m = 0;
   int64_t n = 0;
   int64_t k = 0;
@@ -21,35 +21,35 @@ struct Bf16Product {
   int64_t ldc = 1;
 };
 
-// A Bf16Product that a library has prepared. An object never changes, so several threads may call
+// A Bf16Matmul that a library has prepared. An object never changes, so several threads may call
 // run().
-class PreparedProduct {
+class PreparedBf16Matmul {
  public:
-  virtual ~PreparedProduct() = default;
+  virtual ~PreparedBf16Matmul() = default;
   virtual int64_t workspaceBytes() const = 0;
   // Computes on the calling thread only. The workspace must be aligned to 64 bytes.
   virtual void run(const void* a, const void* b, void* c, void* workspace) const = 0;
 };
 
 // The entry points of the module libheddle_onednn. The module exports
-// `extern "C" const ProductLibrary* heddleOneDnnModule()`. All functions compute on the calling
+// `extern "C" const MatmulLibrary* heddleOneDnnModule()`. All functions compute on the calling
 // thread only, and give the same bits in every call with the same sizes and layouts.
-struct ProductLibrary {
+struct MatmulLibrary {
   // Returns the version of oneDNN, such as 2.6.3.
   std::string (*version)();
   // Computes c = a x b, or c += a x b if `adds` is true. c is row-major.
   void (*multiply)(const Operand<float>& a, const Operand<float>& b, bool adds, float* c,
                    int64_t ldc, int64_t m, int64_t n, int64_t k);
   // Returns nullptr if oneDNN has no fast implementation for this CPU or for these layouts.
-  std::unique_ptr<const PreparedProduct> (*prepare)(const Bf16Product& product);
+  std::unique_ptr<const PreparedBf16Matmul> (*prepare)(const Bf16Matmul& product);
 };
 
 // Returns the module, or nullptr with the reason in `why`.
-const ProductLibrary* findOneDnn(std::string& why);
+const MatmulLibrary* findOneDnn(std::string& why);
 
 // Returns oneDNN, or nullptr if OpenBLAS is to compute all floats. `Any` means the library that
 // $HEDDLE_CPU_MATMUL names, or else oneDNN if its module can be loaded. Throws UserError if oneDNN
 // is wanted and its module cannot be loaded, or if the variable has another value.
-const ProductLibrary* productLibrary(CpuMatmulLibrary wanted);
+const MatmulLibrary* matmulLibrary(CpuMatmulLibrary wanted);
 
 }  // namespace heddle::host::matmul

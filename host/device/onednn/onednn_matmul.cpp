@@ -3,16 +3,16 @@
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string_view>
 
-#include "host/device/cpu/product_library.h"
+#include "host/device/cpu/matmul_library.h"
 #include "ir/base/check.h"
 
 namespace heddle::host::onednn {
 namespace {
 
-using matmul::Bf16Product;
+using matmul::Bf16Matmul;
+using matmul::MatmulLibrary;
 using matmul::Operand;
-using matmul::PreparedProduct;
-using matmul::ProductLibrary;
+using matmul::PreparedBf16Matmul;
 
 // Makes oneDNN compute on the calling thread. heddle distributes the work over its own threads.
 // OpenMP stores the number of threads per calling thread.
@@ -56,9 +56,9 @@ dnnl::memory::desc descOf(int64_t rows, int64_t columns, const MatrixLayout& lay
   return {{rows, columns}, type, strides};
 }
 
-class Product : public PreparedProduct {
+class OneDnnMatmul : public PreparedBf16Matmul {
  public:
-  explicit Product(const dnnl::matmul::primitive_desc& desc)
+  explicit OneDnnMatmul(const dnnl::matmul::primitive_desc& desc)
       : desc_(desc), primitive_(desc), stream_(cpu()) {}
   int64_t workspaceBytes() const override {
     return static_cast<int64_t>(desc_.scratchpad_desc().get_size());
@@ -80,7 +80,7 @@ class Product : public PreparedProduct {
   dnnl::stream stream_;
 };
 
-dnnl::matmul::primitive_desc primitiveOf(const Bf16Product& product) {
+dnnl::matmul::primitive_desc primitiveOf(const Bf16Matmul& product) {
   const auto a = descOf(product.m, product.k, product.a, DType::BF16);
   const auto b = descOf(product.k, product.n, product.b, DType::BF16);
   const auto c = descOf(product.m, product.n, {true, false, product.ldc}, product.c_dtype);
@@ -96,20 +96,20 @@ dnnl::matmul::primitive_desc primitiveOf(const Bf16Product& product) {
 #endif
 }
 
-std::unique_ptr<const PreparedProduct> prepare(const Bf16Product& product) {
+std::unique_ptr<const PreparedBf16Matmul> prepare(const Bf16Matmul& product) {
   const OneThread one;
   const dnnl::matmul::primitive_desc desc = primitiveOf(product);
   if (!desc) return nullptr;
   // The implementation `ref` is a plain loop.
   if (std::string_view(desc.impl_info_str()).starts_with("ref")) return nullptr;
-  return std::make_unique<Product>(desc);
+  return std::make_unique<OneDnnMatmul>(desc);
 }
 
-constexpr ProductLibrary kModule = {version, multiply, prepare};
+constexpr MatmulLibrary kModule = {version, multiply, prepare};
 
 }  // namespace
 }  // namespace heddle::host::onednn
 
-extern "C" const heddle::host::matmul::ProductLibrary* heddleOneDnnModule() {
+extern "C" const heddle::host::matmul::MatmulLibrary* heddleOneDnnModule() {
   return &heddle::host::onednn::kModule;
 }
