@@ -10,7 +10,7 @@
 #include "ir/base/check.h"
 #include "tests/comm/copy_channels/copy_channel_ranks.h"
 
-namespace heddle::comm::conformance::copy_channel_faults {
+namespace heddle::comm::conformance::copy_channel_faults_test {
 namespace {
 
 using namespace copy_channels;
@@ -265,4 +265,4 @@ TEST(CopyChannelFaults, CopyChannelsAndNcclEndTogether) {
 }
 
 }  // namespace
-}  // namespace heddle::comm::conformance::copy_channel_faults
+}  // namespace heddle::comm::conformance::copy_channel_faults_test

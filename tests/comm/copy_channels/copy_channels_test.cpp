@@ -6,8 +6,10 @@
 
 #include "tests/comm/copy_channels/copy_channel_ranks.h"
 
-namespace heddle::comm::conformance::copy_channels {
+namespace heddle::comm::conformance::copy_channels_test {
 namespace {
+
+using namespace copy_channels;
 
 std::vector<Case> copyChannelCases(int ranks) {
   const std::vector<DType> few = {DType::BF16, DType::I64};
@@ -136,4 +138,4 @@ TEST(CopyChannels, OtherKindsAreRejected) {
 }
 
 }  // namespace
-}  // namespace heddle::comm::conformance::copy_channels
+}  // namespace heddle::comm::conformance::copy_channels_test
