@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "host/compile_again.h"
 #include "host/device/attention.h"
 #include "host/device/cpu/cpu_device.h"
@@ -10,90 +13,11 @@
 #include "host/text/program_text.h"
 #include "ir/base/error.h"
 #include "ir/text/fusion_text.h"
-#include "tests/host/device/library_cases.h"
 
-namespace heddle::host::library_cpu_test {
+namespace heddle::host::attention_cpu_test {
 namespace {
 
-void runOn(Device& device, LibraryRun& run) {
-  ErrorSink errors;
-  LibraryCall call = run.call();
-  // The workspace is filled with garbage, because no result may depend on its content.
-  std::vector<std::byte> workspace(static_cast<size_t>(device.libraryWorkspace(call)),
-                                   std::byte{0xFF});
-  call.workspace = workspace.data();
-  Stream stream = device.createStream();
-  device.library(call, stream, {&errors, 0});
-  device.destroyStream(stream);
-  errors.rethrow();
-}
-
-class CpuLibrary : public ::testing::TestWithParam<DType> {};
-
-TEST_P(CpuLibrary, EveryCaseMatchesTheDefinition) {
-  for (int threads : {1, 3}) {
-    CpuOptions options;
-    options.threads = threads;
-    auto device = makeCpuDevice(options);
-    checkEveryLibraryCase(GetParam(), [&](LibraryRun& run) { runOn(*device, run); });
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(DTypes, CpuLibrary, ::testing::ValuesIn(kAllDTypes),
-                         [](const auto& info) { return std::string(name(info.param)); });
-
-// Adds many small numbers to 1. Each of them is a quarter of the last place of 1, so the sum would
-// stay 1 if each step were rounded.
-TEST(CpuLibraryRounding, SumsAreRoundedOnce) {
-  auto device = makeCpuDevice();
-  const std::pair<DType, int> types[] = {{DType::BF16, 9}, {DType::F16, 12}};
-  for (const auto& [dtype, bits] : types) {
-    const int64_t n = 1 + (int64_t{1} << (bits - 1));
-    LibraryRun cumsum{LibraryFunction::Cumsum, 0, false, {{dtype, {n}, {}}}, {dtype, {n}, {}}};
-    LibraryRun add{LibraryFunction::ScatterAdd,
-                   0,
-                   false,
-                   {{dtype, {1}, {}}, {DType::I64, {n}, {}}, {dtype, {n}, {}}},
-                   {dtype, {1}, {}}};
-    storeElement(add.in[0].bytes.data(), dtype, 0, 0.0);
-    for (int64_t i = 0; i < n; ++i) {
-      const Scalar value = i == 0 ? 1.0 : std::ldexp(1.0, -bits);
-      storeElement(cumsum.in[0].bytes.data(), dtype, i, value);
-      storeElement(add.in[2].bytes.data(), dtype, i, value);
-      storeElement(add.in[1].bytes.data(), DType::I64, i, int64_t{0});
-    }
-    runOn(*device, cumsum);
-    runOn(*device, add);
-    EXPECT_EQ(cumsum.out.at({n - 1}), 1.5) << name(dtype);
-    EXPECT_EQ(add.out.at({0}), 1.5) << name(dtype);
-  }
-}
-
-TEST(CpuLibraryRounding, IntegersWrap) {
-  auto device = makeCpuDevice();
-  LibraryRun run{LibraryFunction::Cumsum, 0, false, {{DType::I64, {2}, {}}}, {DType::I64, {2}, {}}};
-  storeElement(run.in[0].bytes.data(), DType::I64, 0, INT64_MAX);
-  storeElement(run.in[0].bytes.data(), DType::I64, 1, int64_t{1});
-  runOn(*device, run);
-  EXPECT_EQ(toInt(scalarAt(run.out, {1})), INT64_MIN);
-}
-
-TEST(CpuLibraryErrors, Float8SumsAndOrdersAreRefused) {
-  auto device = makeCpuDevice();
-  expectFloat8Refused([&](const LibraryCall& call) { return device->libraryWorkspace(call); });
-}
-
-TEST(CpuLibraryErrors, TooManyAxesAreRefused) {
-  std::vector<int64_t> sizes(12, 2);
-  std::vector<int64_t> strides;
-  for (int i = 0; i < 12; ++i) strides.push_back(int64_t{3} << (2 * i));
-  LibraryRun run{
-      LibraryFunction::Argsort, 0, false, {{DType::Bool, sizes, strides}}, {DType::I64, sizes, {}}};
-  auto device = makeCpuDevice();
-  EXPECT_THROW(device->libraryWorkspace(run.call()), UserError);
-}
-
-TEST(CpuAttention, LibraryCallIsRefused) {
+TEST(AttentionCpu, LibraryCallIsRefused) {
   const auto device = makeCpuDevice();
   Executable executable(parseProgram("heddle 1\nprogram p(%q: f16[8, 16]) -> (%y) {\n"
                                      "  slot %y: f16[8, 16]\n  %y = allocate\n"
@@ -117,7 +41,7 @@ TEST(CpuAttention, LibraryCallIsRefused) {
 // heddle lowers a fusion again if decidingSizes() gives other numbers than before. For a forward,
 // the number of queries must not change them, because a decoder alternates between one query and
 // several.
-TEST(CpuAttention, DecidingSizesDependOnTheLimitsOfTheLibrary) {
+TEST(AttentionCpu, DecidingSizesDependOnTheLimitsOfTheLibrary) {
   const Fusion fusion = parseFusion(
       "heddle 1\nfusion f(%g: f16[t, f], %q: f16[t, e], %k: f16[s, e], %v: f16[s, f]) {\n"
       "  %y = scaled_dot_product_attention(%q, %k, %v)\n"
@@ -141,7 +65,7 @@ TEST(CpuAttention, DecidingSizesDependOnTheLimitsOfTheLibrary) {
   EXPECT_NE(deciding(1, 1, 9), deciding(1, 2, 9));
 }
 
-TEST(CpuAttention, BackwardChecksQueriesKeysAndVersion) {
+TEST(AttentionCpu, BackwardChecksQueriesKeysAndVersion) {
   const auto why = [](bool causal, int64_t queries, int64_t keys, int64_t version) {
     return whyNotTokens(causal, queries, keys, version);
   };
@@ -159,7 +83,7 @@ TEST(CpuAttention, BackwardChecksQueriesKeysAndVersion) {
 
 // If a device has a library for attention, the forward and the backward become one library call
 // each. The backward reads the result and the log-sums of the forward.
-TEST(CpuAttention, ForwardAndBackwardLowerToOneCallEach) {
+TEST(AttentionCpu, ForwardAndBackwardLowerToOneCallEach) {
   const Fusion fusion = parseFusion(
       "heddle 1\nfusion f(%g: bf16[h, t, e], %q: bf16[h, t, e], %k: bf16[h, s, e], "
       "%v: bf16[h, s, e]) with h = 2, t = 5, s = 7, e = 8 {\n"
@@ -190,7 +114,7 @@ TEST(CpuAttention, ForwardAndBackwardLowerToOneCallEach) {
   EXPECT_NO_THROW(idle.run(inputs).wait());
 }
 
-TEST(CpuAttention, LogSumsAreReadInPlaceOnlyWithoutGaps) {
+TEST(AttentionCpu, LogSumsAreReadInPlaceOnlyWithoutGaps) {
   TensorDesc desc = denseDesc(DType::F32, {2, 3, 5});
   EXPECT_TRUE(areReadableLogSums(desc, 0));
   EXPECT_TRUE(areReadableLogSums(desc, 32));
@@ -204,4 +128,4 @@ TEST(CpuAttention, LogSumsAreReadInPlaceOnlyWithoutGaps) {
 }
 
 }  // namespace
-}  // namespace heddle::host::library_cpu_test
+}  // namespace heddle::host::attention_cpu_test

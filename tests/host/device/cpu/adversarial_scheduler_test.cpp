@@ -8,7 +8,7 @@
 #include "host/device/cpu/cpu_device.h"
 #include "host/device/device.h"
 
-namespace heddle::host::device_adversarial_test {
+namespace heddle::host::adversarial_scheduler_test {
 namespace {
 
 constexpr uint64_t kSeeds = 20;
@@ -143,4 +143,4 @@ TEST(AdversarialScheduler, LegalPipelineIsRightUnderEverySeed) {
 }
 
 }  // namespace
-}  // namespace heddle::host::device_adversarial_test
+}  // namespace heddle::host::adversarial_scheduler_test

@@ -11,7 +11,7 @@
 #include "host/device/device.h"
 #include "ir/base/check.h"
 
-namespace heddle::host::device_streams_test {
+namespace heddle::host::cpu_stream_test {
 namespace {
 
 // Runs each test twice: with the normal scheduler of streams, and with the adversarial one.
@@ -232,4 +232,4 @@ INSTANTIATE_TEST_SUITE_P(Orders, CpuStreams, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "adversarial" : "plain"; });
 
 }  // namespace
-}  // namespace heddle::host::device_streams_test
+}  // namespace heddle::host::cpu_stream_test

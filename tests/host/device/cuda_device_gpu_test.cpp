@@ -9,7 +9,7 @@
 #include "ir/base/check.h"
 #include "tests/host/gpu_device.h"
 
-namespace heddle::host::device_gpu_test {
+namespace heddle::host::cuda_device_gpu_test {
 namespace {
 
 constexpr const char* kKernels = R"(
@@ -235,4 +235,4 @@ TEST_F(CudaDeviceGpu, LateErrorAppearsInSynchronize) {
 }
 
 }  // namespace
-}  // namespace heddle::host::device_gpu_test
+}  // namespace heddle::host::cuda_device_gpu_test

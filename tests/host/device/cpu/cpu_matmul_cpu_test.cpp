@@ -10,7 +10,7 @@
 #include "ir/base/error.h"
 #include "tests/host/device/matmul_cases.h"
 
-namespace heddle::host::device_matmul_cpu_test {
+namespace heddle::host::cpu_matmul_cpu_test {
 namespace {
 
 // The libraries that this process can use for a dtype.
@@ -235,4 +235,4 @@ TEST(CpuMatmulLibraries, UnknownLibraryInTheEnvironmentIsAnError) {
 }
 
 }  // namespace
-}  // namespace heddle::host::device_matmul_cpu_test
+}  // namespace heddle::host::cpu_matmul_cpu_test
