@@ -6,8 +6,8 @@
 #include "host/plan/by_value_inputs.h"
 #include "host/tensor.h"
 #include "ir/reference/reference.h"
+#include "tests/host/plan/by_value_inputs.h"
 #include "tests/host/rank_harness.h"
-#include "tests/host/run/by_value_inputs.h"
 
 namespace heddle::host::by_value_inputs_cpu_test {
 namespace {

@@ -1,19 +1,19 @@
 // Compares the predicted times of chunks with closed formulas, and tests the choice between numbers
 // of chunks.
+#include "host/passes/chunk/cost_model.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "host/passes/chunk/cost_model.h"
-
-namespace heddle::host::chunk_cost_test {
+namespace heddle::host::cost_model_test {
 namespace {
 
 // The work that takes one millisecond at the rates of CostConstants: operations of matrix products,
 // and bytes of communication.
 constexpr double kFlopsOfAMs = 7.4e11, kBytesOfAMs = 3.5e8;
 
-TEST(ChunkCostModel, PartialTilesCostAsFullTiles) {
+TEST(CostModel, PartialTilesCostAsFullTiles) {
   // Work of 130 rows and work of 256 rows both need two tiles.
   ChunkedWork work{7e11, 0, false, 1, false, 0, 256};
   const double full = chunkedSeconds(work, {1});
@@ -22,7 +22,7 @@ TEST(ChunkCostModel, PartialTilesCostAsFullTiles) {
   EXPECT_NEAR(chunkedSeconds(work, {1}), full, 1e-9);
 }
 
-TEST(ChunkCostModel, MoreChunksAreUsedOnlyWhereTheyPay) {
+TEST(CostModel, MoreChunksAreUsedOnlyWhereTheyPay) {
   const std::vector<ChunkShares> equal = {{1}, {1, 1}, {1, 1, 1, 1}};
   // No chunks: there is no matrix product that could hide communication, or it takes hardly longer
   // than a launch.
@@ -48,7 +48,7 @@ TEST(ChunkCostModel, MoreChunksAreUsedOnlyWhereTheyPay) {
   EXPECT_GT(chunkedSeconds(hurried, {1, 1, 2}), 0.5e-3 + 0.5e-3 + 2 * copied + 1e-3);
 }
 
-TEST(ChunkCostModel, MatmulsHideTheReduction) {
+TEST(CostModel, MatmulsHideTheReduction) {
   ChunkedWork work{4 * kFlopsOfAMs, kBytesOfAMs, false, 1, true};
   // The matrix products take 4 ms. The sums of the collectives slow them down by 0.7 ms. Nothing
   // hides the communication of the last chunk.
@@ -61,7 +61,7 @@ TEST(ChunkCostModel, MatmulsHideTheReduction) {
   EXPECT_GT(chunkedSeconds(work, {1, 1, 1, 1}), 0.75 * kBytesOfAMs / 3e11);
 }
 
-TEST(ChunkCostModel, SharesAddUpToAtMostSixteenUnits) {
+TEST(CostModel, SharesAddUpToAtMostSixteenUnits) {
   ChunkedWork gather{kFlopsOfAMs, kBytesOfAMs}, scatter = gather, both = gather, sum = gather;
   scatter.reduces = both.reduces = sum.reduces = sum.returns = true;
   both.gathered = kBytesOfAMs;
@@ -78,4 +78,4 @@ TEST(ChunkCostModel, SharesAddUpToAtMostSixteenUnits) {
 }
 
 }  // namespace
-}  // namespace heddle::host::chunk_cost_test
+}  // namespace heddle::host::cost_model_test

@@ -6,7 +6,7 @@
 #include "host/text/program_text.h"
 #include "tests/host/passes/chunk_programs.h"
 
-namespace heddle::host::chunk_kernels_test {
+namespace heddle::host::rowwise_kernel_cpu_test {
 namespace {
 
 using chunk_testing::expectRight;
@@ -46,13 +46,13 @@ std::string scattered() {
   return replaced(kSumOfProducts, "return %s shard(@m)", "return %s shard(@m, 1: x)");
 }
 
-TEST(ChunkRowwiseKernels, SumsOfMatmulsAreReducedInChunks) {
+TEST(RowwiseKernel, SumsOfMatmulsAreReducedInChunks) {
   for (int64_t t : {7, 12}) expectRight(kSumOfProducts, 2, 3, {{"t", t}});
   expectRight(scattered().c_str(), 3, 2, {});
   expectSameBits(scattered(), 2, 2);
 }
 
-TEST(ChunkRowwiseKernels, GatheredChunksPassThroughAKernel) {
+TEST(RowwiseKernel, GatheredChunksPassThroughAKernel) {
   for (int64_t t : {7, 12}) expectRight(kGathered, 2, 3, {{"t", t}});
   expectSameBits(kGathered, 2, 2);
 }
@@ -96,7 +96,7 @@ program main(%x0: f32[t, h], %w: f32[h, f], %w2: f32[f, h]) -> (%d) with t = 16,
 // `calls` is the number of library calls. The program has an unsplit version with two calls, and a
 // version in chunks. The version in chunks has four calls if both matrix products are split, and
 // three calls if only the second one is.
-TEST(ChunkRowwiseKernels, ProducerThatMayNotMoveStaysUnsplit) {
+TEST(RowwiseKernel, ProducerThatMayNotMoveStaysUnsplit) {
   const std::string before_g = "  %g = allocate\n", before_c = "  %c = allocate\n";
   const struct {
     const char* what;
@@ -131,7 +131,7 @@ TEST(ChunkRowwiseKernels, ProducerThatMayNotMoveStaysUnsplit) {
 }
 
 // The kernel normalizes each row, so its chunks are complete rows.
-TEST(ChunkRowwiseKernels, GatheredChunksPassThroughAReductionOfRows) {
+TEST(RowwiseKernel, GatheredChunksPassThroughAReductionOfRows) {
   const std::string rows = replaced(
       kGathered, "%m = mul(%s, %r)",
       "%o = mul(%s, %r)\n  %e = max(%o, axes=[2], keepdim=true)\n  %n = sub(%o, %e)\n  %z = "
@@ -165,4 +165,4 @@ TEST(RowwiseKernel, KernelsThatStayInTheirRowsAreRowwise) {
 }
 
 }  // namespace
-}  // namespace heddle::host::chunk_kernels_test
+}  // namespace heddle::host::rowwise_kernel_cpu_test

@@ -7,7 +7,7 @@
 #include "codegen/emit/plan_kernel.h"
 #include "host/compile.h"
 #include "host/plan/by_value_inputs.h"
-#include "tests/host/run/by_value_inputs.h"
+#include "tests/host/plan/by_value_inputs.h"
 
 namespace heddle::host::by_value_inputs_simt_test {
 namespace {

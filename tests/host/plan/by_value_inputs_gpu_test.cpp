@@ -1,6 +1,6 @@
 // Tests 0-d inputs in host memory on a GPU.
 #include "tests/host/gpu_device.h"
-#include "tests/host/run/by_value_inputs.h"
+#include "tests/host/plan/by_value_inputs.h"
 
 namespace heddle::host::by_value_inputs_gpu_test {
 namespace {
