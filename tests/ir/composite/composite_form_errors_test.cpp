@@ -5,7 +5,7 @@
 #include "ir/composite/composite.h"
 #include "ir/text/fusion_text.h"
 
-namespace heddle::form_errors_test {
+namespace heddle::composite_form_errors_test {
 namespace {
 
 struct Refusal {
@@ -34,7 +34,7 @@ std::string messageOf(const std::string& call) {
   return "no error";
 }
 
-TEST(FormErrors, WrongSizesAreRefused) {
+TEST(CompositeFormErrors, WrongSizesAreRefused) {
   const Refusal refusals[] = {
       {"%r = zeros(sizes=[2, -1])", "zeros: the size of axis 1 is -1, expected 0 or more"},
       {"%r = ones(sizes=[-3])", "ones: the size of axis 0 is -3, expected 0 or more"},
@@ -75,7 +75,7 @@ TEST(FormErrors, WrongSizesAreRefused) {
   for (const Refusal& each : refusals) EXPECT_EQ(messageOf(each.call), each.message) << each.call;
 }
 
-TEST(FormErrors, WrongIndicesAreRefused) {
+TEST(CompositeFormErrors, WrongIndicesAreRefused) {
   const Refusal refusals[] = {
       {"%r = take_along_axis(%x, %n, axis=0)",
        "take_along_axis: %x: f32[2, 6] and its index %n: i64[2] differ in rank"},
@@ -109,7 +109,7 @@ TEST(FormErrors, WrongIndicesAreRefused) {
 
 // The message names the f8 operand and the op as the caller wrote them, not the ops of the
 // composite.
-TEST(FormErrors, Float8OperandsAreRefused) {
+TEST(CompositeFormErrors, Float8OperandsAreRefused) {
   const std::string refused =
       ": %q: f8e4m3[2, 6] is of an f8 type, which only casts, data movement and matrix products "
       "accept: cast it";
@@ -142,7 +142,7 @@ TEST(FormErrors, Float8OperandsAreRefused) {
   }
 }
 
-TEST(FormErrors, WrongParametersAreRefused) {
+TEST(CompositeFormErrors, WrongParametersAreRefused) {
   const Refusal refusals[] = {
       {"%r, %k, %l = batch_norm(%c, %p, %w)",
        "batch_norm: %p: f32[6, 3] must have one axis, the channels"},
@@ -155,7 +155,7 @@ TEST(FormErrors, WrongParametersAreRefused) {
   for (const Refusal& each : refusals) EXPECT_EQ(messageOf(each.call), each.message) << each.call;
 }
 
-TEST(FormErrors, JoiningNothingIsRefused) {
+TEST(CompositeFormErrors, JoiningNothingIsRefused) {
   for (const std::string op : {"cat", "stack"}) {
     FusionBuilder b;
     try {
@@ -167,7 +167,7 @@ TEST(FormErrors, JoiningNothingIsRefused) {
   }
 }
 
-TEST(FormErrors, WrongAttentionHeadsAreRefused) {
+TEST(CompositeFormErrors, WrongAttentionHeadsAreRefused) {
   const std::string op = "scaled_dot_product_attention";
   const Refusal refusals[] = {
       {"(%x, %x, %x, gqa=true)", ": gqa needs an axis of heads, %x: f32[2, 6] has none"},
@@ -190,4 +190,4 @@ TEST(FormErrors, WrongAttentionHeadsAreRefused) {
 }
 
 }  // namespace
-}  // namespace heddle::form_errors_test
+}  // namespace heddle::composite_form_errors_test

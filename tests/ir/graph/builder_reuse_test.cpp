@@ -8,7 +8,7 @@
 #include "ir/graph/verify.h"
 #include "ir/text/fusion_text.h"
 
-namespace heddle::output_reuse_test {
+namespace heddle::builder_reuse_test {
 namespace {
 
 std::string errorOf(const std::string& returned) {
@@ -22,7 +22,7 @@ std::string errorOf(const std::string& returned) {
   return "";
 }
 
-TEST(OutputReuse, InputsThatDoNotFitAreRefused) {
+TEST(BuilderReuse, InputsThatDoNotFitAreRefused) {
   EXPECT_EQ(errorOf("%a in %w"), "");
   EXPECT_EQ(errorOf("%a in %a"),
             "test:4: return at line 4: an output can only be stored in an input, and %a: f32[n] is "
@@ -39,7 +39,7 @@ TEST(OutputReuse, InputsThatDoNotFitAreRefused) {
   EXPECT_EQ(errorOf("%a in"), "test:5:1: found '}', expected a value, as in %x");
 }
 
-TEST(OutputReuse, SizesThatARunComparesGetAGuard) {
+TEST(BuilderReuse, SizesThatARunComparesGetAGuard) {
   const Fusion fusion = parseFusion(R"(heddle 1
 fusion f(%w: f32[n], %v: f32[m]) {
   %a = neg(%w)
@@ -50,7 +50,7 @@ fusion f(%w: f32[n], %v: f32[m]) {
   EXPECT_THROW(bindSizes(fusion, {{3}, {4}}), UserError);
 }
 
-TEST(OutputReuse, TextAndPassesKeepTheInputs) {
+TEST(BuilderReuse, TextAndPassesKeepTheInputs) {
   const Fusion fusion = parseFusion(R"(heddle 1
 fusion f(%w: f32[n], %g: f32[n], %m: f32[n]) {
   %dead = neg(%m)
@@ -70,7 +70,7 @@ fusion f(%w: f32[n], %g: f32[n], %m: f32[n]) {
   }
 }
 
-TEST(OutputReuse, FusionsThatDifferInReusesAreDifferent) {
+TEST(BuilderReuse, FusionsThatDifferInReusesAreDifferent) {
   const auto returning = [](const std::string& outputs) {
     return parseFusion(
         "heddle 1\nfusion f(%w: f32[n], %g: f32[n]) {\n  %a = add(%w, %g)\n  return " + outputs +
@@ -83,7 +83,7 @@ TEST(OutputReuse, FusionsThatDifferInReusesAreDifferent) {
   EXPECT_FALSE(sameGraph(returning("%a in %w"), returning("%a")));
 }
 
-TEST(OutputReuse, VerifyFindsAReuseOfAValueThatIsNoInput) {
+TEST(BuilderReuse, VerifyFindsAReuseOfAValueThatIsNoInput) {
   FusionBuilder b("f");
   const ValueId w = b.input("w", DType::F32, {Size::symbol("n")});
   const ValueId a = b.pointwise("neg", {w});
@@ -92,4 +92,4 @@ TEST(OutputReuse, VerifyFindsAReuseOfAValueThatIsNoInput) {
 }
 
 }  // namespace
-}  // namespace heddle::output_reuse_test
+}  // namespace heddle::builder_reuse_test

@@ -1,14 +1,15 @@
 // Tests sizes that contain the values of scalars: which scalars FusionBuilder and the parser
 // accept, and which values a run may give them.
+#include "ir/graph/size_scalars.h"
+
 #include <gtest/gtest.h>
 
 #include "ir/base/error.h"
 #include "ir/graph/builder.h"
-#include "ir/graph/size_scalars.h"
 #include "ir/graph/verify.h"
 #include "ir/text/fusion_text.h"
 
-namespace heddle::scalar_sizes_test {
+namespace heddle::size_scalars_test {
 namespace {
 
 std::string messageOf(const std::function<void()>& work) {
@@ -50,14 +51,14 @@ std::string bindError(const Fusion& fusion, int64_t t, int64_t h, int64_t n, int
 
 using Sizes = std::vector<int64_t>;
 
-TEST(ScalarSizes, ScalarAndSizeOfOneNameDiffer) {
+TEST(SizeScalars, ScalarAndSizeOfOneNameDiffer) {
   EXPECT_FALSE(Size::symbol("n") == Size::symbol(scalarSymbol("n")));
   EXPECT_EQ(Size::symbol(scalarSymbol("0.n")).str(), "%\"0.n\"");
   EXPECT_TRUE((Size::symbol("%n") + 1).hasScalar());
   EXPECT_FALSE((Size::symbol("n") + 1).hasScalar());
 }
 
-TEST(ScalarSizes, ExpressionsOfScalarsAreSizes) {
+TEST(SizeScalars, ExpressionsOfScalarsAreSizes) {
   const std::string head = "  %h0 = size(%x, axis=1)\n  %k = ";
   const std::vector<std::pair<std::string, int64_t>> cases = {
       {"add(%n, %h0)", 12},    {"sub(%n, 2)", 5},          {"mul(%n, %m)", 21},
@@ -73,7 +74,7 @@ TEST(ScalarSizes, ExpressionsOfScalarsAreSizes) {
   EXPECT_EQ(sizesOf(of_tensor, 1, 1, 1, 1, 3), (Sizes{8}));
 }
 
-TEST(ScalarSizes, OtherValuesAreErrors) {
+TEST(SizeScalars, OtherValuesAreErrors) {
   const auto error = [](const std::string& k) {
     return parseError("  %k = " + k + "\n  %y = full(1.0, sizes=[%k], dtype=f32)");
   };
@@ -95,7 +96,7 @@ TEST(ScalarSizes, OtherValuesAreErrors) {
 }
 
 // The sizes are those that NumPy gives for arrays of t x h elements.
-TEST(ScalarSizes, ReshapeResolvesMinusOne) {
+TEST(SizeScalars, ReshapeResolvesMinusOne) {
   const Fusion open = fusionOf("  %y = reshape(%x, sizes=[%n, -1])");
   EXPECT_EQ(sizesOf(open, 6, 4, 8), (Sizes{8, 3}));
   EXPECT_EQ(sizesOf(open, 6, 4, 24), (Sizes{24, 1}));
@@ -108,7 +109,7 @@ TEST(ScalarSizes, ReshapeResolvesMinusOne) {
   EXPECT_EQ(sizesOf(flat, 0, 4, 0), (Sizes{0}));
 }
 
-TEST(ScalarSizes, InvalidReshapesNameTheOpAndTheScalar) {
+TEST(SizeScalars, InvalidReshapesNameTheOpAndTheScalar) {
   const Fusion open = fusionOf("  %y = reshape(%x, sizes=[%n, -1])");
   EXPECT_EQ(bindError(open, 6, 4, 5),
             "elements of %x: f32[t, h] before and after reshape at line 3: t*h = 24 is not a "
@@ -137,7 +138,7 @@ TEST(ScalarSizes, InvalidReshapesNameTheOpAndTheScalar) {
             "<text>:3: reshape at line 3: more than one size is -1");
 }
 
-TEST(ScalarSizes, ExpandKeepsTheExtentForMinusOne) {
+TEST(SizeScalars, ExpandKeepsTheExtentForMinusOne) {
   const Fusion fusion =
       fusionOf("  %r = sum(%x, axes=[0], keepdim=true)\n  %y = expand(%r, sizes=[%n, %m])");
   EXPECT_EQ(sizesOf(fusion, 6, 4, 3, 4), (Sizes{3, 4}));
@@ -150,7 +151,7 @@ TEST(ScalarSizes, ExpandKeepsTheExtentForMinusOne) {
             "size 0 of expand at line 3: %n is -1, expected 0 or more (%n = -1 is input %n)");
 }
 
-TEST(ScalarSizes, BoundsAndWidthsAreChecked) {
+TEST(SizeScalars, BoundsAndWidthsAreChecked) {
   const Fusion slice = fusionOf("  %y = slice(%x, starts=[%n, 0], stops=[%m, h])");
   EXPECT_EQ(sizesOf(slice, 6, 4, 1, 5), (Sizes{4, 4}));
   EXPECT_NE(bindError(slice, 6, 4, 3, 2)
@@ -175,7 +176,7 @@ TEST(ScalarSizes, BoundsAndWidthsAreChecked) {
             std::string::npos);
 }
 
-TEST(ScalarSizes, ScalarMayHaveToEqualASize) {
+TEST(SizeScalars, ScalarMayHaveToEqualASize) {
   const Fusion fusion = parseFusion(
       "heddle 1\nfusion f(%x: f32[n, 2], %n: i64 == n, %w: f32[%n]) {\n  %y = iota(sizes=[%n], "
       "axis=0)\n  return %y\n}\n");
@@ -193,7 +194,7 @@ TEST(ScalarSizes, ScalarMayHaveToEqualASize) {
 }
 
 // A pass that copies an op, and a parser that reads a printed op, must not resolve -1 again.
-TEST(ScalarSizes, ResolvedSizesStayAsTheyAre) {
+TEST(SizeScalars, ResolvedSizesStayAsTheyAre) {
   for (const char* statements :
        {"  %y = reshape(%x, sizes=[%n, -1])", "  %y = reshape(%x, sizes=[%n, %m])",
         "  %y = reshape(%x, sizes=[%n])", "  %y = expand(%x, sizes=[%n, %m, -1])",
@@ -208,7 +209,7 @@ TEST(ScalarSizes, ResolvedSizesStayAsTheyAre) {
   }
 }
 
-TEST(ScalarSizes, BuilderAcceptsTheSameSizes) {
+TEST(SizeScalars, BuilderAcceptsTheSameSizes) {
   FusionBuilder b("f");
   const ValueId x = b.input("x", DType::F32, {Size::symbol("t"), Size::symbol("h")});
   const ValueId n = b.scalarInput("n", DType::I64);
@@ -223,4 +224,4 @@ TEST(ScalarSizes, BuilderAcceptsTheSameSizes) {
 }
 
 }  // namespace
-}  // namespace heddle::scalar_sizes_test
+}  // namespace heddle::size_scalars_test
