@@ -15,6 +15,7 @@ namespace heddle::host::copy_channels_gpu_test {
 namespace {
 
 using namespace comm::conformance;
+using comm::conformance::Buffer;  // host::Buffer is another type
 using comm::Carrier;
 using comm::CollectiveKind;
 using comm::Operation;

@@ -5,7 +5,7 @@
 #include "tests/sanitized.h"
 #include "tests/tools/cli.h"
 
-namespace heddle::tools::limits_cpu_test {
+namespace heddle::tools::cli_limits_cpu_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -154,4 +154,4 @@ TEST_F(CliLimits, TensorsWithManyAxesAreRejected) {
 }
 
 }  // namespace
-}  // namespace heddle::tools::limits_cpu_test
+}  // namespace heddle::tools::cli_limits_cpu_test

@@ -6,7 +6,7 @@
 
 #include "tests/tools/cli.h"
 
-namespace heddle::tools::bench_cpu_test {
+namespace heddle::tools::cli_bench_cpu_test {
 namespace {
 
 constexpr const char* kSoftmax =
@@ -165,4 +165,4 @@ TEST_F(CliBench, WrongInputIsReported) {
 }
 
 }  // namespace
-}  // namespace heddle::tools::bench_cpu_test
+}  // namespace heddle::tools::cli_bench_cpu_test

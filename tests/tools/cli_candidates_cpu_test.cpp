@@ -6,7 +6,7 @@
 
 #include "tests/tools/cli.h"
 
-namespace heddle::tools::candidates_cpu_test {
+namespace heddle::tools::cli_candidates_cpu_test {
 namespace {
 
 class CliCandidates : public Cli {
@@ -91,4 +91,4 @@ TEST_F(CliCandidates, WrongForcesAreReported) {
 }
 
 }  // namespace
-}  // namespace heddle::tools::candidates_cpu_test
+}  // namespace heddle::tools::cli_candidates_cpu_test

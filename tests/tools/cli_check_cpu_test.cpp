@@ -4,10 +4,10 @@
 
 #include "tests/tools/cli.h"
 
-namespace heddle::tools {
+namespace heddle::tools::cli_check_cpu_test {
 namespace {
 
-class CheckCpu : public Cli {
+class CliCheck : public Cli {
  protected:
   // Runs a fusion with --check and returns the text that the command prints.
   std::string textOf(const std::string& fusion, const std::string& options, int code) {
@@ -25,14 +25,14 @@ void expectText(const std::string& text, const std::string& part) {
 constexpr const char* kTwoOutputs =
     "heddle 1 fusion f(%x: f32[60, 50]) { %y = softmax(%x) %z = sum(%x, axes=[0]) return %y, %z }";
 
-TEST_F(CheckCpu, FullCheckInSlicesComparesEveryElement) {
+TEST_F(CliCheck, FullCheckInSlicesComparesEveryElement) {
   const std::string text = textOf(kTwoOutputs, "--check=full --check-memory 4096", 0);
   expectText(text, "%y right in 3000 elements");
   expectText(text, "%z right in 50 elements");
   expectText(text, "comparing 150 of 3000 elements of %y with the reference");
 }
 
-TEST_F(CheckCpu, WrongElementIsFoundInAnySlice) {
+TEST_F(CliCheck, WrongElementIsFoundInAnySlice) {
   const std::string reference = write(
       "reference.fusion",
       "heddle 1 fusion f(%x: f32[60, 50]) { %i = iota(sizes=[60, 50], axis=0) %j = iota(sizes=[60, "
@@ -47,7 +47,7 @@ TEST_F(CheckCpu, WrongElementIsFoundInAnySlice) {
   }
 }
 
-TEST_F(CheckCpu, SampleSaysWhatItCompares) {
+TEST_F(CliCheck, SampleSaysWhatItCompares) {
   const std::string text =
       textOf("heddle 1 fusion f(%x: f32[300, 400]) { %y = neg(%x) return %y }", "--check", 0);
   expectText(text, "of 120000 elements of %y with the reference");
@@ -55,7 +55,7 @@ TEST_F(CheckCpu, SampleSaysWhatItCompares) {
 
 // The gradient of x is zero except for rounding, because the two elements of a row are normalized
 // to 1 and -1. No device computes it with a small relative error.
-TEST_F(CheckCpu, SmallDifferencesOfLargeTermsAreRight) {
+TEST_F(CliCheck, SmallDifferencesOfLargeTermsAreRight) {
   textOf(
       "heddle 1 fusion f(%dy: f32[64, 2], %x: f32[64, 2], %w: f32[2]) {"
       "%dx, %dw, %db = layer_norm_backward(%dy, %x, %w) return %dx, %dw, %db }",
@@ -64,7 +64,7 @@ TEST_F(CheckCpu, SmallDifferencesOfLargeTermsAreRight) {
 
 // The variance of equal elements is zero except for the rounding of their mean. All additions of a
 // sum of equal elements round in the same direction.
-TEST_F(CheckCpu, VariancesOfEqualElementsAreRight) {
+TEST_F(CliCheck, VariancesOfEqualElementsAreRight) {
   for (const std::string dtype : {"f32", "f64"}) {
     for (const std::string value : {"0.1", "1000.1"}) {
       textOf("heddle 1 fusion f() with n = 100000 { %c = full(" + value +
@@ -76,7 +76,7 @@ TEST_F(CheckCpu, VariancesOfEqualElementsAreRight) {
 
 // The additions of a matrix product of equal elements round in the same direction, and so do the
 // multiplications of equal factors.
-TEST_F(CheckCpu, RoundingOfEqualElementsIsRight) {
+TEST_F(CliCheck, RoundingOfEqualElementsIsRight) {
   textOf(
       "heddle 1 fusion f() with k = 100000 { %a = full(0.1, sizes=[4, k], dtype=f32)"
       "%b = full(0.3, sizes=[k, 4], dtype=f32) %m = matmul(%a, %b) %y = sub(%m, 3000.0)"
@@ -89,7 +89,7 @@ TEST_F(CheckCpu, RoundingOfEqualElementsIsRight) {
 }
 
 // The larger bounds for equal elements must not hide an error of a few parts in 10000.
-TEST_F(CheckCpu, WrongMatmulOfEqualElementsIsFound) {
+TEST_F(CliCheck, WrongMatmulOfEqualElementsIsFound) {
   const std::string head =
       "heddle 1 fusion f() with k = 100000 { %a = full(0.1, sizes=[4, k], dtype=f32)"
       "%b = full(0.3, sizes=[k, 4], dtype=f32) %m = matmul(%a, %b) ";
@@ -102,7 +102,7 @@ TEST_F(CheckCpu, WrongMatmulOfEqualElementsIsFound) {
 
 // The exact sum is 1, but rounding errors of these large terms hide it in every order of f32
 // additions.
-TEST_F(CheckCpu, SumWhoseTermsCancelIsRightWithinTheRoundingOfItsTerms) {
+TEST_F(CliCheck, SumWhoseTermsCancelIsRightWithinTheRoundingOfItsTerms) {
   std::vector<float> values;
   for (int i = 0; i < 500; ++i) values.push_back(1e8f + static_cast<float>(i * 1001));
   for (int i = 0; i < 500; ++i) values.push_back(-1e8f - static_cast<float>(i * 1001));
@@ -117,7 +117,7 @@ TEST_F(CheckCpu, SumWhoseTermsCancelIsRightWithinTheRoundingOfItsTerms) {
          "--check=full --input x=" + npy, 0);
 }
 
-TEST_F(CheckCpu, WrongResultsOfNarrowTypesAreFound) {
+TEST_F(CliCheck, WrongResultsOfNarrowTypesAreFound) {
   const std::pair<const char*, const char*> cases[] = {{"bf16", "mul(%x, 1.08)"},
                                                        {"f16", "mul(%x, 1.02)"},
                                                        {"f8e4m3", "neg(%x)"},
@@ -133,7 +133,7 @@ TEST_F(CheckCpu, WrongResultsOfNarrowTypesAreFound) {
   }
 }
 
-TEST_F(CheckCpu, StridedSlicesOfOneInputAreChecked) {
+TEST_F(CliCheck, StridedSlicesOfOneInputAreChecked) {
   textOf(
       "heddle 1 fusion f(%x: f32[400000]) {"
       "%a = slice(%x, starts=[0], stops=[400000], steps=[2])"
@@ -143,4 +143,4 @@ TEST_F(CheckCpu, StridedSlicesOfOneInputAreChecked) {
 }
 
 }  // namespace
-}  // namespace heddle::tools
+}  // namespace heddle::tools::cli_check_cpu_test

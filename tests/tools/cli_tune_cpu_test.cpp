@@ -5,7 +5,7 @@
 
 #include "tests/tools/cli.h"
 
-namespace heddle::tools::tune_command_cpu_test {
+namespace heddle::tools::cli_tune_cpu_test {
 namespace {
 
 class CliTune : public Cli {
@@ -158,4 +158,4 @@ TEST_F(CliTune, WrongInputIsReported) {
 }
 
 }  // namespace
-}  // namespace heddle::tools::tune_command_cpu_test
+}  // namespace heddle::tools::cli_tune_cpu_test

@@ -7,7 +7,7 @@
 #include "tests/sanitized.h"
 #include "tests/tools/cli.h"
 
-namespace heddle::tools::hostile_cpu_test {
+namespace heddle::tools::cli_hostile_cpu_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -179,4 +179,4 @@ TEST_F(CliHostile, FullTemporaryFolderIsNamed) {
 }
 
 }  // namespace
-}  // namespace heddle::tools::hostile_cpu_test
+}  // namespace heddle::tools::cli_hostile_cpu_test

@@ -4,7 +4,7 @@
 
 #include "tests/tools/cli.h"
 
-namespace heddle::tools::wrong_input_cpu_test {
+namespace heddle::tools::cli_wrong_input_cpu_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -389,4 +389,4 @@ TEST_F(CliWrongInput, WrongCommandLinesAreReported) {
 }
 
 }  // namespace
-}  // namespace heddle::tools::wrong_input_cpu_test
+}  // namespace heddle::tools::cli_wrong_input_cpu_test

@@ -14,7 +14,7 @@
 #include "ir/base/check.h"
 #include "tests/tools/cli.h"
 
-namespace heddle::tools::job_faults_cpu_test {
+namespace heddle::tools::cli_job_faults_cpu_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -329,4 +329,4 @@ TEST_F(CliJobFaults, TimelineOfAFusionListsKernelsAndLibraryCalls) {
 }
 
 }  // namespace
-}  // namespace heddle::tools::job_faults_cpu_test
+}  // namespace heddle::tools::cli_job_faults_cpu_test

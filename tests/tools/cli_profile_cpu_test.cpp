@@ -8,7 +8,7 @@
 
 #include "tests/tools/cli.h"
 
-namespace heddle::tools::profile_cpu_test {
+namespace heddle::tools::cli_profile_cpu_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -169,7 +169,7 @@ TEST_F(CliProfile, PathThatCannotBeWrittenIsAnError) {
   expectError("run examples/softmax.fusion --profile", "--profile");
 }
 
-class CliNumerics : public CliProfile {
+class CliProfileNumerics : public CliProfile {
  protected:
   std::string logFusion() {
     return write("log.fusion",
@@ -178,7 +178,7 @@ class CliNumerics : public CliProfile {
   }
 };
 
-TEST_F(CliNumerics, NanEndsTheCommandWithOne) {
+TEST_F(CliProfileNumerics, NanEndsTheCommandWithOne) {
   for (const int ranks : {1, 2}) {
     const CliResult result = heddle(
         "run " + logFusion() + " --device cpu --check-numerics --ranks " + std::to_string(ranks));
@@ -192,7 +192,7 @@ TEST_F(CliNumerics, NanEndsTheCommandWithOne) {
   }
 }
 
-TEST_F(CliNumerics, FiniteRunsSucceed) {
+TEST_F(CliProfileNumerics, FiniteRunsSucceed) {
   for (const std::string file : {"transformer_block_tp.fusion", "ring_allgather.hostir"}) {
     const CliResult result =
         heddle("run examples/" + file + " --device cpu --ranks 2 --adversarial 3 --check-numerics");
@@ -203,7 +203,7 @@ TEST_F(CliNumerics, FiniteRunsSucceed) {
   }
 }
 
-TEST_F(CliNumerics, JsonListsTheReportOfEachRank) {
+TEST_F(CliProfileNumerics, JsonListsTheReportOfEachRank) {
   const CliResult result = heddle(
       "run examples/softmax.fusion --device cpu --set rows=8 "
       "--check-numerics --json");
@@ -211,10 +211,10 @@ TEST_F(CliNumerics, JsonListsTheReportOfEachRank) {
   EXPECT_EQ(Json::parse(result.text).at("numerics"), Json({""}));
 }
 
-TEST_F(CliNumerics, NullDeviceIsRefused) {
+TEST_F(CliProfileNumerics, NullDeviceIsRefused) {
   expectError("run examples/softmax.fusion --device null --check-numerics",
               "--check-numerics: the null device computes nothing");
 }
 
 }  // namespace
-}  // namespace heddle::tools::profile_cpu_test
+}  // namespace heddle::tools::cli_profile_cpu_test
