@@ -1,6 +1,10 @@
 """Checks the names of GoogleTest suites and tests. Fails in these cases:
 
 - Two files define the same suite. Filters and ctest entries could not distinguish them.
+- A file defines tests, but its name does not end in _test.cpp. No program would contain them.
+- The name of a suite does not begin with the name of its file. For example, the suites in
+  cpu_matmul_cpu_test.cpp begin with CpuMatmul. The case of letters does not matter.
+- The namespace of a file does not have the name of the file.
 - The name of a suite ends in "Test".
 - The name of a suite or a test contains a word that the project has replaced by another one.
 
@@ -25,6 +29,9 @@ REPLACED = {
     "Whole": "Unsplit, Unsharded or Full",
 }
 
+# The end of the name of a file: the labels of its tests.
+LABELS = re.compile(r"(_(cpu|simt|gpu|mpi|big))*_test$")
+NAMESPACE = re.compile(r"^namespace (?:\w+::)*(\w+) \{", re.MULTILINE)
 TEST = re.compile(r"^\s*(?:TYPED_)?TEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.MULTILINE)
 
 
@@ -40,6 +47,19 @@ def replaced_words(name):
     return found
 
 
+def faults_of_file(path, suites, text):
+    """Yields what is wrong with the name of a file that defines these suites."""
+    if not path.name.endswith("_test.cpp"):
+        yield "defines tests, so its name must end in _test.cpp"
+        return
+    expected = "".join(word.capitalize() for word in LABELS.sub("", path.stem).split("_"))
+    for suite in suites:
+        if not suite.lower().startswith(expected.lower()):
+            yield f"{suite}: the name of a suite in this file must begin with {expected}"
+    if path.stem not in NAMESPACE.findall(text):
+        yield f"the tests must be in a namespace {path.stem}"
+
+
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
     faults = []
@@ -49,7 +69,12 @@ def main():
         if path.suffix not in (".cpp", ".h"):
             continue
         file = path.relative_to(root)
-        for suite, test in TEST.findall(path.read_text(encoding="utf-8")):
+        text = path.read_text(encoding="utf-8")
+        found = TEST.findall(text)
+        if found:
+            suites = {suite for suite, _ in found}
+            faults += [f"{file}: {fault}" for fault in faults_of_file(path, suites, text)]
+        for suite, test in found:
             tests += 1
             for old in replaced_words(test):
                 faults.append(f"{file}: {suite}.{test}: use {REPLACED[old]} instead of {old}")

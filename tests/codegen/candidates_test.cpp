@@ -110,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(Targets, Candidates, ::testing::Values(Target::Cpp, Tar
                            return info.param == Target::Cpp ? "Cpp" : "Cuda";
                          });
 
-TEST(FindCandidate, IndexAndParametersNameACandidate) {
+TEST(CandidatesByName, IndexAndParametersNameACandidate) {
   std::vector<Candidate> all(3);
   all[0].choice = {"loops", {{"lanes", 4}, {"unroll", 2}}};
   all[1].choice = {"loops", {{"lanes", 4}, {"unroll", 1}}};
@@ -131,19 +131,6 @@ TEST(FindCandidate, IndexAndParametersNameACandidate) {
     } catch (const UserError& error) {
       EXPECT_EQ(error.what(), "kernel k0 has no candidate '" + asked + "' for these sizes" + list);
     }
-  }
-}
-
-TEST(KernelChoice, TextIsParsedAndPrinted) {
-  for (const std::string text : {"loops", "loops lanes=4", "lanes=4 unroll=2", "rows looped=0"}) {
-    const auto choice = parseKernelChoice(text);
-    ASSERT_TRUE(choice.has_value()) << text;
-    EXPECT_EQ(print(*choice), text);
-  }
-  EXPECT_EQ(print(*parseKernelChoice(" loops,lanes=4, unroll=2 ")), "loops lanes=4 unroll=2");
-  for (const std::string text : {"", " ", "a b", "a=1 loops", "=1", "a=", "a=x", "a=1x", "a=1 a=2",
-                                 "a=99999999999999999999", "a=1=2"}) {
-    EXPECT_FALSE(parseKernelChoice(text).has_value()) << text;
   }
 }
 

@@ -9,7 +9,7 @@
 #include "ir/types/host_tensor.h"
 #include "tests/codegen/kernel_runner.h"
 
-namespace heddle::codegen::indexed_cpu_test {
+namespace heddle::codegen::indexed_loads_cpu_test {
 namespace {
 
 using testing::Buffer;
@@ -367,4 +367,4 @@ TEST(IndexedLoadsCpu, IndexedOperandMustBeInMemory) {
 }
 
 }  // namespace
-}  // namespace heddle::codegen::indexed_cpu_test
+}  // namespace heddle::codegen::indexed_loads_cpu_test

@@ -6,7 +6,7 @@
 #include "ir/base/error.h"
 #include "ir/graph/builder.h"
 
-namespace heddle::codegen::legality_test {
+namespace heddle::codegen::kernel_legality_test {
 namespace {
 
 std::vector<Size> sizes(const std::string& names) {
@@ -146,4 +146,4 @@ TEST(KernelLegality, PlanKernelReportsTheReason) {
 }
 
 }  // namespace
-}  // namespace heddle::codegen::legality_test
+}  // namespace heddle::codegen::kernel_legality_test

@@ -103,7 +103,7 @@ class FakeTimer : public CandidateTimer {
   size_t fastest_;
 };
 
-class Tuning : public ::testing::Test {
+class Tune : public ::testing::Test {
  protected:
   std::vector<TunedKernel> tuned(size_t fastest) {
     TuneOptions options;
@@ -139,7 +139,7 @@ class Tuning : public ::testing::Test {
       host::makeCpuDevice({.threads = 2, .adversarial_seed = 3});
 };
 
-TEST_F(Tuning, EveryChoiceGivesTheRightNumbers) {
+TEST_F(Tune, EveryChoiceGivesTheRightNumbers) {
   size_t most = 0;
   for (const TunedKernel& kernel : tuned(0)) most = std::max(most, kernel.rows.size());
   ASSERT_GE(most, 3u);
@@ -153,7 +153,7 @@ TEST_F(Tuning, EveryChoiceGivesTheRightNumbers) {
   }
 }
 
-TEST_F(Tuning, RealTimerMeasuresEveryCandidate) {
+TEST_F(Tune, RealTimerMeasuresEveryCandidate) {
   for (const TunedKernel& kernel : tune(program_, kSizes, 1, *device_, images_, {})) {
     for (const TunedKernel::Row& row : kernel.rows) {
       EXPECT_EQ(row.fault, "") << kernel.name << row.parameters;
@@ -163,7 +163,7 @@ TEST_F(Tuning, RealTimerMeasuresEveryCandidate) {
   }
 }
 
-TEST_F(Tuning, FaultyCandidatesAreReportedAndNeverChosen) {
+TEST_F(Tune, FaultyCandidatesAreReportedAndNeverChosen) {
   TuneOptions options;
   options.makeTimer = [](const host::LaunchedKernel&, const std::vector<codegen::Candidate>& all,
                          std::vector<TunedKernel::Row>& rows) {
@@ -179,7 +179,7 @@ TEST_F(Tuning, FaultyCandidatesAreReportedAndNeverChosen) {
   EXPECT_NE(tuneCsv(kernels).find(",wrong results: on purpose,0,"), std::string::npos);
 }
 
-TEST_F(Tuning, KernelWithoutAUsableCandidateIsAnError) {
+TEST_F(Tune, KernelWithoutAUsableCandidateIsAnError) {
   TuneOptions options;
   options.makeTimer = [](const host::LaunchedKernel&, const std::vector<codegen::Candidate>& all,
                          std::vector<TunedKernel::Row>& rows) {
@@ -191,7 +191,7 @@ TEST_F(Tuning, KernelWithoutAUsableCandidateIsAnError) {
       "kernel center: no candidate can be used; the first one does not compile: on purpose");
 }
 
-TEST_F(Tuning, StoredChoicesAreNotMeasuredAgain) {
+TEST_F(Tune, StoredChoicesAreNotMeasuredAgain) {
   const Choices stored = choicesOf(tuned(1));
   TuneOptions options;
   options.measures_all = false;
@@ -213,7 +213,7 @@ TEST_F(Tuning, StoredChoicesAreNotMeasuredAgain) {
   EXPECT_EQ(measured, 3);
 }
 
-TEST_F(Tuning, ChoicesOfOtherDevicesOrSizesAreIgnored) {
+TEST_F(Tune, ChoicesOfOtherDevicesOrSizesAreIgnored) {
   Choices foreign;
   for (const auto& [key, parameters] : choicesOf(tuned(1))) {
     std::string other = key;
@@ -234,7 +234,7 @@ TEST_F(Tuning, ChoicesOfOtherDevicesOrSizesAreIgnored) {
 }
 
 // The choice that the program makes is stronger than a tuned one.
-TEST_F(Tuning, ForcedCandidatesAreLeftOut) {
+TEST_F(Tune, ForcedCandidatesAreLeftOut) {
   program_.kernels[host::KernelId(0)].candidate = "0";
   const std::vector<TunedKernel> kernels = tuned(1);
   ASSERT_EQ(kernels.size(), 2u);
@@ -243,7 +243,7 @@ TEST_F(Tuning, ForcedCandidatesAreLeftOut) {
 }
 
 // Every allocation of the measurement fails once.
-TEST_F(Tuning, ExhaustedMemoryNamesTheKernelAndTheOperand) {
+TEST_F(Tune, ExhaustedMemoryNamesTheKernelAndTheOperand) {
   host::testing::FaultyDevice device;
   std::string errors;
   const auto visit = [&](const host::LaunchedKernel& kernel) {
@@ -282,7 +282,7 @@ class ForgetfulDevice : public host::testing::FaultyDevice {
 };
 
 // The right results are 0, which is also what unwritten memory often holds.
-TEST_F(Tuning, CandidateThatWritesNothingIsLeftOut) {
+TEST_F(Tune, CandidateThatWritesNothingIsLeftOut) {
   const host::Program program = programOf(R"(
 kernel @zero {
   fusion zero(%x: f32[n, m]) {
@@ -307,26 +307,6 @@ program p(%x: f32[n, m]) -> (%y) with n = 4, m = 32 {
     }
   };
   host::forEachLaunchedKernel(program, kSizes, 0, 1, device.kind(), host::Launches::First, visit);
-}
-
-TEST(TuneChoices, FileIsWrittenAndRead) {
-  const Choices choices = {{std::string(64, 'a'), "loops lanes=4"},
-                           {std::string(64, '0'), "passes"}};
-  EXPECT_EQ(parseChoices(printChoices(choices, "cpu"), "file"), choices);
-  const auto errorOf = [](const std::string& text) {
-    return host::testing::userErrorOf([&] { parseChoices(text, "file"); });
-  };
-  EXPECT_EQ(errorOf(""), "file:1: expected 'heddle choices 1'");
-  EXPECT_EQ(errorOf("heddle choices 2\n"), "file:1: expected 'heddle choices 1'");
-  const std::string header = "heddle choices 1\n";
-  const std::string expected =
-      "file:2: expected a key of 64 hexadecimal digits and parameters such as 'loops unroll=2'";
-  for (const std::string& line :
-       {std::string("abc loops"), std::string(64, 'g') + " loops", std::string(64, 'a'),
-        std::string(64, 'a') + " a b", std::string(65, 'a') + " loops"}) {
-    EXPECT_EQ(errorOf(header + line + "\n"), expected) << line;
-  }
-  EXPECT_EQ(parseChoices(header + "\n# comment\n", "file"), Choices());
 }
 
 }  // namespace

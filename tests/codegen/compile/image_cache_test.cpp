@@ -323,38 +323,5 @@ TEST(ImageCache, ThreadsWithOverlappingBatchesDoNotDeadlock) {
   EXPECT_EQ(cache.compiled(), 4);
 }
 
-TEST(ChildProcess, OutputAndExitCodeAreReturned) {
-  ProcessResult result = runProcess({"sh", "-c", "echo out; echo err >&2; exit 3"});
-  EXPECT_TRUE(result.started);
-  EXPECT_EQ(result.exit_code, 3);
-  EXPECT_EQ(result.output, "out\nerr\n");
-  EXPECT_FALSE(runProcess({"/no/such/program"}).started);
-}
-
-// Ends child processes and their children from another thread. runProcess() returns only after all
-// of them have closed its output pipe, so all have ended.
-void endWhileProgramsRun() {
-  const auto begin = std::chrono::steady_clock::now();
-  TempFolder folder;
-  const std::string ready = folder.path() + "/ready";
-  ProcessResult result;
-  std::thread runs([&] {
-    result = runProcess({"sh", "-c", "sleep 30 & (trap '' TERM; : >" + ready + "; sleep 30); :"});
-  });
-  while (!std::filesystem::exists(ready)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  endChildProcesses();
-  runs.join();
-  const bool folder_is_gone = !std::filesystem::exists(folder.path());
-  const bool quick = std::chrono::steady_clock::now() - begin < std::chrono::seconds(10);
-  const bool no_more = !runProcess({"true"}).started;
-  fmt::print(stderr, "{} {} {} {}", result.exit_code, folder_is_gone, quick, no_more);
-  _exit(0);
-}
-
-TEST(ChildProcess, EndingStopsProgramsAndDeletesFolders) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(endWhileProgramsRun(), ::testing::ExitedWithCode(0), "143 true true true");
-}
-
 }  // namespace
 }  // namespace heddle::codegen::image_cache_test

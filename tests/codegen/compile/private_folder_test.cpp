@@ -9,7 +9,6 @@
 #include <functional>
 
 #include "codegen/compile/child_process.h"
-#include "codegen/compile/sha256.h"
 #include "ir/base/error.h"
 
 namespace heddle::codegen::private_folder_test {
@@ -131,12 +130,6 @@ TEST(PrivateFolder, RefusedFolderIsReplacedByANewOne) {
   ASSERT_TRUE(first->write("a", "one"));
   EXPECT_EQ(second->read("a", kMost)->bytes, "one");
   EXPECT_TRUE(fs::is_empty(path));
-}
-
-// The values are those of FIPS 180-2.
-TEST(Sha256, HashesEqualThoseOfTheStandard) {
-  EXPECT_EQ(sha256("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  EXPECT_EQ(sha256(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 }
 
 }  // namespace

@@ -9,8 +9,10 @@
 #include "ir/text/fusion_text.h"
 #include "tests/host/executable_common.h"
 
-namespace heddle::host::testing {
+namespace heddle::host::program_builder_errors_test {
 namespace {
+
+using testing::userErrorOf;
 
 using comm::CollectiveKind;
 
@@ -336,4 +338,4 @@ TEST(ProgramBuilderErrors, PositionIsTheDeclarationOrTheInstruction) {
 }
 
 }  // namespace
-}  // namespace heddle::host::testing
+}  // namespace heddle::host::program_builder_errors_test

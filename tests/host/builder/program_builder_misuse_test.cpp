@@ -6,8 +6,10 @@
 #include "ir/text/fusion_text.h"
 #include "tests/host/executable_common.h"
 
-namespace heddle::host::testing {
+namespace heddle::host::program_builder_misuse_test {
 namespace {
+
+using testing::userErrorOf;
 
 SlotRef integer(ProgramBuilder& b, const char* name = "n") { return b.scalar(name, DType::I64); }
 
@@ -172,4 +174,4 @@ TEST(ProgramBuilderMisuse, DeepNestingIsRefused) {
 }
 
 }  // namespace
-}  // namespace heddle::host::testing
+}  // namespace heddle::host::program_builder_misuse_test

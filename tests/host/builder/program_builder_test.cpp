@@ -11,8 +11,14 @@
 #include "tests/host/example_files.h"
 
 // Builds the programs of texts. The built and the parsed program must be equal.
-namespace heddle::host::testing {
+namespace heddle::host::program_builder_test {
 namespace {
+
+using testing::inPlaceLoop;
+using testing::kernelOf;
+using testing::programExample;
+using testing::ringAllgather;
+using testing::unevenExchange;
 
 using comm::CollectiveKind;
 using Compare = Predicate::Compare;
@@ -300,4 +306,4 @@ fusion k(%x: f32[t] shard(@b, 0: x)) {
 }
 
 }  // namespace
-}  // namespace heddle::host::testing
+}  // namespace heddle::host::program_builder_test

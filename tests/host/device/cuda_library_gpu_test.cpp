@@ -3,7 +3,7 @@
 #include "tests/host/device/library_cases.h"
 #include "tests/host/gpu_device.h"
 
-namespace heddle::host::library_gpu_test {
+namespace heddle::host::cuda_library_gpu_test {
 namespace {
 
 class CudaLibraryGpu : public GpuDeviceFixture {
@@ -109,4 +109,4 @@ TEST_F(CudaLibraryGpu, SumsAreDeterministic) {
 }
 
 }  // namespace
-}  // namespace heddle::host::library_gpu_test
+}  // namespace heddle::host::cuda_library_gpu_test

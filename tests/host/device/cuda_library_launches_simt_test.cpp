@@ -17,7 +17,7 @@
 //
 #include "codegen/runtime/cuda_library.h"
 
-namespace heddle::host::library_simt_test {
+namespace heddle::host::cuda_library_launches_simt_test {
 namespace {
 
 static_assert(sizeof(LibraryArgs) == sizeof(hdl::Args));
@@ -127,4 +127,4 @@ TEST(CudaLibraryLaunchesSimtCases, TopOfLongLinesIsRight) {
 }
 
 }  // namespace
-}  // namespace heddle::host::library_simt_test
+}  // namespace heddle::host::cuda_library_launches_simt_test

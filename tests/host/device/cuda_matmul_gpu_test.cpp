@@ -4,7 +4,7 @@
 #include "tests/host/device/matmul_cases.h"
 #include "tests/host/gpu_device.h"
 
-namespace heddle::host::device_matmul_gpu_test {
+namespace heddle::host::cuda_matmul_gpu_test {
 namespace {
 
 class CudaMatmulGpu : public GpuDeviceFixture {
@@ -203,4 +203,4 @@ TEST_F(CudaMatmulGpu, IntegersWrap) {
 }
 
 }  // namespace
-}  // namespace heddle::host::device_matmul_gpu_test
+}  // namespace heddle::host::cuda_matmul_gpu_test

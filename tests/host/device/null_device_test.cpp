@@ -4,9 +4,7 @@
 
 #include <set>
 
-#include "ir/base/error.h"
-
-namespace heddle::host::device_null_test {
+namespace heddle::host::null_device_test {
 namespace {
 
 TEST(NullDevice, CallsAreCountedAndMemoryIsUntouched) {
@@ -52,53 +50,5 @@ TEST(NullDevice, AddressesAreDistinctAndAligned) {
   }
 }
 
-TEST(TrackingAllocator, HeldAndPeakBytesAreCounted) {
-  std::unique_ptr<Device> device = makeNullDevice();
-  TrackingAllocator tracking(device->allocator());
-  void* a = tracking.allocate(100, nullptr);
-  void* b = tracking.allocate(50, nullptr);
-  tracking.deallocate(a, 100, nullptr);
-  EXPECT_EQ(tracking.heldBytes(), 50);
-  EXPECT_EQ(tracking.peakBytes(), 150);
-  tracking.resetPeak();
-  EXPECT_EQ(tracking.peakBytes(), 50);
-  tracking.deallocate(b, 50, nullptr);
-  EXPECT_EQ(tracking.heldBytes(), 0);
-}
-
-template <class Error>
-std::string rethrown(const ErrorSink& sink, const std::vector<std::string>* texts) {
-  try {
-    sink.rethrow(texts);
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "nothing";
-}
-
-TEST(ErrorSink, FirstErrorIsKeptWithItsInstruction) {
-  ErrorSink sink;
-  EXPECT_FALSE(sink.failed());
-  sink.rethrow();
-  sink.report(std::make_exception_ptr(UserError("first")), 1);
-  sink.report(std::make_exception_ptr(UserError("second")), 0);
-  EXPECT_TRUE(sink.failed());
-  EXPECT_EQ(rethrown<UserError>(sink, nullptr), "instruction 1: first");
-  const std::vector<std::string> texts = {"a", "free %x"};
-  EXPECT_EQ(rethrown<UserError>(sink, &texts), "instruction 1 (free %x): first");
-  sink.clear();
-  EXPECT_FALSE(sink.failed());
-  sink.rethrow();
-}
-
-TEST(ErrorSink, ErrorTypeIsKept) {
-  ErrorSink sink;
-  sink.report(std::make_exception_ptr(InternalError("bug")), -1);
-  EXPECT_EQ(rethrown<InternalError>(sink, nullptr), "bug");
-  sink.clear();
-  sink.report(std::make_exception_ptr(std::bad_alloc()), 3);
-  EXPECT_EQ(rethrown<UserError>(sink, nullptr), "instruction 3: out of memory");
-}
-
 }  // namespace
-}  // namespace heddle::host::device_null_test
+}  // namespace heddle::host::null_device_test

@@ -8,7 +8,7 @@
 #include "ir/base/error.h"
 #include "tests/host/gpu_device.h"
 
-namespace heddle::host::device_reduce_gpu_test {
+namespace heddle::host::reduce_kernel_gpu_test {
 namespace {
 
 class ReduceKernelGpu : public GpuDeviceFixture {
@@ -153,4 +153,4 @@ TEST_F(ReduceKernelGpu, InProcessRanksReduceOnOneGpu) {
 }
 
 }  // namespace
-}  // namespace heddle::host::device_reduce_gpu_test
+}  // namespace heddle::host::reduce_kernel_gpu_test

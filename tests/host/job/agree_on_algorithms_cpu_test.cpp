@@ -1,14 +1,10 @@
 // Tests which rank chooses the algorithms of matrix products, and that all ranks get the same
 // algorithms.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <atomic>
-#include <filesystem>
-#include <fstream>
 
 #include "comm/monitor/job_monitor.h"
-#include "host/device/choice_cache.h"
 #include "host/job/agree_on_algorithms.h"
 #include "host/job/inject_fault.h"
 #include "ir/base/check.h"
@@ -85,40 +81,6 @@ TEST(AgreeOnAlgorithms, RankThatStaysAwayIsReported) {
         "of matrix products and waits for rank 1"}) {
     EXPECT_NE(errors[0].find(part), std::string::npos) << errors[0];
   }
-}
-
-class ChoiceCacheFolder : public ::testing::Test {
- protected:
-  void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() /
-              fmt::format("heddle_algorithms_{}", static_cast<int>(getpid()));
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  std::filesystem::path folder_;
-};
-
-TEST_F(ChoiceCacheFolder, ChoicesAreKeptOnDiskForEachDevice) {
-  ChoiceCache store(folder_ / "deep", "gpu 1");
-  EXPECT_EQ(store.find("k"), std::nullopt);
-  store.put("k", "one");
-  store.put("k", "two");
-  EXPECT_EQ(store.find("k"), "two");
-  EXPECT_EQ(ChoiceCache(folder_ / "deep", "gpu 1").find("k"), "two");
-  EXPECT_EQ(ChoiceCache(folder_ / "deep", "gpu 2").find("k"), std::nullopt);
-}
-
-TEST_F(ChoiceCacheFolder, DamagedFilesAreIgnored) {
-  ChoiceCache(folder_, "gpu").put("k", "one");
-  for (const auto& file : std::filesystem::directory_iterator(folder_)) {
-    std::ofstream(file.path()) << "gpu\nanother key\n";
-  }
-  EXPECT_EQ(ChoiceCache(folder_, "gpu").find("k"), std::nullopt);
-}
-
-TEST_F(ChoiceCacheFolder, UnwritableFolderKeepsChoicesInMemory) {
-  ChoiceCache store("/proc/nowhere", "gpu");
-  store.put("k", "one");
-  EXPECT_EQ(store.find("k"), "one");
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include "tests/host/executable_common.h"
 
-namespace heddle::host::inject_test {
+namespace heddle::host::inject_fault_test {
 namespace {
 
 using testing::userErrorOf;
@@ -60,4 +60,4 @@ TEST(InjectFault, WrongFieldsAreReported) {
 }
 
 }  // namespace
-}  // namespace heddle::host::inject_test
+}  // namespace heddle::host::inject_fault_test

@@ -6,7 +6,7 @@
 #include "host/compile.h"
 #include "tests/host/passes/chunk_programs.h"
 
-namespace heddle::host::chunk_axes_test {
+namespace heddle::host::chunk_axes_cpu_test {
 namespace {
 
 using chunk_testing::choiceOf;
@@ -119,4 +119,4 @@ fusion two(%x: f32[t, h] shard(@m, 1: x), %u: f32[s, h] shard(@m, 1: x),
 }
 
 }  // namespace
-}  // namespace heddle::host::chunk_axes_test
+}  // namespace heddle::host::chunk_axes_cpu_test

@@ -4,7 +4,7 @@
 
 #include "host/text/program_text.h"
 
-namespace heddle::host {
+namespace heddle::host::next_conflict_test {
 namespace {
 
 // Returns the first item after `after` that conflicts with item `of`, or the number of items.
@@ -54,4 +54,4 @@ TEST(NextConflict, IsTheFirstConflictOfAllItems) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::next_conflict_test

@@ -2,29 +2,15 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
-
 #include "host/compile.h"
 #include "host/executable.h"
-#include "host/passes/analysis/buffer_accesses.h"
 #include "host/text/program_text.h"
 #include "host/verify/verify.h"
 #include "ir/base/check.h"
-#include "ir/text/fusion_text.h"
+#include "tests/host/example_files.h"
 
-namespace heddle::host::passes_test {
+namespace heddle::host::pipeline_test {
 namespace {
-
-std::string readSource(const std::string& path) {
-  const char* root = std::getenv("HEDDLE_SOURCE_DIR");
-  std::ifstream in((root ? std::string(root) + "/" : std::string()) + path);
-  EXPECT_TRUE(in.good()) << path;
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 // A program as the lowering creates it: all work is on stream 0, and a wait follows each post.
 constexpr const char* kLowered = R"(heddle 1
@@ -100,7 +86,7 @@ void expectAllNecessary(const Program& program, int at_least) {
   EXPECT_GE(count, at_least);
 }
 
-TEST(ProgramPipeline, EveryWaitEventAndFreeIsNecessary) {
+TEST(PipelineOfPrograms, EveryWaitEventAndFreeIsNecessary) {
   PassOptions options;
   options.skip = {"reuse_buffers"};  // the Free of a reused buffer has no effect
   expectAllNecessary(runPasses(parseProgram(kLowered), options), 11);
@@ -109,9 +95,9 @@ TEST(ProgramPipeline, EveryWaitEventAndFreeIsNecessary) {
   expectAllNecessary(runPasses(parseProgram(kLowered), serial), 7);
 }
 
-TEST(ProgramPipeline, ExamplesStayUnchanged) {
-  for (const char* path : {"examples/ring_allgather.hostir", "examples/in_place_loop.hostir"}) {
-    const Program program = parseProgram(readSource(path), path);
+TEST(PipelineOfPrograms, ExamplesStayUnchanged) {
+  for (const char* name : {"ring_allgather.hostir", "in_place_loop.hostir"}) {
+    const Program program = testing::programExample(name);
     const Program passed = runPasses(program);
     EXPECT_TRUE(sameProgram(program, passed)) << print(passed);
     expectAllNecessary(passed, program.events.empty() ? 0 : 5);
@@ -119,10 +105,9 @@ TEST(ProgramPipeline, ExamplesStayUnchanged) {
 }
 
 // With three ranks, one rank is in neither of the two stages.
-TEST(ProgramPipeline, PipelineSendsPrecedeTheNextMicroBatch) {
+TEST(PipelineOfPrograms, PipelineSendsPrecedeTheNextMicroBatch) {
   for (int ranks : {2, 3}) {
-    const Program program =
-        compile(parseFusion(readSource("examples/pipeline_2stage.fusion")), ranks);
+    const Program program = compile(testing::fusionExample("pipeline_2stage.fusion"), ranks);
     const std::string text = print(program);
     size_t at = 0;
     for (int i = 0; i < 4; ++i) {
@@ -140,7 +125,7 @@ TEST(ProgramPipeline, PipelineSendsPrecedeTheNextMicroBatch) {
   }
 }
 
-TEST(ProgramPipeline, BufferOfALoopIsFreedInTheLoop) {
+TEST(PipelineOfPrograms, BufferOfALoopIsFreedInTheLoop) {
   const Program program = runPasses(parseProgram(R"(heddle 1
 program main(%x: f32[4]) -> () {
   slot %a: f32[4]
@@ -155,34 +140,5 @@ program main(%x: f32[4]) -> () {
   expectAllNecessary(program, 1);
 }
 
-// Instructions that use different slices of a buffer may run in any order. The loop makes %v a name
-// of the second slice, so it conflicts with uses of both slices.
-TEST(BufferAccesses, SlicesAreDisjointUnlessALoopMovesThem) {
-  const Program program = parseProgram(R"(heddle 1
-program p(%x: f32[8]) -> (%y) {
-  slot %y: f32[8]
-  slot %u: f32[4]
-  slot %v: f32[4]
-  slot %w: f32[4]
-  %y = allocate
-  %u = alias %x slice starts=[0] stops=[4]
-  %v = alias %y slice starts=[0] stops=[4]
-  %w = alias %y slice starts=[4] stops=[8]
-  copy %u -> %v
-  copy %u -> %w
-  for i in 0 .. 2 {
-    copy %u -> %v
-    %v = alias %y slice starts=[4] stops=[8]
-  }
-}
-)");
-  const BufferAccesses items = bufferAccessesOf(program);
-  const Item &first = items.items[4], &second = items.items[5], &loop = items.items[6];
-  EXPECT_FALSE(items.conflict(first, second));
-  EXPECT_TRUE(items.conflict(first, first));
-  EXPECT_TRUE(items.conflict(first, loop));
-  EXPECT_TRUE(items.conflict(second, loop));
-}
-
 }  // namespace
-}  // namespace heddle::host::passes_test
+}  // namespace heddle::host::pipeline_test

@@ -134,7 +134,7 @@ TEST(ErrorTextMemoryLimit, OutOfMemoryListsTheHeldSlots) {
 }
 
 // Installs a compiler that answers all queries, such as its version, but rejects every kernel.
-struct BadCompiler : ::testing::Test {
+struct ErrorTextOfCompiler : ::testing::Test {
   void SetUp() override {
     folder = ::testing::TempDir() + "/heddle_bad_compiler_" + std::to_string(getpid());
     std::filesystem::create_directory(folder);
@@ -155,7 +155,7 @@ struct BadCompiler : ::testing::Test {
   std::string folder;
 };
 
-TEST_F(BadCompiler, KernelErrorsShowTheNumberedSource) {
+TEST_F(ErrorTextOfCompiler, KernelErrorsShowTheNumberedSource) {
   const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
   Executable executable(programOf(R"(
 kernel @k {

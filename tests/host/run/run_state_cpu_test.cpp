@@ -60,7 +60,7 @@ TEST(RunStatePool, RunsOfAnotherThreadAreNotCompletedTooEarly) {
   device->destroyStream(stream);
 }
 
-struct PlansOfRuns : ::testing::Test {
+struct RunStatePlans : ::testing::Test {
   static constexpr int kRuns = 500;
   static constexpr int kMostAlive = 128;  // whatever the number of runs is
 
@@ -88,7 +88,7 @@ struct PlansOfRuns : ::testing::Test {
     return static_cast<int>(std::count_if(plans.begin(), plans.end(),
                                           [](const auto& plan) { return !plan.expired(); }));
   }
-  ~PlansOfRuns() override {
+  ~RunStatePlans() override {
     is_open = true;
     pool.synchronize();
     device->destroyStream(slow);
@@ -106,7 +106,7 @@ struct PlansOfRuns : ::testing::Test {
   std::vector<std::weak_ptr<const Plan>> plans;
 };
 
-TEST_F(PlansOfRuns, AreReleasedWhileARunOnAnotherStreamLasts) {
+TEST_F(RunStatePlans, AreReleasedWhileARunOnAnotherStreamLasts) {
   block();
   run(slow);
   for (int i = 0; i < kRuns; ++i) run(fast)->waitForEnd();
@@ -114,7 +114,7 @@ TEST_F(PlansOfRuns, AreReleasedWhileARunOnAnotherStreamLasts) {
   EXPECT_LE(plansAlive(), kMostAlive);
 }
 
-TEST_F(PlansOfRuns, AreReleasedAfterManyRunsWereInFlight) {
+TEST_F(RunStatePlans, AreReleasedAfterManyRunsWereInFlight) {
   block();
   for (int i = 0; i < kRuns; ++i) run(slow);
   EXPECT_EQ(plansAlive(), kRuns);

@@ -5,7 +5,7 @@
 #include "host/verify/verify.h"
 #include "ir/base/check.h"
 
-namespace heddle::host::library_text_test {
+namespace heddle::host::library_calls_test {
 namespace {
 
 const std::string kHead =
@@ -173,4 +173,4 @@ TEST(LibraryCalls, WrongAttentionBackwardCallsAreReported) {
 }
 
 }  // namespace
-}  // namespace heddle::host::library_text_test
+}  // namespace heddle::host::library_calls_test

@@ -2,23 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
-
 #include "ir/base/error.h"
+#include "tests/host/example_files.h"
 
-namespace heddle::host::text_test {
+namespace heddle::host::program_text_test {
 namespace {
-
-std::string readSource(const std::string& path) {
-  const char* root = std::getenv("HEDDLE_SOURCE_DIR");
-  std::ifstream in((root ? std::string(root) + "/" : std::string()) + path);
-  EXPECT_TRUE(in.good()) << path;
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 constexpr const char* kAll = R"(heddle 1
 program other(%a: f32[u]) -> (%b) {
@@ -87,11 +75,11 @@ TEST(ProgramText, TextRoundTrips) {
 }
 
 TEST(ProgramText, ExamplesRoundTrip) {
-  for (const char* path : {"examples/ring_allgather.hostir", "examples/in_place_loop.hostir"}) {
-    const Program program = parseProgram(readSource(path), path);
+  for (const char* name : {"ring_allgather.hostir", "in_place_loop.hostir"}) {
+    const Program program = testing::programExample(name);
     const std::string text = print(program);
-    EXPECT_EQ(print(parseProgram(text)), text) << path;
-    EXPECT_TRUE(sameProgram(parseProgram(text), program)) << path;
+    EXPECT_EQ(print(parseProgram(text)), text) << name;
+    EXPECT_TRUE(sameProgram(parseProgram(text), program)) << name;
   }
 }
 
@@ -159,4 +147,4 @@ TEST(ProgramText, FileHoldsAFusionOrAProgram) {
 }
 
 }  // namespace
-}  // namespace heddle::host::text_test
+}  // namespace heddle::host::program_text_test

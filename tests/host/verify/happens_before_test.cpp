@@ -8,7 +8,7 @@
 namespace heddle::host::happens_before_test {
 namespace {
 
-TEST(PostSet, AgreesWithASetOfNumbers) {
+TEST(HappensBeforePostSet, AgreesWithASetOfNumbers) {
   std::mt19937 random(7);
   for (int round = 0; round < 50; ++round) {
     PostSet sets[2];

@@ -7,7 +7,7 @@
 #include "ir/base/error.h"
 #include "tests/sanitized.h"
 
-namespace heddle::host {
+namespace heddle::host::race_state_test {
 namespace {
 
 // Returns a program of `count` branches and then the instructions `last`. Each branch uses its own
@@ -44,4 +44,4 @@ TEST(RaceState, RaceAfterManyBranchesIsReported) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::race_state_test

@@ -19,6 +19,7 @@ using comm::Carrier;
 using comm::CollectiveKind;
 using comm::Operation;
 using comm::World;
+using comm::conformance::Buffer;  // host::Buffer is another type
 
 // This variable must be set before CUDA starts. If streams of two ranks shared a hardware queue of
 // the GPU, a wait of one rank would block later work of the other rank.

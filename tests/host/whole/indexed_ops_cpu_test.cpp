@@ -11,7 +11,7 @@
 #include "tests/host/lookup_bits.h"
 #include "tests/host/rank_harness.h"
 
-namespace heddle::host::indexed_cpu_test {
+namespace heddle::host::indexed_ops_cpu_test {
 namespace {
 
 using testing::deviceFloats;
@@ -120,4 +120,4 @@ program main(%x: f32[n]) -> (%y) with n = 4 {
 }
 
 }  // namespace
-}  // namespace heddle::host::indexed_cpu_test
+}  // namespace heddle::host::indexed_ops_cpu_test

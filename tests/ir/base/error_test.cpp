@@ -7,7 +7,7 @@
 namespace heddle::error_test {
 namespace {
 
-TEST(InternalErrors, PathsAreRelativeToTheSources) {
+TEST(Error, PathsAreRelativeToTheSources) {
   const int line = __LINE__ + 2;
   try {
     HEDDLE_CHECK(line < 0, "found {}", line);

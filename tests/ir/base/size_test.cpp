@@ -8,7 +8,7 @@
 #include "ir/base/size_symbols.h"
 #include "ir/sizes/size_guard.h"
 
-namespace heddle::base_test {
+namespace heddle::size_test {
 namespace {
 
 constexpr int kSteps = 60;
@@ -138,4 +138,4 @@ TEST(Size, GuardsNameTheExtentThatDecides) {
 }
 
 }  // namespace
-}  // namespace heddle::base_test
+}  // namespace heddle::size_test

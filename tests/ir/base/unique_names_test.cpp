@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace heddle::base_test {
+namespace heddle::unique_names_test {
 namespace {
 
 TEST(UniqueNames, NumbersBeginWithTheGivenOneAndSkipNamesInUse) {
@@ -36,4 +36,4 @@ TEST(UniqueNames, ManyRequestsForOneNameEnd) {
 }
 
 }  // namespace
-}  // namespace heddle::base_test
+}  // namespace heddle::unique_names_test

@@ -9,7 +9,7 @@
 #include "ir/reference/reference.h"
 #include "ir/text/fusion_text.h"
 
-namespace heddle::composite_random_test {
+namespace heddle::random_test {
 namespace {
 
 constexpr int64_t kCount = 40000;
@@ -36,7 +36,7 @@ std::vector<std::vector<double>> momentsOf(const std::vector<std::string>& calls
   return moments;
 }
 
-TEST(CompositeRandom, MomentsMatchTheDistributions) {
+TEST(Random, MomentsMatchTheDistributions) {
   const auto moments =
       momentsOf({"uniform(%seed, 0, sizes=[40000])", "normal(%seed, 1, sizes=[200, 200])",
                  "bernoulli(%seed, 2, sizes=[40000], p=0.2)",
@@ -57,7 +57,7 @@ TEST(CompositeRandom, MomentsMatchTheDistributions) {
   EXPECT_NEAR(moments[3][1], 2, error * std::sqrt(2.8));
 }
 
-TEST(CompositeRandom, SeedsOffsetsAndNeighboursAreUncorrelated) {
+TEST(Random, SeedsOffsetsAndNeighboursAreUncorrelated) {
   const Fusion fusion = parseFusion(
       "heddle 1 fusion f() {\n"
       "  %a = uniform(1, 0, sizes=[40000])\n  %b = uniform(1, 1, sizes=[40000])\n"
@@ -77,4 +77,4 @@ TEST(CompositeRandom, SeedsOffsetsAndNeighboursAreUncorrelated) {
 }
 
 }  // namespace
-}  // namespace heddle::composite_random_test
+}  // namespace heddle::random_test

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include "ir/analysis/axis_map.h"
 #include "ir/base/error.h"
 
 namespace heddle::builder_test {
@@ -180,7 +179,7 @@ TEST(Builder, AnnotationsAreCopiedAndStaleIdsFound) {
   EXPECT_EQ(fusion.annotation<std::string>("note"), std::nullopt);
 }
 
-TEST(FusionBuilder, WrongMemoryOrdersAreReported) {
+TEST(Builder, WrongMemoryOrdersAreReported) {
   FusionBuilder b;
   const ValueId x = b.input("x", DType::F32, {t, h});
   const ValueId s = b.scalarInput("s", DType::F32);
@@ -211,25 +210,6 @@ TEST(FusionBuilder, WrongMemoryOrdersAreReported) {
               b.setStrideOrder(0, {1, 0});
             }),
             "output 0 (%y: f32[t, h]) is given two orders: [0, 1] and [1, 0]");
-}
-
-TEST(AxisMap, MatmulContractsItsLastSpaceAxis) {
-  FusionBuilder b;
-  const ValueId x = b.input("x", DType::F32, {t, h});
-  const ValueId w = b.input("w", DType::F32, {h, Size::symbol("f")});
-  b.matmul(x, w);
-  const AxisMap map = axisMapOf(b.fusion(), b.fusion().exprs().back());
-  EXPECT_EQ(map.inputs, (std::vector<std::vector<int>>{{0, 2}, {2, 1}}));
-  EXPECT_EQ(map.outputs, (std::vector<std::vector<int>>{{0, 1}}));
-  EXPECT_EQ(map.space[2].kind, IterKind::Reduction);
-}
-
-TEST(AxisMap, ReshapeKeepsUntouchedAxes) {
-  FusionBuilder b;
-  const ValueId x = b.input("x", DType::F32, {t, Size(4), Size(6), h});
-  b.reshape(x, {t, Size(24), h});
-  const AxisMap map = axisMapOf(b.fusion(), b.fusion().exprs().back());
-  EXPECT_EQ(map.inputs[0], (std::vector<int>{0, AxisMap::kNone, AxisMap::kNone, 2}));
 }
 
 }  // namespace

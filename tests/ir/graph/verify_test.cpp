@@ -196,14 +196,14 @@ std::string sizeError(std::vector<Size> lows, std::vector<Size> highs, const Siz
   return "legal";
 }
 
-TEST(CheckSizes, ExtentsThatOverflowAreReported) {
+TEST(VerifySizes, ExtentsThatOverflowAreReported) {
   EXPECT_EQ(sizeError({INT64_MAX, 0}, {0, 0}, {{"n", 4}})
                 .find("axis 0 of %y at line 7: size 'n + 9223372036854775807' overflows"),
             0u);
   EXPECT_EQ(sizeError({INT64_MAX, 0}, {0, 0}, {}), "legal") << "n has no value";
 }
 
-TEST(CheckSizes, ValuesOfTooManyBytesAreReported) {
+TEST(VerifySizes, ValuesOfTooManyBytesAreReported) {
   const int64_t most = INT64_MAX / 16;  // rows of 16 bytes
   EXPECT_EQ(sizeError({most, 0}, {0, 0}, {{"n", 0}}), "legal");
   EXPECT_EQ(sizeError({most, 0}, {0, 0}, {{"n", 1}}),
@@ -212,7 +212,7 @@ TEST(CheckSizes, ValuesOfTooManyBytesAreReported) {
             "%y at line 7 of [9223372036854775804, 9223372036854775804] does not fit in 64 bits");
 }
 
-TEST(CheckSizes, NegativeExtentsAreReported) {
+TEST(VerifySizes, NegativeExtentsAreReported) {
   EXPECT_EQ(sizeError({-3, 0}, {-3, 0}, {{"n", 6}}), "legal");
   EXPECT_EQ(sizeError({-3, 0}, {-3, 0}, {{"n", 4}}),
             "axis 0 of %y at line 7 has the size n + (-3) + (-3) = -2");

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "ir/analysis/reshard_step.h"
 #include "ir/base/check.h"
 #include "ir/graph/builder.h"
 #include "ir/segment/segment.h"
@@ -23,7 +22,7 @@ fusion mlp(%x: bf16[t, h], %w1: bf16[h, f] shard(@m, 1: x), %w2: bf16[f, h] shar
   return %y shard(@m)
 })";
 
-TEST(FusionPipeline, ChangedFusionsAreDumpedAndAllPassesTimed) {
+TEST(PipelineOfFusions, ChangedFusionsAreDumpedAndAllPassesTimed) {
   std::vector<std::string> dumped;
   std::vector<std::string> timed;
   PassOptions options;
@@ -35,7 +34,7 @@ TEST(FusionPipeline, ChangedFusionsAreDumpedAndAllPassesTimed) {
   EXPECT_EQ(timed.size(), passNames().size());
 }
 
-TEST(FusionPipeline, AnnotationsFollowTheirValues) {
+TEST(PipelineOfFusions, AnnotationsFollowTheirValues) {
   Fusion f = parseFusion(kMlp);
   ValueId y = f.find("y").value();
   f.annotate<ValueId>("loss", y,
@@ -48,7 +47,7 @@ TEST(FusionPipeline, AnnotationsFollowTheirValues) {
 }
 
 // Later stages name these lines in error messages.
-TEST(Passes, ExpressionsKeepTheirLines) {
+TEST(PipelineOfFusions, ExpressionsKeepTheirLines) {
   const Fusion result = runPasses(parseFusion(kMlp), 2);
   std::vector<std::string> lines;
   for (const Expression& expr : result.exprs()) {
@@ -57,7 +56,7 @@ TEST(Passes, ExpressionsKeepTheirLines) {
   EXPECT_EQ(lines, (std::vector<std::string>{"a 6", "g 7", "y_partial 8", "y 8"}));
 }
 
-TEST(FusionPipeline, EqualFusionsGiveEqualResults) {
+TEST(PipelineOfFusions, EqualFusionsGiveEqualResults) {
   Fusion once = runPasses(parseFusion(kMlp), 4);
   Fusion again = runPasses(parseFusion(kMlp), 4);
   EXPECT_TRUE(sameGraph(once, again));
@@ -66,7 +65,7 @@ TEST(FusionPipeline, EqualFusionsGiveEqualResults) {
   EXPECT_TRUE(sameGraph(runPasses(once, 4), once));
 }
 
-TEST(FusionPipeline, MlpHasFourGroups) {
+TEST(PipelineOfFusions, MlpHasFourGroups) {
   SegmentedFusion s = segment(runPasses(parseFusion(kMlp), 4));
   std::vector<std::string> kinds;
   for (const Group& group : s.groups) kinds.emplace_back(name(group.kind));
@@ -81,7 +80,7 @@ TEST(FusionPipeline, MlpHasFourGroups) {
 }
 
 // No pass may recurse or take quadratic time.
-TEST(FusionPipeline, ChainOfTenThousandShardedExpressionsIsLowered) {
+TEST(PipelineOfFusions, ChainOfTenThousandShardedExpressionsIsLowered) {
   FusionBuilder b("chain");
   DeviceMesh mesh;
   mesh.name = "m";
@@ -98,38 +97,6 @@ TEST(FusionPipeline, ChainOfTenThousandShardedExpressionsIsLowered) {
   Fusion result = runPasses(std::move(b).build(), 2);
   EXPECT_EQ(result.exprs().size(), kOps);
   EXPECT_EQ(result.tensor(result.outputs()[0]).sharding, sharding);
-}
-
-TEST(ReshardStep, EachKindIsRecognized) {
-  Meshes meshes(1);
-  meshes.front().axes = {{MeshAxis::Y, 2}, {MeshAxis::X, 2}};
-  auto state = [](std::vector<std::vector<MeshAxis>> axes, std::vector<Sharding::Partial> partial) {
-    Sharding sharding;
-    sharding.axes = std::move(axes);
-    sharding.partial = std::move(partial);
-    return std::optional(sharding);
-  };
-  using enum MeshAxis;
-  TensorView tensor;
-  tensor.domain = {{Size::symbol("t")}, {Size(8)}};
-  auto whole = state({{}, {}}, {});
-  auto kindOf = [&](const auto& from, const auto& to) {
-    return stepBetween(from, to, tensor, meshes).kind;
-  };
-  EXPECT_EQ(kindOf(whole, std::optional<Sharding>()), ReshardStep::Kind::Same);
-  EXPECT_EQ(kindOf(whole, state({{X}, {Y}}, {})), ReshardStep::Kind::Slice);
-  EXPECT_EQ(kindOf(state({{Y, X}, {}}, {}), state({{Y}, {}}, {})), ReshardStep::Kind::Gather);
-  EXPECT_EQ(kindOf(state({{Y, X}, {}}, {}), state({{X}, {}}, {})), ReshardStep::Kind::Compound);
-  EXPECT_EQ(kindOf(state({{X}, {}}, {}), state({{}, {X}}, {})), ReshardStep::Kind::AllToAll);
-  // The blocks may be uneven.
-  EXPECT_EQ(kindOf(state({{Y, X}, {}}, {}), whole), ReshardStep::Kind::Compound);
-  EXPECT_EQ(kindOf(state({{}, {Y, X}}, {}), whole), ReshardStep::Kind::Gather);
-  auto partial = state({{Y}, {}}, {{X, ReduceOp::Max}});
-  EXPECT_EQ(kindOf(partial, state({{Y}, {}}, {})), ReshardStep::Kind::AllReduce);
-  EXPECT_EQ(kindOf(partial, state({{Y}, {X}}, {})), ReshardStep::Kind::ReduceScatter);
-  EXPECT_EQ(stepBetween(partial, state({{Y, X}, {}}, {}), tensor, meshes),
-            (ReshardStep{
-                ReshardStep::Kind::ReduceScatter, 0, {X}, ReduceOp::Max, -1, -1, meshes.front()}));
 }
 
 }  // namespace

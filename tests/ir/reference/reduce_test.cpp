@@ -7,7 +7,7 @@
 #include "ir/reference/reference.h"
 #include "ir/text/fusion_text.h"
 
-namespace heddle::reference_reduce_test {
+namespace heddle::reduce_test {
 namespace {
 
 HostTensor evaluate(const std::string& text, const HostTensor& x) {
@@ -18,7 +18,7 @@ HostTensor evaluate(const std::string& text, const HostTensor& x) {
 }
 
 // A plain sum of these numbers has a relative error of 1e-12 or more.
-TEST(ReferenceReduce, LongSumsAreRoundedOnce) {
+TEST(ReduceReference, LongSumsAreRoundedOnce) {
   constexpr int64_t kCount = 3'000'000;
   HostTensor x(DType::F64, {kCount});
   for (int64_t i = 0; i < kCount; ++i) x.set(i, 0.1);
@@ -28,7 +28,7 @@ TEST(ReferenceReduce, LongSumsAreRoundedOnce) {
   EXPECT_EQ(toDouble(sum.at(0)), exact);
 }
 
-TEST(ReferenceReduce, SumsOfLargeTermsThatCancelAreExact) {
+TEST(ReduceReference, SumsOfLargeTermsThatCancelAreExact) {
   HostTensor x(DType::F64, {2, 3});
   const double rows[] = {1e20, 3.0, -1e20, -7.0, 1e300, -1e300};
   for (int64_t i = 0; i < 6; ++i) x.set(i, rows[i]);
@@ -38,7 +38,7 @@ TEST(ReferenceReduce, SumsOfLargeTermsThatCancelAreExact) {
   EXPECT_EQ(toDouble(sum.at(1)), -7);
 }
 
-TEST(ReferenceReduce, InfinitiesAndNaNsStay) {
+TEST(ReduceReference, InfinitiesAndNaNsStay) {
   const double inf = std::numeric_limits<double>::infinity();
   HostTensor x(DType::F64, {3, 2});
   const double rows[] = {inf, 1, inf, -inf, std::nan(""), 1};
@@ -51,7 +51,7 @@ TEST(ReferenceReduce, InfinitiesAndNaNsStay) {
 }
 
 // The expected values are those of a loop over the elements.
-TEST(ReferenceReduce, EveryAxisOfALongTensorMatchesALoop) {
+TEST(ReduceReference, EveryAxisOfALongTensorMatchesALoop) {
   HostTensor x(DType::I64, {3, 70000, 2});
   for (int64_t i = 0; i < x.numel(); ++i) x.set(i, i * 7 % 1001 - 500);
   for (const char* axes : {"[0]", "[1]", "[2]", "[0, 1]", "[1, 2]", "[0, 2]", "[0, 1, 2]"}) {
@@ -77,4 +77,4 @@ TEST(ReferenceReduce, EveryAxisOfALongTensorMatchesALoop) {
 }
 
 }  // namespace
-}  // namespace heddle::reference_reduce_test
+}  // namespace heddle::reduce_test

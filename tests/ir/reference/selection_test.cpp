@@ -2,11 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <stdexcept>
-
 #include "ir/base/error.h"
-#include "ir/reference/parallel.h"
 
 namespace heddle::selection_test {
 namespace {
@@ -28,7 +24,7 @@ std::vector<int64_t> valuesOf(const HostTensor& tensor) {
   return {tensor.as<int64_t>(), tensor.as<int64_t>() + tensor.numel()};
 }
 
-TEST(IndexSet, RangesMergeIfTheyTouch) {
+TEST(SelectionIndexSet, RangesMergeIfTheyTouch) {
   IndexSet set = setOf({{4, 6}, {0, 2}, {2, 3}, {9, 9}});
   EXPECT_EQ(set.ranges(), (std::vector<IndexRange>{{0, 3}, {4, 6}}));
   set.add(setOf({{3, 4}, {8, 10}}));
@@ -58,23 +54,6 @@ TEST(Selection, ScalarsAndEmptySelectionsHaveNoAxesOrNoElements) {
   const Selection none{{IndexSet(), setOf({{0, 2}})}};
   EXPECT_EQ(elementsOf(whole, Selection::all(whole.sizes), none).sizes,
             (std::vector<int64_t>{0, 2}));
-}
-
-TEST(InParallel, EachIndexIsVisitedOnce) {
-  std::vector<std::atomic<int>> visits(1000);
-  inParallel(1000, 7, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) ++visits[static_cast<size_t>(i)];
-  });
-  for (const std::atomic<int>& count : visits) EXPECT_EQ(count.load(), 1);
-}
-
-TEST(InParallel, ExceptionOfAPartReachesTheCaller) {
-  for (const int64_t bad : {0, 500, 999}) {
-    const auto task = [&](int64_t begin, int64_t end) {
-      if (begin <= bad && bad < end) throw std::runtime_error("bad");
-    };
-    EXPECT_THROW(inParallel(1000, 1, task), std::runtime_error) << bad;
-  }
 }
 
 }  // namespace

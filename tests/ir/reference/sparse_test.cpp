@@ -12,7 +12,7 @@
 #include "ir/base/error.h"
 #include "ir/text/fusion_text.h"
 
-namespace heddle::reference_sparse_test {
+namespace heddle::sparse_test {
 namespace {
 
 void expectSparseIsDense(const Fusion& fusion, const SizeBindings& sizes, int64_t step) {
@@ -107,4 +107,4 @@ TEST(SparseReference, ElementsOutOfRangeAreRefused) {
 }
 
 }  // namespace
-}  // namespace heddle::reference_sparse_test
+}  // namespace heddle::sparse_test

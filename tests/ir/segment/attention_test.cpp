@@ -43,7 +43,7 @@ SegmentedFusion withLibrary(const std::string& call, const std::string& more = "
   return segment(removeDead(parseFusion(text)), options);
 }
 
-TEST(SegmentAttention, ForwardIsOneLibraryGroup) {
+TEST(AttentionCalls, ForwardIsOneLibraryGroup) {
   for (const bool causal : {false, true}) {
     for (const char* scale : {"", ", scale=0.5"}) {
       const SegmentedFusion segmented =
@@ -84,14 +84,14 @@ std::string byHand(int queries, int rows, const char* wide) {
   return found.size() == 1 ? found[0].why_not : "not found";
 }
 
-TEST(SegmentAttention, SimilarOpsAreNotAttention) {
+TEST(AttentionCalls, SimilarOpsAreNotAttention) {
   EXPECT_EQ(byHand(128, 128, "f32"), "");
   EXPECT_EQ(byHand(128, 1, "f32"), "a mask other than the causal one");
   EXPECT_EQ(byHand(128, 128, "i32"), "its ops are not those of scaled_dot_product_attention");
   EXPECT_EQ(byHand(1, 128, "f32"), "axis 0 of %y is broadcast");
 }
 
-TEST(SegmentAttention, ForwardWithSharedHeadsIsOneLibraryGroup) {
+TEST(AttentionCalls, ForwardWithSharedHeadsIsOneLibraryGroup) {
   for (const char* rest : {"", ", causal=true, scale=0.5"}) {
     const SegmentedFusion segmented = withLibrary(fmt::format("%w, %k, %v, gqa=true{}", rest));
     ASSERT_EQ(segmented.groups.size(), 1u) << dumpText(segmented);
@@ -116,7 +116,7 @@ TEST(SegmentAttention, ForwardWithSharedHeadsIsOneLibraryGroup) {
   EXPECT_TRUE(anyContains(segmented.notes, "its ops are not those")) << dumpText(segmented);
 }
 
-TEST(SegmentAttention, NotesSayWhyAForwardStaysOps) {
+TEST(AttentionCalls, NotesSayWhyAForwardStaysOps) {
   const auto noted = [](const SegmentedFusion& segmented, const std::string& why) {
     EXPECT_TRUE(anyContains(segmented.notes, "is not one library call: " + why))
         << dumpText(segmented);
@@ -147,7 +147,7 @@ SegmentedFusion backwardWithLibrary(const std::string& call, const std::string& 
   return segment(removeDead(parseFusion(print(parseFusion(text)))), options);
 }
 
-TEST(SegmentAttention, BackwardIsOneLibraryGroup) {
+TEST(AttentionCalls, BackwardIsOneLibraryGroup) {
   for (const bool causal : {false, true}) {
     for (const char* scale : {"", ", scale=0.5"}) {
       const SegmentedFusion segmented = backwardWithLibrary(
@@ -168,7 +168,7 @@ TEST(SegmentAttention, BackwardIsOneLibraryGroup) {
   }
 }
 
-TEST(SegmentAttention, NotesSayWhyABackwardStaysOps) {
+TEST(AttentionCalls, NotesSayWhyABackwardStaysOps) {
   const auto noted = [](const SegmentedFusion& segmented, const std::string& why) {
     ASSERT_EQ(segmented.notes.size(), 1u) << why;
     EXPECT_NE(segmented.notes[0].find("attention backward of %"), std::string::npos);
@@ -189,7 +189,7 @@ TEST(SegmentAttention, NotesSayWhyABackwardStaysOps) {
 
 // Moves the ops so that v is computed from the gradient of v. The builder never creates such a
 // fusion.
-TEST(SegmentAttention, BackwardThatReadsItsOwnResultStaysOps) {
+TEST(AttentionCalls, BackwardThatReadsItsOwnResultStaysOps) {
   const Fusion whole = parseFusion(
       "heddle 1\nfusion f(%g: f16[t, e], %q: f16[t, e], %k: f16[t, e], %v: f16[t, e]) {\n"
       "  %dq, %dk, %dv = scaled_dot_product_attention_backward(%g, %q, %k, %v, scale=0.5)\n"
@@ -244,14 +244,14 @@ ValueId forwardOnMeshes(MeshId y, MeshId gradients) {
   return kNoValue;
 }
 
-TEST(SegmentAttention, BackwardReadsOnlyAForwardOnItsOwnRanks) {
+TEST(AttentionCalls, BackwardReadsOnlyAForwardOnItsOwnRanks) {
   EXPECT_NE(forwardOnMeshes(kNoMesh, kNoMesh), kNoValue);
   EXPECT_NE(forwardOnMeshes(kNoMesh, MeshId(0)), kNoValue);
   EXPECT_NE(forwardOnMeshes(MeshId(0), MeshId(0)), kNoValue);
   EXPECT_EQ(forwardOnMeshes(MeshId(0), kNoMesh), kNoValue);
 }
 
-TEST(SegmentAttention, IntermediateWithOtherReadersIsComputed) {
+TEST(AttentionCalls, IntermediateWithOtherReadersIsComputed) {
   FusionBuilder b("f");
   TensorView type;
   type.dtype = DType::F16;

@@ -5,7 +5,7 @@
 #include "ir/graph/verify.h"
 #include "ir/text/fusion_text.h"
 
-namespace heddle::text_test {
+namespace heddle::parse_fusion_test {
 namespace {
 
 // Returns a fusion in which each op reads the result of the op before. `op` is the text of a call
@@ -54,4 +54,4 @@ TEST(ParseFusion, SizeThatNestsTooDeepNamesItsLine) {
 }
 
 }  // namespace
-}  // namespace heddle::text_test
+}  // namespace heddle::parse_fusion_test

@@ -9,7 +9,7 @@
 #include "ir/types/sharding.h"
 #include "ir/types/tensor.h"
 
-namespace heddle::base_test {
+namespace heddle::sizes_and_types_test {
 namespace {
 
 std::string messageOf(const std::function<void()>& f) {
@@ -149,4 +149,4 @@ TEST(SizesAndTypes, TensorDescriptionsGiveStridesAndBytes) {
 }
 
 }  // namespace
-}  // namespace heddle::base_test
+}  // namespace heddle::sizes_and_types_test
