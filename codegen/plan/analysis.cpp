@@ -182,7 +182,7 @@ class Analyzer {
       bool any_reduced =
           std::find(result_.reduced.begin(), result_.reduced.end(), true) != result_.reduced.end();
       bool finish = !along_reduced && (any_reduced || result_.after[output]);
-      result_.places.push_back(finish ? Place::Finish : Place::Loop);
+      result_.stored_in.push_back(finish ? StoredIn::Finish : StoredIn::Loop);
     }
   }
 

@@ -10,7 +10,7 @@ namespace heddle::codegen {
 
 // Where a kernel stores an output. Loop: in the loop over all axes of the iteration space. Finish:
 // after the reductions, in a loop over only the axes that are not reduced (kept axes).
-enum class Place : uint8_t { Loop, Finish };
+enum class StoredIn : uint8_t { Loop, Finish };
 
 // Two reductions that one accumulator computes in one pass (codegen/plan/joint.h).
 enum class JointKind : uint8_t { None, Exponentials, Moments };
@@ -37,7 +37,7 @@ struct Analysis {
   IdVector<AxisId, bool> reduced;
   IdVector<ValueId, bool> after;  // per value: true if it depends on a reduction
   std::vector<ExprId> reductions;
-  std::vector<Place> places;  // per output of the segment
+  std::vector<StoredIn> stored_in;  // per output of the segment
   // Per value: true if the value is an input of the segment, and all ops that read it do so at
   // computed indices. The axes of such an input do not map to axes of the space.
   IdVector<ValueId, bool> indexed_only;

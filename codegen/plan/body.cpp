@@ -333,7 +333,7 @@ Computation makeComputation(const Fusion& segment, const Analysis& analysis, con
   };
   for (ExprId reduction : analysis.reductions) in_loop.push_back(elementOf(reduction));
   for (size_t i = 0; i < segment.outputs().size(); ++i) {
-    (analysis.places[i] == Place::Loop ? in_loop : in_finish).push_back(segment.outputs()[i]);
+    (analysis.stored_in[i] == StoredIn::Loop ? in_loop : in_finish).push_back(segment.outputs()[i]);
   }
   const auto inputLeaf = [&](ValueId id) -> std::optional<Leaf> {
     return inputNode(segment, tensor_of, id);
@@ -349,7 +349,7 @@ Computation makeComputation(const Fusion& segment, const Analysis& analysis, con
     computation.accumulators.back().element = loop.node_of[elementOf(reduction)];
   }
   for (size_t i = 0; i < segment.outputs().size(); ++i) {
-    WrittenBody& written = analysis.places[i] == Place::Loop ? loop : finish;
+    WrittenBody& written = analysis.stored_in[i] == StoredIn::Loop ? loop : finish;
     const NodeId node = written.node_of[segment.outputs()[i]];
     written.body.stores.push_back({node, tensor_of[segment.inputs().size() + i]});
   }

@@ -24,7 +24,7 @@ bool isReadAfterReductions(const Fusion& segment, const Analysis& analysis, Valu
     depends[expr.outputs[0]] = reads;
   }
   for (size_t i = 0; i < segment.outputs().size(); ++i) {
-    if (analysis.places[i] == Place::Loop && depends[segment.outputs()[i]]) return false;
+    if (analysis.stored_in[i] == StoredIn::Loop && depends[segment.outputs()[i]]) return false;
   }
   return true;
 }
