@@ -37,7 +37,7 @@ bool isCapturing(cudaStream_t stream) {
 std::string identityOf(int device) {
   cudaDeviceProp properties{};
   HEDDLE_CUDA(cudaGetDeviceProperties, &properties, device);
-  return fmt::format("{} sm_{}{}, cublasLt {}, race {}", properties.name, properties.major,
+  return fmt::format("{} sm_{}{}, cublasLt {}, timing {}", properties.name, properties.major,
                      properties.minor, cublasLtGetVersion(), kTimedChoice);
 }
 
