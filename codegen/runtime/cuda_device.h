@@ -90,8 +90,8 @@ __device__ inline int blockRow() { return (int)blockIdx.y; }
 // Makes all threads of a block wait for each other. Writes before the barrier are visible after it.
 __device__ inline void barrier() { __syncthreads(); }
 
-// Return the `x` of the thread whose lane number is the lane number of this thread xor `mask`. All
-// 32 threads of the warp must call the function.
+// Return the `x` of another thread of the warp: its number in the warp is the number of this thread
+// xor `mask`. All 32 threads of the warp must call the function.
 __device__ inline float fromPartner(float x, int mask) {
   return __shfl_xor_sync(0xffffffffu, x, mask);
 }

@@ -18,13 +18,13 @@ __device__ inline bool isAbove(K key, U32 place, K other, U32 other_place) {
   return key > other || (key == other && place > other_place);
 }
 
-// Sorts the 32 * J elements of a warp. Afterwards lane l holds elements l * J to l * J + J - 1 of
-// the sorted line.
+// Sorts the 32 * J elements of a warp. Afterwards thread t of the warp holds elements t * J to
+// t * J + J - 1 of the sorted line.
 template <class K, int J>
 __device__ void sortInWarp(K (&key)[J], U32 (&place)[J]) {
   const int first = (int)(threadIdx.x % 32) * J;
   for (int size = 2; size <= 32 * J; size *= 2) {
-    for (int step = size / 2; step >= J; step /= 2) {  // the partner is in another lane
+    for (int step = size / 2; step >= J; step /= 2) {  // the partner is in another thread
       const bool low = (first & step) == 0;
       HDL_UNROLL
       for (int j = 0; j < J; ++j) {
@@ -38,7 +38,7 @@ __device__ void sortInWarp(K (&key)[J], U32 (&place)[J]) {
       }
     }
     HDL_UNROLL
-    for (int step = J / 2; step > 0; step /= 2) {  // the partner is in the same lane
+    for (int step = J / 2; step > 0; step /= 2) {  // the partner is in the same thread
       if (2 * step > size) continue;
       HDL_UNROLL
       for (int j = 0; j < J; ++j) {
@@ -60,7 +60,7 @@ __device__ void sortInWarp(K (&key)[J], U32 (&place)[J]) {
 
 template <class K, int J>
 __device__ void sortWarpLines(const Args& args) {
-  const int lane = (int)threadIdx.x % 32;
+  const int lane = (int)threadIdx.x % 32;  // the thread of the warp
   const int warp = (int)threadIdx.x / 32;
   for (I64 first = (I64)blockIdx.x * kWarps; first < args.group; first += (I64)gridDim.x * kWarps) {
     const bool own = first + warp < args.group;
