@@ -35,8 +35,7 @@ struct MemberOf<Field<kKind, X, T>> {
 // `Defined`; std::nullopt_t: X defines nothing. Every such instruction is parsed by its field list.
 template <class X, class Defined>
 constexpr bool isRegular() {
-  bool is_regular = true;
-  bool defines = false;
+  bool is_regular = true, defines = false;
   const auto add = [&](const auto& field) {
     using One = std::decay_t<decltype(field)>;
     using Member = typename MemberOf<One>::Type;

@@ -7,6 +7,7 @@
 
 #include "host/program/visit.h"
 #include "ir/graph/size_scalars.h"
+#include "ir/sizes/cancel_terms.h"
 
 namespace heddle::host {
 namespace {
@@ -95,7 +96,7 @@ class EarlyScalars {
     const auto* slice = std::get_if<Alias::Slice>(&alias.view);
     for (size_t i = 0; slice != nullptr && i < slice->starts.size(); ++i) {
       addUnlessLinear(slice->starts[i]);
-      add(slice->stops[i] - slice->starts[i]);
+      add(cancelTerms(slice->stops[i] - slice->starts[i]));
     }
     aliases_.push_back(&alias);
     if (slice != nullptr) return;

@@ -4,6 +4,7 @@
 
 #include "ir/base/check.h"
 #include "ir/graph/builder.h"
+#include "ir/sizes/cancel_terms.h"
 
 namespace heddle {
 namespace {
@@ -90,7 +91,7 @@ ValueId FusionBuilder::pad(ValueId value, std::vector<Size> lows, std::vector<Si
       domain.push_back(from);
       continue;
     }
-    Size extent = from.extent + lows[i] + highs[i];
+    Size extent = cancelTerms(from.extent + lows[i] + highs[i]);
     HEDDLE_USER_CHECK_CODE(
         ShapeMismatch, !extent.isConstant() || extent.constant() >= 0,
         "{}: axis {} of {} is too short to remove {} elements in front and {} at the end",

@@ -4,6 +4,7 @@
 
 #include "ir/base/check.h"
 #include "ir/graph/builder.h"
+#include "ir/sizes/cancel_terms.h"
 
 namespace heddle {
 
@@ -175,7 +176,9 @@ ValueId FusionBuilder::slice(ValueId value, std::vector<Size> starts, std::vecto
                                stops[i].constant() <= from.extent.constant(),
                            "{}: axis {} of {} ends at {}, before {}", where("slice"), i,
                            typeOf(value), from.extent.str(), stops[i].str());
-    domain.push_back({Size::ceilDiv(stops[i] - starts[i], Size(step)), IterKind::Iteration});
+    // The extent of [%i + 1, %i + 2) must not depend on %i, so that %i only decides an offset.
+    const Size extent = cancelTerms(stops[i] - starts[i]);
+    domain.push_back({Size::ceilDiv(extent, Size(step)), IterKind::Iteration});
   }
   Attrs attrs = {{"starts", std::move(starts)}, {"stops", std::move(stops)}};
   // Omit `steps` if all steps are 1, so that equal fusions have equal texts.

@@ -364,8 +364,7 @@ bool hasSizesOf(const TensorView& a, const TensorView& b) {
     if (axis.extent.isConstant(1)) continue;
     const auto is_equal = [&](const IterDomain& other) { return other.extent == axis.extent; };
     next = std::find_if(next, b.domain.end(), is_equal);
-    if (next == b.domain.end()) return false;
-    ++next;
+    if (next++ == b.domain.end()) return false;
   }
   return true;
 }

@@ -53,6 +53,17 @@ TEST_F(CliCheck, SampleSaysWhatItCompares) {
   expectText(text, "of 120000 elements of %y with the reference");
 }
 
+// Without a value of the scalar, and with a value that the default of the size replaces.
+TEST_F(CliCheck, DefaultOfASizeIsTheValueOfItsScalar) {
+  for (const std::string scalar : {"%n: i64", "%n: i64 = 2"}) {
+    const std::string text = textOf("heddle 1 fusion f(%x: f32[a], " + scalar +
+                                        ") with a = 6, %n = 3 { %y = reshape(%x, sizes=[%n, -1]) "
+                                        "return %y }",
+                                    "--check=full", 0);
+    expectText(text, "%y right in 6 elements");
+  }
+}
+
 // The gradient of x is zero except for rounding, because the two elements of a row are normalized
 // to 1 and -1. No device computes it with a small relative error.
 TEST_F(CliCheck, SmallDifferencesOfLargeTermsAreRight) {

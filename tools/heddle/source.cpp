@@ -108,9 +108,19 @@ std::map<std::string, HostTensor> readFiles(const std::vector<InputSpec>& inputs
   return files;
 }
 
-}  // namespace
+// `with %n = 3` sets the default value of the input %n. It replaces the value in `%n: i64 = 2`,
+// because a dump contains both after `--set %n=3`.
+void addSizeDefaults(const std::vector<std::pair<std::string, int64_t>>& defaults,
+                     std::vector<InputSpec>& inputs) {
+  for (const auto& [symbol, value] : defaults) {
+    if (!isScalarSymbol(symbol)) continue;
+    for (InputSpec& input : inputs) {
+      if (input.is_scalar && scalarSymbol(input.name) == symbol) input.default_value = value;
+    }
+  }
+}
 
-std::vector<InputSpec> inputsOf(const Source& source) {
+std::vector<InputSpec> declaredInputsOf(const Source& source) {
   std::vector<InputSpec> inputs;
   if (const Fusion* fusion = std::get_if<Fusion>(&source)) {
     for (ValueId id : fusion->inputs()) {
@@ -124,6 +134,14 @@ std::vector<InputSpec> inputsOf(const Source& source) {
     const host::Slot& slot = program.slots[id];
     inputs.push_back({slot.name, slot.is_scalar, slot.tensor, slot.default_value});
   }
+  return inputs;
+}
+
+}  // namespace
+
+std::vector<InputSpec> inputsOf(const Source& source) {
+  std::vector<InputSpec> inputs = declaredInputsOf(source);
+  addSizeDefaults(defaultsOf(source), inputs);
   return inputs;
 }
 

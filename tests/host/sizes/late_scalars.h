@@ -50,6 +50,29 @@ inline void expectStepsShareAPlan(Device& device) {
   EXPECT_EQ(executor.stats().programs, 1);
 }
 
+// Requires that runs share a plan if both bounds of a slice move with the scalar, and that each run
+// reads the row `first + step * i`.
+inline void expectMovedRowsShareAPlan(Device& device) {
+  struct Case {
+    std::string start, stop;
+    int64_t first, step;
+  };
+  for (const Case& row : {Case{"%i + 1", "%i + 2", 1, 1}, Case{"%i - 1", "%i", -1, 1},
+                          Case{"t - 1 - %i", "t - %i", 7, -1}}) {
+    FusionExecutor executor(
+        fusionOf("fusion f(%cache: f32[t, 3], %i: i64) {\n  %row = slice(%cache, starts=[" +
+                 row.start + ", 0], stops=[" + row.stop + ", 3])\n  return %row\n}\n"),
+        {&device});
+    const Tensor cache = deviceFloats(device, ramp(24, 0, 1), {8, 3});
+    for (const int64_t i : {3, 1, 6}) {
+      const auto first = static_cast<float>(3 * (row.first + row.step * i));
+      EXPECT_EQ(floatsOf(device, executor.run({cache, integer(i)})[0]), ramp(3, first, 1))
+          << row.start << " at " << i;
+    }
+    EXPECT_EQ(executor.stats().plans, 1) << row.start;
+  }
+}
+
 // A row of a computed cache is read by a kernel. The cache is stored in a tensor of the caller that
 // is aligned to 4 bytes only, so the kernel must not read vectors of 16 bytes.
 inline void expectRowsOfUnalignedOutputsAreRead(Device& device) {

@@ -26,6 +26,7 @@ TEST(LateScalars, StepsOverACacheShareAPlan) {
        {std::optional<uint64_t>(), std::optional<uint64_t>(3)}) {
     const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = seed});
     late_scalars::expectStepsShareAPlan(*device);
+    late_scalars::expectMovedRowsShareAPlan(*device);
   }
 }
 

@@ -8,6 +8,10 @@ using LateScalarsGpu = GpuDeviceFixture;
 
 TEST_F(LateScalarsGpu, StepsOverACacheShareAPlan) { late_scalars::expectStepsShareAPlan(*device_); }
 
+TEST_F(LateScalarsGpu, RowsWithMovedBoundsShareAPlan) {
+  late_scalars::expectMovedRowsShareAPlan(*device_);
+}
+
 TEST_F(LateScalarsGpu, RowsOfUnalignedOutputsAreRead) {
   late_scalars::expectRowsOfUnalignedOutputsAreRead(*device_);
 }
