@@ -5,9 +5,9 @@ Uses the GPU on which heddle is timed. Prints one JSON object per line.
     python3 bench/peers/torch_main_example.py
 """
 import json
-import statistics
 
 import torch
+from torch_workloads import median_ms
 
 
 def gelu_backward_bias_grad(t4, t5, t6, s0, s1, s2, s3):
@@ -26,20 +26,6 @@ def gelu_backward_bias_grad(t4, t5, t6, s0, s1, s2, s3):
     return t19, t36 + t20 * s0
 
 
-def median_ms(call, runs=30):
-    times = []
-    for i in range(runs + 3):
-        begin = torch.cuda.Event(enable_timing=True)
-        end = torch.cuda.Event(enable_timing=True)
-        begin.record()
-        call()
-        end.record()
-        end.synchronize()
-        if i >= 3:
-            times.append(begin.elapsed_time(end))
-    return statistics.median(times)
-
-
 def main():
     torch.manual_seed(0)
     inputs = [torch.randn(16, 512, 4096, device="cuda") for _ in range(3)]
@@ -50,7 +36,7 @@ def main():
             "name": f"main example, {name}",
             "device": torch.cuda.get_device_name(),
             "version": torch.__version__,
-            "gpu_ms": round(median_ms(lambda: call(*inputs)), 4),
+            "gpu_ms": round(median_ms(lambda: call(*inputs), runs=30), 4),
         }))
 
 

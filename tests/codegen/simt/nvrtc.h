@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dlfcn.h>
+#include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <memory>
@@ -21,6 +22,7 @@ inline std::unique_ptr<KernelCompiler> nvrtc(const char* arch) {
   if (module == nullptr) return nullptr;
   auto* make =
       reinterpret_cast<KernelCompiler* (*)(const char*)>(dlsym(module, "heddleMakeNvrtcCompiler"));
+  EXPECT_NE(make, nullptr) << path << " has no NVRTC";
   return std::unique_ptr<KernelCompiler>(make == nullptr ? nullptr : make(arch));
 }
 

@@ -1,6 +1,10 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <thread>
 
 #include "ir/base/error.h"
 #include "ir/types/mesh.h"
@@ -195,6 +199,21 @@ inline void expectUserError(const std::string& part, const std::function<void()>
   } catch (const UserError& error) {
     EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
   }
+}
+
+// Requires that an aborted job reports `why`: probe() after some time, and then each post. The
+// posted work must end, so that the stream of `memory` completes.
+inline void expectAborted(const std::string& why, Communicator& comm, const Operation& operation,
+                          Memory& memory) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  expectUserError(why, [&] {
+    while (std::chrono::steady_clock::now() < deadline) {
+      comm.probe();
+      std::this_thread::yield();
+    }
+  });
+  memory.synchronize();
+  expectUserError(why, [&] { comm.post({&operation, 1}, memory.stream()); });
 }
 
 inline void runMisuse(Rank& rank) {

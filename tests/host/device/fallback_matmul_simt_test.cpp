@@ -1,15 +1,14 @@
 // Tests the CUDA kernels for matrix products that cuBLASLt does not compute. Runs them on the host,
 // and compiles them with NVRTC.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstddef>
-#include <cstdlib>
 #include <span>
 
 #include "codegen/compile/runtime_text.h"
 #include "host/device/fallback_matmul.h"
+#include "tests/codegen/simt/nvrtc.h"
 #include "tests/host/device/matmul_cases.h"
 #include "tests/host/device/simt_blocks.h"
 //
@@ -202,15 +201,8 @@ TEST(FallbackMatmulSimtEpilogue, GeluOfF64AndF32IsExact) {
 }
 
 TEST(FallbackMatmulSimtEpilogue, NvrtcCompilesTheSource) {
-  const char* build = std::getenv("HEDDLE_BINARY_DIR");
-  const std::string path = std::string(build == nullptr ? "." : build) + "/lib/libheddle_cuda.so";
-  void* module = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
-  if (module == nullptr) GTEST_SKIP() << path << " is not there";
-  auto* make = reinterpret_cast<codegen::KernelCompiler* (*)(const char*)>(
-      dlsym(module, "heddleMakeNvrtcCompiler"));
-  ASSERT_NE(make, nullptr);
-  const std::unique_ptr<codegen::KernelCompiler> compiler(make("sm_90"));
-  if (compiler == nullptr) GTEST_SKIP() << "no NVRTC";
+  const auto compiler = codegen::testing::nvrtc("sm_90");
+  if (compiler == nullptr) GTEST_SKIP() << "libheddle_cuda.so with NVRTC is not there";
   std::string text(codegen::kRuntimeHeader_cuda_elements);
   text += codegen::kRuntimeHeader_cuda_product;
   EXPECT_FALSE(compiler->compile({codegen::Target::Cuda, text}).empty());

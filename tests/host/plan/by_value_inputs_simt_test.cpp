@@ -1,27 +1,18 @@
 // Compiles a CUDA kernel with NVRTC. Its 0-d operands, one of every dtype, are passed by value.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
-
-#include <cstdlib>
 
 #include "codegen/emit/plan_kernel.h"
 #include "host/compile.h"
 #include "host/plan/by_value_inputs.h"
+#include "tests/codegen/simt/nvrtc.h"
 #include "tests/host/plan/by_value_inputs.h"
 
 namespace heddle::host::by_value_inputs_simt_test {
 namespace {
 
 TEST(ByValueInputsSimt, NvrtcCompilesValuesOfEveryDtype) {
-  const char* build = std::getenv("HEDDLE_BINARY_DIR");
-  const std::string path = std::string(build == nullptr ? "." : build) + "/lib/libheddle_cuda.so";
-  void* module = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
-  if (module == nullptr) GTEST_SKIP() << path << " is not there";
-  auto* make = reinterpret_cast<codegen::KernelCompiler* (*)(const char*)>(
-      dlsym(module, "heddleMakeNvrtcCompiler"));
-  ASSERT_NE(make, nullptr);
-  const std::unique_ptr<codegen::KernelCompiler> compiler(make("sm_90"));
-  if (compiler == nullptr) GTEST_SKIP() << "no NVRTC";
+  const auto compiler = codegen::testing::nvrtc("sm_90");
+  if (compiler == nullptr) GTEST_SKIP() << "libheddle_cuda.so with NVRTC is not there";
 
   const Fusion segment = testing::sumOfValues();
   std::vector<bool> by_value(segment.inputs().size(), true);

@@ -9,11 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "host/compile.h"
-#include "host/text/program_text.h"
 #include "ir/base/check.h"
-#include "ir/text/fusion_text.h"
-#include "tests/host/rank_harness.h"
+#include "tests/host/random/random_reference.h"
 
 // Compares random fusions of many small independent chains with the reference, on one rank and on
 // several. Segmentation lets most of these chains share launches. Streams run in adversarial order.
@@ -96,25 +93,7 @@ class FusionWriter {
 };
 
 inline void expectReference(uint64_t seed, int ranks, DeviceKind kind) {
-  const std::string text = FusionWriter(seed, ranks > 1).write();
-  SCOPED_TRACE(fmt::format("seed {}, {} rank(s)\n{}", seed, ranks, text));
-  const Fusion fusion = parseFusion(text, "random");
-  testing::HarnessOptions options;
-  options.ranks = ranks;
-  options.kind = kind;
-  options.cpu.adversarial_seed = seed;
-  CompileOptions compile_options;
-  compile_options.passes.verify_each = true;
-  Program program;
-  ASSERT_NO_THROW(program = compile(fusion, ranks, compile_options));
-  EXPECT_EQ(print(parseProgram(print(program), "again")), print(program));
-  const std::vector<HostTensor> expected = testing::expectedOf(fusion, options);
-  const std::vector<HostTensor> got = testing::runProgram(program, options);
-  for (size_t i = 0; i < expected.size(); ++i) {
-    // A chain rounds each of at most four results to bf16.
-    const double tolerance = expected[i].dtype == DType::BF16 ? 2e-2 : 1e-4;
-    EXPECT_LT(testing::relativeError(got[i], expected[i]), tolerance) << "output " << i;
-  }
+  testing::expectReference(FusionWriter(seed, ranks > 1).write(), seed, ranks, kind);
 }
 
 }  // namespace heddle::host::random_parts

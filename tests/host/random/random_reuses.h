@@ -6,13 +6,10 @@
 #include <array>
 #include <random>
 
-#include "host/compile.h"
-#include "host/device/cpu/cpu_device.h"
-#include "host/text/program_text.h"
 #include "ir/base/check.h"
 #include "ir/text/fusion_text.h"
 #include "tests/host/random/random_fusions.h"
-#include "tests/host/rank_harness.h"
+#include "tests/host/random/random_reference.h"
 
 // Compares random fusions whose outputs are stored in inputs with the reference, on one rank and on
 // several. Streams run in adversarial order.
@@ -103,24 +100,9 @@ class FusionWriter {
 
 inline void expectReference(uint64_t seed, int ranks, DeviceKind kind) {
   const std::string text = FusionWriter(seed, ranks > 1).write();
-  SCOPED_TRACE(fmt::format("seed {}, {} rank(s)\n{}", seed, ranks, text));
   const Fusion fusion = parseFusion(text, "random");
-  EXPECT_TRUE(sameGraph(parseFusion(print(fusion), "again"), fusion));
-  testing::HarnessOptions options;
-  options.ranks = ranks;
-  options.kind = kind;
-  options.sizes = {{"n", 6}};
-  options.cpu.adversarial_seed = seed;
-  CompileOptions compile_options;
-  compile_options.passes.verify_each = true;
-  Program program;
-  ASSERT_NO_THROW(program = compile(fusion, ranks, compile_options));
-  EXPECT_EQ(print(parseProgram(print(program), "again")), print(program));
-  const std::vector<HostTensor> expected = testing::expectedOf(fusion, options);
-  const std::vector<HostTensor> got = testing::runProgram(program, options);
-  for (size_t i = 0; i < expected.size(); ++i) {
-    EXPECT_LT(testing::relativeError(got[i], expected[i]), 1e-4) << "output " << i;
-  }
+  EXPECT_TRUE(sameGraph(parseFusion(print(fusion), "again"), fusion)) << text;
+  testing::expectReference(text, seed, ranks, kind, {{"n", 6}});
 }
 
 }  // namespace heddle::host::random_reuses

@@ -4,29 +4,18 @@
 
 #include "ir/base/check.h"
 #include "ir/text/fusion_text.h"
+#include "tests/ir/composite/refusal.h"
 
 namespace heddle::composite_errors_test {
 namespace {
 
 // Returns the error of one statement without its position. `names` are the names of the results.
 std::string refusal(const std::string& call, const std::string& names = "%r") {
-  const std::string text =
-      "heddle 1 fusion f(%x: f32[2, 6], %y: f32[2, 3], %d: f64[2, 6], %h: bf16[2, 6], "
-      "%i: i64[2, 6], %n: i64[2], %e: f32[2, 0], %w: f32[6], %v: f32[1], %z: f32[], "
-      "%b: bool[2, 6], %s: i64, %f: f64, %k: f32[t, 6], %o: f32[1, 6]) { " +
-      names + " = " + call + " return %x }";
-  try {
-    parseFusion(text, "f");
-  } catch (const UserError& error) {
-    std::string message = error.what();
-    for (const std::string place : {"f:1: ", " at line 1"}) {
-      for (size_t at; (at = message.find(place)) != std::string::npos;) {
-        message.erase(at, place.size());
-      }
-    }
-    return message;
-  }
-  return "no error";
+  return testing::refusalOf(
+      "%x: f32[2, 6], %y: f32[2, 3], %d: f64[2, 6], %h: bf16[2, 6], %i: i64[2, 6], %n: i64[2], "
+      "%e: f32[2, 0], %w: f32[6], %v: f32[1], %z: f32[], %b: bool[2, 6], %s: i64, %f: f64, "
+      "%k: f32[t, 6], %o: f32[1, 6]",
+      names + " = " + call);
 }
 
 TEST(CompositeErrors, WrongOperandsAndAttributesAreRefused) {

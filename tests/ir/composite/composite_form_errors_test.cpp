@@ -4,6 +4,7 @@
 #include "ir/base/error.h"
 #include "ir/composite/composite.h"
 #include "ir/text/fusion_text.h"
+#include "tests/ir/composite/refusal.h"
 
 namespace heddle::composite_form_errors_test {
 namespace {
@@ -14,24 +15,11 @@ struct Refusal {
 };
 
 std::string messageOf(const std::string& call) {
-  const std::string text =
-      "heddle 1 fusion f(%x: f32[2, 6], %w: f32[6], %c: f32[4, 6, 3], %z: f32[], %b: bool[2, 6], "
-      "%i: i64[2, 6], %n: i64[2], %g: i64[3, 1], %q: f8e4m3[2, 6], %s: i64, %f: f64, "
-      "%a6: f32[2, 6, 4, 5], %a4: f32[2, 4, 3, 5], %a3: f32[2, 3, 3, 5], %m: f32[9, 2, 6, 4, 3], "
-      "%p: f32[6, 3]) { " +
-      call + " return %x }";
-  try {
-    parseFusion(text, "f");
-  } catch (const UserError& error) {
-    std::string message = error.what();
-    for (const std::string place : {"f:1: ", " at line 1"}) {
-      for (size_t at; (at = message.find(place)) != std::string::npos;) {
-        message.erase(at, place.size());
-      }
-    }
-    return message;
-  }
-  return "no error";
+  return testing::refusalOf(
+      "%x: f32[2, 6], %w: f32[6], %c: f32[4, 6, 3], %z: f32[], %b: bool[2, 6], %i: i64[2, 6], "
+      "%n: i64[2], %g: i64[3, 1], %q: f8e4m3[2, 6], %s: i64, %f: f64, %a6: f32[2, 6, 4, 5], "
+      "%a4: f32[2, 4, 3, 5], %a3: f32[2, 3, 3, 5], %m: f32[9, 2, 6, 4, 3], %p: f32[6, 3]",
+      call);
 }
 
 TEST(CompositeFormErrors, WrongSizesAreRefused) {

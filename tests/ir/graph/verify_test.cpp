@@ -227,13 +227,13 @@ bool needsNoValues(const std::function<ValueId(FusionBuilder&, ValueId x)>& body
   return hasOnlySizesOfOperands(std::move(b).build());
 }
 
-TEST(VerifyHasOnlySizesOfOperands, SubsetsOfTheExtentsOfAnInputNeedNoValues) {
+TEST(VerifyOnlySizesOfOperands, SubsetsOfTheExtentsOfAnInputNeedNoValues) {
   EXPECT_TRUE(needsNoValues([](auto& b, ValueId x) { return b.pointwise("exp", {x}); }));
   EXPECT_TRUE(needsNoValues([](auto& b, ValueId x) { return b.reduce("max", x, {1}, true); }));
   EXPECT_TRUE(needsNoValues([](auto& b, ValueId x) { return b.reduce("max", x, {0}); }));
 }
 
-TEST(VerifyHasOnlySizesOfOperands, LargerOrOtherExtentsAndLargerElementsNeedValues) {
+TEST(VerifyOnlySizesOfOperands, LargerOrOtherExtentsAndLargerElementsNeedValues) {
   EXPECT_FALSE(needsNoValues([](auto& b, ValueId x) { return b.cast(x, DType::F64); }));
   EXPECT_FALSE(needsNoValues([](auto& b, ValueId x) { return b.pad(x, {0, 0}, {1, 0}); }));
   EXPECT_FALSE(needsNoValues([](auto& b, ValueId x) { return b.permute(x, {1, 0}); }));

@@ -22,7 +22,8 @@ TEST(CancelTerms, TermsThatOccurWithBothSignsAreLeftOut) {
 }
 
 TEST(CancelTerms, SizesWithoutSuchTermsStayAsTheyAre) {
-  for (const Size& size : {kN, kN - kI, kN - 3 - 3, Size::max(kI - Size::mod(kI, kN), kN), kI - kN + kI}) {
+  for (const Size& size :
+       {kN, kN - kI, kN - 3 - 3, Size::max(kI - Size::mod(kI, kN), kN), kI - kN + kI}) {
     EXPECT_EQ(cancelTerms(size), size);
   }
 }

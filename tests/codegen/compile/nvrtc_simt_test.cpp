@@ -11,10 +11,10 @@
 #include "ir/text/fusion_text.h"
 #include "tests/codegen/simt/nvrtc.h"
 
-namespace heddle::codegen::compile_simt_test {
+namespace heddle::codegen::nvrtc_simt_test {
 namespace {
 
-class CompileSimt : public ::testing::TestWithParam<const char*> {
+class NvrtcSimt : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     compiler_ = testing::nvrtc(GetParam());
@@ -77,7 +77,7 @@ std::vector<Size> symbols(const std::string& names) {
 
 // Covers rows that a part of a warp, a warp or a block holds, rows of odd length, and rows that a
 // block reads in parts.
-TEST_P(CompileSimt, RowsOfAllLengthsCompile) {
+TEST_P(NvrtcSimt, RowsOfAllLengthsCompile) {
   for (DType dtype : {DType::F32, DType::BF16, DType::F64}) {
     FusionBuilder b;
     const ValueId x = b.input("x", dtype, symbols("nm"));
@@ -93,7 +93,7 @@ TEST_P(CompileSimt, RowsOfAllLengthsCompile) {
 }
 
 // Covers bundles of rows: in registers, in shared memory, and at unaligned addresses.
-TEST_P(CompileSimt, RowsAlongMiddleAxesCompile) {
+TEST_P(NvrtcSimt, RowsAlongMiddleAxesCompile) {
   for (DType dtype : {DType::F32, DType::BF16, DType::F64}) {
     const Fusion softmax =
         parseFusion(fmt::format("heddle 1 fusion f(%x: {}[n, m, k]) {{ %y = softmax(%x, axis=1) "
@@ -110,7 +110,7 @@ TEST_P(CompileSimt, RowsAlongMiddleAxesCompile) {
 }
 
 // Covers a transpose, pointwise rows of odd length, and parts of a cat that begin within vectors.
-TEST_P(CompileSimt, SquaresUnalignedRowsAndNeighboursCompile) {
+TEST_P(NvrtcSimt, SquaresUnalignedRowsAndNeighboursCompile) {
   for (DType dtype : {DType::F32, DType::BF16, DType::F64, DType::U8}) {
     const std::string type(name(dtype));
     const Fusion neg = parseFusion(
@@ -134,7 +134,7 @@ TEST_P(CompileSimt, SquaresUnalignedRowsAndNeighboursCompile) {
 }
 
 // Covers rows without elements that have a result, an expensive body, and many reductions.
-TEST_P(CompileSimt, ExtremeRowsCompile) {
+TEST_P(NvrtcSimt, ExtremeRowsCompile) {
   if (GetParam() != std::string("sm_90")) GTEST_SKIP() << "one architecture is enough";
   const auto rows = [](int calls, int reductions) {
     FusionBuilder b;
@@ -159,7 +159,7 @@ constexpr DType kComputedDTypes[] = {DType::F32, DType::F64, DType::BF16, DType:
 
 // Each kernel computes a few ops of one dtype, because the time that NVRTC needs for a kernel grows
 // faster than its length.
-TEST_P(CompileSimt, EveryPointwiseOpCompilesInEveryDtype) {
+TEST_P(NvrtcSimt, EveryPointwiseOpCompilesInEveryDtype) {
   // Most code does not depend on the architecture, so only f32 is compiled for each of them.
   for (DType dtype : kComputedDTypes) {
     if (GetParam() != std::string("sm_90") && dtype != DType::F32) continue;
@@ -195,7 +195,7 @@ TEST_P(CompileSimt, EveryPointwiseOpCompilesInEveryDtype) {
 
 // In these kernels a thread computes several neighbouring elements. They share the state of an op
 // (OpDef::state), so every such op is included.
-TEST_P(CompileSimt, DensePointwiseOpsCompileInEveryDtype) {
+TEST_P(NvrtcSimt, DensePointwiseOpsCompileInEveryDtype) {
   for (DType dtype : kComputedDTypes) {
     if (GetParam() != std::string("sm_90") && dtype != DType::F32) continue;
     SCOPED_TRACE(name(dtype));
@@ -217,7 +217,7 @@ TEST_P(CompileSimt, DensePointwiseOpsCompileInEveryDtype) {
   }
 }
 
-TEST_P(CompileSimt, CastsBetweenAllDtypesCompile) {
+TEST_P(NvrtcSimt, CastsBetweenAllDtypesCompile) {
   FusionBuilder b;
   ValueId x = b.input("x", DType::F64, symbols("n"));
   ValueId sum = x;  // reads all inputs, because a segment must be connected
@@ -233,7 +233,7 @@ TEST_P(CompileSimt, CastsBetweenAllDtypesCompile) {
   compileStepped(std::move(b).build());
 }
 
-TEST_P(CompileSimt, EveryReductionCompilesInEveryDtypeAndLayout) {
+TEST_P(NvrtcSimt, EveryReductionCompilesInEveryDtypeAndLayout) {
   for (DType dtype : kAllDTypes) {
     if (isFloat8(dtype)) continue;
     if (GetParam() != std::string("sm_90") && dtype != DType::F32) continue;
@@ -256,7 +256,7 @@ TEST_P(CompileSimt, EveryReductionCompilesInEveryDtypeAndLayout) {
   }
 }
 
-TEST_P(CompileSimt, SplitReductionHasTwoStages) {
+TEST_P(NvrtcSimt, SplitReductionHasTwoStages) {
   FusionBuilder b;
   ValueId x = b.input("x", DType::F32, symbols("abc"));
   b.output(b.pointwise("sqrt", {b.reduce("sum", b.pointwise("mul", {x, x}), {0, 1})}));
@@ -270,7 +270,7 @@ TEST_P(CompileSimt, SplitReductionHasTwoStages) {
 }
 
 // Covers axes that no operand has, with 32-bit and 64-bit indices.
-TEST_P(CompileSimt, GeneratedAxesCompile) {
+TEST_P(NvrtcSimt, GeneratedAxesCompile) {
   for (const int64_t n : {int64_t{100}, int64_t{3'000'000'000}}) {
     FusionBuilder b;
     const ValueId x = b.input("x", DType::BF16, symbols("a"));
@@ -285,7 +285,7 @@ TEST_P(CompileSimt, GeneratedAxesCompile) {
   }
 }
 
-TEST_P(CompileSimt, EveryKindOfStrideCompiles) {
+TEST_P(NvrtcSimt, EveryKindOfStrideCompiles) {
   FusionBuilder b;
   ValueId x = b.input("x", DType::BF16, symbols("abc"));
   ValueId y = b.input("y", DType::F32, symbols("abc"));
@@ -305,7 +305,7 @@ TEST_P(CompileSimt, EveryKindOfStrideCompiles) {
 }
 
 // Covers iota along every axis, with 32-bit and 64-bit indices, and indexed loads of every dtype.
-TEST_P(CompileSimt, IndicesAndIndexedLoadsCompile) {
+TEST_P(NvrtcSimt, IndicesAndIndexedLoadsCompile) {
   FusionBuilder b;
   ValueId x = b.input("x", DType::F32, symbols("ab"));
   ValueId sum = b.pointwise("add", {b.iota(symbols("ab"), 0), b.iota(symbols("ab"), 1)});
@@ -334,7 +334,7 @@ TEST_P(CompileSimt, IndicesAndIndexedLoadsCompile) {
   compile(reads, inputs, std::vector<std::vector<int64_t>>(reads.outputs().size(), {33, 70}));
 }
 
-TEST_P(CompileSimt, CacheFindsTheKernelsOfAnImage) {
+TEST_P(NvrtcSimt, CacheFindsTheKernelsOfAnImage) {
   TempFolder folder;
   KernelSource source{Target::Cuda, "extern \"C\" __global__ void k() {}\n"};
   source.entries = {"k"};
@@ -344,7 +344,7 @@ TEST_P(CompileSimt, CacheFindsTheKernelsOfAnImage) {
   EXPECT_THROW(ImageCache(folder.path()).get(source, *compiler_), UserError);
 }
 
-TEST_P(CompileSimt, ErrorsShowLogAndNumberedSource) {
+TEST_P(NvrtcSimt, ErrorsShowLogAndNumberedSource) {
   KernelSource source{Target::Cuda, "extern \"C\" __global__ void k() {\n  no_such_name();\n}\n"};
   try {
     compiler_->compile(source);
@@ -356,7 +356,7 @@ TEST_P(CompileSimt, ErrorsShowLogAndNumberedSource) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Arch, CompileSimt, ::testing::Values("sm_80", "sm_90", "sm_100"));
+INSTANTIATE_TEST_SUITE_P(Arch, NvrtcSimt, ::testing::Values("sm_80", "sm_90", "sm_100"));
 
 }  // namespace
-}  // namespace heddle::codegen::compile_simt_test
+}  // namespace heddle::codegen::nvrtc_simt_test

@@ -7,7 +7,7 @@
 #include "tests/codegen/kernel_runner.h"
 #include "tests/sanitized.h"
 
-namespace heddle::codegen::vector_math_cpu_test {
+namespace heddle::codegen::cpu_vector_math_cpu_test {
 namespace {
 
 using testing::Buffer;
@@ -50,7 +50,7 @@ double ulps(double got, double exact) {
   return std::fabs(got - exact) / std::ldexp(1.0, std::max(exponent - 24, -149));
 }
 
-TEST(VectorMathCpu, ErrorsAreBelowThreeUnitsInTheLastPlace) {
+TEST(CpuVectorMath, ErrorsAreBelowThreeUnitsInTheLastPlace) {
   constexpr int64_t n = (1 << 20) / heddle::testing::kOneIn;
   constexpr uint32_t step = 4099u * heddle::testing::kOneIn;
   Buffer in(DType::F32, {n});
@@ -109,7 +109,7 @@ int64_t oddElement(Buffer& buffer) {
 
 // A scalar loop computes the elements after the last full vector. If it called libm and the vector
 // loop libmvec, their results would differ.
-TEST(VectorMathCpu, ElementsHaveTheSameBitsInEveryLane) {
+TEST(CpuVectorMath, ElementsHaveTheSameBitsInEveryLane) {
   constexpr int64_t n = 75;
   const double inf = std::numeric_limits<double>::infinity();
   for (DType dtype : {DType::F32, DType::F64}) {
@@ -134,7 +134,7 @@ TEST(VectorMathCpu, ElementsHaveTheSameBitsInEveryLane) {
 
 // Compilers vectorize the loops of these kernels differently. For example, a loop that also reads
 // bools uses vectors with more lanes. The results must not depend on this.
-TEST(VectorMathCpu, FunctionsHaveTheSameBitsInEveryLoop) {
+TEST(CpuVectorMath, FunctionsHaveTheSameBitsInEveryLoop) {
   const auto sine = [](FusionBuilder& b) {
     const ValueId x = b.input("x", DType::F32, symbols("ab"));
     const ValueId flag = b.input("flag", DType::Bool, symbols("ab"));
@@ -169,7 +169,7 @@ TEST(VectorMathCpu, FunctionsHaveTheSameBitsInEveryLoop) {
   }
 }
 
-TEST(VectorMathCpu, PowByAScalarHalfIsTheSameRootInEveryLane) {
+TEST(CpuVectorMath, PowByAScalarHalfIsTheSameRootInEveryLane) {
   FusionBuilder b("power");
   const ValueId x = b.input("x", DType::F32, symbols("n"));
   b.output(b.pointwise("pow", {x, b.scalarInput("s", DType::F64)}));
@@ -191,4 +191,4 @@ TEST(VectorMathCpu, PowByAScalarHalfIsTheSameRootInEveryLane) {
 }
 
 }  // namespace
-}  // namespace heddle::codegen::vector_math_cpu_test
+}  // namespace heddle::codegen::cpu_vector_math_cpu_test
