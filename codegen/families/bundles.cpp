@@ -115,11 +115,14 @@ class CudaBundles {
         length_(std::max<int64_t>(space.reducedCount(), 1)),
         vector_(vector()) {}
 
-  // Wide accesses come first. A block then has at least the rows of one sector.
+  // Wide accesses come first. If the rows are long, two blocks may share the sectors of memory,
+  // because neighbouring blocks run at the same time: the second one finds the sectors in the
+  // cache. Unaligned vectors would need too many accesses for this.
   std::optional<RowCandidate> choose() const {
-    const int64_t least = rowsOf(kSectorBytes);
+    const bool may_share = vector_ > 1 && areAligned(space_, vector_);
     std::optional<RowCandidate> found;
     for (const bool shared : {false, true}) {
+      const int64_t least = rowsOf(shared && may_share ? kSectorBytes / 2 : kSectorBytes);
       for (int64_t rows = rowsOf(kWideBytes); rows >= least && !found; rows /= 2) {
         const int64_t bundles = std::max<int64_t>(rows / vector_, 1);
         found = shared ? inSharedMemory(bundles, kMostThreads / bundles) : inRegisters(bundles);
@@ -154,9 +157,21 @@ class CudaBundles {
     return space_.keptCount() / elements_.rows * ceilDiv(elements_.rows, vector_);
   }
 
+  bool isLarge() const { return space_.keptCount() * space_.reducedCount() > kShortWork; }
+
   bool hasFewBlocks(const RowCandidate& candidate) const {
-    return space_.keptCount() * space_.reducedCount() > kShortWork &&
-           ceilDiv(bundles(), candidate.layout.rows) < kFewBlocks;
+    return isLarge() && ceilDiv(bundles(), candidate.layout.rows) < kFewBlocks;
+  }
+
+  // Returns whether less than a sector of neighbouring rows lies together in memory, because their
+  // axis is short.
+  bool isNarrow() const { return isLarge() && elements_.rows * elements_.narrowest < kSectorBytes; }
+
+  // Returns whether a warp accesses whole sectors. If the bundles are narrow, this needs many
+  // threads per bundle.
+  bool hasSectors(const RowLayout& layout) const {
+    return !isNarrow() ||
+           (layout.rows * layout.threads >= kShortestBlock && layout.threads <= length_);
   }
 
   // Returns the layout in which `threads` threads share each bundle.
@@ -213,8 +228,9 @@ class CudaBundles {
     candidate.variant = variant;
     for (; threads <= most; threads *= 2) {
       // Few threads leave room for more bundles in a block.
-      candidate.layout = layoutOf(std::max(bundles, kShortestBlock / threads), threads);
-      if (fits(candidate.layout, demand)) return candidate;
+      const int64_t more = isNarrow() ? 1 : kShortestBlock / threads;
+      candidate.layout = layoutOf(std::max(bundles, more), threads);
+      if (hasSectors(candidate.layout) && fits(candidate.layout, demand)) return candidate;
     }
     return std::nullopt;
   }
@@ -229,7 +245,7 @@ class CudaBundles {
     const int64_t bytes = int64_t{layout.threads} * layout.rows * layout.registers * vector_ *
                           demands_.loaded->loaded_bytes;
     const int64_t all = bytes + staticBytes(layout, *demands_.loaded);
-    if (bytes == 0 || all > kSharedBytesOfTwo) return std::nullopt;
+    if (bytes == 0 || all > kSharedBytesOfTwo || !hasSectors(layout)) return std::nullopt;
     layout.shared_bytes = static_cast<int32_t>(bytes);
     return candidate;
   }

@@ -62,6 +62,19 @@ uint32_t largestFrame(const std::vector<std::byte>& cubin) {
   return largest;
 }
 
+// Expects that the kernels of a fusion need at most a few words of local memory.
+void expectSmallFrames(const std::string& text, const std::string& name,
+                       const KernelCompiler& compiler) {
+  constexpr uint32_t kMostBytes = 16;
+  const host::Program program = host::compile(parseFusion(text, name), 1);
+  const SizeBindings sizes(program.size_defaults.begin(), program.size_defaults.end());
+  for (const host::KernelTexts& kernel :
+       host::kernelTexts(program, sizes, 0, 1, host::DeviceKind::Cuda)) {
+    const std::vector<std::byte> cubin = testing::cubinOf({Target::Cuda, kernel.source}, compiler);
+    EXPECT_LE(largestFrame(cubin), kMostBytes) << name << " " << kernel.name;
+  }
+}
+
 class LocalMemorySimt : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(LocalMemorySimt, WorkloadsNeedAtMostAFewWords) {
@@ -69,17 +82,32 @@ TEST_P(LocalMemorySimt, WorkloadsNeedAtMostAFewWords) {
   if (compiler == nullptr) GTEST_SKIP() << "libheddle_cuda.so with NVRTC is not there";
   const char* root = std::getenv("HEDDLE_SOURCE_DIR");
   const auto folder = std::filesystem::path(root == nullptr ? "." : root) / "bench/workloads";
-  constexpr uint32_t kMostBytes = 16;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     std::ifstream file(entry.path());
     const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-    const host::Program program = host::compile(parseFusion(text, entry.path().string()), 1);
-    const SizeBindings sizes(program.size_defaults.begin(), program.size_defaults.end());
-    for (const host::KernelTexts& kernel :
-         host::kernelTexts(program, sizes, 0, 1, host::DeviceKind::Cuda)) {
-      const std::vector<std::byte> cubin =
-          testing::cubinOf({Target::Cuda, kernel.source}, *compiler);
-      EXPECT_LE(largestFrame(cubin), kMostBytes) << entry.path() << " " << kernel.name;
+    expectSmallFrames(text, entry.path().string(), *compiler);
+  }
+}
+
+// Covers bundles of rows in registers and in shared memory, with one and with several inputs.
+TEST_P(LocalMemorySimt, RowsAlongMiddleAxesNeedAtMostAFewWords) {
+  const std::unique_ptr<KernelCompiler> compiler = testing::nvrtc(GetParam());
+  if (compiler == nullptr) GTEST_SKIP() << "libheddle_cuda.so with NVRTC is not there";
+  for (const char* dtype : {"f32", "bf16"}) {
+    for (const int m : {20, 400, 1500}) {
+      for (const int k : {333, 1024}) {
+        const std::string sizes = fmt::format("with n = 64, m = {}, k = {}", m, k);
+        expectSmallFrames(fmt::format("heddle 1 fusion softmax(%x: {}[n, m, k]) {} {{ %y = "
+                                      "softmax(%x, axis=1) return %y }}",
+                                      dtype, sizes),
+                          "softmax " + sizes, *compiler);
+        expectSmallFrames(
+            fmt::format("heddle 1 fusion backward(%g: {0}[n, m, k], %y: {0}[n, m, k]) {1} {{ %p = "
+                        "mul(%g, %y) %s = sum(%p, axes=[1], keepdim=true) %d = sub(%g, %s) %x = "
+                        "mul(%d, %y) return %x, %s }}",
+                        dtype, sizes),
+            "backward " + sizes, *compiler);
+      }
     }
   }
 }
