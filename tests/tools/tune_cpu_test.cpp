@@ -10,6 +10,7 @@
 #include "tests/host/faulty_device.h"
 #include "tools/tune/kernel_runs.h"
 #include "tools/tune/tune.h"
+#include "tools/tune/tune_report.h"
 
 namespace heddle::tools::tune_cpu_test {
 namespace {
@@ -175,8 +176,10 @@ TEST_F(Tuning, FaultyCandidatesAreReportedAndNeverChosen) {
     EXPECT_NE(kernel.chosen, kernel.rows.size() - 1);
     EXPECT_EQ(kernel.rows.back().runs, 0);
   }
-  EXPECT_NE(tuneText(kernels).find("; wrong results: on purpose\n"), std::string::npos);
-  EXPECT_NE(tuneCsv(kernels).find(",wrong results: on purpose,0,"), std::string::npos);
+  EXPECT_NE(tuneText({{"p.hostir", kernels}}).find("; wrong results: on purpose, "),
+            std::string::npos);
+  EXPECT_NE(tuneCsv({{"p.hostir", kernels}}).find(",wrong results: on purpose,0,"),
+            std::string::npos);
 }
 
 TEST_F(Tuning, KernelWithoutAUsableCandidateIsAnError) {
@@ -194,7 +197,7 @@ TEST_F(Tuning, KernelWithoutAUsableCandidateIsAnError) {
 TEST_F(Tuning, StoredChoicesAreNotMeasuredAgain) {
   const Choices stored = choicesOf(tuned(1));
   TuneOptions options;
-  options.measures_all = false;
+  options.measured = Measured::Unknown;
   options.find = [&](const std::string& key) { return std::optional(stored.at(key)); };
   options.makeTimer = [](const auto&, const auto&, auto&) -> std::unique_ptr<CandidateTimer> {
     ADD_FAILURE() << "a stored choice was measured";
@@ -211,6 +214,35 @@ TEST_F(Tuning, StoredChoicesAreNotMeasuredAgain) {
   };
   tune(program_, kSizes, 1, *device_, images_, options);
   EXPECT_EQ(measured, 3);
+}
+
+// The kernels of the program are so small that a launch takes longer than everything else.
+TEST_F(Tuning, KernelsWithEqualPredictionsNeedNoMeasurement) {
+  TuneOptions options;
+  options.measured = Measured::Different;
+  options.makeTimer = [](const host::LaunchedKernel&, const std::vector<codegen::Candidate>& all,
+                         std::vector<TunedKernel::Row>&) {
+    return std::make_unique<FakeTimer>(all.size(), 1);
+  };
+  int different = 0;
+  for (const int64_t columns : {kColumns, int64_t{20000}}) {
+    for (const TunedKernel& kernel :
+         tune(program_, {{"n", kRows}, {"m", columns}}, 1, *device_, images_, options)) {
+      const auto [least, most] = std::minmax_element(
+          kernel.rows.begin(), kernel.rows.end(),
+          [](const auto& a, const auto& b) { return a.predicted < b.predicted; });
+      EXPECT_GT(least->predicted, 0);
+      const bool is_different = most->predicted > 1.03 * least->predicted;
+      EXPECT_EQ(areDifferent(kernel.rows), is_different);
+      EXPECT_EQ(kernel.origin,
+                is_different ? TunedKernel::Origin::Measured : TunedKernel::Origin::Alike);
+      EXPECT_EQ(kernel.chosen, is_different ? 1u : 0u);
+      EXPECT_EQ(kernel.rows[0].runs > 0, is_different);
+      different += is_different ? 1 : 0;
+    }
+  }
+  EXPECT_GT(different, 0);
+  EXPECT_LT(different, 6);
 }
 
 TEST_F(Tuning, ChoicesOfOtherDevicesOrSizesAreIgnored) {

@@ -1,11 +1,11 @@
 #include "tools/tune/tune.h"
 
-#include <cmath>
+#include <algorithm>
 #include <set>
 
+#include "codegen/bind/time_model.h"
 #include "host/device/kernel_choices.h"
 #include "ir/base/check.h"
-#include "tools/bench/csv.h"
 #include "tools/tune/kernel_runs.h"
 
 namespace heddle::tools {
@@ -32,9 +32,35 @@ bool takeStored(const std::vector<codegen::Candidate>& all,
   for (size_t i = 0; stored && i < all.size(); ++i) {
     if (kernel.rows[i].parameters != *stored) continue;
     kernel.chosen = i;
-    kernel.was_known = true;
+    kernel.origin = TunedKernel::Origin::Stored;
     return true;
   }
+  return false;
+}
+
+void addRows(const host::LaunchedKernel& launched, const std::vector<codegen::Candidate>& all,
+             const codegen::Machine& machine, TunedKernel& kernel) {
+  const std::vector<double> predicted =
+      codegen::predictedSeconds(launched.kernel.segment, launched.in, launched.out,
+                                launched.alignments, launched.run, all, machine);
+  for (size_t i = 0; i < all.size(); ++i) {
+    TunedKernel::Row& row = kernel.rows.emplace_back();
+    row.parameters = codegen::print(all[i].choice);
+    row.predicted = predicted[i];
+  }
+}
+
+// Returns whether the kernel must be measured. If not, sets its origin and its choice.
+bool mustMeasure(const std::vector<codegen::Candidate>& all, const TuneOptions& options,
+                 TunedKernel& kernel) {
+  if (all.size() < 2) {
+    kernel.origin = TunedKernel::Origin::Single;
+    return false;
+  }
+  if (options.measured == Measured::All) return true;
+  if (options.find && takeStored(all, options.find(kernel.key), kernel)) return false;
+  if (options.measured == Measured::Unknown || areDifferent(kernel.rows)) return true;
+  kernel.origin = TunedKernel::Origin::Alike;
   return false;
 }
 
@@ -53,15 +79,14 @@ void measure(CandidateTimer& timer, TunedKernel& kernel) {
   kernel.chosen = winnerOf(results, usable);
 }
 
-std::string microseconds(double seconds) {
-  return std::isfinite(seconds) ? fmt::format("{:.3f}", 1e6 * seconds) : "";
-}
-
 }  // namespace
 
 std::vector<TunedKernel> tune(const host::Program& program, const SizeBindings& sizes, int ranks,
                               host::Device& device, codegen::ImageCache& images,
                               const TuneOptions& options) {
+  const auto target =
+      device.kind() == host::DeviceKind::Cuda ? codegen::Target::Cuda : codegen::Target::Cpp;
+  const codegen::Machine machine = codegen::machineOf(target, device.description());
   std::vector<TunedKernel> tuned;
   std::set<std::string> seen;
   const auto visit = [&](int rank, const host::LaunchedKernel& launched) {
@@ -77,11 +102,8 @@ std::vector<TunedKernel> tune(const host::Program& program, const SizeBindings& 
     kernel.name = launched.kernel.name;
     kernel.rank = rank;
     kernel.key = key;
-    for (const codegen::Candidate& each : all) {
-      kernel.rows.emplace_back().parameters = codegen::print(each.choice);
-    }
-    const bool may_know = !options.measures_all && options.find;
-    if (all.size() < 2 || (may_know && takeStored(all, options.find(key), kernel))) return;
+    addRows(launched, all, machine, kernel);
+    if (!mustMeasure(all, options, kernel)) return;
     const std::unique_ptr<CandidateTimer> timer =
         options.makeTimer ? options.makeTimer(launched, all, kernel.rows)
                           : makeRuns(launched, all, device, images, options.seed, kernel.rows);
@@ -95,47 +117,21 @@ std::vector<TunedKernel> tune(const host::Program& program, const SizeBindings& 
   return tuned;
 }
 
+bool areDifferent(const std::vector<TunedKernel::Row>& rows) {
+  constexpr double kFactor = 1.03;
+  const auto [least, most] = std::minmax_element(
+      rows.begin(), rows.end(), [](const TunedKernel::Row& a, const TunedKernel::Row& b) {
+        return a.predicted < b.predicted;
+      });
+  return most->predicted > kFactor * least->predicted;
+}
+
 Choices choicesOf(const std::vector<TunedKernel>& kernels) {
   Choices choices;
   for (const TunedKernel& kernel : kernels) {
     choices[kernel.key] = kernel.rows.at(kernel.chosen).parameters;
   }
   return choices;
-}
-
-std::string tuneText(const std::vector<TunedKernel>& kernels) {
-  std::string text;
-  for (const TunedKernel& kernel : kernels) {
-    text += fmt::format("kernel @{}, rank {}{}\n", kernel.name, kernel.rank,
-                        kernel.was_known ? ", choice was stored" : "");
-    for (size_t i = 0; i < kernel.rows.size(); ++i) {
-      const TunedKernel::Row& row = kernel.rows[i];
-      const std::string time =
-          std::isfinite(row.seconds)
-              ? fmt::format("{} us, median of {}", microseconds(row.seconds), row.runs)
-              : "not measured";
-      text += fmt::format("  {} {}: {}; {}{}{}\n", i == kernel.chosen ? "*" : " ", i,
-                          row.parameters, row.fault.empty() ? time : row.fault,
-                          row.registers ? fmt::format(", {} registers", *row.registers) : "",
-                          i == kernel.chosen ? ", chosen" : "");
-    }
-  }
-  return text;
-}
-
-std::string tuneCsv(const std::vector<TunedKernel>& kernels) {
-  std::string text = csvLine({"kernel", "rank", "candidate", "parameters", "us", "runs",
-                              "registers", "fault", "chosen", "key"});
-  for (const TunedKernel& kernel : kernels) {
-    for (size_t i = 0; i < kernel.rows.size(); ++i) {
-      const TunedKernel::Row& row = kernel.rows[i];
-      text += csvLine({kernel.name, fmt::format("{}", kernel.rank), fmt::format("{}", i),
-                       row.parameters, microseconds(row.seconds), fmt::format("{}", row.runs),
-                       row.registers ? fmt::format("{}", *row.registers) : "", row.fault,
-                       i == kernel.chosen ? "1" : "0", kernel.key});
-    }
-  }
-  return text;
 }
 
 }  // namespace heddle::tools

@@ -22,6 +22,7 @@ namespace heddle::tools {
 struct TunedKernel {
   struct Row {
     std::string parameters;
+    double predicted = 0;  // seconds that the time model expects (codegen/bind/time_model.h)
     double seconds = std::numeric_limits<double>::infinity();  // infinity: not measured
     int runs = 0;
     std::optional<int32_t> registers;  // registers per thread; only CUDA
@@ -32,12 +33,19 @@ struct TunedKernel {
   std::string key;   // host::choiceKey()
   std::vector<Row> rows;
   size_t chosen = 0;
-  bool was_known = false;  // true: the choice was stored; nothing was measured
+  // Measured; or why nothing was measured: the choice was stored, there is only one candidate, or
+  // the time model expects almost equal times of all candidates.
+  enum class Origin : uint8_t { Measured, Stored, Single, Alike };
+  Origin origin = Origin::Measured;
 };
 
+// Which kernels to measure: all; those without a stored choice; or those without a stored choice
+// whose candidates differ according to the time model.
+enum class Measured : uint8_t { All, Unknown, Different };
+
 struct TuneOptions {
-  uint64_t seed = 0;         // seed of the random inputs
-  bool measures_all = true;  // false: measures only kernels without a stored choice
+  uint64_t seed = 0;  // seed of the random inputs
+  Measured measured = Measured::All;
   // Returns the stored choice for a key, or nullopt. May be empty.
   std::function<std::optional<std::string>(const std::string& key)> find;
   // Makes the timer of a kernel, and fills the faults and registers of the rows. Tests replace it.
@@ -57,11 +65,10 @@ std::vector<TunedKernel> tune(const host::Program& program, const SizeBindings& 
                               host::Device& device, codegen::ImageCache& images,
                               const TuneOptions& options);
 
+// Returns whether the largest predicted time exceeds the smallest one by more than 3 %.
+bool areDifferent(const std::vector<TunedKernel::Row>& rows);
+
 // Returns the choices of all kernels.
 Choices choicesOf(const std::vector<TunedKernel>& kernels);
-
-// Return the results as a table and as CSV.
-std::string tuneText(const std::vector<TunedKernel>& kernels);
-std::string tuneCsv(const std::vector<TunedKernel>& kernels);
 
 }  // namespace heddle::tools

@@ -14,6 +14,7 @@
 #include "tools/heddle/job_end.h"
 #include "tools/heddle/prepare.h"
 #include "tools/tune/tune.h"
+#include "tools/tune/tune_report.h"
 
 namespace heddle::tools {
 namespace {
@@ -28,6 +29,7 @@ constexpr const char* kTerms =
     "measures\n"
     "the kernels of all ranks of a job of N ranks, on one device. The choices are stored next to\n"
     "the compiled kernels, and `heddle run --tune auto` finds them there.\n"
+    "With several files, --set must fit each of them.\n"
     "A candidate is left out if it does not compile, does not run, or gives other results than "
     "the\n"
     "first one. The times are medians. Caches contain nothing of the operands before a run.";
@@ -46,13 +48,13 @@ void requireCompiler(const host::Device& device) {
 // Tunes, and stores the choices that were measured.
 std::vector<TunedKernel> tuneAndStore(const host::Program& program, const SizeBindings& sizes,
                                       int ranks, host::Device& device, const Choices& given,
-                                      bool measures_all, uint64_t seed,
+                                      Measured measured, uint64_t seed,
                                       codegen::ImageCache& images) {
   requireCompiler(device);
   host::ChoiceCache store = openStore();
   TuneOptions options;
   options.seed = seed;
-  options.measures_all = measures_all;
+  options.measured = measured;
   options.find = [&](const std::string& key) {
     const auto found = given.find(key);
     return found != given.end() ? std::optional(found->second) : store.find(key);
@@ -60,7 +62,9 @@ std::vector<TunedKernel> tuneAndStore(const host::Program& program, const SizeBi
   const host::Program inlined = host::inlineCalls(host::concretized(program, ranks));
   std::vector<TunedKernel> kernels = tune(inlined, sizes, ranks, device, images, options);
   for (const TunedKernel& kernel : kernels) {
-    if (!kernel.was_known) store.put(kernel.key, kernel.rows.at(kernel.chosen).parameters);
+    const bool is_new = kernel.origin == TunedKernel::Origin::Measured ||
+                        kernel.origin == TunedKernel::Origin::Single;
+    if (is_new) store.put(kernel.key, kernel.rows.at(kernel.chosen).parameters);
   }
   return kernels;
 }
@@ -70,7 +74,9 @@ std::vector<TunedKernel> tuneAndStore(const host::Program& program, const SizeBi
 void addTune(CLI::App& app, Options& o) {
   CLI::App* tune = app.add_subcommand("tune", "Measures the candidates of each kernel.");
   tune->footer(kTerms);
-  addFile(*tune, o);
+  tune->add_option("FILE", o.files, "fusions (.fusion) or host programs (.hostir)")->required();
+  addCompilation(*tune, o);
+  addRanks(*tune, o);
   tune->add_option("--device", o.device, "cpu or cuda; default: cuda if there is a GPU, else cpu")
       ->check(CLI::IsMember({"cpu", "cuda"}));
   tune->add_option("--seed", o.seed, "seed for the random inputs");
@@ -81,12 +87,12 @@ void addTune(CLI::App& app, Options& o) {
 
 void addChoices(CLI::App& command, Options& o) {
   command
-      .add_option(
-          "--tune", o.tune,
-          "which candidates of kernels to use: off, the first ones; auto, the stored "
-          "choices, and the fastest ones of kernels without a stored choice, which are "
-          "measured before the run; full: all are measured. Under mpirun of Open MPI, write "
-          "--tune=auto as one word")
+      .add_option("--tune", o.tune,
+                  "which candidates of kernels to use: off, the first ones; auto, the stored "
+                  "choices, and the fastest ones of kernels without a stored choice, which are "
+                  "measured before the run if a model expects different times; full: all are "
+                  "measured. Under mpirun of Open MPI, write "
+                  "--tune=auto as one word")
       ->check(CLI::IsMember({"off", "auto", "full"}));
   command.add_option("--choices", o.choices,
                      "a file of `heddle tune --export` with choices to use");
@@ -110,31 +116,60 @@ Choices choicesForRun(const Rank& rank, const host::Program& program, const Size
   const comm::World::Task task(rank.world, comm::RankTask::TuningKernels);
   std::string mine;
   if (rank.rank == 0) {
-    const bool measures_all = options.tune == "full";
+    const Measured measured = options.tune == "full" ? Measured::All : Measured::Different;
     mine = printChoices(choicesOf(tuneAndStore(program, sizes, rank.ranks, *rank.device, given,
-                                               measures_all, options.seed, images)),
+                                               measured, options.seed, images)),
                         "rank 0");
   }
   return parseChoices(rank.world->exchange(mine).at(0), "the choices of rank 0");
 }
 
-int tuneCommand(const Options& options) {
+namespace {
+
+// Compiles a file. Messages about options begin with the path if there are several files.
+Prepared prepareFile(const Options& options, const std::string& path, int ranks) {
+  Options of_file = options;
+  of_file.file = path;
   Prepared prepared;
-  prepared.source = readSource(options.file);
-  bindInputs(prepared, options);
+  try {
+    prepared.source = readSource(path);
+    bindInputs(prepared, of_file);
+    compileProgram(prepared, of_file, ranks);
+  } catch (const UserError& error) {
+    const std::string message = error.what();
+    if (options.files.size() == 1 || !message.starts_with("--")) throw;
+    throw withText(error, fmt::format("{}: {}", path, message));
+  }
+  return prepared;
+}
+
+}  // namespace
+
+int tuneCommand(const Options& options) {
   const int ranks = options.ranks > 0 ? options.ranks : 1;
-  compileProgram(prepared, options, ranks);
+  std::vector<Prepared> prepared;
+  for (const std::string& path : options.files) {
+    prepared.push_back(prepareFile(options, path, ranks));
+  }
   const std::unique_ptr<host::Device> device = makeDevice(chooseDevice(options.device), {}, 0);
   codegen::ImageCache images;
-  const std::vector<TunedKernel> kernels = inFile(options.file, prepared.source, [&] {
-    return tuneAndStore(prepared.program, prepared.inputs.sizes, ranks, *device, {},
-                        options.tunes_again, options.seed, images);
-  });
+  const Measured measured = options.tunes_again ? Measured::All : Measured::Unknown;
+  std::vector<TunedFile> tuned;
+  Choices choices;
+  for (size_t i = 0; i < prepared.size(); ++i) {
+    const std::string& path = options.files[i];
+    tuned.push_back({path, inFile(path, prepared[i].source, [&] {
+                       return tuneAndStore(prepared[i].program, prepared[i].inputs.sizes, ranks,
+                                           *device, {}, measured, options.seed, images);
+                     })});
+    choices.merge(choicesOf(tuned.back().kernels));
+  }
   if (!options.export_file.empty()) {
-    writeFileOf(options.export_file, {printChoices(choicesOf(kernels), device->description())});
+    writeFileOf(options.export_file, {printChoices(choices, device->description())});
   }
   setProcessTask(comm::RankTask::Reporting);
-  std::fputs((options.csv ? tuneCsv(kernels) : tuneText(kernels)).c_str(), stdout);
+  std::fputs((options.csv ? tuneCsv(tuned) : tuneText(tuned)).c_str(), stdout);
+  std::fputs(modelRanksText(tuned).c_str(), options.csv ? stderr : stdout);
   return 0;
 }
 

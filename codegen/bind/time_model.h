@@ -1,0 +1,28 @@
+#pragma once
+
+#include <vector>
+
+#include "codegen/bind/candidates.h"
+#include "codegen/bind/launch_work.h"
+#include "codegen/bind/machine.h"
+
+namespace heddle::codegen {
+
+// Predicts the time of kernels without running them. The inputs of a kernel are not in a cache at
+// its start.
+
+// Returns the predicted seconds of one launch without Machine::launch_seconds.
+// - Moving bytes, computing, and waiting overlap, so the slowest of them decides.
+// - Cuda: the multiprocessors run the blocks in waves. A wave is as long as the loads and exchanges
+//   for which one thread waits. Few bytes in flight therefore mean many waves or many steps.
+// - Cpp: the threads share the tiles. If the last tiles do not suffice for all threads, some wait.
+double secondsOf(const LaunchWork& work, const Machine& machine);
+
+// Returns the predicted seconds of each candidate. The operands are those for which candidates()
+// has returned `all`.
+std::vector<double> predictedSeconds(const Fusion& segment, const std::vector<TensorDesc>& inputs,
+                                     const std::vector<TensorDesc>& outputs,
+                                     const std::vector<int32_t>& alignments, const RunSizes& run,
+                                     const std::vector<Candidate>& all, const Machine& machine);
+
+}  // namespace heddle::codegen
