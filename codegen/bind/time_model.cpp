@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "codegen/bind/segment_planner.h"
-
 namespace heddle::codegen {
 namespace {
 
@@ -67,18 +65,14 @@ double secondsOf(const LaunchWork& work, const Machine& machine) {
   return machine.target == Target::Cuda ? cudaSeconds(work, machine) : cpuSeconds(work, machine);
 }
 
-std::vector<double> predictedSeconds(const Fusion& segment, const std::vector<TensorDesc>& inputs,
-                                     const std::vector<TensorDesc>& outputs,
-                                     const std::vector<int32_t>& alignments, const RunSizes& run,
-                                     const std::vector<Candidate>& all, const Machine& machine) {
-  SegmentPlanner planner(segment, machine.target);
+std::vector<double> predictedSeconds(const std::vector<Candidate>& all,
+                                     const std::vector<KernelNumbers>& numbers,
+                                     const Machine& machine) {
   std::vector<double> seconds;
-  for (const Candidate& candidate : all) {
+  for (size_t i = 0; i < all.size(); ++i) {
     // Parts of a shared launch have an entry each, so the plan tells the number of launches.
-    double sum = static_cast<double>(candidate.plan.stages.size()) * machine.launch_seconds;
-    const KernelNumbers numbers =
-        planner.numbers({inputs, outputs, alignments, run, &candidate.choice});
-    for (const EntryNumbers& entry : numbers.entries) {
+    double sum = static_cast<double>(all[i].plan.stages.size()) * machine.launch_seconds;
+    for (const EntryNumbers& entry : numbers.at(i).entries) {
       sum += secondsOf(workOf(entry, machine.target), machine);
     }
     seconds.push_back(sum);

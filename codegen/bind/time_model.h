@@ -18,11 +18,9 @@ namespace heddle::codegen {
 // - Cpp: the threads share the tiles. If the last tiles do not suffice for all threads, some wait.
 double secondsOf(const LaunchWork& work, const Machine& machine);
 
-// Returns the predicted seconds of each candidate. The operands are those for which candidates()
-// has returned `all`.
-std::vector<double> predictedSeconds(const Fusion& segment, const std::vector<TensorDesc>& inputs,
-                                     const std::vector<TensorDesc>& outputs,
-                                     const std::vector<int32_t>& alignments, const RunSizes& run,
-                                     const std::vector<Candidate>& all, const Machine& machine);
+// Returns the predicted seconds of each candidate. `numbers` is the result of candidateNumbers().
+std::vector<double> predictedSeconds(const std::vector<Candidate>& all,
+                                     const std::vector<KernelNumbers>& numbers,
+                                     const Machine& machine);
 
 }  // namespace heddle::codegen

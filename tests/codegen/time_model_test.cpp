@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "codegen/bind/candidate_numbers.h"
 #include "tests/codegen/candidate_cases.h"
 
 namespace heddle::codegen::time_model_test {
@@ -49,7 +50,9 @@ Predicted predict(const Case& given, const Machine& machine) {
   const RunSizes run = unshardedSizes(fusion, in, out);
   Predicted predicted;
   predicted.all = candidates(fusion, in, out, machine.target, {}, run);
-  predicted.seconds = predictedSeconds(fusion, in, out, {}, run, predicted.all, machine);
+  predicted.seconds = predictedSeconds(
+      predicted.all, candidateNumbers(fusion, in, out, machine.target, {}, run, predicted.all),
+      machine);
   return predicted;
 }
 
@@ -67,12 +70,9 @@ TEST(TimeModel, EveryCandidateHasATime) {
   for (const Machine& machine : {kGpu, kCpu}) {
     for (const CandidateCase& each : candidateCases()) {
       CandidateTensors tensors(each);
-      const std::vector<TensorDesc> in = CandidateTensors::descsOf(tensors.inputs);
-      const std::vector<TensorDesc> out = CandidateTensors::descsOf(tensors.outputs);
       const std::vector<Candidate> all = tensors.candidatesFor(machine.target);
       const std::vector<double> seconds =
-          predictedSeconds(tensors.fusion, in, out, tensors.alignments(),
-                           unshardedSizes(tensors.fusion, in, out), all, machine);
+          predictedSeconds(all, tensors.numbersOf(all, machine.target), machine);
       ASSERT_EQ(seconds.size(), all.size());
       for (const double each_seconds : seconds) {
         EXPECT_TRUE(std::isfinite(each_seconds)) << each.text;

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <sstream>
 
 #include "codegen/compile/image_cache.h"
 #include "host/device/choice_cache.h"
@@ -45,28 +46,46 @@ void requireCompiler(const host::Device& device) {
                          device.whyNoCompiler().empty() ? "" : "; " + device.whyNoCompiler());
 }
 
-// Tunes, and stores the choices that were measured.
+// Tunes, and stores the choices that were measured. `options` has the members that do not depend on
+// `given` and the store.
 std::vector<TunedKernel> tuneAndStore(const host::Program& program, const SizeBindings& sizes,
                                       int ranks, host::Device& device, const Choices& given,
-                                      Measured measured, uint64_t seed,
-                                      codegen::ImageCache& images) {
+                                      codegen::ImageCache& images, TuneOptions options) {
   requireCompiler(device);
   host::ChoiceCache store = openStore();
-  TuneOptions options;
-  options.seed = seed;
-  options.measured = measured;
   options.find = [&](const std::string& key) {
     const auto found = given.find(key);
     return found != given.end() ? std::optional(found->second) : store.find(key);
   };
   const host::Program inlined = host::inlineCalls(host::concretized(program, ranks));
   std::vector<TunedKernel> kernels = tune(inlined, sizes, ranks, device, images, options);
+  // A choice that had to agree with that of another rank may not be the best one.
   for (const TunedKernel& kernel : kernels) {
     const bool is_new = kernel.origin == TunedKernel::Origin::Measured ||
                         kernel.origin == TunedKernel::Origin::Single;
-    if (is_new) store.put(kernel.key, kernel.rows.at(kernel.chosen).parameters);
+    if (is_new && options.agreed.empty()) {
+      store.put(kernel.key, kernel.rows.at(kernel.chosen).parameters);
+    }
   }
   return kernels;
+}
+
+// Converts the choices of rank 0 to a message and back. Each choice has one line.
+std::string encode(const std::vector<KeyedChoice>& choices) {
+  std::string text;
+  for (const auto& [key, parameters] : choices) text += fmt::format("{} {}\n", key, parameters);
+  return text;
+}
+
+std::vector<KeyedChoice> decode(const std::string& text) {
+  std::vector<KeyedChoice> choices;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t space = line.find(' ');
+    HEDDLE_CHECK(space != std::string::npos, "a choice of rank 0 is '{}'", line);
+    choices.push_back({line.substr(0, space), line.substr(space + 1)});
+  }
+  return choices;
 }
 
 }  // namespace
@@ -114,14 +133,25 @@ Choices choicesForRun(const Rank& rank, const host::Program& program, const Size
                       const Choices& given, const Options& options, codegen::ImageCache& images) {
   if (options.tune == "off") return given;
   const comm::World::Task task(rank.world, comm::RankTask::TuningKernels);
-  std::string mine;
+  TuneOptions tuning;
+  tuning.seed = options.seed;
+  tuning.measured = options.tune == "full" ? Measured::All : Measured::Different;
+  // Show the job monitor that this rank makes progress.
+  tuning.on_kernel = [&] {
+    const comm::World::Task step(rank.world, comm::RankTask::TuningKernels);
+  };
+  const auto tuned = [&] {
+    return tuneAndStore(program, sizes, rank.ranks, *rank.device, given, images, tuning);
+  };
   if (rank.rank == 0) {
-    const Measured measured = options.tune == "full" ? Measured::All : Measured::Different;
-    mine = printChoices(choicesOf(tuneAndStore(program, sizes, rank.ranks, *rank.device, given,
-                                               measured, options.seed, images)),
-                        "rank 0");
+    const std::vector<KeyedChoice> mine = keyedChoicesOf(tuned());
+    rank.world->exchange(encode(mine));
+    Choices choices;
+    for (const auto& [key, parameters] : mine) choices[key] = parameters;
+    return choices;
   }
-  return parseChoices(rank.world->exchange(mine).at(0), "the choices of rank 0");
+  tuning.agreed = decode(rank.world->exchange("").at(0));
+  return tuning.agreed.empty() ? Choices() : choicesOf(tuned());
 }
 
 namespace {
@@ -153,14 +183,16 @@ int tuneCommand(const Options& options) {
   }
   const std::unique_ptr<host::Device> device = makeDevice(chooseDevice(options.device), {}, 0);
   codegen::ImageCache images;
-  const Measured measured = options.tunes_again ? Measured::All : Measured::Unknown;
+  TuneOptions tuning;
+  tuning.seed = options.seed;
+  tuning.measured = options.tunes_again ? Measured::All : Measured::Unknown;
   std::vector<TunedFile> tuned;
   Choices choices;
   for (size_t i = 0; i < prepared.size(); ++i) {
     const std::string& path = options.files[i];
     tuned.push_back({path, inFile(path, prepared[i].source, [&] {
                        return tuneAndStore(prepared[i].program, prepared[i].inputs.sizes, ranks,
-                                           *device, {}, measured, options.seed, images);
+                                           *device, {}, images, tuning);
                      })});
     choices.merge(choicesOf(tuned.back().kernels));
   }

@@ -20,6 +20,8 @@ const char* noteOf(TunedKernel::Origin origin) {
       return ", choice was stored";
     case TunedKernel::Origin::Alike:
       return ", the model expects almost equal times";
+    case TunedKernel::Origin::Agreed:
+      return ", another rank has chosen";
     case TunedKernel::Origin::Measured:
     case TunedKernel::Origin::Single:
       break;
