@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "codegen/families/row_candidates.h"
 #include "codegen/plan/argument_value.h"
 #include "codegen/plan/schedule.h"
 #include "codegen/plan/space.h"
@@ -19,6 +21,12 @@ struct EntryNumbers {
   int64_t squares = 0;
   int64_t grid = 1;  // LaunchStage::grid
   int32_t grid_y = 1;
+  int32_t block = 1;  // LaunchStage::block
+  // Only the time model (codegen/bind/launch_work.h) uses the members below.
+  std::optional<RowCandidate> rows = {};  // set: the entry point processes rows
+  int32_t shared_bytes = 0;               // LaunchStage::shared_bytes
+  int64_t ops = 0;                        // opsOf() of the segment, or of the pass
+  RowPasses passes = {};                  // `reads` is 1 if the row fits
 
   FrameNumbers frame() const { return {space, schedule, reduced_count, squares}; }
 };

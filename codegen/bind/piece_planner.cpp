@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/bind/facts.h"
+#include "codegen/bind/launch_work.h"
 #include "codegen/plan/generated.h"
 #include "codegen/plan/joint.h"
 #include "codegen/plan/loop_nest.h"
@@ -80,6 +81,7 @@ void addLoop(FactKind kind, Space space, const Schedule& schedule, int64_t reduc
   setGrid(schedule, keptItems(schedule, space), stage);
   entry.grid = stage.grid;
   entry.grid_y = stage.grid_y;
+  entry.block = stage.block;
   entry.space = std::move(space);
   entry.schedule = schedule;
   entry.reduced_count = reduced_count;
@@ -87,7 +89,8 @@ void addLoop(FactKind kind, Space space, const Schedule& schedule, int64_t reduc
   appendFacts(entry, numbers.facts);
 }
 
-void addRows(const RowCandidate& candidate, Space rows, Target target, KernelNumbers& numbers) {
+void addRows(const RowCandidate& candidate, Space rows, Target target, const RowPasses& passes,
+             KernelNumbers& numbers) {
   EntryNumbers& entry = numbers.entries.emplace_back();
   entry.schedule = rowSchedule(candidate.layout, rows, target);
   entry.reduced_count = rows.reducedCount();
@@ -95,6 +98,11 @@ void addRows(const RowCandidate& candidate, Space rows, Target target, KernelNum
   setGrid(candidate.layout, target, keptItems(entry.schedule, rows), entry.schedule.items_per_tile,
           stage);
   entry.grid = stage.grid;
+  entry.block = stage.block;
+  entry.shared_bytes = stage.shared_bytes;
+  entry.rows = candidate;
+  entry.passes = passes;
+  if (!candidate.looped) entry.passes.reads = 1;
   entry.space = std::move(rows);
   appendKind(FactKind::Rows, numbers.facts);
   appendFacts(candidate, numbers.facts);
@@ -116,7 +124,8 @@ PiecePlanner::PiecePlanner(const Fusion& segment, const Analysis& analysis, Targ
       analysis_(analysis),
       target_(target),
       columns_(columnReductionsOf(segment, analysis)),
-      several_passes_(needsSeveralPasses(segment, analysis)) {}
+      several_passes_(needsSeveralPasses(segment, analysis)),
+      ops_(opsOf(segment)) {}
 
 PiecePlanner::~PiecePlanner() = default;
 PiecePlanner::PiecePlanner(PiecePlanner&&) noexcept = default;
@@ -128,13 +137,24 @@ Space PiecePlanner::spaceOf(const Given& given, const AxisExtents& extents) cons
 }
 
 int64_t PiecePlanner::decide(const Given& given, KernelNumbers& numbers) {
+  const size_t first = numbers.entries.size();
   const AxisExtents extents =
       axisExtents(segment_, analysis_, given.inputs, given.outputs, given.run);
-  if (!columns_.empty()) return decideColumns(given, extents, numbers);
-  return decideSpace(given, extents, spaceOf(given, extents), numbers);
+  const int64_t bytes = columns_.empty()
+                            ? decideSpace(given, extents, spaceOf(given, extents), numbers)
+                            : decideColumns(given, extents, numbers);
+  setOps(first, numbers);
+  return bytes;
 }
 
 int64_t PiecePlanner::decidePart(const Given& given, KernelNumbers& numbers) {
+  const size_t first = numbers.entries.size();
+  const int64_t bytes = decideEntries(given, numbers);
+  setOps(first, numbers);
+  return bytes;
+}
+
+int64_t PiecePlanner::decideEntries(const Given& given, KernelNumbers& numbers) {
   const AxisExtents extents =
       axisExtents(segment_, analysis_, given.inputs, given.outputs, given.run);
   Space space = spaceOf(given, extents);
@@ -191,15 +211,17 @@ int64_t PiecePlanner::decideRows(const Given& given, const AxisExtents& extents,
                                  KernelNumbers& numbers) {
   Space rows = withRows(space);
   std::optional<RowCandidate> chosen;
+  RowPasses passes;
   if (!isFamily(given.choice, "passes")) {
     const RowDemands& demands = demandsOf(rows, demands_, segment_, analysis_, {});
     chosen = chooseRows(rows, target_, demands, given.choice);
+    passes = demands.passes;
   }
   if (chosen) {
     if (isEmpty(space)) {
       appendKind(FactKind::Empty, numbers.facts);
     } else {
-      addRows(*chosen, std::move(rows), target_, numbers);
+      addRows(*chosen, std::move(rows), target_, passes, numbers);
     }
     return 0;
   }
@@ -237,6 +259,7 @@ bool PiecePlanner::decideSquares(const Space& space, const KernelChoice* choice,
   LaunchStage stage;
   setGrid(plan->layout, target_, plan->schedule.items_per_tile, stage);
   entry.grid = stage.grid;
+  entry.block = stage.block;
   entry.squares = squaresOf(plan->layout);
   entry.schedule = plan->schedule;
   entry.space = std::move(plan->space);
@@ -330,7 +353,7 @@ std::optional<int64_t> PiecePlanner::decideTogether(const Given& given, const Ax
     if (tensor.column < 0) continue;
     tensor.base = split.first.tensors[first_partial + static_cast<size_t>(tensor.column)].base;
   }
-  addRows(*chosen, std::move(rows), target_, numbers);
+  addRows(*chosen, std::move(rows), target_, demands.passes, numbers);
   addCombine(parts.loops, std::move(split.second), reduced_count, target_, numbers);
   return split.bytes;
 }

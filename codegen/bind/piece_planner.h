@@ -55,6 +55,13 @@ class PiecePlanner {
   template <class Value>
   using ByClasses = std::vector<std::pair<std::string, Value>>;  // by appendClasses()
 
+  // Sets the operations of new entries. The passes of a piece have set those of their own entries.
+  void setOps(size_t first, KernelNumbers& numbers) const {
+    for (size_t i = first; i < numbers.entries.size(); ++i) {
+      if (numbers.entries[i].ops == 0) numbers.entries[i].ops = ops_;
+    }
+  }
+  int64_t decideEntries(const Given& given, KernelNumbers& numbers);
   Space spaceOf(const Given& given, const AxisExtents& extents) const;
   int64_t decideSpace(const Given& given, const AxisExtents& extents, Space space,
                       KernelNumbers& numbers);
@@ -79,6 +86,7 @@ class PiecePlanner {
   const Target target_;
   const std::vector<ExprId> columns_;
   const bool several_passes_;
+  const int64_t ops_;  // opsOf()
   std::optional<LoopTensors> loops_;
   ByClasses<RowDemands> demands_;
   ByClasses<bool> squares_fit_;

@@ -135,4 +135,11 @@ std::optional<int64_t> SegmentPlanner::add(const Operands& operands, const Kerne
   return number;
 }
 
+KernelNumbers SegmentPlanner::numbers(const Operands& operands) {
+  std::lock_guard lock(mutex_);
+  KernelNumbers numbers;
+  decide(operands, numbers);
+  return numbers;
+}
+
 }  // namespace heddle::codegen

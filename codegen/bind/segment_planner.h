@@ -60,6 +60,9 @@ class SegmentPlanner {
                              std::vector<StageLayout> layouts);
   static constexpr size_t kMostForms = 64;
 
+  // Returns the numbers of the kernel for these operands.
+  KernelNumbers numbers(const Operands& operands);
+
  private:
   struct Form {
     // Grids, places and the arguments that depend on shapes have arbitrary values.

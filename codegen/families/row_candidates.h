@@ -42,12 +42,19 @@ struct RowDemand {
   bool several_passes = false;  // needsSeveralPasses()
 };
 
+// What a kernel of rows does besides one reading of each row.
+struct RowPasses {
+  int32_t reads = 1;      // how often it reads a row that does not fit in registers
+  int32_t exchanges = 0;  // how often the threads of a row exchange parts of their reductions
+};
+
 // The demands of the variants. They depend on a space only through its numbers of axes, and through
 // which strides are 0.
 struct RowDemands {
   std::optional<RowDemand> many_ops;  // set only for Cuda with columns
   RowDemand expensive;
   std::optional<RowDemand> loaded;  // set only for Cuda without columns, with several passes
+  RowPasses passes;
 };
 
 // Returns the best candidate for these sizes. Returns nullopt if the rows are too few, or if their

@@ -80,6 +80,7 @@ class RowBuilder {
     if (target_ == Target::Cuda && columns_.empty() && several) {
       demands.loaded = demand(RowVariant::Loaded);
     }
+    demands.passes = passes();
     return demands;
   }
 
@@ -127,10 +128,23 @@ class RowBuilder {
     return writeRowStatements(segment_, analysis_, rows_, values_, form);
   }
 
-  // Writes fewer passes, because one pass computes two reductions (codegen/plan/joint.h).
-  RowStatements writeJoined(const RowForm& form) const {
+  // A last pass without outputs along the row reads nothing.
+  RowPasses passes() const {
+    const RowValues values =
+        target_ == Target::Cuda ? rowValuesOf(segment_, withJointReductions()) : values_;
+    return {std::max(values.passes() - (values.roots.back().empty() ? 1 : 0), 1),
+            static_cast<int32_t>(values.reductions.size())};
+  }
+
+  Analysis withJointReductions() const {
     Analysis joined = analysis_;
     joined.joint = jointReductions(segment_, analysis_);
+    return joined;
+  }
+
+  // Writes fewer passes, because one pass computes two reductions (codegen/plan/joint.h).
+  RowStatements writeJoined(const RowForm& form) const {
+    const Analysis joined = withJointReductions();
     return writeRowStatements(segment_, joined, rows_, rowValuesOf(segment_, joined), form);
   }
 

@@ -125,8 +125,11 @@ void JobMonitor::endWait() {
   if (mine().state.get() == RankState::Alive) mine().wait.store(RankWait::None);
 }
 
+// If a rank begins its task again, a part of the task is done, for example one kernel is tuned.
+// This is progress, so the patience begins again.
 void JobMonitor::setTask(RankTask task) {
-  if (mine().state.get() == RankState::Alive) mine().task.store(task);
+  if (mine().state.get() != RankState::Alive) return;
+  if (mine().task.exchange(task) == task) mine().progress.fetch_add(1);
 }
 
 void JobMonitor::compareCounts(uint64_t stamp, const std::vector<int>& members,

@@ -93,7 +93,7 @@ struct alignas(64) RankStatus {
   std::atomic<int32_t> issued{-1};     // latest that the host issued; -1: none; or kMatchingPosts
   std::atomic<int32_t> computing{-1};  // latest that a CPU stream began and executes now; -1: none
   std::atomic<int32_t> communicating{-1};  // like `computing`, for collectives, sends and receives
-  std::atomic<uint64_t> progress{0};       // number of instructions that streams have begun
+  std::atomic<uint64_t> progress{0};       // instructions that streams began; tasks begun again
 
   // Run: numbers of runs. They count only runs of programs that communicate on some rank.
   std::atomic<RankPhase> phase{RankPhase::Idle};

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "codegen/bind/candidate_numbers.h"
 #include "codegen/bind/candidates.h"
 #include "ir/reference/reference.h"
 #include "ir/text/fusion_text.h"
@@ -114,6 +116,12 @@ struct CandidateTensors {
     const std::vector<TensorDesc> out = descsOf(outputs);
     return candidates(fusion, in, out, target, alignments(), unshardedSizes(fusion, in, out));
   }
+  std::vector<KernelNumbers> numbersOf(const std::vector<Candidate>& all, Target target) {
+    const std::vector<TensorDesc> in = descsOf(inputs);
+    const std::vector<TensorDesc> out = descsOf(outputs);
+    return candidateNumbers(fusion, in, out, target, alignments(), unshardedSizes(fusion, in, out),
+                            all);
+  }
   std::vector<int32_t> alignments() {
     std::vector<int32_t> all;
     for (auto* buffers : {&inputs, &outputs}) {
@@ -141,6 +149,28 @@ struct CandidateTensors {
     }
     return "";
   }
+};
+
+// The bits that candidates with the same order of reductions have written.
+class BitsByOrder {
+ public:
+  BitsByOrder(const std::vector<KernelNumbers>& numbers, Target target) {
+    for (const KernelNumbers& each : numbers) orders_.push_back(reductionOrder(each, target));
+  }
+  // Returns whether the outputs have the bits of the first candidate with the same order.
+  bool agree(size_t candidate, const std::deque<Buffer>& outputs) {
+    std::vector<std::vector<char>> bits;
+    for (const Buffer& output : outputs) bits.push_back(output.bytes);
+    const auto [known, is_first] = bits_.try_emplace(orders_.at(candidate), bits);
+    compared_ += is_first ? 0 : 1;
+    return known->second == bits;
+  }
+  int compared() const { return compared_; }
+
+ private:
+  std::vector<std::string> orders_;
+  std::map<std::string, std::vector<std::vector<char>>> bits_;
+  int compared_ = 0;
 };
 
 }  // namespace heddle::codegen::testing

@@ -14,18 +14,26 @@ using testing::candidateCases;
 using testing::CandidateTensors;
 using testing::CpuKernels;
 
+// Candidates with the same order of reductions also give the same bits.
 TEST(CandidatesCpu, EveryCandidateGivesTheRightNumbers) {
+  int same = 0;
   for (const CandidateCase& each : candidateCases()) {
     CandidateTensors tensors(each);
-    for (const Candidate& candidate : tensors.candidatesFor(Target::Cpp)) {
+    const std::vector<Candidate> all = tensors.candidatesFor(Target::Cpp);
+    testing::BitsByOrder bits(tensors.numbersOf(all, Target::Cpp), Target::Cpp);
+    for (size_t i = 0; i < all.size(); ++i) {
+      const Candidate& candidate = all[i];
       for (Buffer& output : tensors.outputs) std::fill(output.bytes.begin(), output.bytes.end(), 7);
       const KernelPlan plan = CpuKernels::shared().run(
           tensors.fusion, CandidateTensors::pointersTo(tensors.inputs),
           CandidateTensors::pointersTo(tensors.outputs), {}, &candidate.choice);
       EXPECT_EQ(plan.candidate, candidate.plan.candidate);
       EXPECT_EQ(tensors.difference(), "") << each.text << candidate.plan.candidate;
+      EXPECT_TRUE(bits.agree(i, tensors.outputs)) << each.text << candidate.plan.candidate;
     }
+    same += bits.compared();
   }
+  EXPECT_GE(same, 15);
 }
 
 // If an output may be stored in an input, this must hold for every candidate.

@@ -33,10 +33,37 @@ TEST_F(CliTune, TableListsEveryCandidateAndOneChoice) {
   EXPECT_TRUE(result.text.starts_with("kernel @k0, rank 0\n")) << result.text;
   EXPECT_EQ(count(result.text, ", chosen\n"), 1) << result.text;
   EXPECT_EQ(count(result.text, " us, median of "), 3) << result.text;
+  EXPECT_EQ(count(result.text, " us predicted"), 3) << result.text;
+  EXPECT_EQ(count(result.text, "rank correlation of predicted and measured times: "), 1)
+      << result.text;
   const CliResult csv = run(tune_ + " --again --csv");
-  EXPECT_TRUE(csv.text.starts_with(
-      "kernel,rank,candidate,parameters,us,runs,registers,fault,chosen,key\nk0,0,0,rows looped=0,"))
+  EXPECT_EQ(count(csv.text,
+                  "file,kernel,rank,candidate,parameters,us,predicted,runs,registers,fault,chosen,"
+                  "key\nexamples/softmax.fusion,k0,0,0,rows looped=0,"),
+            1)
       << csv.text;
+}
+
+TEST_F(CliTune, SeveralFilesShareOneCorrelation) {
+  const std::string sums = write("sums.fusion", R"(heddle 1
+fusion sums(%x: f32[rows, m]) with rows = 4, m = 300 {
+  %y = sum(%x, axes=[1])
+  return %y
+}
+)");
+  const CliResult both = run("tune examples/softmax.fusion " + sums +
+                             " --device cpu --set rows=8 --export " + choices());
+  EXPECT_EQ(both.code, 0) << both.text;
+  EXPECT_EQ(count(both.text, "file examples/softmax.fusion\n"), 1) << both.text;
+  EXPECT_EQ(count(both.text, "file " + sums + "\n"), 1) << both.text;
+  EXPECT_EQ(count(both.text, "rank correlation"), 1) << both.text;
+  for (const std::string& file : {std::string("examples/softmax.fusion"), sums}) {
+    const CliResult used = run("run " + file + " --device cpu --set rows=8 --check=full " +
+                               "--choices-only --choices " + choices());
+    EXPECT_EQ(used.code, 0) << used.text;
+  }
+  expectError("tune examples/softmax.fusion examples/tp_mlp.fusion --device cpu --set rows=8",
+              "heddle: examples/tp_mlp.fusion: --set rows=8: the file has no size or scalar input");
 }
 
 TEST_F(CliTune, ExportedChoicesServeRunsWithoutTiming) {

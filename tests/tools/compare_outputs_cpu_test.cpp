@@ -67,6 +67,23 @@ fusion f(%x: f32[n, m], %i: i64[n, m]) {
   EXPECT_TRUE(differ(DType::F32, 500, 1, true));
 }
 
+TEST(CompareOutputs, HashesTellBitsApartExceptThoseOfNan) {
+  const auto hashOf = [](DType dtype, const std::vector<double>& values) {
+    return hashOfBits({tensorOf(dtype, values)});
+  };
+  EXPECT_EQ(hashOf(DType::F32, {1, 2}), hashOf(DType::F32, {1, 2}));
+  EXPECT_NE(hashOf(DType::F32, {1, 2}), hashOf(DType::F32, {2, 1}));
+  EXPECT_NE(hashOf(DType::F32, {0.0}), hashOf(DType::F32, {-0.0}));
+  EXPECT_NE(hashOf(DType::BF16, {1}), hashOf(DType::F16, {1}));
+  for (const DType dtype : {DType::F32, DType::F64, DType::F16, DType::BF16}) {
+    HostTensor other = tensorOf(dtype, {1, kNan});
+    const auto bytes = static_cast<size_t>(other.bytes());
+    other.as<std::byte>()[bytes - 1] ^= std::byte{0x80};  // the sign of the NaN
+    EXPECT_EQ(hashOfBits({other}), hashOf(dtype, {1, kNan}));
+    EXPECT_NE(hashOfBits({other}), hashOf(dtype, {kNan, 1}));
+  }
+}
+
 TEST(CompareOutputs, DifferencesAreFound) {
   const auto tensor = [](DType dtype, double value) {
     return tensorOf(dtype, std::vector<double>(3, value));

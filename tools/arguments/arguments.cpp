@@ -25,8 +25,7 @@ CLI::Validator atLeast(int64_t least) {
 
 }  // namespace
 
-void addSource(CLI::App& app, Options& o) {
-  app.add_option("FILE", o.file, "a fusion (.fusion) or a host program (.hostir)")->required();
+void addCompilation(CLI::App& app, Options& o) {
   app.add_option("--set", o.set, "a size or a scalar: t=16, S0=2.5; may be repeated");
   app.add_option("--skip", o.skip, "leave out a pass by name; may be repeated");
   app.add_option("--force", o.force,
@@ -42,8 +41,17 @@ void addSource(CLI::App& app, Options& o) {
               CLI::Range(int64_t{1}, host::PassOptions::kMostChunks));
 }
 
+void addSource(CLI::App& app, Options& o) {
+  app.add_option("FILE", o.file, "a fusion (.fusion) or a host program (.hostir)")->required();
+  addCompilation(app, o);
+}
+
 void addFile(CLI::App& app, Options& o) {
   addSource(app, o);
+  addRanks(app, o);
+}
+
+void addRanks(CLI::App& app, Options& o) {
   app.add_option("--ranks", o.ranks, "ranks in this process (default 1; under mpirun: the job)")
       ->check(CLI::Range(1, 1024));
 }

@@ -9,10 +9,12 @@ class App;
 namespace heddle::tools {
 
 // Each function adds arguments to a command. Parsing the command line fills `options`.
-void addSource(CLI::App& command, Options& options);      // FILE, and how it is compiled
-void addFile(CLI::App& command, Options& options);        // those of addSource(), and --ranks
-void addInputs(CLI::App& command, Options& options);      // values of the inputs
-void addPassChecks(CLI::App& command, Options& options);  // checks of the compiler passes
+void addCompilation(CLI::App& command, Options& options);  // how a file is compiled
+void addSource(CLI::App& command, Options& options);       // FILE, and how it is compiled
+void addRanks(CLI::App& command, Options& options);        // --ranks
+void addFile(CLI::App& command, Options& options);         // those of addSource(), and --ranks
+void addInputs(CLI::App& command, Options& options);       // values of the inputs
+void addPassChecks(CLI::App& command, Options& options);   // checks of the compiler passes
 
 // Add a command with all of its arguments.
 void addRun(CLI::App& app, Options& options);

@@ -13,8 +13,9 @@ namespace heddle::tools {
 // The values of the command line. A field that a command does not use keeps its default.
 struct Options {
   std::string file;
-  std::string device;  // "cpu", "cuda", "null"; empty: cuda if there is a GPU, else cpu
-  int ranks = 0;       // ranks in this process; 0: one rank, or all ranks of an mpirun job
+  std::vector<std::string> files;  // tune: the files
+  std::string device;              // "cpu", "cuda", "null"; empty: cuda if there is a GPU, else cpu
+  int ranks = 0;  // ranks in this process; 0: one rank, or all ranks of an mpirun job
   std::vector<std::string> set;    // sizes and scalars, such as t=16 and S0=2.5
   std::vector<std::string> input;  // tensors in files, such as T4=x.npy
   // names of inputs whose memory a run may reuse

@@ -5,6 +5,7 @@
 #include <limits>
 #include <set>
 
+#include "codegen/compile/sha256.h"
 #include "ir/base/check.h"
 #include "ir/graph/print_values.h"
 
@@ -91,6 +92,22 @@ std::string differenceOf(const std::vector<HostTensor>& got, const std::vector<H
     }
   }
   return "";
+}
+
+std::string hashOfBits(const std::vector<HostTensor>& outputs) {
+  std::string bits;
+  for (const HostTensor& output : outputs) {
+    const size_t first = bits.size();
+    bits.append(output.as<const char>(), static_cast<size_t>(output.bytes()));
+    if (!isFloat(output.dtype)) continue;
+    const Scalar nan = roundTo(output.dtype, std::numeric_limits<double>::quiet_NaN());
+    for (int64_t e = 0; e < output.numel(); ++e) {
+      if (std::isnan(toDouble(output.at(e)))) {
+        storeElement(bits.data() + first, output.dtype, e, nan);
+      }
+    }
+  }
+  return codegen::sha256(bits);
 }
 
 }  // namespace heddle::tools

@@ -22,4 +22,7 @@ std::vector<bool> outputsOfFloatSums(const Fusion& segment);
 std::string differenceOf(const std::vector<HostTensor>& got, const std::vector<HostTensor>& wanted,
                          const std::vector<bool>& of_float_sums = {});
 
+// Returns a hash of the bits of all elements. All NaN of a type count as equal bits.
+std::string hashOfBits(const std::vector<HostTensor>& outputs);
+
 }  // namespace heddle::tools

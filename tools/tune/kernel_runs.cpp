@@ -58,10 +58,11 @@ host::Tensor blockOf(host::Device& device, int64_t bytes, const std::string& ker
 }  // namespace
 
 KernelRuns::KernelRuns(const host::LaunchedKernel& kernel,
-                       const std::vector<codegen::Candidate>& all, host::Device& device,
-                       codegen::ImageCache& images, uint64_t seed)
+                       const std::vector<codegen::Candidate>& all, std::vector<std::string> orders,
+                       host::Device& device, codegen::ImageCache& images, uint64_t seed)
     : kernel_(kernel),
       all_(all),
+      orders_(std::move(orders)),
       device_(device),
       store_(device, &images, host::CacheLimits{}.kernel_bytes),
       loaded_(all.size()),
@@ -166,10 +167,25 @@ std::vector<HostTensor> KernelRuns::outputs() {
   return values;
 }
 
+// Compares the outputs of the candidate that has just run with those of earlier ones. Returns what
+// is wrong, or "".
+std::string KernelRuns::compare(size_t candidate) {
+  std::vector<HostTensor> got = outputs();
+  const std::string difference = wanted_ ? differenceOf(got, *wanted_, of_float_sums_) : "";
+  if (!difference.empty()) return "wrong results: " + difference;
+  const auto [known, is_first] =
+      bits_.try_emplace(orders_.at(candidate), candidate, hashOfBits(got));
+  if (!is_first && known->second.second != hashOfBits(got)) {
+    return fmt::format("wrong results: other bits than candidate {}, which adds in the same order",
+                       known->second.first);
+  }
+  if (!wanted_) wanted_ = std::move(got);
+  return "";
+}
+
 std::vector<std::string> KernelRuns::faults() {
   std::vector<std::string> faults(all_.size());
   compile(faults);
-  std::optional<std::vector<HostTensor>> wanted;
   for (size_t i = 0; i < all_.size(); ++i) {
     if (!faults[i].empty()) continue;
     try {
@@ -179,12 +195,7 @@ std::vector<std::string> KernelRuns::faults() {
       }
       launch(i);
       wait();
-      if (!wanted) {
-        wanted = outputs();
-      } else if (const std::string text = differenceOf(outputs(), *wanted, of_float_sums_);
-                 !text.empty()) {
-        faults[i] = "wrong results: " + text;
-      }
+      faults[i] = compare(i);
     } catch (const UserError& error) {
       faults[i] = fmt::format("does not run: {}", error.what());
       errors_.clear();

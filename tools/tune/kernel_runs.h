@@ -2,9 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "codegen/bind/candidates.h"
@@ -24,17 +26,21 @@ namespace heddle::tools {
 // writes to flush the caches.
 class KernelRuns final : public CandidateTimer {
  public:
-  // The references must outlive the object. Throws UserError that names the kernel and the operand
-  // if the memory is exhausted.
+  // `orders` has the reductionOrder() of each candidate (codegen/bind/candidate_numbers.h). The
+  // references must outlive the object. Throws UserError that names the kernel and the operand if
+  // the memory is exhausted.
   KernelRuns(const host::LaunchedKernel& kernel, const std::vector<codegen::Candidate>& all,
-             host::Device& device, codegen::ImageCache& images, uint64_t seed);
+             std::vector<std::string> orders, host::Device& device, codegen::ImageCache& images,
+             uint64_t seed);
   ~KernelRuns() override;
   KernelRuns(const KernelRuns&) = delete;
   KernelRuns& operator=(const KernelRuns&) = delete;
 
-  // Compiles and runs every candidate once. Returns, per candidate, why it cannot be used: it does
-  // not compile, it does not run, or its results differ from those of the first usable candidate.
-  // "": it can be used.
+  // Compiles and runs every candidate once. Returns, per candidate, why it cannot be used. "": it
+  // can be used. The reasons are:
+  // - It does not compile, or it does not run.
+  // - Its results differ from those of the first usable candidate by more than rounding errors.
+  // - Its bits differ from those of an earlier usable candidate with the same order of reductions.
   std::vector<std::string> faults();
   double run(size_t candidate) override;
   // Returns the resources of a candidate: for each resource, the maximum over its launches.
@@ -47,13 +53,18 @@ class KernelRuns final : public CandidateTimer {
   void launch(size_t candidate);
   void wait();
   std::vector<HostTensor> outputs();
+  std::string compare(size_t candidate);
 
   const host::LaunchedKernel& kernel_;
   const std::vector<codegen::Candidate>& all_;
+  const std::vector<std::string> orders_;
   host::Device& device_;
   host::KernelStore store_;
   std::vector<host::KernelStore::Loaded> loaded_;  // per candidate
   std::vector<bool> of_float_sums_;                // outputsOfFloatSums()
+  std::optional<std::vector<HostTensor>> wanted_;  // the results of the first usable candidate
+  // By order of reductions: the first usable candidate, and the hash of its bits.
+  std::map<std::string, std::pair<size_t, std::string>> bits_;
   host::Stream stream_ = nullptr;
   host::Event begin_ = nullptr;
   host::Event end_ = nullptr;

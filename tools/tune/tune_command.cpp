@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <sstream>
 
 #include "codegen/compile/image_cache.h"
 #include "host/device/choice_cache.h"
@@ -14,6 +15,7 @@
 #include "tools/heddle/job_end.h"
 #include "tools/heddle/prepare.h"
 #include "tools/tune/tune.h"
+#include "tools/tune/tune_report.h"
 
 namespace heddle::tools {
 namespace {
@@ -28,6 +30,7 @@ constexpr const char* kTerms =
     "measures\n"
     "the kernels of all ranks of a job of N ranks, on one device. The choices are stored next to\n"
     "the compiled kernels, and `heddle run --tune auto` finds them there.\n"
+    "With several files, --set must fit each of them.\n"
     "A candidate is left out if it does not compile, does not run, or gives other results than "
     "the\n"
     "first one. The times are medians. Caches contain nothing of the operands before a run.";
@@ -43,26 +46,46 @@ void requireCompiler(const host::Device& device) {
                          device.whyNoCompiler().empty() ? "" : "; " + device.whyNoCompiler());
 }
 
-// Tunes, and stores the choices that were measured.
+// Tunes, and stores the choices that were measured. `options` has the members that do not depend on
+// `given` and the store.
 std::vector<TunedKernel> tuneAndStore(const host::Program& program, const SizeBindings& sizes,
                                       int ranks, host::Device& device, const Choices& given,
-                                      bool measures_all, uint64_t seed,
-                                      codegen::ImageCache& images) {
+                                      codegen::ImageCache& images, TuneOptions options) {
   requireCompiler(device);
   host::ChoiceCache store = openStore();
-  TuneOptions options;
-  options.seed = seed;
-  options.measures_all = measures_all;
   options.find = [&](const std::string& key) {
     const auto found = given.find(key);
     return found != given.end() ? std::optional(found->second) : store.find(key);
   };
   const host::Program inlined = host::inlineCalls(host::concretized(program, ranks));
   std::vector<TunedKernel> kernels = tune(inlined, sizes, ranks, device, images, options);
+  // A choice that had to agree with that of another rank may not be the best one.
   for (const TunedKernel& kernel : kernels) {
-    if (!kernel.was_known) store.put(kernel.key, kernel.rows.at(kernel.chosen).parameters);
+    const bool is_new = kernel.origin == TunedKernel::Origin::Measured ||
+                        kernel.origin == TunedKernel::Origin::Single;
+    if (is_new && options.agreed.empty()) {
+      store.put(kernel.key, kernel.rows.at(kernel.chosen).parameters);
+    }
   }
   return kernels;
+}
+
+// Converts the choices of rank 0 to a message and back. Each choice has one line.
+std::string encode(const std::vector<KeyedChoice>& choices) {
+  std::string text;
+  for (const auto& [key, parameters] : choices) text += fmt::format("{} {}\n", key, parameters);
+  return text;
+}
+
+std::vector<KeyedChoice> decode(const std::string& text) {
+  std::vector<KeyedChoice> choices;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t space = line.find(' ');
+    HEDDLE_CHECK(space != std::string::npos, "a choice of rank 0 is '{}'", line);
+    choices.push_back({line.substr(0, space), line.substr(space + 1)});
+  }
+  return choices;
 }
 
 }  // namespace
@@ -70,7 +93,9 @@ std::vector<TunedKernel> tuneAndStore(const host::Program& program, const SizeBi
 void addTune(CLI::App& app, Options& o) {
   CLI::App* tune = app.add_subcommand("tune", "Measures the candidates of each kernel.");
   tune->footer(kTerms);
-  addFile(*tune, o);
+  tune->add_option("FILE", o.files, "fusions (.fusion) or host programs (.hostir)")->required();
+  addCompilation(*tune, o);
+  addRanks(*tune, o);
   tune->add_option("--device", o.device, "cpu or cuda; default: cuda if there is a GPU, else cpu")
       ->check(CLI::IsMember({"cpu", "cuda"}));
   tune->add_option("--seed", o.seed, "seed for the random inputs");
@@ -81,12 +106,12 @@ void addTune(CLI::App& app, Options& o) {
 
 void addChoices(CLI::App& command, Options& o) {
   command
-      .add_option(
-          "--tune", o.tune,
-          "which candidates of kernels to use: off, the first ones; auto, the stored "
-          "choices, and the fastest ones of kernels without a stored choice, which are "
-          "measured before the run; full: all are measured. Under mpirun of Open MPI, write "
-          "--tune=auto as one word")
+      .add_option("--tune", o.tune,
+                  "which candidates of kernels to use: off, the first ones; auto, the stored "
+                  "choices, and the fastest ones of kernels without a stored choice, which are "
+                  "measured before the run if a model expects different times; full: all are "
+                  "measured. Under mpirun of Open MPI, write "
+                  "--tune=auto as one word")
       ->check(CLI::IsMember({"off", "auto", "full"}));
   command.add_option("--choices", o.choices,
                      "a file of `heddle tune --export` with choices to use");
@@ -108,33 +133,75 @@ Choices choicesForRun(const Rank& rank, const host::Program& program, const Size
                       const Choices& given, const Options& options, codegen::ImageCache& images) {
   if (options.tune == "off") return given;
   const comm::World::Task task(rank.world, comm::RankTask::TuningKernels);
-  std::string mine;
+  TuneOptions tuning;
+  tuning.seed = options.seed;
+  tuning.measured = options.tune == "full" ? Measured::All : Measured::Different;
+  // Show the job monitor that this rank makes progress.
+  tuning.on_kernel = [&] {
+    const comm::World::Task step(rank.world, comm::RankTask::TuningKernels);
+  };
+  const auto tuned = [&] {
+    return tuneAndStore(program, sizes, rank.ranks, *rank.device, given, images, tuning);
+  };
   if (rank.rank == 0) {
-    const bool measures_all = options.tune == "full";
-    mine = printChoices(choicesOf(tuneAndStore(program, sizes, rank.ranks, *rank.device, given,
-                                               measures_all, options.seed, images)),
-                        "rank 0");
+    const std::vector<KeyedChoice> mine = keyedChoicesOf(tuned());
+    rank.world->exchange(encode(mine));
+    Choices choices;
+    for (const auto& [key, parameters] : mine) choices[key] = parameters;
+    return choices;
   }
-  return parseChoices(rank.world->exchange(mine).at(0), "the choices of rank 0");
+  tuning.agreed = decode(rank.world->exchange("").at(0));
+  return tuning.agreed.empty() ? Choices() : choicesOf(tuned());
 }
 
-int tuneCommand(const Options& options) {
+namespace {
+
+// Compiles a file. Messages about options begin with the path if there are several files.
+Prepared prepareFile(const Options& options, const std::string& path, int ranks) {
+  Options of_file = options;
+  of_file.file = path;
   Prepared prepared;
-  prepared.source = readSource(options.file);
-  bindInputs(prepared, options);
+  try {
+    prepared.source = readSource(path);
+    bindInputs(prepared, of_file);
+    compileProgram(prepared, of_file, ranks);
+  } catch (const UserError& error) {
+    const std::string message = error.what();
+    if (options.files.size() == 1 || !message.starts_with("--")) throw;
+    throw withText(error, fmt::format("{}: {}", path, message));
+  }
+  return prepared;
+}
+
+}  // namespace
+
+int tuneCommand(const Options& options) {
   const int ranks = options.ranks > 0 ? options.ranks : 1;
-  compileProgram(prepared, options, ranks);
+  std::vector<Prepared> prepared;
+  for (const std::string& path : options.files) {
+    prepared.push_back(prepareFile(options, path, ranks));
+  }
   const std::unique_ptr<host::Device> device = makeDevice(chooseDevice(options.device), {}, 0);
   codegen::ImageCache images;
-  const std::vector<TunedKernel> kernels = inFile(options.file, prepared.source, [&] {
-    return tuneAndStore(prepared.program, prepared.inputs.sizes, ranks, *device, {},
-                        options.tunes_again, options.seed, images);
-  });
+  TuneOptions tuning;
+  tuning.seed = options.seed;
+  tuning.measured = options.tunes_again ? Measured::All : Measured::Unknown;
+  std::vector<TunedFile> tuned;
+  Choices choices;
+  for (size_t i = 0; i < prepared.size(); ++i) {
+    const std::string& path = options.files[i];
+    tuned.push_back({path, inFile(path, prepared[i].source, [&] {
+                       return tuneAndStore(prepared[i].program, prepared[i].inputs.sizes, ranks,
+                                           *device, {}, images, tuning);
+                     })});
+    choices.merge(choicesOf(tuned.back().kernels));
+  }
   if (!options.export_file.empty()) {
-    writeFileOf(options.export_file, {printChoices(choicesOf(kernels), device->description())});
+    writeFileOf(options.export_file, {printChoices(choices, device->description())});
   }
   setProcessTask(comm::RankTask::Reporting);
-  std::fputs((options.csv ? tuneCsv(kernels) : tuneText(kernels)).c_str(), stdout);
+  std::fputs((options.csv ? tuneCsv(tuned) : tuneText(tuned)).c_str(), stdout);
+  std::fputs(modelRanksText(tuned).c_str(), options.csv ? stderr : stdout);
   return 0;
 }
 

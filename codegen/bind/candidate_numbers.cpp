@@ -1,0 +1,67 @@
+#include "codegen/bind/candidate_numbers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/bind/segment_planner.h"
+
+namespace heddle::codegen {
+namespace {
+
+// RowLayout::rows is missing, because it only says how many rows share a block.
+std::string orderOf(const RowCandidate& rows) {
+  const RowLayout& layout = rows.layout;
+  return fmt::format("rows {} {} {} {} {} {} {}", layout.vector, layout.threads, layout.registers,
+                     layout.shifted, rows.looped, static_cast<int>(rows.variant), layout.blocks);
+}
+
+// A Cpp schedule adds the elements of an item in the order of its lanes and its chunk. A Cuda
+// schedule adds the items that a thread loads at once before it adds them to the earlier ones.
+std::string orderOf(const Schedule& schedule) {
+  const std::string common = fmt::format("loop {} {} {} {}", static_cast<int>(schedule.kind),
+                                         schedule.lanes, schedule.chunk, schedule.splits);
+  if (schedule.target == Target::Cpp) return common;
+  return common +
+         fmt::format(" {} {} {}", schedule.unroll, schedule.block, schedule.reduce_threads);
+}
+
+bool reduces(const EntryNumbers& entry) {
+  if (entry.rows) return entry.passes.exchanges > 0;
+  return entry.squares == 0 && entry.schedule.kind != ScheduleKind::Pointwise;
+}
+
+}  // namespace
+
+std::vector<KernelNumbers> candidateNumbers(const Fusion& segment,
+                                            const std::vector<TensorDesc>& inputs,
+                                            const std::vector<TensorDesc>& outputs, Target target,
+                                            const std::vector<int32_t>& alignments,
+                                            const RunSizes& run,
+                                            const std::vector<Candidate>& all) {
+  SegmentPlanner planner(segment, target);
+  std::vector<KernelNumbers> numbers;
+  for (const Candidate& candidate : all) {
+    numbers.push_back(planner.numbers({inputs, outputs, alignments, run, &candidate.choice}));
+  }
+  return numbers;
+}
+
+std::string reductionOrder(const KernelNumbers& numbers, Target target) {
+  if (std::none_of(numbers.entries.begin(), numbers.entries.end(), reduces)) return "";
+  std::string text;
+  for (const EntryNumbers& entry : numbers.entries) {
+    // An entry without reductions may divide by a result of another one, in its own way.
+    const bool is_loop = !entry.rows && entry.squares == 0;
+    if (!reduces(entry)) {
+      text += is_loop ? "pointwise; " : "tiles; ";
+      continue;
+    }
+    text += (entry.rows ? orderOf(*entry.rows) : orderOf(entry.schedule)) + "; ";
+    // Cpp: the chunk of a row is that of its schedule. It also decides the accumulators.
+    if (entry.rows && target == Target::Cpp) text += fmt::format("{} ", entry.schedule.chunk);
+  }
+  return text;
+}
+
+}  // namespace heddle::codegen

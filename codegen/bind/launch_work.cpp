@@ -1,0 +1,153 @@
+#include "codegen/bind/launch_work.h"
+
+#include <algorithm>
+
+#include "ir/base/ceil_div.h"
+
+namespace heddle::codegen {
+namespace {
+
+// The smallest unit of a transfer between memory and a cache. If neighbouring lanes access distant
+// elements, each access moves a complete unit. On a GPU, other blocks use some units while these
+// are in the cache, so such a tensor moves at most kMostCudaWaste times its bytes.
+constexpr int64_t kCudaUnit = 32;
+constexpr int64_t kCppUnit = 64;
+constexpr int64_t kMostCudaWaste = 4;
+
+double countOf(const Space& space) {
+  double count = 1;
+  for (const int64_t extent : space.extents) count *= static_cast<double>(extent);
+  return count;
+}
+
+// Returns the number of bytes of a tensor that a launch reads or writes.
+double bytesOf(const SpaceTensor& tensor, const EntryNumbers& entry) {
+  auto bytes = static_cast<double>(sizeOf(tensor.dtype));
+  for (size_t i = 0; i < entry.space.extents.size(); ++i) {
+    if (tensor.strides[i] != 0) bytes *= static_cast<double>(entry.space.extents[i]);
+  }
+  // Each part stores its own results in the workspace.
+  if (tensor.output && tensor.isInWorkspace()) bytes *= static_cast<double>(entry.schedule.splits);
+  return bytes;
+}
+
+size_t laneAxisOf(const EntryNumbers& entry) {
+  return entry.rows ? entry.space.extents.size() - 1 : entry.schedule.laneAxis(entry.space);
+}
+
+// Returns by how much the moved bytes exceed the bytes of the tensor.
+int64_t wasteOf(const SpaceTensor& tensor, const EntryNumbers& entry, Target target) {
+  if (entry.squares > 0) return 1;
+  const size_t lane = laneAxisOf(entry);
+  if (entry.space.extents[lane] == 1 || tensor.strides[lane] <= 1) return 1;
+  const bool is_cuda = target == Target::Cuda;
+  const int64_t unit = is_cuda ? kCudaUnit : kCppUnit;
+  const int64_t wasted =
+      std::min(std::max<int64_t>(unit / sizeOf(tensor.dtype), 1), tensor.strides[lane]);
+  return is_cuda ? std::min(wasted, kMostCudaWaste) : wasted;
+}
+
+void addBytes(const EntryNumbers& entry, Target target, LaunchWork& work) {
+  for (const SpaceTensor& tensor : entry.space.tensors) {
+    const double bytes = bytesOf(tensor, entry);
+    work.bytes += bytes * static_cast<double>(wasteOf(tensor, entry, target));
+    if (!tensor.output) work.again_bytes += bytes * (entry.passes.reads - 1);
+  }
+  const double count = countOf(entry.space);
+  for (const IndexedTensor& tensor : entry.space.indexed) {
+    work.bytes += count * static_cast<double>(sizeOf(tensor.dtype));
+  }
+}
+
+// Returns the bytes that one item of `lanes` elements loads.
+int64_t loadedBytes(const Space& space, int64_t lanes) {
+  int64_t bytes = 0;
+  for (const SpaceTensor& tensor : space.tensors) {
+    if (!tensor.output) bytes += sizeOf(tensor.dtype) * lanes;
+  }
+  for (const IndexedTensor& tensor : space.indexed) bytes += sizeOf(tensor.dtype) * lanes;
+  return bytes;
+}
+
+// A block of rows loads all vectors of a thread, or those of one step of the loop over the row.
+void addSteps(const EntryNumbers& entry, const RowCandidate& rows, LaunchWork& work) {
+  const RowLayout& layout = rows.layout;
+  const int64_t elements = int64_t{layout.threads} * layout.registers * layout.vector;
+  const int64_t groups = layout.blocks > 0
+                             ? ceilDiv(entry.space.keptCount(), layout.blocks * layout.rows)
+                             : int64_t{1};
+  const int64_t parts = rows.looped ? ceilDiv(entry.space.reducedCount(), elements) : int64_t{1};
+  work.steps = groups * parts * entry.passes.reads;
+  work.exchanges = layout.threads > 1 ? groups * entry.passes.exchanges : 0;
+  if (layout.shared_bytes == 0) {
+    work.thread_bytes = loadedBytes(entry.space, int64_t{layout.vector} * layout.registers);
+  }
+}
+
+void addSteps(const EntryNumbers& entry, LaunchWork& work) {
+  const Schedule& schedule = entry.schedule;
+  work.thread_bytes = loadedBytes(entry.space, int64_t{schedule.lanes} * schedule.unroll);
+  if (entry.squares > 0) {
+    work.thread_bytes =
+        ceilDiv(loadedBytes(entry.space,
+                            ceilDiv(static_cast<int64_t>(countOf(entry.space)), entry.squares)),
+                kSquareThreads);
+    work.exchanges = 1;
+  } else if (schedule.kind == ScheduleKind::Pointwise) {
+    const int64_t at_once = work.blocks * schedule.block * schedule.unroll;
+    work.steps = ceilDiv(keptItems(schedule, entry.space), at_once);
+  } else {
+    const int64_t items = ceilDiv(reducedItems(schedule, entry.space), schedule.splits);
+    work.steps = ceilDiv(items, int64_t{schedule.reduce_threads} * schedule.unroll);
+    work.exchanges = schedule.reduce_threads > 1 ? 1 : 0;
+  }
+}
+
+// A loop with few accumulators waits for each addition.
+void addLoops(const EntryNumbers& entry, LaunchWork& work) {
+  const Schedule& schedule = entry.schedule;
+  const double count = countOf(entry.space);
+  const int64_t chunk = std::max<int64_t>(schedule.chunk, 1);
+  if (entry.squares > 0) {
+    work.loops = static_cast<double>(entry.squares) * kSquareEdge;
+    return;
+  }
+  const int64_t reduced = entry.space.hasReduced() ? reducedItems(schedule, entry.space) : 1;
+  work.loops = static_cast<double>(keptItems(schedule, entry.space)) *
+               static_cast<double>(reduced) * entry.passes.reads;
+  if (entry.space.hasReduced()) {
+    work.serial_elements = count / static_cast<double>(std::min<int64_t>(schedule.lanes, chunk));
+  }
+}
+
+}  // namespace
+
+int64_t opsOf(const Fusion& segment) {
+  constexpr int64_t kCallOps = 16;  // as in opsOf() of a body (codegen/plan/body.h)
+  int64_t ops = 0;
+  for (const Expression& expr : segment.exprs()) {
+    ops += expr.op->text.find("hd::") == std::string_view::npos ? 1 : kCallOps;
+  }
+  return std::max<int64_t>(ops, 1);
+}
+
+LaunchWork workOf(const EntryNumbers& entry, Target target) {
+  LaunchWork work;
+  work.blocks = std::max<int64_t>(entry.grid * entry.grid_y, 1);
+  work.threads = std::max(entry.block, 1);
+  work.shared_bytes = entry.shared_bytes;
+  addBytes(entry, target, work);
+  work.live_bytes =
+      work.again_bytes / (std::max(entry.passes.reads - 1, 1) * static_cast<double>(work.blocks));
+  work.operations = countOf(entry.space) * static_cast<double>(entry.ops) * entry.passes.reads;
+  if (target == Target::Cpp) {
+    addLoops(entry, work);
+  } else if (entry.rows) {
+    addSteps(entry, *entry.rows, work);
+  } else {
+    addSteps(entry, work);
+  }
+  return work;
+}
+
+}  // namespace heddle::codegen

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "tools/tune/tune.h"
+
+namespace heddle::tools {
+
+// Returns Spearman's rank correlation of two lists of the same length: the correlation of the ranks
+// of their elements. Equal elements share the mean of their ranks. Returns nullopt if all elements
+// of a list are equal.
+std::optional<double> rankCorrelation(const std::vector<double>& a, const std::vector<double>& b);
+
+// How well the time model ranks the measured candidates of some kernels. Predictions that are equal
+// in their first three digits share a rank.
+struct ModelRanks {
+  int kernels = 0;     // kernels whose candidates differ in both times
+  double mean = 0;     // the mean of their correlations
+  int candidates = 0;  // measured candidates of all kernels
+  double all = 0;      // the correlation over all these candidates together
+};
+// Returns nullopt if no kernel has two measured candidates that differ in both times.
+std::optional<ModelRanks> modelRanks(const std::vector<TunedKernel>& kernels);
+
+}  // namespace heddle::tools
