@@ -26,7 +26,7 @@ void checkCounts(const Operation& op, int rank, int size) {
   if (op.kind == CollectiveKind::AllToAllV) {
     checkCounts(op, op.send_counts, "send", size);
     checkCounts(op, op.recv_counts, "receive", size);
-    const auto me = static_cast<size_t>(rank);
+    const size_t me = rank;
     HEDDLE_USER_CHECK(op.send_counts[me] == op.recv_counts[me],
                       "{}: rank {} sends itself {} elements and expects {}", describe(op), rank,
                       op.send_counts[me], op.recv_counts[me]);
@@ -168,7 +168,7 @@ Operation withOwnCounts(const Operation& operation, std::vector<int64_t>& storag
 
 int64_t offsetOf(std::span<const int64_t> counts, int rank) {
   int64_t sum = 0;
-  for (int i = 0; i < rank; ++i) sum += counts[static_cast<size_t>(i)];
+  for (int i = 0; i < rank; ++i) sum += counts[i];
   return sum;
 }
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "host/compile_again.h"
+#include "host/compile_stages.h"
 #include "host/device/attention.h"
 #include "host/lower/lower.h"
 #include "host/passes/pipeline.h"

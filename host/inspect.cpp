@@ -49,7 +49,7 @@ std::vector<bool> inputsByValue(const Program& program, const SizeBindings& size
     if (step.scalar_inputs.at(i).valid() || !id.valid()) continue;
     const Buffer& buffer = unrolled.buffers[id];
     if (buffer.origin != Buffer::Origin::Input) continue;
-    const Slot& slot = program.slots[program.inputs.at(static_cast<size_t>(buffer.input))];
+    const Slot& slot = program.slots[program.inputs.at(buffer.input)];
     by_value[i] = sizes.contains(scalarSymbol(slot.name)) && mayComeByValue(segment, i);
   }
   return by_value;

@@ -17,7 +17,7 @@ int64_t peakWithoutReuse(const Program& program, const Plan& plan) {
   std::set<BufferId> of_caller;  // buffers that preallocated outputs replace
   for (const Plan::Preallocated& output : plan.preallocated) {
     const bool is_direct = plan.buffers.has(bufferOf(output.pointer));
-    const View& view = unrolled.outputs[static_cast<size_t>(output.output)];
+    const View& view = unrolled.outputs[output.output];
     if (is_direct && view.buffer.valid()) of_caller.insert(view.buffer);
   }
   int64_t held = 0, peak = 0;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <boost/container_hash/hash.hpp>
 
-#include "host/compile_again.h"
+#include "host/compile_stages.h"
 #include "host/device/attention.h"
 #include "host/executable_impl.h"
 #include "host/job/communicators.h"

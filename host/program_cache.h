@@ -33,7 +33,7 @@ class RunResources;  // host/run/completion.h
 //          program, one of them creates it, and the others wait.
 class ProgramCache {
  public:
-  // The result of segmentsForAllSizes() (host/compile_again.h). Several programs may share it.
+  // The result of segmentsForAllSizes() (host/compile_stages.h). Several programs may share it.
   using SegmentsPtr = std::shared_ptr<const SegmentedFusion>;
   struct Entry {
     // If depends_on_sizes_ is false, these three members are the key of the entry.

@@ -112,7 +112,7 @@ Tensor toDevice(Device& device, Allocator& allocator, const HostTensor& local,
   if (bytes == 0) return tensor;
   tensor.owner = allocateOwned(allocator, bytes);
   tensor.data = tensor.owner.get();
-  std::vector<std::byte> staged(static_cast<size_t>(bytes));
+  std::vector<std::byte> staged(bytes);
   packInto(staged.data(), desc, local);
   copyAndWait(device, tensor.data, staged.data(), bytes);
   return tensor;
@@ -126,7 +126,7 @@ HostTensor toHost(Device& device, const Tensor& tensor) {
   }
   if (span == 0) return HostTensor(tensor.desc.dtype, tensor.desc.sizes);
   const int64_t bytes = span * sizeOf(tensor.desc.dtype);
-  std::vector<std::byte> staged(static_cast<size_t>(bytes));
+  std::vector<std::byte> staged(bytes);
   copyAndWait(device, staged.data(), tensor.data, bytes);
   return unpackFrom(staged.data(), tensor.desc);
 }

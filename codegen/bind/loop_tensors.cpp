@@ -33,7 +33,7 @@ void keep(const std::vector<int>& used, Tensors& tensors) {
   for (size_t i = 0; are_all && i < used.size(); ++i) are_all = used[i] == static_cast<int>(i);
   if (are_all) return;
   Tensors left;
-  for (int i : used) left.push_back(std::move(tensors[static_cast<size_t>(i)]));
+  for (int i : used) left.push_back(std::move(tensors[i]));
   tensors = std::move(left);
 }
 

@@ -39,7 +39,7 @@ struct PiecePlanner::ColumnParts {
 namespace {
 
 int32_t alignmentAt(const std::vector<int32_t>& alignments, int32_t operand) {
-  return alignments.empty() ? kFullAlignment : alignments.at(static_cast<size_t>(operand));
+  return alignments.empty() ? kFullAlignment : alignments.at(operand);
 }
 
 void setAlignments(const std::vector<int32_t>& alignments, Space& space) {
@@ -61,11 +61,11 @@ PassOperands passOperands(const PassSegment& pass, const DescList& inputs, const
   PassOperands of;
   const auto add = [&](const PassSegment::Operand& operand, std::vector<const TensorDesc*>& descs) {
     if (operand.temporary >= 0) {
-      descs.push_back(&temporaries[static_cast<size_t>(operand.temporary)]);
+      descs.push_back(&temporaries[operand.temporary]);
       of.alignments.push_back(kFullAlignment);
       return;
     }
-    const auto i = static_cast<size_t>(operand.operand);
+    const size_t i = operand.operand;
     descs.push_back(i < inputs.size() ? &inputs[i] : &outputs[i - inputs.size()]);
     of.alignments.push_back(alignmentAt(alignments, operand.operand));
   };

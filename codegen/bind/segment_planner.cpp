@@ -19,9 +19,9 @@ void write(const StageLayout& layout, const KernelNumbers& numbers, LaunchStage&
   int64_t grid = 0;
   int32_t parts = 0;
   for (const StageLayout::Struct& part : layout.structs) {
-    const EntryNumbers& entry = numbers.entries[static_cast<size_t>(part.entry)];
+    const EntryNumbers& entry = numbers.entries[part.entry];
     const FrameNumbers frame = entry.frame();
-    auto offset = static_cast<size_t>(part.offset);
+    size_t offset = part.offset;
     for (const ArgumentValue& argument : part.values) {
       putNumber(stage.args, offset, valueOf(argument, frame));
       offset += sizeof(int64_t);
@@ -40,7 +40,7 @@ void write(const StageLayout& layout, const KernelNumbers& numbers, LaunchStage&
   stage.grid = grid;
   for (size_t i = 0; i < layout.temporaries.size(); ++i) {
     if (layout.temporaries[i] < 0) continue;
-    stage.pointers[i].place = numbers.places[static_cast<size_t>(layout.temporaries[i])];
+    stage.pointers[i].place = numbers.places[layout.temporaries[i]];
   }
 }
 
@@ -78,7 +78,7 @@ int64_t SegmentPlanner::decidePart(const Operands& operands, Part& part,
   std::vector<int32_t> alignments;
   const size_t input_count = operands.inputs.size();
   for (int operand : part.operands) {
-    const auto i = static_cast<size_t>(operand);
+    const size_t i = operand;
     if (i < input_count) {
       inputs.push_back(&operands.inputs[i]);
     } else {
@@ -110,7 +110,7 @@ std::optional<SegmentPlanner::Bound> SegmentPlanner::bind(const Operands& operan
   if (numbers.entries.empty()) return Bound{};
   const auto found = numbers_.find(numbers.facts);
   if (found == numbers_.end()) return std::nullopt;
-  const Form& form = forms_[static_cast<size_t>(found->second)];
+  const Form& form = forms_[found->second];
   return Bound{bound(form, numbers, bytes, target_), found->second};
 }
 

@@ -32,7 +32,7 @@ void checkProcessLimit(int processes) {
   const std::shared_future<void> ended = end.get_future().share();
   std::vector<std::thread> threads;
   // push_back() must not fail while it holds a running thread.
-  threads.reserve(static_cast<size_t>(processes));
+  threads.reserve(processes);
   const auto endAll = [&] {
     end.set_value();
     for (std::thread& thread : threads) thread.join();

@@ -54,7 +54,7 @@ std::vector<std::byte> readImage(const std::string& path, const std::string& pro
   HEDDLE_USER_CHECK_CODE(CompileFailure, file.bytes > 0 && file.bytes <= kLargestOutput,
                          "the C++ compiler {} reported success, but wrote {} bytes to {}", program,
                          file.bytes, path);
-  std::vector<std::byte> image(static_cast<size_t>(file.bytes));
+  std::vector<std::byte> image(file.bytes);
   readExactly(file, image.data(), file.bytes, path);
   return image;
 }

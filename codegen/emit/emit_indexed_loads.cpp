@@ -14,7 +14,7 @@ std::string computedIndexText(const ComputedIndex& place, const IndexedAccess& a
   std::string text = globalIndexText(frame, place.coordinate, leaves.lane);
   if (place.reversed) return fmt::format("({} - 1 - {})", access.extents[axis].str(), text);
   if (place.width >= 0) {
-    return fmt::format("({} - {})", text, frame.widths[static_cast<size_t>(place.width)]);
+    return fmt::format("({} - {})", text, frame.widths[place.width]);
   }
   return place.shift == 0 ? text : fmt::format("({} - ({}LL))", text, place.shift);
 }
@@ -50,7 +50,7 @@ bool readsMemory(const Body& body) {
 std::string loadAtText(TextWriter& out, const Body& body, NodeId id, const KernelFrame& frame,
                        const LeafText& leaves, const std::string& prefix) {
   const Node& node = body.nodes[id];
-  const IndexedAccess& access = frame.indexed[static_cast<size_t>(node.index)];
+  const IndexedAccess& access = frame.indexed[node.index];
   const std::string own = fmt::format("{}{}", prefix, id);
   std::string offset;
   std::string inside;

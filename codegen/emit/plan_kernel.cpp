@@ -173,8 +173,8 @@ class Planner {
     splitInTwo(d, space, suffix_);
     for (SpaceTensor& tensor : rows.tensors) {
       if (tensor.column < 0) continue;
-      const int partial = d.first.partials[static_cast<size_t>(tensor.column)];
-      tensor.base = d.first.space.tensors[static_cast<size_t>(partial)].base;
+      const int partial = d.first.partials[tensor.column];
+      tensor.base = d.first.space.tensors[partial].base;
     }
     program = build();
     made_ = {"columns", std::move(made.parameters)};

@@ -122,7 +122,7 @@ std::optional<int> Windows::growthOf(const Node& node) const {
 
 // Returns the axis of the tensor along which the elements of neighbouring lanes lie, or nullopt.
 std::optional<size_t> Windows::axisOf(const Node& node) const {
-  const IndexedAccess& access = frame_.indexed[static_cast<size_t>(node.index)];
+  const IndexedAccess& access = frame_.indexed[node.index];
   std::optional<size_t> found;
   for (size_t axis = 0; axis < node.computed_indices.size(); ++axis) {
     const std::optional<int> growth = growthOf(node.computed_indices[axis]);
@@ -217,7 +217,7 @@ void Windows::writePart(TextWriter& out, NodeId node, const LeafText& leaves,
     out.line(fmt::format("const unsigned lanes{} = {} & ~{};", part.operands[2], own, first));
     return;
   }
-  const IndexedAccess& access = frame_.indexed[static_cast<size_t>(part.index)];
+  const IndexedAccess& access = frame_.indexed[part.index];
   const size_t along = *axisOf(part);
   std::string offset = "0";
   std::string inside;

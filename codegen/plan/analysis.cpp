@@ -25,9 +25,9 @@ class AxisClasses {
   }
   int id(ValueId value, size_t axis) const { return first_[value] + static_cast<int>(axis); }
   int find(int a) {
-    while (parent_[static_cast<size_t>(a)] != a) {
-      int& up = parent_[static_cast<size_t>(a)];
-      up = parent_[static_cast<size_t>(up)];
+    while (parent_[a] != a) {
+      int& up = parent_[a];
+      up = parent_[up];
       a = up;
     }
     return a;
@@ -35,7 +35,7 @@ class AxisClasses {
   void join(int a, int b) {
     a = find(a);
     b = find(b);
-    parent_[static_cast<size_t>(std::max(a, b))] = std::min(a, b);
+    parent_[std::max(a, b)] = std::min(a, b);
   }
 
  private:
@@ -146,7 +146,7 @@ class Analyzer {
       } else {
         for (const IndexedAxis& place : result_.indexed_axes[id]) {
           if (place.output_axis == IndexedAxis::kByValue) continue;
-          needed.push_back(axes[static_cast<size_t>(place.output_axis)]);
+          needed.push_back(axes[place.output_axis]);
         }
       }
     }

@@ -84,8 +84,8 @@ int64_t valueOf(const ArgumentValue& argument, const FrameNumbers& numbers) {
   using Kind = ArgumentValue::Kind;
   const Space& space = numbers.space;
   const Schedule& schedule = numbers.schedule;
-  const auto index = static_cast<size_t>(argument.index);
-  const auto axis = static_cast<size_t>(argument.axis);
+  const size_t index = argument.index;
+  const size_t axis = argument.axis;
   switch (argument.kind) {
     case Kind::Late:
       return 0;

@@ -177,7 +177,7 @@ class BodyWriter {
 
   // Returns an invalid id for an axis of one element.
   CoordinateId coordinateOf(ValueId value, int64_t axis) const {
-    const AxisId own = analysis_.axes[value][static_cast<size_t>(axis)];
+    const AxisId own = analysis_.axes[value][axis];
     const std::vector<AxisId>& all = analysis_.coordinates;
     if (!own.valid()) return {};
     return CoordinateId(std::find(all.begin(), all.end(), own) - all.begin());
@@ -274,7 +274,7 @@ Accumulator makeAccumulator(const Fusion& segment, const Analysis& analysis, Exp
 std::vector<int> tensorsOfOperands(const Fusion& segment, const Space& space) {
   std::vector<int> tensor_of(segment.inputs().size() + segment.outputs().size(), -1);
   for (size_t t = 0; t < space.tensors.size(); ++t) {
-    tensor_of[static_cast<size_t>(space.tensors[t].operand)] = static_cast<int>(t);
+    tensor_of[space.tensors[t].operand] = static_cast<int>(t);
   }
   return tensor_of;
 }
@@ -287,7 +287,7 @@ std::optional<Node> inputNode(const Fusion& segment, const std::vector<int>& ten
   Node node;
   node.kind = scalar ? Node::Kind::Scalar : Node::Kind::Load;
   node.dtype = segment.tensor(value).dtype;
-  node.index = scalar ? position : tensor_of[static_cast<size_t>(position)];
+  node.index = scalar ? position : tensor_of[position];
   return node;
 }
 

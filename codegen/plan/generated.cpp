@@ -60,7 +60,7 @@ std::vector<ValueId> findGenerated(const Fusion& segment, const Analysis& analys
     if (expr.op->kind != OpKind::Index) continue;
     for (const IndexedAxis& place : indexedAxesOf(segment, expr)) {
       if (place.output_axis == IndexedAxis::kByValue) continue;
-      const AxisId axis = analysis.axes[expr.outputs[0]][static_cast<size_t>(place.output_axis)];
+      const AxisId axis = analysis.axes[expr.outputs[0]][place.output_axis];
       if (axis.valid()) known[axis] = true;
     }
   }

@@ -77,7 +77,7 @@ std::string InPlaceRules::whyNot(size_t input, size_t output) {
     for (size_t p = 0; p < analysis_->parts.size(); ++p) {
       const std::vector<int>& of_part = analysis_->parts[p].part.operands;
       for (size_t i = 0; i < of_part.size(); ++i) {
-        places_[static_cast<size_t>(of_part[i])].emplace_back(p, i);
+        places_[of_part[i]].emplace_back(p, i);
       }
     }
   }

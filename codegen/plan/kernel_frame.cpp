@@ -234,7 +234,7 @@ class FrameBuilder {
     for (const SpaceCoordinate& c : space_.coordinates) {
       AxisCoordinate indexed;
       if (c.axis >= 0) {
-        const auto axis = static_cast<size_t>(c.axis);
+        const size_t axis = c.axis;
         const bool kept = axis < space_.kept;
         indexed.axis = fmt::format("{}{}", kept ? "k" : "r", kept ? axis : axis - space_.kept);
         indexed.lanes = axis == schedule().laneAxis(space_);
@@ -262,7 +262,7 @@ class FrameBuilder {
       for (const Node& node : body->nodes) {
         for (const ComputedIndex& place : node.computed_indices) {
           if (place.width < 0) continue;
-          const auto w = static_cast<size_t>(place.width);
+          const size_t w = place.width;
           if (!frame_.widths[w].empty()) continue;
           frame_.widths[w] = fmt::format("w{}", w);
           addOffset(frame_.widths[w], value(Kind::Width, w));

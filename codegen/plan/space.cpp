@@ -53,8 +53,7 @@ class Extents {
           expr.op->name, segment_.value(expr.outputs[0]).name, i, segment_.value(id).name,
           desc.sizes[i], desc.global[i]);
       if (places[i].output_axis == IndexedAxis::kByValue) continue;
-      const AxisId axis =
-          analysis_.axes[expr.outputs[0]][static_cast<size_t>(places[i].output_axis)];
+      const AxisId axis = analysis_.axes[expr.outputs[0]][places[i].output_axis];
       if (!axis.valid()) continue;
       agree(axis, id, i, paddedSize(expr, places[i], i, desc), desc.offset[i]);
     }
@@ -72,7 +71,7 @@ class Extents {
     if (width.isConstant()) return width.constant();
     const std::vector<Size>& all = analysis_.widths;
     const auto found = std::find(all.begin(), all.end(), width);
-    return run_.widths.at(static_cast<size_t>(found - all.begin()));
+    return run_.widths.at(found - all.begin());
   }
 
   // Returns the size of the output axis that corresponds to axis `i` of the operand.

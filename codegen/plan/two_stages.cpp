@@ -47,10 +47,10 @@ class UsedTensors {
  public:
   explicit UsedTensors(std::vector<Tensor> all) : all_(std::move(all)), fresh_(all_.size(), -1) {}
   void rename(int& index) {
-    int& fresh = fresh_[static_cast<size_t>(index)];
+    int& fresh = fresh_[index];
     if (fresh < 0) {
       fresh = static_cast<int>(used_.size());
-      used_.push_back(all_[static_cast<size_t>(index)]);
+      used_.push_back(all_[index]);
     }
     index = fresh;
   }

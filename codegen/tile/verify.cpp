@@ -46,8 +46,7 @@ class ProgramVerifier {
   }
 
   void check(const LoadTile& load) {
-    HEDDLE_CHECK(!program_.frame.accesses.at(static_cast<size_t>(load.tensor)).output,
-                 "a statement loads an output");
+    HEDDLE_CHECK(!program_.frame.accesses.at(load.tensor).output, "a statement loads an output");
     HEDDLE_CHECK(load.when == LoadTile::When::Row ||
                      (!program_.columns.empty() && !in_loop_ && program_.target == Target::Cuda),
                  "tile {} is loaded before its row in a program that does not loop over rows",

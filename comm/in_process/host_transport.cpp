@@ -21,7 +21,7 @@ namespace {
 class HostMover : public Mover {
  public:
   void copy(void* to, const void* from, int64_t bytes) override {
-    if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
+    if (bytes > 0) std::memcpy(to, from, bytes);
   }
   void reduce(void* dst, std::span<const void* const> srcs, int64_t count, DType dtype,
               ReduceOp op) override {

@@ -25,7 +25,7 @@ void InProcessJob::wait(std::unique_lock<std::mutex>& lock, const std::string& w
 std::vector<std::string> InProcessJob::exchange(int rank, const std::string& mine) {
   std::unique_lock lock(state_->mutex);
   HEDDLE_USER_CHECK_CODE(RankLost, state_->aborted.empty(), "exchange: {}", state_->aborted);
-  const size_t size = static_cast<size_t>(state_->size);
+  const size_t size = state_->size;
   if (!exchange_) {
     exchange_ = std::make_shared<Exchange>(
         Exchange{std::vector<std::string>(size), std::vector<bool>(size, false), state_->size});

@@ -8,10 +8,7 @@ namespace {
 class PartMover {
  public:
   PartMover(const MatchedOperation& matched, int part, Mover& mover)
-      : all_(matched.operations),
-        part_(part),
-        mine_(matched.operations[static_cast<size_t>(part)]),
-        mover_(mover) {}
+      : all_(matched.operations), part_(part), mine_(matched.operations[part]), mover_(mover) {}
 
   // Moves the part. In a collective with one part per rank, `part_` is also the number of the rank.
   void run() {
@@ -40,7 +37,7 @@ class PartMover {
       case CollectiveKind::AllToAllV:
         for (int i = 0; i < size(); ++i) {
           copy(mine_.recv, offsetOf(mine_.recv_counts, i), at(i).send,
-               offsetOf(at(i).send_counts, part_), mine_.recv_counts[static_cast<size_t>(i)]);
+               offsetOf(at(i).send_counts, part_), mine_.recv_counts[i]);
         }
         return;
       case CollectiveKind::Barrier:
@@ -53,7 +50,7 @@ class PartMover {
 
  private:
   int size() const { return static_cast<int>(all_.size()); }
-  const Operation& at(int participant) const { return all_[static_cast<size_t>(participant)]; }
+  const Operation& at(int participant) const { return all_[participant]; }
   const Operation& root() const { return at(mine_.root); }
   const std::byte* bytesAt(const void* base, int64_t index) const {
     return static_cast<const std::byte*>(base) + index * sizeOf(mine_.dtype);

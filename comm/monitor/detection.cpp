@@ -41,7 +41,7 @@ bool waitsInRun(const RankSnapshot& rank) { return rank.phase == RankPhase::Comm
 // Finds processes that are gone, stopped or silent (Rule::Gone, Rule::Silent).
 void checkHeartbeats(const JobView& job, Findings& found) {
   for (const RankSnapshot& entry : job.ranks) {
-    const auto at = static_cast<size_t>(entry.rank);
+    const size_t at = entry.rank;
     if (!isAlive(entry) || job.in_process[at]) continue;
     const JobPlaces::Place* place = &job.places.ranks[at];
     const ProcessState process = job.on_host[at] ? processState(place->pid) : ProcessState{};
@@ -83,8 +83,8 @@ std::string describeDifference(const RankSnapshot& blamed, const RankSnapshot& r
 // of the two ranks is doing this, the rule waits for kGrace.
 void checkRuns(const JobView& job, Findings& found) {
   for (const RunDifference& difference : findRunDifferences(job.ranks)) {
-    const RankSnapshot& blamed = job.ranks[static_cast<size_t>(difference.blamed)];
-    const RankSnapshot& other = job.ranks[static_cast<size_t>(difference.other)];
+    const RankSnapshot& blamed = job.ranks[difference.blamed];
+    const RankSnapshot& other = job.ranks[difference.other];
     if (!isAlive(blamed)) continue;
     const bool matching = blamed.issued == kMatchingPosts || other.issued == kMatchingPosts;
     found.push_back({Rule::DifferentRuns, blamed.rank, blamed.rank, matching ? kGrace : 0, 0,
@@ -124,7 +124,7 @@ void checkAbsence(const JobView& job, Findings& found) {
     const RankSnapshot* later = left ? latest_in_run : latest;
     if (later == nullptr || later->run <= entry.run) continue;
     const bool unwinds = entry.phase == RankPhase::Unwinding;
-    const bool here = job.on_host[static_cast<size_t>(entry.rank)];
+    const bool here = job.on_host[entry.rank];
     if (left || (isAlive(entry) && entry.beginsNoMoreRuns())) {
       const double seconds = left || (here && !unwinds) ? kGrace : kLongGrace;
       found.push_back({Rule::Absent, entry.rank, entry.rank, seconds, 0, [=] {

@@ -32,19 +32,28 @@ void check(const JobMonitorOptions& options) {
 }
 
 std::string_view stateText(const RankSnapshot& entry) {
-  switch (entry.state) {
-    case RankState::Failed:
-      return "failed";
-    case RankState::Left:
-      return "left";
-    case RankState::Gone:
-      return "gone";
-    case RankState::Lost:
-    case RankState::Stuck:
-      return "lost";
-    default:
-      return entry.wait == RankWait::None ? name(entry.phase) : "waiting";
+  static constexpr std::array kStates{"", "", "failed", "left", "gone", "lost", "lost"};
+  static constexpr std::array kPhases{"idle", "compiling", "computing", "communicating",
+                                      "done", "finished",  "finished"};
+  static_assert(kStates.size() == static_cast<size_t>(RankState::Stuck) + 1 &&
+                kPhases.size() == static_cast<size_t>(RankPhase::Unwinding) + 1);
+  if (entry.state > RankState::Writing) return kStates[static_cast<size_t>(entry.state)];
+  return entry.wait == RankWait::None ? kPhases[static_cast<size_t>(entry.phase)] : "waiting";
+}
+
+// Returns what a rank does outside of its runs, as a part of a sentence. Empty: nothing is known.
+// If the rank waits in a call of the World that all ranks make, names the ranks that have begun
+// fewer calls.
+std::string taskOf(const std::vector<RankSnapshot>& ranks, const RankSnapshot& entry) {
+  std::string text;
+  if (entry.task != RankTask::None) text = fmt::format(", while it {}", describe(entry.task));
+  if (entry.wait == RankWait::None) return text;
+  std::vector<int> absent;
+  for (const RankSnapshot& other : ranks) {
+    if (entry.wait == RankWait::Job && other.calls < entry.calls) absent.push_back(other.rank);
   }
+  return fmt::format("{}{} waits for {}{}", text, text.empty() ? ", while it" : " and",
+                     nameRanks(absent), text.empty() ? " in a call of its World" : "");
 }
 
 }  // namespace
@@ -241,7 +250,7 @@ void JobMonitor::reportFailure(const RankSnapshots& ranks, int rank, int signal)
     mine().state.leave(RankState::Left, fmt::format("ended because of rank {}", rank));
   } else {
     failure.signal = signal;
-    const RankSnapshot& own = ranks[static_cast<size_t>(rank_)];
+    const RankSnapshot& own = ranks[rank_];
     failure.text = fmt::format("told to end by signal {} {}\n{}", signal, positionOf(ranks, own),
                                positions(ranks));
     mine().state.leave(RankState::Failed, fmt::format("told to end by signal {}", signal));
@@ -273,32 +282,13 @@ std::string JobMonitor::instructionText(uint64_t program, int32_t instruction) c
   std::lock_guard lock(mutex_);
   const auto found = programs_.find(program);
   const std::string number = fmt::format("instruction {}", instruction);
-  const auto at = static_cast<size_t>(instruction);
+  const size_t at = instruction;
   if (found == programs_.end() || instruction < 0 || at >= found->second.size()) return number;
   return fmt::format("{} ({})", number, found->second[at]);
 }
 
 std::string JobMonitor::positionOf(const RankSnapshots& ranks, const RankSnapshot& entry) const {
   return placeInRuns(entry) + taskOf(ranks, entry);
-}
-
-// Returns what a rank does outside of its runs, as a part of a sentence. Empty: nothing is known.
-std::string JobMonitor::taskOf(const RankSnapshots& ranks, const RankSnapshot& entry) {
-  std::string text;
-  if (entry.task != RankTask::None) text = fmt::format(", while it {}", describe(entry.task));
-  if (entry.wait == RankWait::None) return text;
-  return fmt::format("{}{} waits for {}{}", text, text.empty() ? ", while it" : " and",
-                     awaitedBy(ranks, entry), text.empty() ? " in a call of its World" : "");
-}
-
-// Names the ranks for which the rank of `entry` waits in a call of the World. If all ranks make
-// this call, these are the ranks that have begun fewer calls. Otherwise returns "other ranks".
-std::string JobMonitor::awaitedBy(const RankSnapshots& ranks, const RankSnapshot& entry) {
-  std::vector<int> absent;
-  for (const RankSnapshot& other : ranks) {
-    if (entry.wait == RankWait::Job && other.calls < entry.calls) absent.push_back(other.rank);
-  }
-  return nameRanks(absent);
 }
 
 std::string JobMonitor::placeInRuns(const RankSnapshot& entry) const {
@@ -326,12 +316,12 @@ std::string JobMonitor::placeInRuns(const RankSnapshot& entry) const {
 
 std::string JobMonitor::describeLost(const RankSnapshots& ranks, int rank,
                                      std::string_view reason) const {
-  return fmt::format("rank {} is lost {}: {}\n{}", rank,
-                     positionOf(ranks, ranks[static_cast<size_t>(rank)]), reason, positions(ranks));
+  return fmt::format("rank {} is lost {}: {}\n{}", rank, positionOf(ranks, ranks[rank]), reason,
+                     positions(ranks));
 }
 
 JobFailure JobMonitor::describeFailure(const RankSnapshots& ranks, int rank) const {
-  const RankSnapshot& lost = ranks[static_cast<size_t>(rank)];
+  const RankSnapshot& lost = ranks[rank];
   if (lost.state != RankState::Failed && lost.isLost()) {
     const bool is_stuck = lost.state == RankState::Stuck;
     return {rank, false, 0, is_stuck ? ErrorCode::Deadlock : ErrorCode::RankLost,

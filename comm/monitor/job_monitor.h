@@ -109,8 +109,6 @@ class JobMonitor : public WorldMonitor, private WorldObserver {
   std::string instructionText(uint64_t program, int32_t instruction) const;
   std::string positionOf(const RankSnapshots& ranks, const RankSnapshot& entry) const;
   std::string placeInRuns(const RankSnapshot& entry) const;
-  static std::string taskOf(const RankSnapshots& ranks, const RankSnapshot& entry);
-  static std::string awaitedBy(const RankSnapshots& ranks, const RankSnapshot& entry);
   bool isOneOfProcesses() const;
   void checkTimeLimits();
   void compareLastRuns();

@@ -18,7 +18,7 @@ void write(PostedCounts& mine, size_t ranks, uint64_t stamp, const std::vector<i
     call.expects[rank].store(-1, std::memory_order_release);
   }
   for (size_t i = 0; i < members.size(); ++i) {
-    const auto rank = static_cast<size_t>(members[i]);
+    const size_t rank = members[i];
     call.sends[rank].store(sends[i], std::memory_order_release);
     call.expects[rank].store(expects[i], std::memory_order_release);
   }
@@ -36,11 +36,11 @@ void check(int sender, int64_t sent, int receiver, int64_t expected) {
 void compareCounts(std::span<PostedCounts> all, int rank, uint64_t stamp,
                    const std::vector<int>& members, std::span<const int64_t> sends,
                    std::span<const int64_t> expects) {
-  write(all[static_cast<size_t>(rank)], all.size(), stamp, members, sends, expects);
-  const auto mine = static_cast<size_t>(rank);
+  write(all[rank], all.size(), stamp, members, sends, expects);
+  const size_t mine = rank;
   for (size_t i = 0; i < members.size(); ++i) {
     if (members[i] == rank) continue;
-    for (const PostedCounts::Call& call : all[static_cast<size_t>(members[i])].calls) {
+    for (const PostedCounts::Call& call : all[members[i]].calls) {
       if (call.stamp.load() != stamp) continue;
       const int64_t sent = call.sends[mine].load(std::memory_order_acquire);
       const int64_t expected = call.expects[mine].load(std::memory_order_acquire);

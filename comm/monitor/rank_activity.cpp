@@ -20,20 +20,18 @@ void RankActivity::end(Activity activity) {
 
 int64_t RankActivity::beginRun(uint64_t program, uint64_t plan, int64_t chain) {
   std::lock_guard lock(mutex_);
-  const int64_t number = status_.run.load(std::memory_order_relaxed) + 1;
-  open_.push_back({number, chain});
-  begun_ = true;
-  status_.beginRun(program, plan, true);
-  publish();
-  return number;
+  return open(status_.run.load(std::memory_order_relaxed) + 1, program, plan, chain);
 }
 
 int64_t RankActivity::beginLocalRun(uint64_t program, int64_t chain) {
   std::lock_guard lock(mutex_);
-  const int64_t number = -++local_runs_;
+  return open(-++local_runs_, program, 0, chain);
+}
+
+int64_t RankActivity::open(int64_t number, uint64_t program, uint64_t plan, int64_t chain) {
   open_.push_back({number, chain});
   begun_ = true;
-  status_.beginRun(program, 0, false);
+  status_.beginRun(program, plan, number > 0);
   publish();
   return number;
 }

@@ -55,6 +55,7 @@ class RankActivity {
     int64_t number;
     int64_t chain;
   };
+  int64_t open(int64_t number, uint64_t program, uint64_t plan, int64_t chain);
   void publish();
 
   RankStatus& status_;

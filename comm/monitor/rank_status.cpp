@@ -32,25 +32,6 @@ void forEachFact(Status& status, Facts& facts, const Copy& copy) {
 
 }  // namespace
 
-std::string_view name(RankPhase phase) {
-  switch (phase) {
-    case RankPhase::Idle:
-      return "idle";
-    case RankPhase::Compiling:
-      return "compiling";
-    case RankPhase::Computing:
-      return "computing";
-    case RankPhase::Communicating:
-      return "communicating";
-    case RankPhase::Done:
-      return "done";
-    case RankPhase::Ended:
-    case RankPhase::Unwinding:
-      return "finished";
-  }
-  return "?";
-}
-
 bool StateWithReason::leave(RankState to, std::string_view reason) noexcept {
   RankState before = RankState::Alive;
   if (!state_.compare_exchange_strong(before, RankState::Writing)) return false;

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "comm/rank_task.h"
@@ -42,7 +43,6 @@ enum class RankPhase : uint32_t {
   Ended,          // begins no more runs
   Unwinding,      // begins no more runs, because of an exception
 };
-std::string_view name(RankPhase phase);
 
 // A collective call of the World in which a rank waits for other ranks.
 enum class RankWait : uint32_t {
@@ -84,28 +84,32 @@ class StateWithReason {
 constexpr size_t kKeptRuns = 8;
 uint64_t runHash(uint64_t hash_of_previous_run, uint64_t plan, int64_t run);
 
+// The facts of a rank that are numbers. Field<T> is std::atomic<T> or T.
+template <template <class> class Field>
+struct RankNumbers {
+  // Instruction: numbers of instructions of the program.
+  Field<uint64_t> program{0};        // hash of the program that runs
+  Field<int32_t> issued{-1};         // latest that the host issued; -1: none; or kMatchingPosts
+  Field<int32_t> computing{-1};      // latest that a CPU stream began and executes now; -1: none
+  Field<int32_t> communicating{-1};  // like `computing`, for collectives, sends and receives
+  Field<uint64_t> progress{0};       // instructions that streams began; tasks begun again
+
+  // Run: numbers of runs. They count only runs of programs that communicate on some rank.
+  Field<RankPhase> phase{RankPhase::Idle};
+  Field<int64_t> run{0};       // the latest run
+  Field<int64_t> finished{0};  // this run and all earlier runs have ended
+  std::array<Field<uint64_t>, kKeptRuns> run_hashes{};
+
+  // Outside of runs. `calls` counts the calls of the World that all ranks make.
+  Field<RankTask> task{RankTask::None};
+  Field<RankWait> wait{RankWait::None};
+  Field<uint64_t> calls{0};  // number of calls that this rank has begun
+};
+
 // The facts of one rank, in memory that outlives its process. The rank and its streams write all
 // fields except `heartbeat`, which the watcher writes, and `state`, which any rank may change.
 // No reader or writer locks or waits. Any thread may read.
-struct alignas(64) RankStatus {
-  // Instruction: numbers of instructions of the program.
-  std::atomic<uint64_t> program{0};    // hash of the program that runs
-  std::atomic<int32_t> issued{-1};     // latest that the host issued; -1: none; or kMatchingPosts
-  std::atomic<int32_t> computing{-1};  // latest that a CPU stream began and executes now; -1: none
-  std::atomic<int32_t> communicating{-1};  // like `computing`, for collectives, sends and receives
-  std::atomic<uint64_t> progress{0};       // instructions that streams began; tasks begun again
-
-  // Run: numbers of runs. They count only runs of programs that communicate on some rank.
-  std::atomic<RankPhase> phase{RankPhase::Idle};
-  std::atomic<int64_t> run{0};       // the latest run
-  std::atomic<int64_t> finished{0};  // this run and all earlier runs have ended
-  std::array<std::atomic<uint64_t>, kKeptRuns> run_hashes{};
-
-  // Outside of runs. `calls` counts the calls of the World that all ranks make.
-  std::atomic<RankTask> task{RankTask::None};
-  std::atomic<RankWait> wait{RankWait::None};
-  std::atomic<uint64_t> calls{0};  // number of calls that this rank has begun
-
+struct alignas(64) RankStatus : RankNumbers<std::atomic> {
   alignas(64) std::atomic<uint64_t> heartbeat{0};  // written by the watcher of the process
   StateWithReason state;
   std::atomic<bool> reported{false};  // the process has printed why it ends; known on its machine
@@ -126,16 +130,10 @@ struct alignas(64) RankStatus {
 };
 
 // The numeric fields of a snapshot. TCP carries the bytes of this struct.
-struct RankFacts {
+struct RankFacts : RankNumbers<std::type_identity_t> {
   int32_t rank = 0;
   RankState state = RankState::Alive;
-  RankPhase phase = RankPhase::Idle;
-  RankTask task = RankTask::None;
-  RankWait wait = RankWait::None;
-  int32_t issued = -1, computing = -1, communicating = -1;
-  int64_t run = 0, finished = 0;
-  uint64_t program = 0, progress = 0, heartbeat = 0, calls = 0;
-  std::array<uint64_t, kKeptRuns> run_hashes{};
+  uint64_t heartbeat = 0;
 };
 
 // The facts of one rank at one moment.

@@ -81,7 +81,7 @@ std::shared_ptr<void> shareOnHost(World& world, const JobPlaces& places, const s
       where = one_process ? std::to_string(reinterpret_cast<uintptr_t>(handle)) : file->path();
     });
   }
-  const std::string found = world.exchange(where)[static_cast<size_t>(here.front())];
+  const std::string found = world.exchange(where)[here.front()];
   if (!creates && !found.empty()) {
     attempt([&] {
       memory =

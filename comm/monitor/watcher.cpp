@@ -43,7 +43,7 @@ RankState stateAfter(Finding::Rule rule) {
 
 std::vector<bool> maskOf(const std::vector<int>& ranks, size_t size) {
   std::vector<bool> mask(size);
-  for (int rank : ranks) mask[static_cast<size_t>(rank)] = true;
+  for (int rank : ranks) mask[rank] = true;
   return mask;
 }
 
@@ -151,7 +151,7 @@ void Watcher::judge() {
     const int64_t polls = same ? before->second.polls + 1 : 0;
     held.insert_or_assign(key, Held{finding.evidence, polls});
     if (polls < pollsIn(finding.seconds)) continue;
-    const auto blamed = static_cast<size_t>(finding.blamed);
+    const size_t blamed = finding.blamed;
     if (job_.ranks[blamed].state == RankState::Left) {
       left_early_.push_back(finding.blamed);
     } else {
@@ -165,9 +165,9 @@ void Watcher::judge() {
 // the current run of the other rank, or never made the call of the World in which the other rank
 // waits. Returns -1 if there is no such rank.
 int Watcher::absentFor(const JobMonitor& monitor) const {
-  const RankSnapshot& mine = job_.ranks[static_cast<size_t>(monitor.rank())];
+  const RankSnapshot& mine = job_.ranks[monitor.rank()];
   for (int rank : left_early_) {
-    const RankSnapshot& left = job_.ranks[static_cast<size_t>(rank)];
+    const RankSnapshot& left = job_.ranks[rank];
     if (mine.isInRun() && left.run < mine.run) return rank;
     if (mine.wait == RankWait::Job && left.calls < mine.calls) return rank;
   }

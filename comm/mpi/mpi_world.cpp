@@ -75,7 +75,7 @@ class Exchange {
       total += lengths_[rank];
       HEDDLE_USER_CHECK(total <= INT32_MAX, "exchange: more than 2^31 - 1 bytes in all");
     }
-    bytes_.resize(static_cast<size_t>(total));
+    bytes_.resize(total);
     check("MPI_Iallgatherv",
           MPI_Iallgatherv(mine_.data(), length_, MPI_BYTE, bytes_.data(), lengths_.data(),
                           offsets_.data(), MPI_BYTE, channel_.comm, &request_));
@@ -144,7 +144,7 @@ class TeamCreation {
     for (size_t i = 0; i < members_.size(); ++i) {
       int count = 0;
       check("MPI_Get_count", MPI_Get_count(&statuses_[2 * i], MPI_INT, &count));
-      received_[i].resize(static_cast<size_t>(count));
+      received_[i].resize(count);
       HEDDLE_USER_CHECK(
           received_[i] == members_,
           "rank {} creates a communicator of {}, but rank {} creates a communicator of {}",
@@ -223,7 +223,7 @@ class ExceptionNotice {
   explicit ExceptionNotice(const Channel& channel)
       : comm_(channel.comm), rank_(channel.rank), size_(channel.size) {
     // Space for all requests, because a reallocation would move requests that MPI uses.
-    requests_.reserve(static_cast<size_t>(size_));
+    requests_.reserve(size_);
   }
 
   bool advance() {

@@ -207,7 +207,7 @@ void Transfer::exchangeParts(Channel& channel) {
   const bool equal = op.kind == CollectiveKind::AllToAll;
   int64_t from = 0, to = 0;
   for (int rank = 0; rank < channel.size; ++rank) {
-    const auto i = static_cast<size_t>(rank);
+    const size_t i = rank;
     const int64_t out = equal ? op.count : op.send_counts[i];
     const int64_t back = equal ? op.count : op.recv_counts[i];
     if (rank == channel.rank) {
@@ -263,7 +263,7 @@ void Transfer::post(Channel& channel, Direction direction, void* data, int64_t c
 
 void Transfer::copy(void* to, const void* from, int64_t count) const {
   if (count == 0 || to == from) return;
-  std::memcpy(to, from, static_cast<size_t>(count * sizeOf(operation_.dtype)));
+  std::memcpy(to, from, count * sizeOf(operation_.dtype));
 }
 
 std::byte* Transfer::in(void* base, int64_t index) const {

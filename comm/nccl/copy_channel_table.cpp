@@ -78,7 +78,7 @@ std::string CopyChannelMember::fault() const {
 bool CopyChannelMember::allKnow() const {
   for (int index = 0; index < table_->size(); ++index) {
     if (table_->entry(index).state.get() != RankState::Alive) continue;
-    const int rank = table_->ranks_[static_cast<size_t>(index)];
+    const int rank = table_->ranks_[index];
     const int pid = table_->places_[rank].pid;
     const ProcessState process = processState(pid);
     if (!process.isGone() && !process.isStopped()) return false;

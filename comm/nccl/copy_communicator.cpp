@@ -184,9 +184,8 @@ void CopyCommunicator::push(const Piece& piece, cudaStream_t stream) {
 }
 
 void CopyCommunicator::sum(const Piece& piece, void* to, cudaStream_t stream) {
-  for (int peer = 0; peer < size_; ++peer)
-    sources_[static_cast<size_t>(peer)] = arena_->in(rank_, half_, peer);
-  sources_[static_cast<size_t>(rank_)] = piece.send + piece.begin(rank_);
+  for (int peer = 0; peer < size_; ++peer) sources_[peer] = arena_->in(rank_, half_, peer);
+  sources_[rank_] = piece.send + piece.begin(rank_);
   reduce_(to, sources_, piece.parts.countOf(rank_), piece.dtype, piece.reduce, stream);
 }
 

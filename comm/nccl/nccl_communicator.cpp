@@ -137,7 +137,7 @@ void NcclCommunicator::enqueueGroup(std::span<const Operation> group, cudaStream
 
 void NcclCommunicator::enqueue(const Operation& op, cudaStream_t stream) {
   const ncclDataType_t type = dataTypeOf(op.dtype);
-  const size_t count = static_cast<size_t>(op.count);
+  const size_t count = op.count;
   const ncclRedOp_t reduce = operatorOf(op.reduce, op.dtype, size_);
   switch (op.kind) {
     case CollectiveKind::Allreduce:
@@ -169,7 +169,7 @@ void NcclCommunicator::enqueue(const Operation& op, cudaStream_t stream) {
 
 void NcclCommunicator::enqueueRooted(const Operation& op, cudaStream_t stream) {
   const ncclDataType_t type = dataTypeOf(op.dtype);
-  const size_t count = static_cast<size_t>(op.count);
+  const size_t count = op.count;
   const bool root = rank_ == op.root;
   if (op.kind == CollectiveKind::Reduce) {
     const ncclRedOp_t reduce = operatorOf(op.reduce, op.dtype, size_);
@@ -213,7 +213,7 @@ void NcclCommunicator::enqueueParts(const Operation& op, cudaStream_t stream) {
 #endif
   int64_t from = 0, to = 0;
   for (int rank = 0; rank < size_; ++rank) {
-    const auto i = static_cast<size_t>(rank);
+    const size_t i = rank;
     const int64_t out = equal ? op.count : op.send_counts[i];
     const int64_t back = equal ? op.count : op.recv_counts[i];
     send(elementAt(op.send, from, op.dtype), out, op.dtype, rank, stream);

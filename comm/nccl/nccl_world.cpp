@@ -101,7 +101,7 @@ class NcclWorld : public World {
  private:
   std::unique_ptr<Communicator> splitNccl(const std::vector<int>& members, int position, int ctas) {
     if (job_comm_ == nullptr) {
-      std::vector<int> everybody(static_cast<size_t>(size()));
+      std::vector<int> everybody(size());
       std::iota(everybody.begin(), everybody.end(), 0);
       const std::unique_ptr<Communicator> host = bootstrap_->communicator(everybody);
       job_comm_ = initialise(*host, fault_text_);
@@ -173,7 +173,7 @@ class NcclWorld : public World {
   static std::vector<std::string> ofTeam(const std::vector<std::string>& all,
                                          const std::vector<int>& members) {
     std::vector<std::string> team;
-    for (int member : members) team.push_back(all.at(static_cast<size_t>(member)));
+    for (int member : members) team.push_back(all.at(member));
     return team;
   }
   static bool areEmpty(const std::vector<std::string>& all) {

@@ -108,7 +108,7 @@ SharedArena::SharedArena(int device, int size, std::shared_ptr<CopyChannelMember
   HEDDLE_USER_CHECK(StreamBarrier::isAvailable(why), "{}", why);
   HEDDLE_USER_CHECK(!isSwitchedOff(), "NCCL_P2P_DISABLE is set");
   freeClosed();  // before the allocation, which needs the memory
-  const size_t parts = static_cast<size_t>(2 * size + 2);
+  const size_t parts = 2 * size + 2;
   const size_t flags = static_cast<size_t>(size) * sizeof(uint32_t);
   block_ = DeviceBlock::make(device, parts * part_bytes_ + flags, flags);
   number_ = member_->table()->takeBlock(member_->index());
@@ -136,7 +136,7 @@ std::string SharedArena::reach(const std::vector<std::string>& offers, int rank)
       if (peer == rank) {
         bases_.push_back(block_->data());
       } else {
-        reachPeer(offers.at(static_cast<size_t>(peer)), peer);
+        reachPeer(offers.at(peer), peer);
       }
     }
   } catch (const UserError& error) {

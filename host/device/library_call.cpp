@@ -41,7 +41,7 @@ void insert(LineSpace& space, const LibraryCall& call, size_t axis) {
                     "a library function on {} has more than {} axes besides axis {}",
                     str(call.out_desc->sizes), LineSpace::kMostAxes, call.axis);
   const int64_t stride = strideOf(call.out_desc, axis);
-  auto at = static_cast<size_t>(space.axes++);
+  size_t at = space.axes++;
   for (; at > 0 && space.strides[0][at - 1] < stride; --at) {
     space.sizes[at] = space.sizes[at - 1];
     for (auto& strides : space.strides) strides[at] = strides[at - 1];
@@ -68,7 +68,7 @@ void merge(LineSpace& space) {
 
 int64_t LineSpace::offset(size_t operand, int64_t line) const {
   int64_t offset = 0;
-  for (auto axis = static_cast<size_t>(axes); axis-- > 0;) {
+  for (size_t axis = axes; axis-- > 0;) {
     offset += line % sizes[axis] * strides[operand][axis];
     line /= sizes[axis];
   }
@@ -87,7 +87,7 @@ LineSpace lineSpaceOf(const LibraryCall& call, LineAxes which) {
 }
 
 LineShape lineShapeOf(const LibraryCall& call) {
-  const auto axis = static_cast<size_t>(call.axis);
+  const size_t axis = call.axis;
   LineShape shape;
   shape.extent = call.out_desc->sizes[axis];
   shape.first = call.out_desc->offset[axis];

@@ -97,7 +97,7 @@ class Lowering {
   // pieces computes nothing.
   bool computesWithScalars(ExprId id) const {
     const int group = segmented_.group_of[id];
-    return group >= 0 && !segmented_.groups[static_cast<size_t>(group)].cat;
+    return group >= 0 && !segmented_.groups[group].cat;
   }
 
   void evaluateScalars() {
@@ -295,7 +295,7 @@ class Lowering {
   // Sets the allocation of `all`, the slot that holds the blocks of all ranks of the team. The
   // allocation has space for one block of the largest size per rank.
   void padAllBlocks(const Collective& c, SlotId all, SlotId block) {
-    const auto axis = static_cast<size_t>(c.step.axis);
+    const size_t axis = c.step.axis;
     const Size blocks = allocOf(block)[axis] * Size(blocksOf(c.step));
     const bool is_first = program_.slots[all].alloc.empty();
     Size& alloc = allocOf(all)[axis];

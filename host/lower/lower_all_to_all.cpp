@@ -11,7 +11,7 @@ class ExchangeWriter {
  public:
   ExchangeWriter(Program& program, UniqueNames& names, const Exchange& exchange)
       : program_(program), names_(names), x_(exchange), out_(slot(exchange.post.out)) {
-    const auto joined = static_cast<size_t>(x_.step.joined);
+    const size_t joined = x_.step.joined;
     block_ = blockAllocation(out_.tensor, program_.meshes);
     block_[joined] = blockAllocation(slot(x_.post.in).tensor, program_.meshes)[joined];
   }
@@ -82,13 +82,13 @@ class ExchangeWriter {
 
   std::vector<Size> apartSizes() const {
     std::vector<Size> sizes;
-    for (int64_t axis : apartAxes()) sizes.push_back(partSizes()[static_cast<size_t>(axis)]);
+    for (int64_t axis : apartAxes()) sizes.push_back(partSizes()[axis]);
     return sizes;
   }
 
   std::vector<Size> paddedSizes() const {
     std::vector<Size> sizes = block_;
-    const auto joined = static_cast<size_t>(x_.step.joined);
+    const size_t joined = x_.step.joined;
     sizes[joined] = sizes[joined] * ranks();
     return sizes;
   }

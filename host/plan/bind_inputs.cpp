@@ -170,7 +170,7 @@ void checkObserved(const Slot& slot, const TensorDesc& desc) {
   int64_t inner_span = 1;
   int64_t inner_stride = 0;
   for (size_t i = observed.order.size(); i-- > 0;) {
-    const size_t axis = static_cast<size_t>(observed.order[i]);
+    const size_t axis = observed.order[i];
     if (desc.sizes[axis] == 1) {
       inner_span *= desc.alloc[axis];  // may exceed 1 in the last block of a sharded axis
       continue;

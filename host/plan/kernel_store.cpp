@@ -14,7 +14,7 @@ namespace heddle::host {
 namespace {
 
 size_t hashOf(const KernelStore::Key& key) {
-  size_t hash = static_cast<size_t>(key.segment);
+  size_t hash = key.segment;
   for (const auto* descs : {&key.inputs, &key.outputs}) {
     for (const TensorDesc& desc : *descs) {
       boost::hash_range(hash, desc.sizes.begin(), desc.sizes.end());

@@ -168,7 +168,7 @@ IdVector<BufferId, bool> PlanBuilder::writtenInputs() const {
 }
 
 void PlanBuilder::checkWrittenInput(const Buffer& buffer) const {
-  const TensorDesc& desc = unrolled_.input_descs.at(static_cast<size_t>(buffer.input));
+  const TensorDesc& desc = unrolled_.input_descs.at(buffer.input);
   HEDDLE_USER_CHECK(!isByValue(buffer.input),
                     "input {} (%{}) is updated in place, so its tensor must be in device memory, "
                     "but it is in host memory",
@@ -253,7 +253,7 @@ void PlanBuilder::emitAll() {
 void PlanBuilder::beginNote(const UnrolledStep& step) {
   note_ = {};
   if (step.instruction != nullptr) {
-    const auto index = static_cast<size_t>(step.index);
+    const size_t index = step.index;
     if (occurrences_.size() <= index) occurrences_.resize(index + 1);
     note_.occurrence = occurrences_[index]++;
   }
@@ -283,9 +283,9 @@ void PlanBuilder::finishJumps() {
   for (Step& step : plan_->steps) {
     // Only these two kinds of steps have a target.
     if (auto* jump = std::get_if<GotoStep>(&step)) {
-      jump->target = step_of_unrolled_.at(static_cast<size_t>(jump->target));
+      jump->target = step_of_unrolled_.at(jump->target);
     } else if (auto* branch = std::get_if<BranchStep>(&step)) {
-      branch->target = step_of_unrolled_.at(static_cast<size_t>(branch->target));
+      branch->target = step_of_unrolled_.at(branch->target);
     }
   }
 }
@@ -315,7 +315,7 @@ namespace {
 // Ranks compare the sizes of their plans.
 SizeBindings fixedSizes(const Program& program, const Unrolled& unrolled, SizeBindings sizes) {
   for (const auto& [input, range] : unrolled.late) {
-    sizes.erase(scalarSymbol(program.slots.at(program.inputs.at(static_cast<size_t>(input))).name));
+    sizes.erase(scalarSymbol(program.slots.at(program.inputs.at(input)).name));
   }
   return sizes;
 }

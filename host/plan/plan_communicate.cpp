@@ -55,7 +55,7 @@ TeamId PlanBuilder::teamOf(comm::Communicator* communicator) {
 // begun it.
 bool PlanBuilder::isBarrier(comm::Communicator* communicator, int32_t first) const {
   using comm::CollectiveKind;
-  const CollectiveKind kind = plan_->operations[static_cast<size_t>(first)].kind;
+  const CollectiveKind kind = plan_->operations[first].kind;
   return communicator->size() > 1 &&
          (kind == CollectiveKind::Allreduce || kind == CollectiveKind::Allgather ||
           kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::AllToAll ||
@@ -217,7 +217,7 @@ void PlanBuilder::emitCollective(comm::Communicator* communicator, int32_t first
   plan_->communicates = true;
   const auto count = static_cast<int32_t>(plan_->operations.size()) - first;
   int64_t bytes = 0;
-  for (auto i = static_cast<size_t>(first); i < plan_->operations.size(); ++i) {
+  for (size_t i = first; i < plan_->operations.size(); ++i) {
     bytes += plan_->operations[i].count * sizeOf(plan_->operations[i].dtype);
   }
   const TeamId team = teamOf(communicator);

@@ -107,7 +107,7 @@ void PlanBuilder::emitStage(StageId id, const Launch& launch) {
   step.first_scalar = static_cast<int32_t>(plan_->scalar_patches.size());
   for (const auto& patch : stage.launch.pointers) {
     Place place{plan_->workspace(launch.stream), patch.place};
-    const auto operand = static_cast<size_t>(patch.operand);
+    const size_t operand = patch.operand;
     if (patch.operand != codegen::LaunchStage::kWorkspace) {
       place = operand < launch.inputs.size()
                   ? launch.inputs[operand].place
@@ -116,7 +116,7 @@ void PlanBuilder::emitStage(StageId id, const Launch& launch) {
     plan_->pointer_patches.push_back({stage.args + patch.offset, place});
   }
   for (const auto& patch : stage.launch.scalars) {
-    const RegisterId scalar = launch.inputs.at(static_cast<size_t>(patch.operand)).scalar;
+    const RegisterId scalar = launch.inputs.at(patch.operand).scalar;
     HEDDLE_CHECK(scalar.valid(), "operand {} of a kernel is not a scalar", patch.operand);
     plan_->scalar_patches.push_back({stage.args + patch.offset, scalar, patch.dtype});
   }

@@ -14,7 +14,7 @@ namespace {
 bool hasOrder(const TensorDesc& desc, const AxisOrder& order) {
   int64_t outer = std::numeric_limits<int64_t>::max();
   for (int64_t axis : order) {
-    const auto i = static_cast<size_t>(axis);
+    const size_t i = axis;
     if (desc.sizes[i] <= 1) continue;
     if (desc.strides[i] > outer) return false;
     outer = desc.strides[i];

@@ -16,7 +16,7 @@ void PlanBuilder::bindValues() {
   for (BufferId id : unrolled_.buffers.ids()) {
     const Buffer& buffer = unrolled_.buffers[id];
     if (buffer.origin != Buffer::Origin::Input || !isByValue(buffer.input)) continue;
-    const DType dtype = slot(program_.inputs.at(static_cast<size_t>(buffer.input))).tensor.dtype;
+    const DType dtype = slot(program_.inputs.at(buffer.input)).tensor.dtype;
     const RegisterId scalar(plan_->registers++);
     plan_->value_inputs.push_back({scalar, buffer.input, dtype});
     values_.emplace(id, HostValue{scalar, dtype, false});

@@ -25,7 +25,7 @@ std::optional<StoredSegment::Bound> StoredSegment::bind(
   if (!bound) return std::nullopt;
   Bound result{std::move(bound->plan), {}};
   if (bound->form == codegen::SegmentPlanner::kNone) return result;
-  const auto form = static_cast<size_t>(bound->form);
+  const size_t form = bound->form;
   std::lock_guard lock(mutex_);
   if (form >= loaded_.size() || loaded_[form].empty()) return std::nullopt;
   std::optional<std::vector<LoadedKernel>> loaded = lockAll(loaded_[form]);
@@ -40,7 +40,7 @@ bool StoredSegment::add(const codegen::SegmentPlanner::Operands& operands,
   const std::optional<int64_t> form = planner().add(operands, plan, std::move(layouts));
   if (!form) return false;
   std::lock_guard lock(mutex_);
-  const auto number = static_cast<size_t>(*form);
+  const size_t number = *form;
   if (loaded_.size() <= number) loaded_.resize(number + 1);
   loaded_[number].assign(loaded.begin(), loaded.end());
   return true;

@@ -37,7 +37,7 @@ TensorDesc operandOfView(const Alias& view, const TensorDesc& out) {
   if (permute == nullptr) return out;
   TensorDesc in = out;
   for (size_t i = 0; i < permute->axes.size(); ++i) {
-    const auto axis = static_cast<size_t>(permute->axes[i]);
+    const size_t axis = permute->axes[i];
     in.sizes.at(axis) = out.sizes.at(i);
     in.alloc.at(axis) = out.alloc.at(i);
     in.strides.at(axis) = out.strides.at(i);

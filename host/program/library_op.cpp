@@ -67,7 +67,7 @@ void verifyLines(const Program& program, const OpDef& op, const CallLibrary& cal
   const auto cutsOf = [&](const Slot& slot) {
     const std::optional<Sharding>& sharding = slot.tensor.sharding;
     const bool cut = sharding && sharding->isSharded(static_cast<size_t>(axis));
-    return cut ? sharding->axes[static_cast<size_t>(axis)] : std::vector<MeshAxis>{};
+    return cut ? sharding->axes[axis] : std::vector<MeshAxis>{};
   };
   for (SlotId id : slots) {
     const Slot& slot = program.slots[id];
@@ -107,7 +107,7 @@ std::string operandCounts(const OpDef& op) {
 }
 
 void verifyCounts(const OpDef& op, const CallLibrary& call) {
-  const auto least = static_cast<size_t>(op.arity);
+  const size_t least = op.arity;
   const size_t most = least + static_cast<size_t>(op.optional_operands);
   const bool operands_fit = call.inputs.size() == least || call.inputs.size() == most;
   const size_t results = isAttentionBackward(call) ? kGradients : 1;

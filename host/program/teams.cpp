@@ -10,7 +10,7 @@ namespace heddle::host {
 std::vector<int> teamMembers(const Team& team, const Meshes& meshes, int64_t rank, int64_t ranks) {
   std::vector<int> members;
   if (!team.mesh.valid()) {
-    members.resize(static_cast<size_t>(ranks));
+    members.resize(ranks);
     std::iota(members.begin(), members.end(), 0);
     return members;
   }

@@ -10,7 +10,7 @@ namespace {
 // positions; otherwise they are outermost. Stretched axes alone therefore never change the memory
 // order of results.
 AxisOrder orderOf(const TensorDesc& desc) {
-  const auto stride = [&](int64_t axis) { return desc.strides[static_cast<size_t>(axis)]; };
+  const auto stride = [&](int64_t axis) { return desc.strides[axis]; };
   AxisOrder order = rowMajor(desc.rank());
   const auto first = std::stable_partition(order.begin(), order.end(),
                                            [&](int64_t axis) { return stride(axis) == 0; });
@@ -28,7 +28,7 @@ Layout::Observed observe(const TensorDesc& desc) {
   observed.order = orderOf(desc);
   int64_t span = 1;
   for (size_t i = observed.order.size(); i-- > 0;) {
-    const auto axis = static_cast<size_t>(observed.order[i]);
+    const size_t axis = observed.order[i];
     if (desc.sizes[axis] == 1) continue;
     observed.contiguous[axis] = desc.strides[axis] == span;
     if (desc.strides[axis] == 0) continue;

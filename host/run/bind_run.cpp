@@ -10,7 +10,7 @@ namespace {
 // Returns the value of a late input. If the caller passes no value, returns the default.
 int64_t lateValue(const Plan& plan, const std::vector<Argument>& inputs, int32_t input) {
   if (static_cast<size_t>(input) < inputs.size()) {
-    return toInt(std::get<Scalar>(inputs[static_cast<size_t>(input)]));
+    return toInt(std::get<Scalar>(inputs[input]));
   }
   for (const Plan::ScalarInput& scalar : plan.scalar_inputs) {
     if (scalar.input == input) return toInt(scalar.default_value);
@@ -61,7 +61,7 @@ void checkOverlap(const Plan& plan, const RunState& state) {
 void bindRun(const Plan& plan, const std::vector<Argument>& inputs,
              const std::vector<Tensor>& preallocated, RunState& state) {
   for (const Plan::BufferInput& input : plan.buffer_inputs) {
-    const Tensor& tensor = std::get<Tensor>(inputs[static_cast<size_t>(input.input)]);
+    const Tensor& tensor = std::get<Tensor>(inputs[input.input]);
     const Buffer& buffer = plan.buffers[bufferOf(input.pointer)];
     HEDDLE_USER_CHECK(tensor.data != nullptr || buffer.bytes == 0, "input {} (%{}) has no data",
                       input.input, buffer.name);
@@ -69,12 +69,12 @@ void bindRun(const Plan& plan, const std::vector<Argument>& inputs,
     state.pointers[input.pointer] = static_cast<std::byte*>(tensor.data);
   }
   for (const Plan::ValueInput& input : plan.value_inputs) {
-    const Tensor& tensor = std::get<Tensor>(inputs[static_cast<size_t>(input.input)]);
+    const Tensor& tensor = std::get<Tensor>(inputs[input.input]);
     HEDDLE_USER_CHECK(tensor.data != nullptr, "input {} has no data", input.input);
     state.registers[input.out] = loadElement(tensor.data, input.dtype, 0);
   }
   for (const Plan::ScalarInput& input : plan.scalar_inputs) {
-    const auto position = static_cast<size_t>(input.input);
+    const size_t position = input.input;
     const Scalar& value =
         position < inputs.size() ? std::get<Scalar>(inputs[position]) : input.default_value;
     if (const std::string why = whyNotScalar(input.dtype, value); !why.empty()) {
@@ -84,7 +84,7 @@ void bindRun(const Plan& plan, const std::vector<Argument>& inputs,
     state.registers[input.out] = roundTo(input.dtype, value);
   }
   for (const Plan::Preallocated& output : plan.preallocated) {
-    const Tensor& tensor = preallocated[static_cast<size_t>(output.output)];
+    const Tensor& tensor = preallocated[output.output];
     state.owned_memory.check(tensor.data, "preallocated output", output.output, output.name);
     state.pointers[output.pointer] = static_cast<std::byte*>(tensor.data);
   }

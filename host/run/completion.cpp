@@ -58,7 +58,7 @@ RunResources::~RunResources() {
 std::string RunResources::text(InstructionIndex index) const {
   if (index < 0) return "the start or end of the run";
   if (static_cast<size_t>(index) >= texts_.size()) return fmt::format("instruction {}", index);
-  return fmt::format("instruction {} ({})", index, texts_[static_cast<size_t>(index)]);
+  return fmt::format("instruction {} ({})", index, texts_[index]);
 }
 
 RunRecord& RunResources::takeRecord() {

@@ -72,7 +72,7 @@ void printTensor(const std::string& name, const HostTensor& tensor) {
 }  // namespace
 
 Scalar applyToScalars(const ApplyStep& step, const IdVector<RegisterId, Scalar>& registers) {
-  const auto count = static_cast<size_t>(step.op->arity);
+  const size_t count = step.op->arity;
   const auto arg = [&](size_t i) -> const Scalar& { return registers[step.args[i]]; };
   if (step.op->dtype_rule == DTypeRule::Attribute) return roundTo(step.dtype, arg(0));
   if (isFloat(step.compute)) {

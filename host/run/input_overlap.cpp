@@ -17,7 +17,7 @@ bool isExclusive(const Range& range) { return range.input->written || range.inpu
 
 // Returns the descriptor of all allocated elements of an input. A run may write the padding.
 TensorDesc allocationOf(const Plan& plan, const Range& range) {
-  TensorDesc desc = plan.input_descs.at(static_cast<size_t>(range.input->input));
+  TensorDesc desc = plan.input_descs.at(range.input->input);
   desc.sizes = desc.alloc;
   return desc;
 }

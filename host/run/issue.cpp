@@ -224,7 +224,7 @@ void Issuer::bindCounts(const CollectiveStep& step, comm::Operation& operation) 
   operation.recv_counts =
       list(counts.recv, counts.at + counts.ranks, counts.recv_elements, "receives");
   if (counts.ranks == 1) return;
-  const Plan::StepNote& note = plan_.notes[static_cast<size_t>(issue_.step)];
+  const Plan::StepNote& note = plan_.notes[issue_.step];
   state_.completion->resources->job.compareCounts(issue_.instruction, note.occurrence,
                                                   plan_.teams[step.team], operation.send_counts,
                                                   operation.recv_counts);

@@ -32,7 +32,7 @@ Written writtenBy(const Plan& plan, size_t step) {
   // contains no output for it.
   const auto* post = std::get_if<CollectiveStep>(&plan.steps[step]);
   for (int32_t i = 0; post != nullptr && i < post->operations; ++i) {
-    const auto at = static_cast<size_t>(post->first + i);
+    const size_t at = post->first + i;
     const Place place = plan.operation_places[at].recv;
     const comm::Operation& operation = plan.operations[at];
     if (place.pointer.valid()) return {place, operation.count * sizeOf(operation.dtype)};
@@ -60,7 +60,7 @@ void Issuer::issueObserved(size_t step) {
   if (issue_.instruction < 0) return std::visit(*this, plan_.steps[step]);
   const StreamId on = plan_.notes[step].stream;
   const auto& texts = state_.completion->resources->texts();
-  const ProfilerRange range(device_, texts[static_cast<size_t>(issue_.instruction)].c_str());
+  const ProfilerRange range(device_, texts[issue_.instruction].c_str());
   const InjectedFault* fault = state_.fault;
   const bool faulty = fault != nullptr && fault->instruction == issue_.instruction;
   if (faulty) injectBeforeStep(on.valid() ? on : kCallerStream);

@@ -79,11 +79,10 @@ Sequences postsOf(const Plan& plan, int rank) {
     const auto* post = std::get_if<CollectiveStep>(&plan.steps[step]);
     if (post == nullptr || post->communicator->size() == 1) continue;
     for (int32_t i = 0; i < post->operations; ++i) {
-      PlannedPost planned{plan.instruction_of[step],
-                          plan.operations[static_cast<size_t>(post->first + i)]};
+      PlannedPost planned{plan.instruction_of[step], plan.operations[post->first + i]};
       Channel channel{plan.teams[post->team], post->carrier};
       if (comm::isPointToPoint(planned.operation.kind)) {
-        const int peer = channel.team.at(static_cast<size_t>(planned.operation.peer));
+        const int peer = channel.team.at(planned.operation.peer);
         const bool sends = planned.operation.kind == CollectiveKind::Send;
         channel.carrier = {};
         channel.sender = sends ? rank : peer;
@@ -227,7 +226,7 @@ void CrossRankMatcher::compare(const Plan& plan, RunResources& resources) {
   const std::vector<std::string> all = world_->exchange(encodePosts(mine));
   for (int peer = 0; peer < world_->size(); ++peer) {
     if (peer == world_->rank()) continue;
-    const Sequences theirs = decodePosts(all[static_cast<size_t>(peer)], peer);
+    const Sequences theirs = decodePosts(all[peer], peer);
     Comparison(world_->rank(), peer, resources).run(mine, theirs);
   }
   resources.job.end(comm::Activity::MatchingPosts);

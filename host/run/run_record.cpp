@@ -97,7 +97,7 @@ std::shared_ptr<RunResult> RunRecord::finish(RunState& state, Allocator& allocat
     std::byte* base = state.pointers[output.place.pointer];
     tensor.data = base == nullptr ? nullptr : base + output.place.offset;  // nullptr: 0 bytes
     if (output.input >= 0) {
-      const auto& owner = std::get<Tensor>(inputs[static_cast<size_t>(output.input)]).owner;
+      const auto& owner = std::get<Tensor>(inputs[output.input]).owner;
       tensor.owner = stored_[i] ? borrow(owner, owners_[i]) : owner;
     } else if (state.owned[buffer]) {
       tensor.owner = take(state, buffer, allocator, owners_[i]);

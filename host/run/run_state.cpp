@@ -35,8 +35,8 @@ void RunState::prepare(const std::shared_ptr<const Plan>& plan, Stream stream) {
     registers.assign(plan->registers, Scalar(int64_t{0}));
     args = plan->args;
     operations = plan->operations;
-    counts.assign(static_cast<size_t>(plan->counts_size), 0);
-    staging.assign(static_cast<size_t>(plan->staging_bytes), std::byte{0});
+    counts.assign(plan->counts_size, 0);
+    staging.assign(plan->staging_bytes, std::byte{0});
     if (streams.empty()) streams.push_back(nullptr);
     while (streams.size() < plan->streams) {
       // Communication gets urgent streams, because other ranks wait for it. All plans that use this

@@ -283,7 +283,7 @@ void InstructionParser::libraryArguments(const OpDef& op, CallLibrary& call) {
       return in_.atWord(each.name) && in_.atSymbol("=", 1);
     });
     if (spec == op.attrs.end()) in_.fail(libraryArgumentsOf(op));
-    std::optional<Attr>& value = found[static_cast<size_t>(spec - op.attrs.begin())];
+    std::optional<Attr>& value = found[spec - op.attrs.begin()];
     if (value) in_.failAt(in_.peek(), repeatedAttribute(spec->name));
     in_.next();
     in_.next();

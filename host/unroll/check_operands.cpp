@@ -26,7 +26,7 @@ void checkObserved(const Slot& slot, const Layout::Observed& observed, const Ten
   int64_t previous = 0;
   if (got.numel() == 0) return;  // no element is read through the strides
   for (size_t k = observed.order.size(); k-- > 0;) {
-    const auto axis = static_cast<size_t>(observed.order[k]);
+    const size_t axis = observed.order[k];
     if (got.alloc[axis] == 1) continue;
     if (got.strides[axis] == 0 && !observed.contiguous.at(axis)) continue;
     HEDDLE_USER_CHECK(got.strides[axis] >= previous,
@@ -70,7 +70,7 @@ void checkProduct(const CallLibrary& x, const UnrolledStep& step) {
 
 void checkScatter(const CallLibrary& x, const TensorDesc& value, const TensorDesc& index,
                   const TensorDesc& source) {
-  const auto axis = static_cast<size_t>(libraryAxis(x));
+  const size_t axis = libraryAxis(x);
   bool fits = true;
   for (size_t i = 0; i < value.rank(); ++i) {
     fits =
@@ -269,7 +269,7 @@ void checkLibrary(const Program& program, const CallLibrary& x, const UnrolledSt
   if (isAttention(x)) return checkAttention(program, x, step);
   std::vector<int64_t> expected = in(0).sizes;
   if (const std::optional<int64_t> first = libraryCount(x, "first")) {
-    int64_t& extent = expected[static_cast<size_t>(libraryAxis(x))];
+    int64_t& extent = expected[libraryAxis(x)];
     extent = std::min(extent, *first);
   }
   HEDDLE_USER_CHECK(expected == out.sizes, "{} of {} to {}: sizes do not fit", x.function,

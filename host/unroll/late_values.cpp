@@ -37,7 +37,7 @@ class LateValues {
   }
 
   std::string nameOf(int32_t input) const {
-    return "%" + program_.slots.at(program_.inputs.at(static_cast<size_t>(input))).name;
+    return "%" + program_.slots.at(program_.inputs.at(input)).name;
   }
 
   // Returns the address of a view, such as "%cache + 12 bytes * %i".

@@ -39,7 +39,7 @@ Scope::Scope(const Meshes& meshes, const SizeBindings& sizes, int64_t rank, int6
 std::vector<int64_t> Scope::members(const Team& team) const {
   std::vector<int64_t> out;
   if (!team.mesh.valid()) {
-    out.resize(static_cast<size_t>(ranks_));
+    out.resize(ranks_);
     std::iota(out.begin(), out.end(), 0);
     return out;
   }

@@ -73,7 +73,7 @@ void Unroller::instruction(const Instruction& x, InstructionIndex index) {
     // The plan checks the strides of the caller's tensors, so they need no check here.
     const int32_t input = unrolled_.buffers[view.buffer].input;
     const bool as_given = input >= 0 && !request_.inputs.empty() &&
-                          view.desc.strides == request_.inputs[static_cast<size_t>(input)].strides;
+                          view.desc.strides == request_.inputs[input].strides;
     // A Free counts as a write, but changes no element.
     const bool writes = access.write && !std::holds_alternative<Free>(x.op);
     if (writes && !as_given) checkWritten(slot(access.slot), view);

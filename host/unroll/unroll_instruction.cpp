@@ -202,7 +202,7 @@ void Unroller::checkPosted(const UnrolledStep& step) const {
       const auto wanted = elsewhere_.find(view.buffer);
       if (wanted == elsewhere_.end()) continue;
       const Buffer& buffer = unrolled_.buffers[view.buffer];
-      const TensorDesc& given = request_.inputs[static_cast<size_t>(buffer.input)];
+      const TensorDesc& given = request_.inputs[buffer.input];
       userError(
           "input %{} is itself sent or received, so it must be allocated as inputDesc() says: {} "
           "with strides {}, got {} with {}",
@@ -218,7 +218,7 @@ bool Unroller::rootIsApart(const Communicate& x, const std::vector<int64_t>& tea
   const bool gathers = x.kind == comm::CollectiveKind::Gather;
   if (!gathers && x.kind != comm::CollectiveKind::Scatter) return false;
   const std::optional<Sharding>& parts = slot(gathers ? x.in : x.out).tensor.sharding;
-  const int64_t root = team[static_cast<size_t>(scope_.evaluate(x.root.value()))];
+  const int64_t root = team[scope_.evaluate(x.root.value())];
   return parts && scope_.meshes().at(parts->mesh).positionOf(root) < 0;
 }
 

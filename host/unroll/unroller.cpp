@@ -48,7 +48,7 @@ void Unroller::checkSteps() {
   constexpr int64_t kMostSteps = 1'000'000;
   const StepCount count = countSteps(program_, scope_, kMostSteps);
   if (count.steps <= kMostSteps) {
-    unrolled_.steps.reserve(static_cast<size_t>(count.steps));
+    unrolled_.steps.reserve(count.steps);
     return;
   }
   userError("{}program {} takes {}{} steps on rank {}, and at most {} are allowed",

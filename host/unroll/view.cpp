@@ -115,7 +115,7 @@ class ViewMaker {
                       "{} is not a permutation of the axes of %{}", str(axes), in_slot_.name);
     TensorDesc desc = in_.desc;
     for (size_t i = 0; i < axes.size(); ++i) {
-      const auto from = static_cast<size_t>(axes[i]);
+      const size_t from = axes[i];
       desc.sizes[i] = in_.desc.sizes[from];
       desc.alloc[i] = in_.desc.alloc[from];
       desc.strides[i] = in_.desc.strides[from];

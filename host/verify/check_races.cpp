@@ -58,7 +58,7 @@ class RaceChecker {
         this->step(i);
         continue;
       }
-      const auto jump = static_cast<size_t>(step.jump);
+      const size_t jump = step.jump;
       const UnrolledStep& before = unrolled_.steps[jump - 1];
       const bool has_else = before.instruction == nullptr && before.index == step.index;
       const size_t after = has_else ? static_cast<size_t>(before.jump) : jump;
@@ -207,9 +207,7 @@ class RaceChecker {
     }
   }
 
-  const UnrolledStep& stepAt(int32_t step) const {
-    return unrolled_.steps[static_cast<size_t>(step)];
-  }
+  const UnrolledStep& stepAt(int32_t step) const { return unrolled_.steps[step]; }
 
   bool isReturned(BufferId buffer) const { return returned_[buffer]; }
 

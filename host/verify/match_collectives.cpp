@@ -119,7 +119,7 @@ void CollectiveMatcher::collective(const Unrolled& unrolled, const UnrolledStep&
     return rootTransfers(team, me, step, x);
   }
   const auto position = std::find(members.begin(), members.end(), me) - members.begin();
-  Sequence& sequence = channelOf({team, x.carrier}).sequences[static_cast<size_t>(position)];
+  Sequence& sequence = channelOf({team, x.carrier}).sequences[position];
   comm::Operation operation;
   operation.kind = x.kind;
   operation.reduce = x.reduce.value_or(ReduceOp::Sum);
@@ -141,7 +141,7 @@ void CollectiveMatcher::rootTransfers(size_t team, int me, const UnrolledStep& s
                                       const Communicate& x) {
   const std::vector<int>& members = teams_[team];
   const auto root = static_cast<int>(step.peer);
-  const bool is_root = members[static_cast<size_t>(root)] == me;
+  const bool is_root = members[root] == me;
   const bool sends = is_root != (x.kind == CollectiveKind::Gather);
   const View& view = sends ? step.inputs.at(0) : step.outputs.at(0);
   comm::Operation operation;
@@ -158,7 +158,7 @@ void CollectiveMatcher::rootTransfers(size_t team, int me, const UnrolledStep& s
 void CollectiveMatcher::transfer(size_t team, int me, const UnrolledStep& step,
                                  const comm::Operation& operation) {
   const bool sends = operation.kind == CollectiveKind::Send;
-  const int peer = teams_[team].at(static_cast<size_t>(operation.peer));
+  const int peer = teams_[team].at(operation.peer);
   Channel& channel = channelOf({team, {}, sends ? me : peer, sends ? peer : me});
   post(channel.sequences[sends ? 0 : 1],
        {step.instruction, step.index, operation, {kNoSlot, kNoSlot}});

@@ -56,7 +56,7 @@ AxisMap permuteMap(const TensorView& out, const Expression& expr) {
   const auto& axes = expr.attr<std::vector<int64_t>>("axes");
   AxisMap map{out.domain, {std::vector<int>(out.rank())}, {identity(out.rank())}};
   for (size_t i = 0; i < axes.size(); ++i) {
-    map.inputs[0][static_cast<size_t>(axes[i])] = static_cast<int>(i);
+    map.inputs[0][axes[i]] = static_cast<int>(i);
   }
   return map;
 }
@@ -145,7 +145,7 @@ AxisMap indexMap(const Fusion& fusion, const Expression& expr, const TensorView&
   std::vector<int>& places = map.inputs[0];
   if (expr.op->name == "flip") {
     for (int64_t axis : expr.attr<std::vector<int64_t>>("axes")) {
-      places[static_cast<size_t>(axis)] = AxisMap::kNone;
+      places[axis] = AxisMap::kNone;
     }
     return map;
   }

@@ -17,7 +17,7 @@ std::vector<IndexedAxis> indexedAxesOf(const Fusion& fusion, const Expression& e
   }
   if (expr.op->name == "flip") {
     for (int64_t axis : expr.attr<std::vector<int64_t>>("axes")) {
-      axes[static_cast<size_t>(axis)].reversed = true;
+      axes[axis].reversed = true;
     }
   }
   if (expr.op->name == "pad") {

@@ -13,7 +13,7 @@ namespace {
 // Returns whether the axis has only one element in memory. In a tensor with a sharding, padding may
 // enlarge an axis of one element.
 bool hasOneElement(const TensorView& tensor, int64_t axis) {
-  const IterDomain& domain = tensor.domain[static_cast<size_t>(axis)];
+  const IterDomain& domain = tensor.domain[axis];
   return domain.kind == IterKind::Broadcast || (domain.extent.isConstant(1) && !tensor.sharding);
 }
 
@@ -31,10 +31,10 @@ std::optional<AxisOrder> inputOrder(const TensorView& tensor) {
 AxisOrder permuted(const AxisOrder& order, const std::vector<int64_t>& axes) {
   std::vector<int64_t> position(axes.size());  // the output axis of each input axis
   for (size_t i = 0; i < axes.size(); ++i) {
-    position[static_cast<size_t>(axes[i])] = static_cast<int64_t>(i);
+    position[axes[i]] = static_cast<int64_t>(i);
   }
   AxisOrder result;
-  for (int64_t axis : order) result.push_back(position[static_cast<size_t>(axis)]);
+  for (int64_t axis : order) result.push_back(position[axis]);
   return result;
 }
 
@@ -53,7 +53,7 @@ bool hasGaps(const ReshardStep& step, const Sharding& from, const TensorView& to
       isOutermost(to.allocationOrder(), step.joined, to)) {
     return false;
   }
-  const auto joined = static_cast<size_t>(step.joined);
+  const size_t joined = step.joined;
   const int64_t blocks = devicesOf(step.mesh, from.axes[joined]);
   return !remainder(to.domain[joined].extent, blocks).isConstant(0);
 }

@@ -41,7 +41,7 @@ std::vector<bool> mayBeSplit(const Fusion& fusion, const Expression& expr, const
       const IterDomain& domain = fusion.tensor(expr.inputs[i]).domain[axis];
       int s = map.inputs[i][axis];
       if (s != AxisMap::kNone && domain.kind == IterKind::Broadcast) {
-        may[static_cast<size_t>(s)] = false;
+        may[s] = false;
       }
     }
   }

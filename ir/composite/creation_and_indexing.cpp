@@ -197,7 +197,7 @@ ValueId gather(FusionBuilder& b, ValueId x, ValueId index, int64_t axis) {
   }
   HEDDLE_USER_CHECK(places.rank() == sizes.size(), "{}: {} and its index {} differ in rank",
                     b.where("gather"), b.typeOf(x), b.typeOf(index));
-  const auto along = static_cast<size_t>(line[0]);
+  const size_t along = line[0];
   std::vector<Size> stops = places.tensor().sizes();
   stops[along] = sizes[along];
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -228,7 +228,7 @@ Sorted topkOfRun(FusionBuilder& b, ValueId x, const Size& k, int64_t axis, bool 
   Result result(b);
   std::vector<Size> stops = b.tensorOf("topk", x).sizes();
   const int64_t along = b.normalizeAxis("topk", axis, stops.size());
-  const auto at = static_cast<size_t>(along);
+  const size_t at = along;
   guardCount(b, k, stops[at], most, b.where("topk"));
   const ValueId order = b.argsort(x, along, largest, most);
   stops[at] = k;
@@ -253,7 +253,7 @@ Sorted topk(FusionBuilder& b, ValueId x, const Size& count, int64_t axis, bool l
     return {result(b.set(x)), b.argsort(x)};
   }
   const int64_t along = b.normalizeAxis("topk", axis, sizes.size());
-  const Size extent = sizes[static_cast<size_t>(along)];
+  const Size extent = sizes[along];
   HEDDLE_USER_CHECK(k >= 0 && (!extent.isConstant() || k <= extent.constant()),
                     "{}: axis {} of {} does not have k={} elements", b.where("topk"), along,
                     b.typeOf(x), k);

@@ -32,7 +32,7 @@ struct IndexAlongAxis {
 // arbitrary, because the caller does not use them.
 Term indexed(Term value, int64_t axis, const IndexAlongAxis* start, Term line) {
   FusionBuilder& b = *value.b;
-  const auto at = static_cast<size_t>(axis);
+  const size_t at = axis;
   const Size offset = start == nullptr ? Size(0) : start->size;
   const Size after = line.extent(0) - offset - value.extent(at);
   if (offset.isConstant() && after.isConstant()) {
@@ -109,7 +109,7 @@ ValueId transpose(FusionBuilder& b, ValueId x, int64_t axis0, int64_t axis1) {
   Axes order = rowMajor(rank);
   const Axes from = b.normalizeAxes("transpose", {axis0}, rank);
   const Axes to = b.normalizeAxes("transpose", {axis1}, rank);
-  if (rank > 0) std::swap(order[static_cast<size_t>(from[0])], order[static_cast<size_t>(to[0])]);
+  if (rank > 0) std::swap(order[from[0]], order[to[0]]);
   return result(b.permute(x, order));
 }
 
@@ -135,7 +135,7 @@ ValueId sliceAxis(FusionBuilder& b, ValueId x, int64_t axis, std::optional<Size>
                   std::optional<Size> stop, int64_t step) {
   Result result(b);
   std::vector<Size> stops = b.tensorOf("slice_axis", x).sizes();
-  const auto at = static_cast<size_t>(b.normalizeAxis("slice_axis", axis, stops.size()));
+  const size_t at = b.normalizeAxis("slice_axis", axis, stops.size());
   HEDDLE_USER_CHECK(step > 0, "{}: the step is {}, expected 1 or more", b.where("slice_axis"),
                     step);
   const Size extent = stops[at];
@@ -150,7 +150,7 @@ ValueId sliceAxis(FusionBuilder& b, ValueId x, int64_t axis, std::optional<Size>
 ValueId select(FusionBuilder& b, ValueId x, int64_t axis, const Size& index) {
   Result result(b);
   const std::vector<Size> sizes = b.tensorOf("select", x).sizes();
-  const auto along = static_cast<size_t>(b.normalizeAxis("select", axis, sizes.size()));
+  const size_t along = b.normalizeAxis("select", axis, sizes.size());
   const Size extent = sizes[along];
   const bool known = extent.isConstant() && index.isConstant();
   HEDDLE_USER_CHECK(
@@ -172,7 +172,7 @@ ValueId cat(FusionBuilder& b, const std::vector<ValueId>& values, int64_t axis) 
   Result result(b);
   const std::vector<Term> terms = joinable(b, "cat", values, axis);
   if (terms.size() == 1) return result(b.set(values[0]));
-  const auto at = static_cast<size_t>(axis);
+  const size_t at = axis;
   std::vector<IndexAlongAxis> ends;  // end of each tensor except the last one
   Size end(0);
   for (size_t i = 0; i + 1 < terms.size(); ++i) {
@@ -211,7 +211,7 @@ std::vector<ValueId> chunk(FusionBuilder& b, ValueId x, int64_t chunks, int64_t 
   constexpr int64_t kMost = 4096;  // a limit, because each piece is a result with a name
   HEDDLE_USER_CHECK(chunks > 0 && chunks <= kMost, "{}: chunks is {}, expected 1 to {}",
                     b.where("chunk"), chunks, kMost);
-  const Size extent = sizes[static_cast<size_t>(along)];
+  const Size extent = sizes[along];
   const Size piece = Size::ceilDiv(extent, chunks);
   std::vector<ValueId> pieces;
   for (int64_t i = 0; i < chunks; ++i) {

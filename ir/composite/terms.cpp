@@ -107,7 +107,7 @@ Term scalarOf(FusionBuilder& b, const Size& size) {
 }
 
 Term positions(FusionBuilder& b, const std::vector<Size>& sizes, int64_t axis) {
-  const Term line{&b, b.iota({sizes[static_cast<size_t>(axis)]}, 0)};
+  const Term line{&b, b.iota({sizes[axis]}, 0)};
   return broadcast(line, otherAxes(sizes.size(), axis));
 }
 
@@ -200,7 +200,7 @@ Term parameterOf(FusionBuilder& b, std::string_view op_name, Term x, ValueId par
   const bool fits = tensor.dtype == x.dtype() || (isHalf(x.dtype()) && tensor.dtype == DType::F32);
   HEDDLE_USER_CHECK(fits, "{}: {} does not have the dtype of {}", b.where(op_name),
                     b.typeOf(parameter), b.typeOf(x.id));
-  const auto first = static_cast<size_t>(axis);
+  const size_t first = axis;
   HEDDLE_USER_CHECK(first + tensor.rank() <= x.rank() && tensor.rank() > 0,
                     "{}: {} does not have the axes of {} to which it applies", b.where(op_name),
                     b.typeOf(parameter), b.typeOf(x.id));

@@ -189,7 +189,7 @@ void FusionBuilder::refuseFloat8(std::string_view op_name, ValueId id) const {
 void FusionBuilder::checkFloat8Operands(std::string_view op_name,
                                         const std::vector<ValueId>& operands, int first) const {
   ValueId seen = kNoValue;
-  for (size_t i = static_cast<size_t>(first); i < operands.size(); ++i) {
+  for (size_t i = first; i < operands.size(); ++i) {
     if (fusion_.value(operands[i]).is_scalar) continue;
     const DType dtype = fusion_.tensor(operands[i]).dtype;
     const DType other = seen == kNoValue ? dtype : fusion_.tensor(seen).dtype;

@@ -148,7 +148,7 @@ ValueId FusionBuilder::argsort(ValueId value, int64_t axis, bool descending,
   std::vector<IterDomain> domain = tensor.domain;
   if (first) {
     attrs.emplace_back("first", *first);
-    IterDomain& line = domain[static_cast<size_t>(along[0])];
+    IterDomain& line = domain[along[0]];
     line.extent = Size::min(line.extent, Size(*first));
     if (!line.extent.isConstant(1)) line.kind = IterKind::Iteration;
   }

@@ -97,7 +97,7 @@ void FusionBuilder::addDefaults(const OpDef& def, std::vector<ValueId>& operands
 ValueId FusionBuilder::apply(std::string_view op_name, std::vector<ValueId> operands, Attrs attrs) {
   const OpDef& def = op(op_name);
   const size_t least = static_cast<size_t>(def.arity) - def.defaults.size();
-  const auto most = static_cast<size_t>(def.arity + def.optional_operands);
+  const size_t most = def.arity + def.optional_operands;
   HEDDLE_USER_CHECK(operands.size() >= least && operands.size() <= most,
                     "{} takes {} operand(s), got {}", where(op_name),
                     most > least ? fmt::format("{} to {}", least, most) : fmt::format("{}", least),
@@ -204,7 +204,7 @@ ValueId FusionBuilder::applyStructural(const OpDef& def, const std::vector<Value
       std::vector<Size> stops = tensorOf("diagonal", operands[0]).sizes();
       std::vector<Size> starts(stops.size(), Size(0));
       for (const auto& [axis, skipped] : {std::pair(axis1, Size(0) - offset), {axis2, offset}}) {
-        const auto i = static_cast<size_t>(normalizeAxis("diagonal", axis, stops.size()));
+        const size_t i = normalizeAxis("diagonal", axis, stops.size());
         starts[i] = Size::min(Size::max(skipped, Size(0)), stops[i]);
       }
       std::string result_name = std::exchange(pending_name_, "");
@@ -313,7 +313,7 @@ ValueId FusionBuilder::permute(ValueId value, std::vector<int64_t> axes) {
                     "{}: axes {} are no permutation of the axes of {}", where("permute"), str(axes),
                     typeOf(value));
   std::vector<IterDomain> domain;
-  for (int64_t axis : axes) domain.push_back(tensor.domain[static_cast<size_t>(axis)]);
+  for (int64_t axis : axes) domain.push_back(tensor.domain[axis]);
   return append(op("permute"), {value}, {{"axes", std::move(axes)}},
                 tensorResult(tensor.dtype, std::move(domain)));
 }

@@ -116,7 +116,7 @@ ValueId FusionBuilder::diagonal(ValueId value, int64_t offset, int64_t axis1, in
   HEDDLE_USER_CHECK(offset != INT64_MIN, "{}: the offset {} is too small", where("diagonal"),
                     offset);
   if (offset != 0) {
-    const auto moved = static_cast<size_t>(offset > 0 ? axis2 : axis1);
+    const size_t moved = offset > 0 ? axis2 : axis1;
     const std::vector<Size> stops = fusion_.tensor(value).sizes();
     std::vector<Size> starts(rank, Size(0));
     starts[moved] = Size::min(Size(offset > 0 ? offset : -offset), stops[moved]);
@@ -131,7 +131,7 @@ ValueId FusionBuilder::diagonal(ValueId value, int64_t offset, int64_t axis1, in
     const auto axis = static_cast<int64_t>(i);
     if (axis != axis1 && axis != axis2) result.tensor.domain.push_back(tensor.domain[i]);
   }
-  const auto extent = [&](int64_t axis) { return tensor.domain[static_cast<size_t>(axis)].extent; };
+  const auto extent = [&](int64_t axis) { return tensor.domain[axis].extent; };
   result.tensor.domain.push_back({Size::min(extent(axis1), extent(axis2))});
   return append(op("diagonal"), {value}, {{"axis1", axis1}, {"axis2", axis2}}, std::move(result));
 }

@@ -199,7 +199,7 @@ OperandKind kindOf(const Value& value) {
 
 DType computeTypeOf(const Fusion& fusion, const Expression& expr) {
   std::vector<OperandType> operands;
-  for (size_t i = static_cast<size_t>(expr.op->bool_operands); i < expr.inputs.size(); ++i) {
+  for (size_t i = expr.op->bool_operands; i < expr.inputs.size(); ++i) {
     const Value& value = fusion.value(expr.inputs[i]);
     operands.push_back({value.tensor.dtype, kindOf(value)});
   }

@@ -111,7 +111,7 @@ void fitParameters(FusionBuilder& b, const OpDef& def, std::vector<ValueId>& ope
 
 void fitOperands(FusionBuilder& b, const OpDef& def, std::vector<ValueId>& operands,
                  DType promoted) {
-  const auto first = static_cast<size_t>(def.bool_operands);
+  const size_t first = def.bool_operands;
   const bool narrow = promoted == DType::U8 || promoted == DType::I8 || promoted == DType::I32;
   const bool moves_bits = def.name == "cast" || def.name == "where";
   KeptName kept(b);

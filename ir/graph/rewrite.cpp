@@ -116,7 +116,7 @@ std::optional<OutputReuse> FusionRewriter::reuseOf(size_t output) const {
   if (!reuse) return reuse;
   const std::vector<ValueId>& old = from_.inputs();
   const auto position = std::find(old.begin(), old.end(), reuse->input) - old.begin();
-  reuse->input = builder_.fusion().inputs().at(static_cast<size_t>(position));
+  reuse->input = builder_.fusion().inputs().at(position);
   return reuse;
 }
 

@@ -34,7 +34,7 @@ class OneHots {
     if (!isFloat(fusion_.tensor(operand).dtype) || !isZero(select->inputs[2])) return {};
     const Expression* equal = definition(select->inputs[0]);
     if (equal == nullptr || equal->op->name != "eq") return {};
-    const auto axis = static_cast<size_t>(axes[0]);
+    const size_t axis = axes[0];
     for (size_t side : {0, 1}) {
       const std::optional<ValueId> index = indexOf(equal->inputs[side], axis, operand);
       if (!index || !isPosition(equal->inputs[1 - side], axis, operand)) continue;

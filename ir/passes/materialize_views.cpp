@@ -69,8 +69,8 @@ class ViewMaterializer {
     std::vector<Size> sizes;
     std::vector<int64_t> back(to.size());
     for (size_t i = 0; i < to.size(); ++i) {
-      sizes.push_back(out.tensor.domain[static_cast<size_t>(to[i])].extent);
-      back[static_cast<size_t>(to[i])] = static_cast<int64_t>(i);
+      sizes.push_back(out.tensor.domain[to[i]].extent);
+      back[to[i]] = static_cast<int64_t>(i);
     }
     FusionBuilder& b = rewriter_.builder();
     b.name(rewriter_.freeName(out.name + "_memory")).line(expr.line);

@@ -43,8 +43,8 @@ std::optional<Regrouping> regroupingOf(const Fusion& fusion, const Expression& r
   const auto is_kept = [](int axis) { return axis != AxisMap::kNone; };
   size_t left = 0;
   while (left < in.rank() && left < out.rank() && kept[left] == static_cast<int>(left)) ++left;
-  const auto right = static_cast<size_t>(
-      std::count_if(kept.begin() + static_cast<ptrdiff_t>(left), kept.end(), is_kept));
+  const size_t right =
+      std::count_if(kept.begin() + static_cast<ptrdiff_t>(left), kept.end(), is_kept);
   size_t from = in.rank() - left - right;
   size_t to = out.rank() - left - right;
   if (from == 0 && to == 0) return {};

@@ -52,7 +52,7 @@ std::vector<int64_t> spaceStrides(const ReferenceContext& context, const Express
   const std::vector<int64_t> dense = denseStrides(context.sizesOf(id));
   for (size_t axis = 0; axis < map.inputs[operand].size(); ++axis) {
     const int to = map.inputs[operand][axis];
-    if (to != AxisMap::kNone) strides[static_cast<size_t>(to)] = dense[axis];
+    if (to != AxisMap::kNone) strides[to] = dense[axis];
   }
   return strides;
 }
@@ -61,7 +61,7 @@ std::vector<int64_t> spaceStrides(const ReferenceContext& context, const Express
 Access splitStrides(const AxisMap& map, const std::vector<int64_t>& strides) {
   Access access;
   for (int axis : map.outputs[0]) {
-    access.strides.push_back(axis == AxisMap::kNone ? 0 : strides[static_cast<size_t>(axis)]);
+    access.strides.push_back(axis == AxisMap::kNone ? 0 : strides[axis]);
   }
   for (size_t i = 0; i < map.space.size(); ++i) {
     if (map.space[i].kind == IterKind::Reduction) access.inner_strides.push_back(strides[i]);
@@ -147,8 +147,7 @@ Accesses accessesOf(const ReferenceContext& context, const Expression& expr) {
     Access access{0, std::vector<int64_t>(map.space.size(), 0), {}};
     for (size_t axis = 0; axis < strides.size(); ++axis) {
       const int to = map.inputs[0][axis];
-      (to == AxisMap::kNone ? access.strides.back() : access.strides[static_cast<size_t>(to)]) +=
-          strides[axis];
+      (to == AxisMap::kNone ? access.strides.back() : access.strides[to]) += strides[axis];
     }
     result.operands.push_back(std::move(access));
     return result;

@@ -36,7 +36,7 @@ HostTensor pointwise(const ReferenceContext& context, const Expression& expr,
 HostTensor gather(const ReferenceContext& context, const Expression& expr, const HostTensor& value,
                   HostTensor out) {
   const Walk walk(out.sizes, accessesOf(context, expr).operands);
-  const auto element = static_cast<size_t>(sizeOf(out.dtype));
+  const size_t element = sizeOf(out.dtype);
   const int64_t step = walk.stride(0) * sizeOf(out.dtype);
   inParallel(out.numel(), kGrain, [&](int64_t begin, int64_t end) {
     walk.run(begin, end, [&](int64_t first, int64_t count, const std::vector<int64_t>& places) {
@@ -114,12 +114,12 @@ class MatrixProduct {
   static constexpr int64_t kLeastWork = int64_t{1} << 21;
 
   void tile(int64_t row, int64_t rows, int64_t column, int64_t columns) const {
-    std::vector<T> left(static_cast<size_t>(rows * k_));
+    std::vector<T> left(rows * k_);
     Arithmetic<T>::load({a_.data + row * k_ * sizeOf(a_.dtype), a_.dtype, 1}, rows * k_, dtype_,
                         left.data());
     // Each partial sum has at most kTerms terms. The total is the sum of the partial sums.
     // The rounding error of a sum of k terms then grows with kTerms + k / kTerms instead of k.
-    std::vector<T> total(static_cast<size_t>(rows * kColumns));
+    std::vector<T> total(rows * kColumns);
     std::vector<T> acc(total.size());
     T right[kColumns];
     for (int64_t first = 0; first < k_; first += kTerms) {
@@ -129,7 +129,7 @@ class MatrixProduct {
         Arithmetic<T>::load({b_.data + from * sizeOf(b_.dtype), b_.dtype, b_.column_stride},
                             columns, dtype_, right);
         for (int64_t r = 0; r < rows; ++r) {
-          const T factor = left[static_cast<size_t>(r * k_ + k)];
+          const T factor = left[r * k_ + k];
           T* to = acc.data() + r * kColumns;
           for (int64_t j = 0; j < columns; ++j) {
             to[j] = Arithmetic<T>::multiplyAdd(to[j], factor, right[j]);

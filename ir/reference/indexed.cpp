@@ -69,7 +69,7 @@ HostTensor flip(const Expression& expr, const HostTensor& value, HostTensor out)
   const auto& axes = expr.attr<std::vector<int64_t>>("axes");
   return readAt(value, nothing(value.dtype), std::move(out), [&](std::vector<int64_t> at) {
     for (int64_t axis : axes) {
-      const auto i = static_cast<size_t>(axis);
+      const size_t i = axis;
       at[i] = value.sizes[i] - 1 - at[i];
     }
     return at;
@@ -150,7 +150,7 @@ bool below(const Scalar& a, const Scalar& b) {
 
 HostTensor argsort(const Expression& expr, size_t axis, const HostTensor& value, HostTensor out) {
   const bool descending = expr.find("descending") != nullptr && expr.attr<bool>("descending");
-  std::vector<int64_t> order(static_cast<size_t>(value.sizes[axis]));
+  std::vector<int64_t> order(value.sizes[axis]);
   const int64_t wanted = out.sizes[axis];
   forLines(value.sizes, axis, [&](int64_t first, int64_t step) {
     std::iota(order.begin(), order.end(), 0);
@@ -161,7 +161,7 @@ HostTensor argsort(const Expression& expr, size_t axis, const HostTensor& value,
     });
     const int64_t line = value.sizes[axis] * step;
     const int64_t to = first / line * wanted * step + first % line;
-    for (int64_t i = 0; i < wanted; ++i) out.set(to + i * step, order[static_cast<size_t>(i)]);
+    for (int64_t i = 0; i < wanted; ++i) out.set(to + i * step, order[i]);
   });
   return out;
 }
@@ -184,13 +184,13 @@ HostTensor scatter(const Expression& expr, const std::vector<HostTensor>& values
     at[axis] = toInt(index.at(linearOf(index.sizes, where)));
     const int64_t to = linearOf(out.sizes, at);
     if (to < 0) return;
-    const auto i = static_cast<size_t>(to);
+    const size_t i = to;
     const Scalar value = source.at(linear);
     floats[i] = adds ? floats[i] + toDouble(value) : toDouble(value);
     ints[i] = (adds ? ints[i] : 0) + static_cast<uint64_t>(toInt(value));
   });
   for (int64_t i = 0; i < out.numel(); ++i) {
-    const auto at = static_cast<size_t>(i);
+    const size_t at = i;
     out.set(i, isFloat(out.dtype) ? Scalar(floats[at]) : Scalar(static_cast<int64_t>(ints[at])));
   }
   return out;

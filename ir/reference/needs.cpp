@@ -172,7 +172,7 @@ std::vector<int> outputAxes(const AxisMap& map) {
   std::vector<int> axes(map.space.size(), -1);
   for (size_t axis = 0; axis < map.outputs[0].size(); ++axis) {
     const int at = map.outputs[0][axis];
-    if (at != AxisMap::kNone) axes[static_cast<size_t>(at)] = static_cast<int>(axis);
+    if (at != AxisMap::kNone) axes[at] = static_cast<int>(axis);
   }
   return axes;
 }
@@ -198,10 +198,10 @@ Needs mappedNeeds(const ReferenceContext& context, const Expression& expr,
     const std::vector<int>& mapped = i < map.inputs.size() ? map.inputs[i] : none;
     for (size_t axis = 0; axis < mapped.size(); ++axis) {
       if (mapped[axis] == AxisMap::kNone) continue;
-      const int out = output_axis[static_cast<size_t>(mapped[axis])];
+      const int out = output_axis[mapped[axis]];
       if (out < 0) continue;  // reduced
-      if (from[axis] != sizes[static_cast<size_t>(out)]) return wholeNeeds(context, expr);
-      needed.axes[axis] = needs.computed.axes[static_cast<size_t>(out)];
+      if (from[axis] != sizes[out]) return wholeNeeds(context, expr);
+      needed.axes[axis] = needs.computed.axes[out];
     }
   }
   return needs;
@@ -241,7 +241,7 @@ HostTensor reshapedElements(const ReferenceContext& context, const Expression& e
     return out;
   }
   HostTensor out(value.dtype, wanted.sizes());
-  const auto element = static_cast<size_t>(sizeOf(value.dtype));
+  const size_t element = sizeOf(value.dtype);
   std::vector<std::vector<int64_t>> indices;
   for (const IndexSet& axis : wanted.axes) indices.push_back(axis.indices());
   std::vector<Positions> positions;
@@ -252,7 +252,7 @@ HostTensor reshapedElements(const ReferenceContext& context, const Expression& e
     int64_t stride = 1;
     for (size_t axis = to.size(); axis-- > 0; stride *= to[axis]) {
       const auto count = static_cast<int64_t>(indices[axis].size());
-      linear += indices[axis][static_cast<size_t>(rest % count)] * stride;
+      linear += indices[axis][rest % count] * stride;
       rest /= count;
     }
     int64_t place = 0;

@@ -69,7 +69,7 @@ class Reducer {
     // Long reductions usually have few results. To use all threads, the parts of one result are
     // computed in parallel.
     const int64_t count = out_.numel();
-    std::vector<Combination<T>> partial(static_cast<size_t>(count * parts_), identity());
+    std::vector<Combination<T>> partial(count * parts_, identity());
     inParallel(count * parts_, 1, [&](int64_t begin, int64_t end) {
       while (begin < end) {
         const int64_t first = begin % count;
@@ -80,9 +80,9 @@ class Reducer {
     });
     std::vector<T> results;
     for (int64_t i = 0; i < count; ++i) {
-      Combination<T> all = partial[static_cast<size_t>(i)];
+      Combination<T> all = partial[i];
       for (int64_t part = 1; part < parts_; ++part) {
-        all.add(partial[static_cast<size_t>(part * count + i)]);
+        all.add(partial[part * count + i]);
       }
       results.push_back(all.result());
     }
@@ -98,7 +98,7 @@ class Reducer {
       T results[kBlock];
       for (int64_t first = begin; first < end; first += kBlock) {
         const int64_t count = std::min(kBlock, end - first);
-        std::vector<Combination<T>> block(static_cast<size_t>(count), identity());
+        std::vector<Combination<T>> block(count, identity());
         combine(0, first, count, block.data());
         std::transform(block.begin(), block.end(), results,
                        [](const Combination<T>& each) { return each.result(); });

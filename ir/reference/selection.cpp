@@ -121,7 +121,7 @@ HostTensor elementsAt(const HostTensor& value, const Selection& positions) {
   const std::vector<int64_t> sizes = positions.sizes();
   HostTensor out(value.dtype, sizes);
   if (out.numel() == 0) return out;
-  const auto element = static_cast<size_t>(sizeOf(value.dtype));
+  const size_t element = sizeOf(value.dtype);
   if (sizes.empty()) {
     std::memcpy(out.data.get(), value.data.get(), element);
     return out;
@@ -136,7 +136,7 @@ HostTensor elementsAt(const HostTensor& value, const Selection& positions) {
     int64_t rest = r;
     int64_t stride = 1;
     for (size_t axis = outer.size(); axis-- > 0;) {
-      from += outer[axis][static_cast<size_t>(rest % sizes[axis])] * stride;
+      from += outer[axis][rest % sizes[axis]] * stride;
       rest /= sizes[axis];
       stride *= value.sizes[axis];
     }

@@ -45,7 +45,7 @@ class CatChooser {
   // Returns "" if the pieces of the cat should be written into the result, after setting
   // Piece::why_copied. Otherwise returns the reason.
   std::string whyNot(Cat& cat) const {
-    const auto group = static_cast<size_t>(segmented_.group_of[cat.exprs.back()]);
+    const size_t group = segmented_.group_of[cat.exprs.back()];
     const Group& kernel = segmented_.groups[group];
     if (std::find(kernel.outputs.begin(), kernel.outputs.end(), cat.result) ==
         kernel.outputs.end()) {
@@ -76,7 +76,7 @@ class CatChooser {
     const ExprId definition = fusion_.value(id).definition;
     if (definition == kNoExpr) return "it is an input of the fusion";
     if (!results_.contains(id)) {
-      const auto group = static_cast<size_t>(segmented_.group_of[definition]);
+      const size_t group = segmented_.group_of[definition];
       const GroupKind kind = segmented_.groups[group].kind;
       if (kind != GroupKind::Kernel) return whatItIs(fusion_, fusion_.expr(definition), kind);
     }
@@ -87,7 +87,7 @@ class CatChooser {
       if (std::binary_search(cat.exprs.begin(), cat.exprs.end(), reader)) continue;
       const auto group = segmented_.group_of[reader];
       if (group < 0) continue;
-      const GroupKind kind = segmented_.groups[static_cast<size_t>(group)].kind;
+      const GroupKind kind = segmented_.groups[group].kind;
       if (kind != GroupKind::Kernel) {
         return whatItIs(fusion_, fusion_.expr(reader), kind) + " that also reads it";
       }

@@ -53,9 +53,7 @@ class ViewChooser {
     return kind == OpKind::Broadcast || kind == OpKind::Expand;
   }
 
-  const Group& groupOf(ExprId id) const {
-    return segmented_.groups[static_cast<size_t>(segmented_.group_of[id])];
-  }
+  const Group& groupOf(ExprId id) const { return segmented_.groups[segmented_.group_of[id]]; }
 
   bool isStored(ValueId id) const {
     const ExprId definition = fusion_.value(id).definition;
@@ -191,7 +189,7 @@ class ViewChooser {
         const bool is_stretched = isUnitAxis(in, axis) && !isUnitAxis(out, axis + front);
         strides.repeats[axis + front] = of.repeats[axis] || is_stretched;
       } else if (map.inputs[0][axis] != AxisMap::kNone) {
-        strides.repeats[static_cast<size_t>(map.inputs[0][axis])] = of.repeats[axis];
+        strides.repeats[map.inputs[0][axis]] = of.repeats[axis];
       } else if (kind == OpKind::Slice) {
         strides.repeats[axis] = of.repeats[axis];
       }
@@ -207,7 +205,7 @@ class ViewChooser {
     for (size_t axis = 0; axis < of.repeats.size(); ++axis) {
       const int to = map.inputs[0][axis];
       if (to == AxisMap::kNone) repeats = repeats || of.repeats[axis];
-      if (to != AxisMap::kNone) is_kept[static_cast<size_t>(to)] = true;
+      if (to != AxisMap::kNone) is_kept[to] = true;
     }
     for (size_t axis = 0; axis < is_kept.size(); ++axis) {
       if (!is_kept[axis]) strides.repeats[axis] = repeats;

@@ -54,7 +54,7 @@ class Finder {
       const Expression& reader = fusion_.expr(id);
       if (isIndexed(reader, 0) && reader.inputs[0] == value) return false;
       const int group = segmented_.group_of[id];
-      return group >= 0 && segmented_.groups[static_cast<size_t>(group)].kind == GroupKind::Kernel;
+      return group >= 0 && segmented_.groups[group].kind == GroupKind::Kernel;
     });
   }
 

@@ -236,7 +236,7 @@ class Segmenter {
     return groups;
   }
 
-  Group& groupOf(ExprId id) { return result_.groups[static_cast<size_t>(indexOf(id))]; }
+  Group& groupOf(ExprId id) { return result_.groups[indexOf(id)]; }
 
   bool isConstant(ValueId id) const {
     ExprId definition = fusion_.value(id).definition;
@@ -322,7 +322,7 @@ class Segmenter {
         int from = indexOf(producer);
         int to = indexOf(user);
         if (to < 0 || from == to) continue;
-        bound[static_cast<size_t>(from)] = bound[static_cast<size_t>(to)] = true;
+        bound[from] = bound[to] = true;
       }
     }
     for (size_t g = 0; g < result_.groups.size() && kernels > 1; ++g) {

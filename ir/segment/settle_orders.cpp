@@ -32,7 +32,7 @@ class KernelRows {
   bool hasStridedRows(ValueId id, const AxisOrder& order) {
     if (!hasRowAxis(id)) return false;
     for (size_t i = order.size(); i-- > 0;) {
-      const auto axis = static_cast<size_t>(order[i]);
+      const size_t axis = order[i];
       if (!isUnitAxis(fusion_.tensor(id), axis)) return !isRow(id, axis);
     }
     return false;
@@ -50,7 +50,7 @@ class KernelRows {
       for (size_t axis = 0; axis < map.inputs[i].size(); ++axis) {
         const int place = map.inputs[i][axis];
         if (place == AxisMap::kNone) continue;
-        if (map.space[static_cast<size_t>(place)].kind == IterKind::Reduction) {
+        if (map.space[place].kind == IterKind::Reduction) {
           reduced_.emplace_back(in, axis);
         }
         const auto found = std::find(map.outputs[0].begin(), map.outputs[0].end(), place);
@@ -140,7 +140,7 @@ class OrderSettler {
   bool isKernelOrLibrary(ExprId id) const {
     const int group = segmented_.group_of[id];
     if (group < 0) return true;  // nothing evaluates the expression
-    const GroupKind kind = segmented_.groups[static_cast<size_t>(group)].kind;
+    const GroupKind kind = segmented_.groups[group].kind;
     return kind == GroupKind::Kernel || kind == GroupKind::Library;
   }
 

@@ -172,7 +172,7 @@ class CallSplitter {
     rewriter.inputs();
     for (ExprId id : from_.fusion.exprs().ids()) {
       const int group = from_.group_of[id];
-      SplitCall* const split = group < 0 ? nullptr : splits_[static_cast<size_t>(group)].get();
+      SplitCall* const split = group < 0 ? nullptr : splits_[group].get();
       if (split == nullptr) {
         rewriter.copy(id);
       } else {
@@ -242,14 +242,14 @@ class CallSplitter {
     }
     for (Cut& cut : cuts) {
       const int group = result.group_of[result.fusion.value(cut.value).definition];
-      result.groups[static_cast<size_t>(group)].cuts.push_back(std::move(cut));
+      result.groups[group].cuts.push_back(std::move(cut));
     }
   }
 
   // Corrects the reason of a cut if the library call on one of its sides is split.
   void explain(Cut& cut, bool is_split) const {
     const int other = cut.other == kNoExpr ? -1 : from_.group_of[cut.other];
-    if (!is_split && (other < 0 || !splits_[static_cast<size_t>(other)])) return;
+    if (!is_split && (other < 0 || !splits_[other])) return;
     cut.why += " for other sizes, and the groups around it do not depend on sizes";
   }
 

@@ -31,7 +31,7 @@ Size quotient(const Size& a, const Size& b) {
   const auto below = number(right);
   if (above != left.end() && below != right.end() && below->constant() != 0 &&
       above->constant() % below->constant() == 0) {
-    left[static_cast<size_t>(above - left.begin())] = above->constant() / below->constant();
+    left[above - left.begin()] = above->constant() / below->constant();
     right.erase(below);
   }
   return Size::floorDiv(product(left), product(right));

@@ -70,7 +70,7 @@ std::string readTextFile(const std::string& path, int64_t most) {
                     kindOfFile(status.st_mode));
   // Clears O_NONBLOCK, so that read() waits for the writer of the pipe.
   if (pipe) fcntl(file.get(), F_SETFL, 0);
-  const auto limit = static_cast<size_t>(most);
+  const size_t limit = most;
   constexpr size_t kBlock = size_t{1} << 16;
   std::string text;
   for (;;) {

@@ -97,7 +97,7 @@ std::string operandsText(const OpDef& op) {
     } else if (i < required) {
       parts.emplace_back(1, static_cast<char>('a' + i));
     } else {
-      const Scalar& value = op.defaults[static_cast<size_t>(i - required)];
+      const Scalar& value = op.defaults[i - required];
       parts.push_back(fmt::format("[{}={}]", static_cast<char>('a' + i), printScalar(value)));
     }
   }

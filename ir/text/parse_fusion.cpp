@@ -287,7 +287,7 @@ class FusionParser {
                      const std::vector<Target>& targets) {
     for (ValueId id : IdRange(before, fusion().values().endId())) {
       const auto found = std::find(results.begin(), results.end(), id);
-      const auto i = static_cast<size_t>(found - results.begin());
+      const size_t i = found - results.begin();
       rename(id, found != results.end() ? targets[i].name : reserved_.fresh(targets.front().name));
     }
   }

@@ -102,7 +102,7 @@ struct StridedCopy {
       if (size == 0) return;
     }
     if (sizes.empty()) {
-      std::memcpy(dst, src, static_cast<size_t>(element));
+      std::memcpy(dst, src, element);
       return;
     }
     const size_t last = sizes.size() - 1;
@@ -131,11 +131,11 @@ struct StridedCopy {
     const std::byte* from = src + src_offset;
     std::byte* to = dst + dst_offset;
     if (src_strides[last] == 1 && dst_strides[last] == 1) {
-      std::memcpy(to, from, static_cast<size_t>(sizes[last] * element));
+      std::memcpy(to, from, sizes[last] * element);
       return;
     }
     for (int64_t i = 0; i < sizes[last]; ++i) {
-      std::memcpy(to, from, static_cast<size_t>(element));
+      std::memcpy(to, from, element);
       from += src_strides[last] * element;
       to += dst_strides[last] * element;
     }
@@ -146,7 +146,7 @@ struct StridedCopy {
 
 HostTensor::HostTensor(DType type, std::vector<int64_t> tensor_sizes)
     : dtype(type), sizes(std::move(tensor_sizes)) {
-  const auto count = static_cast<size_t>(elementCount(dtype, sizes) * sizeOf(dtype));
+  const size_t count = elementCount(dtype, sizes) * sizeOf(dtype);
   data = std::make_shared<std::byte[]>(count);
 }
 
@@ -194,7 +194,7 @@ HostTensor randomElements(DType dtype, const std::vector<int64_t>& sizes,
       int64_t rest = at / counts.back();
       int64_t stride = sizes.back();
       for (size_t axis = indices.size(); axis-- > 0; stride *= sizes[axis]) {
-        first += indices[axis][static_cast<size_t>(rest % counts[axis])] * stride;
+        first += indices[axis][rest % counts[axis]] * stride;
         rest /= counts[axis];
       }
       for (const IndexRange& range : axes.back()) {

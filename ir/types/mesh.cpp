@@ -43,7 +43,7 @@ bool DeviceMesh::sizeIsFromJob() const {
 int64_t DeviceMesh::rankAt(int64_t position) const {
   HEDDLE_CHECK(position >= 0 && position < size(), "position {} is outside mesh {}", position,
                str());
-  return ranks.empty() ? position : ranks[static_cast<size_t>(position)];
+  return ranks.empty() ? position : ranks[position];
 }
 
 int64_t DeviceMesh::positionOf(int64_t rank) const {

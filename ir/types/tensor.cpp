@@ -67,7 +67,7 @@ std::vector<int64_t> stridesFor(const std::vector<int64_t>& alloc, const AxisOrd
   std::vector<int64_t> strides(alloc.size());
   int64_t stride = 1;
   for (size_t i = order.size(); i-- > 0;) {
-    const auto axis = static_cast<size_t>(order[i]);
+    const size_t axis = order[i];
     strides[axis] = stride;
     // Count an extent of 0 as 1, so that the strides of the outer axes are not 0.
     stride *= alloc[axis] > 0 ? alloc[axis] : 1;

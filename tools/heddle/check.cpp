@@ -296,7 +296,7 @@ class Checker {
   void addSlices(size_t i, const Selection& all, std::vector<WantedElements>& slices) const {
     const std::vector<int64_t>& sizes = outputs_[i].whole.sizes;
     const auto longest = std::max_element(sizes.begin(), sizes.end());
-    const auto axis = static_cast<size_t>(longest - sizes.begin());
+    const size_t axis = longest - sizes.begin();
     int64_t length = sizes.empty() ? 1 : std::max<int64_t>(1, *longest);
     const auto slice = [&](int64_t begin) {
       WantedElements wanted(outputs_.size());

@@ -39,14 +39,14 @@ Block decode(const std::string& bytes, int rank, const TensorDesc& desc) {
 // are already set. `filled` says which elements are set.
 void place(Gathered& all, std::vector<bool>& filled, size_t index) {
   const Block& block = all.blocks[index];
-  const auto width = static_cast<size_t>(sizeOf(all.whole.dtype));
+  const size_t width = sizeOf(all.whole.dtype);
   Gathered::Difference difference{index};
   for (int64_t i = 0; i < block.data.numel(); ++i) {
     const int64_t target = indexInWhole(block, i, all.whole.sizes);
     std::byte* to = all.whole.data.get() + static_cast<size_t>(target) * width;
     const std::byte* from = block.data.data.get() + static_cast<size_t>(i) * width;
-    if (!filled[static_cast<size_t>(target)]) {
-      filled[static_cast<size_t>(target)] = true;
+    if (!filled[target]) {
+      filled[target] = true;
       std::memcpy(to, from, width);
     } else if (std::memcmp(to, from, width) != 0 && difference.count++ == 0) {
       difference.first = target;
@@ -98,7 +98,7 @@ Gathered gatherOutput(comm::World& world, const HostTensor& local, const TensorD
   const std::vector<std::string> blocks = world.exchange(encode(local, desc));
   if (world.rank() != 0) return all;
   all.whole = HostTensor(desc.dtype, desc.global);
-  std::vector<bool> filled(static_cast<size_t>(all.whole.numel()));
+  std::vector<bool> filled(all.whole.numel());
   for (size_t rank = 0; rank < blocks.size(); ++rank) {
     if (blocks[rank].empty()) continue;
     all.blocks.push_back(decode(blocks[rank], static_cast<int>(rank), desc));

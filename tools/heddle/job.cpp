@@ -125,7 +125,7 @@ void runThreads(const JobOptions& options, int size, const Prepare& prepare, con
   RankErrors errors;
   std::vector<std::thread> threads;
   const auto runRank = [&](int rank) {
-    std::unique_ptr<comm::World> world = std::move(worlds[static_cast<size_t>(rank)]);
+    std::unique_ptr<comm::World> world = std::move(worlds[rank]);
     try {
       const int ordinal = a_gpu_each ? rank : 0;
       std::unique_ptr<host::Device> device = makeDevice(kind, options, ordinal);
@@ -136,7 +136,7 @@ void runThreads(const JobOptions& options, int size, const Prepare& prepare, con
       if (world) world->abort(error.what());
     }
   };
-  threads.reserve(static_cast<size_t>(size));
+  threads.reserve(size);
   for (int rank = 0; rank < size; ++rank) {
     try {
       threads.push_back(
@@ -144,7 +144,7 @@ void runThreads(const JobOptions& options, int size, const Prepare& prepare, con
     } catch (const std::exception& error) {
       // Without abort(), the other ranks would wait for this rank.
       errors.keep(std::current_exception(), rank, nullptr);
-      worlds[static_cast<size_t>(rank)]->abort(error.what());
+      worlds[rank]->abort(error.what());
       break;
     }
   }

@@ -10,6 +10,8 @@
 #include "host/device/attention.h"
 #include "host/inspect.h"
 #include "host/passes/pipeline.h"
+#include "host/plan/bind_inputs.h"
+#include "host/program/visit.h"
 #include "host/tensor.h"
 #include "host/text/program_rules.h"
 #include "host/text/program_text.h"
@@ -186,7 +188,7 @@ void checkInjected(const host::InjectedFault& fault, const host::Program& progra
   const auto isIt = [&](const host::UnrolledStep& step) { return step.index == fault.instruction; };
   HEDDLE_USER_CHECK(std::any_of(unrolled.steps.begin(), unrolled.steps.end(), isIt),
                     "--inject: rank {} issues nothing for instruction {} ({})", fault.rank,
-                    fault.instruction, texts[static_cast<size_t>(fault.instruction)]);
+                    fault.instruction, texts[fault.instruction]);
 }
 
 }  // namespace heddle::tools

@@ -103,7 +103,7 @@ bool agrees(const Scalar& got, const Scalar& expected, double error) {
 }  // namespace
 
 Bounded exactly(HostTensor value) {
-  std::vector<double> errors(static_cast<size_t>(value.numel()), 0);
+  std::vector<double> errors(value.numel(), 0);
   return {std::move(value), std::move(errors)};
 }
 
@@ -148,7 +148,7 @@ HostTensor doubles(const HostTensor& like, const std::vector<double>& values) {
 }
 
 std::vector<double> absolutes(const HostTensor& tensor) {
-  std::vector<double> values(static_cast<size_t>(tensor.numel()));
+  std::vector<double> values(tensor.numel());
   for (size_t i = 0; i < values.size(); ++i) {
     values[i] = std::fabs(toDouble(tensor.at(static_cast<int64_t>(i))));
   }
@@ -210,7 +210,7 @@ Comparison compare(const HostTensor& got, const Bounded& expected) {
   for (int64_t i = 0; i < got.numel(); ++i) {
     ++result.elements;
     const Scalar want = reference.at(i);
-    const double error = expected.errors[static_cast<size_t>(i)];
+    const double error = expected.errors[i];
     const double size = std::fabs(toDouble(want));
     if (error > 0 && !(error <= limit * std::max(1.0, size))) continue;
     ++result.compared;

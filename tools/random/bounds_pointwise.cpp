@@ -249,7 +249,7 @@ std::vector<double> pointwiseErrors(const ReferenceContext& context, const Expre
                                     const HostTensor& result) {
   const Accesses accesses = accessesOf(context, expr);
   const PointwiseBound bound(context.fusion, expr);
-  std::vector<double> errors(static_cast<size_t>(result.numel()));
+  std::vector<double> errors(result.numel());
   std::vector<Operand> at(operands.size());
   for (int64_t i = 0; i < result.numel(); ++i) {
     for (size_t k = 0; k < operands.size(); ++k) {
@@ -258,9 +258,9 @@ std::vector<double> pointwiseErrors(const ReferenceContext& context, const Expre
       for (size_t axis = result.sizes.size(); axis-- > 0; rest /= result.sizes[axis]) {
         place += rest % result.sizes[axis] * accesses.operands[k].strides[axis];
       }
-      at[k] = {operands[k]->value.at(place), operands[k]->errors[static_cast<size_t>(place)]};
+      at[k] = {operands[k]->value.at(place), operands[k]->errors[place]};
     }
-    errors[static_cast<size_t>(i)] = bound.of(at, result.at(i));
+    errors[i] = bound.of(at, result.at(i));
   }
   return errors;
 }

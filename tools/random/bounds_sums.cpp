@@ -150,7 +150,7 @@ std::vector<double> positive(const std::vector<double>& errors) {
 }
 
 Element elementAt(const Bounded& bounded, int64_t i) {
-  return {toDouble(bounded.value.at(i)), bounded.errors[static_cast<size_t>(i)]};
+  return {toDouble(bounded.value.at(i)), bounded.errors[i]};
 }
 
 // Returns whether every correct sort gives this order. `order` contains the elements of the line
@@ -181,7 +181,7 @@ std::vector<double> reductionErrors(const ReferenceContext& context, const Expre
                                     const Bounded& operand, const HostTensor& result) {
   const Accesses accesses = accessesOf(context, expr);
   HEDDLE_CHECK(expr.op->reduce_op.has_value(), "{} has no reduction", expr.op->name);
-  std::vector<double> errors(static_cast<size_t>(result.numel()));
+  std::vector<double> errors(result.numel());
   for (int64_t i = 0; i < result.numel(); ++i) {
     int64_t place = accesses.operands[0].offset;
     int64_t rest = i;
@@ -190,7 +190,7 @@ std::vector<double> reductionErrors(const ReferenceContext& context, const Expre
     }
     std::vector<Element> elements;
     for (int64_t at : innerOffsets(accesses, place)) elements.push_back(elementAt(operand, at));
-    errors[static_cast<size_t>(i)] = reducedError(*expr.op->reduce_op, elements, result, i);
+    errors[i] = reducedError(*expr.op->reduce_op, elements, result, i);
   }
   return errors;
 }
@@ -225,7 +225,7 @@ std::vector<double> matmulErrors(const ReferenceContext& context, const Expressi
   const std::vector<double> of_both = times(ea, eb, none);
   const bool activated = !expr.attrs.empty();
   const auto terms = static_cast<double>(a.value.sizes.back() + (biased ? 1 : 0));
-  std::vector<double> errors(static_cast<size_t>(result.numel()));
+  std::vector<double> errors(result.numel());
   for (size_t i = 0; i < errors.size(); ++i) {
     const double moved = of_a[i] + of_b[i] + of_both[i];
     if (!isFloat(result.dtype)) {
@@ -249,7 +249,7 @@ std::vector<double> scanErrors(const Expression& expr, const Bounded& operand,
   const size_t axis = expr.axis();
   const bool sorts = expr.op->name == "argsort";
   const bool descending = expr.find("descending") != nullptr && expr.attr<bool>("descending");
-  std::vector<double> errors(static_cast<size_t>(result.numel()), 0);
+  std::vector<double> errors(result.numel(), 0);
   int64_t step = 1;
   for (size_t i = axis + 1; i < result.sizes.size(); ++i) step *= result.sizes[i];
   for (int64_t first = 0; first < result.numel(); ++first) {
@@ -259,11 +259,11 @@ std::vector<double> scanErrors(const Expression& expr, const Bounded& operand,
       const int64_t i = first + n * step;
       const int64_t from = sorts ? first + toInt(result.at(i)) * step : i;
       line.push_back(elementAt(operand, from));
-      if (!sorts) errors[static_cast<size_t>(i)] = reducedError(ReduceOp::Sum, line, result, i);
+      if (!sorts) errors[i] = reducedError(ReduceOp::Sum, line, result, i);
     }
     if (!sorts || isSettled(line, descending)) continue;
     for (int64_t n = 0; n < result.sizes[axis]; ++n) {
-      errors[static_cast<size_t>(first + n * step)] = kUnknown;
+      errors[first + n * step] = kUnknown;
     }
   }
   return errors;
@@ -277,14 +277,14 @@ std::vector<double> scatterAddErrors(const ReferenceContext& context, const Expr
   const HostTensor& into = operands[0]->value;
   const HostTensor& index = operands[1]->value;
   const HostTensor& from = operands[2]->value;
-  std::vector<double> errors(static_cast<size_t>(result.numel()), kUnknown);
+  std::vector<double> errors(result.numel(), kUnknown);
   for (double e : operands[1]->errors) {
     if (e == kUnknown) return errors;
   }
   auto add = [&](const std::vector<double>& x, const std::vector<double>& y) {
     return applyTo(context, expr, {doubles(into, x), index, doubles(from, y)});
   };
-  const std::vector<double> ones(static_cast<size_t>(from.numel()), 1);
+  const std::vector<double> ones(from.numel(), 1);
   const std::vector<double> count =
       add(std::vector<double>(static_cast<size_t>(into.numel()), 1), ones);
   const std::vector<double> size = add(absolutes(into), absolutes(from));

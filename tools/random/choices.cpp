@@ -58,7 +58,7 @@ InputLayout randomLayout(Choices& choices, HostTensor& values) {
   if (choices.oneIn(2)) choices.shuffle(order);
   std::vector<int64_t> alloc = values.sizes;
   if (rank > 0 && choices.oneIn(2)) {
-    alloc[static_cast<size_t>(choices.below(static_cast<int64_t>(rank)))] += choices.between(1, 3);
+    alloc[choices.below(static_cast<int64_t>(rank))] += choices.between(1, 3);
   }
   layout.strides = stridesFor(alloc, order);
   if (rank > 0 && choices.oneIn(4)) {
@@ -66,7 +66,7 @@ InputLayout randomLayout(Choices& choices, HostTensor& values) {
   }
   if (choices.oneIn(2)) layout.offset = choices.between(1, 3);
   if (rank > 0 && values.numel() > 0 && choices.oneIn(4)) {
-    const auto axis = static_cast<size_t>(choices.below(static_cast<int64_t>(rank)));
+    const size_t axis = choices.below(static_cast<int64_t>(rank));
     layout.strides[axis] = 0;
     int64_t step = 1;
     for (size_t i = axis + 1; i < rank; ++i) step *= values.sizes[i];

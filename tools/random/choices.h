@@ -27,12 +27,12 @@ class Choices {
   }
   template <class T>
   const T& pick(const std::vector<T>& from) {
-    return from[static_cast<size_t>(below(static_cast<int64_t>(from.size())))];
+    return from[below(static_cast<int64_t>(from.size()))];
   }
   template <class T>
   void shuffle(std::vector<T>& list) {
     for (size_t i = list.size(); i > 1; --i) {
-      std::swap(list[i - 1], list[static_cast<size_t>(below(static_cast<int64_t>(i)))]);
+      std::swap(list[i - 1], list[below(static_cast<int64_t>(i))]);
     }
   }
 

@@ -28,7 +28,7 @@ bool isUseful(const Bounded& bounded, Choices& choices) {
   double strange = 0;
   for (int64_t i = 0; i < bounded.value.numel(); ++i) {
     const double v = toDouble(bounded.value.at(i));
-    const double e = bounded.errors[static_cast<size_t>(i)];
+    const double e = bounded.errors[i];
     vague += e > 0 && !(e <= limit * std::max(1.0, std::fabs(v)));
     strange += isFloat(bounded.value.dtype) && (!std::isfinite(v) || hasBigValues(v));
   }

@@ -207,7 +207,7 @@ bool OpMaker::pointwise(const OpDef& op) {
     choices_.shuffle(operands);
   }
   for (int i = 0; i < op.bool_operands; ++i) {
-    ValueId& condition = operands[static_cast<size_t>(i)];
+    ValueId& condition = operands[i];
     if (b_.fusion().tensor(condition).dtype == DType::Bool) continue;
     condition = b_.pointwise(choices_.pick({"lt", "ge", "ne"}), {condition, b_.constant(0.25)});
   }
@@ -245,8 +245,7 @@ bool OpMaker::reduction(const OpDef& op) {
   const ValueId x = tensor(true);
   AxisOrder axes = rowMajor(rank(x));
   choices_.shuffle(axes);
-  axes.resize(static_cast<size_t>(
-      choices_.between(1, choices_.oneIn(3) ? static_cast<int64_t>(axes.size()) : 1)));
+  axes.resize(choices_.between(1, choices_.oneIn(3) ? static_cast<int64_t>(axes.size()) : 1));
   b_.reduce(op.name, x, axes, choices_.oneIn(2));
   return true;
 }

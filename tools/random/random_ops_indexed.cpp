@@ -31,7 +31,7 @@ bool OpMaker::indexed(const OpDef& op) {
   const ValueId x = tensor(true);
   AxisOrder axes = rowMajor(rank(x));
   choices_.shuffle(axes);
-  axes.resize(static_cast<size_t>(choices_.between(1, static_cast<int64_t>(axes.size()))));
+  axes.resize(choices_.between(1, static_cast<int64_t>(axes.size())));
   b_.flip(x, axes);
   return true;
 }
@@ -71,7 +71,7 @@ ValueId OpMaker::indexFor(const std::vector<Size>& sizes, int64_t extent) {
 
 // Sometimes reduces one constant extent, but never that of `whole_axis`.
 void OpMaker::shrink(std::vector<Size>& sizes, size_t whole_axis) {
-  const auto axis = static_cast<size_t>(choices_.below(static_cast<int64_t>(sizes.size())));
+  const size_t axis = choices_.below(static_cast<int64_t>(sizes.size()));
   if (axis == whole_axis || !sizes[axis].isConstant() || sizes[axis].constant() < 2) return;
   sizes[axis] = Size(choices_.between(1, sizes[axis].constant() - 1));
 }
@@ -79,13 +79,13 @@ void OpMaker::shrink(std::vector<Size>& sizes, size_t whole_axis) {
 bool OpMaker::takes(const OpDef& op) {
   const ValueId x = tensor(true);
   std::vector<Size> sizes = b_.fusion().tensor(x).sizes();
-  const auto axis = static_cast<size_t>(axisOf(x));
+  const size_t axis = axisOf(x);
   const int64_t extent = number(sizes[axis]);
   if (op.name == "take_along_axis") {
     if (choices_.oneIn(2)) sizes[axis] = choices_.pick(context_.extents);
     if (choices_.oneIn(4)) shrink(sizes, axis);
   } else {
-    sizes.assign(static_cast<size_t>(choices_.between(1, 2)), Size(1));
+    sizes.assign(choices_.between(1, 2), Size(1));
     for (Size& size : sizes) size = choices_.pick(context_.extents);
   }
   b_.apply(op.name, {x, indexFor(sizes, extent)}, {{"axis", static_cast<int64_t>(axis)}});
@@ -94,7 +94,7 @@ bool OpMaker::takes(const OpDef& op) {
 
 bool OpMaker::scatters(const OpDef& op) {
   const ValueId x = tensor(true);
-  const auto axis = static_cast<size_t>(axisOf(x));
+  const size_t axis = axisOf(x);
   const std::vector<Size> sizes = b_.fusion().tensor(x).sizes();
   for (int tries = 40; tries > 0; --tries) {
     const ValueId source = tensor(true);

@@ -75,11 +75,10 @@ bool OpMaker::reshape() {
   std::vector<Size> sizes = b_.fusion().tensor(x).sizes();
   if (sizes.size() >= 2 && choices_.oneIn(2)) {  // join two neighbouring axes
     const auto at = choices_.below(static_cast<int64_t>(sizes.size()) - 1);
-    sizes[static_cast<size_t>(at)] =
-        sizes[static_cast<size_t>(at)] * sizes[static_cast<size_t>(at) + 1];
+    sizes[at] = sizes[at] * sizes[static_cast<size_t>(at) + 1];
     sizes.erase(sizes.begin() + at + 1);
   } else if (!sizes.empty() && choices_.oneIn(2)) {  // split an axis
-    const auto at = static_cast<size_t>(choices_.below(static_cast<int64_t>(sizes.size())));
+    const size_t at = choices_.below(static_cast<int64_t>(sizes.size()));
     const int64_t n = number(sizes[at]);
     const int64_t part = choices_.pick<int64_t>({2, 3, 4, 5, 7});
     if (n == 0 || n % part != 0) return false;
@@ -101,7 +100,7 @@ bool OpMaker::slice() {
   std::vector<Size> starts(stops.size(), Size(0));
   std::vector<int64_t> steps(stops.size(), 1);
   for (int64_t cuts = choices_.between(1, 2); cuts > 0; --cuts) {
-    const auto axis = static_cast<size_t>(axisOf(x));
+    const size_t axis = axisOf(x);
     const int64_t n = number(stops[axis]);
     const int64_t start = choices_.below(std::min<int64_t>(n, 4));
     if (choices_.oneIn(2) && n > start) stops[axis] = Size(choices_.between(start + 1, n));

@@ -34,7 +34,7 @@ host::Tensor place(host::Device& device, const HostTensor& values, const InputLa
   const int64_t element = sizeOf(values.dtype);
   const int64_t count = layout.offset + spanOf(desc);
   HostTensor whole(values.dtype, {count});
-  std::memset(whole.data.get(), 0x7F, static_cast<size_t>(count * element));
+  std::memset(whole.data.get(), 0x7F, count * element);
   packInto(whole.data.get() + layout.offset * element, desc, values);
   host::Tensor tensor =
       host::toDevice(device, device.allocator(), whole, denseDesc(values.dtype, {count}));

@@ -148,7 +148,7 @@ AdversarialScheduler::Entry* AdversarialScheduler::pick(const std::vector<Entry*
     for (Entry* entry : fresh) entry->starved = chance(2);
   }
   const auto fed = [](const Entry* entry) { return !entry->starved; };
-  const auto fed_count = static_cast<size_t>(std::count_if(fresh.begin(), fresh.end(), fed));
+  const size_t fed_count = std::count_if(fresh.begin(), fresh.end(), fed);
   size_t chosen = random_() % (fed_count > 0 ? fed_count : fresh.size());
   burst_ = fresh[0];
   for (Entry* entry : fresh) {

@@ -19,7 +19,7 @@ class PoisonTask : public TaskBody {
  public:
   PoisonTask(void* memory, int64_t bytes) : memory_(memory), bytes_(bytes) {}
   bool poll() override {
-    std::memset(memory_, 0xFF, static_cast<size_t>(bytes_));
+    std::memset(memory_, 0xFF, bytes_);
     return true;
   }
 
@@ -111,7 +111,7 @@ void* CpuAllocator::allocate(int64_t bytes, Stream stream) {
     if (void* memory = reuse(size, user)) return memory;
     if (void* memory = fresh(size)) {
       // No stream uses the memory yet, so the fill needs no stream order.
-      if (poison_) std::memset(memory, 0xFF, static_cast<size_t>(size));
+      if (poison_) std::memset(memory, 0xFF, size);
       return memory;
     }
   }

@@ -243,13 +243,11 @@ class CpuDevice : public Device {
   }
   void copy(void* dst, const void* src, int64_t bytes, Stream stream, const Issue& issue) override {
     if (bytes <= 0) return;
-    enqueueWork(streams_.stream(stream), issue,
-                [=] { std::memmove(dst, src, static_cast<size_t>(bytes)); });
+    enqueueWork(streams_.stream(stream), issue, [=] { std::memmove(dst, src, bytes); });
   }
   void fill(void* dst, int byte, int64_t bytes, Stream stream, const Issue& issue) override {
     if (bytes <= 0) return;
-    enqueueWork(streams_.stream(stream), issue,
-                [=] { std::memset(dst, byte, static_cast<size_t>(bytes)); });
+    enqueueWork(streams_.stream(stream), issue, [=] { std::memset(dst, byte, bytes); });
   }
   void hostTask(std::function<void()> task, Stream stream, const Issue& issue) override {
     enqueueWork(streams_.stream(stream), issue, std::move(task));

@@ -87,7 +87,7 @@ TilePool::TilePool(int threads)
     : threads_(std::max(threads, 1)), keeps_running_(queue_.get_executor()) {
   // Reserves memory for all threads, so that push_back() cannot fail. A failed push_back() would
   // destroy a running std::thread, which calls std::terminate().
-  workers_.reserve(static_cast<size_t>(threads_));
+  workers_.reserve(threads_);
   try {
     for (int i = 1; i < threads_; ++i) {
       workers_.push_back(startThread("the CPU device", [this] { queue_.run(); }));

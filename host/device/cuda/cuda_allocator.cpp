@@ -73,7 +73,7 @@ void* CudaAllocator::allocate(int64_t bytes, Stream stream) {
   const uint64_t id = idOf(stream);
   void* const kept = id == 0 ? nullptr : kept_.take(bytes, id);
   if (kept != nullptr) return kept;
-  const auto size = static_cast<size_t>(KeptBlocks::rounded(bytes));
+  const size_t size = KeptBlocks::rounded(bytes);
   void* memory = nullptr;
   cudaError_t status = cudaMallocAsync(&memory, size, static_cast<cudaStream_t>(stream));
   if (status == cudaErrorMemoryAllocation) {

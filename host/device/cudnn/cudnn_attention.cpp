@@ -54,7 +54,7 @@ class AlignedOperand {
 
   // Copies the operand row by row, because the memory between its rows must not change.
   void copyRowsBack() const {
-    const auto size = static_cast<size_t>(sizeOf(desc_.dtype));
+    const size_t size = sizeOf(desc_.dtype);
     const size_t rows = desc_.rank() - 2;
     const auto width = static_cast<size_t>(desc_.sizes.back()) * size;
     const size_t pitch = std::max(width, static_cast<size_t>(desc_.strides[rows]) * size);

@@ -55,7 +55,7 @@ const StreamOrder::Done* StreamOrder::firstUnknown(RootId root) const {
 }
 
 TokenId StreamOrder::tokenOf(int32_t post) const {
-  const TokenId token = items_.items[post_item_.at(static_cast<size_t>(post))].posts;
+  const TokenId token = items_.items[post_item_.at(post)].posts;
   return latest_post_[token] == post ? token : TokenId();
 }
 

@@ -19,7 +19,7 @@ using comm::CollectiveKind;
 AxisOrder splitOrder(const AxisOrder& order, size_t axis) {
   AxisOrder split;
   for (int64_t each : order) {
-    const auto old = static_cast<size_t>(each);
+    const size_t old = each;
     split.push_back(old > axis ? each + 1 : each);
     if (old == axis) split.push_back(each + 1);
   }
@@ -144,7 +144,7 @@ ChunkWriter::Rows ChunkWriter::rowsIn(const Work& work, SlotId id, int64_t block
     // order before the axes of rows become one axis.
     if (work.match.order != rowMajor(sizes.size())) {
       std::vector<Size> moved;
-      for (int64_t each : work.match.order) moved.push_back(sizes[static_cast<size_t>(each)]);
+      for (int64_t each : work.match.order) moved.push_back(sizes[each]);
       const SlotId ordered = newSlot(id, "_ordered", moved);
       emit(Alias{ordered, view, Alias::Permute{work.match.order}});
       view = ordered;

@@ -67,7 +67,7 @@ std::vector<ChunkCut> cutsOf(const Program& program, const IdVector<SlotId, Slot
   std::vector<ChunkCut> cuts;
   if (auto flat = flatCut(program, uses, match, x, moved)) cuts.push_back(std::move(*flat));
   for (int64_t each : match.order) {
-    const auto axis = static_cast<size_t>(each);
+    const size_t axis = each;
     if (axis == last) break;
     if (!moves || axis == *moved) cuts.push_back({{axis}, ones});
     const Size& extent = slotOf(program, x.in).tensor.domain[axis].extent;

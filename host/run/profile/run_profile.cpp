@@ -77,11 +77,11 @@ void RunProfile::readTimers() {
 }
 
 TimelineEvent RunProfile::eventOf(const Span& span, bool issues) const {
-  const auto step = static_cast<size_t>(span.step);
+  const size_t step = span.step;
   const Plan::StepNote& note = plan_->notes[step];
   TimelineEvent event;
   event.instruction = plan_->instruction_of[step];
-  event.text = texts_.at(static_cast<size_t>(event.instruction));
+  event.text = texts_.at(event.instruction);
   event.stream = issues ? StreamId() : note.stream;
   event.begin = span.begin;
   event.end = span.end;
@@ -99,7 +99,7 @@ std::vector<TimelineEvent> RunProfile::events() {
   std::map<std::tuple<StreamId, InstructionIndex, int32_t>, TimelineEvent> merged;
   for (const bool issues : {true, false}) {
     for (const Span& span : issues ? issues_ : work_) {
-      if (plan_->instruction_of[static_cast<size_t>(span.step)] < 0) continue;
+      if (plan_->instruction_of[span.step] < 0) continue;
       TimelineEvent event = eventOf(span, issues);
       const std::tuple key(event.stream, event.instruction, event.occurrence);
       const auto [at, is_first] = merged.try_emplace(key, event);

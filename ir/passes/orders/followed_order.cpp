@@ -47,7 +47,7 @@ bool comesBefore(const Decider& a, const Decider& b) {
 AxisOrder sharedAxes(const Decider& decider) {
   AxisOrder shared;
   for (int64_t axis : decider.known->order) {
-    const auto i = static_cast<size_t>(axis);
+    const size_t i = axis;
     if (decider.known->in_memory[i] && decider.result_axes[i] >= 0) {
       shared.push_back(decider.result_axes[i]);
     }
@@ -81,7 +81,7 @@ KnownOrder orderAfter(const Fusion& fusion, const Expression& expr,
       if (!each.known->in_memory[axis]) continue;
       ++each.axes_in_memory;
       const int64_t to = each.result_axes[axis];
-      if (to >= 0) result.in_memory[static_cast<size_t>(to)] = true;
+      if (to >= 0) result.in_memory[to] = true;
     }
     if (first.known == nullptr || comesBefore(each, first)) first = std::move(each);
   }

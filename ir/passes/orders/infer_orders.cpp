@@ -87,7 +87,7 @@ class OrderInferrer {
     const auto& axes = expr.attr<std::vector<int64_t>>("axes");
     const std::vector<bool> in_memory = known.in_memory;
     for (size_t i = 0; i < axes.size(); ++i) {
-      known.in_memory[i] = in_memory[static_cast<size_t>(axes[i])];
+      known.in_memory[i] = in_memory[axes[i]];
     }
     for (int64_t& axis : known.order) {
       axis = std::find(axes.begin(), axes.end(), axis) - axes.begin();

@@ -46,7 +46,7 @@ class OrderChooser {
     for (ValueId id = view; id != base;) {
       const Expression& permute = fusion_.expr(fusion_.value(id).definition);
       const auto& axes = permute.attr<std::vector<int64_t>>("axes");
-      for (int64_t& axis : order) axis = axes[static_cast<size_t>(axis)];
+      for (int64_t& axis : order) axis = axes[axis];
       id = permute.inputs[0];
     }
     reshapes_.try_emplace(base, fusion_.value(reshape.outputs[0]).name);

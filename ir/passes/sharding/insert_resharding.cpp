@@ -316,7 +316,7 @@ class Resharding {
                       step.kind == ReshardStep::Kind::ScatterFrom;
     if (!cuts) return false;
     int64_t blocks = blocksOf(step);
-    const size_t axis = static_cast<size_t>(step.axis);
+    const size_t axis = step.axis;
     for (MeshAxis each : tensor.sharding->axes[axis]) {
       blocks *= old_.meshes[tensor.sharding->mesh].size(each);
     }

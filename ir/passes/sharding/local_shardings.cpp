@@ -58,7 +58,7 @@ class SpaceGrants {
     for (size_t axis = 0; axis < axes.size(); ++axis) {
       const std::vector<MeshAxis>& list = state.axes[axis];
       if (list.empty() || axes[axis] == AxisMap::kNone) continue;
-      const auto s = static_cast<size_t>(axes[axis]);
+      const size_t s = axes[axis];
       if (!spread_.may[s] || space_[s] == list) continue;
       if (!fits(s, list, axis < asked.size() && asked[axis])) continue;
       const bool free =
@@ -99,7 +99,7 @@ Sharding stateFrom(const TensorView& tensor, const std::vector<int>& axes, const
   Sharding state = replicated(mesh, tensor.rank());
   for (size_t axis = 0; axis < axes.size(); ++axis) {
     if (axes[axis] == AxisMap::kNone || tensor.domain[axis].kind == IterKind::Broadcast) continue;
-    state.axes[axis] = space[static_cast<size_t>(axes[axis])];
+    state.axes[axis] = space[axes[axis]];
   }
   return state;
 }

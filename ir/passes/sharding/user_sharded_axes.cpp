@@ -25,13 +25,13 @@ std::vector<bool> followedAxes(const Fusion& fusion, const Expression& expr,
     for (size_t axis = 0; axis < spread.map.inputs[i].size(); ++axis) {
       const int s = spread.map.inputs[i][axis];
       if (s == AxisMap::kNone || !operand[axis]) continue;
-      space[static_cast<size_t>(s)] = spread.may[static_cast<size_t>(s)];
+      space[s] = spread.may[s];
     }
   }
   std::vector<bool> result(fusion.tensor(expr.outputs[0]).rank());
   for (size_t axis = 0; axis < result.size(); ++axis) {
     const int s = spread.map.outputs[0][axis];
-    result[axis] = s != AxisMap::kNone && space[static_cast<size_t>(s)];
+    result[axis] = s != AxisMap::kNone && space[s];
   }
   return result;
 }

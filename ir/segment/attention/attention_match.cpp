@@ -185,7 +185,7 @@ bool AttentionMatch::isIndexOf(ValueId scores, ValueId id, int64_t axis) {
   const Expression* iota = spread == nullptr ? nullptr : take(spread->inputs[0], "iota");
   if (iota == nullptr || fusion_.tensor(iota->outputs[0]).rank() != 1 ||
       fusion_.tensor(iota->outputs[0]).domain[0].extent !=
-          fusion_.tensor(scores).domain[static_cast<size_t>(axis)].extent) {
+          fusion_.tensor(scores).domain[axis].extent) {
     return false;
   }
   const auto axes = spread->attr<std::vector<int64_t>>("axes");

@@ -1,6 +1,6 @@
 // Compares the backward of scaled_dot_product_attention in half types, as one call of cuDNN, with
 // loops in double.
-#include "host/compile_again.h"
+#include "host/compile_stages.h"
 #include "host/fusion_executor.h"
 #include "host/text/program_text.h"
 #include "ir/base/check.h"

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "host/compile_again.h"
+#include "host/compile_stages.h"
 #include "host/device/attention.h"
 #include "host/device/cpu/cpu_device.h"
 #include "host/device/device.h"

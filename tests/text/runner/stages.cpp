@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "codegen/emit/plan_kernel.h"
-#include "host/compile_again.h"
+#include "host/compile_stages.h"
 #include "host/lower/lower.h"
 #include "host/passes/chunk/chunk_collectives.h"
 #include "host/passes/pipeline.h"

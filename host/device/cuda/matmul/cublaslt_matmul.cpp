@@ -156,7 +156,7 @@ std::vector<LtMatmul::Algorithm> LtMatmul::candidates(int most, size_t workspace
   // For relu, the function asks for more proposals, because the first ones may be algorithms that
   // lose NaN.
   const int asked = problem_.activation == Activation::Relu ? std::max(most, 32) : most;
-  std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<size_t>(asked));
+  std::vector<cublasLtMatmulHeuristicResult_t> found(asked);
   int count = 0;
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
       handle_, mutablePointer(operation_), mutablePointer(first_), mutablePointer(second_),
@@ -164,7 +164,7 @@ std::vector<LtMatmul::Algorithm> LtMatmul::candidates(int most, size_t workspace
   std::vector<Algorithm> algorithms;
   if (status != CUBLAS_STATUS_SUCCESS) return algorithms;
   for (int i = 0; i < count && static_cast<int>(algorithms.size()) < most; ++i) {
-    const cublasLtMatmulHeuristicResult_t& one = found[static_cast<size_t>(i)];
+    const cublasLtMatmulHeuristicResult_t& one = found[i];
     if (one.state != CUBLAS_STATUS_SUCCESS) continue;
     if (problem_.activation == Activation::Relu && losesNan(one.algo)) continue;
     algorithms.push_back({one.algo, one.workspaceSize});

@@ -153,7 +153,7 @@ class Layouting {
     for (size_t i = 0; i < shape_.batch.size(); ++i) {
       if (shape_.c.batch_strides[i] < span) continue;
       const auto axis = static_cast<std::ptrdiff_t>(i);
-      if (best < 0 || shape_.batch[i] > shape_.batch[static_cast<size_t>(best)]) best = axis;
+      if (best < 0 || shape_.batch[i] > shape_.batch[best]) best = axis;
     }
     return best;
   }
@@ -163,10 +163,10 @@ class Layouting {
   void split() {
     int64_t inner = 1;
     if (const std::ptrdiff_t axis = callAxis(); axis >= 0) {
-      inner = shape_.batch[static_cast<size_t>(axis)];
+      inner = shape_.batch[axis];
       shape_.batch.erase(shape_.batch.begin() + axis);
       const auto take = [&](MatmulShape::Matrix& matrix) {
-        const int64_t stride = matrix.batch_strides[static_cast<size_t>(axis)];
+        const int64_t stride = matrix.batch_strides[axis];
         matrix.batch_strides.erase(matrix.batch_strides.begin() + axis);
         return stride;
       };

@@ -69,7 +69,7 @@ class TimerMemory {
  public:
   TimerMemory(int64_t bytes, cudaStream_t stream) : stream_(stream) {
     if (bytes == 0) return;
-    const auto rounded = static_cast<size_t>(4 * wordsOf(bytes));
+    const size_t rounded = 4 * wordsOf(bytes);
     if (cudaMallocAsync(&memory_, rounded, stream) == cudaSuccess) return;
     cudaGetLastError();
     memory_ = nullptr;
