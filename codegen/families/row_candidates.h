@@ -40,6 +40,7 @@ struct RowDemand {
   int64_t ops = 0;         // number of simple operations of the longest body (opsOf())
   int64_t accumulators = 0;     // accumulators of all reductions, per row
   bool several_passes = false;  // needsSeveralPasses()
+  bool joined_passes = false;  // needsSeveralPasses(), with joint reductions if the target has them
 };
 
 // The demands of the variants. They depend on a space only through its numbers of axes, and through

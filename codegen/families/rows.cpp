@@ -115,6 +115,8 @@ class RowBuilder {
     RowDemand demand = demandOf(written, columns_);
     for (ValueId id : form.kept) demand.kept_bytes += sizeOf(segment_.tensor(id).dtype);
     demand.several_passes = needsSeveralPasses(segment_, analysis_);
+    demand.joined_passes = target_ == Target::Cuda ? needsSeveralPasses(segment_, joinedAnalysis())
+                                                   : demand.several_passes;
     if (!loadsAhead()) return demand;
     form.ahead = true;
     const RowStatements next = write(form, variant);
@@ -127,10 +129,15 @@ class RowBuilder {
     return writeRowStatements(segment_, analysis_, rows_, values_, form);
   }
 
-  // Writes fewer passes, because one pass computes two reductions (codegen/plan/joint.h).
-  RowStatements writeJoined(const RowForm& form) const {
+  Analysis joinedAnalysis() const {
     Analysis joined = analysis_;
     joined.joint = jointReductions(segment_, analysis_);
+    return joined;
+  }
+
+  // Writes fewer passes, because one pass computes two reductions (codegen/plan/joint.h).
+  RowStatements writeJoined(const RowForm& form) const {
+    const Analysis joined = joinedAnalysis();
     return writeRowStatements(segment_, joined, rows_, rowValuesOf(segment_, joined), form);
   }
 
