@@ -183,7 +183,7 @@ class CudaBundles {
     layout.rows = static_cast<int32_t>(std::max(bundles, kWarp / threads));
     layout.registers = static_cast<int32_t>(ceilDiv(length_, threads));
     layout.exact = elements_.rows % vector_ == 0;
-    layout.full = layout.exact && length_ == threads * layout.registers;
+    layout.full = layout.exact && space_.reducedCount() == threads * layout.registers;
     return layout;
   }
 
@@ -307,7 +307,7 @@ std::optional<RowCandidate> cpuBundles(const Space& space, const Elements& eleme
 std::optional<RowCandidate> chooseBundles(const Space& rows, Target target,
                                           const RowDemands& demands, const KernelChoice* choice) {
   if (!isFamily(choice, "rows")) choice = nullptr;
-  if (!demands.expensive.several_passes || hasColumns(rows)) return std::nullopt;
+  if (!demands.expensive.joined_passes || hasColumns(rows)) return std::nullopt;
   const std::optional<bundles::Elements> elements = bundles::elementsOf(rows);
   if (!elements) return std::nullopt;
   if (target == Target::Cpp) return bundles::cpuBundles(rows, *elements, demands.expensive, choice);

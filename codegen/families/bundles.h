@@ -14,7 +14,8 @@ namespace heddle::codegen {
 
 // Returns the best layout of bundles. Returns nullopt in these cases, in which several launches are
 // better (codegen/families/passes.h):
-// - The segment needs at most one pass, or adds columns (hasColumns()).
+// - The segment needs at most one pass, or adds columns (hasColumns()). A pass may compute joint
+//   reductions.
 // - Neighbouring rows are not neighbours in memory.
 // - The rows are so long that the elements of a sector of memory per row do not fit on the chip.
 // - There are few rows, and `choice` does not ask for the family "rows".

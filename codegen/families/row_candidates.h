@@ -40,6 +40,7 @@ struct RowDemand {
   int64_t ops = 0;         // number of simple operations of the longest body (opsOf())
   int64_t accumulators = 0;     // accumulators of all reductions, per row
   bool several_passes = false;  // needsSeveralPasses()
+  bool joined_passes = false;  // needsSeveralPasses(), with joint reductions if the target has them
 };
 
 // What a kernel of rows does besides one reading of each row.

@@ -149,11 +149,12 @@ TEST(BundlesSimt, VeryLongAndFewRowsNeedSeveralLaunches) {
 TEST(BundlesSimt, EmptyRowsAndNoRowsAreRight) {
   Cases cases;
   cases.add(
-      "%x: f32[n, m, k]) { %s = sum(%x, axes=[1], keepdim=true) %d = sub(%x, %s) %q = mul(%d, %d) "
-      "%v = sum(%q, axes=[1]) return %v",
+      "%x: f32[n, m, k]) { %m = max(%x, axes=[1], keepdim=true) %d = sub(%x, %m) %e = exp(%d) %s "
+      "= sum(%e, axes=[1], keepdim=true) %y = div(%e, %s) return %y, %s, %m",
       {{{2, 0, 9}}}, {{"n", 2}, {"m", 0}, {"k", 9}});
   addSoftmax(cases, "f32", 0, 7, 9);
   addSoftmax(cases, "f32", 3, 7, 0);
+  EXPECT_EQ(cases.entry(0), "heddle_rows");
   expectRight(cases);
 }
 
