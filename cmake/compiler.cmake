@@ -23,12 +23,7 @@ endif()
 # reads headers and instantiates templates once per batch. This halves the time of a first build.
 # With 0, every source is compiled alone. A build after a change of one source is then a few seconds
 # faster.
-if(HEDDLE_SANITIZE)
-  set(heddle_unity_default 24)
-else()
-  set(heddle_unity_default 12)
-endif()
-set(HEDDLE_UNITY ${heddle_unity_default} CACHE STRING "Sources per translation unit, 0 for no unity build")
+set(HEDDLE_UNITY 24 CACHE STRING "Sources per translation unit, 0 for no unity build")
 
 # Precompiles the headers that most files include, which saves a fifth of the time of a fresh build.
 # With ccache, precompiled headers are off: ccache saves more time, and supports them only with
