@@ -11,16 +11,20 @@ bad=0
 
 listed() { [ -f "$exceptions" ] && grep -qE "^${1//./\\.}: .+" "$exceptions"; }
 
-mapfile -t sources < <(find ir codegen comm host tools tests examples bench cmake \
-  \( -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.py' -o -name '*.sh' -o -name '*.cmake' \) \
-  -type f 2>/dev/null | sort)
-for source in "${sources[@]}"; do
-  lines=$(wc -l <"$source")
+# Prints "LINES FILE" for each source file.
+count_lines() {
+  find ir codegen comm host tools tests examples bench cmake \
+    \( -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.py' -o -name '*.sh' -o -name '*.cmake' \) \
+    -type f -print0 2>/dev/null | sort -z | xargs -0 -n 1000 wc -l | grep -vE '^ *[0-9]+ total$'
+}
+files=0
+while read -r lines source; do
+  files=$((files + 1))
   if [ "$lines" -gt "$limit" ] && ! listed "$source"; then
     echo "$source: $lines lines, at most $limit are allowed: split it, or list it with a reason in $exceptions"
     bad=1
   fi
-done
+done < <(count_lines)
 
 if [ -f "$exceptions" ]; then
   while IFS=: read -r path _; do
@@ -31,5 +35,5 @@ if [ -f "$exceptions" ]; then
     fi
   done <"$exceptions"
 fi
-[ "$bad" -eq 0 ] && echo "check_sizes: ok, ${#sources[@]} files"
+[ "$bad" -eq 0 ] && echo "check_sizes: ok, $files files"
 exit "$bad"

@@ -89,7 +89,7 @@ begin build_tsan build_idle tsan tests_threads
 begin mpi run_ctest mpi release -j2 -L '^mpi$'
 finish mpi
 
-begin asan run_ctest asan asan -j2 -L '^(unit|cpu)$'
+begin asan run_ctest asan asan -j2 -L '^(unit|cpu)$' -LE '^source$'
 finish asan
 wait "${pids[build_tsan]}"
 

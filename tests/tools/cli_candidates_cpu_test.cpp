@@ -4,6 +4,7 @@
 #include <sstream>
 #include <vector>
 
+#include "tests/sanitized.h"
 #include "tests/tools/cli.h"
 
 namespace heddle::tools::cli_candidates_cpu_test {
@@ -22,7 +23,8 @@ class CliCandidates : public Cli {
   }
 };
 
-// Every candidate of every kernel of the example gives the right numbers, on several ranks.
+// Every candidate of every kernel of the example gives the right numbers, on several ranks. Kernels
+// are compiled without sanitizers, so a sanitizer would find nothing more in the other candidates.
 TEST_F(CliCandidates, EveryCandidateOfAnExamplePassesTheCheck) {
   for (const std::string file :
        {"examples/softmax.fusion --set rows=8", "examples/layer_norm_sharded.fusion"}) {
@@ -33,6 +35,7 @@ TEST_F(CliCandidates, EveryCandidateOfAnExamplePassesTheCheck) {
         kernel = line.substr(8);
         continue;
       }
+      if (heddle::testing::kSanitized && forced == 3) continue;
       const std::string index = line.substr(2, line.find(':') - 2);
       const std::string parameters =
           line.substr(line.find(": ") + 2, line.find(';') - line.find(": ") - 2);

@@ -2,6 +2,7 @@
 
 #include <ucontext.h>
 
+#include <csetjmp>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -75,7 +76,9 @@ class Grid {
  private:
   static constexpr size_t kStack = 64 * 1024;
   struct Fiber {
-    ucontext_t context;
+    ucontext_t beginning;
+    std::jmp_buf place;  // where the fiber waits
+    bool begun = false;
     std::unique_ptr<char[]> stack = std::make_unique_for_overwrite<char[]>(kStack);
     uint64_t barriers = 0;
     bool needs_block = false;  // waits for all threads of the block, not only for its warp
@@ -86,25 +89,37 @@ class Grid {
     Fiber& fiber = *fibers_[static_cast<size_t>(current_)];
     ++fiber.barriers;
     fiber.needs_block = needs_block;
-    swapcontext(&fiber.context, &scheduler_);
+    suspend(fiber);
   }
 
+  // Runs the fiber until it calls suspend(). swapcontext() would be simpler, but it makes two
+  // system calls for the signal mask, which take most of the time of a switch.
+  void resume(Fiber& fiber) {
+    if (_setjmp(scheduler_) != 0) return;
+    if (fiber.begun) _longjmp(fiber.place, 1);
+    fiber.begun = true;
+    setcontext(&fiber.beginning);
+  }
+  void suspend(Fiber& fiber) {
+    if (_setjmp(fiber.place) == 0) _longjmp(scheduler_, 1);
+  }
   static void start();
 
+  void addFiber() {
+    Fiber& fiber = *fibers_.emplace_back(std::make_unique<Fiber>());
+    getcontext(&fiber.beginning);
+    fiber.beginning.uc_stack.ss_sp = fiber.stack.get();
+    fiber.beginning.uc_stack.ss_size = kStack;
+    makecontext(&fiber.beginning, start, 0);
+  }
+
   void runBlock(uint64_t seed) {
-    while (fibers_.size() < static_cast<size_t>(threads_)) {
-      fibers_.push_back(std::make_unique<Fiber>());
-    }
+    while (fibers_.size() < static_cast<size_t>(threads_)) addFiber();
     for (auto& slots : slots_) slots.resize(static_cast<size_t>(threads_));
     for (int t = 0; t < threads_; ++t) {
       Fiber& fiber = *fibers_[static_cast<size_t>(t)];
       fiber.barriers = 0;
       fiber.done = false;
-      getcontext(&fiber.context);
-      fiber.context.uc_stack.ss_sp = fiber.stack.get();
-      fiber.context.uc_stack.ss_size = kStack;
-      fiber.context.uc_link = &scheduler_;
-      makecontext(&fiber.context, start, 0);
     }
     ++serial_;
     uint64_t round = 0;
@@ -119,7 +134,7 @@ class Grid {
       current_ = static_cast<int>((static_cast<uint64_t>(i) * step + seed) %
                                   static_cast<uint64_t>(threads_));
       Fiber& fiber = *fibers_[static_cast<size_t>(current_)];
-      if (!fiber.done) swapcontext(&scheduler_, &fiber.context);
+      if (!fiber.done) resume(fiber);
     }
     return isThreadLeft();
   }
@@ -146,7 +161,7 @@ class Grid {
   uint64_t serial_ = 0;
   int threads_ = 0;
   int current_ = 0;
-  ucontext_t scheduler_;
+  std::jmp_buf scheduler_;
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<uint64_t> slots_[2];
 };
@@ -156,10 +171,15 @@ inline Grid& grid() {
   return instance;
 }
 
+// A fiber runs one thread of each block.
 inline void Grid::start() {
   Grid& self = grid();
-  (*self.entry_)();
-  self.fibers_[static_cast<size_t>(self.current_)]->done = true;
+  Fiber& fiber = *self.fibers_[static_cast<size_t>(self.current_)];
+  for (;;) {
+    (*self.entry_)();
+    fiber.done = true;
+    self.suspend(fiber);
+  }
 }
 
 }  // namespace heddle::simt

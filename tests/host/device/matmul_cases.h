@@ -33,9 +33,10 @@ struct Matrix {
     for (size_t i = 0; i < index.size(); ++i) place += index[i] * desc.strides[i];
     return place;
   }
-  double at(const std::vector<int64_t>& index) const {
-    return toDouble(loadElement(bytes.data(), desc.dtype, place(index)));
+  double atPlace(int64_t place) const {
+    return toDouble(loadElement(bytes.data(), desc.dtype, place));
   }
+  double at(const std::vector<int64_t>& index) const { return atPlace(place(index)); }
 };
 
 inline bool nextIndex(std::vector<int64_t>& index, const std::vector<int64_t>& sizes) {
@@ -57,19 +58,16 @@ inline void fillRandom(Matrix& matrix, std::mt19937& random) {
   } while (nextIndex(index, matrix.desc.sizes));
 }
 
-// Returns the index of an element of an operand, for an index of the result. Batch axes are aligned
+// Returns the place of an element of an operand, for an index of the result. Batch axes are aligned
 // at the right, and the index along an axis of extent 1 is always 0.
-inline std::vector<int64_t> operandIndex(const Matrix& x, const std::vector<int64_t>& c_index,
-                                         int64_t row, int64_t column) {
+inline int64_t operandPlace(const Matrix& x, const std::vector<int64_t>& c_index, int64_t row,
+                            int64_t column) {
   const size_t rank = x.desc.rank();
-  std::vector<int64_t> index(rank, 0);
+  int64_t place = row * x.desc.strides[rank - 2] + column * x.desc.strides[rank - 1];
   for (size_t i = 0; i + 2 < rank; ++i) {
-    const size_t from = c_index.size() - rank + i;
-    index[i] = x.desc.sizes[i] == 1 ? 0 : c_index[from];
+    if (x.desc.sizes[i] != 1) place += c_index[c_index.size() - rank + i] * x.desc.strides[i];
   }
-  index[rank - 2] = row;
-  index[rank - 1] = column;
-  return index;
+  return place;
 }
 
 inline void checkMatmul(const Matrix& a, const Matrix& b, const Matrix& c) {
@@ -79,8 +77,8 @@ inline void checkMatmul(const Matrix& a, const Matrix& b, const Matrix& c) {
   do {
     double sum = 0;
     for (int64_t p = 0; p < k; ++p) {
-      sum += a.at(operandIndex(a, index, index[index.size() - 2], p)) *
-             b.at(operandIndex(b, index, p, index.back()));
+      sum += a.atPlace(operandPlace(a, index, index[index.size() - 2], p)) *
+             b.atPlace(operandPlace(b, index, p, index.back()));
     }
     if (c.desc.dtype == DType::Bool) sum = sum != 0 ? 1 : 0;
     ASSERT_EQ(c.at(index), toDouble(roundTo(c.desc.dtype, sum))) << str(index);

@@ -106,7 +106,7 @@ TEST_F(KernelLimitCpu, UnloadedKernelsWithoutFormAreNotFound) {
 // Runs a sum of `rows` rows of 2^20 / `rows` elements, and checks it.
 void runSum(Executable& executor, CountingDevice& device, int64_t rows) {
   HostTensor values(DType::F32, {rows, (int64_t{1} << 20) / rows});
-  for (int64_t i = 0; i < values.numel(); ++i) values.set(i, static_cast<double>(i % 4));
+  for (int64_t i = 0; i < values.numel(); ++i) values.as<float>()[i] = static_cast<float>(i % 4);
   const Tensor x =
       toDevice(device, device.allocator(), values, denseDesc(DType::F32, values.sizes));
   const Outputs outputs = executor.run({x});

@@ -18,13 +18,13 @@ TEST(Adam, ThousandStepsInPlaceMatchTheReference) {
 }
 
 TEST(Adam, ParametersOfOddSizesNeedOneLaunch) {
-  adam_steps::expectStep(50, 1, DeviceKind::Cpu);
-  adam_steps::expectStep(heddle::testing::casesOf(200, 60), 1, DeviceKind::Cpu);
+  adam_steps::expectStep(heddle::testing::casesOf(50, 15), 1, DeviceKind::Cpu);
+  adam_steps::expectStep(heddle::testing::casesOf(200, 30), 1, DeviceKind::Cpu);
 }
 
 TEST(Adam, ParametersOnSeveralRanksNeedOneLaunch) {
-  adam_steps::expectStep(50, 2, DeviceKind::Cpu);
-  adam_steps::expectStep(heddle::testing::casesOf(200, 60), 3, DeviceKind::Cpu);
+  adam_steps::expectStep(heddle::testing::casesOf(50, 15), 2, DeviceKind::Cpu);
+  adam_steps::expectStep(heddle::testing::casesOf(200, 30), 3, DeviceKind::Cpu);
 }
 
 // A loop of a host program updates a parameter in place: w -= 0.5 * w, three times.

@@ -176,7 +176,7 @@ TEST(CpuMatmulFinish, BiasAndGeluAreAppliedToEveryPart) {
   for (const CpuMatmulLibrary library : libraries()) {
     for (const DType dtype : {DType::F32, DType::BF16}) {
       for (const bool columns : {false, true}) {
-        SCOPED_TRACE(testing::Message() << name(dtype) << (columns ? ", dense columns" : ""));
+        SCOPED_TRACE(::testing::Message() << name(dtype) << (columns ? ", dense columns" : ""));
         Matrix a(dtype, {300, 40}, {}), b(dtype, {40, 500}, {}), bias(dtype, {500}, {});
         Matrix c(dtype, {300, 500},
                  columns ? std::vector<int64_t>{1, 300} : std::vector<int64_t>{});
