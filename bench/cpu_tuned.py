@@ -9,7 +9,7 @@
 First, `heddle tune` measures the candidates of all fusions, and prints the rank correlation of predicted and measured
 times. Then each fusion runs with the chosen candidates and with the first candidates, alternately, each time in a
 process of its own. A time is the median of the processes, each of which reports the median of its runs. The ratio is
-tuned / untuned. A fusion whose choices are all first candidates runs the same kernels twice, so its ratio shows the noise.
+tuned / untuned. A fusion whose choices are all first candidates runs the same kernels twice. Its ratio shows the noise.
 """
 import argparse
 import csv
@@ -125,7 +125,9 @@ def main():
             print(f"{path.stem:28} {untuned:10.3f} ms untuned {tuned:10.3f} ms tuned   ratio {tuned / untuned:.3f}"
                   f"{'' if str(path) in changed else '   same kernels'}", flush=True)
     ratios = [result["ratio"] for result in results]
-    how = f"sizes halved until no input has more than {arguments.elements} elements" if arguments.elements else "full sizes"
+    how = "full sizes"
+    if arguments.elements:
+        how = f"sizes halved until no input has more than {arguments.elements} elements"
     print(f"{len(ratios)} fusions, {arguments.threads} threads, {how}: geometric mean of tuned / untuned "
           f"{geometric_mean(ratios):.3f}, largest {max(ratios):.3f}")
     same = [result["ratio"] for result in results if not result["changed"]]
