@@ -4,6 +4,7 @@
     bench/cpu_tuned.py                        full sizes, 2 threads
     bench/cpu_tuned.py --elements 4000000     halves the first size of a fusion, then the next ones, until no input has
                                               more elements than this number; the report says so
+                                              (below 200000, some fusions are not valid any more)
     bench/cpu_tuned.py --json FILE            also writes one JSON object per line
 
 First, `heddle tune` measures the candidates of all fusions, and prints the rank correlation of predicted and measured
