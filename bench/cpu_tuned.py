@@ -4,14 +4,17 @@
     bench/cpu_tuned.py                        full sizes, 2 threads
     bench/cpu_tuned.py --elements 4000000     halves the first size of a fusion, then the next ones, until no input has
                                               more elements than this number; the report says so
+                                              (below 200000, some fusions are not valid any more)
     bench/cpu_tuned.py --json FILE            also writes one JSON object per line
 
 First, `heddle tune` measures the candidates of all fusions, and prints the rank correlation of predicted and measured
 times. Then each fusion runs with the chosen candidates and with the first candidates, alternately, each time in a
 process of its own. A time is the median of the processes, each of which reports the median of its runs. The ratio is
-tuned / untuned. Fusions whose choices are all first candidates are listed too: their ratios show the noise.
+tuned / untuned. A fusion whose choices are all first candidates runs the same kernels twice. Its ratio shows the noise.
 """
 import argparse
+import csv
+import io
 import json
 import math
 import os
@@ -72,6 +75,12 @@ class Heddle:
         return json.loads(done.stdout)["median_ms"]
 
 
+def changed_files(csv_text):
+    """Returns the files with a kernel whose choice is not the first candidate."""
+    rows = csv.DictReader(io.StringIO(csv_text))
+    return {row["file"] for row in rows if row["chosen"] == "1" and row["candidate"] != "0"}
+
+
 def measure(heddle, path, choices, arguments):
     tuned, untuned = [], []
     for _ in range(arguments.rounds):
@@ -107,19 +116,25 @@ def main():
             paths.append(folder / file.name)
             paths[-1].write_text(text, encoding="utf-8")
         choices = folder / "choices.txt"
-        correlation = heddle("tune", *paths, "--device", "cpu", "--csv", "--export", choices).stderr.strip()
+        tuning = heddle("tune", *paths, "--device", "cpu", "--csv", "--export", choices)
+        changed = changed_files(tuning.stdout)
         for path in paths:
             tuned, untuned = measure(heddle, path, choices, arguments)
             results.append({"name": path.stem, "sizes": sizes[path.name], "threads": arguments.threads,
                             "tuned_ms": round(tuned, 4), "untuned_ms": round(untuned, 4),
-                            "ratio": round(tuned / untuned, 4)})
-            print(f"{path.stem:28} {untuned:10.3f} ms untuned {tuned:10.3f} ms tuned   ratio {tuned / untuned:.3f}",
-                  flush=True)
+                            "ratio": round(tuned / untuned, 4), "changed": str(path) in changed})
+            print(f"{path.stem:28} {untuned:10.3f} ms untuned {tuned:10.3f} ms tuned   ratio {tuned / untuned:.3f}"
+                  f"{'' if str(path) in changed else '   same kernels'}", flush=True)
     ratios = [result["ratio"] for result in results]
-    how = f"sizes halved until no input has more than {arguments.elements} elements" if arguments.elements else "full sizes"
+    how = "full sizes"
+    if arguments.elements:
+        how = f"sizes halved until no input has more than {arguments.elements} elements"
     print(f"{len(ratios)} fusions, {arguments.threads} threads, {how}: geometric mean of tuned / untuned "
           f"{geometric_mean(ratios):.3f}, largest {max(ratios):.3f}")
-    print(correlation)
+    same = [result["ratio"] for result in results if not result["changed"]]
+    if same:
+        print(f"of these, {len(same)} with the same kernels: {geometric_mean(same):.3f}, which shows the noise")
+    print(tuning.stderr.strip())
     if arguments.json:
         arguments.json.write_text("".join(json.dumps(result) + "\n" for result in results), encoding="utf-8")
 

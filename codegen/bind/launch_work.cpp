@@ -103,7 +103,7 @@ void addSteps(const EntryNumbers& entry, LaunchWork& work) {
   }
 }
 
-// A loop with few accumulators waits for each addition.
+// A loop with few accumulators waits for its additions.
 void addLoops(const EntryNumbers& entry, LaunchWork& work) {
   const Schedule& schedule = entry.schedule;
   const double count = countOf(entry.space);
@@ -115,9 +115,11 @@ void addLoops(const EntryNumbers& entry, LaunchWork& work) {
   const int64_t reduced = entry.space.hasReduced() ? reducedItems(schedule, entry.space) : 1;
   work.loops = static_cast<double>(keptItems(schedule, entry.space)) *
                static_cast<double>(reduced) * entry.passes.reads;
-  if (entry.space.hasReduced()) {
-    work.serial_elements = count / static_cast<double>(std::min<int64_t>(schedule.lanes, chunk));
-  }
+  if (!entry.space.hasReduced()) return;
+  // All lanes take a step together. The elements that do not fill all lanes are added one by one.
+  const int64_t lanes = std::max(schedule.lanes, 1);
+  const double per_loop = static_cast<double>(chunk / lanes + chunk % lanes);
+  work.serial_elements = count / static_cast<double>(chunk) * per_loop;
 }
 
 }  // namespace
@@ -139,7 +141,9 @@ LaunchWork workOf(const EntryNumbers& entry, Target target) {
   addBytes(entry, target, work);
   work.live_bytes =
       work.again_bytes / (std::max(entry.passes.reads - 1, 1) * static_cast<double>(work.blocks));
-  work.operations = countOf(entry.space) * static_cast<double>(entry.ops) * entry.passes.reads;
+  // A pass computes only what it needs. We assume that it computes half of the ops again.
+  const double again = 0.5 * (entry.passes.reads - 1);
+  work.operations = countOf(entry.space) * static_cast<double>(entry.ops) * (1 + again);
   if (target == Target::Cpp) {
     addLoops(entry, work);
   } else if (entry.rows) {

@@ -60,9 +60,11 @@ Machine cpuOf(int threads) {
   // (bench/results/cpu-with-8-threads_2026-11-26.json, copy_ms). We assume that the rate is
   // proportional to the number of threads.
   m.bytes_per_second = 7e9 * threads;
-  // Measured in the same file: gelu has about 55 operations per element (opsOf()), and takes 4.2 ms
-  // for 33.5 million elements, mostly because of memory. The result is a lower bound.
-  m.operations_per_second = 55e9 * threads;
+  // Estimate: a single thread does not share the memory with others.
+  m.thread_bytes_per_second = 12e9;
+  // Measured with 2 threads on a busy machine: softmax f32 has about 37 operations per element
+  // (opsOf()), and takes 0.4 ns per element if its operands are in the last cache.
+  m.operations_per_second = 50e9 * threads;
   // Estimates: the private caches of a core, and half of the rate of its loads.
   m.cache_bytes = 1 << 20;
   m.cached_per_second = 40e9 * threads;

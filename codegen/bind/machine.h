@@ -26,9 +26,10 @@ struct Machine {
   double registers = 0;         // registers of a multiprocessor
   double shared_bytes = 0;      // shared memory of a multiprocessor
   // Cpp only.
-  double loop_seconds = 0;    // the start of an inner loop
-  double tile_seconds = 0;    // a thread takes the next tile
-  double serial_seconds = 0;  // an addition that waits for the previous one
+  double thread_bytes_per_second = 0;  // bytes that one thread moves while the others are idle
+  double loop_seconds = 0;             // the start of an inner loop
+  double tile_seconds = 0;             // a thread takes the next tile
+  double serial_seconds = 0;           // an addition that waits for the previous one
 };
 
 // Returns the numbers for a device with this description, such as "cuda:0 NVIDIA H200 (sm_90)" or

@@ -16,6 +16,7 @@ namespace heddle::codegen {
 // - Cuda: the multiprocessors run the blocks in waves. A wave is as long as the loads and exchanges
 //   for which one thread waits. Few bytes in flight therefore mean many waves or many steps.
 // - Cpp: the threads share the tiles. If the last tiles do not suffice for all threads, some wait.
+//   An addition to an accumulator waits for the previous one.
 double secondsOf(const LaunchWork& work, const Machine& machine);
 
 // Returns the predicted seconds of each candidate. `numbers` is the result of candidateNumbers().

@@ -130,11 +130,14 @@ class RowBuilder {
     return writeRowStatements(segment_, analysis_, rows_, values_, form);
   }
 
-  // A last pass without outputs along the row reads nothing.
+  // A pass that computes nothing along the row reads nothing.
   RowPasses passes() const {
     const RowValues values =
         target_ == Target::Cuda ? rowValuesOf(segment_, withJointReductions()) : values_;
-    return {std::max(values.passes() - (values.roots.back().empty() ? 1 : 0), 1),
+    const auto reads =
+        std::count_if(values.roots.begin(), values.roots.end(),
+                      [](const std::vector<ValueId>& roots) { return !roots.empty(); });
+    return {std::max(static_cast<int32_t>(reads), 1),
             static_cast<int32_t>(values.reductions.size())};
   }
 

@@ -125,7 +125,9 @@ class Tuner {
       choose(kernel, *known, TunedKernel::Origin::Stored);
       return false;
     }
-    if (options_.measured == Measured::Unknown || areDifferent(kernel.rows)) return true;
+    std::vector<TunedKernel::Row> rows;
+    for (const size_t i : work.allowed) rows.push_back(kernel.rows[i]);
+    if (options_.measured == Measured::Unknown || areDifferent(rows)) return true;
     choose(kernel, work.allowed.front(), TunedKernel::Origin::Alike);
     return false;
   }

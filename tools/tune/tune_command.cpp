@@ -71,13 +71,13 @@ std::vector<TunedKernel> tuneAndStore(const host::Program& program, const SizeBi
 }
 
 // Converts the choices of rank 0 to a message and back. Each choice has one line.
-std::string encode(const std::vector<KeyedChoice>& choices) {
+std::string encodeChoices(const std::vector<KeyedChoice>& choices) {
   std::string text;
   for (const auto& [key, parameters] : choices) text += fmt::format("{} {}\n", key, parameters);
   return text;
 }
 
-std::vector<KeyedChoice> decode(const std::string& text) {
+std::vector<KeyedChoice> decodeChoices(const std::string& text) {
   std::vector<KeyedChoice> choices;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -145,12 +145,12 @@ Choices choicesForRun(const Rank& rank, const host::Program& program, const Size
   };
   if (rank.rank == 0) {
     const std::vector<KeyedChoice> mine = keyedChoicesOf(tuned());
-    rank.world->exchange(encode(mine));
+    rank.world->exchange(encodeChoices(mine));
     Choices choices;
     for (const auto& [key, parameters] : mine) choices[key] = parameters;
     return choices;
   }
-  tuning.agreed = decode(rank.world->exchange("").at(0));
+  tuning.agreed = decodeChoices(rank.world->exchange("").at(0));
   return tuning.agreed.empty() ? Choices() : choicesOf(tuned());
 }
 
