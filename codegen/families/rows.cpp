@@ -116,8 +116,9 @@ class RowBuilder {
     RowDemand demand = demandOf(written, columns_);
     for (ValueId id : form.kept) demand.kept_bytes += sizeOf(segment_.tensor(id).dtype);
     demand.several_passes = needsSeveralPasses(segment_, analysis_);
-    demand.joined_passes = target_ == Target::Cuda ? needsSeveralPasses(segment_, withJointReductions())
-                                                   : demand.several_passes;
+    demand.joined_passes = target_ == Target::Cuda
+                               ? needsSeveralPasses(segment_, withJointReductions())
+                               : demand.several_passes;
     if (!loadsAhead()) return demand;
     form.ahead = true;
     const RowStatements next = write(form, variant);

@@ -153,7 +153,7 @@ TEST(TimeModel, LastTilesMayLeaveThreadsIdle) {
 }
 
 // 8 lanes leave 5 of 61 elements, 16 lanes leave 13, and 32 lanes leave 29.
-TEST(TimeModel, ElementsThatDoNotFillAllLanesAreSlow) {
+TEST(TimeModel, ElementsThatDoNotFillAVectorAreSlow) {
   const Predicted predicted = predict({kSum, {{100000, 61}}, {{100000}}}, kCpu);
   EXPECT_LT(predicted.of("lanes=8"), predicted.of("lanes=16"));
   EXPECT_LT(predicted.of("lanes=16"), predicted.of("lanes=32"));
