@@ -121,7 +121,11 @@ void Unroller::fill(UnrolledStep& step, const Op& op) {
 
 void Unroller::checkSizesInside(KernelId kernel, const UnrolledStep& step) {
   const Fusion& segment = program_.kernels.at(kernel).segment;
-  if (segment.guards.empty() && hasOnlySizesOfOperands(segment)) return;
+  std::optional<bool>& needs_values = needs_values_[kernel];
+  if (!needs_values) {
+    needs_values = !segment.guards.empty() || !hasOnlySizesOfOperands(segment);
+  }
+  if (!*needs_values) return;
   boost::container::small_vector<int64_t, 32> sizes;
   for (const ViewList* views : {&step.inputs, &step.outputs}) {
     for (const View& view : *views) {

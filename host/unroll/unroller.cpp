@@ -23,7 +23,8 @@ Unroller::Unroller(const Program& program, const UnrollRequest& request)
       request_(request),
       scope_(program.meshes, withDefaults(program, request.sizes), request.rank, request.ranks),
       views_(program.slots.size()),
-      registers_(program.slots.size()) {}
+      registers_(program.slots.size()),
+      needs_values_(program.kernels.size()) {}
 
 // The order matters. restrictLate() requires that the guards hold, so they are checked first. The
 // steps are counted before any step is created. dropTakenFrees() changes the indices of steps, so

@@ -137,6 +137,8 @@ class Unroller {
   // states.
   std::map<BufferId, TensorDesc> elsewhere_;
   std::unordered_map<const std::vector<Instruction>*, int32_t> lengths_;  // results of lengthOf()
+  // For each kernel: whether checkSizesInside() must compare sizes; nullopt: not known yet.
+  IdVector<KernelId, std::optional<bool>> needs_values_;
   // For each kernel: the sizes of all operands at its last launch, which checkSizesInside()
   // checked.
   std::map<KernelId, std::vector<int64_t>> checked_sizes_;

@@ -44,7 +44,7 @@ enum class OpRole : uint8_t {
   Kernel,   // a kernel that heddle generates; a broadcast or expand may instead be a view
   Library,  // a library call
   View,     // no work: the result refers to the memory of the operand
-  Set,      // a view, a copy or a collective (ir/analysis/reshard_step.h)
+  Set,      // a view, a copy or a collective, as the shardings require
 };
 OpRole roleOf(OpKind kind);
 
