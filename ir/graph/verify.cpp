@@ -354,9 +354,8 @@ void checkSizes(const Value& value, const SizeBindings& sizes) {
             scalarValuesIn(value.tensor.sizes(), sizes));
 }
 
-// Returns whether the extents of `a` are some of the extents of `b`, in the same order, and the
-// elements of `a` are not larger. If `b` has valid sizes, `a` then has too. Extents of 1 do not
-// count.
+// Returns whether the extents of `a`, except those of 1, are some of the extents of `b` in the same
+// order, and the elements of `a` are not larger. If `b` has valid sizes, `a` then has too.
 bool hasSizesOf(const TensorView& a, const TensorView& b) {
   if (sizeOf(a.dtype) > sizeOf(b.dtype)) return false;
   auto next = b.domain.begin();
@@ -364,7 +363,8 @@ bool hasSizesOf(const TensorView& a, const TensorView& b) {
     if (axis.extent.isConstant(1)) continue;
     const auto is_equal = [&](const IterDomain& other) { return other.extent == axis.extent; };
     next = std::find_if(next, b.domain.end(), is_equal);
-    if (next++ == b.domain.end()) return false;
+    if (next == b.domain.end()) return false;
+    ++next;
   }
   return true;
 }
