@@ -15,8 +15,8 @@ void InProcessJob::wait(std::unique_lock<std::mutex>& lock, const std::string& w
   while (!ready()) {
     HEDDLE_USER_CHECK_CODE(RankLost, state_->aborted.empty(), "{}: {}", what, state_->aborted);
     for (int rank = 0; rank < state_->size; ++rank) {
-      HEDDLE_USER_CHECK(!state_->left[rank] || !needed(rank),
-                        "{}: rank {} left while others wait for it", what, rank);
+      HEDDLE_USER_CHECK_CODE(RankLost, !state_->left[rank] || !needed(rank),
+                             "{}: rank {} left while others wait for it", what, rank);
     }
     state_->changed.wait(lock);
   }

@@ -96,8 +96,8 @@ void Team::check(const MatchedOperation& matched) const {
   for (size_t i = 0; i < matched.present.size(); ++i) {
     const int member = matched.members[i];
     const bool lost = !matched.present[i] && (gone_[member] || job_->left[members_[member]]);
-    HEDDLE_USER_CHECK(!lost, "team {}: rank {} left while others wait for it", listOf(members_),
-                      members_[member]);
+    HEDDLE_USER_CHECK_CODE(RankLost, !lost, "team {}: rank {} left while others wait for it",
+                           listOf(members_), members_[member]);
   }
 }
 
