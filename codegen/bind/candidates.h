@@ -21,9 +21,10 @@ struct Candidate {
   KernelPlan plan;
 };
 
-// Returns the candidates of a segment, best first as far as the model knows. The first one is what
-// planKernel() returns without a choice. Each of the others differs in one parameter from the first
-// one, or has another family:
+// Returns the candidates of a segment. The first one is what planKernel() returns without a choice;
+// fixed rules choose it from the sizes. Each of the others differs in one parameter from the first
+// one, or has another family. Their order does not depend on the time model
+// (codegen/bind/time_model.h).
 //   loops     each element is computed once (codegen/plan/schedule.h)
 //   rows      a row, or a bundle of rows, is kept or read again for several passes
 //             (codegen/families/rows.h)
@@ -35,7 +36,8 @@ struct Candidate {
 // - All candidates read and write the operands of the segment, and no other memory except a
 //   workspace. A launch therefore passes the same arguments to each of them. Which outputs may be
 //   stored in inputs depends on the segment alone (codegen/plan/in_place.h).
-// - The results may differ in the last bits, because the orders of reductions differ.
+// - The results may differ in the last bits, because the orders of reductions differ. Candidates
+//   with equal reductionOrder() (codegen/bind/candidate_numbers.h) give equal bits.
 // The parameters are those of planKernel(). Plans every candidate, which takes a few milliseconds.
 std::vector<Candidate> candidates(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                                   const std::vector<TensorDesc>& outputs, Target target,

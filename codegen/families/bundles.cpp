@@ -3,11 +3,21 @@
 #include <algorithm>
 #include <bit>
 
+#include "codegen/families/row_limits.h"
 #include "ir/base/ceil_div.h"
 
 namespace heddle::codegen {
 namespace bundles {
 namespace {
+
+using row_limits::kBytesInFlight;
+using row_limits::kMostUnrolled;
+using row_limits::kMultiprocessors;
+using row_limits::kSharedBytes;
+using row_limits::kSharedBytesOfTwo;
+using row_limits::kShortestBlock;
+using row_limits::kShortWork;
+using row_limits::kWarp;
 
 // The bytes of neighbouring rows that memory reads at once. Fewer bytes waste a part of each
 // access.
@@ -19,27 +29,15 @@ constexpr int64_t kWideBytes = 128;
 constexpr int64_t kWantedLanes = 4;
 constexpr int64_t kMostLanes = 8;
 constexpr int64_t kMostStates = 32;  // accumulators of all lanes
-// Bytes of tiles that one thread holds, and bytes that it loads before it waits.
-constexpr int64_t kTileBytes = 96;
-constexpr int64_t kBytesInFlight = 64;
-// The largest product of the operations of a body and the elements of a thread
-// (row_candidates.cpp).
-constexpr int64_t kMostUnrolled = 4096;
+constexpr int64_t kTileBytes = 96;   // bytes of tiles that one thread holds
 // Threads of a block. Two blocks of kMostThreads threads fit on a multiprocessor.
-constexpr int64_t kShortestBlock = 128;
 constexpr int64_t kMostThreads = 512;
 constexpr int64_t kMostChosenThreads = 1024;
-constexpr int64_t kWarp = 32;
-// Shared memory of each of two blocks on a multiprocessor of an H100, and the shared memory that a
-// block may use without an opt-in.
-constexpr int64_t kSharedBytesOfTwo = 110 << 10;
-constexpr int64_t kStaticBytes = 48 << 10;
 constexpr int64_t kStateBytes = 8;  // of an accumulator in shared memory
 constexpr int64_t kRegister = 4;    // bytes; a vector in shared memory has at least these bytes
 // With fewer blocks, multiprocessors are idle. This does not matter if there are at most kShortWork
 // elements.
-constexpr int64_t kFewBlocks = 132;
-constexpr int64_t kShortWork = 1 << 18;
+constexpr int64_t kFewBlocks = kMultiprocessors;
 // Cpp: with fewer bundles, the threads of a pool are idle.
 constexpr int64_t kFewBundles = 64;
 // Cpp: all arrays of a bundle together. They stay in the L2 cache of a core.
@@ -205,7 +203,7 @@ class CudaBundles {
   bool fits(const RowLayout& layout, const RowDemand& demand) const {
     return tileBytes(layout, demand) <= kTileBytes &&
            layout.registers * vector_ * demand.ops <= kMostUnrolled &&
-           staticBytes(layout, demand) <= kStaticBytes;
+           staticBytes(layout, demand) <= kSharedBytes;
   }
 
   // Returns the candidate that holds the tiles in registers, with the values that are expensive to

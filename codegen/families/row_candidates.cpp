@@ -4,10 +4,20 @@
 #include <bit>
 
 #include "codegen/families/bundles.h"
+#include "codegen/families/row_limits.h"
 #include "ir/base/ceil_div.h"
 
 namespace heddle::codegen {
 namespace {
+
+using row_limits::kBytesInFlight;
+using row_limits::kMostUnrolled;
+using row_limits::kMultiprocessors;
+using row_limits::kSharedBytes;
+using row_limits::kSharedBytesOfTwo;
+using row_limits::kShortestBlock;
+using row_limits::kShortWork;
+using row_limits::kWarp;
 
 // The largest number of bytes of tiles that one thread holds. If a block has 1024 threads, the
 // registers of a thread have 256 bytes, and the body needs some of them.
@@ -21,28 +31,14 @@ constexpr int64_t kColumnTileBytes = 384;
 constexpr int64_t kWantedColumnBytes = 340;
 constexpr int32_t kAheadThreads = 384;
 constexpr int64_t kAheadTileBytes = 576;
-// Bytes that one thread loads before it waits, so that enough loads are in flight.
-constexpr int64_t kBytesInFlight = 64;
-// The largest product of the operations of a body (RowDemand::ops) and the elements of a thread.
-// The compiler unrolls the body for these elements. A larger product takes seconds to compile.
-constexpr int64_t kMostUnrolled = 4096;
-// The shared memory that a block may use without an opt-in. Each accumulator takes 8 bytes per
-// warp.
-constexpr int64_t kSharedBytes = 48 << 10;
-// Dynamic shared memory of each of two blocks on a multiprocessor of an H100. The multiprocessor
-// has 228 KiB, and each block needs a few KiB for its accumulators and for the system.
-constexpr int64_t kSharedBytesOfTwo = 110 << 10;
-constexpr int64_t kMultiprocessors = 132;  // number of multiprocessors of an H100
 constexpr int64_t kMostThreads = 1024;
-constexpr int64_t kWarp = 32;
 constexpr int64_t kLoopThreads = 512;
-constexpr int64_t kShortestBlock = 128;
-// With fewer rows than this, one row per block leaves multiprocessors idle (132 on an H100).
-constexpr int64_t kFewRows = 132;
+// With fewer rows than this, one row per block leaves multiprocessors idle.
+constexpr int64_t kFewRows = kMultiprocessors;
 // kFewestThreads threads that read neighbouring vectors of a row together use complete sectors of
 // memory. With kManyThreads threads, each multiprocessor has more work than it can start at once.
 constexpr int64_t kFewestThreads = 4;
-constexpr int64_t kManyThreads = int64_t{132} * 2048 * 2;
+constexpr int64_t kManyThreads = kMultiprocessors * 2048 * 2;
 // Cpp: arrays hold at most kMostKept elements of a row, so that they stay in the L2 cache. All
 // arrays are on the stack and have at most kMostArrayBytes bytes together.
 constexpr int64_t kMostKept = 16384;
@@ -50,7 +46,6 @@ constexpr int64_t kMostArrayBytes = 256 << 10;
 // Cpp: fewer rows than kFewCpuRows do not keep the threads of a pool busy. This does not matter if
 // all rows together have at most kShortWork elements.
 constexpr int64_t kFewCpuRows = 64;
-constexpr int64_t kShortWork = 1 << 18;
 constexpr int64_t kShortestCpuColumns = 16;
 
 // Returns whether the elements of a row are neighbours in every tensor that changes along the row.
