@@ -37,8 +37,13 @@ std::string_view stateText(const RankSnapshot& entry) {
                                       "done", "finished",  "finished"};
   static_assert(kStates.size() == static_cast<size_t>(RankState::Stuck) + 1 &&
                 kPhases.size() == static_cast<size_t>(RankPhase::Unwinding) + 1);
-  if (entry.state > RankState::Writing) return kStates[static_cast<size_t>(entry.state)];
-  return entry.wait == RankWait::None ? kPhases[static_cast<size_t>(entry.phase)] : "waiting";
+  // The facts of a rank come from other processes, so a number may be out of range.
+  const auto text_of = [](const auto& texts, auto number) {
+    const auto i = static_cast<size_t>(number);
+    return i < texts.size() ? texts[i] : "?";
+  };
+  if (entry.state > RankState::Writing) return text_of(kStates, entry.state);
+  return entry.wait == RankWait::None ? text_of(kPhases, entry.phase) : "waiting";
 }
 
 // Returns what a rank does outside of its runs, as a part of a sentence. Empty: nothing is known.
