@@ -228,6 +228,13 @@ JobFailure JobMonitor::failure() const {
   return failure_;
 }
 
+std::optional<JobFailure> JobMonitor::findFailure() const {
+  if (failed()) return failure();
+  const int lost = firstLost();
+  if (lost < 0) return std::nullopt;
+  return describeFailure(readAll(statuses()), lost);
+}
+
 int JobMonitor::firstLost() const {
   for (int rank = 0; rank < size(); ++rank) {
     if (isLost(statuses_[rank].state.get())) return rank;

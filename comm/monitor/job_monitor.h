@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -76,6 +77,9 @@ class JobMonitor : public WorldMonitor, private WorldObserver {
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   // Returns the failure of the job. Requires failed().
   JobFailure failure() const;
+  // Returns the failure of the job, also if this monitor has not detected it yet but another rank
+  // has. Returns nothing if no rank has failed.
+  std::optional<JobFailure> findFailure() const;
 
   // Declares that this rank has printed why it ends.
   void setReported() { mine().reported.store(true); }

@@ -4,11 +4,13 @@
 
 namespace heddle::host {
 
+// A rank that leaves after a failure can end the wait of this rank before the monitor of this rank
+// detects the failure. This function therefore also asks for failures that other ranks detected.
 void throwIfOtherRankFailed(const comm::JobMonitor& monitor, const UserError& error) {
-  if (!monitor.failed()) return;
-  const comm::JobFailure failure = monitor.failure();
-  const bool is_own = failure.told && failure.rank == monitor.rank();
-  if (!is_own) throw UserError(error.what(), failure.code);
+  const std::optional<comm::JobFailure> failure = monitor.findFailure();
+  if (!failure) return;
+  const bool is_own = failure->told && failure->rank == monitor.rank();
+  if (!is_own) throw UserError(error.what(), failure->code);
 }
 
 void JobLink::open(comm::World& world, comm::JobMonitor& monitor, uint64_t program,

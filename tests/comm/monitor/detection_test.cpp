@@ -4,6 +4,7 @@
 #include "comm/monitor/detection.h"
 
 #include <atomic>
+#include <optional>
 #include <thread>
 
 #include "comm/in_process/worlds.h"
@@ -183,6 +184,26 @@ TEST(Detection, SignalIsReportedWithTheTaskOfTheRank) {
     world->barrier();
     signal = 15;
     while (reports < 2) std::this_thread::yield();
+  });
+  expectAllWell(errors);
+}
+
+// A rank that leaves because of the failure can end a wait of another rank before the monitor of the
+// other rank reports the failure. Its monitor must therefore know the failure at once.
+TEST(Detection, FailureIsKnownBeforeTheOwnMonitorReportsIt) {
+  JobMonitorOptions options;
+  options.on_failure = [](const JobFailure&) {};
+  const auto errors = runRanks(makeInProcessWorlds(2), [&](WorldPtr& world) {
+    JobMonitor monitor(*world, options);
+    EXPECT_FALSE(monitor.findFailure().has_value());
+    world->barrier();
+    if (world->rank() == 1) monitor.mine().state.leave(RankState::Stuck, "it waits");
+    world->barrier();
+    const std::optional<JobFailure> failure = monitor.findFailure();
+    ASSERT_TRUE(failure.has_value());
+    EXPECT_EQ(failure->code, ErrorCode::Deadlock);
+    EXPECT_EQ(failure->rank, 1);
+    EXPECT_NE(failure->text.find("it waits"), std::string::npos) << failure->text;
   });
   expectAllWell(errors);
 }
