@@ -188,8 +188,8 @@ TEST(Detection, SignalIsReportedWithTheTaskOfTheRank) {
   expectAllWell(errors);
 }
 
-// A rank that leaves because of the failure can end a wait of another rank before the monitor of the
-// other rank reports the failure. Its monitor must therefore know the failure at once.
+// A rank that leaves because of the failure can end a wait of another rank before the monitor of
+// the other rank reports the failure. Its monitor must therefore know the failure at once.
 TEST(Detection, FailureIsKnownBeforeTheOwnMonitorReportsIt) {
   JobMonitorOptions options;
   options.on_failure = [](const JobFailure&) {};
