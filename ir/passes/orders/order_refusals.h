@@ -33,7 +33,4 @@ class OrderRefusals {
 // Returns whether the expression is a `set` that copies nothing and requires no order.
 bool isOtherName(const Fusion& fusion, const Expression& expr);
 
-// Returns whether a reshape of an operand in memory order `order` is a view.
-bool isViewInMemory(const Fusion& fusion, const Expression& reshape, const AxisOrder& order);
-
 }  // namespace heddle
