@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/analysis/reshape_order.h"
 #include "ir/analysis/reshard_step.h"
 #include "ir/base/check.h"
 #include "ir/sizes/size_quotient.h"
@@ -17,25 +18,64 @@ bool hasOneElement(const TensorView& tensor, int64_t axis) {
   return domain.kind == IterKind::Broadcast || (domain.extent.isConstant(1) && !tensor.sharding);
 }
 
-std::optional<AxisOrder> inputOrder(const TensorView& tensor) {
-  if (!tensor.layout.observed) return rowMajor(tensor.rank());
-  const Layout::Observed& observed = *tensor.layout.observed;
-  for (size_t axis = 0; axis < observed.contiguous.size(); ++axis) {
-    if (observed.contiguous[axis] || tensor.domain[axis].extent.isConstant(1)) continue;
-    return std::nullopt;
-  }
-  return observed.order;
+using ElementLayout = Layout::Observed;
+
+ElementLayout withoutGaps(AxisOrder order) {
+  std::vector<bool> contiguous(order.size(), true);
+  return {std::move(order), std::move(contiguous)};
 }
 
-// Returns the memory order of permute(x, axes) if x has the memory order `order`.
-AxisOrder permuted(const AxisOrder& order, const std::vector<int64_t>& axes) {
+ElementLayout inputLayout(const TensorView& tensor) {
+  ElementLayout layout = tensor.layout.observed.value_or(withoutGaps(rowMajor(tensor.rank())));
+  for (size_t axis = 0; axis < tensor.rank(); ++axis) {
+    if (tensor.domain[axis].extent.isConstant(1)) layout.contiguous[axis] = true;
+  }
+  return layout;
+}
+
+// Returns the layout of permute(x, axes) if x has the layout `of`.
+ElementLayout permuted(const ElementLayout& of, const std::vector<int64_t>& axes) {
+  ElementLayout result{{}, std::vector<bool>(axes.size())};
   std::vector<int64_t> position(axes.size());  // the output axis of each input axis
   for (size_t i = 0; i < axes.size(); ++i) {
     position[axes[i]] = static_cast<int64_t>(i);
+    result.contiguous[i] = of.contiguous[axes[i]];
   }
-  AxisOrder result;
-  for (int64_t axis : order) result.push_back(position[axis]);
+  for (int64_t axis : of.order) result.order.push_back(position[axis]);
   return result;
+}
+
+// Returns the layout of a slice of a value with the layout `of`. A slice along an axis leaves gaps
+// between the blocks of this axis, that is, inside the next outer axis. A step leaves gaps inside
+// the axis.
+ElementLayout sliced(const Fusion& fusion, const Expression& slice, const ElementLayout& of) {
+  const TensorView& in = fusion.tensor(slice.inputs[0]);
+  const TensorView& out = fusion.tensor(slice.outputs[0]);
+  const auto& starts = slice.attr<std::vector<Size>>("starts");
+  const auto& stops = slice.attr<std::vector<Size>>("stops");
+  const Attr* steps = slice.find("steps");
+  ElementLayout result = of;
+  bool leaves_gaps = false;  // an inner axis is sliced
+  for (size_t i = of.order.size(); i-- > 0;) {
+    const auto axis = static_cast<size_t>(of.order[i]);
+    if (in.domain[axis].extent.isConstant(1)) continue;
+    const bool has_step = steps != nullptr && std::get<std::vector<int64_t>>(*steps)[axis] != 1;
+    if (leaves_gaps || has_step) result.contiguous[axis] = false;
+    leaves_gaps =
+        has_step || !starts[axis].isConstant(0) || !(stops[axis] == in.domain[axis].extent);
+  }
+  for (size_t axis = 0; axis < out.rank(); ++axis) {
+    if (out.domain[axis].extent.isConstant(1)) result.contiguous[axis] = true;
+  }
+  return result;
+}
+
+// Returns the layout of a reshape of a value with the layout `of`.
+ElementLayout reshaped(const Fusion& fusion, const Expression& reshape, const ElementLayout& of) {
+  const TensorView& in = fusion.tensor(reshape.inputs[0]);
+  const TensorView& out = fusion.tensor(reshape.outputs[0]);
+  const auto groups = reshapeInMemory(in, out, of);
+  return groups ? layoutOfGroups(*groups, of, in, out) : withoutGaps(rowMajor(out.rank()));
 }
 
 // Returns the step of a `set`, but never Relayout. reshardStepOf() detects Relayout, but calls
@@ -60,24 +100,34 @@ bool hasGaps(const ReshardStep& step, const Sharding& from, const TensorView& to
 
 namespace {
 
-// Returns the memory order of a value that is not the result of a permute.
-std::optional<AxisOrder> orderOfBase(const Fusion& fusion, const Value& value) {
-  if (value.definition == kNoExpr) return inputOrder(value.tensor);
+bool isView(const Expression& expr) {
+  const OpKind kind = expr.op->kind;
+  return kind == OpKind::Permute || kind == OpKind::Slice || kind == OpKind::Reshape;
+}
+
+// Returns the layout of the value. `operand` is the layout of the operand, if the value is a view.
+std::optional<ElementLayout> layoutAfter(const Fusion& fusion, const Value& value,
+                                         const std::optional<ElementLayout>& operand) {
+  if (value.definition == kNoExpr) return inputLayout(value.tensor);
   const Expression& expr = fusion.expr(value.definition);
   switch (expr.op->kind) {
+    case OpKind::Permute:
     case OpKind::Slice:
+      if (!operand) return std::nullopt;
+      return layoutOfView(fusion, expr, *operand);
+    case OpKind::Reshape:
+      if (value.tensor.layout.hint) return withoutGaps(*value.tensor.layout.hint);
+      if (!operand) return withoutGaps(rowMajor(value.tensor.rank()));
+      return layoutOfView(fusion, expr, *operand);
     case OpKind::Diagonal:
       return std::nullopt;
-    case OpKind::Reshape:
-      // A hint here is the order of a view (ir/passes/orders/infer_orders.h).
-      return value.tensor.layout.hint.value_or(rowMajor(value.tensor.rank()));
     case OpKind::Set: {
       const ReshardStep step = stepOf(fusion, expr);
       const std::optional<Sharding>& from = fusion.tensor(expr.inputs[0]).sharding;
       if (step.kind == ReshardStep::Kind::Slice || (from && hasGaps(step, *from, value.tensor))) {
         return std::nullopt;
       }
-      return value.tensor.allocationOrder();
+      return withoutGaps(value.tensor.allocationOrder());
     }
     case OpKind::Pointwise:
     case OpKind::Reduction:
@@ -89,14 +139,18 @@ std::optional<AxisOrder> orderOfBase(const Fusion& fusion, const Value& value) {
     case OpKind::Matmul:
     case OpKind::Scan:
     case OpKind::Scatter:
-      return value.tensor.allocationOrder();
-    case OpKind::Permute:
+      return withoutGaps(value.tensor.allocationOrder());
     case OpKind::Constant:
     case OpKind::SizeOf:
       break;
   }
   HEDDLE_CHECK(false, "%{} has no memory order", value.name);
   return std::nullopt;
+}
+
+bool hasNoGaps(const std::optional<ElementLayout>& layout) {
+  return layout && std::find(layout->contiguous.begin(), layout->contiguous.end(), false) ==
+                       layout->contiguous.end();
 }
 
 }  // namespace
@@ -110,35 +164,59 @@ ValueId baseOf(const Fusion& fusion, ValueId id) {
   return id;
 }
 
-std::optional<AxisOrder> elementOrder(const Fusion& fusion, ValueId id) {
-  std::vector<const Expression*> permutes;
-  while (fusion.value(id).definition != kNoExpr) {
-    const Expression& expr = fusion.expr(fusion.value(id).definition);
-    if (expr.op->kind != OpKind::Permute) break;
-    permutes.push_back(&expr);
-    id = expr.inputs[0];
+Layout::Observed layoutOfView(const Fusion& fusion, const Expression& view,
+                              const Layout::Observed& operand) {
+  switch (view.op->kind) {
+    case OpKind::Permute:
+      return permuted(operand, view.attr<std::vector<int64_t>>("axes"));
+    case OpKind::Slice:
+      return sliced(fusion, view, operand);
+    case OpKind::Reshape:
+      return reshaped(fusion, view, operand);
+    default:
+      HEDDLE_CHECK(false, "{} is no view", view.op->name);
   }
-  std::optional<AxisOrder> order = orderOfBase(fusion, fusion.value(id));
-  for (size_t i = permutes.size(); order && i > 0; --i) {
-    order = permuted(*order, permutes[i - 1]->attr<std::vector<int64_t>>("axes"));
-  }
-  return order;
+  return operand;
 }
 
-IdVector<ValueId, std::optional<AxisOrder>> elementOrders(const Fusion& fusion) {
-  IdVector<ValueId, std::optional<AxisOrder>> orders(fusion.values().size());
-  for (ValueId id : fusion.values().ids()) {
-    const Value& value = fusion.value(id);
-    if (value.is_scalar) continue;
-    const Expression* permute =
-        value.definition == kNoExpr ? nullptr : &fusion.expr(value.definition);
-    if (permute == nullptr || permute->op->kind != OpKind::Permute) {
-      orders[id] = orderOfBase(fusion, value);
-    } else if (const auto& of_base = orders[permute->inputs[0]]) {
-      orders[id] = permuted(*of_base, permute->attr<std::vector<int64_t>>("axes"));
-    }
+// A loop instead of recursion, because chains of views may be long.
+std::optional<Layout::Observed> elementLayout(const Fusion& fusion, ValueId id) {
+  std::vector<ValueId> views{id};
+  while (fusion.value(views.back()).definition != kNoExpr) {
+    const Expression& expr = fusion.expr(fusion.value(views.back()).definition);
+    if (!isView(expr) || fusion.tensor(views.back()).layout.hint) break;
+    views.push_back(expr.inputs[0]);
   }
-  return orders;
+  std::optional<ElementLayout> layout;
+  for (; !views.empty(); views.pop_back()) {
+    layout = layoutAfter(fusion, fusion.value(views.back()), layout);
+  }
+  return layout;
+}
+
+std::optional<Layout::Observed> elementLayout(const Fusion& fusion, ValueId id,
+                                              const ElementLayouts& layouts) {
+  const Value& value = fusion.value(id);
+  if (value.definition == kNoExpr || !isView(fusion.expr(value.definition))) {
+    return layoutAfter(fusion, value, std::nullopt);
+  }
+  return layoutAfter(fusion, value, layouts[fusion.expr(value.definition).inputs[0]]);
+}
+
+ElementLayouts elementLayouts(const Fusion& fusion) {
+  ElementLayouts layouts(fusion.values().size());
+  for (ValueId id : fusion.values().ids()) {
+    if (!fusion.value(id).is_scalar) layouts[id] = elementLayout(fusion, id, layouts);
+  }
+  return layouts;
+}
+
+std::optional<AxisOrder> orderWithoutGaps(const std::optional<Layout::Observed>& layout) {
+  return hasNoGaps(layout) ? std::optional(layout->order) : std::nullopt;
+}
+
+std::optional<AxisOrder> elementOrder(const Fusion& fusion, ValueId id) {
+  return orderWithoutGaps(elementLayout(fusion, id));
 }
 
 std::optional<AxisOrder> memoryOrder(const Fusion& fusion, ValueId id) {

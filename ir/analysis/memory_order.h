@@ -8,26 +8,41 @@ namespace heddle {
 
 struct ReshardStep;
 
-// Returns the order of the axes of a value in memory, outermost axis first, as far as it is known
-// before a run:
+// Returns the order of the axes of a value in memory, outermost axis first, and where gaps are
+// between its elements, as far as this is known before a run:
 //  - The result of a kernel, library call or collective has the order TensorView::allocationOrder()
-//    (ir/types/tensor.h).
-//  - An input has its observed order (Layout::observed). Without an observed layout the order is
-//    row-major.
-//  - A permuted view has the order of its base (baseOf()), with the axes permuted. The result of a
-//    reshape is row-major, or has a hinted order if the reshape is a view in this order.
-//  - The result is nullopt if there may be gaps between the elements. This is the case for a slice,
-//    a diagonal, a shard that is a view of a replicated tensor, and an input that was observed with
-//    gaps. The result of an all-to-all has gaps if hasGaps() is true.
+//    (ir/types/tensor.h) and no gaps.
+//  - An input has its observed layout (Layout::observed). Without one it is row-major.
+//  - A permute, a slice or a reshape is a view, and its layout follows from its operand.
+//    Exceptions: a reshape with a hinted order has this order without gaps. A reshape that is no
+//    view (reshapeInMemory() in ir/analysis/reshape_order.h) reads a copy, and is row-major.
+//  - The result is nullopt for a diagonal, and for a shard that is a view of a replicated tensor.
+//    The result of an all-to-all is nullopt if hasGaps() is true.
 // Two kinds of padding do not count as gaps:
 //  - The padding at the end of a shard, if the devices do not divide the axis evenly.
 //  - The padding after the last element of the outermost axis. It exists if a collective wrote the
 //    value, or reads it, in blocks of equal size.
-std::optional<AxisOrder> elementOrder(const Fusion& fusion, ValueId id);
+std::optional<Layout::Observed> elementLayout(const Fusion& fusion, ValueId id);
 
-// Returns elementOrder() of all tensors of the fusion. Takes linear time even for a chain of
-// permutes, where elementOrder() of each value would follow the chain again.
-IdVector<ValueId, std::optional<AxisOrder>> elementOrders(const Fusion& fusion);
+// The layouts of all tensors of a fusion. To compute them in order takes linear time even for a
+// chain of views, where elementLayout() of each value would follow the chain again.
+using ElementLayouts = IdVector<ValueId, std::optional<Layout::Observed>>;
+ElementLayouts elementLayouts(const Fusion& fusion);
+// Returns elementLayout() of one value. If the value is a view, `layouts` must contain the layout
+// of its operand.
+std::optional<Layout::Observed> elementLayout(const Fusion& fusion, ValueId id,
+                                              const ElementLayouts& layouts);
+
+// Returns the layout of the result of `view`, a permute, slice or reshape of an operand with this
+// layout.
+Layout::Observed layoutOfView(const Fusion& fusion, const Expression& view,
+                              const Layout::Observed& operand);
+
+// Returns the order of the layout, or nullopt if there are gaps or the layout is unknown.
+std::optional<AxisOrder> orderWithoutGaps(const std::optional<Layout::Observed>& layout);
+
+// Returns orderWithoutGaps() of elementLayout().
+std::optional<AxisOrder> elementOrder(const Fusion& fusion, ValueId id);
 
 // Returns elementOrder(), or nullopt if the value is the result of a collective. The memory of this
 // result is padded for the collective that wrote it, and the next collective may need padding of a

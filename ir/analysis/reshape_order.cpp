@@ -11,79 +11,114 @@ Size product(const TensorView& tensor, size_t begin, size_t end) {
   return result;
 }
 
-// Returns the smallest group that begins at these axes.
-ReshapeGroup nextGroup(const TensorView& in, const TensorView& out, size_t in_begin,
-                       size_t out_begin) {
-  const size_t most = in.rank() - in_begin + out.rank() - out_begin;
-  for (size_t axes = 2; axes <= most; ++axes) {
+// Returns the smallest part of `rest` with equal products of extents. The part is at the end of
+// `rest` if `at_end` is true, otherwise at its beginning. Returns nullopt if the products of no
+// part are known to be equal.
+std::optional<ReshapeGroup> smallestPart(const TensorView& in, const TensorView& out,
+                                         const ReshapeGroup& rest, bool at_end) {
+  const size_t of_rest = rest.in_end - rest.in_begin + rest.out_end - rest.out_begin;
+  for (size_t axes = 2; axes <= of_rest; ++axes) {
     for (size_t of_in = 1; of_in < axes; ++of_in) {
-      const size_t in_end = in_begin + of_in;
-      const size_t out_end = out_begin + axes - of_in;
-      if (in_end > in.rank() || out_end > out.rank()) continue;
-      if (product(in, in_begin, in_end) == product(out, out_begin, out_end)) {
-        return {in_begin, in_end, out_begin, out_end};
+      const size_t of_out = axes - of_in;
+      if (of_in > rest.in_end - rest.in_begin || of_out > rest.out_end - rest.out_begin) continue;
+      ReshapeGroup part = rest;
+      if (at_end) {
+        part.in_begin = rest.in_end - of_in;
+        part.out_begin = rest.out_end - of_out;
+      } else {
+        part.in_end = rest.in_begin + of_in;
+        part.out_end = rest.out_begin + of_out;
+      }
+      if (product(in, part.in_begin, part.in_end) == product(out, part.out_begin, part.out_end)) {
+        return part;
       }
     }
   }
-  return {in_begin, in.rank(), out_begin, out.rank()};
+  return std::nullopt;
 }
 
 bool isUnit(const TensorView& tensor, size_t axis) {
   return tensor.domain[axis].extent.isConstant(1);
 }
 
-bool hasScalar(const TensorView& tensor) {
-  return std::any_of(tensor.domain.begin(), tensor.domain.end(),
-                     [](const IterDomain& axis) { return axis.extent.hasScalar(); });
-}
-
-// Returns the position in memory of the first axis of the group, not counting axes of one element.
-// Returns -1 if all axes have one element, and nullopt if the axes are not adjacent or not in
-// ascending order.
+// Returns the position in `memory` of the first axis of the group, not counting axes of one
+// element. Returns -1 if all axes have one element. Returns nullopt if the axes are not adjacent,
+// not in ascending order, or separated by gaps.
 std::optional<int64_t> placeOf(const ReshapeGroup& group, const AxisOrder& memory,
-                               const TensorView& in) {
+                               const std::vector<bool>& contiguous, const TensorView& in) {
   int64_t first = -1;
-  int64_t next = -1;
+  int64_t last = -1;
   for (size_t axis = group.in_begin; axis < group.in_end; ++axis) {
     if (isUnit(in, axis)) continue;
     const auto found = std::find(memory.begin(), memory.end(), static_cast<int64_t>(axis));
     const int64_t place = found - memory.begin();
     if (first < 0) first = place;
-    if (next >= 0 && place != next) return std::nullopt;
-    next = place + 1;
+    if (last >= 0 && (place != last + 1 || !contiguous[memory[last]])) return std::nullopt;
+    last = place;
   }
   return first;
+}
+
+// Returns whether the reshape keeps every sharded axis. It may then ignore the padding of the axes.
+bool keepsShardedAxes(const TensorView& in, const TensorView& out,
+                      const std::vector<ReshapeGroup>& groups) {
+  const auto is_split = [](const TensorView& tensor, size_t begin, size_t end) {
+    if (!tensor.sharding) return false;
+    const auto& axes = tensor.sharding->axes;
+    return std::any_of(axes.begin() + static_cast<ptrdiff_t>(begin),
+                       axes.begin() + static_cast<ptrdiff_t>(end),
+                       [](const auto& mesh_axes) { return !mesh_axes.empty(); });
+  };
+  return std::all_of(groups.begin(), groups.end(), [&](const ReshapeGroup& group) {
+    const bool is_kept = group.in_end == group.in_begin + 1 && group.out_end == group.out_begin + 1;
+    return is_kept || (!is_split(in, group.in_begin, group.in_end) &&
+                       !is_split(out, group.out_begin, group.out_end));
+  });
 }
 
 }  // namespace
 
 std::vector<ReshapeGroup> reshapeGroups(const TensorView& in, const TensorView& out) {
+  ReshapeGroup rest{0, in.rank(), 0, out.rank()};
   std::vector<ReshapeGroup> groups;
-  size_t from = 0;
-  size_t to = 0;
-  while (from < in.rank() && to < out.rank()) {
-    groups.push_back(nextGroup(in, out, from, to));
-    from = groups.back().in_end;
-    to = groups.back().out_end;
+  while (const auto part = smallestPart(in, out, rest, false)) {
+    groups.push_back(*part);
+    rest.in_begin = part->in_end;
+    rest.out_begin = part->out_end;
   }
-  // Axes of one element may be left on one side.
-  if (!groups.empty()) {
-    groups.back().in_end = in.rank();
-    groups.back().out_end = out.rank();
+  std::vector<ReshapeGroup> last;
+  while (const auto part = smallestPart(in, out, rest, true)) {
+    last.push_back(*part);
+    rest.in_end = part->in_begin;
+    rest.out_end = part->out_begin;
   }
+  // The products of the whole tensors are equal, and so are the products of the rest. If the rest
+  // has axes on one side only, they have one element and belong to a neighbour.
+  const bool has_in = rest.in_begin < rest.in_end, has_out = rest.out_begin < rest.out_end;
+  if ((has_in && has_out) || (groups.empty() && last.empty())) {
+    if (has_in || has_out) groups.push_back(rest);
+  } else if (!groups.empty()) {
+    groups.back().in_end = rest.in_end;
+    groups.back().out_end = rest.out_end;
+  } else {
+    last.back().in_begin = rest.in_begin;
+    last.back().out_begin = rest.out_begin;
+  }
+  groups.insert(groups.end(), last.rbegin(), last.rend());
   return groups;
 }
 
 std::optional<std::vector<ReshapeGroup>> reshapeInMemory(const TensorView& in,
                                                          const TensorView& out,
-                                                         const AxisOrder& order) {
-  if (hasScalar(in) || hasScalar(out)) return std::nullopt;
+                                                         const Layout::Observed& layout) {
   AxisOrder memory;
-  std::copy_if(order.begin(), order.end(), std::back_inserter(memory),
+  std::copy_if(layout.order.begin(), layout.order.end(), std::back_inserter(memory),
                [&](int64_t axis) { return !isUnit(in, static_cast<size_t>(axis)); });
   std::vector<std::pair<int64_t, ReshapeGroup>> placed;
-  for (const ReshapeGroup& group : reshapeGroups(in, out)) {
-    const std::optional<int64_t> place = placeOf(group, memory, in);
+  const std::vector<ReshapeGroup> in_order = reshapeGroups(in, out);
+  if (!keepsShardedAxes(in, out, in_order)) return std::nullopt;
+  for (const ReshapeGroup& group : in_order) {
+    const std::optional<int64_t> place = placeOf(group, memory, layout.contiguous, in);
     if (!place) return std::nullopt;
     placed.emplace_back(*place, group);
   }
@@ -94,14 +129,24 @@ std::optional<std::vector<ReshapeGroup>> reshapeInMemory(const TensorView& in,
   return groups;
 }
 
-AxisOrder orderOfGroups(const std::vector<ReshapeGroup>& groups) {
-  AxisOrder order;
+Layout::Observed layoutOfGroups(const std::vector<ReshapeGroup>& groups,
+                                const Layout::Observed& layout, const TensorView& in,
+                                const TensorView& out) {
+  Layout::Observed result{{}, std::vector<bool>(out.rank(), true)};
   for (const ReshapeGroup& group : groups) {
     for (size_t axis = group.out_begin; axis < group.out_end; ++axis) {
-      order.push_back(static_cast<int64_t>(axis));
+      result.order.push_back(static_cast<int64_t>(axis));
+    }
+    // The innermost axes of both sides, not counting axes of one element, have the same stride.
+    size_t inner = group.in_end;
+    while (inner > group.in_begin && isUnit(in, inner - 1)) --inner;
+    if (inner == group.in_begin || layout.contiguous[inner - 1]) continue;
+    for (size_t axis = group.out_end; axis-- > group.out_begin;) {
+      result.contiguous[axis] = isUnit(out, axis);
+      if (!isUnit(out, axis)) break;
     }
   }
-  return order;
+  return result;
 }
 
 }  // namespace heddle

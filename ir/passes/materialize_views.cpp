@@ -1,7 +1,7 @@
 #include "ir/passes/materialize_views.h"
 
-#include <algorithm>
 #include <map>
+#include <optional>
 
 #include "ir/analysis/memory_order.h"
 #include "ir/analysis/reshape_order.h"
@@ -12,7 +12,8 @@ namespace {
 
 class ViewMaterializer {
  public:
-  explicit ViewMaterializer(const Fusion& fusion) : old_(fusion), rewriter_(fusion) {}
+  explicit ViewMaterializer(const Fusion& fusion)
+      : old_(fusion), layouts_(elementLayouts(fusion)), rewriter_(fusion) {}
 
   Fusion run() {
     rewriter_.inputs();
@@ -29,17 +30,27 @@ class ViewMaterializer {
 
  private:
   void reshape(ExprId id, const Expression& expr) {
-    const TensorView& in = old_.tensor(expr.inputs[0]);
-    const std::optional<AxisOrder> order = elementOrder(old_, expr.inputs[0]);
-    if (order && sameOrder(*order, rowMajor(in.rank()), in)) {
+    if (isView(expr)) {
       rewriter_.copy(id);
-    } else if (order && old_.tensor(expr.outputs[0]).layout.hint) {
-      reshapeInPlace(expr, *order);
     } else {
       rewriter_.copyOn(id, {packed(expr.inputs[0], expr.line)});
     }
     // The hint has no effect any more: the memory of the operand determines the order of a view.
     rewriter_.fusion().layout(rewriter_.at(expr.outputs[0])).hint.reset();
+  }
+
+  // Returns whether the reshape is a view that has its hinted order, if there is one.
+  bool isView(const Expression& reshape) const {
+    const std::optional<Layout::Observed>& layout = layouts_[reshape.inputs[0]];
+    if (!layout) return false;
+    const TensorView& in = old_.tensor(reshape.inputs[0]);
+    const TensorView& out = old_.tensor(reshape.outputs[0]);
+    const std::optional<AxisOrder> order = orderWithoutGaps(layout);
+    const std::optional<AxisOrder>& hint = out.layout.hint;
+    if (order && sameOrder(*order, rowMajor(in.rank()), in)) return true;
+    const auto groups = reshapeInMemory(in, out, *layout);
+    if (!groups) return false;
+    return !hint || sameOrder(layoutOfGroups(*groups, *layout, in, out).order, *hint, out);
   }
 
   // Returns a row-major copy. All reshapes of the value share the copy.
@@ -53,43 +64,8 @@ class ViewMaterializer {
     return packed_.emplace(source, copy).first->second;
   }
 
-  // Writes the reshape as a permute to the axes in memory order, a reshape, and a permute back.
-  // inferOrders has checked that this is possible (reshapeInMemory()).
-  void reshapeInPlace(const Expression& expr, const AxisOrder& order) {
-    const TensorView& in = old_.tensor(expr.inputs[0]);
-    const Value& out = old_.value(expr.outputs[0]);
-    const std::vector<ReshapeGroup> groups = reshapeInMemory(in, out.tensor, order).value();
-    std::vector<int64_t> from;
-    for (const ReshapeGroup& group : groups) {
-      for (size_t axis = group.in_begin; axis < group.in_end; ++axis) {
-        from.push_back(static_cast<int64_t>(axis));
-      }
-    }
-    const AxisOrder to = orderOfGroups(groups);
-    std::vector<Size> sizes;
-    std::vector<int64_t> back(to.size());
-    for (size_t i = 0; i < to.size(); ++i) {
-      sizes.push_back(out.tensor.domain[to[i]].extent);
-      back[to[i]] = static_cast<int64_t>(i);
-    }
-    FusionBuilder& b = rewriter_.builder();
-    b.name(rewriter_.freeName(out.name + "_memory")).line(expr.line);
-    const ValueId memory = replicated(b.permute(rewriter_.at(expr.inputs[0]), from), in);
-    b.name(rewriter_.freeName(out.name + "_regrouped"));
-    const ValueId regrouped = replicated(b.reshape(memory, sizes), out.tensor);
-    b.name(out.name);
-    rewriter_.adopt(b.permute(regrouped, back), expr.outputs[0]);
-  }
-
-  // Gives the value a sharding on the mesh of `like` that splits no axis.
-  ValueId replicated(ValueId id, const TensorView& like) {
-    std::optional<Sharding> sharding = like.sharding;
-    if (sharding) sharding->axes.assign(rewriter_.fusion().tensor(id).rank(), {});
-    rewriter_.fusion().setSharding(id, std::move(sharding));
-    return id;
-  }
-
   const Fusion& old_;
+  const ElementLayouts layouts_;
   FusionRewriter rewriter_;
   std::map<ValueId, ValueId> packed_;  // id in the original fusion -> row-major copy
 };

@@ -73,7 +73,7 @@ class AxisClasses {
       : fusion_(fusion),
         users_(fusion.users()),
         is_output_(fusion.outputFlags()),
-        orders_(elementOrders(fusion)) {
+        layouts_(elementLayouts(fusion)) {
     for (const Value& value : fusion.values()) {
       first_.push_back(parent_.size());
       parent_.resize(parent_.size() + (value.is_scalar ? 0 : value.tensor.rank()));
@@ -195,7 +195,8 @@ class AxisClasses {
     const bool is_reshaped = !isComputedByKernel(id) || isNeededWhole(id);
     stays = stays || (hasBroadcastAxis(tensor) && is_reshaped);
     if (!stays && !isComputedByKernel(id)) {
-      stays = !orders_[id] || !sameOrder(*orders_[id], rowMajor(tensor.rank()), tensor);
+      const std::optional<AxisOrder> order = orderWithoutGaps(layouts_[id]);
+      stays = !order || !sameOrder(*order, rowMajor(tensor.rank()), tensor);
     }
     for (size_t axis = 0; axis < tensor.rank(); ++axis) {
       const Node node = find(first_[id] + axis);
@@ -250,7 +251,7 @@ class AxisClasses {
   const Fusion& fusion_;
   const IdVector<ValueId, std::vector<ExprId>> users_;
   const IdVector<ValueId, bool> is_output_;
-  const IdVector<ValueId, std::optional<AxisOrder>> orders_;
+  const ElementLayouts layouts_;
   IdVector<ValueId, Node> first_;     // the node of axis 0
   mutable std::vector<Node> parent_;  // union-find
   // By class:

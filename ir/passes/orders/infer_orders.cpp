@@ -15,14 +15,23 @@ namespace {
 class OrderInferrer {
  public:
   explicit OrderInferrer(const Fusion& fusion)
-      : fusion_(fusion), result_(fusion), refusals_(fusion), known_(fusion.values().size()) {}
+      : fusion_(fusion),
+        result_(fusion),
+        refusals_(fusion),
+        known_(fusion.values().size()),
+        layouts_(fusion.values().size()) {}
 
   Fusion run() {
     for (ValueId id : fusion_.inputs()) {
-      if (!fusion_.value(id).is_scalar) known_[id] = knownInput(id);
+      if (fusion_.value(id).is_scalar) continue;
+      known_[id] = knownInput(id);
+      layouts_[id] = elementLayout(result_, id, layouts_);
     }
     for (const Expression& expr : fusion_.exprs()) {
-      if (!isHostScalar(fusion_, expr)) known_[expr.outputs[0]] = knownResult(expr);
+      if (isHostScalar(fusion_, expr)) continue;
+      const ValueId out = expr.outputs[0];
+      known_[out] = knownResult(expr);
+      layouts_[out] = elementLayout(result_, out, layouts_);
     }
     addOrderNotes(result_, notes_);
     return std::move(result_);
@@ -101,12 +110,12 @@ class OrderInferrer {
     const TensorView& tensor = fusion_.tensor(out);
     KnownOrder known{rowMajor(tensor.rank()), realAxes(out), known_[in].is_followed,
                      known_[in].from};
-    // The memory order of the operand, or nullopt if there are gaps.
-    const std::optional<AxisOrder> order = elementOrder(result_, in);
-    if (!order || !isViewInMemory(fusion_, expr, *order)) return known;
-    known.order = orderOfGroups(*reshapeInMemory(fusion_.tensor(in), tensor, *order));
-    if (sameOrder(known.order, rowMajor(tensor.rank()), tensor) || tensor.hasFixedOrder() ||
-        !mayHint(out, known)) {
+    const std::optional<Layout::Observed>& layout = layouts_[in];
+    const auto groups =
+        layout ? reshapeInMemory(fusion_.tensor(in), tensor, *layout) : std::nullopt;
+    if (!groups || tensor.hasFixedOrder()) return known;
+    known.order = layoutOfGroups(*groups, *layout, fusion_.tensor(in), tensor).order;
+    if (orderWithoutGaps(layout) && !mayHint(out, known)) {
       known.order = rowMajor(tensor.rank());
     }
     return known;
@@ -116,6 +125,7 @@ class OrderInferrer {
   Fusion result_;
   OrderRefusals refusals_;
   IdVector<ValueId, KnownOrder> known_;
+  ElementLayouts layouts_;  // with the hints of this pass
   std::vector<OrderNote> notes_;
 };
 

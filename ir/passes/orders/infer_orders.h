@@ -21,8 +21,8 @@ namespace heddle {
 //    order that a collective needs, except where followOrders decided so.
 //  - If the op or a reader of the result would need a copy for the hinted order (OrderRefusals in
 //    ir/passes/orders/order_refusals.h), the result stays row-major. Its readers follow this order.
-//  - The hint of a reshape is the order of a view. materializeViews later writes the reshape as
-//    permutes and a reshape of row-major memory.
+//  - The hint of a reshape is the order of a view of memory without gaps (reshapeInMemory() in
+//    ir/analysis/reshape_order.h).
 //  - Notes say where each hint comes from and why a hint was undone (order_notes.h).
 //
 // The pass runs after insertResharding and followOrders, which serve collectives, and before

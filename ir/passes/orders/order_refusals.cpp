@@ -18,10 +18,6 @@ bool isCollective(const Fusion& fusion, const Expression& expr) {
                              .kind);
 }
 
-bool isUnsharded(const TensorView& tensor) {
-  return !tensor.sharding || tensor.sharding->isReplicated();
-}
-
 // Returns whether all axes except the last two come first in the order, in ascending order.
 bool hasBatchesOutside(const AxisOrder& order) {
   for (size_t i = 0; i + 2 < order.size(); ++i) {
@@ -49,27 +45,11 @@ std::string whyNotProduct(const Fusion& fusion, const Expression& product, bool 
                      fusion.value(product.outputs[0]).name);
 }
 
-// Returns the memory order of a permuted view.
-AxisOrder permuted(const AxisOrder& order, const std::vector<int64_t>& axes) {
-  AxisOrder result;
-  for (int64_t axis : order) {
-    result.push_back(std::find(axes.begin(), axes.end(), axis) - axes.begin());
-  }
-  return result;
-}
-
 }  // namespace
 
 bool isOtherName(const Fusion& fusion, const Expression& expr) {
   return expr.op->kind == OpKind::Set && !fusion.tensor(expr.outputs[0]).hasFixedOrder() &&
          reshardStepOf(fusion, expr).kind == ReshardStep::Kind::Same;
-}
-
-bool isViewInMemory(const Fusion& fusion, const Expression& reshape, const AxisOrder& order) {
-  const TensorView& in = fusion.tensor(reshape.inputs[0]);
-  const TensorView& out = fusion.tensor(reshape.outputs[0]);
-  if (!isUnsharded(in) || !isUnsharded(out)) return false;
-  return reshapeInMemory(in, out, order).has_value();
 }
 
 OrderRefusals::OrderRefusals(const Fusion& fusion) : fusion_(fusion), users_(fusion.users()) {}
@@ -85,9 +65,11 @@ std::string OrderRefusals::whyNot(ValueId id, const AxisOrder& order) const {
 
 std::string OrderRefusals::whyNotReader(ValueId first, const AxisOrder& first_order) const {
   // A list instead of recursion, because chains of views may be long.
-  std::vector<std::pair<ValueId, AxisOrder>> views{{first, first_order}};
+  std::vector<std::pair<ValueId, Layout::Observed>> views{
+      {first, {first_order, std::vector<bool>(first_order.size(), true)}}};
   while (!views.empty()) {
-    const auto [id, order] = std::move(views.back());
+    const auto [id, layout] = std::move(views.back());
+    const AxisOrder& order = layout.order;
     views.pop_back();
     for (ExprId user : users_[id]) {
       const Expression& expr = fusion_.expr(user);
@@ -95,21 +77,18 @@ std::string OrderRefusals::whyNotReader(ValueId first, const AxisOrder& first_or
       if (isCollective(fusion_, expr)) {
         return fmt::format("the collective of %{} needs its own order", result);
       }
-      if (expr.op->kind == OpKind::Permute) {
-        views.emplace_back(expr.outputs[0],
-                           permuted(order, expr.attr<std::vector<int64_t>>("axes")));
-      } else if (expr.op->kind == OpKind::Slice) {
-        views.emplace_back(expr.outputs[0], order);
+      if (expr.op->kind == OpKind::Permute || expr.op->kind == OpKind::Slice) {
+        views.emplace_back(expr.outputs[0], layoutOfView(fusion_, expr, layout));
       } else if (expr.op->kind == OpKind::Set) {
         const TensorView& copy = fusion_.tensor(expr.outputs[0]);
         if (copy.layout.needed && sameOrder(order, *copy.layout.needed, copy)) {
           return fmt::format("%{} must stay a copy in the order that a collective needs", result);
         }
-        if (isOtherName(fusion_, expr)) views.emplace_back(expr.outputs[0], order);
+        if (isOtherName(fusion_, expr)) views.emplace_back(expr.outputs[0], layout);
       } else if (expr.op->kind == OpKind::Reshape) {
         const TensorView& tensor = fusion_.tensor(id);
         const bool fits = sameOrder(order, rowMajor(tensor.rank()), tensor) ||
-                          isViewInMemory(fusion_, expr, order);
+                          reshapeInMemory(tensor, fusion_.tensor(expr.outputs[0]), layout);
         if (!fits) return fmt::format("reshape %{} needs a row-major operand", result);
       } else if (expr.op->kind == OpKind::Matmul) {
         const std::string why = whyNotProduct(fusion_, expr, expr.inputs[0] == id, order);

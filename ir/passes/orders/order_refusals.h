@@ -9,8 +9,8 @@ namespace heddle {
 // Finds the hinted memory orders that would cost more than they save, because an op needs a copy:
 //  - A collective needs the axis that it joins or splits to be outermost. Existing copies for
 //    collectives are kept, because their memory may be padded.
-//  - A reshape needs a row-major operand, except if it is a view of memory in this order
-//    (ir/analysis/reshape_order.h).
+//  - A reshape that is no view of memory in this order (reshapeInMemory() in
+//    ir/analysis/reshape_order.h) needs a row-major operand.
 //  - A matrix product needs its batch axes to be outermost and in ascending order: only then does a
 //    library compute all batches in one call. Rows of a matrix product [b, m, k] x [k, n] may be in
 //    any order, because b and m become one axis.
@@ -32,8 +32,5 @@ class OrderRefusals {
 
 // Returns whether the expression is a `set` that copies nothing and requires no order.
 bool isOtherName(const Fusion& fusion, const Expression& expr);
-
-// Returns whether a reshape of an operand in memory order `order` is a view.
-bool isViewInMemory(const Fusion& fusion, const Expression& reshape, const AxisOrder& order);
 
 }  // namespace heddle

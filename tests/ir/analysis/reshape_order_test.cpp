@@ -1,7 +1,8 @@
-// Compares reshapeInMemory() with addresses: a reshape is a view if the address of an element is a
-// linear function of its indices in the result.
+// Compares reshapeInMemory() and layoutOfGroups() with addresses: a reshape is a view if the
+// address of an element is a linear function of its indices in the result.
 #include "ir/analysis/reshape_order.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,12 +38,16 @@ int64_t dot(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
   return sum;
 }
 
-std::vector<int64_t> stridesIn(const AxisOrder& order, const std::vector<int64_t>& sizes) {
+// Returns the strides of a tensor with this layout. An axis that is not contiguous has a stride one
+// element larger than a contiguous axis would have.
+std::vector<int64_t> stridesIn(const Layout::Observed& layout, const std::vector<int64_t>& sizes) {
   std::vector<int64_t> strides(sizes.size());
   int64_t stride = 1;
-  for (size_t i = order.size(); i-- > 0;) {
-    strides[static_cast<size_t>(order[i])] = stride;
-    stride *= sizes[static_cast<size_t>(order[i])];
+  for (size_t i = layout.order.size(); i-- > 0;) {
+    const auto axis = static_cast<size_t>(layout.order[i]);
+    if (!layout.contiguous[axis]) ++stride;
+    strides[axis] = stride;
+    stride *= sizes[axis];
   }
   return strides;
 }
@@ -63,19 +68,30 @@ std::optional<std::vector<int64_t>> viewStrides(const std::vector<int64_t>& in,
   return strides;
 }
 
+// Requires that `of_result` has the strides `expected`, except along axes of one element. A gap may
+// have another size than stridesIn() gives it.
+void checkLayout(const Layout::Observed& of_result, const std::vector<int64_t>& sizes,
+                 const std::vector<int64_t>& expected, const std::string& what) {
+  int64_t stride = 1;
+  for (size_t i = of_result.order.size(); i-- > 0;) {
+    const auto axis = static_cast<size_t>(of_result.order[i]);
+    if (sizes[axis] == 1) continue;
+    EXPECT_EQ(of_result.contiguous[axis], expected[axis] == stride) << what << ", axis " << axis;
+    EXPECT_GE(expected[axis], stride) << what << ", axis " << axis;
+    stride = expected[axis] * sizes[axis];
+  }
+}
+
 void check(const std::vector<int64_t>& in, const std::vector<int64_t>& out,
-           const AxisOrder& order) {
-  const std::vector<int64_t> in_strides = stridesIn(order, in);
+           const Layout::Observed& layout) {
+  const std::vector<int64_t> in_strides = stridesIn(layout, in);
   const auto expected = viewStrides(in, out, in_strides);
-  const auto groups = reshapeInMemory(tensorOf(in), tensorOf(out), order);
-  const std::string what = str(in) + " in order " + str(order) + " to " + str(out);
+  const auto groups = reshapeInMemory(tensorOf(in), tensorOf(out), layout);
+  const std::string what = fmt::format("{} in order {} with strides {} to {}", str(in),
+                                       str(layout.order), str(in_strides), str(out));
   ASSERT_EQ(groups.has_value(), expected.has_value()) << what;
   if (!groups) return;
-  const std::vector<int64_t> strides = stridesIn(orderOfGroups(*groups), out);
-  for (size_t axis = 0; axis < out.size(); ++axis) {
-    if (out[axis] == 1) continue;
-    EXPECT_EQ(strides[axis], (*expected)[axis]) << what << ", axis " << axis;
-  }
+  checkLayout(layoutOfGroups(*groups, layout, tensorOf(in), tensorOf(out)), out, *expected, what);
 }
 
 TEST(ReshapeOrder, RandomReshapesAreViewsExactlyIfAddressesAreLinear) {
@@ -100,7 +116,11 @@ TEST(ReshapeOrder, RandomReshapesAreViewsExactlyIfAddressesAreLinear) {
     const std::vector<int64_t> in = merged();
     AxisOrder order = rowMajor(in.size());
     for (size_t k = order.size(); k > 1; --k) std::swap(order[k - 1], order[below(k)]);
-    check(in, merged(), order);
+    Layout::Observed layout{order, std::vector<bool>(in.size(), true)};
+    for (size_t axis = 0; axis < in.size(); ++axis) {
+      if (in[axis] > 1 && below(4) == 0) layout.contiguous[axis] = false;
+    }
+    check(in, merged(), layout);
   }
 }
 
@@ -113,10 +133,31 @@ TEST(ReshapeOrder, ChannelsLastImagesKeepTheirChannels) {
   for (const Size& size : {n, c, h, w}) in.domain.push_back({size, IterKind::Iteration});
   TensorView out;
   for (const Size& size : {n, c, h * w}) out.domain.push_back({size, IterKind::Iteration});
-  const auto groups = reshapeInMemory(in, out, {0, 2, 3, 1});
+  const auto groupsIn = [&](AxisOrder order) {
+    return reshapeInMemory(in, out, {std::move(order), {true, true, true, true}});
+  };
+  const auto groups = groupsIn({0, 2, 3, 1});
   ASSERT_TRUE(groups.has_value());
-  EXPECT_EQ(orderOfGroups(*groups), (AxisOrder{0, 2, 1}));
-  EXPECT_FALSE(reshapeInMemory(in, out, {0, 3, 2, 1}).has_value());
+  const Layout::Observed layout{{0, 2, 3, 1}, {true, true, true, true}};
+  EXPECT_EQ(layoutOfGroups(*groups, layout, in, out).order, (AxisOrder{0, 2, 1}));
+  EXPECT_FALSE(groupsIn({0, 3, 2, 1}).has_value());
+}
+
+TEST(ReshapeOrder, AxesThatCannotBeComparedAreOneGroup) {
+  const Size c = Size::symbol("c");
+  const auto tensor = [](const std::vector<Size>& sizes) {
+    TensorView result;
+    for (const Size& size : sizes) result.domain.push_back({size, IterKind::Iteration});
+    return result;
+  };
+  // The extents n and h are equal on both sides. The rest is the axis c, which becomes two axes.
+  const Size n = Size::symbol("n");
+  const Size h = Size::symbol("h");
+  const auto groups = reshapeGroups(tensor({n, c, h}), tensor({n, 2, Size::floorDiv(c, 2), h}));
+  EXPECT_EQ(groups, (std::vector<ReshapeGroup>{{0, 1, 0, 1}, {1, 2, 1, 3}, {2, 3, 3, 4}}));
+  // An axis of one element belongs to a neighbour.
+  const auto units = reshapeGroups(tensor({n, h}), tensor({n, 1, h, 1}));
+  EXPECT_EQ(units, (std::vector<ReshapeGroup>{{0, 1, 0, 1}, {1, 2, 1, 4}}));
 }
 
 }  // namespace
