@@ -2,9 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <ctime>
-
 #include "host/text/program_text.h"
 #include "ir/base/check.h"
 
@@ -226,28 +223,6 @@ TEST(Unroll, EveryNewSizeInsideAKernelIsChecked) {
                         "    %s = alias %x slice starts=[i] stops=[8]\n"
                         "    launch @k(%s) -> (%y)\n  }\n}\n"));
   EXPECT_NE(error.find("has the size q + (-3) + (-3) = -1"), std::string::npos) << error;
-}
-
-// Returns the processor time in seconds to unroll 10,000 launches of a kernel of `ops` ops.
-double unrollSeconds(int ops) {
-  std::string kernel = "(%v0: f32[n]) {\n";
-  for (int i = 0; i < ops; ++i) kernel += fmt::format("    %v{} = neg(%v{})\n", i + 1, i);
-  const Program program = launching(kernel + fmt::format("    return %v{}\n  }}", ops),
-                                    "(%x: f32[n]) -> (%y) with n = 8 {\n  slot %y: f32[n]\n"
-                                    "  %y = allocate\n  for i in 0 .. 10000 {\n"
-                                    "    launch @k(%x) -> (%y)\n  }\n}\n");
-  double least = 1e9;
-  for (int i = 0; i < 3; ++i) {
-    const std::clock_t start = std::clock();
-    unroll(program, {});
-    least = std::min(least, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
-  }
-  return least;
-}
-
-// The sizes inside a kernel are checked once, not for every launch.
-TEST(Unroll, LaunchesOfLargeKernelsTakeNoLonger) {
-  EXPECT_LT(unrollSeconds(400), 5 * unrollSeconds(1));
 }
 
 // The program declares the memory order of its input. It must apply even if the caller passes no
