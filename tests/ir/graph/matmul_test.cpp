@@ -30,7 +30,7 @@ std::string refusal(const Work& work) {
   return "";
 }
 
-TEST(Matmul, Float8ProductsHaveTheStatedDtypeOrThatOfTheOperands) {
+TEST(Matmul, Float8MatmulsHaveTheStatedDtypeOrThatOfTheOperands) {
   FusionBuilder b;
   const ValueId x = b.input("x", DType::F8E4M3, {Size(2), Size(3)});
   const ValueId w = b.input("w", DType::F8E5M2, {Size(4), Size(3)});
