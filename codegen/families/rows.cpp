@@ -6,19 +6,25 @@
 #include "codegen/families/row_statements.h"
 #include "codegen/plan/joint.h"
 #include "ir/base/ceil_div.h"
+#include "ir/base/overloaded.h"
 
 namespace heddle::codegen {
 namespace {
 
 std::vector<const Body*> bodiesOf(const std::vector<Statement>& statements) {
   std::vector<const Body*> bodies;
-  for (const Statement& statement : statements) {
-    if (const auto* map = std::get_if<MapTiles>(&statement)) bodies.push_back(&map->body);
-    if (const auto* reduce = std::get_if<ReduceTiles>(&statement)) bodies.push_back(&reduce->body);
-    if (const auto* loop = std::get_if<LoopOverRow>(&statement)) {
-      for (const Body* body : bodiesOf(loop->statements)) bodies.push_back(body);
-    }
-  }
+  const Overloaded append{
+      [](const LoadTile&) {},
+      [](const ExchangeTile&) {},
+      [&](const MapTiles& map) { bodies.push_back(&map.body); },
+      [&](const ReduceTiles& reduce) { bodies.push_back(&reduce.body); },
+      [](const CombineParts&) {},
+      [&](const LoopOverRow& loop) {
+        const std::vector<const Body*> inner = bodiesOf(loop.statements);
+        bodies.insert(bodies.end(), inner.begin(), inner.end());
+      },
+  };
+  for (const Statement& statement : statements) std::visit(append, statement);
   return bodies;
 }
 

@@ -238,6 +238,7 @@ class SquareWriter {
     std::vector<const Body*> bodies = {&std::get<MapTiles>(program_.statements.back()).body};
     program_.frame = buildFrame({entry, plan_.schedule, space_, std::move(bodies), {}, 1});
     for (Statement& statement : program_.statements) {
+      // Only an ExchangeTile depends on the alignment of a tensor.
       auto* exchange = std::get_if<ExchangeTile>(&statement);
       if (exchange == nullptr) continue;
       exchange->aligned = plan_.aligned[static_cast<size_t>(exchange->tensor)];
@@ -285,6 +286,7 @@ bool fits(const TileProgram& program) {
   int64_t bytes = 0;
   int64_t ops = 0;
   for (const Statement& statement : program.statements) {
+    // A program of squares consists of ExchangeTile and MapTiles statements.
     if (const auto* map = std::get_if<MapTiles>(&statement)) ops += opsOf(map->body);
     if (const auto* exchange = std::get_if<ExchangeTile>(&statement)) {
       const DType dtype = program.tiles[exchange->tile].dtype;

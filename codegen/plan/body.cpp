@@ -8,6 +8,7 @@
 #include "ir/analysis/shardable_axes.h"
 #include "ir/base/check.h"
 #include "ir/graph/compute_type.h"
+#include "ir/ops/literal.h"
 
 namespace heddle::codegen {
 namespace {
@@ -35,10 +36,7 @@ DType accumulatorType(DType result) {
 Scalar constantValue(const Expression& constant) {
   const Attr* value = constant.find("value");
   HEDDLE_CHECK(value != nullptr, "a constant without value");
-  if (const bool* b = std::get_if<bool>(value)) return *b;
-  if (const int64_t* i = std::get_if<int64_t>(value)) return *i;
-  if (const double* d = std::get_if<double>(value)) return *d;
-  throwInternalError(__FILE__, __LINE__, "constant", "the value of a constant is no scalar");
+  return literalValue(*value);
 }
 
 // Returns the kernel text of a pointwise op. The text of a pow whose exponent is a number depends

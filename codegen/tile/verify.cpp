@@ -3,6 +3,7 @@
 
 #include "codegen/tile/program.h"
 #include "ir/base/check.h"
+#include "ir/base/overloaded.h"
 
 namespace heddle::codegen {
 namespace {
@@ -153,25 +154,29 @@ class Uses {
     }
   }
 
-  // Only these statements use tiles. A CombineParts names accumulators. The programs of rows, for
-  // which liveBytes() is called, have no ExchangeTile.
   void walk(const std::vector<Statement>& statements) {
-    for (const Statement& statement : statements) {
-      if (const auto* loop = std::get_if<LoopOverRow>(&statement)) {
-        walk(loop->statements);
-        continue;
-      }
-      if (const auto* load = std::get_if<LoadTile>(&statement)) use(load->tile);
-      if (const auto* reduce = std::get_if<ReduceTiles>(&statement))
-        use(reduce->body, reduce->loads);
-      if (const auto* map = std::get_if<MapTiles>(&statement)) {
-        use(map->body, map->loads);
-        // A result may take the registers of operands that no later statement reads.
-        ++count_;
-        for (const MapTiles::Result& result : map->results) use(result.tile);
-      }
-      ++count_;
-    }
+    const Overloaded count{
+        [&](const LoadTile& load) {
+          use(load.tile);
+          ++count_;
+        },
+        // liveBytes() is called for programs of rows, which have no ExchangeTile.
+        [&](const ExchangeTile&) { ++count_; },
+        [&](const MapTiles& map) {
+          use(map.body, map.loads);
+          // A result may take the registers of operands that no later statement reads.
+          ++count_;
+          for (const MapTiles::Result& result : map.results) use(result.tile);
+          ++count_;
+        },
+        [&](const ReduceTiles& reduce) {
+          use(reduce.body, reduce.loads);
+          ++count_;
+        },
+        [&](const CombineParts&) { ++count_; },  // it names accumulators, not tiles
+        [&](const LoopOverRow& loop) { walk(loop.statements); },
+    };
+    for (const Statement& statement : statements) std::visit(count, statement);
   }
 
   std::map<TileId, std::pair<int, int>> ranges_;

@@ -44,8 +44,8 @@ void checkHeartbeats(const JobView& job, Findings& found) {
     const size_t at = entry.rank;
     if (!isAlive(entry) || job.in_process[at]) continue;
     const JobPlaces::Place* place = &job.places.ranks[at];
-    const ProcessState process = job.on_host[at] ? processState(place->pid) : ProcessState{};
-    if (job.on_host[at] && (process.isGone() || process.started != place->started)) {
+    const ProcessState process = job.on_machine[at] ? processState(place->pid) : ProcessState{};
+    if (job.on_machine[at] && (process.isGone() || process.started != place->started)) {
       found.push_back({Rule::Gone, entry.rank, entry.rank, 0, 0, [place] {
                          return fmt::format(
                              "its process ({}) is gone: killed, or ended without leaving",
@@ -124,7 +124,7 @@ void checkAbsence(const JobView& job, Findings& found) {
     const RankSnapshot* later = left ? latest_in_run : latest;
     if (later == nullptr || later->run <= entry.run) continue;
     const bool unwinds = entry.phase == RankPhase::Unwinding;
-    const bool here = job.on_host[entry.rank];
+    const bool here = job.on_machine[entry.rank];
     if (left || (isAlive(entry) && entry.beginsNoMoreRuns())) {
       const double seconds = left || (here && !unwinds) ? kGrace : kLongGrace;
       found.push_back({Rule::Absent, entry.rank, entry.rank, seconds, 0, [=] {

@@ -63,7 +63,7 @@ struct JobView {
   double deadline = 0;           // JobMonitorOptions::deadline, in seconds
   double patience = 0;           // JobMonitorOptions::patience, in seconds; 0: no limit
   std::vector<bool> in_process;  // by rank: the rank is in the process of the watcher
-  std::vector<bool> on_host;     // by rank: its process is on the machine of the watcher
+  std::vector<bool> on_machine;  // by rank: its process is on the machine of the watcher
   std::vector<RankSnapshot> ranks;
 };
 

@@ -75,12 +75,12 @@ JobMonitor::JobMonitor(World& world, JobMonitorOptions options)
                              [this](const std::string& text, int) {
                                world_.interrupt(fmt::format("rank {} ends: {}", rank_, text));
                              });
-  places_ = findPlaces(world, options_.host_key);
+  places_ = findPlaces(world, options_.machine_key);
   checkTimeLimits();
   const size_t ranks = places_.ranks.size();
-  statuses_ = shareArrayOnHost<RankStatus>(world, places_, "status", ranks);
+  statuses_ = shareArrayOnMachine<RankStatus>(world, places_, "status", ranks);
   if (ranks <= PostedCounts::kMostRanks) {
-    counts_ = shareArrayOnHost<PostedCounts>(world, places_, "status-counts", ranks);
+    counts_ = shareArrayOnMachine<PostedCounts>(world, places_, "status-counts", ranks);
   }
   activity_ = std::make_unique<RankActivity>(mine());
   std::unique_ptr<TcpLink> link = TcpLink::connect(world, places_, statuses_, options_.deadline);
@@ -210,7 +210,7 @@ void JobMonitor::fail(const std::string& reason) noexcept {
 }
 
 bool JobMonitor::othersHaveReported() const {
-  const std::vector<int> here = places_.onHostOf(rank_);
+  const std::vector<int> here = places_.onMachineOf(rank_);
   for (int rank = 0; rank < size(); ++rank) {
     const RankStatus& status = statuses_[rank];
     const RankState state = status.state.get();

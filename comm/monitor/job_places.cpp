@@ -18,7 +18,7 @@ std::vector<int> ranksLike(const JobPlaces& places, int rank, bool same_process)
   std::vector<int> found;
   for (size_t i = 0; i < places.ranks.size(); ++i) {
     const JobPlaces::Place& other = places.ranks[i];
-    if (other.host_key != mine.host_key || (same_process && other.pid != mine.pid)) continue;
+    if (other.machine_key != mine.machine_key || (same_process && other.pid != mine.pid)) continue;
     found.push_back(static_cast<int>(i));
   }
   return found;
@@ -26,13 +26,13 @@ std::vector<int> ranksLike(const JobPlaces& places, int rank, bool same_process)
 
 }  // namespace
 
-std::vector<int> JobPlaces::onHostOf(int rank) const { return ranksLike(*this, rank, false); }
+std::vector<int> JobPlaces::onMachineOf(int rank) const { return ranksLike(*this, rank, false); }
 std::vector<int> JobPlaces::inProcessOf(int rank) const { return ranksLike(*this, rank, true); }
 
 std::vector<int> JobPlaces::leaders() const {
   std::vector<int> found;
   for (int rank = 0; rank < static_cast<int>(ranks.size()); ++rank) {
-    if (onHostOf(rank).front() == rank) found.push_back(rank);
+    if (onMachineOf(rank).front() == rank) found.push_back(rank);
   }
   return found;
 }
@@ -46,16 +46,17 @@ std::string nameRanks(const std::vector<int>& ranks) {
                      ranks.size() - 1 > kMost ? "more" : std::to_string(ranks.back()));
 }
 
-JobPlaces findPlaces(World& world, const std::string& host_key) {
+JobPlaces findPlaces(World& world, const std::string& machine_key) {
   const int pid = static_cast<int>(getpid());
-  const std::string mine = fmt::format("{}\n{}\n{} {}", host_key.empty() ? hostKey() : host_key,
-                                       hostName(), pid, processState(pid).started);
+  const std::string mine =
+      fmt::format("{}\n{}\n{} {}", machine_key.empty() ? machineKey() : machine_key, machineName(),
+                  pid, processState(pid).started);
   JobPlaces places;
   for (const std::string& text : world.exchange(mine)) {
     JobPlaces::Place& place = places.ranks.emplace_back();
     std::istringstream in(text);
-    std::getline(in, place.host_key);
-    std::getline(in, place.host);
+    std::getline(in, place.machine_key);
+    std::getline(in, place.machine);
     in >> place.pid >> place.started;
   }
   return places;

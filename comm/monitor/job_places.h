@@ -11,18 +11,18 @@ namespace heddle::comm {
 // The machine and the process of each rank of a job.
 struct JobPlaces {
   struct Place {
-    std::string host_key;  // equal for ranks that can share memory
-    std::string host;      // name of the machine
+    std::string machine_key;  // equal for ranks that can share memory
+    std::string machine;      // name of the machine
     int pid = 0;
     uint64_t started = 0;  // ProcessState::started
-    std::string text() const { return "pid " + std::to_string(pid) + " on " + host; }
+    std::string text() const { return "pid " + std::to_string(pid) + " on " + machine; }
   };
   std::vector<Place> ranks;
   const Place& operator[](int rank) const { return ranks[static_cast<size_t>(rank)]; }
 
   // Return the ranks on the machine of `rank`, and the ranks in the process of `rank`, in ascending
   // order.
-  std::vector<int> onHostOf(int rank) const;
+  std::vector<int> onMachineOf(int rank) const;
   std::vector<int> inProcessOf(int rank) const;
   // Returns the lowest rank of each machine, in ascending order.
   std::vector<int> leaders() const;
@@ -33,7 +33,8 @@ struct JobPlaces {
 std::string nameRanks(const std::vector<int>& ranks);
 
 // Gathers the places of all ranks. Collective over the job. Ranks that pass equal texts as
-// `host_key` count as ranks of one machine. Empty: hostKey() (comm/process/process_info.h) is used.
-JobPlaces findPlaces(World& world, const std::string& host_key);
+// `machine_key` count as ranks of one machine. Empty: machineKey() (comm/process/process_info.h) is
+// used.
+JobPlaces findPlaces(World& world, const std::string& machine_key);
 
 }  // namespace heddle::comm

@@ -42,7 +42,7 @@ struct JobMonitorOptions {
   // in this time, it reports that rank instead, because its failure probably caused the signal.
   const std::atomic<int>* end_signal = nullptr;
   // A key that is equal for ranks that share memory. Empty: the ranks of one machine share memory.
-  std::string host_key;
+  std::string machine_key;
 };
 
 }  // namespace heddle::comm

@@ -266,9 +266,9 @@ void TcpLink::apply(Connection& connection, const RankSnapshot& status) {
 void TcpLink::send(Connection& connection, bool last) {
   if (!connection.readable || !connection.writable) return;
   if (connection.out.empty() || last) {
-    const std::vector<int> host = places_.onHostOf(rank_ == 0 ? connection.leader : rank_);
+    const std::vector<int> machine = places_.onMachineOf(rank_ == 0 ? connection.leader : rank_);
     for (int rank = 0; rank < static_cast<int>(places_.ranks.size()); ++rank) {
-      if (std::binary_search(host.begin(), host.end(), rank) == (rank_ == 0)) continue;
+      if (std::binary_search(machine.begin(), machine.end(), rank) == (rank_ == 0)) continue;
       RankSnapshot status = read(statuses_[rank], rank);
       if (last) status.heartbeat = kUnwatched;
       if (status.state != RankState::Writing) append(connection.out, status);

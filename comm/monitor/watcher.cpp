@@ -71,7 +71,7 @@ Watcher::Watcher(std::shared_ptr<RankStatus[]> statuses, const JobPlaces& places
            options.deadline,
            options.patience,
            maskOf(places.inProcessOf(rank), places.ranks.size()),
-           maskOf(places.onHostOf(rank), places.ranks.size()),
+           maskOf(places.onMachineOf(rank), places.ranks.size()),
            {}} {
   thread_ = startThread("the job monitor", [this] { serve(); });
 }

@@ -254,7 +254,7 @@ class ExceptionNotice {
 class MpiWorld : public World {
  public:
   MpiWorld() : mpi_thread_(MpiThread::get()), exceptions_(std::uncaught_exceptions()) {
-    const StartTimeout watch(
+    const StartTimeout timeout(
         kLongestStart, nullptr, "all ranks to create the MPI World",
         [this](const std::string& text, int) { mpi_thread_->interrupt(text); });
     MPI_Request request = MPI_REQUEST_NULL;

@@ -12,8 +12,8 @@ namespace heddle::comm::nccl {
 
 CopyChannelTable::CopyChannelTable(World& world)
     : places_(findPlaces(world, "")),
-      ranks_(places_.onHostOf(world.rank())),
-      entries_(shareArrayOnHost<Entry>(world, places_, "copy_channels", ranks_.size())) {}
+      ranks_(places_.onMachineOf(world.rank())),
+      entries_(shareArrayOnMachine<Entry>(world, places_, "copy_channels", ranks_.size())) {}
 
 int CopyChannelTable::takeBlock(int index) {
   std::atomic<uint64_t>& taken = entry(index).taken;

@@ -24,7 +24,7 @@ constexpr int kUnknown = -1;
 constexpr auto kCloseLimit = std::chrono::milliseconds(500);
 constexpr auto kClosePoll = std::chrono::milliseconds(1);
 
-// The offer of a rank (SharedArena::offer()) consists of this struct and the hostKey() of the
+// The offer of a rank (SharedArena::offer()) consists of this struct and the machineKey() of the
 // rank.
 struct Offer {
   int64_t pid;
@@ -121,7 +121,7 @@ SharedArena::SharedArena(int device, int size, std::shared_ptr<CopyChannelMember
   mine.has_handle = cudaIpcGetMemHandle(&mine.handle, block_->data()) == cudaSuccess ? 1 : 0;
   if (mine.has_handle == 0) cudaGetLastError();
   offer_.assign(reinterpret_cast<const char*>(&mine), sizeof mine);
-  offer_ += hostKey();
+  offer_ += machineKey();
 }
 
 const std::string& SharedArena::offer() {
@@ -161,7 +161,7 @@ void SharedArena::setReached(const std::vector<std::string>& offers,
 void SharedArena::reachPeer(const std::string& offer, int peer) {
   HEDDLE_USER_CHECK(offer.size() > sizeof(Offer),
                     "rank {} of the team offers no memory for the copy channel", peer);
-  HEDDLE_USER_CHECK(offer.substr(sizeof(Offer)) == hostKey(),
+  HEDDLE_USER_CHECK(offer.substr(sizeof(Offer)) == machineKey(),
                     "rank {} of the team is on another machine", peer);
   Offer theirs;
   std::memcpy(&theirs, offer.data(), sizeof theirs);

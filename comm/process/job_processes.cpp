@@ -102,7 +102,7 @@ std::string describeJobProcesses() {
   if (launcher == nullptr) return {};
   const int ranks = std::atoi(std::getenv(launcher->ranks));
   const char* const here = std::getenv(launcher->ranks_here);
-  const bool one_host = here != nullptr && std::atoi(here) == ranks;
+  const bool one_machine = here != nullptr && std::atoi(here) == ranks;
   const std::map<int, Process> processes = processesHere(*launcher);
   std::string text;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -111,9 +111,10 @@ std::string describeJobProcesses() {
     text += fmt::format("  rank {}", rank);
     if (found != processes.end()) {
       text +=
-          fmt::format(" (pid {} on {}): {}", found->second.pid, hostName(), found->second.doing);
+          fmt::format(" (pid {} on {}): {}", found->second.pid, machineName(), found->second.doing);
     } else {
-      text += one_host ? ": its process has ended" : fmt::format(": no process on {}", hostName());
+      text += one_machine ? ": its process has ended"
+                          : fmt::format(": no process on {}", machineName());
     }
   }
   return text;

@@ -35,20 +35,20 @@ ProcessState processState(int pid) {
   return result;
 }
 
-std::string hostName() {
+std::string machineName() {
   char name[256] = "";
   if (gethostname(name, sizeof name - 1) != 0) return "?";
   return name;
 }
 
-std::string hostClock() {
+std::string machineClock() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  return boot.empty() ? hostName() : boot;
+  return boot.empty() ? machineName() : boot;
 }
 
-std::string hostKey() {
-  return hostName() + " " + hostClock() + " " + linkOf("/proc/self/ns/pid") + " " +
+std::string machineKey() {
+  return machineName() + " " + machineClock() + " " + linkOf("/proc/self/ns/pid") + " " +
          linkOf("/proc/self/ns/mnt");
 }
 

@@ -18,10 +18,10 @@ ProcessState processState(int pid);
 
 // Returns a key that is equal for processes that can see each other's pids and files. The key
 // consists of the name of the machine, the id of its boot and the namespaces of this process.
-std::string hostKey();
-std::string hostName();
+std::string machineKey();
+std::string machineName();
 // Returns a key that is equal for processes that share a steady clock. The key is the id of the
 // boot of the machine.
-std::string hostClock();
+std::string machineClock();
 
 }  // namespace heddle::comm

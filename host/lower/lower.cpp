@@ -11,6 +11,7 @@
 #include "ir/analysis/memory_order.h"
 #include "ir/analysis/reshard_step.h"
 #include "ir/base/check.h"
+#include "ir/ops/literal.h"
 #include "ir/passes/note_stream_splits.h"
 #include "ir/segment/library_calls.h"
 #include "ir/types/mesh_relations.h"
@@ -112,10 +113,7 @@ class Lowering {
   Evaluate scalarInstruction(const Expression& expr) {
     const SlotId out = slotOf(expr.outputs[0]);
     if (expr.op->kind == OpKind::Constant) {
-      const Attr& value = *expr.find("value");
-      if (const bool* b = std::get_if<bool>(&value)) return {out, Scalar(*b)};
-      if (const int64_t* i = std::get_if<int64_t>(&value)) return {out, Scalar(*i)};
-      return {out, Scalar(std::get<double>(value))};
+      return {out, literalValue(*expr.find("value"))};
     }
     if (expr.op->kind == OpKind::SizeOf) {
       const size_t axis = expr.axis();

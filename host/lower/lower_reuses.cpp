@@ -17,6 +17,7 @@ class ReuseWriter {
       if (const auto* view = std::get_if<Alias>(&x.op)) viewed_[view->out] = view->in;
     }
     forEachInstruction(program.body, [&](const Instruction& x, InstructionIndex) {
+      // Only the reshape of a view regroups the axes of a buffer.
       const auto* view = std::get_if<Alias>(&x.op);
       if (view != nullptr && std::holds_alternative<Alias::Reshape>(view->view)) {
         reshaped_.insert(rootOf(view->in));

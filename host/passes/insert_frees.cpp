@@ -182,6 +182,7 @@ class BodyFrees {
     std::map<SlotId, int> here;
     std::map<SlotId, Instruction> made;
     for (size_t i = 0; i < body.size(); ++i) {
+      // Only an Allocate creates a buffer.
       if (const auto* x = std::get_if<Allocate>(&body[i].op); x && here[x->out] == 0) {
         made.emplace(x->out, body[i]);
       }

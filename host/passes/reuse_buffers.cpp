@@ -168,6 +168,7 @@ class BufferReuser {
     return id;
   }
 
+  // Only a Same is another name of the same view.
   SlotId withoutNames(SlotId id) const {
     while (viewed_[id] != nullptr && std::holds_alternative<Alias::Same>(viewed_[id]->view)) {
       id = viewed_[id]->in;

@@ -94,7 +94,7 @@ struct Plan {
     std::vector<Operand> outputs;
   };
   // The tensor or scalar that a CheckStep checks or a PrintStep prints.
-  struct Watched {
+  struct NamedOperand {
     std::string name;
     Operand operand;
   };
@@ -105,8 +105,8 @@ struct Plan {
     // true: some of the written values come from other ranks.
     bool communicates = false;
     CountsId counts = {};  // valid: an all-to-all-v, which writes only what it receives
-    std::vector<Watched> read;
-    std::vector<Watched> written;
+    std::vector<NamedOperand> read;
+    std::vector<NamedOperand> written;
     std::vector<std::string> ops;  // per tensor of `written`: the op that computes it; may be empty
   };
   struct BufferInput {  // a tensor in device memory
@@ -186,7 +186,7 @@ struct Plan {
   IdVector<LibraryId, Library> libraries;
   IdVector<AttentionId, Attention> attentions;
   IdVector<ReferenceId, Reference> references;
-  IdVector<WatchedId, Watched> watched;
+  IdVector<NamedOperandId, NamedOperand> named_operands;
   IdVector<InspectionId, Inspection> inspections;
   IdVector<BufferId, Buffer> buffers;
   IdVector<StreamId, int64_t> workspace_bytes;  // the steps of a stream share its workspace

@@ -145,7 +145,7 @@ class PlanBuilder {
   void emit(const Print& op, const UnrolledStep& step);
   void emitApply(const Evaluate& op, const Evaluate::Apply& apply, const UnrolledStep& step);
   void emitCopy(const Plan::Operand& out, const Plan::Operand& in, StreamId stream);
-  WatchedId watch(SlotId slot, const UnrolledStep& step);
+  NamedOperandId namedOperand(SlotId slot, const UnrolledStep& step);
   // If the plan checks numerics: adds InspectSteps around the steps from `first` on, which belong
   // to the instruction of `step`.
   void inspect(const UnrolledStep& step, size_t first);

@@ -134,16 +134,16 @@ void PlanBuilder::emit(const If& op, const UnrolledStep& step) {
   emit(BranchStep{step.scalar_inputs[0], op.predicate.compare, toInt(*step.known), step.jump});
 }
 
-WatchedId PlanBuilder::watch(SlotId id, const UnrolledStep& step) {
-  return plan_->watched.push_back({slot(id).name, operandOf(step, 0)});
+NamedOperandId PlanBuilder::namedOperand(SlotId id, const UnrolledStep& step) {
+  return plan_->named_operands.push_back({slot(id).name, operandOf(step, 0)});
 }
 
 void PlanBuilder::emit(const Check& op, const UnrolledStep& step) {
-  emit(CheckStep{watch(op.slot, step), op.stream});
+  emit(CheckStep{namedOperand(op.slot, step), op.stream});
 }
 
 void PlanBuilder::emit(const Print& op, const UnrolledStep& step) {
-  emit(PrintStep{watch(op.slot, step), op.stream});
+  emit(PrintStep{namedOperand(op.slot, step), op.stream});
 }
 
 // Adds the tensors and scalars of an instruction. Skips integers, because they are never NaN or
@@ -180,7 +180,7 @@ void PlanBuilder::addInspected(const UnrolledStep& step, Plan::Inspection& inspe
              },
              step.instruction->op);
   const auto add = [&](SlotId id, const View& view, RegisterId scalar,
-                       std::vector<Plan::Watched>& list) {
+                       std::vector<Plan::NamedOperand>& list) {
     if (!isFloat(slot(id).tensor.dtype)) return;
     if (const HostValue* value = valueOf(view)) scalar = value->scalar;
     if (!scalar.valid() && (!view.buffer.valid() || view.desc.numel() == 0)) return;

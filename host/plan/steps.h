@@ -29,7 +29,7 @@ using LibraryId = Id<struct LibraryTag>;
 using AttentionId = Id<struct AttentionTag>;
 using CountsId = Id<struct CountsTag>;
 using TeamId = Id<struct TeamTag>;
-using WatchedId = Id<struct WatchedTag>;
+using NamedOperandId = Id<struct NamedOperandTag>;
 using InspectionId = Id<struct InspectionTag>;
 using DeviceEventId = Id<struct DeviceEventTag>;  // index into RunState::events
 
@@ -126,11 +126,11 @@ struct GotoStep {
   int32_t target;  // index of the next step
 };
 struct CheckStep {
-  WatchedId watched;
+  NamedOperandId operand;
   StreamId stream;
 };
 struct PrintStep {
-  WatchedId watched;
+  NamedOperandId operand;
   StreamId stream;
 };
 // Counts the elements of the tensors of an instruction that are NaN or infinite. Only plans with

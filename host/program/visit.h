@@ -9,6 +9,7 @@
 #include "host/program/field_parts.h"
 #include "host/program/instruction_fields.h"
 #include "host/program/program.h"
+#include "ir/base/overloaded.h"
 
 namespace heddle::host {
 
@@ -17,15 +18,6 @@ namespace heddle::host {
 
 // The highest stream that a program may use. Streams are numbered from 0.
 inline constexpr StreamId kMaxStream{63};
-
-// Joins lambdas to a visitor for std::visit, one lambda per alternative of a variant. The build
-// fails if an alternative is missing.
-template <class... Cases>
-struct Overloaded : Cases... {
-  using Cases::operator()...;
-};
-template <class... Cases>
-Overloaded(Cases...) -> Overloaded<Cases...>;
 
 // Calls `visit(field, member)` for each field of the instruction, in the order of the text form.
 // `op` is an Op or one of its alternatives.

@@ -123,23 +123,23 @@ void enqueueReference(const Plan::Reference& reference, const RunState& state, D
       stream, issue);
 }
 
-void enqueueCheck(const Plan::Watched& watched, const RunState& state, Device& device,
+void enqueueCheck(const Plan::NamedOperand& named, const RunState& state, Device& device,
                   Stream stream, const Issue& issue) {
-  enqueueOnHost(watched.operand, state, device, stream, issue,
-                [name = watched.name](const HostTensor& tensor) { checkFinite(name, tensor); });
+  enqueueOnHost(named.operand, state, device, stream, issue,
+                [name = named.name](const HostTensor& tensor) { checkFinite(name, tensor); });
 }
 
-void enqueuePrint(const Plan::Watched& watched, const RunState& state, Device& device,
+void enqueuePrint(const Plan::NamedOperand& named, const RunState& state, Device& device,
                   Stream stream, const Issue& issue) {
-  if (watched.operand.scalar.valid()) {
-    const Scalar value = state.registers[watched.operand.scalar];
-    device.hostTask([name = watched.name,
+  if (named.operand.scalar.valid()) {
+    const Scalar value = state.registers[named.operand.scalar];
+    device.hostTask([name = named.name,
                      value] { printLine(fmt::format("%{} = {}\n", name, printScalar(value))); },
                     stream, issue);
     return;
   }
-  enqueueOnHost(watched.operand, state, device, stream, issue,
-                [name = watched.name](const HostTensor& tensor) { printTensor(name, tensor); });
+  enqueueOnHost(named.operand, state, device, stream, issue,
+                [name = named.name](const HostTensor& tensor) { printTensor(name, tensor); });
 }
 
 namespace {
@@ -164,7 +164,7 @@ std::optional<TensorDesc> countedDesc(const Plan::Counts& counts, bool after, DT
 void enqueueInspection(const Plan::Inspection& inspection, int32_t id, bool after,
                        const RunState& state, Device& device, Stream stream, const Issue& issue) {
   const std::shared_ptr<NumericsRecord> record = state.completion->numerics;
-  const std::vector<Plan::Watched>& list = after ? inspection.written : inspection.read;
+  const std::vector<Plan::NamedOperand>& list = after ? inspection.written : inspection.read;
   for (size_t i = 0; i < list.size(); ++i) {
     const Plan::Operand& operand = list[i].operand;
     const auto add = [record, id, after, i](const BadElements& bad) {

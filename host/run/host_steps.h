@@ -22,10 +22,10 @@ void enqueueReference(const Plan::Reference& reference, const RunState& state, D
                       Stream stream, const Issue& issue);
 // Fails the run if the tensor contains NaN or infinity. The error names the program's variable
 // (slot) and the element.
-void enqueueCheck(const Plan::Watched& watched, const RunState& state, Device& device,
+void enqueueCheck(const Plan::NamedOperand& named, const RunState& state, Device& device,
                   Stream stream, const Issue& issue);
 // Prints name, type and the first 8 values of a tensor, or the value of a scalar, to stdout.
-void enqueuePrint(const Plan::Watched& watched, const RunState& state, Device& device,
+void enqueuePrint(const Plan::NamedOperand& named, const RunState& state, Device& device,
                   Stream stream, const Issue& issue);
 
 // Counts the elements that are NaN or infinite, and adds the counts to the record of the run

@@ -282,11 +282,11 @@ void Issuer::operator()(const ReferenceStep& step) {
 }
 
 void Issuer::operator()(const CheckStep& step) {
-  enqueueCheck(plan_.watched[step.watched], state_, device_, stream(step.stream), issue_);
+  enqueueCheck(plan_.named_operands[step.operand], state_, device_, stream(step.stream), issue_);
 }
 
 void Issuer::operator()(const PrintStep& step) {
-  enqueuePrint(plan_.watched[step.watched], state_, device_, stream(step.stream), issue_);
+  enqueuePrint(plan_.named_operands[step.operand], state_, device_, stream(step.stream), issue_);
 }
 
 void Issuer::operator()(const InspectStep& step) {

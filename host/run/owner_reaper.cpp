@@ -46,7 +46,7 @@ OwnerReaper::~OwnerReaper() {
   }
 }
 
-void OwnerReaper::watch(RunStatePool& pool) noexcept {
+void OwnerReaper::serve(RunStatePool& pool) noexcept {
   std::lock_guard lock(state_->mutex);
   try {
     state_->pools.push_back(&pool);

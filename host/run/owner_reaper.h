@@ -16,10 +16,10 @@ class OwnerReaper {
   OwnerReaper(const OwnerReaper&) = delete;
   OwnerReaper& operator=(const OwnerReaper&) = delete;
 
-  // Calls pool.releaseEnded() again and again until it returns false. The first call of watch()
+  // Calls pool.releaseEnded() again and again until it returns false. The first call of serve()
   // starts the thread. If the system cannot create the thread, Outputs::wait() or a later run
   // releases the owners.
-  void watch(RunStatePool& pool) noexcept;
+  void serve(RunStatePool& pool) noexcept;
   // Ends the calls for a pool. Call this before the pool is destroyed, and without its lock.
   void forget(const RunStatePool& pool) noexcept;
 

@@ -102,28 +102,28 @@ void RunStatePool::giveBack(RunState& state, EndedRuns& ended) {
   {
     std::lock_guard lock(mutex_);
     state.busy = false;
-    watched_.push_back(state.completion);
-    // Another thread may have reset the flag while this run was not watched yet.
+    pending_.push_back(state.completion);
+    // Another thread may have reset the flag while this run was not pending yet.
     if (in_job_ && state.completion->errors.failed()) resources.any_error.store(true);
     reaps = !is_reaped_ && !state.completion->owners.empty();
     is_reaped_ = is_reaped_ || reaps;
-    if (watched_.size() >= query_at_) {
+    if (pending_.size() >= query_at_) {
       takeCompleted(ended);
-      query_at_ = std::max(kUnqueried, watched_.size() + kUnqueried / 2);
+      query_at_ = std::max(kUnqueried, pending_.size() + kUnqueried / 2);
     }
   }
-  if (reaps) resources.stream().reaper.watch(*this);
+  if (reaps) resources.stream().reaper.serve(*this);
 }
 
-// Moves completed runs from `watched_` to `ended`. The function first queries one run, at three
+// Moves completed runs from `pending_` to `ended`. The function first queries one run, at three
 // quarters of the list. If it has not completed, the function does nothing. Otherwise the earlier
 // runs of the same thread on the same stream have completed too. The function queries all other
 // earlier runs, because two threads may record their events in a different order than that of
-// `watched_`. Completed runs leave the list even if an earlier run on another stream still lasts,
+// `pending_`. Completed runs leave the list even if an earlier run on another stream still lasts,
 // because their records keep plans alive.
 void RunStatePool::takeCompleted(EndedRuns& ended) {
-  const size_t last = watched_.size() - watched_.size() / 4 - 1;
-  Completion& later = *watched_[last];
+  const size_t last = pending_.size() - pending_.size() / 4 - 1;
+  Completion& later = *pending_[last];
   if (!later.done()) return;
   unfinished_.clear();
   const auto takes = [&](std::shared_ptr<Completion>& run) {
@@ -136,8 +136,8 @@ void RunStatePool::takeCompleted(EndedRuns& ended) {
     ended.add(std::move(run));
     return true;
   };
-  const auto end = watched_.begin() + static_cast<std::ptrdiff_t>(last) + 1;
-  watched_.erase(std::remove_if(watched_.begin(), end, takes), end);
+  const auto end = pending_.begin() + static_cast<std::ptrdiff_t>(last) + 1;
+  pending_.erase(std::remove_if(pending_.begin(), end, takes), end);
 }
 
 // Returns whether a run has completed. Queries the device for at most one unfinished run per thread
@@ -167,7 +167,7 @@ bool RunStatePool::releaseEnded() {
     ended.add(std::move(run));
     return true;
   };
-  watched_.erase(std::remove_if(watched_.begin(), watched_.end(), takes), watched_.end());
+  pending_.erase(std::remove_if(pending_.begin(), pending_.end(), takes), pending_.end());
   is_reaped_ = has_more;
   return has_more;
 }
@@ -179,21 +179,21 @@ void RunStatePool::rethrowErrors(EndedRuns& ended) {
   }
 }
 
-// Removes a watched run that has completed with an error, and returns it. Returns nullptr if there
+// Removes a pending run that has completed with an error, and returns it. Returns nullptr if there
 // is none. Repeated runs without an error only read one flag.
 std::shared_ptr<Completion> RunStatePool::takeFailed() {
   std::lock_guard lock(mutex_);
-  if (watched_.empty()) return nullptr;
-  std::atomic<bool>& any_error = watched_.front()->resources->any_error;
+  if (pending_.empty()) return nullptr;
+  std::atomic<bool>& any_error = pending_.front()->resources->any_error;
   if (!any_error.load(std::memory_order_acquire)) return nullptr;
   any_error.store(false);
   std::shared_ptr<Completion> found;
-  for (auto run = watched_.begin(); run != watched_.end(); ++run) {
+  for (auto run = pending_.begin(); run != pending_.end(); ++run) {
     if (!(*run)->errors.failed()) continue;
     any_error.store(true);
     if (!(*run)->done()) continue;
     found = std::move(*run);
-    watched_.erase(run);
+    pending_.erase(run);
     break;
   }
   return found;
@@ -203,7 +203,7 @@ bool RunStatePool::endWithin(std::chrono::milliseconds most) {
   std::lock_guard lock(mutex_);
   const auto until = std::chrono::steady_clock::now() + most;
   const auto isDone = [](const std::shared_ptr<Completion>& run) { return run->done(); };
-  while (!std::all_of(watched_.begin(), watched_.end(), isDone)) {
+  while (!std::all_of(pending_.begin(), pending_.end(), isDone)) {
     if (std::chrono::steady_clock::now() > until) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -214,8 +214,8 @@ void RunStatePool::synchronize() noexcept {
   EndedRuns ended;
   {
     std::lock_guard lock(mutex_);
-    for (std::shared_ptr<Completion>& run : watched_) ended.add(std::move(run));
-    watched_.clear();
+    for (std::shared_ptr<Completion>& run : pending_) ended.add(std::move(run));
+    pending_.clear();
   }
   for (Completion* run = ended.first(); run != nullptr; run = run->next_ended.get()) {
     run->waitForEnd();

@@ -94,26 +94,26 @@ class RunStatePool {
   // `ended` receives runs that have completed.
   RunState& take(const std::shared_ptr<RunResources>& resources,
                  const std::shared_ptr<const Plan>& plan, Stream stream, EndedRuns& ended);
-  // Takes a state back, and adds its run to the watched runs. In a job of several ranks, if the run
+  // Takes a state back, and adds its run to the pending runs. In a job of several ranks, if the run
   // fails and no Outputs::wait() throws its error, rethrowErrors() throws the error later.
   void giveBack(RunState& state, EndedRuns& ended);
-  // Throws the error of a watched run that has completed, if no call has thrown this error yet. The
+  // Throws the error of a pending run that has completed, if no call has thrown this error yet. The
   // function queries the device only for runs with an error in Completion::errors, because a query
   // takes a third of the time of a launch. An error of any other run is found by a later
   // giveBack().
   void rethrowErrors(EndedRuns& ended);
-  // Releases the owners of the inputs of runs that have completed. Returns whether other watched
+  // Releases the owners of the inputs of runs that have completed. Returns whether other pending
   // runs still keep owners.
   bool releaseEnded();
-  // Waits until all watched runs have completed, but at most for the time `most`. Returns whether
+  // Waits until all pending runs have completed, but at most for the time `most`. Returns whether
   // they have completed.
   bool endWithin(std::chrono::milliseconds most);
-  // Blocks the host until all watched runs have completed. If no call has thrown the error of a
+  // Blocks the host until all pending runs have completed. If no call has thrown the error of a
   // run, prints the error to stderr.
   void synchronize() noexcept;
 
  private:
-  // giveBack() queries the device only while the pool watches at least this number of runs.
+  // giveBack() queries the device only while at least this number of runs are pending.
   static constexpr size_t kUnqueried = 32;
 
   RunState& stateFor(Stream stream);
@@ -125,8 +125,8 @@ class RunStatePool {
   const bool in_job_;
   std::mutex mutex_;  // guards all members below, and RunResources::takeRecord()
   std::vector<std::unique_ptr<RunState>> states_;
-  std::vector<std::shared_ptr<Completion>> watched_;  // oldest first
-  size_t query_at_ = kUnqueried;  // giveBack() queries the device if the pool watches so many runs
+  std::vector<std::shared_ptr<Completion>> pending_;  // oldest first
+  size_t query_at_ = kUnqueried;  // giveBack() queries the device if so many runs are pending
   bool is_reaped_ = false;        // true: an OwnerReaper calls releaseEnded()
   std::vector<const Completion*> unfinished_;  // working memory of isDone()
 };

@@ -92,6 +92,8 @@ class EarlyScalars {
     }
   }
 
+  // Only a Slice may begin at an address that depends on a late scalar. All scalars in other views
+  // become early.
   void visit(const Alias& alias) {
     const auto* slice = std::get_if<Alias::Slice>(&alias.view);
     for (size_t i = 0; slice != nullptr && i < slice->starts.size(); ++i) {
@@ -143,7 +145,7 @@ class EarlyScalars {
     for (const Alias* alias : aliases_) {
       Origin& origin = origins_[alias->out];
       if (stored_.contains(alias->out)) origin.buffers.insert(alias->out);
-      const auto* slice = std::get_if<Alias::Slice>(&alias->view);
+      const auto* slice = std::get_if<Alias::Slice>(&alias->view);  // see visit()
       if (slice == nullptr) continue;
       for (const Size& start : slice->starts) addScalarSymbols(start, origin.scalars);
     }

@@ -56,10 +56,10 @@ void Unroller::instruction(const Instruction& x, InstructionIndex index) {
   step.index = index;
   step.stream = streamOf(x.op).value_or(StreamId());
   fill(step, x.op);
-  const bool collective = std::holds_alternative<Communicate>(x.op);
   // The input or the output slot of a collective may have a view although this rank does not access
   // it. For a collective, the accesses therefore use the views of the step. For all other
   // instructions, they use the views of the slots.
+  const bool collective = std::holds_alternative<Communicate>(x.op);
   size_t read = 0, written = 0;
   step.accesses.reserve(step.inputs.size() + step.outputs.size());
   forEachSlot(x.op, [&](SlotId id, FieldRole role) {

@@ -49,6 +49,7 @@ class InstructionVerifier {
   }
   void operator()(const Evaluate& x) const {
     scalar(x.out);
+    // Only an Apply has operands.
     const auto* apply = std::get_if<Evaluate::Apply>(&x.expression);
     if (apply == nullptr) return;
     HEDDLE_USER_CHECK(apply->op != nullptr && apply->op->kind == OpKind::Pointwise,

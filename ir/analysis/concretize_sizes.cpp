@@ -98,6 +98,7 @@ class SizeConcretizer {
     for (ValueId input : expr.inputs) operands.push_back(rewriter_.at(input));
     auto attrs = expr.attrs;
     for (auto& [name, attr] : attrs) {
+      // Only attributes of this type contain sizes.
       auto* sizes = std::get_if<std::vector<Size>>(&attr);
       for (size_t i = 0; sizes != nullptr && i < sizes->size(); ++i) {
         (*sizes)[i] = decided((*sizes)[i]);
@@ -125,6 +126,7 @@ class SizeConcretizer {
     std::vector<SizeGuard>& guards = rewriter_.fusion().guards;
     const size_t before = guards.size();
     for (auto& [name, attr] : attrs) {
+      // Only attributes of this type contain sizes.
       auto* sizes = std::get_if<std::vector<Size>>(&attr);
       if (sizes == nullptr) continue;
       *sizes = sizesBetween(decision, rewriter_.fusion().tensor(operand).sizes(), *sizes);

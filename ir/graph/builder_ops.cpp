@@ -4,6 +4,7 @@
 #include "ir/base/check.h"
 #include "ir/graph/builder.h"
 #include "ir/graph/promote_operands.h"
+#include "ir/ops/literal.h"
 
 namespace heddle {
 namespace {
@@ -176,12 +177,8 @@ ValueId FusionBuilder::applyStructural(const OpDef& def, const std::vector<Value
     return std::get<std::vector<Size>>(*findAttr(attrs, key));
   };
   switch (def.kind) {
-    case OpKind::Constant: {
-      const Attr& value = *findAttr(attrs, "value");
-      if (const bool* b = std::get_if<bool>(&value)) return constant(*b);
-      if (const int64_t* i = std::get_if<int64_t>(&value)) return constant(*i);
-      return constant(std::get<double>(value));
-    }
+    case OpKind::Constant:
+      return constant(literalValue(*findAttr(attrs, "value")));
     case OpKind::SizeOf:
       return sizeOf(operands[0], integer("axis"));
     case OpKind::Reduction:

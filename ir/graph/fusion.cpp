@@ -89,6 +89,7 @@ std::vector<std::string> Fusion::staleAnnotations() const {
 
 namespace {
 
+// NaN equals NaN here. Only a double can be NaN, so all other alternatives are compared with ==.
 bool sameNumber(double x, double y) { return x == y || (x != x && y != y); }
 
 bool sameScalar(const std::optional<Scalar>& x, const std::optional<Scalar>& y) {

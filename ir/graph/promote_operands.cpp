@@ -6,6 +6,7 @@
 
 #include "ir/base/check.h"
 #include "ir/graph/print_values.h"
+#include "ir/ops/literal.h"
 
 namespace heddle {
 namespace {
@@ -19,10 +20,7 @@ bool isHalfType(DType dtype) { return dtype == DType::F16 || dtype == DType::BF1
 std::optional<Scalar> literalOf(const Fusion& fusion, ValueId id) {
   const ExprId definition = fusion.value(id).definition;
   if (definition == kNoExpr || fusion.expr(definition).op->kind != OpKind::Constant) return {};
-  const Attr* value = fusion.expr(definition).find("value");
-  if (const bool* b = std::get_if<bool>(value)) return *b;
-  if (const int64_t* i = std::get_if<int64_t>(value)) return *i;
-  return std::get<double>(*value);
+  return literalValue(*fusion.expr(definition).find("value"));
 }
 
 // Returns a scalar rounded to `dtype`. A literal becomes another literal; any other scalar is cast.

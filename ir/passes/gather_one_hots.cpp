@@ -62,6 +62,7 @@ class OneHots {
     const Expression* constant = definition(id);
     if (constant == nullptr || constant->op->kind != OpKind::Constant) return false;
     const Attr& value = *constant->find("value");
+    // The other element of the select is a float, so `false` is not expected here.
     if (const auto* number = std::get_if<double>(&value)) return *number == 0;
     const auto* number = std::get_if<int64_t>(&value);
     return number != nullptr && *number == 0;

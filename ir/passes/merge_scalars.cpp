@@ -44,6 +44,7 @@ class ScalarMerger {
   static std::optional<int64_t> bitsOf(const Expression& expr) {
     if (expr.op->kind != OpKind::Constant) return {};
     const Attr& value = *expr.find("value");
+    // A constant is a float, an integer or a bool (literalValue()).
     if (const auto* number = std::get_if<double>(&value)) return std::bit_cast<int64_t>(*number);
     if (const auto* number = std::get_if<int64_t>(&value)) return *number;
     return std::get<bool>(value) ? 1 : 0;

@@ -1,5 +1,6 @@
 #include "ir/analysis/axis_map.h"
 #include "ir/base/check.h"
+#include "ir/ops/literal.h"
 #include "ir/reference/elements.h"
 
 namespace heddle {
@@ -117,9 +118,7 @@ HostTensor leafValue(const ReferenceContext& context, const Expression& expr) {
                expr.op->name);
   const Attr* value = expr.find("value");
   HEDDLE_CHECK(value != nullptr, "a constant without a value");
-  if (const bool* b = std::get_if<bool>(value)) return scalarTensor(dtype, *b);
-  if (const int64_t* i = std::get_if<int64_t>(value)) return scalarTensor(dtype, *i);
-  return scalarTensor(dtype, expr.attr<double>("value"));
+  return scalarTensor(dtype, literalValue(*value));
 }
 
 Accesses accessesOf(const ReferenceContext& context, const Expression& expr) {

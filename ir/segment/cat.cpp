@@ -91,6 +91,7 @@ class CatMatch {
       return fusion_.tensor(expr.inputs[0]).domain[expr.axis()].extent;
     }
     if (expr.op->kind != OpKind::Constant) return std::nullopt;
+    // Only an integer is the end of a piece.
     const auto* number = std::get_if<int64_t>(expr.find("value"));
     return number == nullptr ? std::nullopt : std::optional<Size>(*number);
   }

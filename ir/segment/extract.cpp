@@ -45,6 +45,7 @@ class GroupCopier {
  private:
   static bool isNegativeZero(const Expression& expr) {
     const Attr* value = expr.op->kind == OpKind::Constant ? expr.find("value") : nullptr;
+    // No other literal has a negative zero.
     const double* number = value == nullptr ? nullptr : std::get_if<double>(value);
     return number != nullptr && *number == 0 && std::signbit(*number);
   }

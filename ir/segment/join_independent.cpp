@@ -72,6 +72,7 @@ std::string bodyOf(const Fusion& fusion, const Group& group) {
     const Expression& expr = fusion.expr(id);
     text += expr.op->name;
     for (const auto& [key, attr] : expr.attrs) {
+      // Only attributes of this type contain sizes, and the sizes of groups may differ.
       if (!std::holds_alternative<std::vector<Size>>(attr)) text += ' ' + printAttr(attr);
     }
     for (ValueId input : expr.inputs) add(input);

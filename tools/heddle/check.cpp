@@ -195,7 +195,7 @@ void compare(OutputCheck& check, const HostTensor& got, const Expected& expected
     const Scalar have = got.at(index);
     const double e = toDouble(want);
     const double g = toDouble(have);
-    const bool exact = !std::holds_alternative<double>(want);
+    const bool exact = !std::holds_alternative<double>(want);  // only floats may differ by rounding
     const double allowed = r * (std::fabs(e) + largest) + kNoiseFactor * expected.change(k, e);
     const bool right = exact ? have == want : isRight(g, e, allowed);
     if (std::isfinite(e) && std::isfinite(g)) {

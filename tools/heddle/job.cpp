@@ -239,16 +239,16 @@ void runRankOfProcess(comm::World& world, host::Device& device, comm::JobMonitor
 }
 
 // Runs this process's rank of an mpirun job. Returns false if the job could not start.
-// The order of the steps matters. Until the job monitor exists, only `watch` limits how long this
+// The order of the steps matters. Until the job monitor exists, only `timeout` limits how long this
 // rank waits. agreed() compares the errors of each step: ranks with equal errors print one message,
 // and MPI is finalized normally. NCCL is connected last, because after an error it cannot be closed
 // normally.
 bool runProcess(const JobOptions& options, const Prepare& prepare, const Body& body) {
   const comm::MpiModule& mpi = host::mpiModule();
   catchEndSignal(true);
-  std::optional<comm::StartTimeout> watch(std::in_place, options.start, &endSignal(),
-                                          "all ranks to start and to find each other by MPI",
-                                          endBeforeStart);
+  std::optional<comm::StartTimeout> timeout(std::in_place, options.start, &endSignal(),
+                                            "all ranks to start and to find each other by MPI",
+                                            endBeforeStart);
   TaskRecorder recorder;
   std::unique_ptr<comm::World> world = mpi.makeWorld();
   world->addObserver(recorder);
@@ -260,7 +260,7 @@ bool runProcess(const JobOptions& options, const Prepare& prepare, const Body& b
                   *world);
   };
   if (!agreed(*world, compareLimits)) return false;
-  watch->nowWaitsFor("the other ranks to create the job monitor");
+  timeout->nowWaitsFor("the other ranks to create the job monitor");
   const int size = world->size();
   comm::JobMonitorOptions monitor_options = controlOf(options);
   monitor_options.end_signal = &endSignal();
@@ -273,7 +273,7 @@ bool runProcess(const JobOptions& options, const Prepare& prepare, const Body& b
   comm::JobMonitor monitor(*world, monitor_options);
   const WatcherPoll looks(monitor, options.deadline);
   std::optional<host::TaskFault> fault;
-  watch.reset();
+  timeout.reset();
   const host::Program* program = nullptr;
   const auto begin = [&] {
     HEDDLE_USER_CHECK(options.ranks == 0 || options.ranks == size,

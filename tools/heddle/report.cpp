@@ -24,7 +24,7 @@ std::string firstElements(const HostTensor& tensor) {
   for (int64_t i = 0; i < std::min(kShown, tensor.numel()); ++i) {
     if (i > 0) text += ", ";
     const Scalar value = tensor.at(i);
-    const double* number = std::get_if<double>(&value);
+    const double* number = std::get_if<double>(&value);  // all other scalars print exactly
     text += number != nullptr ? fmt::format("{:.6g}", *number) : printScalar(value);
   }
   return tensor.numel() > kShown ? text + ", ..." : text;

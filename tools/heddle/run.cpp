@@ -206,7 +206,7 @@ std::vector<size_t> donatedInputs(const host::Program& program, const Options& o
 // Writes one timeline of all ranks. All ranks must call this function.
 void writeTimeline(const Rank& rank, host::RunProfile& profile, const std::string& path) {
   const comm::World::Task task(rank.world, comm::RankTask::WritingTimeline);
-  const std::string clock = comm::hostClock();
+  const std::string clock = comm::machineClock();
   const std::vector<std::string> all =
       rank.world->exchange(encode(host::RankTimeline{rank.rank, clock, profile.events()}));
   if (rank.rank != 0) return;

@@ -92,7 +92,7 @@ std::string indexText(int64_t linear, const std::vector<int64_t>& sizes) {
 }
 
 bool agrees(const Scalar& got, const Scalar& expected, double error) {
-  if (!std::holds_alternative<double>(expected)) return got == expected;
+  if (!std::holds_alternative<double>(expected)) return got == expected;  // only floats round
   const double g = toDouble(got);
   const double e = toDouble(expected);
   if (std::isnan(e)) return std::isnan(g);

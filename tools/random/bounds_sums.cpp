@@ -325,6 +325,7 @@ std::vector<double> applyTo(const ReferenceContext& context, const Expression& e
   }
   std::vector<std::pair<std::string, Attr>> attrs = expr.attrs;
   for (auto& [key, attr] : attrs) {
+    // Only attributes of this type contain sizes.
     if (const auto* sizes = std::get_if<std::vector<Size>>(&attr)) {
       attr = constants(context, *sizes);
     }

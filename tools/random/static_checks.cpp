@@ -24,6 +24,7 @@ bool sameBits(const HostTensor& a, const HostTensor& b) {
   for (int64_t i = 0; i < a.numel(); ++i) {
     const Scalar x = a.at(i);
     const Scalar y = b.at(i);
+    // Only floats can be NaN, or zeros of two signs.
     const double* u = std::get_if<double>(&x);
     const double* v = std::get_if<double>(&y);
     if (u != nullptr && v != nullptr && *u != *u && *v != *v) continue;  // any NaN

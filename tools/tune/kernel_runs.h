@@ -16,7 +16,7 @@
 #include "host/inspect.h"
 #include "host/plan/kernel_store.h"
 #include "ir/types/host_tensor.h"
-#include "tools/tune/race.h"
+#include "tools/tune/measure_candidates.h"
 
 namespace heddle::tools {
 

@@ -189,7 +189,8 @@ class Tuner {
     }
     HEDDLE_USER_CHECK(!usable.empty(), "kernel {}: no candidate can be used; the first one {}",
                       kernel.name, kernel.rows[work.allowed.front()].fault);
-    const std::vector<RaceResult> results = race(kernel.rows.size(), usable, *timer);
+    const std::vector<CandidateResult> results =
+        measureCandidates(kernel.rows.size(), usable, *timer);
     for (const size_t i : usable) {
       kernel.rows[i].seconds = results[i].seconds;
       kernel.rows[i].runs = results[i].runs;

@@ -14,7 +14,7 @@
 #include "host/inspect.h"
 #include "host/program/program.h"
 #include "tools/tune/choices_file.h"
-#include "tools/tune/race.h"
+#include "tools/tune/measure_candidates.h"
 
 namespace heddle::tools {
 

@@ -99,6 +99,7 @@ class CudaTileEmitter {
   }
 
   void write(const Statement& statement) {
+    // Only loads copy to shared memory. Any other statement may read what they have copied.
     if (is_copying_ && !std::holds_alternative<LoadTile>(statement)) {
       out_.line("hd::awaitCopies();");
       is_copying_ = false;

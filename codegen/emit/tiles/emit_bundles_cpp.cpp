@@ -49,6 +49,7 @@ class CppBundleEmitter {
     out_.line(fmt::format("alignas(64) {} tile{}[{}];", storedType(tile(id).dtype), id, elements));
   }
   void declareArrays(const Statement& statement) {
+    // Only these statements of rows compute tiles.
     if (const auto* load = std::get_if<LoadTile>(&statement)) declareArray(load->tile);
     if (const auto* map = std::get_if<MapTiles>(&statement)) {
       for (const MapTiles::Result& result : map->results) declareArray(result.tile);

@@ -35,6 +35,7 @@ class CppSquareEmitter {
                           kSquareEdge));
     out_.line("const Index work_end = hd::smaller(tile_end * items_per_tile, squares);");
     for (const Statement& statement : program_.statements) {
+      // The tile of an ExchangeTile is an array. MapTiles keeps its values in variables.
       if (const auto* exchange = std::get_if<ExchangeTile>(&statement)) declareArray(*exchange);
     }
     out_.open("for (Index work = tile_begin * items_per_tile; work < work_end; ++work) {");

@@ -36,6 +36,7 @@ class CppTileEmitter {
     writeCoordinates(out_, frame_.kept);
     const std::vector<Statement>& statements = program_.statements;
     for (size_t i = 0; i < statements.size(); ++i) {
+      // A map and the reduction after it share one loop. No other pair of statements does.
       const auto* map = std::get_if<MapTiles>(&statements[i]);
       const bool is_last = i + 1 == statements.size();
       const auto* reduce = is_last ? nullptr : std::get_if<ReduceTiles>(&statements[i + 1]);
@@ -176,6 +177,7 @@ class CppTileEmitter {
     }
     if (!body.stores.empty()) return;
     for (const Statement& statement : program_.statements) {
+      // Only the body of a MapTiles stores elements to memory.
       const auto* map = std::get_if<MapTiles>(&statement);
       if (map == nullptr || map->per_row) continue;
       for (const Store& store : map->body.stores) {

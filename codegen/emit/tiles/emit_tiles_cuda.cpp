@@ -56,6 +56,7 @@ void CudaTileEmitter::openRow(const std::string& group) {
 std::vector<LoadTile> CudaTileEmitter::loadsAt(LoadTile::When when) const {
   std::vector<LoadTile> loads;
   for (const Statement& statement : program_.statements) {
+    // Only the loads are wanted.
     const auto* load = std::get_if<LoadTile>(&statement);
     if (load != nullptr && load->when == when) loads.push_back(*load);
   }
@@ -110,7 +111,7 @@ void CudaTileEmitter::forColumns(const std::string& statement) {
 bool CudaTileEmitter::needsBarrierAfterRow() const {
   const auto& all = program_.statements;
   const auto combines = std::count_if(all.begin(), all.end(), [](const Statement& statement) {
-    return std::holds_alternative<CombineParts>(statement);
+    return std::holds_alternative<CombineParts>(statement);  // no other statement has a barrier
   });
   return layout_.threads > 32 && combines == 1;
 }
@@ -213,6 +214,7 @@ void CudaTileEmitter::reduceLanes(const ReduceTiles& reduce) {
 
 void CudaTileEmitter::write(const LoopOverRow& loop) {
   for (const Statement& statement : loop.statements) {
+    // Only a ReduceTiles adds to accumulators.
     if (const auto* reduce = std::get_if<ReduceTiles>(&statement)) declareAccumulators(*reduce);
   }
   out_.open(fmt::format("for (Index part = 0; part < {}; part += {}) {{",

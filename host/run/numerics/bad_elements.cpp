@@ -103,7 +103,7 @@ BadElements countBad(const std::byte* memory, const TensorDesc& desc) {
 BadElements countBad(const Scalar& value) {
   BadElements bad;
   bad.elements = 1;
-  const auto* number = std::get_if<double>(&value);
+  const auto* number = std::get_if<double>(&value);  // no other scalar can be NaN or infinite
   if (number == nullptr) return bad;
   bad.nan = std::isnan(*number) ? 1 : 0;
   bad.infinite = std::isinf(*number) ? 1 : 0;

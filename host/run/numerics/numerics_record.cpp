@@ -13,8 +13,8 @@ namespace {
 
 // Returns, for example, "%y (op log): 3 of 64 elements (3 NaN, 0 infinite), the first at [0]".
 // `ops` has one op per tensor, or is empty.
-std::string listed(const std::vector<Plan::Watched>& tensors, const std::vector<std::string>& ops,
-                   const std::map<size_t, BadElements>& bad) {
+std::string listed(const std::vector<Plan::NamedOperand>& tensors,
+                   const std::vector<std::string>& ops, const std::map<size_t, BadElements>& bad) {
   std::string text;
   for (const auto& [i, elements] : bad) {
     const std::string op = i < ops.size() && !ops[i].empty() ? " (op " + ops[i] + ")" : "";

@@ -42,13 +42,13 @@ bool maySplitGathered(const Fusion& fusion, const Expression& expr) {
 // mesh axis gets it.
 class SpaceGrants {
  public:
-  SpaceGrants(const ShardableAxes& spread, const DeviceMesh& mesh, const ReshardPaths& paths,
+  SpaceGrants(const ShardableAxes& shardable, const DeviceMesh& mesh, const ReshardPaths& paths,
               bool splits_gathered)
-      : spread_(spread),
+      : shardable_(shardable),
         mesh_(mesh),
         paths_(paths),
         splits_gathered_(splits_gathered),
-        space_(spread.map.space.size()) {}
+        space_(shardable.map.space.size()) {}
 
   // Grants the claims of one value if the mesh axes are still free. Returns false if a claim
   // conflicts with an earlier one. Claims for axes that cannot be split are ignored. `asked` says
@@ -59,7 +59,7 @@ class SpaceGrants {
       const std::vector<MeshAxis>& list = state.axes[axis];
       if (list.empty() || axes[axis] == AxisMap::kNone) continue;
       const size_t s = axes[axis];
-      if (!spread_.may[s] || space_[s] == list) continue;
+      if (!shardable_.may[s] || space_[s] == list) continue;
       if (!fits(s, list, axis < asked.size() && asked[axis])) continue;
       const bool free =
           space_[s].empty() &&
@@ -74,7 +74,7 @@ class SpaceGrants {
 
  private:
   bool fits(size_t s, const std::vector<MeshAxis>& list, bool asked) const {
-    const ShardableAxes::Regrouped* regrouped = spread_.regroupedAt(s);
+    const ShardableAxes::Regrouped* regrouped = shardable_.regroupedAt(s);
     if (regrouped == nullptr) return true;
     const int64_t devices = devicesOf(mesh_, list);
     if (!asked) return regrouped->isEven(devices);
@@ -87,7 +87,7 @@ class SpaceGrants {
     });
   }
 
-  const ShardableAxes& spread_;
+  const ShardableAxes& shardable_;
   const DeviceMesh& mesh_;
   const ReshardPaths& paths_;
   const bool splits_gathered_;
@@ -151,14 +151,14 @@ void LocalShardingPlanner::sortBySize(const Expression& expr, std::vector<Asker>
                    });
 }
 
-LocalShardings LocalShardingPlanner::planFor(const Expression& expr, const ShardableAxes& spread,
+LocalShardings LocalShardingPlanner::planFor(const Expression& expr, const ShardableAxes& shardable,
                                              MeshId mesh, const std::vector<Asker>& askers,
                                              bool& conflict) const {
   LocalShardings plan;
   plan.mesh = mesh;
   const DeviceMesh& devices = fusion_.meshes.at(mesh);
   static const std::vector<bool> kNothing;
-  SpaceGrants grants(spread, devices, paths_, maySplitGathered(fusion_, expr));
+  SpaceGrants grants(shardable, devices, paths_, maySplitGathered(fusion_, expr));
   conflict = false;
   for (const Asker& asker : askers) {
     const bool understood =
@@ -167,7 +167,7 @@ LocalShardings LocalShardingPlanner::planFor(const Expression& expr, const Shard
         asker.value == expr.outputs[0] ? kNothing : asked(asker.value);
     conflict = !understood || !grants.grant(*asker.state, *asker.axes, wanted) || conflict;
   }
-  const AxisMap& map = spread.map;
+  const AxisMap& map = shardable.map;
   for (size_t i = 0; i < expr.inputs.size(); ++i) {
     const Value& value = fusion_.value(expr.inputs[i]);
     plan.operands.push_back(value.is_scalar
@@ -202,25 +202,25 @@ double LocalShardingPlanner::costOf(const Expression& expr, const LocalShardings
 }
 
 LocalShardings LocalShardingPlanner::plan(const Expression& expr, const States& states) const {
-  const ShardableAxes spread = shardableAxesOf(fusion_, expr);
-  std::vector<Asker> askers = askersOf(expr, spread.map, states);
+  const ShardableAxes shardable = shardableAxesOf(fusion_, expr);
+  std::vector<Asker> askers = askersOf(expr, shardable.map, states);
   if (askers.empty()) return {};
   std::vector<MeshId> meshes = meshesOf(askers, stateOf(states, expr.outputs[0]));
   bool conflict = false;
-  LocalShardings best = planFor(expr, spread, meshes.front(), askers, conflict);
+  LocalShardings best = planFor(expr, shardable, meshes.front(), askers, conflict);
   // Without a conflict, the order of the claims has no effect. No size is read in this case, so
   // that new sizes need no new program.
   if (!conflict && meshes.size() == 1) return best;
   sortBySize(expr, askers);
   meshes = meshesOf(askers, stateOf(states, expr.outputs[0]));
-  best = planFor(expr, spread, meshes.front(), askers, conflict);
+  best = planFor(expr, shardable, meshes.front(), askers, conflict);
   double best_cost = costOf(expr, best, states);
   for (MeshId mesh : meshes) {
     for (size_t first = 0; first < askers.size(); ++first) {
       std::vector<Asker> order = askers;
       std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(first),
                   order.begin() + static_cast<std::ptrdiff_t>(first) + 1);
-      LocalShardings other = planFor(expr, spread, mesh, order, conflict);
+      LocalShardings other = planFor(expr, shardable, mesh, order, conflict);
       const double cost = costOf(expr, other, states);
       if (cost < best_cost) {
         best = std::move(other);

@@ -74,7 +74,7 @@ class LocalShardingPlanner {
   std::vector<Asker> askersOf(const Expression& expr, const AxisMap& map,
                               const States& states) const;
   void sortBySize(const Expression& expr, std::vector<Asker>& askers) const;
-  LocalShardings planFor(const Expression& expr, const ShardableAxes& spread, MeshId mesh,
+  LocalShardings planFor(const Expression& expr, const ShardableAxes& shardable, MeshId mesh,
                          const std::vector<Asker>& askers, bool& conflict) const;
   double costOf(const Expression& expr, const LocalShardings& plan, const States& states) const;
 

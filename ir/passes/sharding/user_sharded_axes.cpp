@@ -18,19 +18,19 @@ std::vector<bool> writtenAxes(const TensorView& tensor) {
 
 std::vector<bool> followedAxes(const Fusion& fusion, const Expression& expr,
                                const UserShardedAxes& asked) {
-  const ShardableAxes spread = shardableAxesOf(fusion, expr);
-  std::vector<bool> space(spread.map.space.size());
+  const ShardableAxes shardable = shardableAxesOf(fusion, expr);
+  std::vector<bool> space(shardable.map.space.size());
   for (size_t i = 0; i < expr.inputs.size(); ++i) {
     const std::vector<bool>& operand = asked[expr.inputs[i]];
-    for (size_t axis = 0; axis < spread.map.inputs[i].size(); ++axis) {
-      const int s = spread.map.inputs[i][axis];
+    for (size_t axis = 0; axis < shardable.map.inputs[i].size(); ++axis) {
+      const int s = shardable.map.inputs[i][axis];
       if (s == AxisMap::kNone || !operand[axis]) continue;
-      space[s] = spread.may[s];
+      space[s] = shardable.may[s];
     }
   }
   std::vector<bool> result(fusion.tensor(expr.outputs[0]).rank());
   for (size_t axis = 0; axis < result.size(); ++axis) {
-    const int s = spread.map.outputs[0][axis];
+    const int s = shardable.map.outputs[0][axis];
     result[axis] = s != AxisMap::kNone && space[s];
   }
   return result;

@@ -201,6 +201,7 @@ const Expression* AttentionMatch::scalar(ValueId id, std::string_view op) const 
 
 std::optional<double> AttentionMatch::literal(ValueId id) const {
   const Expression* constant = scalar(id, "constant");
+  // The literals of an attention are floats.
   const double* value =
       constant == nullptr ? nullptr : std::get_if<double>(constant->find("value"));
   return value == nullptr ? std::nullopt : std::optional(*value);

@@ -63,7 +63,7 @@ void onMonitors(int ranks, const JobMonitorOptions& options,
     FailureRecorder recorder;
     JobMonitorOptions mine = options;
     mine.on_failure = recorder.handler();
-    if (host) mine.host_key = host(world->rank());
+    if (host) mine.machine_key = host(world->rank());
     JobMonitor monitor(*world, mine);
     monitor.addProgram(kProgram, kInstructions);
     world->barrier();  // so that every report can name the instruction
@@ -368,7 +368,7 @@ TEST(JobMonitor, HostThatLeavesInGoodOrderIsNotReported) {
     FailureRecorder recorder;
     JobMonitorOptions mine = options;
     mine.on_failure = recorder.handler();
-    mine.host_key = std::to_string(world->rank());
+    mine.machine_key = std::to_string(world->rank());
     std::optional<JobMonitor> monitor(std::in_place, *world, mine);
     world->barrier();
     if (world->rank() != 2) monitor.reset();

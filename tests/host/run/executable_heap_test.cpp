@@ -1,12 +1,15 @@
-// Tests that a repeated run allocates no heap memory.
+// Tests how much heap memory runs and plans allocate.
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "host/device/null/null_device.h"
 #include "host/fusion_executor.h"
 #include "host/prepared_run.h"
+#include "host/text/program_text.h"
+#include "host/unroll/unroll.h"
 #include "ir/base/check.h"
 #include "tests/host/count_heap.h"
 #include "tests/host/executable_common.h"
@@ -160,6 +163,36 @@ TEST(ExecutableHeap, KeptOutputsCostMemoryOnlyOnce) {
   EXPECT_GT(keep(), 0);
   kept.clear();
   EXPECT_EQ(keep(), 0);
+}
+
+// Counts the allocations of unroll() for 10,000 launches of a kernel with `guards` size guards.
+int64_t allocationsOfUnrolling(int guards) {
+  std::string text = "heddle 1\nkernel @k {\n  fusion k(%x: f32[n]) {\n";
+  for (int i = 0; i < guards; ++i) text += fmt::format("    guard {} <= n \"test\"\n", i);
+  const Program program = parseProgram(text + R"(
+    %y = neg(%x)
+    return %y
+  }
+}
+program p(%x: f32[m]) -> (%y) with m = 500 {
+  slot %y: f32[m]
+  %y = allocate
+  for i in 0 .. 10000 {
+    launch @k(%x) -> (%y)
+  }
+}
+)");
+  const int64_t before = heapAllocations();
+  unroll(program, {});
+  return heapAllocations() - before;
+}
+
+// The check of one guard allocates memory. The launches of a kernel with the same sizes must check
+// each guard once, not 10,000 times.
+TEST(ExecutableHeap, LaunchesWithTheSameSizesCheckGuardsOnce) {
+  const int64_t first = allocationsOfUnrolling(1);
+  EXPECT_GT(allocationsOfUnrolling(400), first + 399);
+  EXPECT_LT(allocationsOfUnrolling(400), first + 10000);
 }
 
 TEST(ExecutableHeap, CounterCountsAllocations) {

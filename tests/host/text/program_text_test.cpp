@@ -114,17 +114,6 @@ std::string errorOf(const std::string& text) {
   return "no error";
 }
 
-TEST(ProgramText, ErrorsNameLineAndColumn) {
-  EXPECT_EQ(errorOf("heddle 1\nprogram main() -> () {\n  jump\n}"),
-            "f:3:3: found 'jump', expected an instruction or '}'");
-  EXPECT_EQ(errorOf("heddle 1\nprogram main() -> () {\n  free %q\n}"),
-            "f:3:8: found '%q', expected a declared slot");
-  EXPECT_EQ(errorOf("heddle 1\nprogram main() -> () {\n  launch @k() -> ()\n}"),
-            "f:3:10: found '@k', expected a kernel of this program");
-  EXPECT_NE(errorOf("heddle 1\nprogram main() -> () {\n  wait $t stream=64\n}").find("f:3:18"),
-            std::string::npos);
-}
-
 TEST(ProgramText, DeepNestingIsRefused) {
   std::string text = "heddle 1\nprogram main() -> () {\n";
   for (int i = 0; i < 5000; ++i) text += "if 1 == 1 {\n";

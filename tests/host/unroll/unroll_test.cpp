@@ -2,9 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <ctime>
-
 #include "host/text/program_text.h"
 #include "ir/base/check.h"
 
@@ -51,14 +48,6 @@ TEST(Unroll, AliasesResolveToByteOffsets) {
   EXPECT_EQ(second.steps[4].outputs[0].byte_offset, 2 * 6 * 4);
 }
 
-TEST(Unroll, ReshapeThatIsNoViewIsReported) {
-  const Program program = programOf("(%x: f32[4, 6]) -> ()",
-                                    "slot %p: f32[6, 4]\nslot %r: f32[24]\n"
-                                    "%p = alias %x permute=[1, 0]\n%r = alias %p reshape\n");
-  const std::string error = errorOf(program);
-  EXPECT_NE(error.find("instruction 1 `%r = alias %p reshape`"), std::string::npos) << error;
-}
-
 TEST(Unroll, LoopsAreExpandedForOneRank) {
   const Program program = programOf("(%x: f32[2, 3]) -> (%n)", R"(
     slot %n: i64
@@ -88,36 +77,6 @@ TEST(Unroll, RunTimeBranchBecomesJumps) {
   EXPECT_EQ(out.steps[0].jump, 3);
   EXPECT_EQ(out.steps[2].instruction, nullptr);
   EXPECT_EQ(out.steps[2].jump, 5);
-  const std::string error =
-      errorOf(programOf("(%x: f32[3], %n: i64 = 1) -> ()",
-                        "slot %v: f32[3]\nif %n > 0 { %v = alias %x }\ncheck %v\n"));
-  EXPECT_NE(error.find("decided at run time"), std::string::npos) << error;
-}
-
-// A scalar or list has a value after a branch if it had one before, or if both bodies give it one.
-TEST(Unroll, ScalarsOfOneBranchAreUndefinedAfterIt) {
-  const auto after = [](const std::string& branch) {
-    return errorOf(
-        programOf("(%x: i64[1], %n: i64 = 1) -> ()",
-                  "slot %l: list i64[1]\nslot %s: i64\nslot %y: i64[1]\n%y = allocate\n" + branch +
-                      "\n$t = communicate all_to_all_v %x -> %y send_counts=%l "
-                      "recv_counts=%l\nwait $t\nif %s > 0 { }\nfree %y\n"));
-  };
-  const std::string list = "%l = read_back %x ", scalar = "%s = evaluate 1 ";
-  const std::string missing = ": it was defined in a branch that is decided at run time";
-  EXPECT_NE(
-      after(scalar + "if %n > 0 { " + list + "}").find("%l is used before it is defined" + missing),
-      std::string::npos);
-  EXPECT_NE(after(list + "if %n > 0 { } else { " + scalar + "}")
-                .find("%s is used before it is defined" + missing),
-            std::string::npos);
-  const std::string neither = after(scalar + "if %n > 0 { " + list + "} else { }");
-  EXPECT_NE(neither.find("%l is used before it is defined" + missing), std::string::npos)
-      << neither;
-  const std::string inner = "if %n > 1 { " + list + "} else { " + list + "} ";
-  EXPECT_EQ(after(scalar + "if %n > 0 { " + list + scalar + "} else { " + inner + "}"), "no error");
-  EXPECT_EQ(after(scalar + list + "if %n > 0 { " + list + "}"), "no error");
-  EXPECT_EQ(after(scalar + list + "if %n > 0 { } else { " + list + "}"), "no error");
 }
 
 TEST(Unroll, CallsAreInlinedWithTheCallersSizes) {
@@ -148,106 +107,6 @@ TEST(Unroll, PaddedBlocksAllocateTheRoundedUpSize) {
   wrong.sizes = {3};
   EXPECT_NE(errorOf(program, {{}, {wrong}, 1, 2}).find("input %x has the local sizes [2], got [3]"),
             std::string::npos);
-}
-
-TEST(Unroll, ErrorsNameTheInstruction) {
-  const auto failsWith = [](const std::string& body, const std::string& expected) {
-    const std::string error = errorOf(programOf("(%x: f32[3]) -> ()", body));
-    EXPECT_NE(error.find(expected), std::string::npos) << error;
-  };
-  failsWith("slot %w: f32[]\n%w = alias %x[3]\n", "index 3 = 3 of %x");
-  failsWith("slot %w: f32[3]\ncheck %w\n", "`check %w stream=0`: %w is used before it is defined");
-  failsWith("$t = send %x to=rank + 1\n", "peer rank + 1 = 1 in a team of 1");
-  failsWith("slot %w: f32[4]\n%w = allocate\ncopy %x -> %w\n",
-            "a copy of [3] to [4]: the sizes must be equal");
-  failsWith("slot %n: i64\nfor i in 0 .. 100000000 { %n = evaluate i }\n",
-            "program main takes 200000000 steps on rank 0, and at most 1000000 are allowed");
-  failsWith(
-      "slot %p: i64[9*i + 1]\nslot %l: list i64[9*i + 1]\n"
-      "for i in 0 .. 2 {\n%p = allocate\n%l = read_back %p\n}\n",
-      "%l: a list of 10 elements here and of 1 before");
-}
-
-// Parses a program of one kernel @k. `kernel` is the signature and the body of the kernel.
-Program launching(const std::string& kernel, const std::string& program) {
-  return parseProgram("heddle 1\nkernel @k {\n  fusion k" + kernel + "\n}\nprogram main" + program);
-}
-
-// Launches a kernel that pads its operand of q elements and sums the result.
-std::string padError(const std::string& attrs, const std::string& size) {
-  return errorOf(launching("(%a: f32[q, 4]) {\n    %b = pad(%a, " + attrs +
-                               ")\n    %c = sum(%b)\n"
-                               "    return %c\n  }",
-                           "(%x: f32[m, 4]) -> (%y) with m = " + size +
-                               " {\n  slot %y: f32[]\n"
-                               "  %y = allocate\n  launch @k(%x) -> (%y)\n}\n"));
-}
-
-TEST(Unroll, WrongSizesInsideAKernelAreReported) {
-  const std::string where = "instruction 1 `launch @k(%x) -> (%y) stream=0`: kernel k: ";
-  EXPECT_EQ(padError("lows=[-3, 0], highs=[-3, 0]", "6"), "no error");
-  EXPECT_EQ(padError("lows=[-3, 0], highs=[-3, 0]", "4"),
-            where + "axis 0 of %b at line 4 has the size q + (-3) + (-3) = -2");
-  EXPECT_EQ(padError("lows=[9223372036854775807, 0], highs=[1, 0]", "4")
-                .find(where + "axis 0 of %b at line 4: size 'q + 9223372036854775807' overflows"),
-            0u);
-  EXPECT_EQ(padError("lows=[9223372036854775800, 0], highs=[1, 0]", "4"),
-            where + "%b at line 4 of [9223372036854775805, 4] does not fit in 64 bits");
-}
-
-// n*n*n is the size of the operand, and n of the program is not n of the kernel.
-TEST(Unroll, KernelSymbolsAreNotThoseOfTheProgram) {
-  EXPECT_EQ(errorOf(launching("(%a: f32[n*n*n]) {\n    %c = neg(%a)\n    return %c\n  }",
-                              "(%x: f32[m], %b: f32[n]) -> (%y) with m = 8, n = 10000000 {\n"
-                              "  slot %y: f32[m]\n  %y = allocate\n"
-                              "  launch @k(%x) -> (%y)\n}\n")),
-            "no error");
-}
-
-// The operands do not determine n and k, but n and k of the program give them the right size.
-TEST(Unroll, SymbolsOfTheProgramAreUsedIfTheyFitTheOperands) {
-  const std::string kernel =
-      "(%a: f32[n*k]) {\n    %b = pad(%a, lows=[-3], highs=[-3])\n    %c = sum(%b)\n"
-      "    return %c\n  }";
-  const std::string error =
-      errorOf(launching(kernel,
-                        "(%x: f32[n*k]) -> (%y) with n = 2, k = 2 {\n  slot %y: f32[]\n"
-                        "  %y = allocate\n  launch @k(%x) -> (%y)\n}\n"));
-  EXPECT_NE(error.find("%b at line 4 has the size n*k + (-3) + (-3) = -2"), std::string::npos)
-      << error;
-}
-
-TEST(Unroll, EveryNewSizeInsideAKernelIsChecked) {
-  const std::string error =
-      errorOf(launching("(%a: f32[q]) {\n    %b = pad(%a, lows=[-3], highs=[-3])\n"
-                        "    %c = sum(%b)\n    return %c\n  }",
-                        "(%x: f32[8]) -> (%y) {\n  slot %y: f32[]\n  slot %s: f32[8 - i]\n"
-                        "  %y = allocate\n  for i in 0 .. 4 {\n"
-                        "    %s = alias %x slice starts=[i] stops=[8]\n"
-                        "    launch @k(%s) -> (%y)\n  }\n}\n"));
-  EXPECT_NE(error.find("has the size q + (-3) + (-3) = -1"), std::string::npos) << error;
-}
-
-// Returns the processor time in seconds to unroll 10,000 launches of a kernel of `ops` ops.
-double unrollSeconds(int ops) {
-  std::string kernel = "(%v0: f32[n]) {\n";
-  for (int i = 0; i < ops; ++i) kernel += fmt::format("    %v{} = neg(%v{})\n", i + 1, i);
-  const Program program = launching(kernel + fmt::format("    return %v{}\n  }}", ops),
-                                    "(%x: f32[n]) -> (%y) with n = 8 {\n  slot %y: f32[n]\n"
-                                    "  %y = allocate\n  for i in 0 .. 10000 {\n"
-                                    "    launch @k(%x) -> (%y)\n  }\n}\n");
-  double least = 1e9;
-  for (int i = 0; i < 3; ++i) {
-    const std::clock_t start = std::clock();
-    unroll(program, {});
-    least = std::min(least, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
-  }
-  return least;
-}
-
-// The sizes inside a kernel are checked once, not for every launch.
-TEST(Unroll, LaunchesOfLargeKernelsTakeNoLonger) {
-  EXPECT_LT(unrollSeconds(400), 5 * unrollSeconds(1));
 }
 
 // The program declares the memory order of its input. It must apply even if the caller passes no

@@ -24,6 +24,20 @@
 // expected text, or the expected error, ends before the next case. Empty lines around it are
 // ignored. Options before the first case apply to all cases of the file.
 //
+// A case may try several lines in one frame. The runner replaces `...` by each line after `---
+// each` in turn. The expected text then contains each line with its result or error below it:
+//
+//   === wrong axes: the error names the axis
+//   fusion f(%x: f32[2, 6]) {
+//     ...
+//     return %x
+//   }
+//   --- each
+//   %r = mean(%x, axes=[2])
+//   --- expected
+//   %r = mean(%x, axes=[2])
+//       case:2: mean: axis 2 is out of range for 2 axes
+//
 // The folder is the stage of the compiler. Each stage prints:
 //
 //   fusion    the fusion after the passes of ir/passes. Comments after it describe each move

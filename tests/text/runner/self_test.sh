@@ -51,6 +51,34 @@ done
 HEDDLE_UPDATE=1 "$runner" "$file" >"$work/out"
 cmp -s "$file" "$work/right" || fail "--update gives another file: $(cat "$file")"
 
+cat >"$file" <<'TEXT'
+=== frame: each line is tried alone
+options: only=none
+fusion f(%a: f32[t]) {
+  %b = ...
+  return %b
+}
+--- each
+relu(%b)
+relu(%a, %a)
+
+exp(%a)
+--- expected
+relu(%b)
+    case:2:13: found '%b', expected a value defined above
+relu(%a, %a)
+    case:2: relu at line 2 takes 1 operand(s), got 2
+exp(%a)
+    fusion f(%a: f32[t]) {
+      %b = exp(%a)
+      return %b
+    }
+TEXT
+cp "$file" "$work/right"
+"$runner" "$file" >"$work/out" || fail "the frame fails: $(cat "$work/out")"
+"$runner" --update "$file" >"$work/out"
+cmp -s "$file" "$work/right" || fail "--update gives another frame: $(cat "$file")"
+
 # refused TEXT MESSAGE: requires that a file with this text is refused with the message.
 refused() {
   printf '%s' "$1" >"$file"
@@ -60,6 +88,8 @@ refused() {
 refused $'=== no sentence\nfusion f() {\n' 'expected `=== name: one sentence'
 refused $'=== a: b\nfusion f() {\n' 'the last case has no'
 refused $'=== a: b\nx\n--- error\ny\n=== a: c\nx\n--- error\ny\n' 'two cases are called "a"'
+refused $'=== a: b\nx\n--- each\ny\n--- error\ny\n' 'has no `...`'
+refused $'=== a: b\nx ...\n--- each\n--- error\ny\n' 'no line after `--- each`'
 refused $'=== a: b\noptions: colour=red\nx\n--- error\ny\n' 'unknown option `colour=red`'
 if "$runner" "$work/none.txt" 2>"$work/out"; then fail "a file that does not exist passes"; fi
 echo "self_test: ok"

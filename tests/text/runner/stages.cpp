@@ -26,6 +26,7 @@
 #include "ir/passes/sharding/reshard_moves.h"
 #include "ir/segment/segment.h"
 #include "ir/text/fusion_text.h"
+#include "tests/text/runner/frame.h"
 
 namespace heddle::text_tests {
 namespace {
@@ -353,6 +354,16 @@ std::string textOf(const std::string& stage, const std::string& input, const Opt
   return scheduleText(fusion, options);
 }
 
+Outcome outcomeOf(const std::string& stage, const std::string& input, const Options& options) {
+  try {
+    return {false, textOf(stage, input, options)};
+  } catch (const UserError& error) {
+    return {true, error.what() + std::string("\n")};
+  } catch (const InternalError& error) {
+    return {true, "internal error: " + (error.what() + std::string("\n"))};
+  }
+}
+
 }  // namespace
 
 Outcome runCase(const std::string& stage, const Case& test) {
@@ -361,13 +372,14 @@ Outcome runCase(const std::string& stage, const Case& test) {
   HEDDLE_USER_CHECK(std::find(std::begin(kStages), std::end(kStages), stage) != std::end(kStages),
                     "tests/text/{}: there is no such stage", stage);
   const Options options = OptionReader(stage).read(test.options);
-  try {
-    return {false, textOf(stage, test.input, options)};
-  } catch (const UserError& error) {
-    return {true, error.what() + std::string("\n")};
-  } catch (const InternalError& error) {
-    return {true, "internal error: " + (error.what() + std::string("\n"))};
+  const std::optional<Frame> frame = frameOf(test.input);
+  if (!frame) return outcomeOf(stage, test.input, options);
+  std::string text;
+  for (const std::string& line : frame->lines) {
+    const std::string input = frame->before + line + frame->after;
+    text += outcomeOfLine(line, outcomeOf(stage, input, options).text);
   }
+  return {false, text};
 }
 
 }  // namespace heddle::text_tests

@@ -1,12 +1,12 @@
-// Tests the race of candidates with a fake timer.
+// Tests the measurement of candidates with a fake timer.
 #include <gtest/gtest.h>
 
 #include <map>
 
 #include "ir/base/error.h"
-#include "tools/tune/race.h"
+#include "tools/tune/measure_candidates.h"
 
-namespace heddle::tools::race_cpu_test {
+namespace heddle::tools::measure_candidates_cpu_test {
 namespace {
 
 // Returns given times in turn, and counts the runs.
@@ -25,11 +25,11 @@ class FakeTimer : public CandidateTimer {
   std::vector<std::vector<double>> times_;
 };
 
-size_t winner(FakeTimer& timer, size_t count, const std::vector<size_t>& starters) {
-  return winnerOf(race(count, starters, timer), starters);
+size_t winner(FakeTimer& timer, size_t count, const std::vector<size_t>& usable) {
+  return winnerOf(measureCandidates(count, usable, timer), usable);
 }
 
-TEST(Race, FastestCandidateWins) {
+TEST(MeasureCandidates, FastestCandidateWins) {
   for (size_t fastest = 0; fastest < 4; ++fastest) {
     std::vector<std::vector<double>> times(4, {2.0});
     times[fastest] = {1.0};
@@ -39,43 +39,43 @@ TEST(Race, FastestCandidateWins) {
   }
 }
 
-TEST(Race, CandidatesRunAlternately) {
+TEST(MeasureCandidates, CandidatesRunAlternately) {
   FakeTimer timer({{1}, {1}, {1}});
-  race(3, {0, 1, 2}, timer);
+  measureCandidates(3, {0, 1, 2}, timer);
   for (size_t i = 0; i < timer.order.size(); ++i) EXPECT_EQ(timer.order[i], i % 3);
 }
 
-TEST(Race, ClearLosersLeaveEarly) {
+TEST(MeasureCandidates, ClearLosersLeaveEarly) {
   // The first two are near each other and too noisy to settle. The third one is far behind.
   FakeTimer timer({{1.0, 1.1}, {1.05, 1.14}, {1.3}});
-  const std::vector<RaceResult> results = race(3, {0, 1, 2}, timer);
+  const std::vector<CandidateResult> results = measureCandidates(3, {0, 1, 2}, timer);
   EXPECT_EQ(results[0].runs, kMostRounds);
   EXPECT_EQ(results[1].runs, kMostRounds);
   EXPECT_EQ(results[2].runs, kFirstRounds);
 }
 
-TEST(Race, SteadyTimesEndTheRace) {
+TEST(MeasureCandidates, SteadyTimesEndTheMeasurement) {
   FakeTimer timer({{1.00, 1.01}, {1.05, 1.06}});
-  const std::vector<RaceResult> results = race(2, {0, 1}, timer);
+  const std::vector<CandidateResult> results = measureCandidates(2, {0, 1}, timer);
   EXPECT_LT(results[0].runs, kMostRounds);
   EXPECT_GE(results[0].runs, kFirstRounds);
   EXPECT_NEAR(results[0].seconds, 1.005, 0.006);
   EXPECT_NEAR(results[1].seconds, 1.055, 0.006);
 }
 
-TEST(Race, OneSlowRunDoesNotDecide) {
+TEST(MeasureCandidates, OneSlowRunDoesNotDecide) {
   FakeTimer timer({{1.0, 1.0, 9.0, 1.0, 1.0, 1.0, 1.0}, {1.1}});
   EXPECT_EQ(winner(timer, 2, {0, 1}), 0u);
 }
 
-TEST(Race, FirstStarterWinsUnlessAnotherIsClearlyFaster) {
+TEST(MeasureCandidates, FirstCandidateWinsUnlessAnotherIsClearlyFaster) {
   FakeTimer near({{1.0}, {0.995}});
   EXPECT_EQ(winner(near, 2, {0, 1}), 0u);
   FakeTimer clear({{1.0}, {0.98}});
   EXPECT_EQ(winner(clear, 2, {0, 1}), 1u);
 }
 
-TEST(Race, OnlyStartersRun) {
+TEST(MeasureCandidates, OnlyUsableCandidatesRun) {
   FakeTimer timer({{0.1}, {2}, {0.1}, {1}});
   EXPECT_EQ(winner(timer, 4, {1, 3}), 3u);
   EXPECT_EQ(timer.runs.size(), 2u);
@@ -84,4 +84,4 @@ TEST(Race, OnlyStartersRun) {
 }
 
 }  // namespace
-}  // namespace heddle::tools::race_cpu_test
+}  // namespace heddle::tools::measure_candidates_cpu_test

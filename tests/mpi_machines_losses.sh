@@ -9,7 +9,7 @@ trap 'rm -rf "$work"' EXIT
 cd "$(dirname "$0")/.."
 for kind in die throw; do
   code=0
-  bash tests/mpi_two_hosts.sh "$1" run examples/ring_allgather.hostir --device cpu --inject "rank=1,instr=4,$kind" \
+  bash tests/mpi_two_machines.sh "$1" run examples/ring_allgather.hostir --device cpu --inject "rank=1,instr=4,$kind" \
     >"$work/out.txt" 2>"$work/err.txt" </dev/null || code=$?
   if [ "$code" -eq 77 ]; then
     cat "$work/out.txt"
@@ -17,9 +17,9 @@ for kind in die throw; do
   fi
   if [ "$code" -eq 0 ] || ! grep -qE "heddle: rank 0 ends: rank 1 (failed in run 1 .*instruction 4|is lost)" "$work/err.txt" ||
     ! grep -qE "^  rank 1 \\(pid [0-9]+ on heddleB" "$work/err.txt"; then
-    echo "mpi_hosts_losses: $kind: exit code $code"
+    echo "mpi_machines_losses: $kind: exit code $code"
     cat "$work/out.txt" "$work/err.txt"
     exit 1
   fi
 done
-echo "mpi_hosts_losses: ok"
+echo "mpi_machines_losses: ok"

@@ -18,25 +18,25 @@ class CandidateTimer {
 };
 
 // The measurement of one candidate.
-struct RaceResult {
+struct CandidateResult {
   double seconds = std::numeric_limits<double>::infinity();  // the median of its runs
   int runs = 0;
 };
 
-// Measures the candidates of the list `starters` one after another, in rounds, so that a changing
+// Measures the candidates of the list `usable` one after another, in rounds, so that a changing
 // clock favours none. Returns one result for each of the `count` candidates.
 // - From round kFirstRounds on, each round drops the candidates whose fastest run took more than
 //   kFar times the fastest run of all.
 // - The race ends when one candidate is left, or when the 95 % confidence interval of the median of
 //   every remaining candidate is within 2 % of the median, or after kMostRounds rounds.
-std::vector<RaceResult> race(size_t count, const std::vector<size_t>& starters,
-                             CandidateTimer& timer);
+std::vector<CandidateResult> measureCandidates(size_t count, const std::vector<size_t>& usable,
+                                               CandidateTimer& timer);
 inline constexpr int kFirstRounds = 6;  // the range of 6 runs is a 95 % interval of the median
 inline constexpr int kMostRounds = 40;
 inline constexpr double kFar = 1.15;
 
 // Returns the candidate to choose: the fastest one if it is at least 1 % faster than the first
-// starter, otherwise the first starter. Requires that there is a starter.
-size_t winnerOf(const std::vector<RaceResult>& results, const std::vector<size_t>& starters);
+// usable one, otherwise the first usable one. Requires that there is a usable candidate.
+size_t winnerOf(const std::vector<CandidateResult>& results, const std::vector<size_t>& usable);
 
 }  // namespace heddle::tools

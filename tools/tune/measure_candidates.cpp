@@ -1,4 +1,4 @@
-#include "tools/tune/race.h"
+#include "tools/tune/measure_candidates.h"
 
 #include <algorithm>
 #include <cmath>
@@ -26,10 +26,10 @@ bool isSettled(std::vector<double> times) {
 
 }  // namespace
 
-std::vector<RaceResult> race(size_t count, const std::vector<size_t>& starters,
-                             CandidateTimer& timer) {
+std::vector<CandidateResult> measureCandidates(size_t count, const std::vector<size_t>& usable,
+                                               CandidateTimer& timer) {
   std::vector<std::vector<double>> times(count);
-  std::vector<size_t> left = starters;
+  std::vector<size_t> left = usable;
   const auto fastest = [&](size_t candidate) {
     return *std::min_element(times[candidate].begin(), times[candidate].end());
   };
@@ -45,21 +45,21 @@ std::vector<RaceResult> race(size_t count, const std::vector<size_t>& starters,
       break;
     }
   }
-  std::vector<RaceResult> results(count);
-  for (const size_t candidate : starters) {
+  std::vector<CandidateResult> results(count);
+  for (const size_t candidate : usable) {
     results[candidate] = {median(times[candidate]), static_cast<int>(times[candidate].size())};
   }
   return results;
 }
 
-size_t winnerOf(const std::vector<RaceResult>& results, const std::vector<size_t>& starters) {
+size_t winnerOf(const std::vector<CandidateResult>& results, const std::vector<size_t>& usable) {
   constexpr double kGain = 0.99;
-  HEDDLE_CHECK(!starters.empty(), "a race without a candidate");
-  size_t best = starters.front();
-  for (const size_t candidate : starters) {
+  HEDDLE_CHECK(!usable.empty(), "no candidate is usable");
+  size_t best = usable.front();
+  for (const size_t candidate : usable) {
     if (results[candidate].seconds < results[best].seconds) best = candidate;
   }
-  const size_t first = starters.front();
+  const size_t first = usable.front();
   return results[best].seconds < kGain * results[first].seconds ? best : first;
 }
 
