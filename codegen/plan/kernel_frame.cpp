@@ -167,9 +167,11 @@ class FrameBuilder {
         const bool is_cuda = schedule().target == Target::Cuda;
         IndexExpr count = is_cuda ? frame_.args.addDivisor(name, valueOf(items, numbers_), items)
                                   : addSize(name, items);
+        coordinate.items = count.str();
         own = IndexExpr::mod(rest, count);
         rest = IndexExpr::div(rest, count);
       }
+      coordinate.lanes = lanes;
       coordinate.value = lanes ? own * frame_.chunk : own;
       if (lanes) frame_.lane_start = named(coordinate);
     }

@@ -83,6 +83,9 @@ struct Access {
 struct Coordinate {
   std::string name;
   IndexExpr value;
+  std::string items;  // number of items along the axis, as text; empty for the outermost axis
+  bool lanes =
+      false;  // each item has `chunk` elements along the axis, so value is a multiple of it
 };
 
 // The index of the current element along one axis of the space, for bodies that use it. The index

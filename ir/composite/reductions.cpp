@@ -56,7 +56,7 @@ ValueId extremePlace(FusionBuilder& b, const char* op_name, const char* reductio
     composite::lineOf(b, op_name, x, *axis);
     axis.reset();
   }
-  if (!axis) x.id = b.reshape(value, {product(x.tensor().sizes())});
+  if (!axis && rank != 1) x.id = b.reshape(value, {product(x.tensor().sizes())});
   const int64_t along = axis ? composite::axisOf(b, op_name, x, *axis) : 0;
   HEDDLE_USER_CHECK(!x.extent(along).isConstant(0), "{}: {} has no elements along axis {}",
                     b.where(op_name), b.typeOf(value), along);

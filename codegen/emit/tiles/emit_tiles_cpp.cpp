@@ -12,6 +12,8 @@
 namespace heddle::codegen {
 namespace {
 
+// The fewest neighbouring elements of a row for which prefetches are worth their time.
+constexpr int kLeastPrefetchedRow = 64;
 // The number of elements that a map computes between two prefetches.
 constexpr int kBlockElements = StreamedStores::kBlockElements;
 
@@ -135,11 +137,43 @@ class CppTileEmitter {
     return fmt::format("b{}_", bodies_.size());
   }
 
+  // Returns the declarations of a counter for each axis of a row. To count is faster than to divide
+  // the number of each item by the extents, if the items are short.
+  std::string counters() const {
+    std::string text;
+    for (size_t axis = 0; axis < frame_.reduced.size(); ++axis) {
+      const bool is_last = axis + 1 == frame_.reduced.size();
+      text += fmt::format(", {}_item = {}", frame_.reduced[axis].name, is_last ? -1 : 0);
+    }
+    return text;
+  }
+
+  // Moves the counters to the next item, and declares its coordinates.
+  void advanceCounters() {
+    for (size_t axis = frame_.reduced.size(); axis-- > 1;) {
+      const Coordinate& c = frame_.reduced[axis];
+      out_.open(fmt::format("if (++{0}_item == {1}) {{", c.name, c.items));
+      out_.line(fmt::format("{}_item = 0;", c.name));
+    }
+    out_.line(fmt::format("++{}_item;", frame_.reduced[0].name));
+    for (size_t axis = frame_.reduced.size(); axis-- > 1;) out_.close();
+    for (const Coordinate& c : frame_.reduced) {
+      out_.line(fmt::format("[[maybe_unused]] const Index {0} = {0}_item{1};", c.name,
+                            c.lanes ? " * chunk" : ""));
+    }
+  }
+
   // Opens the loop over the items of the row. `at` is the index of the first element of the item in
   // an array.
   void openItems(const std::vector<const Body*>& bodies) {
-    out_.open("for (Index reduced = 0; reduced < reduced_items; ++reduced) {");
-    writeCoordinates(out_, frame_.reduced);
+    const bool counts = frame_.reduced.size() > 1;
+    out_.open(fmt::format("for (Index reduced = 0{}; reduced < reduced_items; ++reduced) {{",
+                          counts ? counters() : ""));
+    if (counts) {
+      advanceCounters();
+    } else {
+      writeCoordinates(out_, frame_.reduced);
+    }
     out_.line(fmt::format("const Index count = hd::smaller(chunk, lane_extent - {});",
                           frame_.lane_start.str()));
     out_.line("[[maybe_unused]] const Index at = reduced * chunk;");
@@ -164,6 +198,8 @@ class CppTileEmitter {
   // - the block of the next row, in tensors that the map reads. The next row is assumed to follow
   //   this one. If it does not, the prefetch is useless but harmless.
   // - the block of this row, in tensors that later maps write.
+  // A row of several short pieces, for example the channels of a group of an NHWC image, needs no
+  // prefetch: each would fetch far more than the piece.
   void writePrefetches(const Body& body) {
     std::set<int> tensors;
     for (const Node& node : body.nodes) {
@@ -172,8 +208,8 @@ class CppTileEmitter {
       if (tensor >= 0 && hasRows(frame_.access(tensor))) tensors.insert(tensor);
     }
     for (const int tensor : tensors) {
-      out_.line(
-          fmt::format("hd::prefetch<{}>(p{} + lane_extent + start);", kBlockElements, tensor));
+      out_.line(fmt::format("if (lane_extent >= {}) hd::prefetch<{}>(p{} + lane_extent + start);",
+                            kLeastPrefetchedRow, kBlockElements, tensor));
     }
     if (!body.stores.empty()) return;
     for (const Statement& statement : program_.statements) {
@@ -183,9 +219,11 @@ class CppTileEmitter {
       for (const Store& store : map->body.stores) {
         const Access& access = frame_.access(store.tensor);
         if (!hasRows(access)) continue;
-        out_.line(fmt::format("if (!streams) hd::prefetch<{}, 1>({} + ({}) + start);",
-                              kBlockElements, access.name,
-                              (access.kept_offset + access.reduced_offset).str()));
+        out_.line(
+            fmt::format("if (!streams && lane_extent >= {}) "
+                        "hd::prefetch<{}, 1>({} + ({}) + start);",
+                        kLeastPrefetchedRow, kBlockElements, access.name,
+                        (access.kept_offset + access.reduced_offset).str()));
       }
     }
   }

@@ -72,8 +72,21 @@ class OrderInferrer {
       known.from = "required order of %" + fusion_.value(out).name;
       return known;
     }
+    if (expr.op->kind == OpKind::Expand) keepPlaces(expr, known);
     if (!mayHint(out, known)) known.order = rowMajor(tensor.rank());
     return known;
+  }
+
+  // The axes that an expand repeats become the outermost axes. If a reader refuses this order, but
+  // accepts the order of the operand, the axes keep their places. For example, a reshape merges
+  // each repeated axis with its neighbour if an image is enlarged.
+  void keepPlaces(const Expression& expand, KnownOrder& known) const {
+    const AxisOrder& kept = known_[expand.inputs[0]].order;
+    const ValueId out = expand.outputs[0];
+    if (kept.size() == known.order.size() && !refusals_.whyNot(out, known.order).empty() &&
+        refusals_.whyNot(out, kept).empty()) {
+      known.order = kept;
+    }
   }
 
   // Returns whether the value may get the hint: its op and its readers accept the order.
