@@ -53,7 +53,7 @@ class ReuseWriter {
 
   // Replaces an output by a copy of it.
   void keep(SlotId& output) {
-    Slot copy{names_.fresh(slot(output).name + "_kept"), false, slot(output).tensor, {}, {}};
+    Slot copy{names_.fresh(slot(output).name + kKeptSuffix), false, slot(output).tensor, {}, {}};
     copy.tensor.layout.observed.reset();
     const SlotId kept = program_.slots.push_back(std::move(copy));
     emit(Allocate{kept}, kept);
