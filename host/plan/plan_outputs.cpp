@@ -94,12 +94,13 @@ void PlanBuilder::bindOutputs() {
     if (!landsInPlace(output, given)) continue;
     substituted_[bufferOf(output.place.pointer)] = true;
     plan_->preallocated.push_back({output.place.pointer, static_cast<int32_t>(i),
-                                   slot(program_.outputs[i]).name, given.allocBytes()});
+                                   slot(program_.outputs[i]).name, given.allocBytes(), given});
     setAlignment(output.place.pointer, given_.output_alignments, i);
   }
 }
 
-// Emits copies to the preallocated tensors that the program could not write directly.
+// Emits copies to the preallocated tensors that the program could not write directly. Also stores
+// the descriptors with which each run checks that the tensors of the caller do not overlap.
 void PlanBuilder::finishOutputs() {
   for (size_t i = 0; i < plan_->outputs.size(); ++i) {
     const Plan::Output& output = plan_->outputs[i];
@@ -109,10 +110,14 @@ void PlanBuilder::finishOutputs() {
     };
     if (std::any_of(plan_->preallocated.begin(), plan_->preallocated.end(), in_place)) continue;
     const PointerIndex pointer = plan_->preallocatedPointer(i);
+    const TensorDesc& given = *given_.preallocated[i];
     plan_->preallocated.push_back({pointer, static_cast<int32_t>(i), slot(program_.outputs[i]).name,
-                                   given_.preallocated[i]->allocBytes()});
+                                   given.allocBytes(), given});
     setAlignment(pointer, given_.output_alignments, i);
-    emitCopy({{pointer, 0}, *given_.preallocated[i]}, {output.place, output.desc}, kCallerStream);
+    emitCopy({{pointer, 0}, given}, {output.place, output.desc}, kCallerStream);
+  }
+  if (plan_->has_exclusive_input || !plan_->preallocated.empty()) {
+    plan_->input_descs = unrolled_.input_descs;
   }
 }
 
