@@ -15,7 +15,9 @@ namespace {
 // Returns the value of a late input. If the caller passes no value, returns the default.
 int64_t lateValue(const Plan& plan, const std::vector<Argument>& inputs, int32_t input) {
   if (static_cast<size_t>(input) < inputs.size()) {
-    return toInt(std::get<Scalar>(inputs[input]));
+    const auto* tensor = std::get_if<Tensor>(&inputs[input]);  // a tensor without axes on the host
+    return toInt(tensor == nullptr ? std::get<Scalar>(inputs[input])
+                                   : loadElement(tensor->data, tensor->desc.dtype, 0));
   }
   for (const Plan::ScalarInput& scalar : plan.scalar_inputs) {
     if (scalar.input == input) return toInt(scalar.default_value);

@@ -12,6 +12,10 @@ TEST_F(LateScalarsGpu, RowsWithMovedBoundsShareAPlan) {
   late_scalars::expectMovedRowsShareAPlan(*device_);
 }
 
+TEST_F(LateScalarsGpu, TensorsOnTheHostShareAPlan) {
+  late_scalars::expectTensorsOnTheHostShareAPlan(*device_);
+}
+
 TEST_F(LateScalarsGpu, RowsOfUnalignedOutputsAreRead) {
   late_scalars::expectRowsOfUnalignedOutputsAreRead(*device_);
 }
