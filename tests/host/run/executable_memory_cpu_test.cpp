@@ -296,5 +296,34 @@ program two(%x: f32[n]) -> (%a, %b) with n = 4 {
             "preallocated output 1 (%b) overlaps the memory of input 0 (%x)");
 }
 
+// The strides of the outputs fit no grid, so only a long search could show that no elements meet.
+TEST_F(ExecutableMemory, UndecidedOverlapIsAnErrorOfItsOwn) {
+  Executable executable(programOf(R"(
+program two(%x: f32[n, n]) -> (%a, %b) with n = 40 {
+  slot %a: f32[n, n]
+  slot %b: f32[n, n]
+  %a = allocate stream=0
+  copy %x -> %a stream=0
+  %b = allocate stream=0
+  copy %x -> %b stream=0
+}
+)"),
+                        context);
+  const Tensor input = deviceFloats(*device, ramp(1600, 0, 1), {40, 40});
+  const Tensor memory = deviceFloats(*device, ramp(2000000, 0, 0), {2000000});
+  const auto part = [&](int64_t first, std::vector<int64_t> strides) {
+    Tensor tensor = input;
+    tensor.desc.strides = std::move(strides);
+    tensor.data = static_cast<float*>(memory.data) + first;
+    tensor.owner = memory.owner;
+    return tensor;
+  };
+  RunOptions options;
+  options.preallocated = {part(0, {50021, 1201}), part(1, {49999, 1193})};
+  EXPECT_EQ(userErrorOf([&] { executable.run({input}, options); }),
+            "preallocated output 1 (%b): its memory range overlaps that of preallocated output 0 "
+            "(%a), and its strides do not show that no element is in both");
+}
+
 }  // namespace
 }  // namespace heddle::host::executable_memory_cpu_test
