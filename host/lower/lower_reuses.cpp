@@ -99,4 +99,17 @@ void appendReuses(Program& program, UniqueNames& names, const Fusion& fusion, in
   ReuseWriter(program, names, job_size).run();
 }
 
+const std::string& outputName(const Program& program, size_t output) {
+  const SlotId id = program.outputs.at(output);
+  const std::string& name = program.slots.at(id).name;
+  if (name.find(kKeptSuffix) == std::string::npos) return name;
+  for (const Instruction& x : program.body) {
+    const auto* copy = std::get_if<Copy>(&x.op);  // appendReuses() keeps a value with a Copy
+    if (copy == nullptr || copy->out != id) continue;
+    const std::string& copied = program.slots.at(copy->in).name;
+    if (name.starts_with(copied + kKeptSuffix)) return copied;
+  }
+  return name;
+}
+
 }  // namespace heddle::host

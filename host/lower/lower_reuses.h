@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "host/program/program.h"
 #include "ir/base/unique_names.h"
@@ -24,5 +25,9 @@ namespace heddle::host {
 // outputs, and that the allocations of all slots are final. `job_size` is the number of ranks.
 inline constexpr const char* kKeptSuffix = "_kept";
 void appendReuses(Program& program, UniqueNames& names, const Fusion& fusion, int64_t job_size);
+
+// Returns the name that the user gave an output, without '%'. If appendReuses() has replaced the
+// output by a copy, returns the name of the copied value.
+const std::string& outputName(const Program& program, size_t output);
 
 }  // namespace heddle::host

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/container_hash/hash.hpp>
 
+#include "host/lower/lower_reuses.h"
 #include "host/plan/bind_inputs.h"
 #include "host/unroll/overlap.h"
 #include "ir/base/check.h"
@@ -195,8 +196,8 @@ GivenTensors givenTensors(const Program& program, const RunTensors& tensors) {
     given.output_alignments.push_back(alignmentOf(preallocated[i]));
     given.preallocated.emplace_back();
     if (preallocated[i].data == nullptr) continue;
-    const std::string output = fmt::format("preallocated output {} (%{})", i,
-                                           program.slots.at(program.outputs.at(i)).name);
+    const std::string output =
+        fmt::format("preallocated output {} (%{})", i, outputName(program, i));
     HEDDLE_USER_CHECK(!preallocated[i].in_host_memory,
                       "{} is in host memory, expected memory of the device", output);
     given.preallocated.back() = completeDesc(preallocated[i].desc, output);

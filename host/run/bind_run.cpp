@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <string_view>
 
 #include "host/run/input_overlap.h"
@@ -49,12 +50,15 @@ struct CallerMemory {
 // so all allocated elements count.
 Sharing memorySharing(const CallerMemory& a, const CallerMemory& b) {
   if (a.end() <= b.begin || b.end() <= a.begin) return Sharing::Nothing;
-  const auto allocated = [](TensorDesc desc) {
-    desc.sizes = desc.alloc;
-    return desc;
+  std::optional<TensorDesc> padded_a, padded_b;
+  const auto allocated = [](const TensorDesc& desc, std::optional<TensorDesc>& padded) {
+    if (desc.sizes == desc.alloc) return &desc;
+    padded = desc;
+    padded->sizes = padded->alloc;
+    return static_cast<const TensorDesc*>(&*padded);
   };
-  return sharingOf(TensorInMemory{allocated(a.desc), 0},
-                   TensorInMemory{allocated(b.desc), b.begin - a.begin});
+  return sharingOf(TensorInMemory{*allocated(a.desc, padded_a), 0},
+                   TensorInMemory{*allocated(b.desc, padded_b), b.begin - a.begin});
 }
 
 // Throws UserError if a preallocated output shares memory with another tensor.

@@ -71,7 +71,7 @@ class ReturnedViewChecker {
     const Buffer& buffer = unrolled_.buffers[mine.view->buffer];
     const SlotId input = program_.inputs[static_cast<size_t>(buffer.input)];
     for (const Write& write : writes_) {
-      if (write.step < mine.defined) continue;
+      if (write.step < mine.defined || !writesTo(mine.view->buffer, write.step)) continue;
       const bool is_direct = write.slot == input && write.to.view == nullptr;
       const bool is_apart =
           !is_direct && (write.to.view == nullptr || areApart(*write.to.view, *mine.view));
@@ -83,6 +83,15 @@ class ReturnedViewChecker {
           "ones, define the view after the write",
           text(write.step), program_.slots[output].name, text(mine.defined), buffer.name);
     }
+  }
+
+  // Returns whether the step writes to the buffer on this rank. A rank may have no part in a write,
+  // for example if it is not the root of a collective.
+  bool writesTo(BufferId buffer, size_t step) const {
+    const auto& accesses = unrolled_.steps[step].accesses;
+    return std::any_of(accesses.begin(), accesses.end(), [&](const UnrolledAccess& access) {
+      return access.write && access.buffer == buffer;
+    });
   }
 
   std::string text(size_t step) const {

@@ -12,6 +12,7 @@ namespace {
 using testing::deviceFloats;
 using testing::floatsOf;
 using testing::ramp;
+using testing::userErrorOf;
 
 struct UpdatedViews : ::testing::Test {
   std::unique_ptr<Device> device = makeCpuDevice({.threads = 2, .adversarial_seed = 7});
@@ -85,6 +86,29 @@ TEST_F(UpdatedViews, PreallocatedViewGetsACopy) {
   options.preallocated = {Tensor(), mine};
   executor.run({w, Scalar(int64_t{0})}, options).wait();
   EXPECT_EQ(valuesOf(mine), (std::vector<float>{11, 14, 12, 15, 13, 16}));
+}
+
+// The output %v has the old values, so heddle copies it. Errors name it as the user does.
+TEST_F(UpdatedViews, ErrorNamesTheViewOfTheOldValues) {
+  FusionExecutor executor = executorOf(R"(
+fusion f(%w: f32[a, b]) {
+  %v = permute(%w, axes=[1, 0])
+  %w1 = add(%w, 10.0)
+  return %w1 in! %w, %v
+})");
+  const Tensor w = tensor({1, 2, 3, 4, 5, 6}, {2, 3});
+  const auto errorWith = [&](const Tensor& memory, const std::vector<int64_t>& sizes) {
+    RunOptions options;
+    options.preallocated = {Tensor(), memory};
+    options.preallocated[1].desc = denseDesc(DType::F32, sizes);
+    return userErrorOf([&] { executor.run({w}, options).wait(); });
+  };
+  EXPECT_EQ(errorWith(w, {3, 2}), "preallocated output 1 (%v) overlaps the memory of input 0 (%w)");
+  const Tensor mine = tensor(ramp(6, 0, 0), {3, 2});
+  EXPECT_EQ(errorWith(mine, {2, 3}),
+            "output 1 (%v) is f32[3, 2], its preallocated tensor is f32[2, 3]");
+  EXPECT_EQ(errorWith(mine, {3, 2}), "");
+  EXPECT_EQ(valuesOf(mine), (std::vector<float>{1, 4, 2, 5, 3, 6}));
 }
 
 // The user requires another memory order of the view than it has in the memory of the input.
