@@ -68,6 +68,10 @@ ValueId argmin(FusionBuilder& b, ValueId x, std::optional<int64_t> axis = {}, bo
 // infinite.
 ValueId logsumexp(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepdim = false);
 
+// Returns an expression of sizes and scalars, which may be negative, as an i64 scalar. If all its
+// symbols are scalars, their values decide no size. Runs with different values then share a plan.
+ValueId scalarFrom(FusionBuilder& b, const Size& size);
+
 // --- shapes --------------------------------------------------------------------------------------
 
 // Tensor.expand_as: expands `x` to the axes and extents of `y`.

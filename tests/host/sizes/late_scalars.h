@@ -102,6 +102,32 @@ inline void expectMovedRowsShareAPlan(Device& device) {
   }
 }
 
+// Requires that runs share a plan if the widths of a pad only shift elements. The shift may be as
+// long as the axis, or longer.
+inline void expectShiftsShareAPlan(Device& device) {
+  FusionExecutor executor(fusionOf("fusion f(%x: f32[t, 3], %i: i64) {\n  %y = neg(%x)\n"
+                                   "  %s = pad(%y, 0.5, lows=[%i, 0], highs=[1 - %i, 0])\n"
+                                   "  %z = add(%s, 1.0)\n  return %s, %z\n}\n"),
+                          {&device});
+  const Tensor x = deviceFloats(device, ramp(12, 1, 1), {4, 3});
+  for (const int64_t i : {1, 0, -1, 3, 5, -4, 100, -100}) {
+    const Outputs outputs = executor.run({x, integer(i)});
+    outputs.wait();
+    std::vector<float> shifted(15, 0.5F), added;
+    for (int64_t row = 0; row < 5; ++row) {
+      if (row - i < 0 || row - i >= 4) continue;
+      for (int64_t column = 0; column < 3; ++column) {
+        shifted[static_cast<size_t>(3 * row + column)] =
+            -static_cast<float>(3 * (row - i) + column + 1);
+      }
+    }
+    for (const float element : shifted) added.push_back(element + 1);
+    EXPECT_EQ(floatsOf(device, outputs[0]), shifted) << i;
+    EXPECT_EQ(floatsOf(device, outputs[1]), added) << i;
+  }
+  EXPECT_EQ(executor.stats().plans, 1);
+}
+
 // A row of a computed cache is read by a kernel. The cache is stored in a tensor of the caller that
 // is aligned to 4 bytes only, so the kernel must not read vectors of 16 bytes.
 inline void expectRowsOfUnalignedOutputsAreRead(Device& device) {

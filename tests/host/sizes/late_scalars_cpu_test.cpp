@@ -28,6 +28,7 @@ TEST(LateScalars, StepsOverACacheShareAPlan) {
     late_scalars::expectStepsShareAPlan(*device);
     late_scalars::expectMovedRowsShareAPlan(*device);
     late_scalars::expectTensorsOnTheHostShareAPlan(*device);
+    late_scalars::expectShiftsShareAPlan(*device);
   }
 }
 

@@ -16,6 +16,8 @@ TEST_F(LateScalarsGpu, TensorsOnTheHostShareAPlan) {
   late_scalars::expectTensorsOnTheHostShareAPlan(*device_);
 }
 
+TEST_F(LateScalarsGpu, ShiftsShareAPlan) { late_scalars::expectShiftsShareAPlan(*device_); }
+
 TEST_F(LateScalarsGpu, RowsOfUnalignedOutputsAreRead) {
   late_scalars::expectRowsOfUnalignedOutputsAreRead(*device_);
 }
