@@ -4,7 +4,6 @@
 #include <mutex>
 
 #include "host/executable_impl.h"
-#include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {
@@ -92,9 +91,6 @@ std::shared_ptr<const Plan> Executable::Impl::planFor(const std::vector<Argument
   if (plan) return plan;
   const Flight flight(*this, inputs, run_options);
   if (flight.found) return flight.found;
-  HEDDLE_USER_CHECK(run_options.preallocated.size() <= inlined.outputs.size(),
-                    "{} preallocated tensors for {} outputs", run_options.preallocated.size(),
-                    inlined.outputs.size());
   resources->job.begin(comm::Activity::Compiling);
   const comm::World::Task task(world, comm::RankTask::PreparingRun);
   plan = evaluator->prepare(tensorsOf(inputs, run_options), verifies, run_options.stream);

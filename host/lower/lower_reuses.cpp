@@ -54,7 +54,7 @@ class ReuseWriter {
 
   // Replaces an output by a copy of it.
   void keep(SlotId& output) {
-    Slot copy{names_.fresh(slot(output).name + "_kept"), false, slot(output).tensor, {}, {}};
+    Slot copy{names_.fresh(slot(output).name + kKeptSuffix), false, slot(output).tensor, {}, {}};
     copy.tensor.layout.observed.reset();
     const SlotId kept = program_.slots.push_back(std::move(copy));
     emit(Allocate{kept}, kept);
@@ -98,6 +98,19 @@ void appendReuses(Program& program, UniqueNames& names, const Fusion& fusion, in
     if (reuse) program.reuses[i] = {slot_of.at(reuse->input), reuse->required};
   }
   ReuseWriter(program, names, job_size).run();
+}
+
+const std::string& outputName(const Program& program, size_t output) {
+  const SlotId id = program.outputs.at(output);
+  const std::string& name = program.slots.at(id).name;
+  if (name.find(kKeptSuffix) == std::string::npos) return name;
+  for (const Instruction& x : program.body) {
+    const auto* copy = std::get_if<Copy>(&x.op);  // appendReuses() keeps a value with a Copy
+    if (copy == nullptr || copy->out != id) continue;
+    const std::string& copied = program.slots.at(copy->in).name;
+    if (name.starts_with(copied + kKeptSuffix)) return copied;
+  }
+  return name;
 }
 
 }  // namespace heddle::host

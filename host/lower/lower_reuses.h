@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "host/program/program.h"
 #include "ir/base/unique_names.h"
@@ -15,12 +16,18 @@ namespace heddle::host {
 // - If another output is the input %w or a view of it, the copy would overwrite this output. The
 //   function therefore first copies this output to a new slot. Examples: `return %v, %w1 in %w`,
 //   where %v is a view of %w; `return %a in %b, %b in %a`.
+//   The name of the new slot is the name of the output with kKeptSuffix, and perhaps a number.
 // - `return %w in %w` needs no copy.
 // - If a collective computes the output with padding, %w gets the same padding. inputDesc() then
 //   asks the caller for it.
 //
 // Requires that program.inputs and program.outputs have the slots of the fusion's inputs and
 // outputs, and that the allocations of all slots are final. `job_size` is the number of ranks.
+inline constexpr const char* kKeptSuffix = "_kept";
 void appendReuses(Program& program, UniqueNames& names, const Fusion& fusion, int64_t job_size);
+
+// Returns the name that the user gave an output, without '%'. If appendReuses() has replaced the
+// output by a copy, returns the name of the copied value.
+const std::string& outputName(const Program& program, size_t output);
 
 }  // namespace heddle::host

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "codegen/plan/in_place.h"
+#include "host/lower/lower_reuses.h"
 #include "host/passes/analysis/buffer_accesses.h"
 #include "host/passes/analysis/slot_uses.h"
 #include "host/passes/move_items.h"
@@ -23,6 +24,7 @@ struct CopiedOutput {
   ReusedInput reuse;
   size_t copy;                  // index of the copy
   SlotId value;                 // the slot that it copies
+  std::string name;             // the name that the user gave the value, without '%'
   SlotId buffer = kNoSlot;      // the slot that an Allocate defines; kNoSlot: there is none
   size_t allocate = 0;          // index of the Allocate
   std::string why_copied = {};  // "": the output can be written in place
@@ -47,7 +49,7 @@ class ReuseFinder {
       if (const auto* copy = std::get_if<Copy>(&program.body[i].op)) facts_[copy->out].copy = i;
     }
     findRoots();
-    findReturned();
+    findOrderedOutputs();
     findLayoutUsers();
     std::map<TokenId, size_t> posted;
     for (size_t i = 0; i < program.body.size(); ++i) {
@@ -70,15 +72,19 @@ class ReuseFinder {
       const std::optional<size_t> copy = facts_[reuse.input].copy;
       if (!copy) continue;
       const SlotId value = std::get<Copy>(program_.body[*copy].op).in;
-      CopiedOutput found{output, reuse, *copy, value};
+      const SlotId original = originalOf(value);
+      CopiedOutput found{output, reuse, *copy, value, slot(original).name};
       found.why_copied = reasonToCopy(found);
-      if (found.why_copied.empty()) {
-        const auto [first, is_first] = stored.emplace(found.buffer, reuse.input);
-        if (!is_first) {
-          found.why_copied =
-              fmt::format("{} is already stored in {}", nameOf(value), nameOf(first->second));
-          found.readers.reset();
-        }
+      if (original != value && !found.why_copied.empty()) {
+        found.why_copied =
+            fmt::format("{} is in the memory of the input {}, which the run overwrites",
+                        nameOf(original), nameOf(baseOf(original)));
+      }
+      SlotId memory = reuse.input;
+      if (found.why_copied.empty()) memory = stored.emplace(found.buffer, memory).first->second;
+      if (memory != reuse.input) {
+        found.why_copied = fmt::format("{} is already stored in {}", nameOf(value), nameOf(memory));
+        found.readers.reset();
       }
       all.push_back(std::move(found));
     }
@@ -93,7 +99,8 @@ class ReuseFinder {
     std::optional<size_t> copy = {};  // index of the last Copy to the slot
     std::optional<size_t> layout_user = {};  // the first instruction that needs the slot, or a view
                                              // of it, in the layout of its type
-    std::vector<size_t> returned = {};       // the first two outputs that are the slot or its views
+    std::optional<size_t> ordered_output = {};  // the first output that is the slot or a view of
+                                                // it, and whose order the user requires
   };
 
   void findRoots() {
@@ -114,11 +121,12 @@ class ReuseFinder {
     while (work(facts_[id]) && facts_[id].view != nullptr) id = facts_[id].view->in;
   }
 
-  void findReturned() {
+  void findOrderedOutputs() {
     for (size_t i = 0; i < program_.outputs.size(); ++i) {
+      if (!slot(program_.outputs[i]).tensor.layout.required) continue;
       forBases(program_.outputs[i], [&](SlotFacts& facts) {
-        if (facts.returned.size() == 2) return false;  // the slots that it views have two as well
-        facts.returned.push_back(i);
+        if (facts.ordered_output) return false;  // the slots that it views have one as well
+        facts.ordered_output = i;
         return true;
       });
     }
@@ -163,6 +171,20 @@ class ReuseFinder {
     return kind + textOf(item);
   }
 
+  // Returns the value with a name of the user: of a copy that appendReuses() keeps, the copied
+  // slot.
+  SlotId originalOf(SlotId id) const {
+    if (!facts_[id].copy) return id;
+    const SlotId from = std::get<Copy>(program_.body[*facts_[id].copy].op).in;
+    return slot(id).name.starts_with(slot(from).name + kKeptSuffix) ? from : id;
+  }
+
+  // Returns the buffer or input of which this slot is a view, or the slot itself.
+  SlotId baseOf(SlotId id) const {
+    while (facts_[id].view != nullptr) id = facts_[id].view->in;
+    return id;
+  }
+
   // Follows views of the kind Same, which only give the same elements another name. Returns the
   // first slot that is no such view.
   SlotId withoutNames(SlotId id) const {
@@ -192,10 +214,6 @@ class ReuseFinder {
                            std::holds_alternative<Allocate>(program_.body[found.allocate].op);
     if (!is_buffer) return fmt::format("several instructions define {}", nameOf(base));
     found.buffer = base;
-    for (size_t output : facts_[base].returned) {
-      if (output == found.output) continue;
-      return fmt::format("another output, {}, shares its memory", nameOf(program_.outputs[output]));
-    }
     const std::string layout = reasonByLayout(base, input);
     return layout.empty() ? reasonByAccesses(found) : layout;
   }
@@ -207,13 +225,19 @@ class ReuseFinder {
     const std::optional<Layout::Observed>& observed = slot(input).tensor.layout.observed;
     const AxisOrder order = slot(buffer).tensor.allocationOrder();
     const AxisOrder given = observed ? observed->order : rowMajor(order.size());
-    const bool is_dense =
-        !observed || std::find(observed->contiguous.begin(), observed->contiguous.end(), false) ==
-                         observed->contiguous.end();
+    const bool is_dense = !observed || std::ranges::count(observed->contiguous, false) == 0;
     const bool same_order = sameOrder(order, given, slot(buffer).tensor);
     if (wanted.required && !same_order) {
       return fmt::format("the user requires order={} of {}, but {} has order={}", str(order),
                          nameOf(buffer), nameOf(input), str(given));
+    }
+    if (const std::optional<size_t> output = facts_[buffer].ordered_output; output && !same_order) {
+      const SlotId view = program_.outputs[*output];
+      return fmt::format(
+          "the user requires order={} of the output {}, a view of {}, but {} has "
+          "order={}",
+          str(*slot(view).tensor.layout.required), nameOf(view), nameOf(buffer), nameOf(input),
+          str(given));
     }
     const std::optional<size_t> strict = facts_[buffer].layout_user;
     if (!strict) return "";
@@ -339,7 +363,7 @@ Program writeInPlace(Program program) {
     const Slot& input = program.slots[found.reuse.input];
     HEDDLE_USER_CHECK(found.why_copied.empty() || !found.reuse.required,
                       "the output %{} cannot be written to the input %{} (`in! %{}`): {}",
-                      program.slots[found.value].name, input.name, input.name, found.why_copied);
+                      found.name, input.name, input.name, found.why_copied);
     if (!found.why_copied.empty()) continue;
     program.body[found.allocate].op = Alias{found.buffer, found.reuse.input, Alias::Same{}};
     program.outputs[found.output] = found.value;
@@ -364,8 +388,8 @@ std::vector<std::string> explainReuses(const Program& lowered) {
   if (!isOurs(lowered)) return lines;
   const Program program = withEarlyReaders(lowered);
   for (const CopiedOutput& found : copiedOutputs(program)) {
-    const std::string names = fmt::format("%{} in %{}", program.slots[found.value].name,
-                                          program.slots[found.reuse.input].name);
+    const std::string names =
+        fmt::format("%{} in %{}", found.name, program.slots[found.reuse.input].name);
     lines.push_back(found.why_copied.empty()
                         ? names + ": written in place"
                         : fmt::format("{}: copied, because {}", names, found.why_copied));

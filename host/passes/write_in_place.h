@@ -12,14 +12,17 @@ namespace heddle::host {
 // makes the buffer a view of the input (`%w1 = alias %w`) and removes the copy, if all of these
 // conditions hold:
 // - One Allocate at the top level creates the buffer, and the output is the complete buffer. No
-//   other output shares the buffer, and no loop or branch accesses it.
+// loop
+//   or branch accesses it. Other outputs may be this buffer or views of it. They then are views of
+//   the input.
 // - No instruction reads the input after the first write to the buffer. Instructions that do not
 //   need the result are moved before this write.
 // - If the instruction that writes first also reads the input, it is a kernel that reads and writes
 //   the complete input. This kernel may work in place (codegen/plan/in_place.h).
 // - No instruction needs the layout of the buffer's type (needsLayout() of
 //   host/program/layout_needs.h), or the input has the same memory order without gaps and the same
-//   padding. An order that the user requires (Layout::required) must be the order of the input.
+//   padding. If the user requires an order of the output (Layout::required), or of another output
+//   that is a view of the buffer, the input has the memory order for which the buffer was created.
 //
 // A program does not change if its author has ordered its streams (isUnordered() in
 // host/passes/analysis/buffer_accesses.h is false).

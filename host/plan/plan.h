@@ -139,6 +139,7 @@ struct Plan {
     int32_t output;    // position of the output
     std::string name;  // name of the output, without '%'
     int64_t bytes;     // size of the caller's tensor, with padding
+    TensorDesc desc;   // of the caller's tensor
   };
   // Facts about a step for timelines and injected faults.
   struct StepNote {
@@ -191,8 +192,10 @@ struct Plan {
   IdVector<BufferId, Buffer> buffers;
   IdVector<StreamId, int64_t> workspace_bytes;  // the steps of a stream share its workspace
   std::vector<BufferInput> buffer_inputs;
-  // The descriptors of all inputs, if a step writes an input or an input is donated; otherwise
-  // empty.
+  // true: a step writes an input, or an input is donated.
+  bool has_exclusive_input = false;
+  // The descriptors of all inputs, if has_exclusive_input is true or an output is preallocated;
+  // otherwise empty.
   std::vector<TensorDesc> input_descs;
   std::vector<ScalarInput> scalar_inputs;
   std::vector<ValueInput> value_inputs;

@@ -191,8 +191,7 @@ void PlanBuilder::bindBuffers() {
     if (written[id]) checkWrittenInput(buffer);
     if (isByValue(buffer.input)) continue;
     plan_->buffer_inputs.push_back({pointerTo(id), buffer.input, written[id], buffer.donated});
-    const bool needs_descs = written[id] || buffer.donated;
-    if (needs_descs && plan_->input_descs.empty()) plan_->input_descs = unrolled_.input_descs;
+    plan_->has_exclusive_input |= written[id] || buffer.donated;
     setAlignment(pointerTo(id), given_.input_alignments, static_cast<size_t>(buffer.input));
   }
   for (size_t i = 0; i < unrolled_.input_registers.size(); ++i) {

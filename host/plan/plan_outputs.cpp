@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "host/lower/lower_reuses.h"
 #include "host/plan/plan_builder.h"
 #include "host/unroll/view.h"
 #include "ir/base/check.h"
@@ -43,29 +44,30 @@ bool PlanBuilder::landsInPlace(const Plan::Output& output, const TensorDesc& giv
 void PlanBuilder::checkPreallocated(size_t i, const TensorDesc& given) const {
   const Plan::Output& output = plan_->outputs[i];
   const Slot& type = slot(program_.outputs[i]);
+  const std::string& name = outputName(program_, i);
   HEDDLE_USER_CHECK(!output.scalar.valid(),
-                    "output {} (%{}) is a scalar and cannot be preallocated", i, type.name);
+                    "output {} (%{}) is a scalar and cannot be preallocated", i, name);
   HEDDLE_USER_CHECK(!program_.reuses.contains(i),
                     "output {} (%{}) is stored in an input (%{}), so it cannot be preallocated", i,
-                    type.name, slot(program_.reuses.at(i).input).name);
+                    name, slot(program_.reuses.at(i).input).name);
   HEDDLE_USER_CHECK_CODE(Type, given.dtype == output.desc.dtype,
-                         "output {} (%{}) is {}{}, its preallocated tensor is {}{}", i, type.name,
+                         "output {} (%{}) is {}{}, its preallocated tensor is {}{}", i, name,
                          heddle::name(output.desc.dtype), str(output.desc.sizes),
                          heddle::name(given.dtype), str(given.sizes));
   HEDDLE_USER_CHECK_CODE(ShapeMismatch, given.sizes == output.desc.sizes,
-                         "output {} (%{}) is {}{}, its preallocated tensor is {}{}", i, type.name,
+                         "output {} (%{}) is {}{}, its preallocated tensor is {}{}", i, name,
                          heddle::name(output.desc.dtype), str(output.desc.sizes),
                          heddle::name(given.dtype), str(given.sizes));
   HEDDLE_USER_CHECK_CODE(
       ShapeMismatch, given.global.empty() || given.global == output.desc.global,
-      "output {} (%{}) has the unsharded sizes {}, its preallocated tensor has {}", i, type.name,
+      "output {} (%{}) has the unsharded sizes {}, its preallocated tensor has {}", i, name,
       str(output.desc.global), str(given.global));
   const std::optional<AxisOrder>& order = type.tensor.layout.required;
   HEDDLE_USER_CHECK_CODE(
       ShapeMismatch, !order || hasOrder(given, *order),
       "output {} (%{}) must have the memory order {}, its preallocated tensor has the "
       "sizes {} and the strides {}",
-      i, type.name, str(*order), str(given.sizes), str(given.strides));
+      i, name, str(*order), str(given.sizes), str(given.strides));
 }
 
 // Finds the memory of each output. Preallocated tensors replace buffers where this is possible.
@@ -94,12 +96,13 @@ void PlanBuilder::bindOutputs() {
     if (!landsInPlace(output, given)) continue;
     substituted_[bufferOf(output.place.pointer)] = true;
     plan_->preallocated.push_back({output.place.pointer, static_cast<int32_t>(i),
-                                   slot(program_.outputs[i]).name, given.allocBytes()});
+                                   outputName(program_, i), given.allocBytes(), given});
     setAlignment(output.place.pointer, given_.output_alignments, i);
   }
 }
 
-// Emits copies to the preallocated tensors that the program could not write directly.
+// Emits copies to the preallocated tensors that the program could not write directly. Also stores
+// the descriptors with which each run checks that the tensors of the caller do not overlap.
 void PlanBuilder::finishOutputs() {
   for (size_t i = 0; i < plan_->outputs.size(); ++i) {
     const Plan::Output& output = plan_->outputs[i];
@@ -109,10 +112,14 @@ void PlanBuilder::finishOutputs() {
     };
     if (std::any_of(plan_->preallocated.begin(), plan_->preallocated.end(), in_place)) continue;
     const PointerIndex pointer = plan_->preallocatedPointer(i);
-    plan_->preallocated.push_back({pointer, static_cast<int32_t>(i), slot(program_.outputs[i]).name,
-                                   given_.preallocated[i]->allocBytes()});
+    const TensorDesc& given = *given_.preallocated[i];
+    plan_->preallocated.push_back(
+        {pointer, static_cast<int32_t>(i), outputName(program_, i), given.allocBytes(), given});
     setAlignment(pointer, given_.output_alignments, i);
-    emitCopy({{pointer, 0}, *given_.preallocated[i]}, {output.place, output.desc}, kCallerStream);
+    emitCopy({{pointer, 0}, given}, {output.place, output.desc}, kCallerStream);
+  }
+  if (plan_->has_exclusive_input || !plan_->preallocated.empty()) {
+    plan_->input_descs = unrolled_.input_descs;
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/container_hash/hash.hpp>
 
+#include "host/lower/lower_reuses.h"
 #include "host/plan/bind_inputs.h"
 #include "host/unroll/overlap.h"
 #include "ir/base/check.h"
@@ -10,8 +11,9 @@
 namespace heddle::host {
 namespace {
 
-// Returns the descriptor of preallocated output `output`, with the lists that describe its memory.
-TensorDesc completeDesc(TensorDesc desc, size_t output) {
+// Returns the descriptor of a preallocated output, with the lists that describe its memory.
+// `output` names the output in errors.
+TensorDesc completeDesc(TensorDesc desc, const std::string& output) {
   if (desc.alloc.empty()) desc.alloc = desc.sizes;
   if (desc.strides.empty() && desc.alloc.size() == desc.rank()) {
     desc.strides = stridesFor(desc.alloc, rowMajor(desc.rank()));
@@ -20,20 +22,17 @@ TensorDesc completeDesc(TensorDesc desc, size_t output) {
   HEDDLE_USER_CHECK_CODE(ShapeMismatch,
                          desc.alloc.size() == desc.rank() && desc.strides.size() == desc.rank() &&
                              desc.offset.size() == desc.rank(),
-                         "preallocated output {}: the lists of its descriptor differ in length",
-                         output);
+                         "{}: the lists of its descriptor differ in length", output);
   for (size_t axis = 0; axis < desc.rank(); ++axis) {
-    HEDDLE_USER_CHECK_CODE(
-        ShapeMismatch, desc.sizes[axis] <= 1 || desc.strides.at(axis) > 0,
-        "preallocated output {}: axis {} of size {} has the stride {}, which must be "
-        "positive",
-        output, axis, desc.sizes[axis], desc.strides.at(axis));
+    HEDDLE_USER_CHECK_CODE(ShapeMismatch, desc.sizes[axis] <= 1 || desc.strides.at(axis) > 0,
+                           "{}: axis {} of size {} has the stride {}, which must be "
+                           "positive",
+                           output, axis, desc.sizes[axis], desc.strides.at(axis));
   }
-  HEDDLE_USER_CHECK_CODE(
-      ShapeMismatch, !mayOverlapItself(desc),
-      "preallocated output {}: its elements overlap, because it has the sizes {} and "
-      "the strides {}",
-      output, str(desc.sizes), str(desc.strides));
+  HEDDLE_USER_CHECK_CODE(ShapeMismatch, !mayOverlapItself(desc),
+                         "{}: its elements overlap, because it has the sizes {} and "
+                         "the strides {}",
+                         output, str(desc.sizes), str(desc.strides));
   return desc;
 }
 
@@ -181,8 +180,11 @@ size_t RunKey::hashOf(const RunTensors& tensors) {
   return hash;
 }
 
-GivenTensors givenTensors(const RunTensors& tensors) {
+GivenTensors givenTensors(const Program& program, const RunTensors& tensors) {
   const std::vector<Tensor>& preallocated = tensors.preallocated;
+  HEDDLE_USER_CHECK(preallocated.size() <= program.outputs.size(),
+                    "{} preallocated tensors for {} outputs", preallocated.size(),
+                    program.outputs.size());
   GivenTensors given;
   for (const Argument& input : tensors.inputs) {
     const auto* tensor = std::get_if<Tensor>(&input);
@@ -194,14 +196,16 @@ GivenTensors givenTensors(const RunTensors& tensors) {
     given.output_alignments.push_back(alignmentOf(preallocated[i]));
     given.preallocated.emplace_back();
     if (preallocated[i].data == nullptr) continue;
+    const std::string output =
+        fmt::format("preallocated output {} (%{})", i, outputName(program, i));
     HEDDLE_USER_CHECK(!preallocated[i].in_host_memory,
-                      "preallocated output {} is in host memory, expected memory of the device", i);
-    given.preallocated.back() = completeDesc(preallocated[i].desc, i);
+                      "{} is in host memory, expected memory of the device", output);
+    given.preallocated.back() = completeDesc(preallocated[i].desc, output);
     const DType dtype = preallocated[i].desc.dtype;
     HEDDLE_USER_CHECK(isAtElement(preallocated[i]),
-                      "preallocated output {}: its address is not a multiple of {} bytes, the size "
+                      "{}: its address is not a multiple of {} bytes, the size "
                       "of an element of {}",
-                      i, sizeOf(dtype), name(dtype));
+                      output, sizeOf(dtype), name(dtype));
   }
   return given;
 }

@@ -138,15 +138,15 @@ class RunCache {
   int64_t evictions_ = 0;
 };
 
-// Describes the tensors of a run in the form that makePlan() takes. If a list in the descriptor of
-// a preallocated output is empty, it gets the values of an unpadded row-major tensor. Exception: an
-// empty `global` states no unsharded sizes. Throws UserError if a preallocated output breaks one of
-// these rules:
+// Describes the tensors of a run of the program in the form that makePlan() takes. If a list in the
+// descriptor of a preallocated output is empty, it gets the values of an unpadded row-major tensor.
+// Exception: an empty `global` states no unsharded sizes. Throws UserError if there are more
+// preallocated tensors than outputs, or if a preallocated output breaks one of these rules:
 // - It is in device memory.
 // - Each axis with several elements has a positive stride.
 // - Its elements do not overlap.
 // - Its address is a multiple of the size of an element.
-GivenTensors givenTensors(const RunTensors& tensors);
+GivenTensors givenTensors(const Program& program, const RunTensors& tensors);
 
 // Returns the memory that values of the run may reuse. Throws UserError if a donated input is in
 // host memory, or is no input of the run.

@@ -1,6 +1,12 @@
 #include "host/run/bind_run.h"
 
+#include <fmt/format.h>
+
+#include <optional>
+#include <string_view>
+
 #include "host/run/input_overlap.h"
+#include "host/unroll/overlap.h"
 #include "ir/base/check.h"
 #include "ir/types/exact_scalar.h"
 
@@ -10,7 +16,9 @@ namespace {
 // Returns the value of a late input. If the caller passes no value, returns the default.
 int64_t lateValue(const Plan& plan, const std::vector<Argument>& inputs, int32_t input) {
   if (static_cast<size_t>(input) < inputs.size()) {
-    return toInt(std::get<Scalar>(inputs[input]));
+    const auto* tensor = std::get_if<Tensor>(&inputs[input]);  // a tensor without axes on the host
+    return toInt(tensor == nullptr ? std::get<Scalar>(inputs[input])
+                                   : loadElement(tensor->data, tensor->desc.dtype, 0));
   }
   for (const Plan::ScalarInput& scalar : plan.scalar_inputs) {
     if (scalar.input == input) return toInt(scalar.default_value);
@@ -30,28 +38,63 @@ void bindLate(const Plan& plan, const std::vector<Argument>& inputs, RunState& s
   }
 }
 
+// The memory of a tensor of the caller, with padding.
+struct CallerMemory {
+  const std::byte* begin;
+  int64_t bytes;
+  const TensorDesc& desc;
+  const std::byte* end() const { return begin + bytes; }
+};
+
+// Returns whether the memory of two tensors may overlap. A run may write the padding of a tensor,
+// so all allocated elements count.
+Sharing memorySharing(const CallerMemory& a, const CallerMemory& b) {
+  if (a.end() <= b.begin || b.end() <= a.begin) return Sharing::Nothing;
+  std::optional<TensorDesc> padded_a, padded_b;
+  const auto allocated = [](const TensorDesc& desc, std::optional<TensorDesc>& padded) {
+    if (desc.sizes == desc.alloc) return &desc;
+    padded = desc;
+    padded->sizes = padded->alloc;
+    return static_cast<const TensorDesc*>(&*padded);
+  };
+  return sharingOf(TensorInMemory{*allocated(a.desc, padded_a), 0},
+                   TensorInMemory{*allocated(b.desc, padded_b), b.begin - a.begin});
+}
+
+// Throws UserError if a preallocated output shares memory with another tensor.
+void requireApart(const Plan::Preallocated& output, Sharing sharing, std::string_view other) {
+  HEDDLE_USER_CHECK(sharing != Sharing::Bytes,
+                    "preallocated output {} (%{}) overlaps the memory of {}", output.output,
+                    output.name, other);
+  HEDDLE_USER_CHECK(sharing != Sharing::Unknown,
+                    "preallocated output {} (%{}): its memory range overlaps that of {}, and its "
+                    "strides do not show that no element is in both",
+                    output.output, output.name, other);
+}
+
 // Rejects preallocated outputs that overlap inputs or each other. Otherwise the program could write
 // an output before it has read an input in the same memory. An output that is copied after all
 // inputs were read may overlap inputs, except donated inputs and inputs that the run writes.
 void checkOverlap(const Plan& plan, const RunState& state) {
   for (const Plan::Preallocated& output : plan.preallocated) {
     const bool is_copied = !plan.buffers.has(bufferOf(output.pointer));
-    const std::byte* begin = state.pointers[output.pointer];
-    const std::byte* end = begin + output.bytes;
+    const CallerMemory mine{state.pointers[output.pointer], output.bytes, output.desc};
     for (const Plan::Preallocated& earlier : plan.preallocated) {
       if (&earlier == &output) break;
-      const std::byte* other = state.pointers[earlier.pointer];
-      HEDDLE_USER_CHECK(end <= other || other + earlier.bytes <= begin,
-                        "preallocated output {} overlaps the memory of preallocated output {}",
-                        output.output, earlier.output);
+      const Sharing sharing =
+          memorySharing(mine, {state.pointers[earlier.pointer], earlier.bytes, earlier.desc});
+      if (sharing == Sharing::Nothing) continue;
+      requireApart(output, sharing,
+                   fmt::format("preallocated output {} (%{})", earlier.output, earlier.name));
     }
     for (const Plan::BufferInput& input : plan.buffer_inputs) {
       if (is_copied && !input.written && !input.donated) continue;
       const Buffer& buffer = plan.buffers[bufferOf(input.pointer)];
-      const std::byte* other = state.pointers[input.pointer];
-      HEDDLE_USER_CHECK(end <= other || other + buffer.bytes <= begin,
-                        "preallocated output {} overlaps the memory of input {} (%{})",
-                        output.output, input.input, buffer.name);
+      const Sharing sharing =
+          memorySharing(mine, {state.pointers[input.pointer], buffer.bytes,
+                               plan.input_descs[static_cast<size_t>(input.input)]});
+      if (sharing == Sharing::Nothing) continue;
+      requireApart(output, sharing, fmt::format("input {} (%{})", input.input, buffer.name));
     }
   }
 }
@@ -88,7 +131,7 @@ void bindRun(const Plan& plan, const std::vector<Argument>& inputs,
     state.owned_memory.check(tensor.data, "preallocated output", output.output, output.name);
     state.pointers[output.pointer] = static_cast<std::byte*>(tensor.data);
   }
-  if (!plan.input_descs.empty()) checkInputOverlap(plan, state);
+  if (plan.has_exclusive_input) checkInputOverlap(plan, state);
   bindLate(plan, inputs, state);
   checkOverlap(plan, state);
 }

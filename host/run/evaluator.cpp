@@ -47,7 +47,7 @@ PlanTarget HostIrEvaluator::target(Stream stream) const {
 
 std::shared_ptr<const Plan> HostIrEvaluator::prepare(const RunTensors& tensors, bool check_races,
                                                      Stream stream) const {
-  const GivenTensors given = givenTensors(tensors);
+  const GivenTensors given = givenTensors(program_, tensors);
   const UnrollRequest request = requestFor(tensors, given);
   const Unrolled unrolled = unroll(program_, request);
   if (check_races) checkRaces(program_, unrolled);
@@ -56,7 +56,7 @@ std::shared_ptr<const Plan> HostIrEvaluator::prepare(const RunTensors& tensors, 
 
 void HostIrEvaluator::compileKernels(const RunTensors& tensors) const {
   if (segments_.empty()) return;
-  const GivenTensors given = givenTensors(tensors);
+  const GivenTensors given = givenTensors(program_, tensors);
   const UnrollRequest request = requestFor(tensors, given);
   host::compileKernels(program_, unroll(program_, request), request, given, target(nullptr));
 }

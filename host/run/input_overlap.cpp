@@ -25,15 +25,19 @@ TensorDesc allocationOf(const Plan& plan, const Range& range) {
 void checkPair(const Plan& plan, const Range& a, const Range& b) {
   const TensorDesc first = allocationOf(plan, a);
   const TensorDesc second = allocationOf(plan, b);
-  if (areApart({first, 0}, {second, b.begin - a.begin})) return;
+  const Sharing sharing = sharingOf({first, 0}, {second, b.begin - a.begin});
+  if (sharing == Sharing::Nothing) return;
   const auto nameOf = [&](const Range& range) -> const std::string& {
     return plan.buffers[bufferOf(range.input->pointer)].name;
   };
   const Range& exclusive = isExclusive(a) ? a : b;
   userError(
-      "inputs {} (%{}) and {} (%{}) overlap in memory, and {}",
-      std::min(a.input->input, b.input->input), nameOf(a.input->input < b.input->input ? a : b),
-      std::max(a.input->input, b.input->input), nameOf(a.input->input < b.input->input ? b : a),
+      "inputs {} (%{}) and {} (%{}) {}, and {}", std::min(a.input->input, b.input->input),
+      nameOf(a.input->input < b.input->input ? a : b), std::max(a.input->input, b.input->input),
+      nameOf(a.input->input < b.input->input ? b : a),
+      sharing == Sharing::Bytes ? "overlap in memory"
+                                : "have memory ranges that overlap, and their strides do not show "
+                                  "that no element is in both",
       fmt::format(fmt::runtime(exclusive.input->donated ? "%{} is donated"
                                                         : "the run updates %{} in place"),
                   nameOf(exclusive)));

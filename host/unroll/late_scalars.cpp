@@ -185,7 +185,7 @@ LateInputs lateInputsOf(const Program& program) {
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const Slot& slot = program.slots.at(program.inputs[i]);
     const std::string symbol = scalarSymbol(slot.name);
-    if (!slot.is_scalar || !used.contains(symbol) || early.has(symbol)) continue;
+    if (!used.contains(symbol) || early.has(symbol)) continue;
     late.emplace(symbol, static_cast<int32_t>(i));
   }
   return late;

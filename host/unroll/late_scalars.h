@@ -10,15 +10,16 @@
 
 namespace heddle::host {
 
-// A scalar input is *late* if it decides only where slices begin, and no size. A run adds
+// An integer scalar input is *late* if it decides only where slices begin, and no size. A run adds
 // its value to addresses, so runs with different values share a plan. For example, each step of a
-// loop reads another row of a cache.
+// loop reads another row of a cache. An integer tensor without axes counts as a scalar here. The
+// host reads its value in every run, because the caller passes it in host memory.
 
 // The late inputs of a program: their symbols (ir/base/size.h), and their positions among the
 // inputs.
 using LateInputs = std::map<std::string, int32_t>;
 
-// Returns the late inputs of a program without calls. An integer scalar %n is late if all of these
+// Returns the late inputs of a program without calls. An input %n is late if all of these
 // conditions hold:
 // - It occurs only in bounds of slices and in guards with <=. In each of them it is a term, such as
 //   2*%n, and no other late scalar occurs.

@@ -13,11 +13,13 @@ namespace {
 class LateValues {
  public:
   LateValues(const Program& program, const Unrolled& unrolled)
-      : program_(program), unrolled_(unrolled) {}
+      : program_(program), unrolled_(unrolled), scalars_(scalarSymbolsOf(program)) {}
 
   std::string text() {
     for (const Buffer& buffer : unrolled_.buffers) {
-      if (buffer.origin == Buffer::Origin::Input) {
+      // The host reads the value of a tensor that decides sizes or offsets. See addScalar().
+      const bool is_read_by_host = scalars_.contains(scalarSymbol(buffer.name));
+      if (buffer.origin == Buffer::Origin::Input && !is_read_by_host) {
         line("address", "%" + buffer.name, fmt::format("input {}", buffer.input));
       }
     }
@@ -67,15 +69,15 @@ class LateValues {
   }
 
   // A plan is valid for one value of each scalar that decides sizes or offsets. For a late scalar,
-  // it is valid for a range of values.
+  // it is valid for a range of values. A tensor that decides sizes or offsets counts as a scalar.
   void addScalar(size_t i) {
     const Slot& slot = program_.slots.at(program_.inputs[i]);
-    if (!slot.is_scalar) return;
+    if (!slot.is_scalar && !scalars_.contains(scalarSymbol(slot.name))) return;
     const auto late = unrolled_.late.find(static_cast<int32_t>(i));
     std::string value = fmt::format("input {}", i);
     if (late != unrolled_.late.end()) {
       value += fmt::format(", from {} to {}", late->second.least, late->second.most);
-    } else if (scalarSymbolsOf(program_).contains(scalarSymbol(slot.name))) {
+    } else if (scalars_.contains(scalarSymbol(slot.name))) {
       value += decidesExtent(scalarSymbol(slot.name))
                    ? ", decides a size: a new value needs a new plan"
                    : ", decides an offset or an index: a new value needs a new plan";
@@ -99,6 +101,7 @@ class LateValues {
 
   const Program& program_;
   const Unrolled& unrolled_;
+  const std::set<std::string> scalars_;  // symbols of the inputs whose values sizes contain
   std::set<std::string> shown_;
   std::string text_;
 };

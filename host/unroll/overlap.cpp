@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -37,14 +39,107 @@ int64_t spanOf(const TensorDesc& desc) {
   return (last + 1) * sizeOf(desc.dtype);
 }
 
+// Searches for an element of `a` and an element of `b` that have a byte in common. The distance of
+// two elements is a constant plus a sum over the axes of both tensors. Each axis adds a multiple of
+// its step: the step times a number from 0 to a maximum. Axes with equal steps count as one axis.
+class CommonByteSearch {
+ public:
+  CommonByteSearch(const TensorInMemory& a, const TensorInMemory& b)
+      : least_(1 - sizeOf(b.desc.dtype)), most_(sizeOf(a.desc.dtype) - 1) {
+    add(b.desc, 1);
+    add(a.desc, -1);
+    least_ += a.begin - b.begin;
+    most_ += a.begin - b.begin;
+    std::sort(axes_.begin(), axes_.begin() + count_,
+              [](const Axis& x, const Axis& y) { return x.step > y.step; });
+    for (size_t i = count_; i-- > 0;) {
+      axes_[i].sum = axes_[i].step * axes_[i].most + sumFrom(i + 1);
+      axes_[i].divisor = std::gcd(axes_[i].step, i + 1 < count_ ? axes_[i + 1].divisor : 0);
+    }
+  }
+
+  Sharing run() {
+    if (!fits_) return Sharing::Unknown;
+    const bool found = search(0, least_, most_);
+    if (found) return Sharing::Bytes;
+    return visits_ > kMostVisits ? Sharing::Unknown : Sharing::Nothing;
+  }
+
+ private:
+  static constexpr size_t kMostAxes = 32;  // most different steps
+  static constexpr int64_t kMostVisits = 1000;
+
+  struct Axis {
+    int64_t step = 0;     // in bytes, above 0
+    int64_t most = 0;     // the largest multiple
+    int64_t sum = 0;      // the largest sum of this axis and the axes after it
+    int64_t divisor = 0;  // divides the steps of this axis and of the axes after it
+  };
+
+  int64_t sumFrom(size_t axis) const { return axis < count_ ? axes_[axis].sum : 0; }
+
+  // Adds the axes of a tensor. A negative step is replaced by a positive one, which counts from the
+  // other end of the axis.
+  void add(const TensorDesc& desc, int64_t sign) {
+    for (size_t i = 0; i < desc.rank(); ++i) {
+      const int64_t step = sign * desc.strides[i] * sizeOf(desc.dtype);
+      const int64_t most = desc.sizes[i] - 1;
+      if (step == 0 || most == 0) continue;
+      if (step < 0) {
+        least_ -= step * most;
+        most_ -= step * most;
+      }
+      const auto end = axes_.begin() + count_;
+      const auto same = std::find_if(axes_.begin(), end,
+                                     [&](const Axis& axis) { return axis.step == std::abs(step); });
+      if (same != end) {
+        same->most += most;
+      } else if (count_ < kMostAxes) {
+        axes_[count_++] = {std::abs(step), most};
+      } else {
+        fits_ = false;
+      }
+    }
+  }
+
+  // Returns whether the axes from `first` on have a sum from `least` to `most`.
+  bool search(size_t first, int64_t least, int64_t most) {
+    if (++visits_ > kMostVisits || most < 0 || least > sumFrom(first)) return false;
+    if (least <= 0) return true;  // the sum 0
+    if (first == count_) return false;
+    const Axis& axis = axes_[first];
+    if (most / axis.divisor * axis.divisor < least) return false;
+    const int64_t needed = std::max<int64_t>(0, least - sumFrom(first + 1));
+    for (int64_t n = (needed + axis.step - 1) / axis.step;
+         n <= std::min(axis.most, most / axis.step) && visits_ <= kMostVisits; ++n) {
+      if (search(first + 1, least - n * axis.step, most - n * axis.step)) return true;
+    }
+    return false;
+  }
+
+  int64_t least_, most_;  // elements have a common byte if the sum of all axes is in this range
+  std::array<Axis, kMostAxes> axes_;
+  size_t count_ = 0;
+  bool fits_ = true;
+  int64_t visits_ = 0;
+};
+
 }  // namespace
 
+Sharing sharingOf(const TensorInMemory& a, const TensorInMemory& b) {
+  if (a.desc.numel() == 0 || b.desc.numel() == 0) return Sharing::Nothing;
+  if (a.begin + spanOf(a.desc) <= b.begin || b.begin + spanOf(b.desc) <= a.begin) {
+    return Sharing::Nothing;
+  }
+  const bool are_apart =
+      std::any_of(a.desc.strides.begin(), a.desc.strides.end(), [&](int64_t stride) {
+        return stride > 0 && areInDifferentColumns(a, b, stride * sizeOf(a.desc.dtype));
+      });
+  return are_apart ? Sharing::Nothing : CommonByteSearch(a, b).run();
+}
+
 bool areApart(const TensorInMemory& a, const TensorInMemory& b) {
-  if (a.desc.numel() == 0 || b.desc.numel() == 0) return true;
-  if (a.begin + spanOf(a.desc) <= b.begin || b.begin + spanOf(b.desc) <= a.begin) return true;
-  return std::any_of(a.desc.strides.begin(), a.desc.strides.end(), [&](int64_t stride) {
-    return stride > 0 && areInDifferentColumns(a, b, stride * sizeOf(a.desc.dtype));
-  });
+  return sharingOf(a, b) == Sharing::Nothing;
 }
 
 bool areApart(const View& a, const View& b) {

@@ -13,9 +13,16 @@ struct TensorInMemory {
   int64_t begin;
 };
 
-// Returns whether the tensors certainly have no byte in common. The function recognizes two cases.
-// Either the byte ranges of the tensors do not overlap, or both tensors are slices of one tensor
-// along an inner axis (different columns of a grid).
+// Says whether two tensors have a byte in common. Unknown: their memory ranges overlap, and the
+// search for a common byte ended at its limit.
+enum class Sharing : uint8_t { Nothing, Bytes, Unknown };
+
+// Finds out whether two tensors have a byte in common. The answer is exact, except for strides that
+// fit no grid, such as 6 and 10 elements next to 15. For these strides the function tries a limited
+// number of elements. The function allocates no memory.
+Sharing sharingOf(const TensorInMemory& a, const TensorInMemory& b);
+
+// Returns whether the tensors certainly have no byte in common.
 bool areApart(const TensorInMemory& a, const TensorInMemory& b);
 
 // Returns whether two views of an unrolled program certainly have no byte in common. Addresses that

@@ -5,6 +5,7 @@
 #include "host/program/visit.h"
 #include "host/text/program_text.h"
 #include "host/verify/race_state.h"
+#include "host/verify/returned_views.h"
 #include "host/verify/verify.h"
 #include "ir/base/check.h"
 
@@ -232,7 +233,9 @@ class RaceChecker {
 }  // namespace
 
 void checkRaces(const Program& program, const Unrolled& unrolled, BuffersAreFreed freed) {
-  RaceChecker(unrolled.inlined ? *unrolled.inlined : program, unrolled).run(freed);
+  const Program& inlined = unrolled.inlined ? *unrolled.inlined : program;
+  RaceChecker(inlined, unrolled).run(freed);
+  checkReturnedViews(inlined, unrolled);
 }
 
 }  // namespace heddle::host

@@ -21,6 +21,8 @@ enum class BuffersAreFreed : bool { No, Yes };
 // - an access that conflicts with a posted operation before the Wait on its token
 // - an access that is not ordered after the Allocate or before the Free; a second Free
 // - a Free of an input or output; a write to an input that is not also an output
+// - a write to an input after the `alias` that makes an output a view of this input
+//   (host/verify/returned_views.h)
 // - work or a post that is not ordered before the end of stream 0
 // - a buffer that is neither freed nor returned, unless `freed` is No
 void checkRaces(const Program& program, const Unrolled& unrolled,

@@ -31,6 +31,7 @@ struct ActualJob {
 //   if they are to overlapping bytes of one buffer and at least one of them is a write. Three
 //   things determine the order of two accesses: a common stream, a RecordEvent with a WaitEvent, or
 //   a token with a Wait. This check covers only the first 64 ranks.
+// - On these ranks, no output is a view of an input that is overwritten after the view was defined.
 // - The posts of all ranks match: the ranks of a team post the same collectives in the same order,
 //   and each send has its receive.
 //

@@ -181,8 +181,8 @@ std::vector<Between> axesBetween(const ReshapeDecision& decision, size_t in_rank
 }
 
 // Marks one size that contains a scalar as given(-1, size), as if the user had written -1 for it.
-// Without such a mark, FusionBuilder would treat every size with a scalar as a size that may be -1
-// in a run (FusionBuilder::resolveOpenSize()).
+// Without such a mark, FusionBuilder would treat every size `%n` as a size that may be -1 in a run
+// (FusionBuilder::resolveOpenSize()).
 void markOpen(std::vector<Size>& sizes) {
   const auto has = [&](auto&& test) { return std::find_if(sizes.begin(), sizes.end(), test); };
   if (has([](const Size& size) { return size.hasGiven(); }) != sizes.end()) return;

@@ -68,6 +68,10 @@ ValueId argmin(FusionBuilder& b, ValueId x, std::optional<int64_t> axis = {}, bo
 // infinite.
 ValueId logsumexp(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepdim = false);
 
+// Returns an expression of sizes and scalars, which may be negative, as an i64 scalar. If all its
+// symbols are scalars, their values decide no size. Runs with different values then share a plan.
+ValueId scalarFrom(FusionBuilder& b, const Size& size);
+
 // --- shapes --------------------------------------------------------------------------------------
 
 // Tensor.expand_as: expands `x` to the axes and extents of `y`.
@@ -82,9 +86,9 @@ ValueId unsqueeze(FusionBuilder& b, ValueId x, int64_t axis);
 ValueId transpose(FusionBuilder& b, ValueId x, int64_t axis0, int64_t axis1);
 // torch.flatten: merges the axes start to end, both included, into one.
 ValueId flatten(FusionBuilder& b, ValueId x, int64_t start = 0, int64_t end = -1);
-// Returns x[start:stop:step] along one axis, as a Python slice does. Negative bounds count from the
-// end, and bounds outside of the axis are clamped. Without `stop` the slice ends at the end of the
-// axis. `step` must be positive.
+// Returns x[start:stop:step] along one axis, as a Python slice does. Negative numbers count from
+// the end. Other bounds outside of the axis are clamped, also expressions that are negative in a
+// run. Without `stop` the slice ends at the end of the axis. `step` must be positive.
 ValueId sliceAxis(FusionBuilder& b, ValueId x, int64_t axis, std::optional<Size> start = {},
                   std::optional<Size> stop = {}, int64_t step = 1);
 // torch.select: selects element `index` of an axis and removes the axis. A negative number counts

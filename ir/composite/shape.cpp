@@ -131,6 +131,8 @@ ValueId flatten(FusionBuilder& b, ValueId x, int64_t start, int64_t end) {
   return result(first == last ? b.set(x) : b.reshape(x, flat));
 }
 
+ValueId scalarFrom(FusionBuilder& b, const Size& size) { return composite::scalarOf(b, size).id; }
+
 ValueId sliceAxis(FusionBuilder& b, ValueId x, int64_t axis, std::optional<Size> start,
                   std::optional<Size> stop, int64_t step) {
   Result result(b);

@@ -101,10 +101,11 @@ void FusionBuilder::guardSizes(std::string_view op_name, const std::vector<Size>
   guardAtMost(Size(0), bytes, fmt::format("bytes of the result of {}", where(op_name)));
 }
 
-// Resolves the size -1 of a reshape. If no size contains a scalar, at most one size is -1, and its
-// value follows from the others. A scalar may be -1 in a run, so each size that contains a scalar
-// becomes given(size, value if it is -1). Two kinds of sizes are final, so resolving them again
-// changes nothing: sizes that contain a given(), and sizes that multiply to the number of elements.
+// Resolves the size -1 of a reshape. At most one size is -1, and its value follows from the others.
+// If no size is the constant -1, each size that is the value of a scalar may be -1 in a run. It
+// becomes given(size, value if it is -1). The value of an expression must not be negative. Two
+// kinds of sizes are final, so resolving them again changes nothing: sizes that contain a given(),
+// and sizes that multiply to the number of elements.
 void FusionBuilder::resolveOpenSize(std::vector<Size>& sizes, const Size& elements) {
   const bool has_scalar =
       std::any_of(sizes.begin(), sizes.end(), [](const Size& size) { return size.hasScalar(); });
@@ -130,16 +131,17 @@ void FusionBuilder::resolveOpenSize(std::vector<Size>& sizes, const Size& elemen
     *open = has_scalar || value.hasScalar() ? Size::given(Size(-1), value) : value;
     return;
   }
-  // Extents of the operand, and their products, are never -1.
-  const bool is_final =
-      std::any_of(sizes.begin(), sizes.end(), [](const Size& size) { return size.hasGiven(); }) ||
-      (has_scalar && quotient(elements, product(sizes)).isConstant(1));
-  if (!has_scalar || is_final) return;
+  const bool has_given =
+      std::any_of(sizes.begin(), sizes.end(), [](const Size& size) { return size.hasGiven(); });
+  if (!has_scalar || has_given) return;
+  const bool is_final = quotient(elements, product(sizes)).isConstant(1);
   Size minus_ones(0);
   std::vector<Size> resolved = sizes;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    if (!sizes[i].hasScalar()) continue;
-    guardAtMost(Size(-1), sizes[i], fmt::format("size {} of {}", i, where("reshape")));
+    const bool may_be_open = !is_final && isScalarValue(sizes[i]);
+    guardAtMost(Size(may_be_open ? -1 : 0), sizes[i],
+                fmt::format("size {} of {}", i, where("reshape")));
+    if (!may_be_open) continue;
     minus_ones = minus_ones + Size::max(Size(0) - sizes[i], Size(0));
     resolved[i] = Size::given(sizes[i], quotient(elements, others_of(i)));
   }

@@ -4,6 +4,7 @@
 
 #include "ir/base/check.h"
 #include "ir/graph/builder.h"
+#include "ir/graph/size_scalars.h"
 #include "ir/sizes/cancel_terms.h"
 
 namespace heddle {
@@ -48,9 +49,10 @@ void FusionBuilder::checkReuse(ValueId value, ValueId input) {
   }
 }
 
-// A size that contains a scalar may be -1 in a run, so it becomes given(size, extent). This also
-// marks the size as final: a pass that builds the op again does not change it. New axes are first
-// added by a broadcast, so that `expand` only stretches axes.
+// A size that is the value of a scalar may be -1 in a run, so it becomes given(size, extent). This
+// also marks the size as final: a pass that builds the op again does not change it. The value of an
+// expression must not be negative. New axes are first added by a broadcast, so that `expand` only
+// stretches axes.
 ValueId FusionBuilder::expand(ValueId value, std::vector<Size> sizes) {
   const size_t rank = tensorOf("expand", value).rank();
   HEDDLE_USER_CHECK_CODE(ShapeMismatch, sizes.size() >= rank, "{}: {} has {} axes, got {} sizes",
@@ -61,8 +63,10 @@ ValueId FusionBuilder::expand(ValueId value, std::vector<Size> sizes) {
     const Size& extent = fusion_.tensor(value).domain[i].extent;
     if (size.isConstant(-1)) size = extent;
     if (!size.hasScalar() || size.hasGiven() || size == extent) continue;
-    guardAtMost(Size(-1), size, fmt::format("size {} of {}", added + i, where("expand")));
-    size = Size::given(size, extent);
+    const bool may_be_open = isScalarValue(size);
+    guardAtMost(Size(may_be_open ? -1 : 0), size,
+                fmt::format("size {} of {}", added + i, where("expand")));
+    if (may_be_open) size = Size::given(size, extent);
   }
   const auto first = sizes.begin();
   guardSizes("expand", {first, first + static_cast<int64_t>(added)}, fusion_.tensor(value).dtype);

@@ -25,6 +25,10 @@ void forEachSize(const Fusion& fusion, const std::function<void(const Size&)>& v
   }
 }
 
+bool isScalarValue(const Size& size) {
+  return size.kind() == Size::Kind::Symbol && size.hasScalar();
+}
+
 void addScalarSymbols(const Size& size, std::set<std::string>& symbols) {
   if (!size.hasScalar()) return;
   std::vector<std::string> found;

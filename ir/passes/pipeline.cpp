@@ -23,6 +23,7 @@
 #include "ir/passes/sharding/propagate_sharding.h"
 #include "ir/passes/sharding/reused_inputs.h"
 #include "ir/passes/sharding/split_linear.h"
+#include "ir/passes/shift_pads.h"
 #include "ir/passes/split_axes.h"
 #include "ir/passes/take_generated.h"
 #include "ir/text/fusion_text.h"
@@ -42,6 +43,7 @@ Fusion sizes(Fusion fusion, int64_t) {
 Fusion meshes(Fusion fusion, int64_t job_size) {
   return concretizeMeshes(std::move(fusion), job_size);
 }
+Fusion pads(Fusion fusion, int64_t) { return shiftPads(std::move(fusion)); }
 Fusion streams(Fusion fusion, int64_t) { return noteStreamSplits(std::move(fusion)); }
 Fusion dead(Fusion fusion, int64_t) { return removeDead(std::move(fusion)); }
 Fusion reuses(Fusion fusion, int64_t) { return shardReusedOutputs(std::move(fusion)); }
@@ -72,6 +74,8 @@ constexpr Pass kPasses[] = {
     // Before shardings are chosen, because expressions that no output needs must not influence
     // them.
     {"removeDead", dead},
+    // Before shardings and memory orders are chosen, because it adds expressions.
+    {"shiftPads", pads},
     // Before propagateSharding, because the passes that choose shardings do not accept stream
     // splits.
     {"noteStreamSplits", streams},

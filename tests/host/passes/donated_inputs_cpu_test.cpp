@@ -211,7 +211,7 @@ TEST_F(DonatedInputs, SharedMemoryIsAnError) {
   RunOptions options = donating({0});
   options.preallocated = {Tensor(), w};
   EXPECT_EQ(errorOf(tensor({5, 6}, {2}), options),
-            "preallocated output 1 overlaps the memory of input 0 (%w)");
+            "preallocated output 1 (%m1) overlaps the memory of input 0 (%w)");
 }
 
 TEST_F(DonatedInputs, TensorWithGapsIsAnError) {

@@ -230,7 +230,7 @@ TEST_F(ExecutableMemory, WrongPreallocatedTensorsAreRefused) {
   EXPECT_NE(message.find("output 0 (%x4)"), std::string::npos) << message;
   options.preallocated = {x};
   message = userErrorOf([&] { executable.run({x}, options); });
-  EXPECT_EQ(message, "preallocated output 0 overlaps the memory of input 0 (%x)");
+  EXPECT_EQ(message, "preallocated output 0 (%x4) overlaps the memory of input 0 (%x)");
   Executable two(programOf(R"(
 program two(%x: f32[n]) -> (%a, %b) with n = 4 {
   slot %a: f32[n]
@@ -246,7 +246,83 @@ program two(%x: f32[n]) -> (%a, %b) with n = 4 {
   const Tensor mine = deviceFloats(*device, values, {4});
   options.preallocated = {mine, mine};
   message = userErrorOf([&] { two.run({four}, options); });
-  EXPECT_EQ(message, "preallocated output 1 overlaps the memory of preallocated output 0");
+  EXPECT_EQ(message,
+            "preallocated output 1 (%b) overlaps the memory of preallocated output 0 (%a)");
+}
+
+// One tensor holds the real and the imaginary parts of complex numbers. Each output gets one of
+// both.
+TEST_F(ExecutableMemory, PreallocatedTensorsMayInterleave) {
+  Executable executable(programOf(R"(
+kernel @k {
+  fusion k(%x: f32[n]) {
+    %a = add(%x, 1.0)
+    %b = mul(%x, 2.0)
+    return %a, %b
+  }
+}
+program two(%x: f32[n]) -> (%a, %b) with n = 4 {
+  slot %a: f32[n]
+  slot %b: f32[n]
+  %a = allocate stream=0
+  %b = allocate stream=0
+  launch @k(%x) -> (%a, %b) stream=0
+}
+)"),
+                        context);
+  const Tensor input = deviceFloats(*device, {1, 2, 3, 4}, {4});
+  const Tensor pairs = deviceFloats(*device, std::vector<float>(9, -1), {9});
+  const auto everySecond = [&](int64_t first) {
+    Tensor part = input;
+    part.desc.strides = {2};
+    part.data = static_cast<float*>(pairs.data) + first;
+    part.owner = pairs.owner;
+    return part;
+  };
+  RunOptions options;
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    options.preallocated = {everySecond(0), everySecond(1)};
+    executable.run({input}, options).wait();
+    EXPECT_EQ(floatsOf(*device, pairs), (std::vector<float>{2, 2, 3, 4, 4, 6, 5, 8, -1}));
+  }
+  options.preallocated = {everySecond(0), everySecond(2)};
+  EXPECT_EQ(userErrorOf([&] { executable.run({input}, options); }),
+            "preallocated output 1 (%b) overlaps the memory of preallocated output 0 (%a)");
+  // The output %b and the input interleave too.
+  options.preallocated = {{}, everySecond(1)};
+  EXPECT_EQ(userErrorOf([&] { executable.run({everySecond(0)}, options).wait(); }), "");
+  EXPECT_EQ(floatsOf(*device, pairs), (std::vector<float>{2, 4, 3, 6, 4, 8, 5, 10, -1}));
+  EXPECT_EQ(userErrorOf([&] { executable.run({everySecond(1)}, options); }),
+            "preallocated output 1 (%b) overlaps the memory of input 0 (%x)");
+}
+
+// The strides of the outputs fit no grid, so only a long search could show that no elements meet.
+TEST_F(ExecutableMemory, UndecidedOverlapIsAnErrorOfItsOwn) {
+  Executable executable(programOf(R"(
+program two(%x: f32[n, n]) -> (%a, %b) with n = 40 {
+  slot %a: f32[n, n]
+  slot %b: f32[n, n]
+  %a = allocate stream=0
+  copy %x -> %a stream=0
+  %b = allocate stream=0
+  copy %x -> %b stream=0
+}
+)"),
+                        context);
+  const Tensor input = deviceFloats(*device, ramp(1600, 0, 1), {40, 40});
+  const Tensor memory = deviceFloats(*device, ramp(2000000, 0, 0), {2000000});
+  const auto part = [&](int64_t first, std::vector<int64_t> strides) {
+    Tensor tensor = input;
+    tensor.desc.strides = std::move(strides);
+    tensor.data = static_cast<float*>(memory.data) + first;
+    tensor.owner = memory.owner;
+    return tensor;
+  };
+  RunOptions options;
+  options.preallocated = {part(0, {50021, 1201}), part(1, {49999, 1193})};
+  EXPECT_EQ(userErrorOf([&] { executable.run({input}, options); }),
+            "preallocated output 1 (%b): its memory range overlaps that of preallocated output 0 "
+            "(%a), and its strides do not show that no element is in both");
 }
 
 }  // namespace

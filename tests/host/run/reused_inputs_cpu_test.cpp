@@ -350,13 +350,14 @@ fusion f(%x: f32[n, k]) {
             "output 0 (%y) has the unsharded sizes [2, 3], its preallocated tensor has [4, 3]");
   EXPECT_EQ(errorWith([](Tensor& t) { t.desc.dtype = DType::I32; }),
             "output 0 (%y) is f32[2, 3], its preallocated tensor is i32[2, 3]");
-  EXPECT_EQ(errorWith([](Tensor& t) {
-              t.desc.strides = {1, 1};
-            }),
-            "preallocated output 0: its elements overlap, because it has the sizes [2, 3] and the "
-            "strides [1, 1]");
+  EXPECT_EQ(
+      errorWith([](Tensor& t) {
+        t.desc.strides = {1, 1};
+      }),
+      "preallocated output 0 (%y): its elements overlap, because it has the sizes [2, 3] and the "
+      "strides [1, 1]");
   EXPECT_EQ(errorWith([](Tensor& t) { t.in_host_memory = true; }),
-            "preallocated output 0 is in host memory, expected memory of the device");
+            "preallocated output 0 (%y) is in host memory, expected memory of the device");
 }
 
 TEST_F(ReusedInputs, EmptyTensorsAreAccepted) {

@@ -217,10 +217,10 @@ TEST(ReusedInputsRanks, PreallocatedOutputsThatDoNotFitAreRefusedOnEveryRank) {
       {[](Tensor& t) {
          t.desc.strides = {1, 1};
        },
-       "preallocated output 0: its elements overlap, because it has the sizes [2, 6] and the "
+       "preallocated output 0 (%y): its elements overlap, because it has the sizes [2, 6] and the "
        "strides [1, 1]"},
       {[](Tensor& t) { t.in_host_memory = true; },
-       "preallocated output 0 is in host memory, expected memory of the device"},
+       "preallocated output 0 (%y) is in host memory, expected memory of the device"},
   };
   for (const std::string& error : errorsWith(-1, [](Tensor&) {})) EXPECT_EQ(error, "");
   for (const auto& [change, expected] : cases) {

@@ -50,6 +50,35 @@ inline void expectStepsShareAPlan(Device& device) {
   EXPECT_EQ(executor.stats().programs, 1);
 }
 
+// Requires that a tensor without axes in host memory is a late input as well. A kernel also reads
+// its value, and %k is computed from it.
+inline void expectTensorsOnTheHostShareAPlan(Device& device) {
+  FusionExecutor executor(
+      fusionOf("fusion f(%cache: f32[t, 3], %i: i64[], %j: i32[]) {\n  %k = add(%i, 1)\n"
+               "  %row = slice(%cache, starts=[%i, 0], stops=[%k, 3])\n"
+               "  %last = slice(%cache, starts=[t - %j, 0], stops=[t - %j + 1, 3])\n"
+               "  %a = mul(%row, %i)\n  %y = add(%a, %last)\n  return %y, %row\n}\n"),
+      {&device});
+  const Tensor cache = deviceFloats(device, ramp(24, 0, 1), {8, 3});
+  const auto run = [&](int64_t i, int32_t j) {
+    const Tensor first{&i, denseDesc(DType::I64, {}), nullptr, true};
+    const Tensor second{&j, denseDesc(DType::I32, {}), nullptr, true};
+    Outputs outputs = executor.run({cache, first, second});
+    outputs.wait();
+    return outputs;
+  };
+  for (const auto& [i, j] : {std::pair{3, 1}, {0, 8}, {7, 2}, {3, 5}}) {
+    const Outputs outputs = run(i, j);
+    const auto first = static_cast<float>(3 * i), last = static_cast<float>(3 * (8 - j));
+    const auto factor = static_cast<float>(i);
+    EXPECT_EQ(floatsOf(device, outputs[0]), ramp(3, first * factor + last, factor + 1));
+    EXPECT_EQ(floatsOf(device, outputs[1]), ramp(3, first, 1));
+  }
+  EXPECT_EQ(executor.stats().plans, 1);
+  EXPECT_NE(userErrorOf([&] { run(8, 1); }).find("%i = 8 is"), std::string::npos);
+  EXPECT_NE(userErrorOf([&] { run(1, 9); }).find("%j = 9 is"), std::string::npos);
+}
+
 // Requires that runs share a plan if both bounds of a slice move with the scalar, and that each run
 // reads the row `first + step * i`.
 inline void expectMovedRowsShareAPlan(Device& device) {
@@ -71,6 +100,32 @@ inline void expectMovedRowsShareAPlan(Device& device) {
     }
     EXPECT_EQ(executor.stats().plans, 1) << row.start;
   }
+}
+
+// Requires that runs share a plan if the widths of a pad only shift elements. The shift may be as
+// long as the axis, or longer.
+inline void expectShiftsShareAPlan(Device& device) {
+  FusionExecutor executor(fusionOf("fusion f(%x: f32[t, 3], %i: i64) {\n  %y = neg(%x)\n"
+                                   "  %s = pad(%y, 0.5, lows=[%i, 0], highs=[1 - %i, 0])\n"
+                                   "  %z = add(%s, 1.0)\n  return %s, %z\n}\n"),
+                          {&device});
+  const Tensor x = deviceFloats(device, ramp(12, 1, 1), {4, 3});
+  for (const int64_t i : {1, 0, -1, 3, 5, -4, 100, -100}) {
+    const Outputs outputs = executor.run({x, integer(i)});
+    outputs.wait();
+    std::vector<float> shifted(15, 0.5F), added;
+    for (int64_t row = 0; row < 5; ++row) {
+      if (row - i < 0 || row - i >= 4) continue;
+      for (int64_t column = 0; column < 3; ++column) {
+        shifted[static_cast<size_t>(3 * row + column)] =
+            -static_cast<float>(3 * (row - i) + column + 1);
+      }
+    }
+    for (const float element : shifted) added.push_back(element + 1);
+    EXPECT_EQ(floatsOf(device, outputs[0]), shifted) << i;
+    EXPECT_EQ(floatsOf(device, outputs[1]), added) << i;
+  }
+  EXPECT_EQ(executor.stats().plans, 1);
 }
 
 // A row of a computed cache is read by a kernel. The cache is stored in a tensor of the caller that

@@ -27,6 +27,8 @@ TEST(LateScalars, StepsOverACacheShareAPlan) {
     const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = seed});
     late_scalars::expectStepsShareAPlan(*device);
     late_scalars::expectMovedRowsShareAPlan(*device);
+    late_scalars::expectTensorsOnTheHostShareAPlan(*device);
+    late_scalars::expectShiftsShareAPlan(*device);
   }
 }
 

@@ -12,6 +12,12 @@ TEST_F(LateScalarsGpu, RowsWithMovedBoundsShareAPlan) {
   late_scalars::expectMovedRowsShareAPlan(*device_);
 }
 
+TEST_F(LateScalarsGpu, TensorsOnTheHostShareAPlan) {
+  late_scalars::expectTensorsOnTheHostShareAPlan(*device_);
+}
+
+TEST_F(LateScalarsGpu, ShiftsShareAPlan) { late_scalars::expectShiftsShareAPlan(*device_); }
+
 TEST_F(LateScalarsGpu, RowsOfUnalignedOutputsAreRead) {
   late_scalars::expectRowsOfUnalignedOutputsAreRead(*device_);
 }

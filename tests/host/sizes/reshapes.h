@@ -110,6 +110,32 @@ inline void expectErrorsOfInvalidValues(Device& device) {
   }
 }
 
+// Tests that the value -1 of an expression is an error, and no size that heddle computes.
+inline void expectErrorsOfNegativeExpressions(Device& device) {
+  FusionExecutor reshaped(reshapeOf("a, b", "a, %n - 3, %m - 3"), {&device});
+  FusionExecutor expanded(fusionOf("fusion f(%x: f32[1, b], %n: i64, %m: i64) {\n"
+                                   "  %y = expand(%x, sizes=[%n - 3, %m - 3])\n"
+                                   "  %z = add(%y, 1.0)\n  return %z\n}\n"),
+                          {&device});
+  const auto error = [&](FusionExecutor& executor, const Sizes& shape, const Sizes& scalars) {
+    return userErrorOf([&] { executor.run(argumentsOf(device, shape, scalars)).wait(); });
+  };
+  for (int repeat = 0; repeat < 2; ++repeat) {  // with and without a program in the cache
+    EXPECT_EQ(error(reshaped, {8, 15}, {2, 18}),
+              "size 1 of reshape at line 4: %n - 3 is -1, expected 0 or more (%n = 2 is input %n)");
+    EXPECT_EQ(error(reshaped, {8, 15}, {18, 2}),
+              "size 2 of reshape at line 4: %m - 3 is -1, expected 0 or more (%m = 2 is input %m)");
+    EXPECT_EQ(error(expanded, {1, 4}, {2, 7}),
+              "size 0 of expand at line 3: %n - 3 is -1, expected 0 or more (%n = 2 is input %n)");
+    EXPECT_EQ(error(expanded, {1, 4}, {5, 2}),
+              "size 1 of expand at line 3: %m - 3 is -1, expected 0 or more (%m = 2 is input %m)");
+    expectReshape(reshaped, device, {8, 15}, {6, 8}, {8, 3, 5});
+    const Outputs outputs = expanded.run(argumentsOf(device, {1, 4}, {5, 7}));
+    outputs.wait();
+    EXPECT_EQ(floatsOf(device, outputs[0]), (std::vector<float>{1, 2, 3, 4, 1, 2, 3, 4}));
+  }
+}
+
 inline void expectReshapesWithoutElements(Device& device) {
   FusionExecutor executor(reshapeOf("a, b, c, d", "a, %n, %m, d"), {&device});
   expectReshape(executor, device, {2, 0, 7, 3}, {5, 0}, {2, 5, 0, 3});

@@ -11,6 +11,7 @@ std::unique_ptr<Device> cpu() { return makeCpuDevice({.threads = 1, .adversarial
 TEST(Reshapes, SplitsAndMergesGiveTheElementsOfNumPy) { expectSplitsAndMerges(*cpu()); }
 TEST(Reshapes, StructuresDecideThePrograms) { expectProgramsByStructure(*cpu()); }
 TEST(Reshapes, InvalidValuesAreErrorsOfTheReshape) { expectErrorsOfInvalidValues(*cpu()); }
+TEST(Reshapes, NegativeExpressionsAreErrors) { expectErrorsOfNegativeExpressions(*cpu()); }
 TEST(Reshapes, TensorsWithoutElementsKeepTheirReshape) { expectReshapesWithoutElements(*cpu()); }
 TEST(Reshapes, RandomValuesGiveTheElementsOfNumPy) { expectRandomValues(*cpu()); }
 TEST(Reshapes, RanksDecideTheSame) { expectRanksDecideTheSame(DeviceKind::Cpu); }

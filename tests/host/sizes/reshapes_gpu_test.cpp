@@ -10,6 +10,7 @@ using ReshapesGpu = GpuDeviceFixture;
 TEST_F(ReshapesGpu, SplitsAndMergesGiveTheElementsOfNumPy) { expectSplitsAndMerges(*device_); }
 TEST_F(ReshapesGpu, StructuresDecideThePrograms) { expectProgramsByStructure(*device_); }
 TEST_F(ReshapesGpu, InvalidValuesAreErrorsOfTheReshape) { expectErrorsOfInvalidValues(*device_); }
+TEST_F(ReshapesGpu, NegativeExpressionsAreErrors) { expectErrorsOfNegativeExpressions(*device_); }
 TEST_F(ReshapesGpu, TensorsWithoutElementsKeepTheirReshape) {
   expectReshapesWithoutElements(*device_);
 }

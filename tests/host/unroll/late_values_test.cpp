@@ -54,6 +54,26 @@ program p(%cache: f32[t, n], %i: i64, %seed: i64) -> (%y, %row, %first, %seed) w
             "output %seed scalar\n");
 }
 
+// The host reads the value of a tensor without axes, so the run passes no address of it.
+TEST(LateValues, TensorsOnTheHostAreScalars) {
+  const std::string text = lateValuesOf(R"(
+program p(%x: f32[t, u], %i: i64[], %n: i32[]) -> (%row, %head) with t = 8, u = 3 {
+  slot %row: f32[1, u]
+  slot %head: f32[%n, u]
+  %row = alias %x slice starts=[%i, 0] stops=[%i + 1, u]
+  %head = alias %x slice starts=[0, 0] stops=[%n, u]
+}
+)",
+                                        {{"t", 8}, {"u", 3}, {"%i", 4}, {"%n", 2}});
+  EXPECT_EQ(withSingleSpaces(text),
+            "address %x input 0\n"
+            "address view %x + 12 bytes * %i\n"
+            "scalar %i input 1, from 0 to 7\n"
+            "scalar %n input 2, decides a size: a new value needs a new plan\n"
+            "output %row in the memory of input 0: %x + 12 bytes * %i\n"
+            "output %head in the memory of input 0: %x\n");
+}
+
 TEST(LateValues, ScalarThatDecidesASizeIsNotLate) {
   const std::string text = lateValuesOf(R"(
 program p(%x: f32[t], %i: i64) -> (%head) with t = 8 {

@@ -123,6 +123,47 @@ TEST(SizeScalars, ExpandKeepsTheExtentForMinusOne) {
             "size 0 of expand at line 3: %n is -1, expected 0 or more (%n = -1 is input %n)");
 }
 
+// Only a constant or the value of a scalar may be -1. The value of an expression is a size.
+TEST(SizeScalars, NegativeExpressionIsNoOpenSize) {
+  const Fusion reshaped = fusionOf("  %y = reshape(%x, sizes=[%n - 3, t])");
+  EXPECT_EQ(sizesOf(reshaped, 4, 6, 9), (Sizes{6, 4}));
+  EXPECT_EQ(bindError(reshaped, 4, 6, 2),
+            "size 0 of reshape at line 3: %n - 3 is -1, expected 0 or more (%n = 2 is input %n)");
+  EXPECT_EQ(bindError(reshaped, 4, 6, 1),
+            "size 0 of reshape at line 3: %n - 3 is -2, expected 0 or more (%n = 1 is input %n)");
+  const Fusion computed = fusionOf("  %k = sub(%n, 3)\n  %y = reshape(%x, sizes=[%k, t])");
+  EXPECT_EQ(sizesOf(computed, 4, 6, 9), (Sizes{6, 4}));
+  EXPECT_EQ(bindError(computed, 4, 6, 2),
+            "size 0 of reshape at line 4: %n - 3 is -1, expected 0 or more (%n = 2 is input %n)");
+  // The scalar %m may be -1 beside an expression.
+  const Fusion mixed = fusionOf("  %y = reshape(%x, sizes=[%n - 3, %m])");
+  EXPECT_EQ(sizesOf(mixed, 4, 6, 9, 4), (Sizes{6, 4}));
+  EXPECT_EQ(sizesOf(mixed, 4, 6, 9, -1), (Sizes{6, 4}));
+  EXPECT_EQ(bindError(mixed, 4, 6, 2, 24),
+            "size 0 of reshape at line 3: %n - 3 is -1, expected 0 or more (%n = 2 is input %n)");
+  // Two sizes whose product equals the number of elements may both be negative.
+  const Fusion squares = fusionOf(
+      "  %z = full(1.0, sizes=[(%n - 3)*(%m - 3)], dtype=f32)\n"
+      "  %y = reshape(%z, sizes=[%n - 3, %m - 3])");
+  EXPECT_EQ(sizesOf(squares, 1, 1, 5, 7), (Sizes{2, 4}));
+  EXPECT_NE(bindError(squares, 1, 1, 2, 1).find("size 0 of reshape at line 4: %n - 3 is -1"),
+            std::string::npos);
+}
+
+TEST(SizeScalars, NegativeExpressionIsNoKeptExtent) {
+  const std::string row = "  %r = sum(%x, axes=[0], keepdim=true)\n";
+  const Fusion fusion = fusionOf(row + "  %y = expand(%r, sizes=[%n - 3, %m - 3])");
+  EXPECT_EQ(sizesOf(fusion, 6, 4, 8, 7), (Sizes{5, 4}));
+  EXPECT_EQ(bindError(fusion, 6, 4, 2, 7),
+            "size 0 of expand at line 4: %n - 3 is -1, expected 0 or more (%n = 2 is input %n)");
+  EXPECT_EQ(bindError(fusion, 6, 4, 8, 2),
+            "size 1 of expand at line 4: %m - 3 is -1, expected 0 or more (%m = 2 is input %m)");
+  const Fusion front = fusionOf("  %y = expand(%x, sizes=[%n - 3, -1, -1])");
+  EXPECT_EQ(sizesOf(front, 6, 4, 5), (Sizes{2, 6, 4}));
+  EXPECT_EQ(bindError(front, 6, 4, 2),
+            "size 0 of expand at line 3: %n - 3 is -1, expected 0 or more (%n = 2 is input %n)");
+}
+
 TEST(SizeScalars, BoundsAndWidthsAreChecked) {
   const Fusion slice = fusionOf("  %y = slice(%x, starts=[%n, 0], stops=[%m, h])");
   EXPECT_EQ(sizesOf(slice, 6, 4, 1, 5), (Sizes{4, 4}));
@@ -170,6 +211,9 @@ TEST(SizeScalars, ResolvedSizesStayAsTheyAre) {
   for (const char* statements :
        {"  %y = reshape(%x, sizes=[%n, -1])", "  %y = reshape(%x, sizes=[%n, %m])",
         "  %y = reshape(%x, sizes=[%n])", "  %y = expand(%x, sizes=[%n, %m, -1])",
+        "  %y = reshape(%x, sizes=[%n - 3, %m])", "  %y = reshape(%x, sizes=[%n - 3, %m + 1])",
+        "  %y = expand(%x, sizes=[%n - 3, %m - 3, -1])",
+        "  %z = full(1.0, sizes=[%n*%m], dtype=f32)\n  %y = reshape(%z, sizes=[%n, %m])",
         "  %y = repeat(%x, repeats=[%n, %m])", "  %y = pad(%x, lows=[%n, 0], highs=[0, 1])",
         "  %z = full(1.0, sizes=[%n, 1, 4], dtype=f32)\n  %y = squeeze(%z)",
         "  %z = full(1.0, sizes=[%n, 3, %m], dtype=f32)\n  %y = flatten(%z)"}) {
@@ -188,10 +232,15 @@ TEST(SizeScalars, BuilderAcceptsTheSameSizes) {
   const Size size = b.sizeFrom(b.pointwise("add", {n, b.sizeOf(x, 1)}));
   EXPECT_EQ(size.str(), "%n + h");
   b.output(b.name("y").reshape(x, {size, Size(-1)}));
+  b.output(b.name("z").reshape(x, {size - Size::symbol("t"), Size::symbol("t")}));
   b.requireEqual(n, Size::symbol("t"));
   const Fusion fusion = std::move(b).build();
   EXPECT_EQ(scalarSymbols(fusion), (std::set<std::string>{"%n"}));
   EXPECT_NO_THROW(bindSizes(fusion, {{6, 6}, {}}, {{"%n", 6}}));
+  const auto negative = [&] { bindSizes(fusion, {{6, 0}, {}}, {{"%n", 5}}); };
+  EXPECT_EQ(messageOf(negative),
+            "size 0 of reshape: %n + h - t is -1, expected 0 or more (%n = 5 is input %n, h = 0 is "
+            "axis 1 of %x, t = 6 is axis 0 of %x)");
   EXPECT_THROW(bindSizes(fusion, {{6, 6}, {}}, {{"%n", 7}}), UserError);
 }
 
