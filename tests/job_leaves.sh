@@ -26,8 +26,8 @@ processes() {
   done
 }
 # launch ARGUMENTS: runs the job, and sets `code` to its exit code. mpirun of Open MPI 4.1 sometimes
-# waits forever in PMIx_server_finalize() after all ranks have ended. If mpirun has not ended 10 s
-# after the ranks, the function runs the job again.
+# waits forever in PMIx_server_finalize(), or crashes there, after all ranks have ended. If mpirun has
+# not ended 10 s after the ranks, or has crashed there, the function runs the job again.
 launch() {
   local launcher began idle start
   for _ in 1 2 3; do
@@ -47,7 +47,9 @@ launch() {
         kill -TERM "$launcher" || true
       fi
       wait "$launcher" || code=$?
-      return 0
+      if [ "$code" -ne 139 ] || ! grep -q "PMIx_server_finalize" "$work/err.txt"; then return 0; fi
+      echo "job_leaves: mpirun has crashed after its ranks ($name)"
+      continue
     fi
     echo "job_leaves: mpirun has not ended 10 s after its ranks ($name)"
     kill -KILL "$launcher" || true

@@ -4,16 +4,19 @@
 
 namespace heddle::host {
 
-// A rank that leaves after a failure can end the wait of this rank before the monitor of this rank
-// interrupts the wait. `error` then only says which rank left, and not why.
+// The code RankLost says that `error` is a consequence. A rank that leaves after a failure can end
+// the wait of this rank before the monitor of this rank interrupts the wait. `error` then only says
+// which rank left, and not why.
 void throwIfOtherRankFailed(const comm::JobMonitor& monitor, const UserError& error) {
+  const bool is_consequence = error.code() == ErrorCode::RankLost;
+  if (!is_consequence && !monitor.failed()) return;
   const std::optional<comm::JobFailure> failure = monitor.findFailure();
   if (!failure) return;
   const bool is_own = failure->told && failure->rank == monitor.rank();
   if (is_own) return;
   const std::string text = error.what();
-  const bool has_reason = text.find(failure->text) != std::string::npos;
-  throw UserError(has_reason ? text : text + "\n" + failure->text, failure->code);
+  const bool lacks_reason = is_consequence && text.find(failure->text) == std::string::npos;
+  throw UserError(lacks_reason ? failure->text : text, failure->code);
 }
 
 void JobLink::open(comm::World& world, comm::JobMonitor& monitor, uint64_t program,

@@ -12,9 +12,8 @@
 
 namespace heddle::host {
 
-// If another rank of the job has failed, throws `error` with the code of that failure, and adds the
-// text of the failure if `error` does not contain it. The error of this rank is then only a
-// consequence. Otherwise does nothing.
+// If another rank of the job has failed, throws `error` with the code of that failure. If `error`
+// only says that a rank was lost, also adds the text of the failure. Otherwise does nothing.
 void throwIfOtherRankFailed(const comm::JobMonitor& monitor, const UserError& error);
 // Reports that this rank has failed, so that the other ranks stop waiting for it. Does nothing in a
 // job of one rank, in which `monitor` is nullptr.
