@@ -268,8 +268,9 @@ class Lowering {
         collectiveOf(step, expr), out, in, {mesh, step.team}, step.reduce, kCallerStream, token};
     if (step.root >= 0) post.root = Size(step.root);
     if (step.kind == ReshardStep::Kind::AllToAll) {
-      const AxisOrder order = memoryOrder(fusion_, expr.inputs[0]).value();
-      appendExchange(program_, names_, {post, step, order, onMesh(mesh), expr.line});
+      const std::optional<AxisOrder> order = memoryOrder(fusion_, expr.inputs[0]);
+      HEDDLE_CHECK(order.has_value(), "the set at line {} has no memory order", expr.line);
+      appendExchange(program_, names_, {post, step, *order, onMesh(mesh), expr.line});
     } else {
       emit(Allocate{out}, expr.line, on(expr.outputs[0]));
       emit(std::move(post), expr.line, onMesh(mesh));

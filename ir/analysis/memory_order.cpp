@@ -116,7 +116,6 @@ std::optional<ElementLayout> layoutAfter(const Fusion& fusion, const Value& valu
       if (!operand) return std::nullopt;
       return layoutOfView(fusion, expr, *operand);
     case OpKind::Reshape:
-      if (value.tensor.layout.hint) return withoutGaps(*value.tensor.layout.hint);
       if (!operand) return withoutGaps(rowMajor(value.tensor.rank()));
       return layoutOfView(fusion, expr, *operand);
     case OpKind::Diagonal:
@@ -164,6 +163,15 @@ ValueId baseOf(const Fusion& fusion, ValueId id) {
   return id;
 }
 
+ValueId viewedValueOf(const Fusion& fusion, ValueId id) {
+  while (fusion.value(id).definition != kNoExpr) {
+    const Expression& expr = fusion.expr(fusion.value(id).definition);
+    if (!isView(expr)) break;
+    id = expr.inputs[0];
+  }
+  return id;
+}
+
 Layout::Observed layoutOfView(const Fusion& fusion, const Expression& view,
                               const Layout::Observed& operand) {
   switch (view.op->kind) {
@@ -179,12 +187,19 @@ Layout::Observed layoutOfView(const Fusion& fusion, const Expression& view,
   return operand;
 }
 
+bool isReshapeView(const Fusion& fusion, const Expression& reshape,
+                   const Layout::Observed& operand) {
+  const TensorView& in = fusion.tensor(reshape.inputs[0]);
+  if (hasNoGaps(operand) && sameOrder(operand.order, rowMajor(in.rank()), in)) return true;
+  return reshapeInMemory(in, fusion.tensor(reshape.outputs[0]), operand).has_value();
+}
+
 // A loop instead of recursion, because chains of views may be long.
 std::optional<Layout::Observed> elementLayout(const Fusion& fusion, ValueId id) {
   std::vector<ValueId> views{id};
   while (fusion.value(views.back()).definition != kNoExpr) {
     const Expression& expr = fusion.expr(fusion.value(views.back()).definition);
-    if (!isView(expr) || fusion.tensor(views.back()).layout.hint) break;
+    if (!isView(expr)) break;
     views.push_back(expr.inputs[0]);
   }
   std::optional<ElementLayout> layout;

@@ -13,9 +13,8 @@ struct ReshardStep;
 //  - The result of a kernel, library call or collective has the order TensorView::allocationOrder()
 //    (ir/types/tensor.h) and no gaps.
 //  - An input has its observed layout (Layout::observed). Without one it is row-major.
-//  - A permute, a slice or a reshape is a view, and its layout follows from its operand.
-//    Exceptions: a reshape with a hinted order has this order without gaps. A reshape that is no
-//    view (reshapeInMemory() in ir/analysis/reshape_order.h) reads a copy, and is row-major.
+//  - A permute, a slice or a reshape is a view, and its layout follows from its operand. Exception:
+//    a reshape for which isReshapeView() is false reads a copy, and is row-major.
 //  - The result is nullopt for a diagonal, and for a shard that is a view of a replicated tensor.
 //    The result of an all-to-all is nullopt if hasGaps() is true.
 // Two kinds of padding do not count as gaps:
@@ -38,6 +37,12 @@ std::optional<Layout::Observed> elementLayout(const Fusion& fusion, ValueId id,
 Layout::Observed layoutOfView(const Fusion& fusion, const Expression& view,
                               const Layout::Observed& operand);
 
+// Returns whether the reshape is a view of an operand with this layout: the operand is row-major
+// without gaps, or the axes that the reshape merges are neighbours in memory without gaps between
+// them (reshapeInMemory() in ir/analysis/reshape_order.h).
+bool isReshapeView(const Fusion& fusion, const Expression& reshape,
+                   const Layout::Observed& operand);
+
 // Returns the order of the layout, or nullopt if there are gaps or the layout is unknown.
 std::optional<AxisOrder> orderWithoutGaps(const std::optional<Layout::Observed>& layout);
 
@@ -57,6 +62,11 @@ bool hasGaps(const ReshardStep& step, const Sharding& from, const TensorView& to
 // Returns the value of which `id` is a permuted view, or `id` if it is no permuted view. The memory
 // order of either value determines the memory order of the other value.
 ValueId baseOf(const Fusion& fusion, ValueId id);
+
+// Returns the value of which `id` is a view, possibly a view of a view, or `id` if it is no view.
+// Here permutes, slices and reshapes count as views. If the memory order of the result changes,
+// that of `id` may change too.
+ValueId viewedValueOf(const Fusion& fusion, ValueId id);
 
 // Returns whether two orders are equal for this tensor. The comparison ignores broadcast axes. If
 // the tensor has no sharding, it also ignores ordinary axes of one element. If the tensor has a

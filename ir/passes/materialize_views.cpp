@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "ir/analysis/memory_order.h"
-#include "ir/analysis/reshape_order.h"
 #include "ir/graph/rewrite.h"
 
 namespace heddle {
@@ -30,27 +29,12 @@ class ViewMaterializer {
 
  private:
   void reshape(ExprId id, const Expression& expr) {
-    if (isView(expr)) {
+    const std::optional<Layout::Observed>& layout = layouts_[expr.inputs[0]];
+    if (layout && isReshapeView(old_, expr, *layout)) {
       rewriter_.copy(id);
     } else {
       rewriter_.copyOn(id, {packed(expr.inputs[0], expr.line)});
     }
-    // The hint has no effect any more: the memory of the operand determines the order of a view.
-    rewriter_.fusion().layout(rewriter_.at(expr.outputs[0])).hint.reset();
-  }
-
-  // Returns whether the reshape is a view that has its hinted order, if there is one.
-  bool isView(const Expression& reshape) const {
-    const std::optional<Layout::Observed>& layout = layouts_[reshape.inputs[0]];
-    if (!layout) return false;
-    const TensorView& in = old_.tensor(reshape.inputs[0]);
-    const TensorView& out = old_.tensor(reshape.outputs[0]);
-    const std::optional<AxisOrder> order = orderWithoutGaps(layout);
-    const std::optional<AxisOrder>& hint = out.layout.hint;
-    if (order && sameOrder(*order, rowMajor(in.rank()), in)) return true;
-    const auto groups = reshapeInMemory(in, out, *layout);
-    if (!groups) return false;
-    return !hint || sameOrder(layoutOfGroups(*groups, *layout, in, out).order, *hint, out);
   }
 
   // Returns a row-major copy. All reshapes of the value share the copy.

@@ -4,7 +4,6 @@
 
 #include "ir/analysis/kernel_rules.h"
 #include "ir/analysis/memory_order.h"
-#include "ir/analysis/reshape_order.h"
 #include "ir/passes/orders/followed_order.h"
 #include "ir/passes/orders/order_notes.h"
 #include "ir/passes/orders/order_refusals.h"
@@ -117,19 +116,16 @@ class OrderInferrer {
     return known;
   }
 
-  KnownOrder knownReshape(const Expression& expr) {
+  // A reshape that is a view has the order of its memory, and no reader can change it. The order of
+  // its operand was chosen with regard to these readers (OrderRefusals). Other reshapes read a
+  // copy.
+  KnownOrder knownReshape(const Expression& expr) const {
     const ValueId out = expr.outputs[0];
     const ValueId in = expr.inputs[0];
-    const TensorView& tensor = fusion_.tensor(out);
-    KnownOrder known{rowMajor(tensor.rank()), realAxes(out), known_[in].is_followed,
+    KnownOrder known{rowMajor(fusion_.tensor(out).rank()), realAxes(out), known_[in].is_followed,
                      known_[in].from};
-    const std::optional<Layout::Observed>& layout = layouts_[in];
-    const auto groups =
-        layout ? reshapeInMemory(fusion_.tensor(in), tensor, *layout) : std::nullopt;
-    if (!groups || tensor.hasFixedOrder()) return known;
-    known.order = layoutOfGroups(*groups, *layout, fusion_.tensor(in), tensor).order;
-    if (orderWithoutGaps(layout) && !mayHint(out, known)) {
-      known.order = rowMajor(tensor.rank());
+    if (layouts_[in] && isReshapeView(fusion_, expr, *layouts_[in])) {
+      known.order = layoutOfView(fusion_, expr, *layouts_[in]).order;
     }
     return known;
   }

@@ -6,6 +6,7 @@
 
 #include "ir/analysis/memory_order.h"
 #include "ir/passes/orders/order_notes.h"
+#include "ir/passes/orders/order_refusals.h"
 
 namespace heddle {
 namespace {
@@ -13,13 +14,18 @@ namespace {
 class OrderChooser {
  public:
   explicit OrderChooser(const Fusion& fusion)
-      : fusion_(fusion), users_(fusion.users()), is_output_(fusion.outputFlags()) {}
+      : fusion_(fusion),
+        users_(fusion.users()),
+        is_output_(fusion.outputFlags()),
+        layouts_(elementLayouts(fusion)),
+        refusals_(fusion) {}
 
   Fusion run() {
     for (const Expression& expr : fusion_.exprs()) {
       if (expr.op->kind != OpKind::Reshape) continue;
-      if (fusion_.tensor(expr.outputs[0]).layout.hint) {
-        // The reshape already is a view of its operand (inferOrders), so the order must not change.
+      const std::optional<Layout::Observed>& layout = layouts_[expr.inputs[0]];
+      if (layout && isReshapeView(fusion_, expr, *layout)) {
+        // The reshape already is a view of its operand, so the order must not change.
         wanted_[baseOf(fusion_, expr.inputs[0])].reset();
       } else {
         want(expr);
@@ -60,6 +66,7 @@ class OrderChooser {
     if (value.tensor.hasFixedOrder() || value.tensor.layout.hint) return false;
     if (order == rowMajor(order.size())) return false;
     return canStoreIn(order, fusion_.expr(value.definition)) &&
+           refusals_.whyNotReader(id, order).empty() &&
            std::all_of(users_[id].begin(), users_[id].end(),
                        [&](ExprId user) { return fusion_.expr(user).op->kind == OpKind::Permute; });
   }
@@ -79,6 +86,8 @@ class OrderChooser {
   const Fusion& fusion_;
   const IdVector<ValueId, std::vector<ExprId>> users_;
   const IdVector<ValueId, bool> is_output_;
+  const ElementLayouts layouts_;
+  const OrderRefusals refusals_;
   std::map<ValueId, std::optional<AxisOrder>> wanted_;  // nullopt: reshapes need different orders
   std::map<ValueId, std::string> reshapes_;             // the first reshape of each base
 };

@@ -19,7 +19,10 @@ namespace heddle {
 //    last axis is innermost in the hinted order.
 //  - Only permutes read the value, and it is not an output of the fusion.
 //  - The value has no order that the user requires, and no hinted order yet.
-//  - All reshapes that read a permuted view of the value need the same order.
+//  - All reshapes that read a permuted view of the value need the same order, and none is a view
+//    already.
+//  - No reader of the value or of its views refuses the order (OrderRefusals in
+//    ir/passes/orders/order_refusals.h).
 Fusion orderForReshapes(const Fusion& fusion);
 
 }  // namespace heddle

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "ir/analysis/memory_order.h"
-#include "ir/analysis/reshape_order.h"
 #include "ir/analysis/reshard_step.h"
 #include "ir/base/check.h"
 
@@ -86,10 +85,10 @@ std::string OrderRefusals::whyNotReader(ValueId first, const AxisOrder& first_or
         }
         if (isOtherName(fusion_, expr)) views.emplace_back(expr.outputs[0], layout);
       } else if (expr.op->kind == OpKind::Reshape) {
-        const TensorView& tensor = fusion_.tensor(id);
-        const bool fits = sameOrder(order, rowMajor(tensor.rank()), tensor) ||
-                          reshapeInMemory(tensor, fusion_.tensor(expr.outputs[0]), layout);
-        if (!fits) return fmt::format("reshape %{} needs a row-major operand", result);
+        if (!isReshapeView(fusion_, expr, layout)) {
+          return fmt::format("reshape %{} needs a row-major operand", result);
+        }
+        views.emplace_back(expr.outputs[0], layoutOfView(fusion_, expr, layout));
       } else if (expr.op->kind == OpKind::Matmul) {
         const std::string why = whyNotProduct(fusion_, expr, expr.inputs[0] == id, order);
         if (!why.empty()) return why;

@@ -22,10 +22,10 @@ class OrderRefusals {
   // Returns "" if the expression that computes the value and all its readers accept the order.
   // Otherwise returns which op refuses it, and why.
   std::string whyNot(ValueId id, const AxisOrder& order) const;
-
- private:
+  // Like whyNot(), but asks only the readers.
   std::string whyNotReader(ValueId id, const AxisOrder& order) const;
 
+ private:
   const Fusion& fusion_;
   const IdVector<ValueId, std::vector<ExprId>> users_;
 };

@@ -202,8 +202,10 @@ class Resharding {
     }
     addMesh(step);
     value = prepared(value, step, name, line);
-    AxisOrder order = memoryOrder(now(), value).value();
-    collective_inputs_.insert(baseOf(now(), value));
+    const std::optional<AxisOrder> known = memoryOrder(now(), value);
+    HEDDLE_CHECK(known.has_value(), "%{} has no memory order", now().value(value).name);
+    AxisOrder order = *known;
+    collective_inputs_.insert(viewedValueOf(now(), value));
     if (pads(step, tensor)) padded_.insert(baseOf(now(), value));
     // The result of an all-to-all can have any memory order, because a kernel after the all-to-all
     // reorders the blocks.
@@ -343,10 +345,10 @@ class Resharding {
   FusionRewriter rewriter_;
   States states_;  // per old value
   std::map<std::pair<ValueId, std::string>, ValueId> moved_;
-  // The base values (baseOf()) of the operands of collectives, as values of the new fusion. Their
-  // memory order is final.
+  // The values of which the operands of collectives are views (viewedValueOf()), as values of the
+  // new fusion. Their memory order is final.
   std::set<ValueId> collective_inputs_;
-  std::set<ValueId> padded_;  // the collective_inputs_ whose memory is padded
+  std::set<ValueId> padded_;  // baseOf() of the operands of collectives whose memory is padded
   std::vector<SizeGuard> guards_;
   std::vector<ReshardMove> moves_;
   bool remade_ = false;

@@ -6,6 +6,7 @@
 
 #include "ir/analysis/memory_order.h"
 #include "ir/analysis/reshard_step.h"
+#include "ir/base/check.h"
 #include "ir/graph/rewrite.h"
 #include "ir/passes/sharding/reshard_moves.h"
 
@@ -139,9 +140,10 @@ class ReductionJoiner {
     fusion.setSharding(sum, fusion.tensor(a).sharding);
     // The collective does not reorder memory, so its operand (the sum) and its result have the same
     // memory order as the partial values.
-    const AxisOrder order = memoryOrder(fusion, a).value();
+    const std::optional<AxisOrder> order = memoryOrder(fusion, a);
+    HEDDLE_CHECK(order.has_value(), "%{} has no memory order", fusion.value(a).name);
     std::optional<AxisOrder> needed;
-    if (order != rowMajor(order.size())) needed = order;
+    if (*order != rowMajor(order->size())) needed = order;
     fusion.layout(sum).needed = needed;
     if (waits(result)) {
       partial_[result] = sum;

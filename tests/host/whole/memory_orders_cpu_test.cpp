@@ -223,5 +223,148 @@ TEST(MemoryOrders, ResidualBlockStoresChannelsLastTensors) {
   EXPECT_EQ(strides[1], nhwc);
 }
 
+// The number of ranks, and a fusion in which a collective reads a reshape of a permuted or sliced
+// value. The reshape is a view, so the collective reads the memory order of that value.
+const struct {
+  int ranks;
+  const char* text;
+} kReshapesForCollectives[] = {
+    {2, R"(mesh @a = [x=1]
+mesh @b = [x=1] ranks=[1]
+fusion f(%x: f32[b, t, h, d] shard(@a), %s: f32[d]) with b = 2, t = 3, h = 4, d = 6 {
+  %p = permute(%x, axes=[0, 2, 1, 3])
+  %n = mul(%p, %s)
+  %q = reshape(%n, sizes=[b, h, t, 2, d / 2])
+  %z = set(%q) shard(@b)
+  %y = exp(%z)
+  return %y
+}
+)"},
+    {3, R"(mesh @a = [x=2]
+mesh @b = [x=1] ranks=[2]
+fusion f(%a: f32[t, h, d] shard(@a)) with t = 4, h = 4, d = 6 {
+  %p = permute(%a, axes=[0, 2, 1])
+  %e = exp(%p)
+  %q = reshape(%e, sizes=[t, 2, 3, h])
+  %z = set(%q) shard(@b)
+  return %z
+}
+)"},
+    {4, R"(mesh @a = [x=2]
+mesh @b = [x=2] ranks=[2, 3]
+fusion f(%a: f32[t, h, d] shard(@a, 0: x)) with t = 4, h = 4, d = 6 {
+  %p = permute(%a, axes=[0, 2, 1])
+  %e = exp(%p)
+  %q = reshape(%e, sizes=[t, 2, 3, h])
+  %z = set(%q) shard(@b, 0: x)
+  return %z
+}
+)"},
+    {3, R"(mesh @a = [x=2]
+mesh @b = [x=1] ranks=[2]
+fusion f(%a: f32[t, h, d] order=[0, 2, 1] shard(@a)) with t = 4, h = 4, d = 6 {
+  %e = exp(%a)
+  %s = slice(%e, starts=[1, 0, 0], stops=[3, h, d])
+  %q = reshape(%s, sizes=[2, h, 2, 3])
+  %z = set(%q) shard(@b)
+  return %z
+}
+)"},
+    {2, R"(mesh @m = [x=ranks]
+fusion f(%a: f32[n, c, h, w] order=[0, 2, 3, 1] shard(@m, 0: x)) with n = 4, c = 4, h = 3, w = 5 {
+  %r = relu(%a)
+  %q = reshape(%r, sizes=[n, c, h*w])
+  return %q shard(@m)
+}
+)"},
+    {3, R"(mesh @m = [x=ranks]
+fusion f(%a: f32[t, h, d] shard(@m, 0: x)) with t = 4, h = 4, d = 6 {
+  %p = permute(%a, axes=[0, 2, 1])
+  %e = exp(%p)
+  %q = reshape(%e, sizes=[t, 2, 3, h])
+  return %q shard(@m)
+}
+)"},
+    {2, R"(mesh @a = [x=2]
+fusion f(%x: f32[b, t, h, d] shard(@a, 0: x), %s: f32[d]) with b = 2, t = 3, h = 4, d = 6 {
+  %p = permute(%x, axes=[0, 2, 1, 3])
+  %n = mul(%p, %s)
+  %q = reshape(%n, sizes=[b, h, t, 2, d / 2])
+  %z = set(%q) shard(@a)
+  %y = exp(%z)
+  return %y
+}
+)"},
+    {2, R"(mesh @a = [x=1]
+mesh @b = [x=2] ranks=[0, 1]
+fusion f(%a: f32[t, h, d] shard(@a)) with t = 4, h = 4, d = 6 {
+  %p = permute(%a, axes=[0, 2, 1])
+  %e = exp(%p)
+  %q = reshape(%e, sizes=[t, 2, 3, h])
+  %z = set(%q) shard(@b)
+  %y = set(%q) shard(@b, 0: x)
+  return %z, %y
+}
+)"},
+    {2, R"(mesh @a = [x=2]
+mesh @b = [x=1] ranks=[0]
+fusion f(%a: f32[t, h, d] shard(@a, 0: x)) with t = 4, h = 4, d = 6 {
+  %p = permute(%a, axes=[0, 2, 1])
+  %e = exp(%p)
+  %q = reshape(%e, sizes=[t, 2, 3, h])
+  %z = set(%q) shard(@b)
+  return %z
+}
+)"},
+    {2, R"(mesh @a = [x=1]
+mesh @b = [x=1] ranks=[1]
+fusion f(%a: f32[t, h, d] order=[1, 0, 2] shard(@a)) with t = 6, h = 4, d = 6 {
+  %e = exp(%a)
+  %s = slice(%e, starts=[1, 0, 0], stops=[5, h, d])
+  %q = reshape(%s, sizes=[4, h, 2, 3])
+  %z = set(%q) shard(@b)
+  return %z
+}
+)"},
+    {2, R"(mesh @m = [x=2]
+fusion f(%a: f32[t, h, d] order=[1, 0, 2] shard(@m, 1: x)) with t = 6, h = 4, d = 6 {
+  %e = exp(%a)
+  %s = slice(%e, starts=[1, 0, 0], stops=[5, h, d])
+  %q = reshape(%s, sizes=[4, h, 2, 3])
+  %z = set(%q) shard(@m, 0: x)
+  return %z
+}
+)"},
+    {2, R"(mesh @m = [x=2]
+fusion f(%a: f32[t, h, d] shard(@m, 0: x)) with t = 4, h = 4, d = 6 {
+  %e = exp(%a)
+  %p = permute(%e, axes=[0, 2, 1])
+  %q = reshape(%p, sizes=[t, 2, 3, h])
+  %z = set(%q) shard(@m)
+  %y = set(%e) shard(@m, 1: x)
+  %w = neg(%y)
+  return %z, %w
+}
+)"},
+    {2, R"(mesh @m = [x=2]
+fusion f(%a: f32[t, h, d] shard(@m, 0: x)) with t = 4, h = 4, d = 6 {
+  %e = exp(%a)
+  %p = slice(%e, starts=[0,0,0], stops=[t,h,d])
+  %q = reshape(%p, sizes=[t, h, 2, 3])
+  %z = set(%q) shard(@m)
+  %y = set(%e) shard(@m, 1: x)
+  %w = neg(%y)
+  return %z, %w
+}
+)"},
+};
+
+TEST(MemoryOrders, CollectivesReadReshapesOfPermutedAndSlicedValues) {
+  for (const auto& each : kReshapesForCollectives) {
+    SCOPED_TRACE(each.text);
+    stridesOf(each.text, each.ranks);
+  }
+}
+
 }  // namespace
 }  // namespace heddle::host::memory_orders_cpu_test
