@@ -83,9 +83,10 @@ struct Access {
 struct Coordinate {
   std::string name;
   IndexExpr value;
-  std::string items;  // number of items along the axis, as text; empty for the outermost axis
-  bool lanes =
-      false;  // each item has `chunk` elements along the axis, so value is a multiple of it
+  // Number of items along the axis, as text. Empty for the outermost axis.
+  std::string items;
+  // true: each item has `chunk` elements along the axis, so `value` is a multiple of `chunk`.
+  bool lanes = false;
 };
 
 // The index of the current element along one axis of the space, for bodies that use it. The index

@@ -12,9 +12,8 @@ namespace heddle::host {
 // makes the buffer a view of the input (`%w1 = alias %w`) and removes the copy, if all of these
 // conditions hold:
 // - One Allocate at the top level creates the buffer, and the output is the complete buffer. No
-// loop
-//   or branch accesses it. Other outputs may be this buffer or views of it. They then are views of
-//   the input.
+//   loop or branch accesses it. Other outputs may be this buffer or views of it. They then are
+//   views of the input.
 // - No instruction reads the input after the first write to the buffer. Instructions that do not
 //   need the result are moved before this write.
 // - If the instruction that writes first also reads the input, it is a kernel that reads and writes

@@ -17,9 +17,9 @@ struct TensorInMemory {
 // search for a common byte ended at its limit.
 enum class Sharing : uint8_t { Nothing, Bytes, Unknown };
 
-// Finds out whether two tensors have a byte in common. The answer is exact, except for strides that
-// fit no grid, such as 6 and 10 elements next to 15. For these strides the function tries a limited
-// number of elements. The function allocates no memory.
+// Finds out whether two tensors have a byte in common. The answer is exact, except for strides of
+// which neither divides the other, such as 6 and 10 elements. For these strides the function tries
+// a limited number of elements. The function allocates no memory.
 Sharing sharingOf(const TensorInMemory& a, const TensorInMemory& b);
 
 // Returns whether the tensors certainly have no byte in common.

@@ -54,8 +54,7 @@ const CompositeDef kShapes[] = {
      "start:stop:step of one axis, as in a Python slice. A bound that is a number may be negative "
      "and then counts from the end. A bound that contains a scalar does not: it counts as 0 if "
      "it is negative, and as the extent if it is larger. `start=-%k` therefore selects all "
-     "elements, and "
-     "`start=n - %k` selects the last %k elements of an axis of extent n",
+     "elements, and `start=n - %k` selects the last %k elements of an axis of extent n",
      1, 0, kSliceAxis,
      [](B b, V v, A a) {
        return Operands{sliceAxis(b, v[0], need<int64_t>(a, "axis"), maybeSize(a, "start"),
@@ -63,8 +62,7 @@ const CompositeDef kShapes[] = {
      }},
     {"select",
      "element `index` of an axis; removes the axis. A negative number counts from the end; an "
-     "index "
-     "that contains a scalar, as in index=%i, must be 0 or more in every run",
+     "index that contains a scalar, as in index=%i, must be 0 or more in every run",
      1, 0, kSelect,
      [](B b, V v, A a) {
        return Operands{select(b, v[0], need<int64_t>(a, "axis"), needSize(a, "index"))};

@@ -14,8 +14,8 @@ namespace heddle {
 // Calls `visit` for each size of the fusion: extents, attributes, guards and Value::equals.
 void forEachSize(const Fusion& fusion, const std::function<void(const Size&)>& visit);
 
-// Returns whether the size is the value of a scalar, as in `%n`, and not an expression like `%n +
-// 1`.
+// Returns whether the size is the value of a scalar, as in `%n`. Returns false for an expression
+// like `%n + 1`.
 bool isScalarValue(const Size& size);
 
 // Adds the symbols in `size` that stand for inputs.

@@ -73,7 +73,11 @@ class AxisClasses {
       : fusion_(fusion),
         users_(fusion.users()),
         is_output_(fusion.outputFlags()),
+        is_in_input_(fusion.values().size(), false),
         layouts_(elementLayouts(fusion)) {
+    for (size_t i = 0; i < fusion.outputs().size(); ++i) {
+      if (fusion.reuses()[i]) is_in_input_[fusion.outputs()[i]] = true;
+    }
     for (const Value& value : fusion.values()) {
       first_.push_back(parent_.size());
       parent_.resize(parent_.size() + (value.is_scalar ? 0 : value.tensor.rank()));
@@ -189,6 +193,8 @@ class AxisClasses {
     if (value.is_scalar) return;
     const TensorView& tensor = value.tensor;
     bool stays = tensor.sharding || tensor.hasFixedOrder() || tensor.layout.hint;
+    // A whole value that is a view of a split value has no buffer that could be the input.
+    stays = stays || is_in_input_[id];
     // In a reshape, the builder would take the value of a scalar for an extent that may be -1.
     for (const IterDomain& axis : tensor.domain) stays = stays || axis.extent.hasScalar();
     // A reshape would turn a broadcast axis into an ordinary axis.
@@ -251,6 +257,7 @@ class AxisClasses {
   const Fusion& fusion_;
   const IdVector<ValueId, std::vector<ExprId>> users_;
   const IdVector<ValueId, bool> is_output_;
+  IdVector<ValueId, bool> is_in_input_;  // an output that is stored in an input
   const ElementLayouts layouts_;
   IdVector<ValueId, Node> first_;     // the node of axis 0
   mutable std::vector<Node> parent_;  // union-find

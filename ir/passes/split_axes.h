@@ -24,6 +24,8 @@ namespace heddle {
 // - A kernel expression computes the operand of the reshape, and one reads the result.
 // - Each value that shares the axis has the same extent along it, or the extent 1.
 // - No value that shares the axis is sharded, or has a memory order other than row-major.
+// - No value that shares the axis is an output that is stored in an input (`return %y in %x`). A
+//   view of a split value could not be stored there.
 // - No value that shares the axis contains the index along it, or is the result of an op that reads
 //   at computed indices.
 // - The axis is not a part of another axis that the pass splits.

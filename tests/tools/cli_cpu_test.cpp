@@ -183,7 +183,7 @@ TEST_F(Cli, SegmentsAreDumpedInEveryFormat) {
   const std::string base = "dump examples/gelu_backward_bias_grad.fusion --stage segments";
   EXPECT_NE(heddle(base).text.find("T19"), std::string::npos);
   EXPECT_NE(heddle(base + " --format dot").text.find("digraph"), std::string::npos);
-  EXPECT_NO_THROW(nlohmann::json::parse(heddle(base + " --format json").text));
+  EXPECT_TRUE(nlohmann::json::parse(heddle(base + " --format json").text).is_object());
   expectError("dump examples/softmax.fusion --stage host --format dot", "shows only segments");
 }
 

@@ -27,8 +27,8 @@ struct CandidateResult {
 // clock favours none. Returns one result for each of the `count` candidates.
 // - From round kFirstRounds on, each round drops the candidates whose fastest run took more than
 //   kFar times the fastest run of all.
-// - The race ends when one candidate is left, or when the 95 % confidence interval of the median of
-//   every remaining candidate is within 2 % of the median, or after kMostRounds rounds.
+// - The measurement ends when one candidate is left, or when the 95 % confidence interval of the
+//   median of every remaining candidate is within 2 % of the median, or after kMostRounds rounds.
 std::vector<CandidateResult> measureCandidates(size_t count, const std::vector<size_t>& usable,
                                                CandidateTimer& timer);
 inline constexpr int kFirstRounds = 6;  // the range of 6 runs is a 95 % interval of the median

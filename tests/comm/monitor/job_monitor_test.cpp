@@ -58,12 +58,12 @@ void endRun(JobMonitor& monitor) { monitor.mine().finished = monitor.mine().run.
 // Calls `body` with a job monitor on each rank. The monitors exist until all calls have returned.
 void onMonitors(int ranks, const JobMonitorOptions& options,
                 const std::function<void(JobMonitor&, FailureRecorder&, World&)>& body,
-                const std::function<std::string(int)>& host = {}) {
+                const std::function<std::string(int)>& machine = {}) {
   const auto errors = runRanks(makeInProcessWorlds(ranks), [&](WorldPtr& world) {
     FailureRecorder recorder;
     JobMonitorOptions mine = options;
     mine.on_failure = recorder.handler();
-    if (host) mine.machine_key = host(world->rank());
+    if (machine) mine.machine_key = machine(world->rank());
     JobMonitor monitor(*world, mine);
     monitor.addProgram(kProgram, kInstructions);
     world->barrier();  // so that every report can name the instruction
@@ -337,9 +337,9 @@ TEST(JobMonitor, StartLimitEndsTheWait) {
 }
 
 // Returns the machine of a rank: a for ranks 0 and 1, b for 2, c for 3 and 4. TCP connects them.
-std::string threeHosts(int rank) { return rank < 2 ? "a" : rank < 3 ? "b" : "c"; }
+std::string threeMachines(int rank) { return rank < 2 ? "a" : rank < 3 ? "b" : "c"; }
 
-TEST(JobMonitor, StatusesReachOtherHosts) {
+TEST(JobMonitor, StatusesReachOtherMachines) {
   onMonitors(
       5, {},
       [](JobMonitor& monitor, FailureRecorder& recorder, World& world) {
@@ -358,10 +358,10 @@ TEST(JobMonitor, StatusesReachOtherHosts) {
         expectParts(failure.text, {"rank 4 failed before its first run: out of paper\n",
                                    "in run 1 communicating at instruction 2 (allreduce)"});
       },
-      threeHosts);
+      threeMachines);
 }
 
-TEST(JobMonitor, HostThatLeavesInGoodOrderIsNotReported) {
+TEST(JobMonitor, MachineThatLeavesInGoodOrderIsNotReported) {
   JobMonitorOptions options;
   options.deadline = 0.5;
   const auto errors = runRanks(makeInProcessWorlds(3), [&](WorldPtr& world) {
