@@ -77,15 +77,25 @@ class OrderInferrer {
   }
 
   // The axes that an expand repeats become the outermost axes. If a reader refuses this order, but
-  // accepts the order of the operand, the axes keep their places. For example, a reshape merges
-  // each repeated axis with its neighbour if an image is enlarged.
+  // accepts each repeated axis next to the axis before it, this function chooses the second order.
+  // For example, a reshape merges these two axes if an image is enlarged.
   void keepPlaces(const Expression& expand, KnownOrder& known) const {
-    const AxisOrder& kept = known_[expand.inputs[0]].order;
     const ValueId out = expand.outputs[0];
-    if (kept.size() == known.order.size() && !refusals_.whyNot(out, known.order).empty() &&
-        refusals_.whyNot(out, kept).empty()) {
-      known.order = kept;
+    const TensorView& in = fusion_.tensor(expand.inputs[0]);
+    if (in.rank() != known.order.size() || refusals_.whyNot(out, known.order).empty()) return;
+    AxisOrder kept;
+    const auto is_repeated = [&](int64_t axis) {
+      return isUnitAxis(in, static_cast<size_t>(axis)) &&
+             !isUnitAxis(fusion_.tensor(out), static_cast<size_t>(axis));
+    };
+    std::copy_if(known.order.begin(), known.order.end(), std::back_inserter(kept),
+                 [&](int64_t axis) { return !is_repeated(axis); });
+    for (int64_t axis = 0; axis < static_cast<int64_t>(known.order.size()); ++axis) {
+      if (!is_repeated(axis)) continue;
+      const auto before = std::find(kept.begin(), kept.end(), axis - 1);
+      kept.insert(before == kept.end() ? kept.begin() : before + 1, axis);
     }
+    if (refusals_.whyNot(out, kept).empty()) known.order = kept;
   }
 
   // Returns whether the value may get the hint: its op and its readers accept the order.
