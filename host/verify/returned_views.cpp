@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "host/program/visit.h"
@@ -15,7 +17,16 @@ namespace {
 class ReturnedViewChecker {
  public:
   ReturnedViewChecker(const Program& program, const Unrolled& unrolled)
-      : program_(program), unrolled_(unrolled), views_(program.slots.size()) {}
+      : program_(program),
+        unrolled_(unrolled),
+        definition_of_(program.slots.size(), kNone),
+        writes_(unrolled.buffers.size()) {
+    for (BufferId id : unrolled.buffers.ids()) {
+      const Buffer& buffer = unrolled.buffers[id];
+      if (buffer.origin != Buffer::Origin::Input) continue;
+      memory_of_.emplace(program.inputs[static_cast<size_t>(buffer.input)], id);
+    }
+  }
 
   void run() {
     for (size_t i = 0; i < unrolled_.steps.size(); ++i) {
@@ -26,7 +37,7 @@ class ReturnedViewChecker {
       if (const auto* alias = std::get_if<Alias>(&op)) {
         define(*alias, i);
       } else if (const auto* allocate = std::get_if<Allocate>(&op)) {
-        views_[allocate->out] = {};
+        definition_of_[allocate->out] = kNone;
       } else {
         noteWrites(op, i);
       }
@@ -37,61 +48,79 @@ class ReturnedViewChecker {
   }
 
  private:
-  // A slot that is a view of an input.
-  struct InputView {
-    const View* view = nullptr;  // nullptr: the slot is no view of an input
-    size_t defined = 0;          // the step of the Alias that defines the slot
-    size_t first = 0;            // the step of the first Alias between the input and the slot
+  // A view of an input, defined by an Alias. A definition is identified by its index in
+  // definitions_, which is larger than the index of the definition that it is derived from.
+  struct Definition {
+    const View* view;
+    size_t step;
+    int from;  // the definition of the operand; kNone: the operand is the input itself
   };
   struct Write {
     size_t step;
-    SlotId slot;
-    InputView to;  // view == nullptr: the slot is the input itself
+    int to;  // the definition of the slot that is written; kNone: the slot is the input itself
   };
+  static constexpr int kNone = -1;
 
   void define(const Alias& alias, size_t step) {
     const View& view = unrolled_.steps[step].outputs.front();
-    const bool is_of_input =
-        view.buffer.valid() && unrolled_.buffers[view.buffer].origin == Buffer::Origin::Input;
-    const InputView from = views_[alias.in];
-    views_[alias.out] = is_of_input
-                            ? InputView{&view, step, from.view == nullptr ? step : from.first}
-                            : InputView{};
+    if (!view.buffer.valid() || unrolled_.buffers[view.buffer].origin != Buffer::Origin::Input) {
+      definition_of_[alias.out] = kNone;
+      return;
+    }
+    definitions_.push_back({&view, step, definition_of_[alias.in]});
+    definition_of_[alias.out] = static_cast<int>(definitions_.size()) - 1;
   }
 
+  // Notes which inputs the step writes on this rank. A rank may have no part in a write, for
+  // example if it is not the root of a collective.
   void noteWrites(const Op& op, size_t step) {
+    std::set<BufferId> written;
+    for (const UnrolledAccess& access : unrolled_.steps[step].accesses) {
+      if (access.write) written.insert(access.buffer);
+    }
     forEachSlot(op, [&](SlotId id, FieldRole role) {
-      if (role.writes && !program_.slots[id].is_scalar) writes_.push_back({step, id, views_[id]});
+      if (!role.writes) return;
+      const int to = definition_of_[id];
+      const auto input = memory_of_.find(id);
+      if (to == kNone && input == memory_of_.end()) return;
+      const BufferId buffer = to == kNone ? input->second : definitions_[to].view->buffer;
+      if (written.contains(buffer)) writes_[buffer].push_back({step, to});
     });
   }
 
   void check(SlotId output) const {
-    const InputView& mine = views_[output];
-    if (mine.view == nullptr) return;
+    if (definition_of_[output] == kNone) return;
+    const Definition& mine = definitions_[definition_of_[output]];
     const Buffer& buffer = unrolled_.buffers[mine.view->buffer];
-    const SlotId input = program_.inputs[static_cast<size_t>(buffer.input)];
-    for (const Write& write : writes_) {
-      if (write.step < mine.defined || !writesTo(mine.view->buffer, write.step)) continue;
-      const bool is_direct = write.slot == input && write.to.view == nullptr;
-      const bool is_apart =
-          !is_direct && (write.to.view == nullptr || areApart(*write.to.view, *mine.view));
-      const bool is_own = !is_direct && write.to.first == mine.first;
-      if (is_apart || is_own) continue;
+    const std::vector<Write>& writes = writes_[mine.view->buffer];
+    auto write = std::partition_point(writes.begin(), writes.end(),
+                                      [&](const Write& w) { return w.step < mine.step; });
+    for (; write != writes.end(); ++write) {
+      if (write->to != kNone && isAllowed(write->to, definition_of_[output])) continue;
       userError(
           "{}: overwrites elements of the output %{}, which {} has defined as a view of the input "
           "%{}. To return the old elements, copy the view before the write. To return the new "
           "ones, define the view after the write",
-          text(write.step), program_.slots[output].name, text(mine.defined), buffer.name);
+          text(write->step), program_.slots[output].name, text(mine.step), buffer.name);
     }
   }
 
-  // Returns whether the step writes to the buffer on this rank. A rank may have no part in a write,
-  // for example if it is not the root of a collective.
-  bool writesTo(BufferId buffer, size_t step) const {
-    const auto& accesses = unrolled_.steps[step].accesses;
-    return std::any_of(accesses.begin(), accesses.end(), [&](const UnrolledAccess& access) {
-      return access.write && access.buffer == buffer;
-    });
+  // Returns whether one definition is derived from the other, or both views have no byte in common.
+  // The views that they are derived from are compared too. Example: two slices have no byte in
+  // common, and the output is a part of one of them at an address that only a run knows.
+  bool isAllowed(int write, int output) const {
+    int a = write, b = output;  // the first definitions after the common one
+    int common_a = write, common_b = output;
+    while (common_a != common_b) {
+      if (common_a > common_b) {
+        a = std::exchange(common_a, definitions_[common_a].from);
+      } else {
+        b = std::exchange(common_b, definitions_[common_b].from);
+      }
+    }
+    if (common_a == write || common_a == output) return true;
+    const auto view = [&](int definition) -> const View& { return *definitions_[definition].view; };
+    return areApart(view(write), view(output)) || areApart(view(a), view(b));
   }
 
   std::string text(size_t step) const {
@@ -102,8 +131,10 @@ class ReturnedViewChecker {
 
   const Program& program_;
   const Unrolled& unrolled_;
-  IdVector<SlotId, InputView> views_;  // the current definition of each slot
-  std::vector<Write> writes_;          // in order
+  std::vector<Definition> definitions_;            // in order
+  IdVector<SlotId, int> definition_of_;            // the current definition of each slot, or kNone
+  std::map<SlotId, BufferId> memory_of_;           // of the inputs
+  IdVector<BufferId, std::vector<Write>> writes_;  // to each input, in order
 };
 
 }  // namespace

@@ -11,7 +11,8 @@ namespace heddle::host {
 // - a write before the `alias`, or to other elements
 // - a write through the output, through a view of the output, or through a view from which the
 //   output is derived. Example: `%w1 = alias %w`, `%v = alias %w1 permute=[1, 0]`, and a kernel
-//   that writes %w1.
+//   that writes %w1. A write through another view of %w1 is an error if it may write elements of
+//   %v.
 // - a write to an output that is declared `in` the input
 void checkReturnedViews(const Program& program, const Unrolled& unrolled);
 
