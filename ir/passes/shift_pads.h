@@ -12,9 +12,16 @@ namespace heddle {
 //   %place = sub(iota(sizes=[n], axis=0), %i)
 //   where(0 <= %place and %place < size of %x, take(%x, %place, axis=0), 0.0)
 //
-// The other axes of the pad stay a pad. An op that reads at computed indices needs its operand in
-// memory, so a pad of several axes may become several kernels. The pass does not change a pad of an
-// f8 tensor, because `where` accepts no f8, nor an axis that the user has sharded.
+// Every element keeps its bits, so -0.0 stays -0.0. The other axes of the pad stay a pad. An op
+// that reads at computed indices needs its operand in memory, so a pad of several axes may become
+// several kernels. These pads do not change:
+// - A pad of an f8 tensor, because `where` accepts no f8.
+// - A pad along an axis that is sharded, or that propagateSharding may shard. A take along a
+// sharded
+//   axis would sum the results of all ranks, but a pad needs only an allgather.
+// - A pad whose width may overflow 64 bits, as in `%i * %i` with an i64. As a size, this width is
+//   checked, and the error names the pad. The computation in a kernel would give a wrong width. A
+//   width like `%i + 1` is allowed: when it overflows, no element stays inside of the result.
 Fusion shiftPads(Fusion fusion);
 
 }  // namespace heddle

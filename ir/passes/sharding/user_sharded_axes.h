@@ -17,4 +17,12 @@ namespace heddle {
 // this information. If the fusion has no reshape, the function therefore returns empty lists.
 IdVector<ValueId, std::vector<bool>> userShardedAxes(const Fusion& fusion);
 
+// Returns, for each value and logical axis, whether propagateSharding may shard this axis. Call
+// this before propagateSharding. An axis may be sharded in two cases:
+//  - The sharding of the value splits the axis.
+//  - The value has no sharding. An expression that can be split along the axis connects it with an
+//    axis that may be sharded: an axis of an operand, of a result, or of another operand.
+// If no value has a sharding, the function returns empty lists.
+IdVector<ValueId, std::vector<bool>> axesThatMayBeSharded(const Fusion& fusion);
+
 }  // namespace heddle

@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "host/device/cpu/cpu_device.h"
 #include "tests/host/on_ranks.h"
 #include "tests/host/rank_harness.h"
@@ -158,6 +160,29 @@ TEST(ScalarAttributes, TwoRanksPadAsOneRank) {
                           {integer(2), integer(-2)},
                           {integer(-2), integer(-2)},
                           {integer(2), integer(1)}}});
+}
+
+// The reciprocal distinguishes -0.0 from 0.0. %x has the element 0.
+TEST(ScalarAttributes, TwoRanksShiftAsOneRank) {
+  ShardedCase one{"%i: i64 = 0, %j: i64 = 0",
+                  "  %n = neg(%x)\n"
+                  "  %p = pad(%n, -0.0, lows=[%i, 0], highs=[1 - %i, 0])\n"
+                  "  %q = pad(%n, 9.0, lows=[%i, -%i], highs=[-%i, %i])\n"
+                  "  %d = pad(%x, 9.0, lows=[%i - %j, 0], highs=[%j - %i, 0])\n"
+                  "  %r = reciprocal(%p)\n  %s = reciprocal(%q)\n"
+                  "  return %n, %p, %q, %d, %r, %s\n",
+                  {}};
+  for (const int64_t i : {0, 2, -1, 9}) one.runs.push_back({integer(i), integer(1)});
+  expectResultOfOneRank(one);
+}
+
+TEST(ScalarAttributes, OverflowOfAShiftIsAnError) {
+  expectErrorOnTwoRanks({"%i: i64 = 0, %j: i64 = 0",
+                         "  %c = set(%x) shard(@m)\n"
+                         "  %d = pad(%c, 9.0, lows=[%i - %j, 0], highs=[%j - %i, 0])\n"
+                         "  return %d\n",
+                         {{integer(std::numeric_limits<int64_t>::max()), integer(-1)}}},
+                        "overflows 64 bits");
 }
 
 TEST(ScalarAttributes, TwoRanksComputeRangesAsOneRank) {
