@@ -1,4 +1,6 @@
 // Tests the heddle command: exit codes, messages and files.
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -299,6 +301,23 @@ TEST_F(Cli, GivenSizesDecideTheLowering) {
   const std::string dump = heddle("dump" + three + " --set n=7 --stage host").text;
   EXPECT_NE(dump.find("allgather"), std::string::npos) << dump;
   EXPECT_NE(dump.find("n = 7"), std::string::npos) << dump;
+}
+
+TEST_F(Cli, DefaultOfATensorThatDecidesAnOffsetIsPassed) {
+  const std::string text =
+      "heddle 1\nfusion f(%i: i8[]){} {{\n  %a = iota(sizes=[6], axis=0)\n"
+      "  %s = slice(%a, starts=[%i], stops=[%i + 1])\n  return %s\n}}\n";
+  const std::string file = write("with.fusion", fmt::format(fmt::runtime(text), " with %i = 2"));
+  const CliResult with = heddle("run " + file + " --device cpu --check=full");
+  EXPECT_EQ(with.code, 0) << with.text;
+  EXPECT_NE(with.text.find("%s: i64[1] = 2\n"), std::string::npos) << with.text;
+  const CliResult set = heddle("run " + file + " --device cpu --set i=4");
+  EXPECT_NE(set.text.find("%s: i64[1] = 4\n"), std::string::npos) << set.text;
+  expectError("run " + write("large.fusion", fmt::format(fmt::runtime(text), " with %i = 300")),
+              "input %i: the default 300 is outside the range of i8");
+  expectError("run " + write("without.fusion", fmt::format(fmt::runtime(text), "")),
+              "input %i decides sizes or offsets and has no default; give it with --set i=VALUE or "
+              "--input i=FILE");
 }
 
 TEST_F(Cli, FailedCheckExitsWithOne) {

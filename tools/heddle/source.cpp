@@ -320,18 +320,24 @@ void checkFileSizes(const std::vector<InputSpec>& inputs,
 
 namespace {
 
-// Returns the value of a tensor without axes that decides sizes. The user must give the value,
-// because a random number would seldom be a useful size.
+// Returns the value of a tensor without axes that decides sizes or offsets. A value from the seed
+// would seldom be useful, so the user or the file must give the value.
 HostTensor sizeTensor(const InputSpec& spec, const Settings& settings, const HostTensor* file) {
   const auto given = settings.scalars.find(spec.name);
   HEDDLE_USER_CHECK(given == settings.scalars.end() || file == nullptr,
                     "input %{} is given by --set and by --input", spec.name);
   if (file != nullptr) return *file;
-  HEDDLE_USER_CHECK(given != settings.scalars.end(),
-                    "input %{} decides sizes; give it with --set {}=VALUE or --input {}=FILE",
+  const auto size = settings.sizes.find(scalarSymbol(spec.name));
+  HEDDLE_USER_CHECK(size != settings.sizes.end(),
+                    "input %{} decides sizes or offsets and has no default; give it with --set "
+                    "{}=VALUE or --input {}=FILE",
                     spec.name, spec.name, spec.name);
+  const Scalar value = roundTo(spec.tensor.dtype, size->second);
+  HEDDLE_USER_CHECK(toInt(value) == size->second,
+                    "input %{}: the default {} is outside the range of {}", spec.name, size->second,
+                    name(spec.tensor.dtype));
   HostTensor tensor(spec.tensor.dtype, {});
-  tensor.set(0, given->second);
+  tensor.set(0, value);
   return tensor;
 }
 
