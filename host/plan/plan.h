@@ -136,10 +136,10 @@ struct Plan {
   };
   struct Preallocated {  // a caller's tensor that receives an output
     PointerIndex pointer;
-    int32_t output;    // position of the output
-    std::string name;  // name of the output, without '%'
-    int64_t bytes;     // size of the caller's tensor, with padding
-    TensorDesc desc;   // of the caller's tensor
+    int32_t output;         // position of the output
+    std::string name;       // name of the output, without '%'
+    int64_t bytes;          // size of the caller's tensor, with padding
+    TensorDesc allocation;  // all elements of the caller's tensor, with padding
   };
   // Facts about a step for timelines and injected faults.
   struct StepNote {
@@ -194,9 +194,9 @@ struct Plan {
   std::vector<BufferInput> buffer_inputs;
   // true: a step writes an input, or an input is donated.
   bool has_exclusive_input = false;
-  // The descriptors of all inputs, if has_exclusive_input is true or an output is preallocated;
-  // otherwise empty.
-  std::vector<TensorDesc> input_descs;
+  // All elements of each input, with padding: a run may write the padding. Empty unless
+  // has_exclusive_input is true or an output is preallocated.
+  std::vector<TensorDesc> input_allocations;
   std::vector<ScalarInput> scalar_inputs;
   std::vector<ValueInput> value_inputs;
   std::vector<Preallocated> preallocated;

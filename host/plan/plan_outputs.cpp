@@ -23,6 +23,13 @@ bool hasOrder(const TensorDesc& desc, const AxisOrder& order) {
   return true;
 }
 
+// Returns the descriptor of all elements of a tensor, with padding.
+TensorDesc allocationOf(const TensorDesc& desc) {
+  TensorDesc allocation = desc;
+  allocation.sizes = allocation.alloc;
+  return allocation;
+}
+
 }  // namespace
 
 // Returns whether the program can write an output directly into the caller's tensor `given`. All of
@@ -96,7 +103,8 @@ void PlanBuilder::bindOutputs() {
     if (!landsInPlace(output, given)) continue;
     substituted_[bufferOf(output.place.pointer)] = true;
     plan_->preallocated.push_back({output.place.pointer, static_cast<int32_t>(i),
-                                   outputName(program_, i), given.allocBytes(), given});
+                                   outputName(program_, i), given.allocBytes(),
+                                   allocationOf(given)});
     setAlignment(output.place.pointer, given_.output_alignments, i);
   }
 }
@@ -113,13 +121,15 @@ void PlanBuilder::finishOutputs() {
     if (std::any_of(plan_->preallocated.begin(), plan_->preallocated.end(), in_place)) continue;
     const PointerIndex pointer = plan_->preallocatedPointer(i);
     const TensorDesc& given = *given_.preallocated[i];
-    plan_->preallocated.push_back(
-        {pointer, static_cast<int32_t>(i), outputName(program_, i), given.allocBytes(), given});
+    plan_->preallocated.push_back({pointer, static_cast<int32_t>(i), outputName(program_, i),
+                                   given.allocBytes(), allocationOf(given)});
     setAlignment(pointer, given_.output_alignments, i);
     emitCopy({{pointer, 0}, given}, {output.place, output.desc}, kCallerStream);
   }
   if (plan_->has_exclusive_input || !plan_->preallocated.empty()) {
-    plan_->input_descs = unrolled_.input_descs;
+    for (const TensorDesc& desc : unrolled_.input_descs) {
+      plan_->input_allocations.push_back(allocationOf(desc));
+    }
   }
 }
 

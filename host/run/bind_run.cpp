@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <optional>
 #include <string_view>
 
 #include "host/run/input_overlap.h"
@@ -38,27 +37,35 @@ void bindLate(const Plan& plan, const std::vector<Argument>& inputs, RunState& s
   }
 }
 
-// The memory of a tensor of the caller, with padding.
+// The memory of a tensor of the caller.
 struct CallerMemory {
   const std::byte* begin;
   int64_t bytes;
-  const TensorDesc& desc;
+  const TensorDesc& allocation;  // all elements, with padding: a run may write the padding
   const std::byte* end() const { return begin + bytes; }
 };
 
-// Returns whether the memory of two tensors may overlap. A run may write the padding of a tensor,
-// so all allocated elements count.
+// Returns whether the memory of two tensors may overlap. Allocates no memory.
 Sharing memorySharing(const CallerMemory& a, const CallerMemory& b) {
   if (a.end() <= b.begin || b.end() <= a.begin) return Sharing::Nothing;
-  std::optional<TensorDesc> padded_a, padded_b;
-  const auto allocated = [](const TensorDesc& desc, std::optional<TensorDesc>& padded) {
-    if (desc.sizes == desc.alloc) return &desc;
-    padded = desc;
-    padded->sizes = padded->alloc;
-    return static_cast<const TensorDesc*>(&*padded);
-  };
-  return sharingOf(TensorInMemory{*allocated(a.desc, padded_a), 0},
-                   TensorInMemory{*allocated(b.desc, padded_b), b.begin - a.begin});
+  return sharingOf({a.allocation, 0}, {b.allocation, b.begin - a.begin});
+}
+
+// Calls visit(address) for each preallocated output and each input in memory.
+template <class Visit>
+void forEachAddress(const Plan& plan, const RunState& state, const Visit& visit) {
+  for (const Plan::Preallocated& output : plan.preallocated) visit(state.pointers[output.pointer]);
+  for (const Plan::BufferInput& input : plan.buffer_inputs) visit(state.pointers[input.pointer]);
+}
+
+// Returns whether the last run of the plan had the same addresses, and checkOverlap() accepted it.
+bool hasAcceptedAddresses(const Plan& plan, const RunState& state) {
+  size_t i = 0;
+  bool equal = state.apart_outputs.size() == plan.preallocated.size() + plan.buffer_inputs.size();
+  forEachAddress(plan, state, [&](const std::byte* address) {
+    equal = equal && state.apart_outputs[i++] == address;
+  });
+  return equal;
 }
 
 // Throws UserError if a preallocated output shares memory with another tensor.
@@ -75,14 +82,16 @@ void requireApart(const Plan::Preallocated& output, Sharing sharing, std::string
 // Rejects preallocated outputs that overlap inputs or each other. Otherwise the program could write
 // an output before it has read an input in the same memory. An output that is copied after all
 // inputs were read may overlap inputs, except donated inputs and inputs that the run writes.
-void checkOverlap(const Plan& plan, const RunState& state) {
+// A repeated run with the same addresses is not checked again.
+void checkOverlap(const Plan& plan, RunState& state) {
+  if (plan.preallocated.empty() || hasAcceptedAddresses(plan, state)) return;
   for (const Plan::Preallocated& output : plan.preallocated) {
     const bool is_copied = !plan.buffers.has(bufferOf(output.pointer));
-    const CallerMemory mine{state.pointers[output.pointer], output.bytes, output.desc};
+    const CallerMemory mine{state.pointers[output.pointer], output.bytes, output.allocation};
     for (const Plan::Preallocated& earlier : plan.preallocated) {
       if (&earlier == &output) break;
       const Sharing sharing =
-          memorySharing(mine, {state.pointers[earlier.pointer], earlier.bytes, earlier.desc});
+          memorySharing(mine, {state.pointers[earlier.pointer], earlier.bytes, earlier.allocation});
       if (sharing == Sharing::Nothing) continue;
       requireApart(output, sharing,
                    fmt::format("preallocated output {} (%{})", earlier.output, earlier.name));
@@ -92,11 +101,13 @@ void checkOverlap(const Plan& plan, const RunState& state) {
       const Buffer& buffer = plan.buffers[bufferOf(input.pointer)];
       const Sharing sharing =
           memorySharing(mine, {state.pointers[input.pointer], buffer.bytes,
-                               plan.input_descs[static_cast<size_t>(input.input)]});
+                               plan.input_allocations[static_cast<size_t>(input.input)]});
       if (sharing == Sharing::Nothing) continue;
       requireApart(output, sharing, fmt::format("input {} (%{})", input.input, buffer.name));
     }
   }
+  state.apart_outputs.clear();
+  forEachAddress(plan, state, [&](std::byte* address) { state.apart_outputs.push_back(address); });
 }
 
 }  // namespace

@@ -15,16 +15,9 @@ using Range = RunState::InputRange;
 
 bool isExclusive(const Range& range) { return range.input->written || range.input->donated; }
 
-// Returns the descriptor of all allocated elements of an input. A run may write the padding.
-TensorDesc allocationOf(const Plan& plan, const Range& range) {
-  TensorDesc desc = plan.input_descs.at(range.input->input);
-  desc.sizes = desc.alloc;
-  return desc;
-}
-
 void checkPair(const Plan& plan, const Range& a, const Range& b) {
-  const TensorDesc first = allocationOf(plan, a);
-  const TensorDesc second = allocationOf(plan, b);
+  const TensorDesc& first = plan.input_allocations.at(a.input->input);
+  const TensorDesc& second = plan.input_allocations.at(b.input->input);
   const Sharing sharing = sharingOf({first, 0}, {second, b.begin - a.begin});
   if (sharing == Sharing::Nothing) return;
   const auto nameOf = [&](const Range& range) -> const std::string& {

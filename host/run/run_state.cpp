@@ -29,6 +29,7 @@ void RunState::prepare(const std::shared_ptr<const Plan>& plan, Stream stream) {
   if (plan != plan_) {
     plan_ = plan;
     apart_inputs.clear();
+    apart_outputs.clear();
     pointers.assign(plan->pointers(), nullptr);
     late_offsets.assign(plan->late_pointers.size(), 0);
     owned.assign(plan->buffers.size(), false);

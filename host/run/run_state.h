@@ -41,6 +41,9 @@ class RunState {
   std::vector<InputRange> input_ranges;  // working memory of checkInputOverlap()
   // The addresses of the inputs that checkInputOverlap() (host/run/input_overlap.h) accepted last.
   std::vector<std::byte*> apart_inputs;
+  // The addresses of the preallocated outputs and of the inputs that checkOverlap()
+  // (host/run/bind_run.cpp) accepted last.
+  std::vector<std::byte*> apart_outputs;
   IdVector<BufferId, bool> owned;  // true: this run has allocated and not yet freed the buffer
   IdVector<RegisterId, Scalar> registers;
   IdVector<DeviceEventId, Event> events;

@@ -14,6 +14,7 @@
 namespace heddle::host::executable_heap_cpu_test {
 namespace {
 
+using testing::allocationsOfRepeatedRuns;
 using testing::deviceFloats;
 using testing::heapAllocations;
 using testing::programOf;
@@ -93,6 +94,48 @@ TEST(ExecutableHeapCpu, InstructionsAllocateNoHeapMemory) {
     EXPECT_EQ(allocationsOfARun(body, 10), 0) << body;
     EXPECT_EQ(allocationsOfARun(body, heddle::testing::casesOf(1000, 100)), 0) << body;
   }
+}
+
+// The memory ranges of the padded outputs and of the input overlap, but no element is in two of
+// them. Each run uses other memory than the run before it, so it compares the tensors again.
+TEST(ExecutableHeapCpu, InterleavedOutputsAllocateNoHeapMemory) {
+  const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+  Executable executable(programOf(R"(
+program two(%x: f32[n]) -> (%a, %b) with n = 3 {
+  slot %a: f32[n]
+  slot %b: f32[n]
+  %a = allocate stream=0
+  copy %x -> %a stream=0
+  %b = allocate stream=0
+  copy %x -> %b stream=0
+}
+)"),
+                        {device.get(), nullptr, nullptr});
+  const Tensor memory = deviceFloats(*device, ramp(48, 0, 0), {48});
+  const auto everyThird = [&](int64_t first) {
+    Tensor part = memory;
+    part.desc = denseDesc(DType::F32, {3});
+    part.desc.strides = {3};
+    part.desc.alloc = {4};
+    part.data = static_cast<float*>(memory.data) + first;
+    return part;
+  };
+  std::vector<std::vector<Argument>> inputs;
+  std::vector<RunOptions> options(2);
+  for (int64_t i = 0; i < 2; ++i) {
+    const int64_t first = 24 * i;
+    inputs.push_back({everyThird(first)});
+    options[static_cast<size_t>(i)].preallocated = {everyThird(first + 1),
+                                                    everyThird(first + 2 - i)};
+  }
+  EXPECT_THROW(executable.run(inputs[1], options[1]), UserError);  // both outputs are equal
+  options[1].preallocated[1] = everyThird(26);
+  size_t turn = 0;
+  const auto run = [&] {
+    turn = 1 - turn;
+    executable.run(inputs[turn], options[turn]).wait();
+  };
+  EXPECT_EQ(allocationsOfRepeatedRuns(run), 0);
 }
 
 }  // namespace
