@@ -27,12 +27,13 @@ Layout::Observed observe(const TensorDesc& desc) {
   if (!is_given || desc.numel() == 0) return observed;
   observed.order = orderOf(desc);
   int64_t span = 1;
+  bool is_stretched = false;  // whether the next inner axis has the stride 0
   for (size_t i = observed.order.size(); i-- > 0;) {
     const size_t axis = observed.order[i];
     if (desc.sizes[axis] == 1) continue;
-    observed.contiguous[axis] = desc.strides[axis] == span;
-    if (desc.strides[axis] == 0) continue;
-    span = desc.strides[axis] * alloc[axis];
+    observed.contiguous[axis] = !is_stretched && desc.strides[axis] == span;
+    is_stretched = desc.strides[axis] == 0;
+    if (!is_stretched) span = desc.strides[axis] * alloc[axis];
   }
   return observed;
 }

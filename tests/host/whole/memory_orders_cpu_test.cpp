@@ -192,12 +192,13 @@ TEST(MemoryOrders, ResultsFollowTheStridesOfARun) {
   }
 }
 
-// An axis of stride 0 has no position in the memory order, so the result does not follow it.
+// An axis of stride 0 has no position in the memory order, so the result does not follow it. A
+// reshape that merges it with another axis is no view.
 TEST(MemoryOrders, ResultsDoNotFollowAxesOfStrideZero) {
   const std::unique_ptr<Device> device = makeCpuDevice();
-  FusionExecutor executor(
-      parseFusion("heddle 1\nfusion f(%x: f32[m, n]) {\n  %y = exp(%x)\n  return %y\n}\n"),
-      {device.get()});
+  FusionExecutor executor(parseFusion("heddle 1\nfusion f(%x: f32[m, n]) {\n  %y = exp(%x)\n"
+                                      "  %r = reshape(%x, sizes=[m*n])\n  return %y, %r\n}\n"),
+                          {device.get()});
   for (const std::vector<int64_t>& strides :
        {std::vector<int64_t>{0, 1}, std::vector<int64_t>{1, 0}, std::vector<int64_t>{0, 0}}) {
     const HostTensor values = randomTensor(DType::F32, {6}, 1, "x");
@@ -208,9 +209,11 @@ TEST(MemoryOrders, ResultsDoNotFollowAxesOfStrideZero) {
     outputs.wait();
     EXPECT_EQ(std::get<Tensor>(outputs[0]).desc.strides, (std::vector<int64_t>{5, 1}));
     const HostTensor got = toHost(*device, std::get<Tensor>(outputs[0]));
+    const HostTensor merged = toHost(*device, std::get<Tensor>(outputs[1]));
     for (int64_t i = 0; i < 15; ++i) {
       const int64_t place = i / 5 * strides[0] + i % 5 * strides[1];
       EXPECT_NEAR(toDouble(got.at(i)), std::exp(toDouble(values.at(place))), 1e-5);
+      EXPECT_EQ(toDouble(merged.at(i)), toDouble(values.at(place)));
     }
   }
 }
