@@ -10,14 +10,15 @@ logs=build/test_logs
 mkdir -p "$logs"
 rm -f "$logs"/*.log
 
-# Prints a headline with the time since the start, and how busy all processors were since the last one.
+# Prints a headline with the time since the start. If the last headline was some seconds ago, also
+# prints how busy all processors were since then.
 busy_before=0 all_before=0
 step() {
   local user nice system idle iowait rest
   read -r _ user nice system idle iowait rest </proc/stat
   local busy=$((user + nice + system)) all=$((user + nice + system + idle + iowait))
   printf '\n== %s [%dm%02ds' "$*" $((SECONDS / 60)) $((SECONDS % 60))
-  [ $all_before -eq 0 ] || [ $all -le $all_before ] ||
+  [ $all_before -eq 0 ] || [ $((all - all_before)) -lt 1000 ] ||
     printf ', processors %d %% busy since the last line' $((100 * (busy - busy_before) / (all - all_before)))
   printf ']\n'
   busy_before=$busy all_before=$all
