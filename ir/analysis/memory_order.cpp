@@ -147,9 +147,9 @@ std::optional<ElementLayout> layoutAfter(const Fusion& fusion, const Value& valu
   return std::nullopt;
 }
 
-bool hasNoGaps(const std::optional<ElementLayout>& layout) {
-  return layout && std::find(layout->contiguous.begin(), layout->contiguous.end(), false) ==
-                       layout->contiguous.end();
+bool hasNoGaps(const ElementLayout& layout) {
+  return std::find(layout.contiguous.begin(), layout.contiguous.end(), false) ==
+         layout.contiguous.end();
 }
 
 }  // namespace
@@ -227,7 +227,7 @@ ElementLayouts elementLayouts(const Fusion& fusion) {
 }
 
 std::optional<AxisOrder> orderWithoutGaps(const std::optional<Layout::Observed>& layout) {
-  return hasNoGaps(layout) ? std::optional(layout->order) : std::nullopt;
+  return layout && hasNoGaps(*layout) ? std::optional(layout->order) : std::nullopt;
 }
 
 std::optional<AxisOrder> elementOrder(const Fusion& fusion, ValueId id) {

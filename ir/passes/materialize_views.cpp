@@ -35,6 +35,9 @@ class ViewMaterializer {
     } else {
       rewriter_.copyOn(id, {packed(expr.inputs[0], expr.line)});
     }
+    // A hint in the text of a reshape has no effect: the memory of the operand determines its
+    // order.
+    rewriter_.fusion().layout(rewriter_.at(expr.outputs[0])).hint.reset();
   }
 
   // Returns a row-major copy. All reshapes of the value share the copy.

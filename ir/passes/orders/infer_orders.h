@@ -21,9 +21,8 @@ namespace heddle {
 //    order that a collective needs, except where followOrders decided so.
 //  - If the op or a reader of the result would need a copy for the hinted order (OrderRefusals in
 //    ir/passes/orders/order_refusals.h), the result stays row-major. Its readers follow this order.
-//  - Permutes, slices and reshapes that are views get no hint: their order is that of their
-//  operand.
-//    An order of a value is refused if a reader of one of its views refuses it.
+//  - Permutes, slices and reshapes that are views get no hint: their operand determines their
+//    order. An order of a value is refused if a reader of one of its views refuses it.
 //  - Notes say where each hint comes from and why a hint was undone (order_notes.h).
 //
 // The pass runs after insertResharding and followOrders, which serve collectives, and before
