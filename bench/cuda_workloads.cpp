@@ -3,9 +3,10 @@
 // inputs and outputs (each counted once), and the time that a copy of the same bytes takes.
 // bench/peers/torch_workloads.py times the same computations in PyTorch.
 //
-//   bench_cuda_workloads [--skip PASS] [FILE ...]     default: all files of bench/workloads
+//   bench_cuda_workloads [--skip PASS] [--choices FILE] [FILE ...]
+// Without files it times all files of bench/workloads.
 // --skip leaves out a pass by name. For example, `--skip inferOrders` measures without inferred
-// memory orders.
+// memory orders. --choices uses the candidates that `heddle tune --export FILE` has chosen.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
@@ -25,6 +26,7 @@
 #include "host/tensor.h"
 #include "ir/base/check.h"
 #include "ir/text/fusion_text.h"
+#include "tools/tune/choices_file.h"
 
 namespace {
 
@@ -121,7 +123,8 @@ size_t outputBytes(const host::Outputs& outputs) {
 }
 
 void time(const std::filesystem::path& path, host::Device& device, cudaStream_t stream,
-          const Flush& flush, const host::CompileOptions& compile_options) {
+          const Flush& flush, const host::CompileOptions& compile_options,
+          const host::ExecutableOptions& executable_options) {
   std::ifstream file(path);
   HEDDLE_USER_CHECK(file.good(), "{}: cannot read the file", path.string());
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
@@ -136,7 +139,8 @@ void time(const std::filesystem::path& path, host::Device& device, cudaStream_t 
                                  static_cast<int64_t>(i)));
     bytes += static_cast<size_t>(desc.allocBytes());
   }
-  host::Executable executable(program, host::Context{&device, nullptr, nullptr});
+  host::Executable executable(program, host::Context{&device, nullptr, nullptr},
+                              executable_options);
   host::RunOptions options;
   options.stream = stream;
   bytes += outputBytes(executable.run(inputs, options));
@@ -153,12 +157,16 @@ void time(const std::filesystem::path& path, host::Device& device, cudaStream_t 
 void run(const std::vector<std::string>& arguments) {
   std::vector<std::filesystem::path> files;
   host::CompileOptions options;
+  host::ExecutableOptions executable_options;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i] != "--skip") {
-      files.emplace_back(arguments[i]);
-    } else {
+    if (arguments[i] == "--skip") {
       HEDDLE_USER_CHECK(++i < arguments.size(), "--skip needs the name of a pass");
       options.passes.skip.push_back(arguments[i]);
+    } else if (arguments[i] == "--choices") {
+      HEDDLE_USER_CHECK(++i < arguments.size(), "--choices needs a file");
+      executable_options.kernel_choices = tools::readChoices(arguments[i]);
+    } else {
+      files.emplace_back(arguments[i]);
     }
   }
   if (files.empty()) {
@@ -172,7 +180,7 @@ void run(const std::vector<std::string>& arguments) {
   {
     const Flush flush(static_cast<cudaStream_t>(stream));
     for (const auto& file : files) {
-      time(file, *device, static_cast<cudaStream_t>(stream), flush, options);
+      time(file, *device, static_cast<cudaStream_t>(stream), flush, options, executable_options);
     }
   }
   device->destroyStream(stream);
