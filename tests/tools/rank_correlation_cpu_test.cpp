@@ -58,12 +58,16 @@ TEST(RankCorrelationOfModel, OnlyMeasuredCandidatesCount) {
   EXPECT_FALSE(modelRanks({single, alike}).has_value());
 }
 
-TEST(RankCorrelationOfModel, TextNamesBothCorrelationsOverAllFiles) {
+TEST(RankCorrelationOfModel, SummaryNamesBothCorrelationsAndTheFirstCandidatesOfAllFiles) {
   const TunedKernel good = kernelOf({1e-3, 2e-3}, {1e-3, 2e-3});
-  EXPECT_EQ(modelRanksText({{"a", {good}}, {"b", {good}}}),
-            "rank correlation of predicted and measured times: 1.00 within a kernel (mean of 2), "
-            "1.00 over all 4 candidates\n");
-  EXPECT_EQ(modelRanksText({{"a", {}}}), "");
+  TunedKernel slow = kernelOf({1e-3, 2e-3}, {2e-3, 1e-3});
+  slow.chosen = 1;
+  EXPECT_EQ(tuneSummary({{"a", {good}}, {"b", {slow}}}),
+            "rank correlation of predicted and measured times: 0.00 within a kernel (mean of 2), "
+            "0.00 over all 4 candidates\n"
+            "first candidates: within 5 % of the fastest in 1 of 2 kernels; chosen / first time "
+            "0.707 (geometric mean)\n");
+  EXPECT_EQ(tuneSummary({{"a", {}}}), "");
 }
 
 }  // namespace

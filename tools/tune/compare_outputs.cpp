@@ -1,13 +1,18 @@
 #include "tools/tune/compare_outputs.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <set>
+#include <thread>
 
 #include "codegen/compile/sha256.h"
 #include "ir/base/check.h"
 #include "ir/graph/print_values.h"
+#include "ir/system/start_thread.h"
+#include "ir/system/usable_cpus.h"
 
 namespace heddle::tools {
 namespace {
@@ -45,19 +50,154 @@ bool dependsOnOrder(const Expression& expr) {
   }
 }
 
+// Outputs of tuned kernels have up to billions of elements, so all CPUs compare them. The elements
+// are divided into parts of this size.
+constexpr int64_t kPart = int64_t{1} << 20;
+int64_t partsOf(int64_t count) { return (count + kPart - 1) / kPart; }
+
+// Calls work(part, begin, end) for each part of `count` elements, on all CPUs that this process may
+// use. The calls must not throw.
+template <class Work>
+void forEachPart(int64_t count, const Work& work) {
+  const int64_t parts = partsOf(count);
+  std::atomic<int64_t> next = 0;
+  const auto take = [&] {
+    for (int64_t part = next++; part < parts; part = next++) {
+      work(part, part * kPart, std::min(count, (part + 1) * kPart));
+    }
+  };
+  std::vector<std::thread> others;
+  for (int64_t i = 1; i < std::min<int64_t>(parts, usableCpus()); ++i) {
+    // With fewer threads, the comparison takes longer.
+    try {
+      others.push_back(startThread("comparing outputs", take));
+    } catch (const UserError&) {
+      break;
+    }
+  }
+  take();
+  for (std::thread& other : others) other.join();
+}
+
+// Calls use(read) for a float type. read(data, e) returns element e of the dense array `data`.
+template <class Use>
+void withFloats(DType dtype, const Use& use) {
+  const auto of = [&]<class T>(T, auto convert) {
+    use([convert](const std::byte* data, int64_t e) {
+      return static_cast<double>(convert(reinterpret_cast<const T*>(data)[e]));
+    });
+  };
+  switch (dtype) {
+    case DType::F64:
+      return of(double{}, [](double value) { return value; });
+    case DType::F32:
+      return of(float{}, [](float value) { return value; });
+    case DType::F16:
+      return of(uint16_t{}, [](uint16_t bits) { return floatFromF16(bits); });
+    case DType::BF16:
+      return of(uint16_t{}, [](uint16_t bits) { return floatFromBf16(bits); });
+    case DType::F8E4M3:
+      return of(uint8_t{}, [](uint8_t bits) { return floatFromF8e4m3(bits); });
+    case DType::F8E5M2:
+      return of(uint8_t{}, [](uint8_t bits) { return floatFromF8e5m2(bits); });
+    default:
+      HEDDLE_CHECK(false, "{} is no float type", name(dtype));
+  }
+}
+
 // Returns the absolute error that is tolerated in each element of an output.
 double boundOf(const HostTensor& wanted) {
-  double largest = std::numeric_limits<float>::min();
-  for (int64_t e = 0; e < wanted.numel(); ++e) {
-    const double value = std::abs(toDouble(wanted.at(e)));
-    if (std::isfinite(value)) largest = std::max(largest, value);
-  }
-  return toleranceOf(wanted.dtype) * largest;
+  std::vector<double> largest(static_cast<size_t>(partsOf(wanted.numel())));
+  withFloats(wanted.dtype, [&](const auto& read) {
+    forEachPart(wanted.numel(), [&](int64_t part, int64_t begin, int64_t end) {
+      double most = 0;
+      for (int64_t e = begin; e < end; ++e) {
+        const double value = std::abs(read(wanted.data.get(), e));
+        if (value <= std::numeric_limits<double>::max()) most = std::max(most, value);
+      }
+      largest[static_cast<size_t>(part)] = most;
+    });
+  });
+  double most = std::numeric_limits<float>::min();
+  for (const double each : largest) most = std::max(most, each);
+  return toleranceOf(wanted.dtype) * most;
 }
 
 // Infinity minus infinity, and each difference from NaN, is NaN, which is within no bound.
 bool agree(double a, double b, double bound) {
   return a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= bound;
+}
+
+// The elements of two tensors that do not agree.
+struct Differences {
+  int64_t count = 0;
+  int64_t first = 0;
+};
+
+// differs(e) returns whether element e differs. Skips short ranges whose bytes are equal.
+template <class Differs>
+Differences countDifferences(const HostTensor& got, const HostTensor& wanted,
+                             const Differs& differs) {
+  constexpr int64_t kRange = 256;
+  const int64_t size = sizeOf(wanted.dtype);
+  std::vector<Differences> found(static_cast<size_t>(partsOf(wanted.numel())));
+  forEachPart(wanted.numel(), [&](int64_t part, int64_t begin, int64_t end) {
+    Differences& here = found[static_cast<size_t>(part)];
+    for (int64_t at = begin; at < end; at += kRange) {
+      const int64_t stop = std::min(end, at + kRange);
+      if (std::memcmp(got.data.get() + at * size, wanted.data.get() + at * size,
+                      static_cast<size_t>((stop - at) * size)) == 0) {
+        continue;
+      }
+      for (int64_t e = at; e < stop; ++e) {
+        if (differs(e) && here.count++ == 0) here.first = e;
+      }
+    }
+  });
+  Differences all;
+  for (const Differences& each : found) {
+    if (all.count == 0) all.first = each.first;
+    all.count += each.count;
+  }
+  return all;
+}
+
+Differences differencesOf(const HostTensor& got, const HostTensor& wanted) {
+  if (!isFloat(wanted.dtype)) {
+    const int64_t size = sizeOf(wanted.dtype);
+    return countDifferences(got, wanted, [&](int64_t e) {
+      return std::memcmp(got.data.get() + e * size, wanted.data.get() + e * size,
+                         static_cast<size_t>(size)) != 0;
+    });
+  }
+  Differences found;
+  const double bound = boundOf(wanted);
+  withFloats(wanted.dtype, [&](const auto& read) {
+    found = countDifferences(got, wanted, [&](int64_t e) {
+      return !agree(read(got.data.get(), e), read(wanted.data.get(), e), bound);
+    });
+  });
+  return found;
+}
+
+// Returns the hash of a part of a tensor.
+std::string hashOfPart(const HostTensor& tensor, int64_t begin, int64_t end) {
+  const int64_t size = sizeOf(tensor.dtype);
+  const std::string_view bytes(tensor.as<const char>() + begin * size,
+                               static_cast<size_t>((end - begin) * size));
+  std::vector<int64_t> nans;
+  if (isFloat(tensor.dtype)) {
+    withFloats(tensor.dtype, [&](const auto& read) {
+      for (int64_t e = begin; e < end; ++e) {
+        if (std::isnan(read(tensor.data.get(), e))) nans.push_back(e - begin);
+      }
+    });
+  }
+  if (nans.empty()) return codegen::sha256(bytes);
+  std::string changed(bytes);
+  const Scalar nan = roundTo(tensor.dtype, std::numeric_limits<double>::quiet_NaN());
+  for (const int64_t e : nans) storeElement(changed.data(), tensor.dtype, e, nan);
+  return codegen::sha256(changed);
 }
 
 }  // namespace
@@ -78,36 +218,26 @@ std::vector<bool> outputsOfFloatSums(const Fusion& segment) {
 std::string differenceOf(const std::vector<HostTensor>& got, const std::vector<HostTensor>& wanted,
                          const std::vector<bool>& of_float_sums) {
   for (size_t i = 0; i < wanted.size(); ++i) {
-    const bool are_floats = isFloat(wanted[i].dtype);
-    const bool may_flip = !are_floats && i < of_float_sums.size() && of_float_sums[i];
-    const double bound = are_floats ? boundOf(wanted[i]) : 0;
-    int64_t left = may_flip ? std::max<int64_t>(1, wanted[i].numel() / 100) : 0;
-    for (int64_t e = 0; e < wanted[i].numel(); ++e) {
-      const Scalar a = got[i].at(e);
-      const Scalar b = wanted[i].at(e);
-      if (are_floats ? agree(toDouble(a), toDouble(b), bound) : toInt(a) == toInt(b)) continue;
-      if (left-- > 0) continue;
-      return fmt::format("element {} of output {} is {}, but {} with another candidate", e, i,
-                         printScalar(a), printScalar(b));
-    }
+    const bool may_flip = !isFloat(wanted[i].dtype) && i < of_float_sums.size() && of_float_sums[i];
+    const Differences found = differencesOf(got[i], wanted[i]);
+    if (found.count <= (may_flip ? std::max<int64_t>(1, wanted[i].numel() / 100) : 0)) continue;
+    return fmt::format("element {} of output {} is {}, but {} with another candidate", found.first,
+                       i, printScalar(got[i].at(found.first)),
+                       printScalar(wanted[i].at(found.first)));
   }
   return "";
 }
 
 std::string hashOfBits(const std::vector<HostTensor>& outputs) {
-  std::string bits;
+  std::string all;
   for (const HostTensor& output : outputs) {
-    const size_t first = bits.size();
-    bits.append(output.as<const char>(), static_cast<size_t>(output.bytes()));
-    if (!isFloat(output.dtype)) continue;
-    const Scalar nan = roundTo(output.dtype, std::numeric_limits<double>::quiet_NaN());
-    for (int64_t e = 0; e < output.numel(); ++e) {
-      if (std::isnan(toDouble(output.at(e)))) {
-        storeElement(bits.data() + first, output.dtype, e, nan);
-      }
-    }
+    std::vector<std::string> hashes(static_cast<size_t>(partsOf(output.numel())));
+    forEachPart(output.numel(), [&](int64_t part, int64_t begin, int64_t end) {
+      hashes[static_cast<size_t>(part)] = hashOfPart(output, begin, end);
+    });
+    for (const std::string& hash : hashes) all += hash;
   }
-  return codegen::sha256(bits);
+  return codegen::sha256(all);
 }
 
 }  // namespace heddle::tools

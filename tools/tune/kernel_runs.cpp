@@ -17,6 +17,11 @@ namespace {
 constexpr int64_t kGpuFlush = int64_t{256} << 20;  // more than the L2 cache of every GPU
 constexpr int64_t kCpuFlush = int64_t{32} << 20;
 
+// The number of different random elements of an input. A larger input repeats them: to compute
+// billions of random numbers would take longer than to measure the kernel. The number is prime, so
+// equal elements of different rows have different columns.
+constexpr int64_t kRandomElements = 1048573;
+
 double nowSeconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -67,41 +72,59 @@ KernelRuns::KernelRuns(const host::LaunchedKernel& kernel,
       store_(device, &images, host::CacheLimits{}.kernel_bytes),
       loaded_(all.size()),
       of_float_sums_(outputsOfFloatSums(kernel.kernel.segment)) {
-  const Fusion& segment = kernel.kernel.segment;
-  const std::string& name = kernel.kernel.name;
-  for (size_t i = 0; i < kernel.in.size(); ++i) {
-    const ValueId id = segment.inputs()[i];
-    if (segment.value(id).is_scalar) {
-      operands_.emplace_back();
-      continue;
-    }
-    operands_.push_back(withinMemory(name, "input %" + segment.value(id).name, [&] {
-      const HostTensor values = randomBlock(kernel.in[i], seed, segment.value(id).name);
-      return host::toDevice(device, device.allocator(), values, kernel.in[i]);
-    }));
-  }
-  for (size_t i = 0; i < kernel.out.size(); ++i) {
-    const std::string what = "output %" + segment.value(segment.outputs()[i]).name;
-    host::Tensor output = blockOf(device, kernel.out[i].allocBytes(), name, what);
-    output.desc = kernel.out[i];
-    operands_.push_back(std::move(output));
-  }
-  int64_t workspace = 0;
-  for (const codegen::Candidate& each : all) {
-    workspace = std::max(workspace, each.plan.workspace_bytes);
-  }
-  workspace_ = blockOf(device, workspace, name, "the workspace");
-  const int64_t flushed = device.kind() == host::DeviceKind::Cuda ? kGpuFlush : kCpuFlush;
-  flushed_ = blockOf(device, flushed, name, "the block that replaces the contents of the caches");
   // The destructor does not run if the constructor throws.
   try {
     stream_ = device.createStream();
     begin_ = device.createTimer();
     end_ = device.createTimer();
+    allocate(seed);
   } catch (...) {
     destroy();
     throw;
   }
+}
+
+void KernelRuns::allocate(uint64_t seed) {
+  const Fusion& segment = kernel_.kernel.segment;
+  const std::string& name = kernel_.kernel.name;
+  for (size_t i = 0; i < kernel_.in.size(); ++i) {
+    const Value& value = segment.value(segment.inputs()[i]);
+    operands_.push_back(value.is_scalar ? host::Tensor()
+                                        : randomInput(kernel_.in[i], seed, value.name));
+  }
+  for (size_t i = 0; i < kernel_.out.size(); ++i) {
+    const std::string what = "output %" + segment.value(segment.outputs()[i]).name;
+    host::Tensor output = blockOf(device_, kernel_.out[i].allocBytes(), name, what);
+    output.desc = kernel_.out[i];
+    operands_.push_back(std::move(output));
+  }
+  int64_t workspace = 0;
+  for (const codegen::Candidate& each : all_) {
+    workspace = std::max(workspace, each.plan.workspace_bytes);
+  }
+  workspace_ = blockOf(device_, workspace, name, "the workspace");
+  const int64_t flushed = device_.kind() == host::DeviceKind::Cuda ? kGpuFlush : kCpuFlush;
+  flushed_ = blockOf(device_, flushed, name, "the block that replaces the contents of the caches");
+}
+
+// Returns an input whose memory, including gaps, holds random values.
+host::Tensor KernelRuns::randomInput(const TensorDesc& desc, uint64_t seed,
+                                     const std::string& name) {
+  const int64_t bytes = desc.allocBytes();
+  host::Tensor input = blockOf(device_, bytes, kernel_.kernel.name, "input %" + name);
+  input.desc = desc;
+  const int64_t elements = std::min(desc.allocElements(), kRandomElements);
+  const HostTensor values =
+      withinMemory(kernel_.kernel.name, "random values of input %" + name,
+                   [&] { return randomTensor(desc.dtype, {elements}, seed, name); });
+  auto* const memory = static_cast<std::byte*>(input.data);
+  for (int64_t done = 0, size = 0; done < bytes; done += size) {
+    const void* const source = done == 0 ? values.data.get() : memory;
+    size = std::min(done == 0 ? values.bytes() : done, bytes - done);
+    device_.copy(memory + done, source, size, stream_, {});
+  }
+  wait();
+  return input;
 }
 
 KernelRuns::~KernelRuns() { destroy(); }
@@ -158,28 +181,39 @@ void KernelRuns::wait() {
   errors_.rethrow();
 }
 
-std::vector<HostTensor> KernelRuns::outputs() {
-  std::vector<HostTensor> values;
-  for (size_t i = kernel_.in.size(); i < operands_.size(); ++i) {
-    values.push_back(withinMemory(kernel_.kernel.name, "a copy of an output on the host",
-                                  [&] { return host::toHost(device_, operands_[i]); }));
+// Copies the outputs to `results`. Outputs without gaps become vectors in the order of their
+// memory. Gaps are left out, because their contents are undefined.
+void KernelRuns::readOutputs(std::vector<HostTensor>& results) {
+  const size_t first = kernel_.in.size();
+  results.resize(operands_.size() - first);
+  for (size_t i = first; i < operands_.size(); ++i) {
+    const host::Tensor& output = operands_[i];
+    HostTensor& result = results[i - first];
+    withinMemory(kernel_.kernel.name, "a copy of an output on the host", [&] {
+      if (output.desc.numel() != output.desc.allocElements()) {
+        result = host::toHost(device_, output);
+        return;
+      }
+      if (!result.data) result = HostTensor(output.desc.dtype, {output.desc.numel()});
+      device_.copy(result.data.get(), output.data, result.bytes(), stream_, {});
+      wait();
+    });
   }
-  return values;
 }
 
 // Compares the outputs of the candidate that has just run with those of earlier ones. Returns what
 // is wrong, or "".
 std::string KernelRuns::compare(size_t candidate) {
-  std::vector<HostTensor> got = outputs();
-  const std::string difference = wanted_ ? differenceOf(got, *wanted_, of_float_sums_) : "";
+  readOutputs(got_);
+  const std::string difference = wanted_.empty() ? "" : differenceOf(got_, wanted_, of_float_sums_);
   if (!difference.empty()) return "wrong results: " + difference;
-  const auto [known, is_first] =
-      bits_.try_emplace(orders_.at(candidate), candidate, hashOfBits(got));
-  if (!is_first && known->second.second != hashOfBits(got)) {
+  const std::string hash = hashOfBits(got_);
+  const auto [known, is_first] = bits_.try_emplace(orders_.at(candidate), candidate, hash);
+  if (!is_first && known->second.second != hash) {
     return fmt::format("wrong results: other bits than candidate {}, which adds in the same order",
                        known->second.first);
   }
-  if (!wanted_) wanted_ = std::move(got);
+  if (wanted_.empty()) wanted_.swap(got_);
   return "";
 }
 

@@ -48,11 +48,13 @@ class KernelRuns final : public CandidateTimer {
   std::optional<host::KernelResources> resources(size_t candidate);
 
  private:
+  void allocate(uint64_t seed);
+  host::Tensor randomInput(const TensorDesc& desc, uint64_t seed, const std::string& name);
   void destroy();  // the stream and the timers that exist
   void compile(std::vector<std::string>& faults);
   void launch(size_t candidate);
   void wait();
-  std::vector<HostTensor> outputs();
+  void readOutputs(std::vector<HostTensor>& results);
   std::string compare(size_t candidate);
 
   const host::LaunchedKernel& kernel_;
@@ -62,7 +64,8 @@ class KernelRuns final : public CandidateTimer {
   host::KernelStore store_;
   std::vector<host::KernelStore::Loaded> loaded_;  // per candidate
   std::vector<bool> of_float_sums_;                // outputsOfFloatSums()
-  std::optional<std::vector<HostTensor>> wanted_;  // the results of the first usable candidate
+  std::vector<HostTensor> wanted_;                 // the results of the first usable candidate
+  std::vector<HostTensor> got_;                    // the results of the latest candidate
   // By order of reductions: the first usable candidate, and the hash of its bits.
   std::map<std::string, std::pair<size_t, std::string>> bits_;
   host::Stream stream_ = nullptr;

@@ -188,6 +188,12 @@ int tuneCommand(const Options& options) {
   tuning.measured = options.tunes_again ? Measured::All : Measured::Unknown;
   std::vector<TunedFile> tuned;
   Choices choices;
+  const auto print = [](const std::string& text) {
+    std::fputs(text.c_str(), stdout);
+    std::fflush(stdout);
+  };
+  if (options.csv) print(tuneCsvHeader());
+  // Each file is printed when it is done, because tuning many files can take minutes.
   for (size_t i = 0; i < prepared.size(); ++i) {
     const std::string& path = options.files[i];
     tuned.push_back({path, inFile(path, prepared[i].source, [&] {
@@ -195,13 +201,13 @@ int tuneCommand(const Options& options) {
                                            *device, {}, images, tuning);
                      })});
     choices.merge(choicesOf(tuned.back().kernels));
+    print(options.csv ? tuneCsv(tuned.back()) : tuneText(tuned.back(), prepared.size() > 1));
   }
   if (!options.export_file.empty()) {
     writeFileOf(options.export_file, {printChoices(choices, device->description())});
   }
   setProcessTask(comm::RankTask::Reporting);
-  std::fputs((options.csv ? tuneCsv(tuned) : tuneText(tuned)).c_str(), stdout);
-  std::fputs(modelRanksText(tuned).c_str(), options.csv ? stderr : stdout);
+  std::fputs(tuneSummary(tuned).c_str(), options.csv ? stderr : stdout);
   return 0;
 }
 

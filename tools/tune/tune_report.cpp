@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tools/bench/csv.h"
@@ -41,52 +42,75 @@ std::string rowText(const TunedKernel::Row& row, size_t index, bool is_chosen) {
                      is_chosen ? ", chosen" : "");
 }
 
+// Returns the line about the first candidates of the measured kernels.
+std::string firstCandidatesText(const std::vector<TunedKernel>& kernels) {
+  constexpr double kNear = 1.05;
+  int measured = 0;
+  int near = 0;
+  double logarithms = 0;
+  for (const TunedKernel& kernel : kernels) {
+    const double first = kernel.rows.front().seconds;
+    if (kernel.origin != TunedKernel::Origin::Measured || !std::isfinite(first)) continue;
+    double least = first;
+    for (const TunedKernel::Row& row : kernel.rows) least = std::min(least, row.seconds);
+    ++measured;
+    near += first <= kNear * least ? 1 : 0;
+    logarithms += std::log(kernel.rows[kernel.chosen].seconds / first);
+  }
+  if (measured == 0) return "";
+  return fmt::format(
+      "first candidates: within 5 % of the fastest in {} of {} kernels; chosen / first time {:.3f} "
+      "(geometric mean)\n",
+      near, measured, std::exp(logarithms / measured));
+}
+
 }  // namespace
 
-std::string tuneText(const std::vector<TunedFile>& files) {
+std::string tuneText(const TunedFile& file, bool names_path) {
+  std::string text = names_path ? fmt::format("file {}\n", file.path) : "";
+  for (const TunedKernel& kernel : file.kernels) {
+    text += fmt::format("kernel @{}, rank {}{}\n", kernel.name, kernel.rank, noteOf(kernel.origin));
+    for (size_t i = 0; i < kernel.rows.size(); ++i) {
+      text += rowText(kernel.rows[i], i, i == kernel.chosen);
+    }
+  }
+  return text;
+}
+
+std::string tuneCsvHeader() {
+  return csvLine({"file", "kernel", "rank", "candidate", "parameters", "us", "predicted", "runs",
+                  "registers", "fault", "chosen", "key"});
+}
+
+std::string tuneCsv(const TunedFile& file) {
   std::string text;
-  for (const TunedFile& file : files) {
-    if (files.size() > 1) text += fmt::format("file {}\n", file.path);
-    for (const TunedKernel& kernel : file.kernels) {
-      text +=
-          fmt::format("kernel @{}, rank {}{}\n", kernel.name, kernel.rank, noteOf(kernel.origin));
-      for (size_t i = 0; i < kernel.rows.size(); ++i) {
-        text += rowText(kernel.rows[i], i, i == kernel.chosen);
-      }
+  for (const TunedKernel& kernel : file.kernels) {
+    for (size_t i = 0; i < kernel.rows.size(); ++i) {
+      const TunedKernel::Row& row = kernel.rows[i];
+      text += csvLine({file.path, kernel.name, fmt::format("{}", kernel.rank), fmt::format("{}", i),
+                       row.parameters, microseconds(row.seconds), microseconds(row.predicted),
+                       fmt::format("{}", row.runs),
+                       row.registers ? fmt::format("{}", *row.registers) : "", row.fault,
+                       i == kernel.chosen ? "1" : "0", kernel.key});
     }
   }
   return text;
 }
 
-std::string tuneCsv(const std::vector<TunedFile>& files) {
-  std::string text = csvLine({"file", "kernel", "rank", "candidate", "parameters", "us",
-                              "predicted", "runs", "registers", "fault", "chosen", "key"});
-  for (const TunedFile& file : files) {
-    for (const TunedKernel& kernel : file.kernels) {
-      for (size_t i = 0; i < kernel.rows.size(); ++i) {
-        const TunedKernel::Row& row = kernel.rows[i];
-        text += csvLine({file.path, kernel.name, fmt::format("{}", kernel.rank),
-                         fmt::format("{}", i), row.parameters, microseconds(row.seconds),
-                         microseconds(row.predicted), fmt::format("{}", row.runs),
-                         row.registers ? fmt::format("{}", *row.registers) : "", row.fault,
-                         i == kernel.chosen ? "1" : "0", kernel.key});
-      }
-    }
-  }
-  return text;
-}
-
-std::string modelRanksText(const std::vector<TunedFile>& files) {
+std::string tuneSummary(const std::vector<TunedFile>& files) {
   std::vector<TunedKernel> kernels;
   for (const TunedFile& file : files) {
     kernels.insert(kernels.end(), file.kernels.begin(), file.kernels.end());
   }
   const std::optional<ModelRanks> ranks = modelRanks(kernels);
-  if (!ranks) return "";
-  return fmt::format(
-      "rank correlation of predicted and measured times: {:.2f} within a kernel (mean of {}), "
-      "{:.2f} over all {} candidates\n",
-      ranks->mean, ranks->kernels, ranks->all, ranks->candidates);
+  std::string text;
+  if (ranks) {
+    text = fmt::format(
+        "rank correlation of predicted and measured times: {:.2f} within a kernel (mean of {}), "
+        "{:.2f} over all {} candidates\n",
+        ranks->mean, ranks->kernels, ranks->all, ranks->candidates);
+  }
+  return text + firstCandidatesText(kernels);
 }
 
 }  // namespace heddle::tools

@@ -13,11 +13,15 @@ struct TunedFile {
   std::vector<TunedKernel> kernels;
 };
 
-// Return the results as a table and as CSV.
-std::string tuneText(const std::vector<TunedFile>& files);
-std::string tuneCsv(const std::vector<TunedFile>& files);
+// Return the results of a file as a table and as CSV. The table begins with the path if `names_path`
+// is true. All results have one header.
+std::string tuneText(const TunedFile& file, bool names_path);
+std::string tuneCsvHeader();
+std::string tuneCsv(const TunedFile& file);
 
-// Returns one line about modelRanks() of all kernels, or "" if it has no value.
-std::string modelRanksText(const std::vector<TunedFile>& files);
+// Returns a line about modelRanks() of all kernels, and a line about their first candidates: how
+// often the first one is almost the fastest, and how much faster the chosen ones are. A line
+// without a value is left out.
+std::string tuneSummary(const std::vector<TunedFile>& files);
 
 }  // namespace heddle::tools
