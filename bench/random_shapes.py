@@ -3,6 +3,7 @@
 
   bench/random_shapes.py                      measures 200 fusions and prints the slowest ones and a table by kind
   bench/random_shapes.py --json FILE          also stores all figures
+  bench/random_shapes.py --choices FILE       uses the choices that `heddle tune --export FILE` has written
   bench/random_shapes.py --write-only DIR     writes the fusions into DIR and generates their kernels; needs no GPU
   bench/random_shapes.py --check cpu          runs the fusions with small sizes on the CPU device and compares all
                                               elements with the reference; needs no GPU
@@ -69,16 +70,16 @@ def path_of(folder: pathlib.Path, fusion: Fusion) -> pathlib.Path:
     return folder / f"{fusion.name}.fusion"
 
 
-def measure(fusions: List[Fusion], folder: pathlib.Path, program: pathlib.Path) -> tuple:
+def measure(fusions: List[Fusion], folder: pathlib.Path, program: List[str]) -> tuple:
     """Returns the results and the failures. If a process ends early, the first fusion without a line of output counts
     as failed, and another process measures the fusions after it."""
     results, failures, left = [], [], list(fusions)
     while left:
         batch = left[:AT_ONCE]
-        done = run([str(program)] + [str(path_of(folder, fusion)) for fusion in batch])
+        done = run(program + [str(path_of(folder, fusion)) for fusion in batch])
         lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         if done.returncode == 0 and not lines:
-            sys.exit(f"{program}: {done.stderr.strip()}")
+            sys.exit(f"{program[0]}: {done.stderr.strip()}")
         for fusion, line in zip(batch, lines):
             results.append({**line, "kind": fusion.kind, "shape": fusion.shape, "limit": fusion.limit})
         if len(lines) < len(batch):
@@ -141,7 +142,8 @@ def random_section() -> str:
 def store(options: argparse.Namespace, results: List[dict], failures: List[dict]) -> dict:
     device = results[0]["device"] if results else "unknown"
     run_ = {"device": device, "date": datetime.date.today().isoformat(), "seed": options.seed,
-            "command": f"bench/random_shapes.py --seed {options.seed} --count {options.count}",
+            "command": f"bench/random_shapes.py --seed {options.seed} --count {options.count}"
+                      + (" --choices FILE" if options.choices else ""),
             "results": [{key: value for key, value in result.items() if key != "device"} for result in results],
             "failures": failures}
     if options.json:
@@ -169,7 +171,8 @@ def work(options: argparse.Namespace, folder: pathlib.Path) -> List[dict]:
     if options.write_only:
         return failures_of(fusions, folder, [[heddle, "dump", "--stage", "segments"],
                                              [heddle, "dump", "--stage", "kernel", "--device", "cuda"]])
-    results, failures = measure(fusions, folder, options.bin / "bench_cuda_workloads")
+    choices = ["--choices", str(options.choices)] if options.choices else []
+    results, failures = measure(fusions, folder, [str(options.bin / "bench_cuda_workloads")] + choices)
     print(report(store(options, results, failures)))
     return failures
 
@@ -180,6 +183,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=200, help="number of fusions")
     parser.add_argument("--write-only", type=pathlib.Path, metavar="DIR", help="the folder for the files")
     parser.add_argument("--check", choices=["cpu", "cuda"], help="the device whose results are compared")
+    parser.add_argument("--choices", type=pathlib.Path, help="the candidates to use")
     parser.add_argument("--bin", type=pathlib.Path, default=BENCH.parent / "build" / "release" / "bin",
                         help="the folder of heddle and bench_cuda_workloads")
     parser.add_argument("--json", type=pathlib.Path, help="the file for the figures")

@@ -11,12 +11,12 @@ namespace {
 
 // RowLayout::rows only says how many rows share a block. But in bundles, it also decides which of
 // the threads that share a bundle belong to one warp, and a warp adds the results of its threads
-// first.
+// first. Kernels with rows in shared memory join two reductions into one.
 std::string orderOf(const RowCandidate& rows) {
   const RowLayout& layout = rows.layout;
-  return fmt::format("rows {} {} {} {} {} {} {} {}", layout.vector, layout.threads,
+  return fmt::format("rows {} {} {} {} {} {} {} {} {}", layout.vector, layout.threads,
                      layout.registers, layout.shifted, rows.looped, static_cast<int>(rows.variant),
-                     layout.blocks, layout.bundled ? layout.rows : 0);
+                     layout.blocks, layout.bundled ? layout.rows : 0, layout.shared_bytes > 0);
 }
 
 // A Cpp schedule adds the elements of an item in the order of its lanes and its chunk. A Cuda

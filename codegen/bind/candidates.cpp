@@ -46,7 +46,9 @@ std::vector<KernelChoice> variantsOf(const KernelChoice& first) {
   if (const auto threads = first.find("reduce_threads")) {
     with("reduce_threads", *threads > kWarp ? kWarp : kMostThreadsOfReduction);
   }
-  if (const auto looped = first.find("looped")) with("looped", *looped == 0 ? 1 : 0);
+  for (const char* flag : {"looped", "shared"}) {
+    if (const auto value = first.find(flag)) with(flag, *value == 0 ? 1 : 0);
+  }
   for (const char* family : {"rows", "squares", "loops", "passes"}) {
     if (first.family != family && first.family != "parts") variants.push_back({family, {}});
   }

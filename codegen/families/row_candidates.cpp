@@ -93,7 +93,7 @@ int64_t mostVectors(const Space& space, int64_t vector, bool shifted) {
 // threads with 3 vectors each share 192 vectors. 16 threads with 3 vectors each share 34 vectors,
 // and leave 14 places idle.
 int64_t fuller(int64_t threads, int64_t vectors, int64_t most) {
-  constexpr double kGain = 1.15;
+  constexpr double kGain = 1.12;
   const int64_t fewest = std::min<int64_t>(threads, 8);  // pieces of 128 bytes
   const auto fullness = [vectors](int64_t n) {
     return static_cast<double>(vectors) / static_cast<double>(n * ceilDiv(vectors, n));
@@ -151,6 +151,12 @@ bool isLooped(const KernelChoice* choice) {
   return choice != nullptr && choice->find("looped").value_or(0) != 0;
 }
 
+// Returns whether the choice asks for rows in shared memory.
+std::optional<bool> sharedOf(const KernelChoice* choice) {
+  const std::optional<int64_t> value = choice != nullptr ? choice->find("shared") : std::nullopt;
+  return value ? std::optional(*value != 0) : std::nullopt;
+}
+
 // Chooses vectors first, then threads per row, then vectors per thread, then rows per block. Each
 // choice needs the earlier ones.
 std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& demand,
@@ -164,9 +170,11 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
   const int64_t tile_bytes = hasColumns(space) ? kColumnTileBytes : kTileBytes;
   const int64_t most =
       std::min(fitting(tile_bytes, demand.live_bytes), fitting(kMostUnrolled, demand.ops));
-  const int64_t wanted = std::min(hasColumns(space) ? fitting(kWantedColumnBytes, demand.live_bytes)
-                                                    : fitting(kBytesInFlight, demand.loaded_bytes),
-                                  most);
+  constexpr int64_t kFewestVectors = 4;
+  const int64_t wanted = std::min(
+      hasColumns(space) ? fitting(kWantedColumnBytes, demand.live_bytes)
+                        : std::max(fitting(kBytesInFlight, demand.loaded_bytes), kFewestVectors),
+      most);
   // Few threads per row waste less time in the exchange of parts. If there are not enough rows for
   // all threads of the GPU, a warp per row is better.
   const int64_t least = space.keptCount() * kFewestThreads >= kManyThreads ? kFewestThreads : 32;
@@ -191,7 +199,7 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
   // of its row, the multiprocessor would load nothing.
   if (threads == kMostThreads && ceilDiv(vectors, threads / 2) <= most) threads /= 2;
   // One thread reads a row of a few elements, so that threads need not exchange parts.
-  constexpr int64_t kFewElements = 16;
+  constexpr int64_t kFewElements = 8;
   if (vector == 1 && vectors <= std::min(kFewElements, most)) threads = 1;
   const auto warps =
       static_cast<uint64_t>(kSharedBytes / (8 * std::max<int64_t>(demand.accumulators, 1)));
@@ -250,8 +258,17 @@ std::optional<RowCandidate> cpuCandidate(const Space& space, const RowDemand& de
   return candidate;
 }
 
-// Returns whether a block of the candidate is alone on its multiprocessor.
-bool isAlone(const RowCandidate& candidate) { return candidate.layout.threads == kMostThreads; }
+// Returns whether a block of the candidate is alone on its multiprocessor, because it has the most
+// threads or because its threads need more than half of the registers. On an H200, kernels of
+// kLoopThreads threads with tiles of 64 bytes per thread used 55 to 64 registers, and with tiles of
+// 128 bytes 104 registers.
+bool isAlone(const RowCandidate& candidate, const RowDemand& demand) {
+  constexpr int64_t kTileBytesOfTwo = kLoopThreads * 64;
+  const RowLayout& layout = candidate.layout;
+  return layout.threads == kMostThreads ||
+         int64_t{layout.threads} * layout.registers * layout.vector * demand.live_bytes >
+             kTileBytesOfTwo;
+}
 
 // Returns `loaded` with its row in shared memory, or nullopt if two blocks with such rows do not
 // fit on a multiprocessor.
@@ -274,15 +291,18 @@ std::optional<RowCandidate> inSharedMemory(RowCandidate loaded, const Space& row
 
 // Chooses the candidate for a row that is long for `chosen`. With the values that the kernel keeps,
 // such a row does not fit in registers, or needs a block that is alone on its multiprocessor.
-// Without these values, a row needs fewer registers. The kernel reads the row once from memory, not
-// once per pass. Two blocks on a multiprocessor are better than one, because one loads while the
-// other one computes.
+// Without these values, a row needs fewer registers. `wants_shared`: whether the row must lie in
+// shared memory, if it fits; nullopt: the fastest place. The kernel reads the row once from memory,
+// not once per pass. Two blocks on a multiprocessor are better than one, because one loads while
+// the other one computes.
 RowCandidate withLoadedRow(const RowCandidate& chosen, const std::optional<RowCandidate>& loaded,
-                           const Space& rows, const RowDemand& demand) {
+                           const Space& rows, const RowDemand& demand,
+                           std::optional<bool> wants_shared) {
   if (!loaded) return chosen;
-  if (!loaded->looped && !isAlone(*loaded)) return *loaded;
-  if (const std::optional<RowCandidate> shared = inSharedMemory(*loaded, rows, demand)) {
-    return *shared;
+  if (!wants_shared && !loaded->looped && !isAlone(*loaded, demand)) return *loaded;
+  if (wants_shared.value_or(true)) {
+    const std::optional<RowCandidate> shared = inSharedMemory(*loaded, rows, demand);
+    if (shared) return *shared;
   }
   return chosen.looped && !loaded->looped ? *loaded : chosen;
 }
@@ -338,10 +358,11 @@ std::optional<RowCandidate> chooseRows(const Space& rows, Target target, const R
   std::optional<RowCandidate> chosen;
   if (demands.many_ops) chosen = best(*demands.many_ops, RowVariant::ManyOps);
   if (!chosen || !chosen->ahead) chosen = best(demands.expensive, RowVariant::Expensive);
-  const bool is_long = chosen && (chosen->looped || isAlone(*chosen));
-  if (is_long && demands.loaded && !isLooped(choice)) {
+  const bool is_long = chosen && (chosen->looped || isAlone(*chosen, demands.expensive));
+  const std::optional<bool> wants_shared = sharedOf(choice);
+  if (chosen && demands.loaded && !isLooped(choice) && (is_long || wants_shared.value_or(false))) {
     const std::optional<RowCandidate> loaded = best(*demands.loaded, RowVariant::Loaded);
-    return withLoadedRow(*chosen, loaded, rows, *demands.loaded);
+    return withLoadedRow(*chosen, loaded, rows, *demands.loaded, wants_shared);
   }
   return chosen;
 }
@@ -359,6 +380,7 @@ KernelChoice choiceOf(const RowCandidate& candidate, Target target) {
     choice.set("vector", candidate.layout.vector);
   } else {
     choice.set("looped", candidate.looped ? 1 : 0);
+    if (target == Target::Cuda) choice.set("shared", candidate.layout.shared_bytes > 0 ? 1 : 0);
   }
   return choice;
 }

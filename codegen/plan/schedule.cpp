@@ -92,9 +92,9 @@ int32_t inputCount(const Space& space) {
                                             [](const SpaceTensor& t) { return !t.output; }));
 }
 
-// Returns how many items a thread loads at once. Then about 64 bytes per thread are in flight,
-// which is enough to cover the latency of memory.
-int32_t unrollFor(const Space& space, int32_t lanes) {
+// Returns how many items a thread loads at once. Then at most about `bytes` bytes per thread are in
+// flight.
+int32_t unrollFor(const Space& space, int32_t lanes, int64_t bytes) {
   int64_t loaded = 1;
   for (const SpaceTensor& t : space.tensors) {
     if (!t.output) loaded += sizeOf(t.dtype) * lanes;
@@ -103,9 +103,22 @@ int32_t unrollFor(const Space& space, int32_t lanes) {
   int64_t indexed = 0;
   for (const IndexedTensor& t : space.indexed) indexed = std::max(indexed, sizeOf(t.dtype) * lanes);
   loaded += indexed;
-  int64_t unroll = floorPowerOfTwo(std::clamp<int64_t>(64 / loaded, 1, 4));
+  int64_t unroll = floorPowerOfTwo(std::clamp<int64_t>(bytes / loaded, 1, 4));
   return static_cast<int32_t>(inputCount(space) > 6 ? 1 : unroll);
 }
+
+// Returns whether loads wait for indices that are loaded before them.
+bool hasLookups(const Space& space) {
+  return !space.indexed.empty() &&
+         std::any_of(space.tensors.begin(), space.tensors.end(), [](const SpaceTensor& t) {
+           return !t.output && (t.dtype == DType::I32 || t.dtype == DType::I64);
+         });
+}
+
+// Bytes in flight per thread that cover the latency of memory. A thread that only loads and stores
+// needs half as many, because other threads load while it stores.
+constexpr int64_t kBytesInFlight = 64;
+constexpr int64_t kPointwiseBytes = kBytesInFlight / 2;
 
 // The assumed number of multiprocessors. With another number, a schedule is correct, but possibly
 // not the fastest.
@@ -116,7 +129,7 @@ void scheduleCudaPointwise(const Space& space, Schedule& s) {
   s.chunk = s.lanes;
   s.exact = space.extents[s.laneAxis(space)] % s.lanes == 0;
   s.block = 256;
-  s.unroll = unrollFor(space, s.lanes);
+  s.unroll = unrollFor(space, s.lanes, hasLookups(space) ? kBytesInFlight : kPointwiseBytes);
   int64_t items = keptItems(s, space);
   while (s.unroll > 1 && items < s.unroll * s.block * kProcessors * 8) s.unroll /= 2;
 }
@@ -150,7 +163,7 @@ bool prefersOneLane(const Space& space, const Schedule& s, int32_t width) {
 void chooseReductionLanes(const Space& space, Schedule& s) {
   // More than 8 lanes would need too many registers for their accumulators.
   s.lanes = std::min(vectorWidth(space, s.laneAxis(space)), 8);
-  s.unroll = std::min<int32_t>(unrollFor(space, s.lanes) * 2, 8);
+  s.unroll = std::min<int32_t>(unrollFor(space, s.lanes, kBytesInFlight) * 2, 8);
   if (!prefersOneLane(space, s, s.lanes)) return;
   // More than 8 loads of short elements were slower on an H200. Only full tensors count, because
   // most loads of all other tensors hit a cache.
@@ -293,7 +306,7 @@ Schedule chooseSharedSchedule(const Space& space, Target target) {
   }
   s.chunk = s.lanes;
   s.block = 256;
-  s.unroll = std::min(unrollFor(space, s.lanes), kMostInFlight);
+  s.unroll = std::min(unrollFor(space, s.lanes, kBytesInFlight), kMostInFlight);
   return s;
 }
 

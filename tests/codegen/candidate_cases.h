@@ -34,6 +34,11 @@ inline std::vector<CandidateCase> candidateCases() {
       "(%x: f32[n, m], %g: f32[n, m]) {\n  %q = mul(%x, %g)\n  %s = sum(%q, axes=[1])\n"
       "  %e = broadcast(%s, axes=[1])\n  %d = sub(%g, %e)\n  %r = mul(%d, %x)\n"
       "  %c = sum(%r, axes=[0])\n  return %d, %c\n}\n";
+  const std::string norm =
+      "(%x: f32[n, m]) {\n  %s = sum(%x, axes=[1])\n  %c = div(%s, 7993.0)\n"
+      "  %e = broadcast(%c, axes=[1])\n  %d = sub(%x, %e)\n  %q = mul(%d, %d)\n"
+      "  %v = sum(%q, axes=[1])\n  %r = rsqrt(%v)\n  %t = broadcast(%r, axes=[1])\n"
+      "  %y = mul(%d, %t)\n  return %y\n}\n";
   return {
       {"(%x: f32[n, m], %y: f32[n, m]) {\n  %z = add(%x, %y)\n  return %z\n}\n",
        {{37, 264}, {37, 264}},
@@ -53,6 +58,7 @@ inline std::vector<CandidateCase> candidateCases() {
        {{"n", 700}, {"m", 40}}},
       {softmax, {{140, 96}}, {{"n", 140}, {"m", 96}}},
       {softmax, {{3, 1500}}, {{"n", 3}, {"m", 1500}}},
+      {norm, {{3, 7993}}, {{"n", 3}, {"m", 7993}}},
       {softmax, {{5, 61}}, {{"n", 5}, {"m", 61}}},
       {backward, {{24, 160}, {24, 160}}, {{"n", 24}, {"m", 160}}},
       {"(%x: f32[n, m, k]) {\n  %y = softmax(%x, axis=1)\n  return %y\n}\n",

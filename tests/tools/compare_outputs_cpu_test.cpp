@@ -21,9 +21,20 @@ HostTensor tensorOf(DType dtype, const std::vector<double>& values) {
   return tensor;
 }
 
+// The tolerance of an output that is computed in its own type.
+Tolerance toleranceOf(DType dtype, bool of_float_sums = false) {
+  const Fusion segment = parseFusion(fmt::format(
+      "heddle 1\nfusion f(%x: {}[n]) {{\n  %y = add(%x, %x)\n  return %y\n}}\n", name(dtype)));
+  return {of_float_sums, tolerancesOf(segment).at(0).relative};
+}
+
+std::string difference(const HostTensor& got, const HostTensor& wanted) {
+  return differenceOf({got}, {wanted}, {toleranceOf(wanted.dtype)});
+}
+
 TEST(CompareOutputs, ErrorsAreRelativeToTheLargestElement) {
   const auto differ = [](const std::vector<double>& got, const std::vector<double>& wanted) {
-    return !differenceOf({tensorOf(DType::F32, got)}, {tensorOf(DType::F32, wanted)}).empty();
+    return !difference(tensorOf(DType::F32, got), tensorOf(DType::F32, wanted)).empty();
   };
   EXPECT_TRUE(differ({2e-5}, {1e-5}));
   EXPECT_FALSE(differ({1.0001e-5}, {1e-5}));
@@ -50,12 +61,17 @@ fusion f(%x: f32[n, m], %i: i64[n, m]) {
   return %above, %positive, %t
 }
 )");
-  EXPECT_EQ(outputsOfFloatSums(segment), (std::vector<bool>{true, false, false}));
+  const std::vector<Tolerance> tolerances = tolerancesOf(segment);
+  ASSERT_EQ(tolerances.size(), 3u);
+  EXPECT_TRUE(tolerances[0].of_float_sums);
+  EXPECT_FALSE(tolerances[1].of_float_sums);
+  EXPECT_FALSE(tolerances[2].of_float_sums);
   const auto differ = [](DType dtype, size_t count, size_t changed, bool of_sums) {
     std::vector<double> values(count, 0);
     const HostTensor wanted = tensorOf(dtype, values);
     std::fill_n(values.begin(), changed, 1);
-    return !differenceOf({tensorOf(dtype, values)}, {wanted}, {of_sums}).empty();
+    return !differenceOf({tensorOf(dtype, values)}, {wanted}, {toleranceOf(dtype, of_sums)})
+                .empty();
   };
   for (const DType dtype : {DType::Bool, DType::I64}) {
     EXPECT_FALSE(differ(dtype, 3, 1, true));
@@ -65,6 +81,19 @@ fusion f(%x: f32[n, m], %i: i64[n, m]) {
     EXPECT_TRUE(differ(dtype, 500, 1, false));
   }
   EXPECT_TRUE(differ(DType::F32, 500, 1, true));
+}
+
+TEST(CompareOutputs, LeastExactTypeOfTheComputedValuesDecidesTheTolerance) {
+  const auto relative = [](const std::string& body) {
+    return tolerancesOf(parseFusion("heddle 1\nfusion f(%x: f16[n]) {\n" + body + "}\n"))
+        .at(0)
+        .relative;
+  };
+  const double exact = relative("  %y = cast(%x, dtype=f64)\n  return %y\n");
+  EXPECT_EQ(exact, toleranceOf(DType::F64).relative);
+  EXPECT_EQ(relative("  %e = exp(%x)\n  %y = cast(%e, dtype=f64)\n  return %y\n"),
+            toleranceOf(DType::F16).relative);
+  EXPECT_LT(exact, toleranceOf(DType::F32).relative);
 }
 
 TEST(CompareOutputs, HashesTellBitsApartExceptThoseOfNan) {
@@ -88,12 +117,12 @@ TEST(CompareOutputs, DifferencesAreFound) {
   const auto tensor = [](DType dtype, double value) {
     return tensorOf(dtype, std::vector<double>(3, value));
   };
-  EXPECT_EQ(differenceOf({tensor(DType::F32, 1)}, {tensor(DType::F32, 1.0001)}), "");
-  EXPECT_EQ(differenceOf({tensor(DType::F32, kNan)}, {tensor(DType::F32, kNan)}), "");
-  EXPECT_EQ(differenceOf({tensor(DType::F32, 1)}, {tensor(DType::F32, 1.01)}),
+  EXPECT_EQ(difference(tensor(DType::F32, 1), tensor(DType::F32, 1.0001)), "");
+  EXPECT_EQ(difference(tensor(DType::F32, kNan), tensor(DType::F32, kNan)), "");
+  EXPECT_EQ(difference(tensor(DType::F32, 1), tensor(DType::F32, 1.01)),
             "element 0 of output 0 is 1.0, but 1.0099999904632568 with another candidate");
-  EXPECT_NE(differenceOf({tensor(DType::F32, kNan)}, {tensor(DType::F32, 1)}), "");
-  EXPECT_NE(differenceOf({tensor(DType::I64, 2)}, {tensor(DType::I64, 3)}), "");
+  EXPECT_NE(difference(tensor(DType::F32, kNan), tensor(DType::F32, 1)), "");
+  EXPECT_NE(difference(tensor(DType::I64, 2), tensor(DType::I64, 3)), "");
 }
 
 }  // namespace

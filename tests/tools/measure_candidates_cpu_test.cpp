@@ -54,6 +54,14 @@ TEST(MeasureCandidates, ClearLosersLeaveEarly) {
   EXPECT_EQ(results[2].runs, kFirstRounds);
 }
 
+TEST(MeasureCandidates, VerySlowCandidatesRunTwice) {
+  FakeTimer timer({{5, 1}, {2.1}, {1.9}});
+  const std::vector<CandidateResult> results = measureCandidates(3, {0, 1, 2}, timer);
+  EXPECT_GE(results[0].runs, kFirstRounds);
+  EXPECT_EQ(results[1].runs, 2);
+  EXPECT_EQ(results[2].runs, kFirstRounds);
+}
+
 TEST(MeasureCandidates, SteadyTimesEndTheMeasurement) {
   FakeTimer timer({{1.00, 1.01}, {1.05, 1.06}});
   const std::vector<CandidateResult> results = measureCandidates(2, {0, 1}, timer);

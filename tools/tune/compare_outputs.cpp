@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <set>
+#include <map>
 #include <thread>
 
 #include "codegen/compile/sha256.h"
@@ -17,7 +17,8 @@
 namespace heddle::tools {
 namespace {
 
-// Returns the rounding errors that are tolerated. Sums of many elements have several.
+// Returns the rounding errors that are tolerated in values of the type. Sums of many elements have
+// several.
 double toleranceOf(DType dtype) {
   switch (dtype) {
     case DType::F64:
@@ -105,8 +106,8 @@ void withFloats(DType dtype, const Use& use) {
   }
 }
 
-// Returns the absolute error that is tolerated in each element of an output.
-double boundOf(const HostTensor& wanted) {
+// Returns the largest absolute value of the finite elements.
+double largestOf(const HostTensor& wanted) {
   std::vector<double> largest(static_cast<size_t>(partsOf(wanted.numel())));
   withFloats(wanted.dtype, [&](const auto& read) {
     forEachPart(wanted.numel(), [&](int64_t part, int64_t begin, int64_t end) {
@@ -120,7 +121,7 @@ double boundOf(const HostTensor& wanted) {
   });
   double most = std::numeric_limits<float>::min();
   for (const double each : largest) most = std::max(most, each);
-  return toleranceOf(wanted.dtype) * most;
+  return most;
 }
 
 // Infinity minus infinity, and each difference from NaN, is NaN, which is within no bound.
@@ -162,7 +163,8 @@ Differences countDifferences(const HostTensor& got, const HostTensor& wanted,
   return all;
 }
 
-Differences differencesOf(const HostTensor& got, const HostTensor& wanted) {
+// `tolerance` is relative to the largest finite element.
+Differences differencesOf(const HostTensor& got, const HostTensor& wanted, double tolerance) {
   if (!isFloat(wanted.dtype)) {
     const int64_t size = sizeOf(wanted.dtype);
     return countDifferences(got, wanted, [&](int64_t e) {
@@ -171,7 +173,7 @@ Differences differencesOf(const HostTensor& got, const HostTensor& wanted) {
     });
   }
   Differences found;
-  const double bound = boundOf(wanted);
+  const double bound = tolerance * largestOf(wanted);
   withFloats(wanted.dtype, [&](const auto& read) {
     found = countDifferences(got, wanted, [&](int64_t e) {
       return !agree(read(got.data.get(), e), read(wanted.data.get(), e), bound);
@@ -202,24 +204,33 @@ std::string hashOfPart(const HostTensor& tensor, int64_t begin, int64_t end) {
 
 }  // namespace
 
-std::vector<bool> outputsOfFloatSums(const Fusion& segment) {
-  std::set<ValueId> derived;
+std::vector<Tolerance> tolerancesOf(const Fusion& segment) {
+  std::map<ValueId, Tolerance> computed;
   for (const Expression& expr : segment.exprs()) {
-    const bool reads_derived = std::any_of(expr.inputs.begin(), expr.inputs.end(),
-                                           [&](ValueId input) { return derived.contains(input); });
-    const bool adds = dependsOnOrder(expr) && isFloat(segment.tensor(expr.outputs[0]).dtype);
-    if (reads_derived || adds) derived.insert(expr.outputs[0]);
+    Tolerance tolerance;
+    for (ValueId input : expr.inputs) {
+      const auto found = computed.find(input);
+      if (found == computed.end()) continue;
+      tolerance.of_float_sums = tolerance.of_float_sums || found->second.of_float_sums;
+      tolerance.relative = std::max(tolerance.relative, found->second.relative);
+    }
+    for (ValueId output : expr.outputs) {
+      const DType dtype = segment.tensor(output).dtype;
+      Tolerance& own = computed[output] = tolerance;
+      own.of_float_sums = own.of_float_sums || (dependsOnOrder(expr) && isFloat(dtype));
+      own.relative = std::max(own.relative, toleranceOf(dtype));
+    }
   }
-  std::vector<bool> flags;
-  for (ValueId output : segment.outputs()) flags.push_back(derived.contains(output));
-  return flags;
+  std::vector<Tolerance> tolerances;
+  for (ValueId output : segment.outputs()) tolerances.push_back(computed[output]);
+  return tolerances;
 }
 
 std::string differenceOf(const std::vector<HostTensor>& got, const std::vector<HostTensor>& wanted,
-                         const std::vector<bool>& of_float_sums) {
+                         const std::vector<Tolerance>& tolerances) {
   for (size_t i = 0; i < wanted.size(); ++i) {
-    const bool may_flip = !isFloat(wanted[i].dtype) && i < of_float_sums.size() && of_float_sums[i];
-    const Differences found = differencesOf(got[i], wanted[i]);
+    const bool may_flip = !isFloat(wanted[i].dtype) && tolerances[i].of_float_sums;
+    const Differences found = differencesOf(got[i], wanted[i], tolerances[i].relative);
     if (found.count <= (may_flip ? std::max<int64_t>(1, wanted[i].numel() / 100) : 0)) continue;
     return fmt::format("element {} of output {} is {}, but {} with another candidate", found.first,
                        i, printScalar(got[i].at(found.first)),

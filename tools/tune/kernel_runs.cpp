@@ -9,7 +9,6 @@
 #include "host/cache_limits.h"
 #include "host/tensor.h"
 #include "ir/base/check.h"
-#include "tools/tune/compare_outputs.h"
 
 namespace heddle::tools {
 namespace {
@@ -71,7 +70,7 @@ KernelRuns::KernelRuns(const host::LaunchedKernel& kernel,
       device_(device),
       store_(device, &images, host::CacheLimits{}.kernel_bytes),
       loaded_(all.size()),
-      of_float_sums_(outputsOfFloatSums(kernel.kernel.segment)) {
+      tolerances_(tolerancesOf(kernel.kernel.segment)) {
   // The destructor does not run if the constructor throws.
   try {
     stream_ = device.createStream();
@@ -205,7 +204,7 @@ void KernelRuns::readOutputs(std::vector<HostTensor>& results) {
 // is wrong, or "".
 std::string KernelRuns::compare(size_t candidate) {
   readOutputs(got_);
-  const std::string difference = wanted_.empty() ? "" : differenceOf(got_, wanted_, of_float_sums_);
+  const std::string difference = wanted_.empty() ? "" : differenceOf(got_, wanted_, tolerances_);
   if (!difference.empty()) return "wrong results: " + difference;
   const std::string hash = hashOfBits(got_);
   const auto [known, is_first] = bits_.try_emplace(orders_.at(candidate), candidate, hash);

@@ -16,6 +16,7 @@
 #include "host/inspect.h"
 #include "host/plan/kernel_store.h"
 #include "ir/types/host_tensor.h"
+#include "tools/tune/compare_outputs.h"
 #include "tools/tune/measure_candidates.h"
 
 namespace heddle::tools {
@@ -63,9 +64,9 @@ class KernelRuns final : public CandidateTimer {
   host::Device& device_;
   host::KernelStore store_;
   std::vector<host::KernelStore::Loaded> loaded_;  // per candidate
-  std::vector<bool> of_float_sums_;                // outputsOfFloatSums()
-  std::vector<HostTensor> wanted_;                 // the results of the first usable candidate
-  std::vector<HostTensor> got_;                    // the results of the latest candidate
+  std::vector<Tolerance> tolerances_;
+  std::vector<HostTensor> wanted_;  // the results of the first usable candidate
+  std::vector<HostTensor> got_;     // the results of the latest candidate
   // By order of reductions: the first usable candidate, and the hash of its bits.
   std::map<std::string, std::pair<size_t, std::string>> bits_;
   host::Stream stream_ = nullptr;

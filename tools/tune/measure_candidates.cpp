@@ -35,10 +35,12 @@ std::vector<CandidateResult> measureCandidates(size_t count, const std::vector<s
   };
   for (int round = 0; round < kMostRounds; ++round) {
     for (const size_t candidate : left) times[candidate].push_back(timer.run(candidate));
-    if (round + 1 < kFirstRounds) continue;
     double best = std::numeric_limits<double>::infinity();
     for (const size_t candidate : left) best = std::min(best, fastest(candidate));
-    std::erase_if(left, [&](size_t candidate) { return fastest(candidate) > kFar * best; });
+    if (round == 0) continue;  // one slow run does not decide
+    const double far = round + 1 < kFirstRounds ? kVeryFar : kFar;
+    std::erase_if(left, [&](size_t candidate) { return fastest(candidate) > far * best; });
+    if (round + 1 < kFirstRounds) continue;
     if (left.size() == 1) break;
     if (std::all_of(left.begin(), left.end(),
                     [&](size_t candidate) { return isSettled(times[candidate]); })) {

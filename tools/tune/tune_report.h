@@ -13,8 +13,8 @@ struct TunedFile {
   std::vector<TunedKernel> kernels;
 };
 
-// Return the results of a file as a table and as CSV. The table begins with the path if `names_path`
-// is true. All results have one header.
+// Return the results of a file as a table and as CSV. The table begins with the path if
+// `names_path` is true. All results have one header.
 std::string tuneText(const TunedFile& file, bool names_path);
 std::string tuneCsvHeader();
 std::string tuneCsv(const TunedFile& file);
