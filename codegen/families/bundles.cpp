@@ -34,7 +34,7 @@ constexpr int64_t kTileBytes = 96;   // bytes of tiles that one thread holds
 constexpr int64_t kMostThreads = 512;
 constexpr int64_t kMostChosenThreads = 1024;
 constexpr int64_t kStateBytes = 8;  // of an accumulator in shared memory
-// With more vectors per thread, two launches are faster: on an H200, a softmax over the middle axis
+// With more vectors per thread in shared memory, two launches are faster: on an H200, a softmax over the middle axis
 // of f32[64, 3000, 333] took 300 us with 24 vectors per thread, and 222 us in two launches.
 constexpr int32_t kMostVectors = 16;
 constexpr int64_t kRegister = 4;    // bytes; a vector in shared memory has at least these bytes
@@ -132,8 +132,9 @@ class CudaBundles {
     }
     if (!found) return std::nullopt;
     if (choice_ != nullptr) return chosen(*found);
-    const bool is_slow = hasFewBlocks(*found) || found->layout.registers > kMostVectors;
-    return is_slow ? std::nullopt : found;
+    const RowLayout& layout = found->layout;
+    const bool is_slow = isLarge() && layout.shared_bytes > 0 && layout.registers > kMostVectors;
+    return is_slow || hasFewBlocks(*found) ? std::nullopt : found;
   }
 
  private:
