@@ -29,6 +29,7 @@ constexpr Variation kVariations[] = {
 
 constexpr int64_t kMostThreadsOfReduction = 256;
 constexpr int64_t kWarp = 32;
+constexpr int64_t kHolds = 3;  // the values of "hold" (codegen/families/row_candidates.cpp)
 
 // Returns the choices to try after the first candidate, which has the choice `first`.
 std::vector<KernelChoice> variantsOf(const KernelChoice& first) {
@@ -46,8 +47,11 @@ std::vector<KernelChoice> variantsOf(const KernelChoice& first) {
   if (const auto threads = first.find("reduce_threads")) {
     with("reduce_threads", *threads > kWarp ? kWarp : kMostThreadsOfReduction);
   }
-  for (const char* flag : {"looped", "shared"}) {
-    if (const auto value = first.find(flag)) with(flag, *value == 0 ? 1 : 0);
+  if (const auto looped = first.find("looped")) with("looped", *looped == 0 ? 1 : 0);
+  if (const auto hold = first.find("hold")) {
+    for (int64_t other = 0; other < kHolds; ++other) {
+      if (other != *hold) with("hold", other);
+    }
   }
   for (const char* family : {"rows", "squares", "loops", "passes"}) {
     if (first.family != family && first.family != "parts") variants.push_back({family, {}});

@@ -22,7 +22,9 @@ using row_limits::kWarp;
 // The bytes of neighbouring rows that memory reads at once. Fewer bytes waste a part of each
 // access.
 constexpr int64_t kSectorBytes = 32;
-// The bytes of neighbouring rows that a block reads together, if the chip holds them.
+// The bytes of neighbouring rows that a block reads together, if the chip holds them: for rows that
+// begin at aligned addresses, and for all others.
+constexpr int64_t kAlignedBytes = 64;
 constexpr int64_t kWideBytes = 128;
 // Cuda: the longest vector. Each lane has accumulators and values per row of its own, which take
 // registers. kMostLanes is the limit of a choice.
@@ -34,10 +36,11 @@ constexpr int64_t kTileBytes = 96;   // bytes of tiles that one thread holds
 constexpr int64_t kMostThreads = 512;
 constexpr int64_t kMostChosenThreads = 1024;
 constexpr int64_t kStateBytes = 8;  // of an accumulator in shared memory
-// With more vectors per thread in shared memory, two launches are faster: on an H200, a softmax over the middle axis
-// of f32[64, 3000, 333] took 300 us with 24 vectors per thread, and 222 us in two launches.
+// With more vectors per thread in shared memory, two launches are faster: on an H200, a softmax
+// over the middle axis of f32[64, 3000, 333] took 300 us with 24 vectors per thread, and 222 us in
+// two launches.
 constexpr int32_t kMostVectors = 16;
-constexpr int64_t kRegister = 4;    // bytes; a vector in shared memory has at least these bytes
+constexpr int64_t kRegister = 4;  // bytes; a vector in shared memory has at least these bytes
 // With fewer blocks, multiprocessors are idle. This does not matter if there are at most kShortWork
 // elements.
 constexpr int64_t kFewBlocks = kMultiprocessors;
@@ -120,11 +123,12 @@ class CudaBundles {
   // because neighbouring blocks run at the same time: the second one finds the sectors in the
   // cache. Unaligned vectors would need too many accesses for this.
   std::optional<RowCandidate> choose() const {
-    const bool may_share = vector_ > 1 && areAligned(space_, vector_);
+    const bool are_aligned = vector_ > 1 && areAligned(space_, vector_);
+    const int64_t wide = are_aligned ? kAlignedBytes : kWideBytes;
     std::optional<RowCandidate> found;
     for (const bool shared : {false, true}) {
-      const int64_t least = rowsOf(shared && may_share ? kSectorBytes / 2 : kSectorBytes);
-      for (int64_t rows = rowsOf(kWideBytes); rows >= least && !found; rows /= 2) {
+      const int64_t least = rowsOf(shared && are_aligned ? kSectorBytes / 2 : kSectorBytes);
+      for (int64_t rows = rowsOf(wide); rows >= least && !found; rows /= 2) {
         const int64_t bundles = std::max<int64_t>(rows / vector_, 1);
         found = shared ? inSharedMemory(bundles, kMostThreads / bundles) : inRegisters(bundles);
         if (found && hasFewBlocks(*found) && rows > least) found.reset();

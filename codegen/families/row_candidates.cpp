@@ -36,7 +36,9 @@ constexpr int64_t kLoopThreads = 512;
 // With fewer rows than this, one row per block leaves multiprocessors idle.
 constexpr int64_t kFewRows = kMultiprocessors;
 // kFewestThreads threads that read neighbouring vectors of a row together use complete sectors of
-// memory. With kManyThreads threads, each multiprocessor has more work than it can start at once.
+// memory. If the row is read only once, twice as many threads were faster on an H200, because each
+// of them computes less between its loads and its stores. With kManyThreads threads, each
+// multiprocessor has more work than it can start at once.
 constexpr int64_t kFewestThreads = 4;
 constexpr int64_t kManyThreads = kMultiprocessors * 2048 * 2;
 // Cpp: arrays hold at most kMostKept elements of a row, so that they stay in the L2 cache. All
@@ -69,10 +71,8 @@ bool hasWholeVectors(const Space& space, int64_t vector) {
   return true;
 }
 
-// Returns the smallest number of vectors per row for which shifted rows (RowLayout::shifted) are
-// faster.
-// The first and the last vector of a shifted row are slow, because each pass over the row needs
-// their masks.
+// Returns the fewest vectors per row for which shifted rows (RowLayout::shifted) are faster.
+// The first and last vector of a shifted row are slow, because each pass over it needs their masks.
 int64_t shortestShifted(bool several_passes) { return several_passes ? 64 : 4; }
 
 int64_t vectorsPerRow(const Space& space, int64_t vector) {
@@ -125,15 +125,20 @@ struct Vectors {
   bool shifted = false;  // RowLayout::shifted
 };
 
-// Returns the longest vectors that suit the alignment of the rows and kMostUnrolled. `ops` is the
-// number of operations of the longest body. Rows with columns are never shifted: a thread adds the
-// same elements of all its rows, and shifted rows would give it different elements.
-Vectors vectorsOf(const Space& space, int64_t ops, bool several_passes) {
+// Returns the bytes of the largest element along a row.
+int64_t widestOf(const Space& space) {
   int64_t widest = 1;
   for (const SpaceTensor& t : space.tensors) {
     if (t.strides.back() == 1 && t.column < 0) widest = std::max(widest, sizeOf(t.dtype));
   }
-  int64_t length = std::min<int64_t>(16 / widest, 8);
+  return widest;
+}
+
+// Returns the longest vectors that suit the alignment of the rows and kMostUnrolled. `ops` is the
+// number of operations of the longest body. Rows with columns are never shifted: a thread adds the
+// same elements of all its rows, and shifted rows would give it different elements.
+Vectors vectorsOf(const Space& space, int64_t ops, bool several_passes) {
+  int64_t length = std::min<int64_t>(16 / widestOf(space), 8);
   while (length > 1 && length * ops > kMostUnrolled) length /= 2;
   const bool one_axis = space.extents.size() == space.kept + 1;
   if (length > 1 && one_axis && !hasColumns(space) && !hasWholeVectors(space, length) &&
@@ -151,17 +156,13 @@ bool isLooped(const KernelChoice* choice) {
   return choice != nullptr && choice->find("looped").value_or(0) != 0;
 }
 
-// Returns whether the choice asks for rows in shared memory.
-std::optional<bool> sharedOf(const KernelChoice* choice) {
-  const std::optional<int64_t> value = choice != nullptr ? choice->find("shared") : std::nullopt;
-  return value ? std::optional(*value != 0) : std::nullopt;
-}
-
 // Chooses vectors first, then threads per row, then vectors per thread, then rows per block. Each
 // choice needs the earlier ones.
 std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& demand,
                                           const KernelChoice* choice) {
   auto [vector, shifted] = vectorsOf(space, demand.ops, demand.several_passes);
+  // Loads at computed indices are not in RowDemand::loaded_bytes.
+  const int64_t loaded_bytes = std::max(demand.loaded_bytes, widestOf(space));
   if (!shifted) vector = powerOf(choice, "vector", vector, vector);
   const int64_t vectors = mostVectors(space, vector, shifted);
   const auto fitting = [vector = vector](int64_t limit, int64_t per_element) {
@@ -171,13 +172,14 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
   const int64_t most =
       std::min(fitting(tile_bytes, demand.live_bytes), fitting(kMostUnrolled, demand.ops));
   constexpr int64_t kFewestVectors = 4;
-  const int64_t wanted = std::min(
-      hasColumns(space) ? fitting(kWantedColumnBytes, demand.live_bytes)
-                        : std::max(fitting(kBytesInFlight, demand.loaded_bytes), kFewestVectors),
-      most);
+  const int64_t wanted =
+      std::min(hasColumns(space) ? fitting(kWantedColumnBytes, demand.live_bytes)
+                                 : std::max(fitting(kBytesInFlight, loaded_bytes), kFewestVectors),
+               most);
   // Few threads per row waste less time in the exchange of parts. If there are not enough rows for
   // all threads of the GPU, a warp per row is better.
-  const int64_t least = space.keptCount() * kFewestThreads >= kManyThreads ? kFewestThreads : 32;
+  const int64_t fewest = demand.several_passes ? kFewestThreads : 2 * kFewestThreads;
+  const int64_t least = space.keptCount() * fewest >= kManyThreads ? fewest : 32;
   // The threads of each row store sums of columns of their own. Blocks with one row store the
   // fewest sums.
   const int64_t shortest = hasColumns(space) ? kShortestBlock : least;
@@ -260,14 +262,13 @@ std::optional<RowCandidate> cpuCandidate(const Space& space, const RowDemand& de
 
 // Returns whether a block of the candidate is alone on its multiprocessor, because it has the most
 // threads or because its threads need more than half of the registers. On an H200, kernels of
-// kLoopThreads threads with tiles of 64 bytes per thread used 55 to 64 registers, and with tiles of
-// 128 bytes 104 registers.
-bool isAlone(const RowCandidate& candidate, const RowDemand& demand) {
-  constexpr int64_t kTileBytesOfTwo = kLoopThreads * 64;
+// kLoopThreads threads with 32 elements per thread used 55 to 64 registers, and with 64 elements
+// 104 registers.
+bool isAlone(const RowCandidate& candidate) {
+  constexpr int64_t kElementsOfTwo = kLoopThreads * 32;
   const RowLayout& layout = candidate.layout;
   return layout.threads == kMostThreads ||
-         int64_t{layout.threads} * layout.registers * layout.vector * demand.live_bytes >
-             kTileBytesOfTwo;
+         int64_t{layout.threads} * layout.registers * layout.vector > kElementsOfTwo;
 }
 
 // Returns `loaded` with its row in shared memory, or nullopt if two blocks with such rows do not
@@ -291,20 +292,29 @@ std::optional<RowCandidate> inSharedMemory(RowCandidate loaded, const Space& row
 
 // Chooses the candidate for a row that is long for `chosen`. With the values that the kernel keeps,
 // such a row does not fit in registers, or needs a block that is alone on its multiprocessor.
-// Without these values, a row needs fewer registers. `wants_shared`: whether the row must lie in
-// shared memory, if it fits; nullopt: the fastest place. The kernel reads the row once from memory,
-// not once per pass. Two blocks on a multiprocessor are better than one, because one loads while
-// the other one computes.
+// Without these values, a row needs fewer registers. The kernel reads the row once from memory, not
+// once per pass. Two blocks on a multiprocessor are better than one, because one loads while the
+// other one computes.
 RowCandidate withLoadedRow(const RowCandidate& chosen, const std::optional<RowCandidate>& loaded,
-                           const Space& rows, const RowDemand& demand,
-                           std::optional<bool> wants_shared) {
+                           const Space& rows, const RowDemand& demand) {
   if (!loaded) return chosen;
-  if (!wants_shared && !loaded->looped && !isAlone(*loaded, demand)) return *loaded;
-  if (wants_shared.value_or(true)) {
-    const std::optional<RowCandidate> shared = inSharedMemory(*loaded, rows, demand);
-    if (shared) return *shared;
+  if (!loaded->looped && !isAlone(*loaded)) return *loaded;
+  if (const std::optional<RowCandidate> shared = inSharedMemory(*loaded, rows, demand)) {
+    return *shared;
   }
   return chosen.looped && !loaded->looped ? *loaded : chosen;
+}
+
+// The values of the parameter "hold" of a choice, which says what a kernel holds for later passes
+// over a row: the values of RowVariant::Expensive, or the row, in registers or in shared memory.
+enum class Hold : uint8_t { Values, Row, Shared };
+
+// Returns the candidate that holds what the choice asks for, or `chosen` if that is impossible.
+RowCandidate withHold(const RowCandidate& chosen, const std::optional<RowCandidate>& loaded,
+                      const Space& rows, const RowDemand& demand, Hold hold) {
+  if (!loaded || hold == Hold::Values) return chosen;
+  if (hold == Hold::Row) return loaded->looped ? chosen : *loaded;
+  return inSharedMemory(*loaded, rows, demand).value_or(chosen);
 }
 
 }  // namespace
@@ -358,13 +368,12 @@ std::optional<RowCandidate> chooseRows(const Space& rows, Target target, const R
   std::optional<RowCandidate> chosen;
   if (demands.many_ops) chosen = best(*demands.many_ops, RowVariant::ManyOps);
   if (!chosen || !chosen->ahead) chosen = best(demands.expensive, RowVariant::Expensive);
-  const bool is_long = chosen && (chosen->looped || isAlone(*chosen, demands.expensive));
-  const std::optional<bool> wants_shared = sharedOf(choice);
-  if (chosen && demands.loaded && !isLooped(choice) && (is_long || wants_shared.value_or(false))) {
-    const std::optional<RowCandidate> loaded = best(*demands.loaded, RowVariant::Loaded);
-    return withLoadedRow(*chosen, loaded, rows, *demands.loaded, wants_shared);
-  }
-  return chosen;
+  if (!chosen || !demands.loaded || isLooped(choice)) return chosen;
+  const std::optional<int64_t> hold = choice != nullptr ? choice->find("hold") : std::nullopt;
+  if (!hold && !chosen->looped && !isAlone(*chosen)) return chosen;
+  const std::optional<RowCandidate> loaded = best(*demands.loaded, RowVariant::Loaded);
+  return hold ? withHold(*chosen, loaded, rows, *demands.loaded, static_cast<Hold>(*hold))
+              : withLoadedRow(*chosen, loaded, rows, *demands.loaded);
 }
 
 KernelChoice choiceOf(const RowCandidate& candidate, Target target) {
@@ -380,7 +389,9 @@ KernelChoice choiceOf(const RowCandidate& candidate, Target target) {
     choice.set("vector", candidate.layout.vector);
   } else {
     choice.set("looped", candidate.looped ? 1 : 0);
-    if (target == Target::Cuda) choice.set("shared", candidate.layout.shared_bytes > 0 ? 1 : 0);
+    const Hold row = candidate.layout.shared_bytes > 0 ? Hold::Shared : Hold::Row;
+    const Hold hold = candidate.variant == RowVariant::Loaded ? row : Hold::Values;
+    if (target == Target::Cuda) choice.set("hold", static_cast<int64_t>(hold));
   }
   return choice;
 }

@@ -206,9 +206,10 @@ void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split) {
   while (s.unroll > 1 && reduced < int64_t{s.reduce_threads} * s.unroll) s.unroll /= 2;
   int64_t blocks = std::max<int64_t>(ceilDiv(kept, s.block / s.reduce_threads), 1);
   int64_t wanted = kProcessors * 8;
-  // With at most this many ranges, each thread still has a few items of each range.
+  // With at most this many ranges, each thread still has a few items of each range. Two ranges cost
+  // more than they gain, because their results must be combined.
   int64_t most = reduced / (int64_t{s.reduce_threads} * s.unroll * 2);
-  if (may_split && blocks * 2 < wanted && most > 1) {
+  if (may_split && blocks * 2 < wanted && most > 2) {
     s.splits = std::clamp<int64_t>(wanted / blocks, 1, std::min<int64_t>(most, 1024));
   }
 }
