@@ -92,8 +92,7 @@ int32_t inputCount(const Space& space) {
                                             [](const SpaceTensor& t) { return !t.output; }));
 }
 
-// Returns how many items a thread loads at once. Then at most about `bytes` bytes per thread are in
-// flight.
+// Returns how many items a thread loads at once, so that about `bytes` bytes are in flight.
 int32_t unrollFor(const Space& space, int32_t lanes, int64_t bytes) {
   int64_t loaded = 1;
   for (const SpaceTensor& t : space.tensors) {
@@ -115,8 +114,7 @@ bool hasLookups(const Space& space) {
          });
 }
 
-// Bytes in flight per thread that cover the latency of memory. A thread that only loads and stores
-// needs half as many, because other threads load while it stores.
+// Bytes in flight per thread that cover the latency of memory. Threads that also store need half.
 constexpr int64_t kBytesInFlight = 64;
 constexpr int64_t kPointwiseBytes = kBytesInFlight / 2;
 
@@ -159,15 +157,24 @@ bool prefersOneLane(const Space& space, const Schedule& s, int32_t width) {
          !isAligned(space, s.laneAxis(space), width);
 }
 
+// Returns the bytes of the smallest element that is loaded.
+int64_t narrowestInput(const Space& space) {
+  int64_t narrowest = 8;
+  for (const SpaceTensor& t : space.tensors) {
+    if (!t.output) narrowest = std::min(narrowest, sizeOf(t.dtype));
+  }
+  return narrowest;
+}
+
 // Chooses the lanes of a reduction, and how many items a thread loads at once.
 void chooseReductionLanes(const Space& space, Schedule& s) {
   // More than 8 lanes would need too many registers for their accumulators.
   s.lanes = std::min(vectorWidth(space, s.laneAxis(space)), 8);
   s.unroll = std::min<int32_t>(unrollFor(space, s.lanes, kBytesInFlight) * 2, 8);
   if (!prefersOneLane(space, s, s.lanes)) return;
-  // More than 8 loads of short elements were slower on an H200. Only full tensors count, because
-  // most loads of all other tensors hit a cache.
-  const int64_t loads = s.lanes > 4 ? 8 : 16;
+  // On an H200, elements of 2 bytes were slower with more than 4 to 8 loads. Only full tensors
+  // count, because most loads of all other tensors hit a cache.
+  const int64_t loads = s.lanes > 4 ? 4 : narrowestInput(space) <= 2 ? 8 : 16;
   const auto isLoaded = [&](const SpaceTensor& t) { return !t.output && isFull(t, space); };
   const int64_t inputs = std::count_if(space.tensors.begin(), space.tensors.end(), isLoaded);
   s.lanes = 1;
