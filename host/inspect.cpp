@@ -68,6 +68,45 @@ const Kernel& kernelWithValues(const Program& program, KernelId id,
   return found->second;
 }
 
+// The values of the registers of an unrolled program that its sizes decide.
+class KnownScalars {
+ public:
+  KnownScalars(const Program& program, const SizeBindings& sizes, const Unrolled& unrolled)
+      : program_(program), sizes_(sizes), unrolled_(unrolled) {
+    for (size_t i = 0; i < program.inputs.size(); ++i) {
+      const RegisterId id = unrolled.input_registers[i];
+      if (const auto value = id.valid() ? ofInput(i) : std::nullopt) registers_[id] = *value;
+    }
+  }
+
+  void add(const UnrolledStep& step) {
+    if (step.known && step.scalar_out.valid()) registers_[step.scalar_out] = *step.known;
+  }
+
+  // Returns LaunchedKernel::scalars.
+  std::vector<std::optional<Scalar>> inputsOf(const UnrolledStep& step,
+                                              const std::vector<bool>& by_value) const {
+    std::vector<std::optional<Scalar>> values(by_value.size());
+    for (size_t i = 0; i < values.size(); ++i) {
+      const auto found = registers_.find(step.scalar_inputs.at(i));
+      if (found != registers_.end()) values[i] = found->second;
+      if (by_value[i]) values[i] = ofInput(unrolled_.buffers[step.inputs[i].buffer].input);
+    }
+    return values;
+  }
+
+ private:
+  std::optional<Scalar> ofInput(size_t input) const {
+    const auto found = sizes_.find(scalarSymbol(program_.slots[program_.inputs.at(input)].name));
+    return found == sizes_.end() ? std::nullopt : std::optional<Scalar>(found->second);
+  }
+
+  const Program& program_;
+  const SizeBindings& sizes_;
+  const Unrolled& unrolled_;
+  std::map<RegisterId, Scalar> registers_;
+};
+
 bool haveEqualOperands(const LaunchedKernel& a, const LaunchedKernel& b) {
   return &a.kernel == &b.kernel && a.in == b.in && a.out == b.out && a.alignments == b.alignments;
 }
@@ -93,8 +132,10 @@ void forEachLaunchedKernel(const Program& program, const SizeBindings& sizes, in
   std::map<KernelId, std::deque<LaunchedKernel>> seen;
   KernelsWithValues rewritten;
   const Unrolled unrolled = unroll(program, request);
+  KnownScalars known(program, sizes, unrolled);
   for (const UnrolledStep& step : unrolled.steps) {
     if (step.instruction == nullptr) continue;
+    known.add(step);
     // Only a LaunchKernel runs a generated kernel.
     const auto* launch = std::get_if<LaunchKernel>(&step.instruction->op);
     if (launch == nullptr) continue;
@@ -103,8 +144,13 @@ void forEachLaunchedKernel(const Program& program, const SizeBindings& sizes, in
     const std::vector<bool> by_value =
         inputsByValue(program, sizes, unrolled, step, program.kernels[launch->kernel].segment);
     const Kernel& kernel = kernelWithValues(program, launch->kernel, by_value, rewritten);
-    LaunchedKernel launched{
-        kernel, target, descsOf(step.inputs), descsOf(step.outputs), alignmentsOf(step), {}};
+    LaunchedKernel launched{kernel,
+                            target,
+                            descsOf(step.inputs),
+                            descsOf(step.outputs),
+                            alignmentsOf(step),
+                            {},
+                            known.inputsOf(step, by_value)};
     for (size_t i = 0; i < by_value.size(); ++i) {
       if (by_value[i]) launched.in[i] = TensorDesc{};
     }
@@ -126,7 +172,7 @@ std::vector<KernelTexts> kernelTexts(const Program& program, const SizeBindings&
   std::vector<KernelTexts> texts;
   forEachLaunchedKernel(
       program, sizes, rank, ranks, device, Launches::First, [&](const LaunchedKernel& launched) {
-        const auto& [kernel, target, in, out, alignments, run] = launched;
+        const auto& [kernel, target, in, out, alignments, run, scalars] = launched;
         const std::optional<codegen::KernelChoice> choice = launched.choice();
         const codegen::KernelChoice* const chosen = choice ? &*choice : nullptr;
         const codegen::KernelPlan plan = codegen::planKernel(

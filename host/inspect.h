@@ -37,6 +37,9 @@ struct LaunchedKernel {
   std::vector<TensorDesc> out;
   std::vector<int32_t> alignments;
   codegen::RunSizes run;
+  // Per input: the value of a scalar that the sizes of the run decide. nullopt: a tensor, or a
+  // scalar whose value only the run knows.
+  std::vector<std::optional<Scalar>> scalars;
 
   std::vector<codegen::Candidate> candidates() const;
   // Returns the choice that the program makes (Kernel::candidate), or nullopt if it makes none.

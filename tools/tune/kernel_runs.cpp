@@ -168,7 +168,8 @@ void KernelRuns::launch(size_t candidate) {
       std::memcpy(args.data() + patch.offset, &pointer, sizeof(pointer));
     }
     for (const codegen::LaunchStage::ScalarPatch& patch : stage.scalars) {
-      storeElement(args.data() + patch.offset, patch.dtype, 0, roundTo(patch.dtype, int64_t{1}));
+      const Scalar value = kernel_.scalars.at(static_cast<size_t>(patch.operand)).value_or(1);
+      storeElement(args.data() + patch.offset, patch.dtype, 0, roundTo(patch.dtype, value));
     }
     device_.launch(loaded_[candidate][s].get(), stage, args.data(), stream_, issue);
   }

@@ -28,7 +28,7 @@ struct Work {
 
   Work(const host::LaunchedKernel& of, std::vector<codegen::Candidate> candidates)
       : kernel(of.kernel),
-        launched{kernel, of.target, of.in, of.out, of.alignments, of.run},
+        launched{kernel, of.target, of.in, of.out, of.alignments, of.run, of.scalars},
         all(std::move(candidates)),
         index(0) {}
   Work(const Work&) = delete;
