@@ -16,6 +16,7 @@ std::vector<const Body*> bodiesOf(const std::vector<Statement>& statements) {
   const Overloaded append{
       [](const LoadTile&) {},
       [](const ExchangeTile&) {},
+      [](const StoreExchanged&) {},
       [&](const MapTiles& map) { bodies.push_back(&map.body); },
       [&](const ReduceTiles& reduce) { bodies.push_back(&reduce.body); },
       [](const CombineParts&) {},

@@ -27,8 +27,9 @@ constexpr int64_t kElements = kSquareEdge * kSquareEdge / kSquareThreads;
 
 // The axes of a square, as indices into Space::extents.
 struct Axes {
-  size_t column;  // outputs are contiguous along this axis
-  size_t row;     // exchanged inputs are contiguous along this axis
+  size_t column;      // most tensors are contiguous along this axis
+  size_t row;         // exchanged tensors are contiguous along this axis
+  int exchanged = 0;  // number of exchanged tensors
 };
 
 bool isContiguous(const SpaceTensor& tensor, size_t axis) { return tensor.strides[axis] == 1; }
@@ -49,25 +50,32 @@ std::optional<size_t> otherAxis(const SpaceTensor& tensor, const Space& space, s
 std::optional<Axes> axesFor(const Space& space, size_t column) {
   if (space.extents[column] < kShortestAxis) return std::nullopt;
   std::optional<size_t> row;
+  int exchanged = 0;
   for (const SpaceTensor& tensor : space.tensors) {
-    if (tensor.output) {
-      if (!isContiguous(tensor, column)) return std::nullopt;
-      continue;
-    }
     const std::optional<size_t> own = otherAxis(tensor, space, column);
-    if (own && row && *row != *own) return std::nullopt;
-    if (own) row = own;
+    if (!own && tensor.output && !isContiguous(tensor, column)) return std::nullopt;
+    if (!own) continue;
+    if (row && *row != *own) return std::nullopt;
+    row = own;
+    ++exchanged;
   }
   if (!row) return std::nullopt;
-  return Axes{column, *row};
+  return Axes{column, *row, exchanged};
 }
 
 std::optional<Axes> axesOf(const Space& space) {
   if (space.hasReduced()) return std::nullopt;
+  std::optional<Axes> best;
   for (size_t column = space.extents.size(); column-- > 0;) {
-    if (const std::optional<Axes> axes = axesFor(space, column)) return axes;
+    const bool needs_no_square =
+        std::all_of(space.tensors.begin(), space.tensors.end(), [&](const SpaceTensor& tensor) {
+          return isContiguous(tensor, column) || (!tensor.output && tensor.strides[column] == 0);
+        });
+    if (needs_no_square) return std::nullopt;
+    const std::optional<Axes> axes = axesFor(space, column);
+    if (axes && (!best || axes->exchanged < best->exchanged)) best = axes;
   }
-  return std::nullopt;
+  return best;
 }
 
 // Moves the axes of the square inside of all others: first the row axis, then the column axis.
@@ -96,7 +104,7 @@ Space withSquareInside(const Space& space, const Axes& axes) {
 // All functions below expect the space that withSquareInside() returns.
 
 bool needsExchange(const SpaceTensor& tensor, size_t rank) {
-  return !tensor.output && tensor.strides[rank - 1] > 1 && tensor.strides[rank - 2] == 1;
+  return tensor.strides[rank - 1] > 1 && tensor.strides[rank - 2] == 1;
 }
 
 // Returns whether vectors along `axis` begin at aligned addresses.
@@ -169,7 +177,9 @@ class SquareWriter {
     MapTiles map;
     map.body = body();
     loadTiles(map);
+    std::vector<StoreExchanged> stores = storesOf(map);
     program_.statements.push_back(std::move(map));
+    program_.statements.insert(program_.statements.end(), stores.begin(), stores.end());
     layOut(entry);
     return std::move(program_);
   }
@@ -201,6 +211,26 @@ class SquareWriter {
           {written.node_of[segment_.outputs()[i]], tensor_of_[segment_.inputs().size() + i]});
     }
     return std::move(written.body);
+  }
+
+  // Turns the stores to exchanged outputs into results of the map. Returns the statements that
+  // store the results.
+  std::vector<StoreExchanged> storesOf(MapTiles& map) {
+    std::vector<StoreExchanged> exchanged;
+    std::vector<Store> direct;
+    for (const Store& store : map.body.stores) {
+      const SpaceTensor& to = tensor(static_cast<size_t>(store.tensor));
+      if (!needsExchange(to, space_.extents.size())) {
+        direct.push_back(store);
+        continue;
+      }
+      const std::string name = fmt::format("y{}", exchanged.size());
+      const TileId tile = program_.tiles.push_back({name, to.dtype});
+      map.results.push_back({store.node, tile});
+      exchanged.push_back({store.tensor, tile});
+    }
+    map.body.stores = std::move(direct);
+    return exchanged;
   }
 
   bool isRead(const Body& body, TileId tile) const {
@@ -235,14 +265,18 @@ class SquareWriter {
   void layOut(const std::string& entry) {
     const size_t rank = space_.extents.size();
     const int64_t squares = squaresOf(plan_.layout);
-    std::vector<const Body*> bodies = {&std::get<MapTiles>(program_.statements.back()).body};
-    program_.frame = buildFrame({entry, plan_.schedule, space_, std::move(bodies), {}, 1});
+    std::vector<const Body*> bodies;
     for (Statement& statement : program_.statements) {
-      // Only an ExchangeTile depends on the alignment of a tensor.
-      auto* exchange = std::get_if<ExchangeTile>(&statement);
-      if (exchange == nullptr) continue;
-      exchange->aligned = plan_.aligned[static_cast<size_t>(exchange->tensor)];
+      // Only the exchanges depend on the alignment of a tensor.
+      if (auto* load = std::get_if<ExchangeTile>(&statement)) {
+        load->aligned = plan_.aligned[static_cast<size_t>(load->tensor)];
+      } else if (auto* store = std::get_if<StoreExchanged>(&statement)) {
+        store->aligned = plan_.aligned[static_cast<size_t>(store->tensor)];
+      } else if (const auto* map = std::get_if<MapTiles>(&statement)) {
+        bodies.push_back(&map->body);
+      }
     }
+    program_.frame = buildFrame({entry, plan_.schedule, space_, std::move(bodies), {}, 1});
     ArgumentLayout& args = program_.frame.args;
     program_.square = plan_.layout;
     program_.square->row_extent =
@@ -285,14 +319,16 @@ bool fits(const TileProgram& program) {
   const bool cuda = program.target == Target::Cuda;
   int64_t bytes = 0;
   int64_t ops = 0;
+  const auto exchange = [&](TileId tile) {
+    const int64_t size = sizeOf(program.tiles[tile].dtype);
+    bytes += cuda ? std::max<int64_t>(size, 4) * kSquareEdge * (kSquareEdge + 1)
+                  : size * kSquareEdge * kSquareEdge;
+  };
   for (const Statement& statement : program.statements) {
-    // A program of squares consists of ExchangeTile and MapTiles statements.
+    // Only these statements of a program of squares need memory or operations.
     if (const auto* map = std::get_if<MapTiles>(&statement)) ops += opsOf(map->body);
-    if (const auto* exchange = std::get_if<ExchangeTile>(&statement)) {
-      const DType dtype = program.tiles[exchange->tile].dtype;
-      bytes += cuda ? std::max<int64_t>(sizeOf(dtype), 4) * kSquareEdge * (kSquareEdge + 1)
-                    : sizeOf(dtype) * kSquareEdge * kSquareEdge;
-    }
+    if (const auto* load = std::get_if<ExchangeTile>(&statement)) exchange(load->tile);
+    if (const auto* store = std::get_if<StoreExchanged>(&statement)) exchange(store->tile);
   }
   if (bytes == 0) return false;
   return cuda ? bytes <= kSquareSharedBytes && ops <= kMostOps : bytes <= kSquareArrayBytes;

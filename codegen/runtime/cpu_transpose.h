@@ -114,6 +114,26 @@ inline void transposeSquare(T* to, const T* from, long long stride) {
   }
 }
 
+// Sets to[r + c * stride] = from[r * size + c] for 0 <= r < rows <= size and
+// 0 <= c < columns <= size.
+template <int size, class T>
+inline void transposeTo(T* to, long long stride, const T* from, long long rows, long long columns) {
+  constexpr int edge = Block<(int)sizeof(T)>::edge;
+  for (long long c = 0; c < columns; c += edge) {
+    for (long long r = 0; r < rows; r += edge) {
+      if (c + edge <= columns && r + edge <= rows) {
+        transposeBlock(to + r + c * stride, stride, from + r * size + c, size);
+        continue;
+      }
+      for (long long x = c; x < smaller(c + edge, columns); ++x) {
+        for (long long y = r; y < smaller(r + edge, rows); ++y) {
+          to[y + x * stride] = from[y * size + x];
+        }
+      }
+    }
+  }
+}
+
 // Sets to[r * size + c] = from[r + c * stride] for 0 <= r < rows <= size and
 // 0 <= c < columns <= size.
 template <int size, class T>

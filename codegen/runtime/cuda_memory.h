@@ -383,6 +383,8 @@ struct Exchange {
     bits.word = word;
     return bits.value;
   }
+  // Returns the element in the form in which memory holds it.
+  __device__ static T stored(Word word) { return value(word); }
 };
 template <>
 struct Exchange<BFloat16> {
@@ -390,6 +392,7 @@ struct Exchange<BFloat16> {
   __device__ static unsigned word(UpperHalf x) { return x.bits; }
   __device__ static unsigned word(BFloat16 x) { return (unsigned)x.bits << 16; }
   __device__ static UpperHalf value(unsigned word) { return {word}; }
+  __device__ static BFloat16 stored(unsigned word) { return {(unsigned short)(word >> 16)}; }
 };
 
 }  // namespace hd

@@ -94,6 +94,12 @@ class ProgramPrinter {
                         cuda ? " through shared memory" : " and transpose it");
   }
 
+  void line(std::string& text, const std::string& indent, const StoreExchanged& store) const {
+    const bool cuda = program_.target == Target::Cuda;
+    text += fmt::format("\n{}store {} = {}{}", indent, program_.frame.access(store.tensor).name,
+                        name(store.tile), cuda ? " through shared memory" : ", transposed");
+  }
+
   void line(std::string& text, const std::string& indent, const MapTiles& map) const {
     std::vector<std::string> results;
     for (const MapTiles::Result& result : map.results) results.push_back(name(result.tile));

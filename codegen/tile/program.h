@@ -58,6 +58,14 @@ struct ExchangeTile {
   bool aligned = false;
 };
 
+// Transposes a tile of a square that a map has made, and stores it in a tensor that is contiguous
+// along the second innermost axis. CUDA: threads exchange the tile through shared memory.
+struct StoreExchanged {
+  int tensor = 0;
+  TileId tile;
+  bool aligned = false;  // as in ExchangeTile
+};
+
 // Applies a body to each element of the row, or once per row (`per_row`). `loads` are tiles that
 // only this statement reads. A thread holds only one vector of such a tile at a time.
 struct MapTiles {
@@ -86,8 +94,8 @@ struct CombineParts {
 };
 
 struct LoopOverRow;
-using Statement =
-    std::variant<LoadTile, ExchangeTile, MapTiles, ReduceTiles, CombineParts, LoopOverRow>;
+using Statement = std::variant<LoadTile, ExchangeTile, MapTiles, StoreExchanged, ReduceTiles,
+                               CombineParts, LoopOverRow>;
 
 // Runs the statements for each part of the row, one part at a time. Tiles of these statements hold
 // one part. Without a loop, tiles hold the complete row.

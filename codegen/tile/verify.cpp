@@ -60,6 +60,13 @@ class ProgramVerifier {
     check(LoadTile{exchange.tensor, exchange.tile});
   }
 
+  void check(const StoreExchanged& store) const {
+    HEDDLE_CHECK(program_.square, "StoreExchanged in a program without squares");
+    HEDDLE_CHECK(program_.frame.accesses.at(store.tensor).output, "a statement stores an input");
+    HEDDLE_CHECK(made_.at(store.tile), "tile {} is stored before it is computed",
+                 tile(store.tile).name);
+  }
+
   // Checks the loads of one statement. After the statement, forget() makes every other read of
   // their tiles an error.
   void checkLoads(const std::vector<LoadTile>& loads) {
@@ -160,8 +167,9 @@ class Uses {
           use(load.tile);
           ++count_;
         },
-        // liveBytes() is called for programs of rows, which have no ExchangeTile.
+        // liveBytes() is called for programs of rows, which exchange nothing.
         [&](const ExchangeTile&) { ++count_; },
+        [&](const StoreExchanged&) { ++count_; },
         [&](const MapTiles& map) {
           use(map.body, map.loads);
           // A result may take the registers of operands that no later statement reads.

@@ -285,6 +285,9 @@ class CudaTileEmitter {
   static void write(const ExchangeTile&) {
     HEDDLE_CHECK(false, "a program of rows must not exchange tiles");
   }
+  static void write(const StoreExchanged&) {
+    HEDDLE_CHECK(false, "a program of rows must not exchange tiles");
+  }
 
   void write(const LoadTile& load) {
     if (load.when != LoadTile::When::Row) return;  // openColumns() has loaded the tile

@@ -91,6 +91,9 @@ class CppBundleEmitter {
   static void write(const ExchangeTile&) {
     HEDDLE_CHECK(false, "a program of bundles must not exchange tiles");
   }
+  static void write(const StoreExchanged&) {
+    HEDDLE_CHECK(false, "a program of bundles must not exchange tiles");
+  }
   static void write(const LoopOverRow&) {
     HEDDLE_CHECK(false, "a loop over parts of a bundle in C++");
   }

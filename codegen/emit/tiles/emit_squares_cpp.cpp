@@ -35,8 +35,9 @@ class CppSquareEmitter {
                           kSquareEdge));
     out_.line("const Index work_end = hd::smaller(tile_end * items_per_tile, squares);");
     for (const Statement& statement : program_.statements) {
-      // The tile of an ExchangeTile is an array. MapTiles keeps its values in variables.
-      if (const auto* exchange = std::get_if<ExchangeTile>(&statement)) declareArray(*exchange);
+      // Exchanged tiles are arrays. MapTiles keeps all other values in variables.
+      if (const auto* load = std::get_if<ExchangeTile>(&statement)) declareArray(load->tile);
+      if (const auto* store = std::get_if<StoreExchanged>(&statement)) declareArray(store->tile);
     }
     out_.open("for (Index work = tile_begin * items_per_tile; work < work_end; ++work) {");
     writePlace();
@@ -52,9 +53,9 @@ class CppSquareEmitter {
  private:
   const Tile& tile(TileId id) const { return program_.tiles[id]; }
 
-  void declareArray(const ExchangeTile& exchange) {
-    out_.line(fmt::format("alignas(64) {} tile{}[{}];", storedType(tile(exchange.tile).dtype),
-                          exchange.tile, kSquareEdge * kSquareEdge));
+  void declareArray(TileId id) {
+    out_.line(fmt::format("alignas(64) {} tile{}[{}];", storedType(tile(id).dtype), id,
+                          kSquareEdge * kSquareEdge));
   }
 
   // Writes the indices of the first element of the square, and the number of its rows and columns
@@ -84,6 +85,16 @@ class CppSquareEmitter {
     out_.line(fmt::format("hd::transpose<{}>(tile{}, {} + ({}), {}, row_count, count);",
                           kSquareEdge, exchange.tile, access.name, access.kept_offset.str(),
                           access.lane_stride.str()));
+    out_.close();
+  }
+
+  void write(const StoreExchanged& store) {
+    const Access& access = frame_.access(store.tensor);
+    out_.open("{");
+    out_.line(fmt::format("const Index {} = first_row;", row_));
+    out_.line(fmt::format("hd::transposeTo<{}>({} + ({}), {}, tile{}, row_count, count);",
+                          kSquareEdge, access.name, access.kept_offset.str(),
+                          access.lane_stride.str(), store.tile));
     out_.close();
   }
 
@@ -130,6 +141,10 @@ class CppSquareEmitter {
     out_.open("for (Index i = 0; i < count; ++i) {");
     writeStates(out_, map.body, "b");
     writeNodes(out_, map.body, frame_, leaves, "b");
+    for (const MapTiles::Result& result : map.results) {
+      out_.line(fmt::format("tile{}[at + i] = {};", result.tile,
+                            storedText(map.body, result.node, tile(result.tile).dtype, "b")));
+    }
     for (const Store& store : map.body.stores) {
       out_.line(
           fmt::format("{} = {};", streamed.element(store.tensor),

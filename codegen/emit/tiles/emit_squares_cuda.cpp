@@ -1,6 +1,7 @@
 // Writes the CUDA text of a tile program with squares (SquareLayout), statement by statement.
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "codegen/emit/kernel_text.h"
 #include "ir/base/check.h"
@@ -112,17 +113,18 @@ class SquareEmitter {
     exchanged_.push_back(exchange);
   }
 
+  void declareWords(TileId id) {
+    const std::string word = fmt::format("hd::Exchange<{}>::Word", type(id));
+    out_.line(fmt::format("__shared__ hd::SharedBytes<{} * (int)sizeof({})> square{};",
+                          square_.edge * (square_.edge + 1), word, id));
+    out_.line(fmt::format("const hd::SharedArray<{0}> words{1}(square{1});", word, id));
+  }
+
   // Writes the exchanged tiles to shared memory. All loads come first, so that they are in flight
   // together.
   void finishExchanges() {
     if (exchanged_.empty()) return;
-    for (const ExchangeTile& exchange : exchanged_) {
-      const std::string word = fmt::format("hd::Exchange<{}>::Word", type(exchange.tile));
-      out_.line(fmt::format("__shared__ hd::SharedBytes<{} * (int)sizeof({})> square{};",
-                            square_.edge * (square_.edge + 1), word, exchange.tile));
-      out_.line(
-          fmt::format("const hd::SharedArray<{0}> words{1}(square{1});", word, exchange.tile));
-    }
+    for (const ExchangeTile& exchange : exchanged_) declareWords(exchange.tile);
     openVectors(rowName(), columnName());
     for (const ExchangeTile& exchange : exchanged_) {
       openLanes();
@@ -196,6 +198,7 @@ class SquareEmitter {
   // lanes write their results to arrays `out`, so that one instruction can store a vector.
   void write(const MapTiles& map) {
     finishExchanges();
+    for (const MapTiles::Result& result : map.results) declareWords(result.tile);
     openVectors(columnName(), rowName());
     for (const LoadTile& load : map.loads) {
       declareTile(load.tile, 1, frame_.access(load.tensor).lane);
@@ -210,6 +213,11 @@ class SquareEmitter {
     writeLaneStates(out_, map.body, "b", frame_, leaves(map), square_.vector);
     openLanes();
     writeNodes(out_, map.body, frame_, leaves(map), "b");
+    for (const MapTiles::Result& result : map.results) {
+      out_.line(fmt::format("words{}[{}] = hd::Exchange<{}>::word({});", result.tile,
+                            wordAt("across", "along + lane"), type(result.tile),
+                            storedText(map.body, result.node, tile(result.tile).dtype, "b")));
+    }
     for (const Store& store : map.body.stores) {
       const DType dtype = frame_.access(store.tensor).dtype;
       out_.line(fmt::format("out{}[lane] = {};", store.tensor,
@@ -228,6 +236,23 @@ class SquareEmitter {
     closeVectors();
   }
 
+  // A barrier must precede the reads of the words that the map has written. One barrier serves all
+  // stores, which follow the map.
+  void write(const StoreExchanged& store) {
+    const Access& access = frame_.access(store.tensor);
+    if (!std::exchange(has_waited_, true)) out_.line("hd::barrier();");
+    openVectors(rowName(), columnName());
+    out_.line(fmt::format("{} out{}[{}];", type(store.tile), store.tensor, square_.vector));
+    openLanes();
+    out_.line(fmt::format("out{}[lane] = hd::Exchange<{}>::stored(words{}[{}]);", store.tensor,
+                          type(store.tile), store.tile, wordAt("along + lane", "across")));
+    out_.close();
+    out_.line(fmt::format("hd::store<{}>({} + ({}), out{}, {}, count);", square_.vector,
+                          access.name, access.kept_offset.str(), store.tensor,
+                          store.aligned || square_.vector == 1 ? "true" : "false"));
+    closeVectors();
+  }
+
   static void write(const ReduceTiles&) {
     HEDDLE_CHECK(false, "a program of squares must not reduce");
   }
@@ -243,6 +268,7 @@ class SquareEmitter {
   const SquareLayout& square_;
   std::set<TileId> one_lane_;  // tiles that hold the same element for all lanes
   std::vector<ExchangeTile> exchanged_;
+  bool has_waited_ = false;  // a barrier follows the map
   TextWriter out_;
 };
 

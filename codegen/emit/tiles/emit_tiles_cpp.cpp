@@ -91,6 +91,9 @@ class CppTileEmitter {
   static void write(const ExchangeTile&) {
     HEDDLE_CHECK(false, "a program of rows must not exchange tiles");
   }
+  static void write(const StoreExchanged&) {
+    HEDDLE_CHECK(false, "a program of rows must not exchange tiles");
+  }
 
   void write(const LoadTile& load) {
     tensor_of_[load.tile] = load.tensor;

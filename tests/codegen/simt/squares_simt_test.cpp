@@ -36,6 +36,26 @@ TEST(SquaresSimt, TransposedInputsAreRightForAllSizesAndTypes) {
   expectSquares(cases);
 }
 
+// Outputs of two memory orders: one of them is stored through shared memory. The input %x is also
+// contiguous along the axis of the transposed output.
+TEST(SquaresSimt, TransposedOutputsAreRightForAllSizesAndTypes) {
+  Cases cases;
+  for (const std::string dtype : {"f32", "bf16", "f16", "i64", "u8"}) {
+    for (const auto& [n, m] : {std::pair{64, 128}, {16, 61}, {65, 17}, {24, 88}}) {
+      const SizeBindings bound = {{"n", n}, {"m", m}};
+      const std::string text = fmt::format(
+          "%x: {0}[n, m], %z: {0}[n, m]) {{ %y = sub(%x, %z) %u = add(%x, %y) return %y, %u",
+          dtype);
+      // Two tiles of 8-byte elements do not fit in shared memory.
+      if (dtype != "i64") {
+        cases.add(text, {{{n, m}, {1, n}}, {{n, m}}}, bound, {{m, 1}, {1, n}});
+      }
+      cases.add(text, {{{n, m}}, {{n, m}}}, bound, {{1, n}, {m, 1}});
+    }
+  }
+  expectSquares(cases);
+}
+
 TEST(SquaresSimt, SeveralAxesAndInputsAreRight) {
   Cases cases;
   const SizeBindings bound = {{"a", 3}, {"b", 40}, {"c", 2}, {"d", 72}};
