@@ -2,6 +2,9 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <map>
+#include <mutex>
+#include <optional>
 
 #include "codegen/compile/child_process.h"
 #include "codegen/compile/compiler_limits.h"
@@ -59,13 +62,19 @@ std::vector<std::byte> readImage(const std::string& path, const std::string& pro
   return image;
 }
 
+// A compiler that works.
+struct FoundCompiler {
+  std::string program;
+  std::string identity;
+  bool mvec;  // it links with libmvec
+};
+
 class CppCompiler : public KernelCompiler {
  public:
-  CppCompiler(std::string program, std::string identity, bool mvec)
-      : program_(std::move(program)), identity_(std::move(identity)), mvec_(mvec) {}
+  explicit CppCompiler(FoundCompiler found) : found_(std::move(found)) {}
 
   Target target() const override { return Target::Cpp; }
-  std::string identity() const override { return identity_; }
+  std::string identity() const override { return found_.identity; }
   size_t mostAtOnce() const override { return kMostAtOnce; }
 
   std::vector<std::byte> compile(const KernelSource& source) const override {
@@ -74,24 +83,23 @@ class CppCompiler : public KernelCompiler {
     std::string in = folder.path() + "/kernel.cpp";
     std::string out = folder.path() + "/kernel.so";
     writeFileOf(in, {text});
-    std::vector<std::string> command = {program_};
+    const std::string& program = found_.program;
+    std::vector<std::string> command = {program};
     command.insert(command.end(), kFlags.begin(), kFlags.end());
     command.insert(command.end(), {in, "-o", out});
-    command.push_back(mvec_ ? "-lmvec" : "-DHD_NO_LIBMVEC");
+    command.push_back(found_.mvec ? "-lmvec" : "-DHD_NO_LIBMVEC");
     command.push_back("-lm");
     const RunningCompiler running;
     ProcessResult result = runProcess(command, compilerTimeLimit());
-    checkMachine(result, program_, folder.path());
+    checkMachine(result, program, folder.path());
     HEDDLE_USER_CHECK_CODE(CompileFailure, result.started && result.exit_code == 0,
-                           "{} failed with exit code {} on a kernel:\n{}\n{}", program_,
+                           "{} failed with exit code {} on a kernel:\n{}\n{}", program,
                            result.exit_code, result.output, numberLines(text));
-    return readImage(out, program_);
+    return readImage(out, program);
   }
 
  private:
-  std::string program_;
-  std::string identity_;
-  bool mvec_;
+  FoundCompiler found_;
 };
 
 // Returns whether the compiler creates a shared object with kFlags, and with -lmvec if `mvec` is
@@ -145,21 +153,45 @@ std::string identify(const std::string& program, bool mvec) {
   return text + macros.output;
 }
 
+// Returns the value of an environment variable, or "" if it is not set.
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+// Tries the compilers one after another. Appends the reasons why compilers do not work to `why`.
+std::optional<FoundCompiler> findCompiler(const std::string& chosen, std::string& why) {
+  std::vector<std::string> candidates = {"c++", "g++", "clang++"};
+  if (!chosen.empty()) candidates = {chosen};
+  for (const std::string& program : candidates) {
+    std::string without_mvec;
+    const bool mvec = works(program, true, why);
+    if (!mvec && !works(program, false, without_mvec)) continue;
+    return FoundCompiler{program, identify(program, mvec), mvec};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::unique_ptr<KernelCompiler> makeCppCompiler(std::string& why) {
+  // The search takes several processes, and a process may create many devices. Therefore the
+  // process searches once for each value of these variables.
+  static std::mutex mutex;
+  static std::map<std::pair<std::string, std::string>, FoundCompiler> found;
   why.clear();
-  std::vector<std::string> candidates = {"c++", "g++", "clang++"};
-  const char* chosen = std::getenv("HEDDLE_CXX");
-  if (chosen != nullptr && *chosen != 0) candidates = {chosen};
-  for (const std::string& program : candidates) {
-    std::string without_mvec;
-    bool mvec = works(program, true, why);
-    if (!mvec && !works(program, false, without_mvec)) continue;
-    return std::make_unique<CppCompiler>(program, identify(program, mvec), mvec);
+  const std::string chosen = environment("HEDDLE_CXX");
+  std::lock_guard lock(mutex);
+  auto entry = found.find({chosen, environment("PATH")});
+  if (entry == found.end()) {
+    const std::optional<FoundCompiler> compiler = findCompiler(chosen, why);
+    if (!compiler) {
+      why = "no C++ compiler works (set HEDDLE_CXX to one that does):\n" + why;
+      return nullptr;
+    }
+    entry = found.emplace(std::pair(chosen, environment("PATH")), *compiler).first;
   }
-  why = "no C++ compiler works (set HEDDLE_CXX to one that does):\n" + why;
-  return nullptr;
+  return std::make_unique<CppCompiler>(entry->second);
 }
 
 }  // namespace heddle::codegen
