@@ -178,7 +178,7 @@ inline void prefetch(const T* from) {
 // caches: they are written without being read first. The function is not inlined, because the
 // compiler would otherwise optimize it again for each output of a kernel.
 template <class T>
-__attribute__((noinline)) void stream(T* to, const T* from, long long count) {
+static __attribute__((noinline)) void stream(T* to, const T* from, long long count) {
   constexpr long long line = 64 / (long long)sizeof(T);
   long long i = 0;
 #if defined(__SSE__)

@@ -124,25 +124,31 @@ TEST_F(CliJobFaults, DelayIsWaitedForAndCorruptionFailsTheCheck) {
 
 // Each command waits for a pipe that nobody writes to, or for a compiler that does not return,
 // until `timeout` ends it.
-TEST_F(CliJobFaults, SignalMessageNamesThePhase) {
+// Runs a command, sends a signal to it after some seconds, and expects a message that names the
+// phase.
+void expectPhase(const std::string& command, const std::string& phase,
+                 const std::string& environment = "") {
+  const CliResult result = heddle(command, environment + " timeout --preserve-status -s TERM 5");
+  EXPECT_EQ(result.code, 128 + 15) << command << "\n" << result.text;
+  EXPECT_EQ(result.text, "heddle: told to end by signal 15 while it " + phase + "\n") << command;
+}
+
+TEST_F(CliJobFaults, SignalDuringReadingIsNamed) {
   const std::string pipe = (folder_ / "pipe").string();
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const std::string from_pipe = " /dev/stdin 0<>" + pipe;
+  expectPhase("verify" + from_pipe, "reads its files");
+  expectPhase("dump" + from_pipe, "reads its files");
+  expectPhase("run --device cpu --ranks 2" + from_pipe, "reads its files");
+}
+
+TEST_F(CliJobFaults, SignalDuringPreparationOfARunIsNamed) {
   const std::string compiler =
       write("compiler",
             "#!/bin/sh\nfor argument in \"$@\"; do\n"
             "  case $argument in *kernel.cpp) exec sleep 12 >/dev/null 2>&1 ;; esac\n"
             "done\nexec c++ \"$@\"\n");
   ASSERT_EQ(chmod(compiler.c_str(), 0700), 0);
-  const auto expectPhase = [&](const std::string& command, const std::string& phase,
-                               const std::string& environment = "") {
-    const CliResult result = heddle(command, environment + " timeout --preserve-status -s TERM 5");
-    EXPECT_EQ(result.code, 128 + 15) << command << "\n" << result.text;
-    EXPECT_EQ(result.text, "heddle: told to end by signal 15 while it " + phase + "\n") << command;
-  };
-  const std::string from_pipe = " /dev/stdin 0<>" + pipe;
-  expectPhase("verify" + from_pipe, "reads its files");
-  expectPhase("dump" + from_pipe, "reads its files");
-  expectPhase("run --device cpu --ranks 2" + from_pipe, "reads its files");
   expectPhase("run examples/softmax.fusion --device cpu", "prepares a run",
               "HEDDLE_CXX=" + compiler + " HEDDLE_CACHE_DIR=" + (folder_ / "cache").string());
 }
