@@ -175,10 +175,9 @@ inline void prefetch(const T* from) {
 }
 
 // Stores `count` elements from a buffer with the alignment of a cache line. Whole lines bypass the
-// caches: they are written without being read first. The function is not inlined, because the
-// compiler would otherwise optimize it again for each output of a kernel.
+// caches: they are written without being read first.
 template <class T>
-static __attribute__((noinline)) void stream(T* to, const T* from, long long count) {
+inline void stream(T* to, const T* from, long long count) {
   constexpr long long line = 64 / (long long)sizeof(T);
   long long i = 0;
 #if defined(__SSE__)
