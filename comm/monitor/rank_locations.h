@@ -9,16 +9,16 @@
 namespace heddle::comm {
 
 // The machine and the process of each rank of a job.
-struct JobPlaces {
-  struct Place {
+struct RankLocations {
+  struct Location {
     std::string machine_key;  // equal for ranks that can share memory
     std::string machine;      // name of the machine
     int pid = 0;
     uint64_t started = 0;  // ProcessState::started
     std::string text() const { return "pid " + std::to_string(pid) + " on " + machine; }
   };
-  std::vector<Place> ranks;
-  const Place& operator[](int rank) const { return ranks[static_cast<size_t>(rank)]; }
+  std::vector<Location> ranks;
+  const Location& operator[](int rank) const { return ranks[static_cast<size_t>(rank)]; }
 
   // Return the ranks on the machine of `rank`, and the ranks in the process of `rank`, in ascending
   // order.
@@ -32,9 +32,9 @@ struct JobPlaces {
 // text ends with "and more". No ranks: "other ranks".
 std::string nameRanks(const std::vector<int>& ranks);
 
-// Gathers the places of all ranks. Collective over the job. Ranks that pass equal texts as
+// Gathers the locations of all ranks. Collective over the job. Ranks that pass equal texts as
 // `machine_key` count as ranks of one machine. Empty: machineKey() (comm/process/process_info.h) is
 // used.
-JobPlaces findPlaces(World& world, const std::string& machine_key);
+RankLocations findLocations(World& world, const std::string& machine_key);
 
 }  // namespace heddle::comm

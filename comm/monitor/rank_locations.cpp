@@ -1,4 +1,4 @@
-#include "comm/monitor/job_places.h"
+#include "comm/monitor/rank_locations.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -13,11 +13,11 @@
 namespace heddle::comm {
 namespace {
 
-std::vector<int> ranksLike(const JobPlaces& places, int rank, bool same_process) {
-  const JobPlaces::Place& mine = places[rank];
+std::vector<int> ranksLike(const RankLocations& locations, int rank, bool same_process) {
+  const RankLocations::Location& mine = locations[rank];
   std::vector<int> found;
-  for (size_t i = 0; i < places.ranks.size(); ++i) {
-    const JobPlaces::Place& other = places.ranks[i];
+  for (size_t i = 0; i < locations.ranks.size(); ++i) {
+    const RankLocations::Location& other = locations.ranks[i];
     if (other.machine_key != mine.machine_key || (same_process && other.pid != mine.pid)) continue;
     found.push_back(static_cast<int>(i));
   }
@@ -26,10 +26,12 @@ std::vector<int> ranksLike(const JobPlaces& places, int rank, bool same_process)
 
 }  // namespace
 
-std::vector<int> JobPlaces::onMachineOf(int rank) const { return ranksLike(*this, rank, false); }
-std::vector<int> JobPlaces::inProcessOf(int rank) const { return ranksLike(*this, rank, true); }
+std::vector<int> RankLocations::onMachineOf(int rank) const {
+  return ranksLike(*this, rank, false);
+}
+std::vector<int> RankLocations::inProcessOf(int rank) const { return ranksLike(*this, rank, true); }
 
-std::vector<int> JobPlaces::leaders() const {
+std::vector<int> RankLocations::leaders() const {
   std::vector<int> found;
   for (int rank = 0; rank < static_cast<int>(ranks.size()); ++rank) {
     if (onMachineOf(rank).front() == rank) found.push_back(rank);
@@ -46,20 +48,20 @@ std::string nameRanks(const std::vector<int>& ranks) {
                      ranks.size() - 1 > kMost ? "more" : std::to_string(ranks.back()));
 }
 
-JobPlaces findPlaces(World& world, const std::string& machine_key) {
+RankLocations findLocations(World& world, const std::string& machine_key) {
   const int pid = static_cast<int>(getpid());
   const std::string mine =
       fmt::format("{}\n{}\n{} {}", machine_key.empty() ? machineKey() : machine_key, machineName(),
                   pid, processState(pid).started);
-  JobPlaces places;
+  RankLocations locations;
   for (const std::string& text : world.exchange(mine)) {
-    JobPlaces::Place& place = places.ranks.emplace_back();
+    RankLocations::Location& location = locations.ranks.emplace_back();
     std::istringstream in(text);
-    std::getline(in, place.machine_key);
-    std::getline(in, place.machine);
-    in >> place.pid >> place.started;
+    std::getline(in, location.machine_key);
+    std::getline(in, location.machine);
+    in >> location.pid >> location.started;
   }
-  return places;
+  return locations;
 }
 
 }  // namespace heddle::comm
