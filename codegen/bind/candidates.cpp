@@ -47,7 +47,7 @@ std::vector<KernelChoice> variantsOf(const KernelChoice& first) {
     with("reduce_threads", *threads > kWarp ? kWarp : kMostThreadsOfReduction);
   }
   if (const auto looped = first.find("looped")) with("looped", *looped == 0 ? 1 : 0);
-  for (const char* family : {"rows", "squares", "loops", "passes"}) {
+  for (const char* family : {"rows", "squares", "loops", "sweeps"}) {
     if (first.family != family && first.family != "parts") variants.push_back({family, {}});
   }
   return variants;

@@ -71,9 +71,9 @@ bool hasWholeVectors(const Space& space, int64_t vector) {
 
 // Returns the smallest number of vectors per row for which shifted rows (RowLayout::shifted) are
 // faster.
-// The first and the last vector of a shifted row are slow, because each pass over the row needs
+// The first and the last vector of a shifted row are slow, because each sweep over the row needs
 // their masks.
-int64_t shortestShifted(bool several_passes) { return several_passes ? 64 : 4; }
+int64_t shortestShifted(bool several_sweeps) { return several_sweeps ? 64 : 4; }
 
 int64_t vectorsPerRow(const Space& space, int64_t vector) {
   int64_t vectors = ceilDiv(space.extents.back(), vector);
@@ -128,7 +128,7 @@ struct Vectors {
 // Returns the longest vectors that suit the alignment of the rows and kMostUnrolled. `ops` is the
 // number of operations of the longest body. Rows with columns are never shifted: a thread adds the
 // same elements of all its rows, and shifted rows would give it different elements.
-Vectors vectorsOf(const Space& space, int64_t ops, bool several_passes) {
+Vectors vectorsOf(const Space& space, int64_t ops, bool several_sweeps) {
   int64_t widest = 1;
   for (const SpaceTensor& t : space.tensors) {
     if (t.strides.back() == 1 && t.column < 0) widest = std::max(widest, sizeOf(t.dtype));
@@ -137,7 +137,7 @@ Vectors vectorsOf(const Space& space, int64_t ops, bool several_passes) {
   while (length > 1 && length * ops > kMostUnrolled) length /= 2;
   const bool one_axis = space.extents.size() == space.kept + 1;
   if (length > 1 && one_axis && !hasColumns(space) && !hasWholeVectors(space, length) &&
-      space.extents.back() >= shortestShifted(several_passes) * length) {
+      space.extents.back() >= shortestShifted(several_sweeps) * length) {
     return {length, true};
   }
   while (length > 1 && (length > space.extents.back() || !hasWholeVectors(space, length))) {
@@ -155,7 +155,7 @@ bool isLooped(const KernelChoice* choice) {
 // choice needs the earlier ones.
 std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& demand,
                                           const KernelChoice* choice) {
-  auto [vector, shifted] = vectorsOf(space, demand.ops, demand.several_passes);
+  auto [vector, shifted] = vectorsOf(space, demand.ops, demand.several_sweeps);
   if (!shifted) vector = powerOf(choice, "vector", vector, vector);
   const int64_t vectors = mostVectors(space, vector, shifted);
   const auto fitting = [vector = vector](int64_t limit, int64_t per_element) {
@@ -184,7 +184,7 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
   int64_t threads = threadsFor(wanted);
   // A shifted row may have a few vectors more than its threads can hold. One more vector per thread
   // then wastes less than doubling the threads does.
-  const bool may_hold_more = shifted && demand.several_passes && threads <= kMostThreads;
+  const bool may_hold_more = shifted && demand.several_sweeps && threads <= kMostThreads;
   const int64_t held = most + (may_hold_more ? 1 : 0);
   threads = fuller(threads, vectors, held);
   // A block of kMostThreads threads would be alone on its multiprocessor. While it exchanged parts
@@ -275,7 +275,7 @@ std::optional<RowCandidate> inSharedMemory(RowCandidate loaded, const Space& row
 // Chooses the candidate for a row that is long for `chosen`. With the values that the kernel keeps,
 // such a row does not fit in registers, or needs a block that is alone on its multiprocessor.
 // Without these values, a row needs fewer registers. The kernel reads the row once from memory, not
-// once per pass. Two blocks on a multiprocessor are better than one, because one loads while the
+// once per sweep. Two blocks on a multiprocessor are better than one, because one loads while the
 // other one computes.
 RowCandidate withLoadedRow(const RowCandidate& chosen, const std::optional<RowCandidate>& loaded,
                            const Space& rows, const RowDemand& demand) {

@@ -1,4 +1,4 @@
-#include "codegen/families/passes.h"
+#include "codegen/families/sweeps.h"
 
 #include <algorithm>
 #include <set>
@@ -19,8 +19,8 @@ class Divider {
 
   // Stores the outputs last, and outputs with one element per row after all others. No later launch
   // then reads an input whose memory an output has overwritten.
-  Passes run() {
-    Passes passes;
+  Sweeps run() {
+    Sweeps sweeps;
     for (const std::vector<ExprId>& reductions : values_.reductions) {
       std::vector<ValueId> results;
       for (ExprId id : reductions) results.push_back(segment_.expr(id).outputs[0]);
@@ -30,7 +30,7 @@ class Divider {
         results.push_back(segment_.expr(pair.second).outputs[0]);
       }
       for (const std::vector<ValueId>& list : connected(results)) {
-        passes.segments.push_back(parts_.part({}, list));
+        sweeps.segments.push_back(parts_.part({}, list));
       }
       parts_.keep();
     }
@@ -40,12 +40,12 @@ class Divider {
         if (values_.per_row[id] == per_row) outputs.push_back(id);
       }
       for (const std::vector<ValueId>& list : connected(outputs)) {
-        passes.segments.push_back(parts_.part(list, {}));
+        sweeps.segments.push_back(parts_.part(list, {}));
       }
     }
-    passes.temporaries = parts_.temporaries();
-    passes.temporary_values = parts_.temporaryValues();
-    return passes;
+    sweeps.temporaries = parts_.temporaries();
+    sweeps.temporary_values = parts_.temporaryValues();
+    return sweeps;
   }
 
  private:
@@ -61,7 +61,7 @@ class Divider {
 
   // Splits values into lists, so that one launch can compute each list. Two values are in one list
   // if both depend on the same value with all axes. Values of different lists may have unrelated
-  // axes, because only a later pass relates these axes. One list may store its outputs before
+  // axes, because only a later sweep relates these axes. One list may store its outputs before
   // another list is launched. This overwrites no input of the other list. An output can have the
   // memory of an input only if both have all axes, and two lists have no such input in common.
   std::vector<std::vector<ValueId>> connected(const std::vector<ValueId>& values) const {
@@ -107,24 +107,24 @@ class Divider {
 
 }  // namespace
 
-Passes divideIntoPasses(const Fusion& segment, const Analysis& analysis,
+Sweeps divideIntoSweeps(const Fusion& segment, const Analysis& analysis,
                         const AxisExtents& extents) {
   return Divider(segment, analysis, extents).run();
 }
 
-PassSegment passOf(const SegmentPart& part) {
-  PassSegment pass;
+SweepSegment sweepOf(const SegmentPart& part) {
+  SweepSegment sweep;
   for (size_t i = 0; i < part.operands.size(); ++i) {
     const bool is_input = i < part.segment.inputs().size();
-    (is_input ? pass.inputs : pass.outputs).push_back({part.operands[i], -1});
+    (is_input ? sweep.inputs : sweep.outputs).push_back({part.operands[i], -1});
   }
-  return pass;
+  return sweep;
 }
 
-Operands operandsOf(const PassSegment& pass, const Operands& all,
+Operands operandsOf(const SweepSegment& sweep, const Operands& all,
                     const std::vector<TensorDesc>& temporaries) {
   Operands of;
-  const auto add = [&](const PassSegment::Operand& operand, std::vector<TensorDesc>& descs) {
+  const auto add = [&](const SweepSegment::Operand& operand, std::vector<TensorDesc>& descs) {
     if (operand.temporary >= 0) {
       descs.push_back(temporaries[static_cast<size_t>(operand.temporary)]);
       of.alignments.push_back(kFullAlignment);
@@ -134,23 +134,23 @@ Operands operandsOf(const PassSegment& pass, const Operands& all,
     descs.push_back(i < all.inputs.size() ? all.inputs[i] : all.outputs[i - all.inputs.size()]);
     of.alignments.push_back(all.alignmentOf(operand.operand));
   };
-  for (const PassSegment::Operand& operand : pass.inputs) add(operand, of.inputs);
-  for (const PassSegment::Operand& operand : pass.outputs) add(operand, of.outputs);
+  for (const SweepSegment::Operand& operand : sweep.inputs) add(operand, of.inputs);
+  for (const SweepSegment::Operand& operand : sweep.outputs) add(operand, of.outputs);
   return of;
 }
 
-void appendPass(KernelPlan& plan, const PassSegment& pass, const std::vector<int64_t>& places,
-                KernelPlan part) {
+void appendSweep(KernelPlan& plan, const SweepSegment& sweep, const std::vector<int64_t>& places,
+                 KernelPlan part) {
   plan.source.text += part.source.text;
   for (LaunchStage& stage : part.stages) {
     for (LaunchStage::PointerPatch& patch : stage.pointers) {
       if (patch.operand == LaunchStage::kWorkspace) continue;
-      const PassSegment::Operand& operand = operandOf(pass, patch.operand);
+      const SweepSegment::Operand& operand = operandOf(sweep, patch.operand);
       patch.operand = operand.temporary < 0 ? operand.operand : LaunchStage::kWorkspace;
       if (operand.temporary >= 0) patch.place = places[static_cast<size_t>(operand.temporary)];
     }
     for (LaunchStage::ScalarPatch& patch : stage.scalars) {
-      patch.operand = operandOf(pass, patch.operand).operand;
+      patch.operand = operandOf(sweep, patch.operand).operand;
     }
     plan.stages.push_back(std::move(stage));
   }

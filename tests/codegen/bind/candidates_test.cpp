@@ -102,7 +102,7 @@ TEST_P(Candidates, EveryFamilyOccurs) {
     }
   }
   EXPECT_EQ(families,
-            (std::set<std::string>{"columns", "loops", "parts", "passes", "rows", "squares"}));
+            (std::set<std::string>{"columns", "loops", "parts", "sweeps", "rows", "squares"}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, Candidates, ::testing::Values(Target::Cpp, Target::Cuda),
@@ -124,7 +124,7 @@ TEST(CandidatesByName, IndexAndParametersNameACandidate) {
   const std::string list =
       "; the candidates are\n  0: loops lanes=4 unroll=2\n  1: loops lanes=4 unroll=1\n  2: rows "
       "threads=64";
-  for (const std::string asked : {"3", "passes", "unroll=4", "loops threads=64", "?", ""}) {
+  for (const std::string asked : {"3", "sweeps", "unroll=4", "loops threads=64", "?", ""}) {
     try {
       findCandidate(all, asked, "k0");
       ADD_FAILURE() << asked;

@@ -118,7 +118,7 @@ TEST(TimeModel, RereadRowsTakeLonger) {
   for (const Machine& machine : {kGpu, kCpu}) {
     const Predicted predicted = predict({kSoftmax, {{16384, 4096}}, {{16384, 4096}}}, machine);
     EXPECT_GT(predicted.of("rows looped=1"), 1.03 * predicted.of("rows looped=0"));
-    EXPECT_GT(predicted.of("passes"), 1.03 * predicted.of("rows looped=0"));
+    EXPECT_GT(predicted.of("sweeps"), 1.03 * predicted.of("rows looped=0"));
   }
 }
 

@@ -1,4 +1,4 @@
-// Runs CUDA kernels on the host that reduce rows and columns in one pass over the elements, and
+// Runs CUDA kernels on the host that reduce rows and columns in one sweep over the elements, and
 // compares them with the reference evaluator.
 #include "ir/base/check.h"
 #include "tests/codegen/simt/simt_cases.h"

@@ -72,9 +72,9 @@ TEST(RowsSimt, RowsAtUnalignedAddressesAreRight) {
   }
 }
 
-// The rows need no reduction, or one pass. There are so many rows that the family of rows accepts
+// The rows need no reduction, or one sweep. There are so many rows that the family of rows accepts
 // the kernels.
-TEST(RowsSimt, UnalignedRowsOfOnePassAreRight) {
+TEST(RowsSimt, UnalignedRowsOfOneSweepAreRight) {
   Cases cases;
   const SizeBindings bound = {{"n", 44}, {"k", 3}, {"m", 261}};
   const std::vector<int64_t> sizes = {44, 3, 261};
@@ -126,7 +126,7 @@ TEST(RowsSimt, RowsInSharedMemoryAreRight) {
 }
 
 // The rows are read in parts, because a block has no registers for two inputs. A maximum and the
-// sum of exponentials are one pass. Some rows have infinite elements, or only infinite elements.
+// sum of exponentials are one sweep. Some rows have infinite elements, or only infinite elements.
 TEST(RowsSimt, LongRowsOfExponentialsAreRight) {
   Cases cases;
   cases.add(
@@ -194,7 +194,8 @@ TEST(RowsSimt, RowsOfSeveralAxesAreRight) {
   expectRight(cases, kRoundings);
 }
 
-// Rows beyond the registers of a block are read once per pass. Few such rows need several launches.
+// Rows beyond the registers of a block are read once per sweep. Few such rows need several
+// launches.
 TEST(RowsSimt, LongRowsAreRight) {
   Cases cases;
   cases.add(softmax("f32"), {{{133, 40000}}}, {{"n", 133}, {"m", 40000}});

@@ -1,4 +1,4 @@
-// Runs CUDA kernels on the host whose pairs of reductions share one pass over the elements
+// Runs CUDA kernels on the host whose pairs of reductions share one sweep over the elements
 // (codegen/plan/joint.h), and compares them with the reference evaluator.
 #include "ir/base/check.h"
 #include "tests/codegen/simt/simt_cases.h"
@@ -11,7 +11,7 @@ using testing::expectRight;
 
 constexpr double kRoundings = 512;
 
-// Returns a fusion that reduces [n, k, m] along `axes`. It returns statistics only, so one pass
+// Returns a fusion that reduces [n, k, m] along `axes`. It returns statistics only, so one sweep
 // suffices.
 std::string exponentials(const std::string& dtype, const std::string& axes) {
   return fmt::format(
@@ -33,7 +33,7 @@ constexpr const char* kMean = "%c = mul(%s, 0.0005)";
 // Lanes lie along the reduced axis or along a kept axis, whose extent is or is not a multiple of
 // the lanes. Long rows are divided into parts, which a second launch combines. A block keeps short
 // rows in its registers.
-TEST(JointSimt, StatisticsTakeOnePassInAllLayouts) {
+TEST(JointSimt, StatisticsTakeOneSweepInAllLayouts) {
   Cases cases;
   for (const char* dtype : {"f32", "bf16"}) {
     for (const int64_t m : {1, 8, 37, 64}) {

@@ -83,12 +83,12 @@ TEST(ForcedCandidates, InspectionShowsTheUsedCandidate) {
   ASSERT_EQ(plain.size(), 2u);
   EXPECT_EQ(plain[0].used, 0u);
   const std::vector<KernelCandidates> forced =
-      candidatesOf(programOf(programWith("", " candidate=\"passes\"")));
+      candidatesOf(programOf(programWith("", " candidate=\"sweeps\"")));
   EXPECT_EQ(forced[0].used, 0u);
   ASSERT_LT(forced[1].used, forced[1].rows.size());
-  EXPECT_EQ(forced[1].rows[forced[1].used].parameters, "passes");
+  EXPECT_EQ(forced[1].rows[forced[1].used].parameters, "sweeps");
   EXPECT_GT(forced[1].rows[forced[1].used].launches, 1u);
-  const auto texts = kernelTexts(programOf(programWith("", " candidate=\"passes\"")),
+  const auto texts = kernelTexts(programOf(programWith("", " candidate=\"sweeps\"")),
                                  {{"n", kRows}, {"m", kColumns}}, 0, 1, DeviceKind::Cpu);
   EXPECT_NE(texts[0].source, texts[1].source);
   EXPECT_NE(texts[0].schedule, texts[1].schedule);
@@ -96,7 +96,7 @@ TEST(ForcedCandidates, InspectionShowsTheUsedCandidate) {
 
 TEST(ForcedCandidates, NewSizesUseTheSameCandidate) {
   const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = 5});
-  const Program program = programOf(programWith(" candidate=\"passes\"", ""));
+  const Program program = programOf(programWith(" candidate=\"sweeps\"", ""));
   Executable executable(program, {device.get(), nullptr, nullptr});
   for (const int64_t rows : {2, 3, 2, 5}) {
     std::vector<float> x(static_cast<size_t>(rows * 8), 1);
@@ -156,7 +156,7 @@ TEST(ForcedCandidates, RanksWithDifferentCandidatesAreReported) {
 TEST(ForcedCandidates, RanksRunTheForcedCandidate) {
   const auto errors = testing::onRanks(2, [&](comm::World& world) {
     const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = 5});
-    Executable executable(programOf(programWith(" candidate=\"passes\"", " candidate=1")),
+    Executable executable(programOf(programWith(" candidate=\"sweeps\"", " candidate=1")),
                           {device.get(), &world, nullptr});
     const Outputs outputs =
         executable.run({deviceFloats(*device, someValues(), {kRows, kColumns})});

@@ -61,9 +61,9 @@ TEST_F(DumpCandidates, DumpShowsTheForcedCandidate) {
   const CliResult host = heddle(softmax + "--stage host --force \"k0=rows looped=1\"");
   EXPECT_NE(host.text.find("kernel @k0 candidate=\"rows looped=1\" {"), std::string::npos)
       << host.text;
-  EXPECT_NE(heddle(softmax + "--stage kernel --force k0=passes").text,
+  EXPECT_NE(heddle(softmax + "--stage kernel --force k0=sweeps").text,
             heddle(softmax + "--stage kernel").text);
-  EXPECT_NE(heddle(softmax + "--stage schedule --force k0=passes").text,
+  EXPECT_NE(heddle(softmax + "--stage schedule --force k0=sweeps").text,
             heddle(softmax + "--stage schedule").text);
   EXPECT_EQ(heddle(softmax + "--stage all").text.find("candidates"), std::string::npos);
 }

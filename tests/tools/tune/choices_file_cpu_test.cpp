@@ -10,7 +10,7 @@ namespace {
 
 TEST(ChoicesFile, FileIsWrittenAndRead) {
   const Choices choices = {{std::string(64, 'a'), "loops lanes=4"},
-                           {std::string(64, '0'), "passes"}};
+                           {std::string(64, '0'), "sweeps"}};
   EXPECT_EQ(parseChoices(printChoices(choices, "cpu"), "file"), choices);
   const auto errorOf = [](const std::string& text) {
     return host::testing::userErrorOf([&] { parseChoices(text, "file"); });

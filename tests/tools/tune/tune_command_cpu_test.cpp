@@ -85,7 +85,7 @@ TEST_F(TuneCommand, ExportedChoicesServeRunsWithoutTiming) {
   std::getline(file, header);
   std::getline(file, comment);
   std::getline(file, line);
-  const std::string other = write("other.txt", header + "\n" + line.substr(0, 65) + "passes\n");
+  const std::string other = write("other.txt", header + "\n" + line.substr(0, 65) + "sweeps\n");
   EXPECT_EQ(run(run_ + " --choices-only --choices " + other).code, 0);
 }
 
