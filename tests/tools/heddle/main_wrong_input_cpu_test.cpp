@@ -1,4 +1,6 @@
-// Checks that wrong input gives exit code 2 and a message that names the fault.
+// Checks that wrong input gives exit code 2 and a message that names the fault. These cases need
+// files in other formats, or a broken environment. tests/text/command/wrong_input.txt contains the
+// cases that need only a text and a command.
 #include <string>
 #include <vector>
 
@@ -41,121 +43,11 @@ class MainWrongInput : public Cli {
   }
 };
 
-// heddle cannot inline a wrong call, so the message names the file without a line.
-TEST_F(MainWrongInput, WrongCallNamesItsFile) {
-  const std::string file = write("call.hostir",
-                                 "heddle 1\nprogram twice(%a: f32[4]) -> (%b) {\n"
-                                 "  slot %b: f32[4]\n  %b = allocate\n  copy %a -> %b\n}\n"
-                                 "program main(%x: f32[4]) -> (%y) {\n  slot %y: f32[4]\n"
-                                 "  call @twice(%x, %x) -> (%y)\n}\n");
-  expectError("verify " + file, "heddle: " + file + ":");
-  expectError("run " + file + " --device cpu", "heddle: " + file + ":");
-}
-
-TEST_F(MainWrongInput, TextErrorsNameLineColumnFoundAndExpected) {
-  const std::string bad = write("bad.fusion", "heddle 1\nfusion f(%x f32[t]) {\n}\n");
-  expectMessage("run " + bad, bad + ":2:13: found 'f32', expected ':'");
+TEST_F(MainWrongInput, FilesWithoutTextAreReported) {
   const std::string empty = write("empty.fusion", "\n");
   expectMessage("run " + empty, empty + ":2:1: found end of text, expected 'heddle'");
   const std::string binary = write("binary.fusion", "heddle 1\n\xff\xfe");
   expectError("run " + binary, binary + ":2:1: found '\\xff', which starts no token");
-}
-
-TEST_F(MainWrongInput, DisagreeingShapesAreBothNamed) {
-  const std::string run = fusion("run.fusion", "%z = add(%x, %y)");
-  expectError("run " + run + " --device cpu --set u=5",
-              "axis 0 of %x: f32[t] and of %y: f32[u], operands of add at line 3");
-  expectError("run " + run + " --device cpu --set u=5", "t = 4 and u = 5 must be equal");
-}
-
-TEST_F(MainWrongInput, SetNamesASizeOrAScalar) {
-  const std::string file = write("both.fusion",
-                                 "heddle 1\nfusion f(%x: f32[n], %n: i64 = 2) with n = 4 {\n"
-                                 "  %y = slice(%x, starts=[0], stops=[%n])\n  return %y\n}\n");
-  expectError(
-      "run " + file + " --device cpu --set n=3",
-      "--set n=3: the file has a size n and an input %n; write --set size.n=N for the size, "
-      "--set %n=N for the input");
-  expectError("run " + file + " --device cpu --set %n=5",
-              "the stop of axis 0 of %x: f32[n] in slice at line 3: %n = 5 must be at most n = 4");
-  expectError("run " + file + " --device cpu --set %n=2 --set %n=3",
-              "--set %n=3: 'n' is set twice, first with --set %n=2");
-  const std::string equal = write("equal.fusion",
-                                  "heddle 1\nfusion f(%x: f32[n], %n: i64 == n) {\n"
-                                  "  %y = iota(sizes=[%n], axis=0)\n  return %y\n}\n");
-  expectError("run " + equal + " --device cpu --set size.n=4",
-              "scalar input %n has no default; give it with --set %n=VALUE");
-  expectError("run " + equal + " --device cpu --set %n=4",
-              "size 'n' has no default; give it with --set size.n=N");
-  expectError("run " + equal + " --device cpu --set size.n=4 --set %n=5",
-              "the scalar input %n: %n = 5 and n = 4 must be equal");
-  expectError("run " + equal + " --device cpu --ranks 2 --set size.n=4 --set %n=5",
-              "the scalar input %n: %n = 5 and n = 4 must be equal");
-  expectError("run " + file + " --device cpu --set size.n=1",
-              "the stop of axis 0 of %x: f32[n] in slice at line 3: %n = 2 must be at most n = 1");
-  expectError("run " + file + " --device cpu --set %n=2.5", "'2.5' is not a value of type i64");
-}
-
-// No output has the size that overflows, because the kernel does not store the padded tensor.
-TEST_F(MainWrongInput, SizeThatOverflowsInsideAKernelIsReported) {
-  const std::string file = write("inside.fusion",
-                                 "heddle 1\nfusion f(%x: f32[n, 4]) with n = 4 {\n"
-                                 "  %y = pad(%x, lows=[9223372036854775807, 0], highs=[1, 0])\n"
-                                 "  %s = sum(%y)\n  return %s\n}\n");
-  for (const char* command : {"verify ", "run --device cpu ", "dump "}) {
-    expectError(command + file,
-                file + ":3: axis 0 of %y at line 3: size 'n + 9223372036854775807' overflows");
-  }
-  const std::string ranks = write(
-      "ranks.fusion", "heddle 1\nfusion f(%x: f32[ranks]) {\n  %y = neg(%x)\n  return %y\n}\n");
-  expectError("verify " + ranks, ranks + ":2: axis 0 of %x at line 2: 'ranks' has a value in host");
-}
-
-TEST_F(MainWrongInput, TensorThatIsTooLargeInsideAKernelIsReported) {
-  const std::string symbol = write("symbol.fusion",
-                                   "heddle 1\nfusion f(%x: f32[n, 4]) with n = 4 {\n"
-                                   "  %y = pad(%x, lows=[9223372036854775800, "
-                                   "9223372036854775800], highs=[1, 1])\n"
-                                   "  %s = sum(%y)\n  %t = sum(%x)\n  return %s, %t\n}\n");
-  const std::string number = write("number.fusion",
-                                   "heddle 1\nfusion f(%x: f32[4, 4]) {\n"
-                                   "  %y = pad(%x, lows=[9223372036854775800, 0], highs=[1, 0])\n"
-                                   "  %s = sum(%y)\n  return %s\n}\n");
-  for (const char* command : {"verify ", "run --device cpu ", "dump "}) {
-    expectMessage(command + symbol, symbol +
-                                        ":3: %y at line 3 of [9223372036854775805, "
-                                        "9223372036854775805] does not fit in 64 bits");
-    expectMessage(command + number,
-                  number + ":3: %y at line 3 of [9223372036854775805, 4] does not fit in 64 bits");
-  }
-}
-
-TEST_F(MainWrongInput, NegativeSizeInsideAKernelIsReported) {
-  const std::string text =
-      "heddle 1\nfusion f(%x: f32[n]) with n = 8 {\n  %y = pad(%x, lows=[-3], highs=[-3])\n"
-      "  %s = sum(%y)\n  return %s\n}\n";
-  const std::string file = write("cut.fusion", text);
-  const std::string message = "3: axis 0 of %y at line 3 has the size n + (-3) + (-3) = -2";
-  EXPECT_EQ(heddle("verify " + file).code, 0);
-  expectMessage("run --device cpu --set n=4 " + file, file + ":" + message);
-  expectMessage("dump --set n=4 " + file, file + ":" + message);
-  std::string small = text;
-  const std::string small_file =
-      write("small.fusion", small.replace(text.find("n = 8"), 5, "n = 4"));
-  expectMessage("verify " + small_file, small_file + ":" + message);
-}
-
-TEST_F(MainWrongInput, MissingInputsAreReported) {
-  const std::string scalar = write("scalar.fusion",
-                                   "heddle 1\nfusion f(%x: f32[t], %s: f64) with t = 2 {\n"
-                                   "  %y = mul(%x, %s)\n  return %y\n}\n");
-  expectMessage("run " + scalar + " --device cpu",
-                scalar + ": scalar input %s has no default; give it with --set s=VALUE");
-  const std::string size = write("size.fusion",
-                                 "heddle 1\nfusion f(%x: f32[t]) {\n  %y = neg(%x)\n"
-                                 "  return %y\n}\n");
-  expectMessage("run " + size + " --device cpu",
-                size + ": size 't' has no default; give it with --set t=N");
 }
 
 TEST_F(MainWrongInput, WrongInputFilesAreReported) {
@@ -169,10 +61,7 @@ TEST_F(MainWrongInput, WrongInputFilesAreReported) {
   expectError(run + "--set t=5 --input x=" + npy("four.npy", "<f4", "(4,)", 16),
               "--set t=5: axis 0 of the file for %x is 4");
   expectError(run + "--input x=" + npy("short.npy", "<f4", "(4,)", 12), "short.npy");
-  expectError(run + "--input x=no_such.npy",
-              "no_such.npy: cannot read the file: No such file or directory");
   expectError(run + "--input z=" + npy("z.npy", "<f4", "(4,)", 16), "no tensor input %z");
-  expectError(run + "--input x", "expected NAME=VALUE");
 }
 
 // The sizes of files contradict numbers and expressions in the text, or each other.
@@ -203,57 +92,19 @@ TEST_F(MainWrongInput, FilesThatContradictTheTextAreReported) {
       << result.text;
 }
 
-TEST_F(MainWrongInput, VerifierMessagesNameFileAndLine) {
-  const std::string file = write("line.hostir",
-                                 "heddle 1\nprogram p(%x: f32[4]) -> (%y) {\n  slot %y: f32[5]\n"
-                                 "  %y = allocate stream=0\n  copy %x -> %y stream=0\n}\n");
-  for (const char* command : {"verify ", "dump ", "run --device cpu "}) {
-    expectError(command + file, "heddle: " + file + ":5: instruction 1 ");
-  }
-}
-
-// The sizes of the run decide whether the op is legal.
-TEST_F(MainWrongInput, RunMessagesOfFusionsNameFileAndLine) {
-  const std::string head =
-      "heddle 1\nfusion f(%x: f32[n, k]) with n = 0, k = 3 {\n  %z = neg(%x)\n";
-  const std::string max = write("max.fusion", head + "  %y = argmax(%z, axis=0)\n  return %y\n}\n");
-  expectError(
-      "run " + max + " --device cpu",
-      "heddle: " + max + ":4: argmax at line 4: %z: f32[n, k] must have elements along axis 0");
-  const std::string large = write("large.fusion",
-                                  "heddle 1\nfusion f(%x: f32[n, n, n]) with n = 4000000000 {\n"
-                                  "  %y = exp(%x)\n  return %y\n}\n");
-  expectError("run " + large + " --device cpu", "heddle: " + large + ":2: %x at line 2 ");
-}
-
-TEST_F(MainWrongInput, OnlyCloseNamesAreSuggested) {
-  expectError("run examples/softmax.fusion --device cpu --set columsn=3",
-              "no size or scalar input 'columsn'; the nearest name is 'columns'");
-}
-
-TEST_F(MainWrongInput, MissingFilesAndDevicesAreReported) {
-  expectMessage("run no_such.fusion",
-                "no_such.fusion: cannot read the file: No such file or directory");
+TEST_F(MainWrongInput, FoldersAndMissingDevicesAreReported) {
   expectMessage("run " + folder_.string(),
                 folder_.string() + ": cannot read the file: it is a folder");
   if (heddle("devices").text.find("cuda       none") != std::string::npos) {
     expectError("run " + neg() + " --device cuda", "heddle: --device cuda: ");
     expectError("run " + neg() + " --device cuda --ranks 2", "heddle: --device cuda: ");
   }
-  expectError("run " + neg() + " --device tpu", "tpu");
 }
 
 TEST_F(MainWrongInput, OutOfMemoryNamesSlotAndBytes) {
   const std::string run = "run " + neg() + " --device cpu --set t=4096 ";
-  expectMessage(run + "--memory-limit 10000", "input %x: out of memory: a tensor of 16384 bytes");
-  expectMessage(run + "--memory-limit 20000",
-                neg() +
-                    ":3: instruction 0 (%z = allocate reuse=(%x) stream=0): out of memory: %z "
-                    "asks for 16384 bytes, the run holds 0 bytes");
   expectError(run + "--ranks 2 --memory-limit 20000", ": out of memory: %z asks for 16384 bytes");
   EXPECT_EQ(heddle(run + "--memory-limit 40000").code, 0);
-  expectError("run " + neg() + " --device null --memory-limit 9",
-              "--memory-limit is for --device cpu, not null");
 }
 
 TEST_F(MainWrongInput, KernelErrorsShowTheSource) {
@@ -294,22 +145,8 @@ TEST_F(MainWrongInput, DamagedCacheIsReplaced) {
   EXPECT_EQ(result.code, 0) << result.text;
 }
 
-TEST_F(MainWrongInput, WrongMeshesAndShardingsAreReported) {
-  const std::string head = "heddle 1\nmesh @m = [x=4]\nfusion f(%x: f32[t, h] shard(@m, 0: x";
-  const std::string tail = ")) with t = 8, h = 8 {\n  %y = neg(%x)\n  return %y\n}\n";
-  const std::string mesh = write("mesh.fusion", head + tail);
-  expectMessage("run " + mesh + " --device cpu --ranks 2",
-                mesh + ": mesh @m = [x=4] needs 4 ranks, the job has 2");
-  const std::string twice = write("twice.fusion", head + ", 1: x" + tail);
-  expectMessage("verify " + twice, twice + ":3:43: mesh axis x is used twice in one sharding");
-}
-
 TEST_F(MainWrongInput, MismatchedReferenceIsReported) {
   const std::string run = "run examples/moe_dispatch_combine.hostir --device cpu --ranks 2 ";
-  expectError(run + "--reference examples/moe_dispatch_combine.fusion",
-              "it has no effect without --check");
-  expectError(run + "--check --reference examples/ring_allgather.hostir",
-              "it is a host program, expected a fusion");
   int number = 0;
   const auto refuses = [&](const std::string& inputs, const std::string& body,
                            const std::string& reason) {
@@ -347,25 +184,6 @@ TEST_F(MainWrongInput, HostProgramIsCheckedAgainstAFusion) {
       heddle("run examples/moe_dispatch_combine.hostir --device cpu --check --set tokens=3");
   EXPECT_EQ(beside.code, 0) << beside.text;
   EXPECT_NE(beside.text.find("against examples/moe_dispatch_combine.fusion"), std::string::npos);
-}
-
-TEST_F(MainWrongInput, WrongCommandLinesAreReported) {
-  expectMessage(
-      "frobnicate",
-      "expected a subcommand, run, bench, tune, dump, verify, devices or ops, found frobnicate");
-  const std::string run = "run examples/softmax.fusion --device cpu ";
-  expectError(run + "--set nope=3", "the file has no size or scalar input 'nope'");
-  expectError(run + "--set rows=-1", "a size cannot be negative");
-  expectError(run + "--set rows=1.5", "'1.5' is not a value of type i64");
-  expectError(run + "--set rows=2 --set rows=3",
-              "--set rows=3: 'rows' is set twice, first with --set rows=2");
-  expectError(run + "--repeat 0", "0 is not an integer of at least 1");
-  expectError(run + "--skip no_such_pass", "no_such_pass");
-  expectError(run + "--check=some", "some not in {full,sample}");
-  expectError("run --check=full examples/ring_allgather.hostir --device cpu",
-              "so it needs a reference");
-  expectError("run --check examples/softmax.fusion --device null", "computes nothing");
-  expectError("dump examples/softmax.fusion --stage host --format dot", "shows only segments");
 }
 
 }  // namespace
