@@ -80,7 +80,7 @@ struct ExecutableOptions {
   // HEDDLE_CHECK_NUMERICS=1 does the same for all Executables of the process.
   // Report: Outputs::numerics(). The end of the run also prints it on stderr, unless the latest
   //         report of this Executable was equal. The run does not fail.
-  // Cost:   on the CPU, one more pass over each of these tensors, by one thread. On CUDA, each of
+  // Cost:   on the CPU, one more sweep over each of these tensors, by one thread. On CUDA, each of
   //         them is copied to the host, and run() waits for the copy. false: no cost.
   bool check_numerics = false;
   // Maps keys of kernels to the parameters of candidates in text form, as `heddle tune --export`

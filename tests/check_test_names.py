@@ -2,6 +2,10 @@
 
 - Two files define the same suite. Filters and ctest entries could not distinguish them.
 - A file defines tests, but its name does not end in _test.cpp. No program would contain them.
+- The name of a file in tests/FOLDER does not begin with the name of a source file of FOLDER, and also
+  not with the name of FOLDER itself, which is for tests of a complete folder. For example,
+  tests/host/builder/program_builder_misuse_test.cpp tests host/builder/program_builder.cpp. The
+  folders in WHOLE are excepted.
 - The name of a suite does not begin with the name of its file. For example, the suites in
   cpu_matmul_cpu_test.cpp begin with CpuMatmul. The case of letters does not matter.
 - The namespace of a file does not have the name of the file.
@@ -29,6 +33,16 @@ REPLACED = {
     "Whole": "Unsplit, Unsharded or Full",
 }
 
+# Folders in tests/ for tests of many parts together, with the reason why no source file has their name.
+WHOLE = {
+    "comm/copy_channels": "a program of its own, which compiles comm/nccl with a fake CUDA",
+    "host/executable": "complete runs of an Executable or a FusionExecutor: memory, faults, messages",
+    "host/random": "random fusions, compared with the reference",
+    "host/sizes": "runs with changing sizes, from the text of a fusion to its results",
+    "host/views": "runs with views, from the text of a fusion to its results",
+    "host/whole": "examples, goldens, and features of ir, codegen and host in combination",
+}
+
 # The end of the name of a file: the labels of its tests.
 LABELS = re.compile(r"(_(cpu|simt|gpu|mpi|big))*_test$")
 NAMESPACE = re.compile(r"^namespace (?:\w+::)*(\w+) \{", re.MULTILINE)
@@ -47,11 +61,24 @@ def replaced_words(name):
     return found
 
 
-def faults_of_file(path, suites, text):
+def has_source(root, path):
+    """Returns whether the name of a test file begins with that of a source file or of the folder."""
+    folder = path.parent.relative_to(root / "tests")
+    if folder.as_posix() in WHOLE:
+        return True
+    sources = {file.stem for file in (root / folder).glob("*") if file.suffix in (".cpp", ".h")}
+    words = LABELS.sub("", path.stem).split("_")
+    prefixes = ("_".join(words[:count]) for count in range(len(words), 0, -1))
+    return any(prefix in sources | {folder.name} for prefix in prefixes)
+
+
+def faults_of_file(root, path, suites, text):
     """Yields what is wrong with the name of a file that defines these suites."""
     if not path.name.endswith("_test.cpp"):
         yield "defines tests, so its name must end in _test.cpp"
         return
+    if not has_source(root, path):
+        yield "the name must begin with the name of a source file of the same folder outside of tests"
     expected = "".join(word.capitalize() for word in LABELS.sub("", path.stem).split("_"))
     for suite in suites:
         if not suite.lower().startswith(expected.lower()):
@@ -65,6 +92,9 @@ def main():
     faults = []
     file_of = {}
     tests = 0
+    for folder in WHOLE:
+        if not (root / "tests" / folder).is_dir():
+            faults.append(f"check_test_names: there is no folder tests/{folder}")
     for path in sorted((root / "tests").rglob("*")):
         if path.suffix not in (".cpp", ".h"):
             continue
@@ -73,7 +103,7 @@ def main():
         found = TEST.findall(text)
         if found:
             suites = {suite for suite, _ in found}
-            faults += [f"{file}: {fault}" for fault in faults_of_file(path, suites, text)]
+            faults += [f"{file}: {fault}" for fault in faults_of_file(root, path, suites, text)]
         for suite, test in found:
             tests += 1
             for old in replaced_words(test):

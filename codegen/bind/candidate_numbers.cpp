@@ -30,7 +30,7 @@ std::string orderOf(const Schedule& schedule) {
 }
 
 bool reduces(const EntryNumbers& entry) {
-  if (entry.rows) return entry.passes.exchanges > 0;
+  if (entry.rows) return entry.sweeps.exchanges > 0;
   return entry.squares == 0 && entry.schedule.kind != ScheduleKind::Pointwise;
 }
 

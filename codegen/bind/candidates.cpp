@@ -53,7 +53,7 @@ std::vector<KernelChoice> variantsOf(const KernelChoice& first) {
       if (other != *hold) with("hold", other);
     }
   }
-  for (const char* family : {"rows", "squares", "loops", "passes"}) {
+  for (const char* family : {"rows", "squares", "loops", "sweeps"}) {
     if (first.family != family && first.family != "parts") variants.push_back({family, {}});
   }
   return variants;

@@ -26,9 +26,9 @@ struct Candidate {
 // one, or has another family. Their order does not depend on the time model
 // (codegen/bind/time_model.h).
 //   loops     each element is computed once (codegen/plan/schedule.h)
-//   rows      a row, or a bundle of rows, is kept or read again for several passes
+//   rows      a row, or a bundle of rows, is kept or read again for several sweeps
 //             (codegen/families/rows.h)
-//   passes    several launches with temporaries (codegen/families/passes.h)
+//   sweeps    several launches with temporaries (codegen/families/sweeps.h)
 //   squares   transposes (codegen/families/squares.h)
 //   columns   rows and sums over rows in one launch; only one set of parameters
 //   parts     a segment of several parts; only one candidate

@@ -25,8 +25,8 @@ struct EntryNumbers {
   // Only the time model (codegen/bind/launch_work.h) uses the members below.
   std::optional<RowCandidate> rows = {};  // set: the entry point processes rows
   int32_t shared_bytes = 0;               // LaunchStage::shared_bytes
-  int64_t ops = 0;                        // opsOf() of the segment, or of the pass
-  RowPasses passes = {};                  // `reads` is 1 if the row fits
+  int64_t ops = 0;                        // opsOf() of the segment, or of the sweep
+  RowSweeps sweeps = {};                  // `reads` is 1 if the row fits
 
   FrameNumbers frame() const { return {space, schedule, reduced_count, squares}; }
 };

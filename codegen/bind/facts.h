@@ -12,7 +12,7 @@ namespace heddle::codegen {
 // other numbers: IndexExpr::str() prints names of arguments, not their values.
 
 // Says what comes next in a list of facts.
-enum class FactKind : char { Empty, Loop, SharedLoop, Rows, Squares, Passes, Columns };
+enum class FactKind : char { Empty, Loop, SharedLoop, Rows, Squares, Sweeps, Columns };
 inline void appendKind(FactKind kind, std::string& facts) { facts += static_cast<char>(kind); }
 
 // Appends the number of axes, and which strides are 0 or 1.

@@ -51,7 +51,7 @@ void addBytes(const EntryNumbers& entry, Target target, LaunchWork& work) {
   for (const SpaceTensor& tensor : entry.space.tensors) {
     const double bytes = bytesOf(tensor, entry);
     work.bytes += bytes * static_cast<double>(wasteOf(tensor, entry, target));
-    if (!tensor.output) work.again_bytes += bytes * (entry.passes.reads - 1);
+    if (!tensor.output) work.again_bytes += bytes * (entry.sweeps.reads - 1);
   }
   const double count = countOf(entry.space);
   for (const IndexedTensor& tensor : entry.space.indexed) {
@@ -77,8 +77,8 @@ void addSteps(const EntryNumbers& entry, const RowCandidate& rows, LaunchWork& w
                              ? ceilDiv(entry.space.keptCount(), layout.blocks * layout.rows)
                              : int64_t{1};
   const int64_t parts = rows.looped ? ceilDiv(entry.space.reducedCount(), elements) : int64_t{1};
-  work.steps = groups * parts * entry.passes.reads;
-  work.exchanges = layout.threads > 1 ? groups * entry.passes.exchanges : 0;
+  work.steps = groups * parts * entry.sweeps.reads;
+  work.exchanges = layout.threads > 1 ? groups * entry.sweeps.exchanges : 0;
   if (layout.shared_bytes == 0) {
     work.thread_bytes = loadedBytes(entry.space, int64_t{layout.vector} * layout.registers);
   }
@@ -114,7 +114,7 @@ void addLoops(const EntryNumbers& entry, LaunchWork& work) {
   }
   const int64_t reduced = entry.space.hasReduced() ? reducedItems(schedule, entry.space) : 1;
   work.loops = static_cast<double>(keptItems(schedule, entry.space)) *
-               static_cast<double>(reduced) * entry.passes.reads;
+               static_cast<double>(reduced) * entry.sweeps.reads;
   if (!entry.space.hasReduced()) return;
   // All lanes take a step together. The elements that do not fill all lanes are added one by one.
   const int64_t lanes = std::max(schedule.lanes, 1);
@@ -140,9 +140,9 @@ LaunchWork workOf(const EntryNumbers& entry, Target target) {
   work.shared_bytes = entry.shared_bytes;
   addBytes(entry, target, work);
   work.live_bytes =
-      work.again_bytes / (std::max(entry.passes.reads - 1, 1) * static_cast<double>(work.blocks));
-  // A pass computes only what it needs. We assume that it computes half of the ops again.
-  const double again = 0.5 * (entry.passes.reads - 1);
+      work.again_bytes / (std::max(entry.sweeps.reads - 1, 1) * static_cast<double>(work.blocks));
+  // A sweep computes only what it needs. We assume that it computes half of the ops again.
+  const double again = 0.5 * (entry.sweeps.reads - 1);
   work.operations = countOf(entry.space) * static_cast<double>(entry.ops) * (1 + again);
   if (target == Target::Cpp) {
     addLoops(entry, work);

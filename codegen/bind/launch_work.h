@@ -17,7 +17,7 @@ struct LaunchWork {
   int64_t steps = 1;           // Cuda: how often a thread loads, waits, and loads again
   int64_t exchanges = 0;       // Cuda: how often the threads of a block exchange results
   double bytes = 0;            // bytes that the launch moves, if each byte is moved once
-  double again_bytes = 0;      // bytes that the launch reads once more, in later passes
+  double again_bytes = 0;      // bytes that the launch reads once more, in later sweeps
   double live_bytes = 0;       // bytes that one block or tile reads again
   double operations = 0;       // operations on elements (opsOf())
   double serial_elements = 0;  // Cpp: elements that depend on the previous one of their accumulator

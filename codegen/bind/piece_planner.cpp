@@ -13,17 +13,17 @@
 namespace heddle::codegen {
 
 struct PiecePlanner::Children {
-  Passes passes;
+  Sweeps sweeps;
   std::deque<Analysis> analyses;
   std::deque<PiecePlanner> planners;
-  std::vector<PartSizes> sizes;  // per pass
+  std::vector<PartSizes> sizes;  // per sweep
 };
 
 struct PiecePlanner::Joined {
   Analysis analysis;
-  bool several_passes = false;
+  bool several_sweeps = false;
   std::optional<LoopTensors> loops = {};
-  std::unique_ptr<Children> passes = {};
+  std::unique_ptr<Children> sweeps = {};
 };
 
 struct PiecePlanner::ColumnParts {
@@ -48,18 +48,19 @@ void setAlignments(const std::vector<int32_t>& alignments, Space& space) {
   }
 }
 
-// The operands of a pass. Its lists refer to the operands of the piece and to `temporaries`.
-struct PassOperands {
+// The operands of a sweep. Its lists refer to the operands of the piece and to `temporaries`.
+struct SweepOperands {
   std::vector<const TensorDesc*> inputs;
   std::vector<const TensorDesc*> outputs;
   std::vector<int32_t> alignments;
 };
 
-PassOperands passOperands(const PassSegment& pass, const DescList& inputs, const DescList& outputs,
-                          const std::vector<int32_t>& alignments,
-                          const std::vector<TensorDesc>& temporaries) {
-  PassOperands of;
-  const auto add = [&](const PassSegment::Operand& operand, std::vector<const TensorDesc*>& descs) {
+SweepOperands sweepOperands(const SweepSegment& sweep, const DescList& inputs,
+                            const DescList& outputs, const std::vector<int32_t>& alignments,
+                            const std::vector<TensorDesc>& temporaries) {
+  SweepOperands of;
+  const auto add = [&](const SweepSegment::Operand& operand,
+                       std::vector<const TensorDesc*>& descs) {
     if (operand.temporary >= 0) {
       descs.push_back(&temporaries[operand.temporary]);
       of.alignments.push_back(kFullAlignment);
@@ -69,8 +70,8 @@ PassOperands passOperands(const PassSegment& pass, const DescList& inputs, const
     descs.push_back(i < inputs.size() ? &inputs[i] : &outputs[i - inputs.size()]);
     of.alignments.push_back(alignmentAt(alignments, operand.operand));
   };
-  for (const PassSegment::Operand& operand : pass.inputs) add(operand, of.inputs);
-  for (const PassSegment::Operand& operand : pass.outputs) add(operand, of.outputs);
+  for (const SweepSegment::Operand& operand : sweep.inputs) add(operand, of.inputs);
+  for (const SweepSegment::Operand& operand : sweep.outputs) add(operand, of.outputs);
   return of;
 }
 
@@ -89,7 +90,7 @@ void addLoop(FactKind kind, Space space, const Schedule& schedule, int64_t reduc
   appendFacts(entry, numbers.facts);
 }
 
-void addRows(const RowCandidate& candidate, Space rows, Target target, const RowPasses& passes,
+void addRows(const RowCandidate& candidate, Space rows, Target target, const RowSweeps& sweeps,
              KernelNumbers& numbers) {
   EntryNumbers& entry = numbers.entries.emplace_back();
   entry.schedule = rowSchedule(candidate.layout, rows, target);
@@ -101,8 +102,8 @@ void addRows(const RowCandidate& candidate, Space rows, Target target, const Row
   entry.block = stage.block;
   entry.shared_bytes = stage.shared_bytes;
   entry.rows = candidate;
-  entry.passes = passes;
-  if (!candidate.looped) entry.passes.reads = 1;
+  entry.sweeps = sweeps;
+  if (!candidate.looped) entry.sweeps.reads = 1;
   entry.space = std::move(rows);
   appendKind(FactKind::Rows, numbers.facts);
   appendFacts(candidate, numbers.facts);
@@ -124,7 +125,7 @@ PiecePlanner::PiecePlanner(const Fusion& segment, const Analysis& analysis, Targ
       analysis_(analysis),
       target_(target),
       columns_(columnReductionsOf(segment, analysis)),
-      several_passes_(needsSeveralPasses(segment, analysis)),
+      several_sweeps_(needsSeveralSweeps(segment, analysis)),
       ops_(opsOf(segment)) {}
 
 PiecePlanner::~PiecePlanner() = default;
@@ -176,7 +177,7 @@ int64_t PiecePlanner::decideEntries(const Given& given, KernelNumbers& numbers) 
 
 int64_t PiecePlanner::decideSpace(const Given& given, const AxisExtents& extents, Space space,
                                   KernelNumbers& numbers) {
-  if (plansRows(given.choice, several_passes_, space, target_)) {
+  if (plansRows(given.choice, several_sweeps_, space, target_)) {
     return decideRows(given, extents, std::move(space), numbers);
   }
   if (mayPlanSquares(given.choice) && decideSquares(space, given.choice, numbers)) return 0;
@@ -211,17 +212,17 @@ int64_t PiecePlanner::decideRows(const Given& given, const AxisExtents& extents,
                                  KernelNumbers& numbers) {
   Space rows = withRows(space);
   std::optional<RowCandidate> chosen;
-  RowPasses passes;
-  if (!isFamily(given.choice, "passes")) {
+  RowSweeps sweeps;
+  if (!isFamily(given.choice, "sweeps")) {
     const RowDemands& demands = demandsOf(rows, demands_, segment_, analysis_, {});
     chosen = chooseRows(rows, target_, demands, given.choice);
-    passes = demands.passes;
+    sweeps = demands.sweeps;
   }
   if (chosen) {
     if (isEmpty(space)) {
       appendKind(FactKind::Empty, numbers.facts);
     } else {
-      addRows(*chosen, std::move(rows), target_, passes, numbers);
+      addRows(*chosen, std::move(rows), target_, sweeps, numbers);
     }
     return 0;
   }
@@ -229,22 +230,22 @@ int64_t PiecePlanner::decideRows(const Given& given, const AxisExtents& extents,
     if (!joined_) {
       joined_ = std::make_unique<Joined>(Joined{analysis_});
       joined_->analysis.joint = jointReductions(segment_, analysis_);
-      joined_->several_passes = needsSeveralPasses(segment_, joined_->analysis);
+      joined_->several_sweeps = needsSeveralSweeps(segment_, joined_->analysis);
     }
-    if (!joined_->several_passes) {
+    if (!joined_->several_sweeps) {
       return decideLoops(std::move(space), joined_->analysis, joined_->loops, given.choice,
                          numbers);
     }
-    if (!joined_->passes) {
-      joined_->passes = childrenOf(divideIntoPasses(segment_, joined_->analysis, extents));
+    if (!joined_->sweeps) {
+      joined_->sweeps = childrenOf(divideIntoSweeps(segment_, joined_->analysis, extents));
     }
-    return decidePasses(given, extents, *joined_->passes, numbers);
+    return decideSweeps(given, extents, *joined_->sweeps, numbers);
   }
-  if (!several_passes_) {
+  if (!several_sweeps_) {
     return decideLoops(std::move(space), analysis_, loops_, given.choice, numbers);
   }
-  if (!passes_) passes_ = childrenOf(divideIntoPasses(segment_, analysis_, extents));
-  return decidePasses(given, extents, *passes_, numbers);
+  if (!sweeps_) sweeps_ = childrenOf(divideIntoSweeps(segment_, analysis_, extents));
+  return decideSweeps(given, extents, *sweeps_, numbers);
 }
 
 bool PiecePlanner::decideSquares(const Space& space, const KernelChoice* choice,
@@ -294,13 +295,13 @@ const RowDemands& PiecePlanner::demandsOf(
 
 int64_t PiecePlanner::decideColumns(const Given& given, const AxisExtents& extents,
                                     KernelNumbers& numbers) {
-  if (!isFamily(given.choice, "passes")) {
+  if (!isFamily(given.choice, "sweeps")) {
     if (const auto bytes = decideTogether(given, extents, numbers)) return *bytes;
   }
-  if (!column_passes_) {
-    column_passes_ = childrenOf(columnPasses(segment_, analysis_, extents, columns_));
+  if (!column_sweeps_) {
+    column_sweeps_ = childrenOf(columnSweeps(segment_, analysis_, extents, columns_));
   }
-  return decidePasses(given, extents, *column_passes_, numbers);
+  return decideSweeps(given, extents, *column_sweeps_, numbers);
 }
 
 // Does the same as Planner::planTogether() (codegen/emit/plan_kernel.cpp).
@@ -309,19 +310,19 @@ std::optional<int64_t> PiecePlanner::decideTogether(const Given& given, const Ax
   if (!together_) {
     together_ = std::make_unique<ColumnParts>();
     together_->rows = rowPart(segment_, analysis_, extents, columns_);
-    together_->row_analysis = analyze(together_->rows.pass.segment);
-    together_->sizes.emplace(segment_, analysis_, together_->rows.pass.segment,
+    together_->row_analysis = analyze(together_->rows.sweep.segment);
+    together_->sizes.emplace(segment_, analysis_, together_->rows.sweep.segment,
                              together_->row_analysis);
     together_->column_analysis = columnAnalysis(segment_, analysis_, columns_);
   }
   ColumnParts& parts = *together_;
-  const Fusion& row_segment = parts.rows.pass.segment;
+  const Fusion& row_segment = parts.rows.sweep.segment;
   std::vector<TensorDesc> operands;
   for (ExprId id : columns_) {
     operands.push_back(denseDescOf(segment_, analysis_, extents, segment_.expr(id).inputs[0]));
   }
-  const PassOperands of =
-      passOperands(parts.rows.pass, given.inputs, given.outputs, given.alignments, operands);
+  const SweepOperands of =
+      sweepOperands(parts.rows.sweep, given.inputs, given.outputs, given.alignments, operands);
   const AxisExtents row_extents =
       axisExtents(row_segment, parts.row_analysis, of.inputs, of.outputs,
                   parts.sizes->of(segment_, analysis_, extents));
@@ -337,7 +338,7 @@ std::optional<int64_t> PiecePlanner::decideTogether(const Given& given, const Ax
     parts.loops = loopTensors(finish, space);
     parts.accumulators = finish.accumulators;
   }
-  markColumns(rows, parts.rows.pass, parts.accumulators);
+  markColumns(rows, parts.rows.sweep, parts.accumulators);
   const RowDemands& demands =
       demandsOf(rows, parts.demands, row_segment, parts.row_analysis, parts.accumulators);
   const std::optional<RowCandidate> chosen = chooseRows(rows, target_, demands, nullptr);
@@ -353,23 +354,23 @@ std::optional<int64_t> PiecePlanner::decideTogether(const Given& given, const Ax
     if (tensor.column < 0) continue;
     tensor.base = split.first.tensors[first_partial + static_cast<size_t>(tensor.column)].base;
   }
-  addRows(*chosen, std::move(rows), target_, demands.passes, numbers);
+  addRows(*chosen, std::move(rows), target_, demands.sweeps, numbers);
   addCombine(parts.loops, std::move(split.second), reduced_count, target_, numbers);
   return split.bytes;
 }
 
-// The temporaries come after the part of the workspace that the passes use one after another.
-int64_t PiecePlanner::decidePasses(const Given& given, const AxisExtents& extents,
+// The temporaries come after the part of the workspace that the sweeps use one after another.
+int64_t PiecePlanner::decideSweeps(const Given& given, const AxisExtents& extents,
                                    Children& children, KernelNumbers& numbers) const {
-  appendKind(FactKind::Passes, numbers.facts);
+  appendKind(FactKind::Sweeps, numbers.facts);
   std::vector<TensorDesc> temporaries;
-  for (ValueId id : children.passes.temporary_values) {
+  for (ValueId id : children.sweeps.temporary_values) {
     temporaries.push_back(denseDescOf(segment_, analysis_, extents, id));
   }
   int64_t bytes = 0;
   for (size_t i = 0; i < children.planners.size(); ++i) {
-    const PassOperands of = passOperands(children.passes.segments[i], given.inputs, given.outputs,
-                                         given.alignments, temporaries);
+    const SweepOperands of = sweepOperands(children.sweeps.segments[i], given.inputs, given.outputs,
+                                           given.alignments, temporaries);
     const RunSizes run = children.sizes[i].of(segment_, analysis_, extents);
     bytes = std::max(
         bytes, children.planners[i].decide({of.inputs, of.outputs, of.alignments, run}, numbers));
@@ -381,13 +382,13 @@ int64_t PiecePlanner::decidePasses(const Given& given, const AxisExtents& extent
   return bytes;
 }
 
-std::unique_ptr<PiecePlanner::Children> PiecePlanner::childrenOf(Passes passes) const {
+std::unique_ptr<PiecePlanner::Children> PiecePlanner::childrenOf(Sweeps sweeps) const {
   auto children = std::make_unique<Children>();
-  children->passes = std::move(passes);
-  for (const PassSegment& pass : children->passes.segments) {
-    const Analysis& analysis = children->analyses.emplace_back(analyze(pass.segment));
-    children->planners.emplace_back(pass.segment, analysis, target_);
-    children->sizes.emplace_back(segment_, analysis_, pass.segment, analysis);
+  children->sweeps = std::move(sweeps);
+  for (const SweepSegment& sweep : children->sweeps.segments) {
+    const Analysis& analysis = children->analyses.emplace_back(analyze(sweep.segment));
+    children->planners.emplace_back(sweep.segment, analysis, target_);
+    children->sizes.emplace_back(segment_, analysis_, sweep.segment, analysis);
   }
   return children;
 }

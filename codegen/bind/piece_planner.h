@@ -11,9 +11,9 @@
 #include "codegen/bind/entry_numbers.h"
 #include "codegen/bind/loop_tensors.h"
 #include "codegen/families/columns.h"
-#include "codegen/families/passes.h"
 #include "codegen/families/rows.h"
 #include "codegen/families/squares.h"
+#include "codegen/families/sweeps.h"
 #include "codegen/plan/analysis.h"
 #include "codegen/plan/desc_list.h"
 #include "ir/graph/fusion.h"
@@ -21,7 +21,7 @@
 namespace heddle::codegen {
 
 // Computes the numbers of a *piece* without its text. A piece is a segment, an independent part of
-// a segment, or a pass of one of them. Makes the same decisions as planKernel(). Facts that
+// a segment, or a sweep of one of them. Makes the same decisions as planKernel(). Facts that
 // do not depend on shapes are computed when a call first needs them, and kept for later calls. Not
 // thread-safe.
 class PiecePlanner {
@@ -46,7 +46,7 @@ class PiecePlanner {
   int64_t decidePart(const Given& given, KernelNumbers& numbers);
 
  private:
-  // The passes of this piece. Each pass is a piece.
+  // The sweeps of this piece. Each sweep is a piece.
   struct Children;
   // The row part and the columns of a piece with column reductions.
   struct ColumnParts;
@@ -55,7 +55,7 @@ class PiecePlanner {
   template <class Value>
   using ByClasses = std::vector<std::pair<std::string, Value>>;  // by appendClasses()
 
-  // Sets the operations of new entries. The passes of a piece have set those of their own entries.
+  // Sets the operations of new entries. The sweeps of a piece have set those of their own entries.
   void setOps(size_t first, KernelNumbers& numbers) const {
     for (size_t i = first; i < numbers.entries.size(); ++i) {
       if (numbers.entries[i].ops == 0) numbers.entries[i].ops = ops_;
@@ -74,26 +74,26 @@ class PiecePlanner {
   int64_t decideColumns(const Given& given, const AxisExtents& extents, KernelNumbers& numbers);
   std::optional<int64_t> decideTogether(const Given& given, const AxisExtents& extents,
                                         KernelNumbers& numbers);
-  int64_t decidePasses(const Given& given, const AxisExtents& extents, Children& children,
+  int64_t decideSweeps(const Given& given, const AxisExtents& extents, Children& children,
                        KernelNumbers& numbers) const;
   const RowDemands& demandsOf(const Space& rows, ByClasses<RowDemands>& demands,
                               const Fusion& segment, const Analysis& analysis,
                               const IdVector<AccumulatorId, Accumulator>& columns) const;
-  std::unique_ptr<Children> childrenOf(Passes passes) const;
+  std::unique_ptr<Children> childrenOf(Sweeps sweeps) const;
 
   const Fusion& segment_;
   const Analysis& analysis_;
   const Target target_;
   const std::vector<ExprId> columns_;
-  const bool several_passes_;
+  const bool several_sweeps_;
   const int64_t ops_;  // opsOf()
   std::optional<LoopTensors> loops_;
   ByClasses<RowDemands> demands_;
   ByClasses<bool> squares_fit_;
   std::unique_ptr<Joined> joined_;
-  std::unique_ptr<Children> passes_;
+  std::unique_ptr<Children> sweeps_;
   std::unique_ptr<ColumnParts> together_;
-  std::unique_ptr<Children> column_passes_;
+  std::unique_ptr<Children> column_sweeps_;
 };
 
 }  // namespace heddle::codegen

@@ -7,10 +7,10 @@
 #include "codegen/emit/kernel_text.h"
 #include "codegen/families/columns.h"
 #include "codegen/families/kernel_stages.h"
-#include "codegen/families/passes.h"
 #include "codegen/families/rows.h"
 #include "codegen/families/shared_launch.h"
 #include "codegen/families/squares.h"
+#include "codegen/families/sweeps.h"
 #include "codegen/plan/analysis.h"
 #include "codegen/plan/argument_value.h"
 #include "codegen/plan/body.h"
@@ -25,8 +25,8 @@
 namespace heddle::codegen {
 namespace {
 
-// Plans one segment without independent parts. A plan of several passes joins the plans of one
-// Planner per pass. `suffix` makes the names of their entry points different.
+// Plans one segment without independent parts. A plan of several sweeps joins the plans of one
+// Planner per sweep. `suffix` makes the names of their entry points different.
 class Planner {
  public:
   Planner(const Fusion& segment, const Operands& operands, Target target, const RunSizes& run,
@@ -48,12 +48,12 @@ class Planner {
     const std::vector<ExprId> columns = columnReductionsOf(segment_, analysis_);
     if (!columns.empty()) {
       planColumns(columns);
-    } else if (plansRows(choice_, needsSeveralPasses(segment_, analysis_), space_, target_)) {
+    } else if (plansRows(choice_, needsSeveralSweeps(segment_, analysis_), space_, target_)) {
       planRows();
     } else if (auto squares = mayPlanSquares(choice_) ? squaresOf() : std::nullopt) {
       planTiles(*squares);
     } else {
-      planOnePass();
+      planOneSweep();
     }
   }
 
@@ -87,7 +87,7 @@ class Planner {
  private:
   int32_t operandAlignment(int32_t operand) const { return operands_.alignmentOf(operand); }
 
-  void planOnePass() {
+  void planOneSweep() {
     Decision d = decideLoops(segment_, analysis_, space_, target_, suffix_, choice_);
     made_ = choiceOf(d.first.schedule);
     description_ = describe(d.first.schedule, d.first.space);
@@ -107,10 +107,10 @@ class Planner {
     layouts_.push_back({{{static_cast<int32_t>(layouts_.size()), 0, args.values()}}});
   }
 
-  // If the sizes do not suit a row program, joint reductions may make one pass of loops sufficient.
-  // Otherwise each pass becomes a plan of its own.
+  // If the sizes do not suit a row program, joint reductions may make one sweep of loops
+  // sufficient. Otherwise each sweep becomes a plan of its own.
   void planRows() {
-    if (!isFamily(choice_, "passes")) {
+    if (!isFamily(choice_, "sweeps")) {
       std::optional<TileProgram> program =
           buildRows(segment_, analysis_, space_, target_, "heddle_rows" + suffix_, choice_, made_);
       if (program) return planTiles(*program);
@@ -118,17 +118,17 @@ class Planner {
     if (target_ == Target::Cuda && space_.reducedCount() > 0) {
       analysis_.joint = jointReductions(segment_, analysis_);
     }
-    if (!needsSeveralPasses(segment_, analysis_)) return planOnePass();
-    planPasses(divideIntoPasses(segment_, analysis_, extents_));
+    if (!needsSeveralSweeps(segment_, analysis_)) return planOneSweep();
+    planSweeps(divideIntoSweeps(segment_, analysis_, extents_));
   }
 
   void planColumns(const std::vector<ExprId>& columns) {
-    if (!isFamily(choice_, "passes") && planTogether(columns)) return;
-    planPasses(columnPasses(segment_, analysis_, extents_, columns));
+    if (!isFamily(choice_, "sweeps") && planTogether(columns)) return;
+    planSweeps(columnSweeps(segment_, analysis_, extents_, columns));
   }
 
   // Returns the space of a part of the segment.
-  Space spaceOf(const PassSegment& part, const Analysis& analysis,
+  Space spaceOf(const SweepSegment& part, const Analysis& analysis,
                 const std::vector<TensorDesc>& temporaries) const {
     const Operands of = operandsOf(part, operands_, temporaries);
     const AxisExtents extents =
@@ -143,8 +143,8 @@ class Planner {
   // this.
   bool planTogether(const std::vector<ExprId>& columns) {
     const RowPart part = rowPart(segment_, analysis_, extents_, columns);
-    const Analysis row_analysis = analyze(part.pass.segment);
-    Space rows = spaceOf(part.pass, row_analysis, part.operands);
+    const Analysis row_analysis = analyze(part.sweep.segment);
+    Space rows = spaceOf(part.sweep, row_analysis, part.operands);
     Decision d;
     const Analysis column_analysis = columnAnalysis(segment_, analysis_, columns);
     d.first.space =
@@ -157,10 +157,10 @@ class Planner {
     if (!one_axis || space.kept != 1 || space.extents[0] != rows.extents.back()) return false;
     if (rows.keptCount() == 0 || rows.reducedCount() == 0) return false;
     d.computation = finishColumns(segment_, column_analysis, space);
-    markColumns(rows, part.pass, d.computation.accumulators);
+    markColumns(rows, part.sweep, d.computation.accumulators);
     KernelChoice made;
     const auto build = [&] {
-      return buildRows(part.pass.segment, row_analysis, rows, target_, "heddle_rows" + suffix_,
+      return buildRows(part.sweep.segment, row_analysis, rows, target_, "heddle_rows" + suffix_,
                        nullptr, made, d.computation.accumulators);
     };
     std::optional<TileProgram> program = build();
@@ -184,7 +184,7 @@ class Planner {
     KernelPlan row_plan;
     row_plan.source.text = target_ == Target::Cuda ? emitCuda(*program) : emitCpp(*program);
     row_plan.stages.push_back(makeStage(*program));
-    appendPass(plan_, part.pass, {}, std::move(row_plan));
+    appendSweep(plan_, part.sweep, {}, std::move(row_plan));
     LoopNest nest = buildLoopNest(d.second);
     addLayout(nest.args);
     plan_.source.text += target_ == Target::Cuda ? emitCuda(nest) : emitCpp(nest);
@@ -207,18 +207,18 @@ class Planner {
     plan_.stages.push_back(makeStage(program));
   }
 
-  // Plans the passes one after another. They share one part of the workspace, and the temporaries
+  // Plans the sweeps one after another. They share one part of the workspace, and the temporaries
   // come after this part.
-  void planPasses(const Passes& passes) {
-    made_ = {"passes", {}};
+  void planSweeps(const Sweeps& sweeps) {
+    made_ = {"sweeps", {}};
     std::vector<KernelPlan> plans;
-    for (const PassSegment& pass : passes.segments) {
-      const Operands of = operandsOf(pass, operands_, passes.temporaries);
-      const Analysis analysis = analyze(pass.segment);
-      Planner planner(pass.segment, of, target_, runOf(pass.segment, analysis),
+    for (const SweepSegment& sweep : sweeps.segments) {
+      const Operands of = operandsOf(sweep, operands_, sweeps.temporaries);
+      const Analysis analysis = analyze(sweep.segment);
+      Planner planner(sweep.segment, of, target_, runOf(sweep.segment, analysis),
                       suffix_ + fmt::format("_p{}_", plans.size()), &analysis);
       planner.run();
-      description_ += fmt::format("{}pass {}: {}", plans.empty() ? "" : "\n", plans.size(),
+      description_ += fmt::format("{}sweep {}: {}", plans.empty() ? "" : "\n", plans.size(),
                                   planner.description());
       plan_.workspace_bytes = std::max(plan_.workspace_bytes, planner.plan().workspace_bytes);
       plans.push_back(std::move(planner.plan()));
@@ -228,17 +228,17 @@ class Planner {
     }
     size_t first = 0;
     for (size_t i = 0; i < plans.size(); ++i) {
-      noteTemporaries(passes.segments[i], plans[i], temporaries_, layouts_, first);
+      noteTemporaries(sweeps.segments[i], plans[i], temporaries_, layouts_, first);
       first += plans[i].stages.size();
     }
-    temporaries_ += static_cast<int32_t>(passes.temporaries.size());
+    temporaries_ += static_cast<int32_t>(sweeps.temporaries.size());
     std::vector<int64_t> places;
-    for (const TensorDesc& temporary : passes.temporaries) {
+    for (const TensorDesc& temporary : sweeps.temporaries) {
       places.push_back(ceilDiv(plan_.workspace_bytes, 16) * 16);
       plan_.workspace_bytes = places.back() + temporary.allocBytes();
     }
     for (size_t i = 0; i < plans.size(); ++i) {
-      appendPass(plan_, passes.segments[i], places, std::move(plans[i]));
+      appendSweep(plan_, sweeps.segments[i], places, std::move(plans[i]));
     }
   }
 
@@ -281,8 +281,8 @@ Planned planParts(const Fusion& segment, const Analysis& analysis, const Operand
   int32_t temporaries = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
     const Fusion& part = parts[i].part.segment;
-    const PassSegment pass = passOf(parts[i].part);
-    const Operands of = operandsOf(pass, operands, {});
+    const SweepSegment sweep = sweepOf(parts[i].part);
+    const Operands of = operandsOf(sweep, operands, {});
     Planner planner(part, of, target, PartSizes(segment, analysis, part, parts[i].analysis).of(run),
                     fmt::format("_part{}_", i), &parts[i].analysis);
     if (planner.isEmpty()) continue;
@@ -297,7 +297,7 @@ Planned planParts(const Fusion& segment, const Analysis& analysis, const Operand
     temporaries += planner.temporaries();
     planned.description += fmt::format("part {}: {}\n", i, planner.description());
     plan.workspace_bytes = std::max(plan.workspace_bytes, planner.plan().workspace_bytes);
-    appendPass(plan, pass, {}, std::move(planner.plan()));
+    appendSweep(plan, sweep, {}, std::move(planner.plan()));
   }
   SharedLaunches::Result result = shared.finish();
   planned.description += result.description;

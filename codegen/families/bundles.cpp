@@ -315,7 +315,7 @@ std::optional<RowCandidate> cpuBundles(const Space& space, const Elements& eleme
 std::optional<RowCandidate> chooseBundles(const Space& rows, Target target,
                                           const RowDemands& demands, const KernelChoice* choice) {
   if (!isFamily(choice, "rows")) choice = nullptr;
-  if (!demands.expensive.joined_passes || hasColumns(rows)) return std::nullopt;
+  if (!demands.expensive.joined_sweeps || hasColumns(rows)) return std::nullopt;
   const std::optional<bundles::Elements> elements = bundles::elementsOf(rows);
   if (!elements) return std::nullopt;
   if (target == Target::Cpp) return bundles::cpuBundles(rows, *elements, demands.expensive, choice);

@@ -8,13 +8,13 @@
 namespace heddle::codegen {
 
 // The layouts of bundles (RowLayout::bundled), for given sizes. They serve kernels of several
-// passes over rows whose elements are far apart, because the rows lie along a middle axis: softmax
+// sweeps over rows whose elements are far apart, because the rows lie along a middle axis: softmax
 // of [64, 3000, 333] along axis 1. Neighbouring rows are then neighbours in memory. A block (Cuda)
 // or a thread (Cpp) holds all elements of a few neighbouring rows, and reads them once.
 
 // Returns the best layout of bundles. Returns nullopt in these cases, in which several launches are
-// better (codegen/families/passes.h):
-// - The segment needs at most one pass, or adds columns (hasColumns()). A pass may compute joint
+// better (codegen/families/sweeps.h):
+// - The segment needs at most one sweep, or adds columns (hasColumns()). A sweep may compute joint
 //   reductions.
 // - Neighbouring rows are not neighbours in memory.
 // - The rows are so long that the elements of a sector of memory per row do not fit on the chip.

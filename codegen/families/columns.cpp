@@ -36,29 +36,29 @@ class ColumnDivider {
 
   RowPart rows() {
     RowPart part;
-    part.pass = parts_.part(outputs(false), columnOperands());
+    part.sweep = parts_.part(outputs(false), columnOperands());
     part.operands = parts_.temporaries();
     return part;
   }
 
   // Outputs that may overwrite inputs come last (columns.h). Of these, each output that already is
-  // a temporary is copied by a pass of its own.
-  Passes passes() {
-    Passes passes;
+  // a temporary is copied by a sweep of its own.
+  Sweeps sweeps() {
+    Sweeps sweeps;
     const std::vector<ValueId> shared = sharedRowValues();
-    if (!shared.empty()) passes.segments.push_back(parts_.part({}, shared));
+    if (!shared.empty()) sweeps.segments.push_back(parts_.part({}, shared));
     parts_.keep();
-    passes.segments.push_back(parts_.part(outputs(true), {}));
+    sweeps.segments.push_back(parts_.part(outputs(true), {}));
     std::vector<ValueId> kept = outputs(false);
     const auto computed = std::stable_partition(kept.begin(), kept.end(),
                                                 [&](ValueId id) { return parts_.isKept(id); });
-    if (computed != kept.end()) passes.segments.push_back(parts_.part({computed, kept.end()}, {}));
+    if (computed != kept.end()) sweeps.segments.push_back(parts_.part({computed, kept.end()}, {}));
     for (auto id = kept.begin(); id != computed; ++id) {
-      passes.segments.push_back(parts_.part({*id}, {}));
+      sweeps.segments.push_back(parts_.part({*id}, {}));
     }
-    passes.temporaries = parts_.temporaries();
-    passes.temporary_values = parts_.temporaryValues();
-    return passes;
+    sweeps.temporaries = parts_.temporaries();
+    sweeps.temporary_values = parts_.temporaryValues();
+    return sweeps;
   }
 
  private:
@@ -145,12 +145,12 @@ RowPart rowPart(const Fusion& segment, const Analysis& analysis, const AxisExten
   return ColumnDivider(segment, analysis, extents, columns).rows();
 }
 
-void markColumns(Space& space, const PassSegment& pass,
+void markColumns(Space& space, const SweepSegment& sweep,
                  const IdVector<AccumulatorId, Accumulator>& accumulators) {
   for (SpaceTensor& tensor : space.tensors) {
     if (!tensor.output) continue;
-    const size_t output = static_cast<size_t>(tensor.operand) - pass.inputs.size();
-    tensor.column = pass.outputs[output].temporary;
+    const size_t output = static_cast<size_t>(tensor.operand) - sweep.inputs.size();
+    tensor.column = sweep.outputs[output].temporary;
     if (tensor.column < 0) continue;
     tensor.dtype = accumulators[AccumulatorId(tensor.column)].type;
     std::fill(tensor.strides.begin(), tensor.strides.end(), 0);
@@ -195,9 +195,9 @@ Computation finishColumns(const Fusion& segment, const Analysis& columns, const 
   return computation;
 }
 
-Passes columnPasses(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
+Sweeps columnSweeps(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
                     const std::vector<ExprId>& columns) {
-  return ColumnDivider(segment, analysis, extents, columns).passes();
+  return ColumnDivider(segment, analysis, extents, columns).sweeps();
 }
 
 }  // namespace heddle::codegen

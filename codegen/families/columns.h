@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "codegen/families/passes.h"
+#include "codegen/families/sweeps.h"
 #include "codegen/plan/body.h"
 
 namespace heddle::codegen {
@@ -16,18 +16,18 @@ std::vector<ExprId> columnReductionsOf(const Fusion& segment, const Analysis& an
 
 // The segment without its column reductions. Their operands are additional outputs.
 struct RowPart {
-  // The outputs of `pass` are the outputs of the complete segment that do not depend on column
+  // The outputs of `sweep` are the outputs of the complete segment that do not depend on column
   // reductions. The operand of each column reduction follows as one more output, which counts as a
-  // temporary (PassSegment::Operand::temporary).
-  PassSegment pass;
+  // temporary (SweepSegment::Operand::temporary).
+  SweepSegment sweep;
   std::vector<TensorDesc> operands;  // dense
 };
 RowPart rowPart(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
                 const std::vector<ExprId>& columns);
 
-// Marks the outputs of the pass that have no memory as columns (SpaceTensor::column). `space` is
-// the space of the pass.
-void markColumns(Space& space, const PassSegment& pass,
+// Marks the outputs of the sweep that have no memory as columns (SpaceTensor::column). `space` is
+// the space of the sweep.
+void markColumns(Space& space, const SweepSegment& sweep,
                  const IdVector<AccumulatorId, Accumulator>& accumulators);
 
 // Returns the analysis of a kernel that computes only the column reductions.
@@ -41,7 +41,7 @@ Computation finishColumns(const Fusion& segment, const Analysis& columns, const 
 // layouts for which rowPart() is not supported. The first segments reduce the rows whose results
 // the column reductions need. Then come the column reductions, and last all other outputs, which
 // may overwrite inputs.
-Passes columnPasses(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
+Sweeps columnSweeps(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
                     const std::vector<ExprId>& columns);
 
 }  // namespace heddle::codegen

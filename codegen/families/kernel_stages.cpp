@@ -45,7 +45,7 @@ void appendLayouts(std::vector<StageLayout>& all, std::vector<StageLayout> part,
   }
 }
 
-void noteTemporaries(const PassSegment& pass, const KernelPlan& plan, int32_t temporaries,
+void noteTemporaries(const SweepSegment& sweep, const KernelPlan& plan, int32_t temporaries,
                      std::vector<StageLayout>& layouts, size_t first) {
   for (const LaunchStage& launch : plan.stages) {
     std::vector<int32_t>& noted = layouts[first++].temporaries;
@@ -53,7 +53,7 @@ void noteTemporaries(const PassSegment& pass, const KernelPlan& plan, int32_t te
     for (size_t i = 0; i < launch.pointers.size(); ++i) {
       const int32_t operand = launch.pointers[i].operand;
       if (operand == LaunchStage::kWorkspace) continue;
-      const int32_t temporary = operandOf(pass, operand).temporary;
+      const int32_t temporary = operandOf(sweep, operand).temporary;
       if (temporary >= 0) noted[i] = temporaries + temporary;
     }
   }

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "codegen/families/passes.h"
+#include "codegen/families/sweeps.h"
 #include "codegen/kernel.h"
 #include "codegen/plan/argument_value.h"
 #include "codegen/tile/program.h"
@@ -23,9 +23,9 @@ void nameEntries(KernelPlan& plan);
 void appendLayouts(std::vector<StageLayout>& all, std::vector<StageLayout> part, int32_t entries,
                    int32_t temporaries);
 
-// Notes which pointers of the launches of a pass will point to temporaries. The layouts of the
-// launches begin at layouts[first]. Temporary i of the pass gets the number `temporaries` + i.
-void noteTemporaries(const PassSegment& pass, const KernelPlan& plan, int32_t temporaries,
+// Notes which pointers of the launches of a sweep will point to temporaries. The layouts of the
+// launches begin at layouts[first]. Temporary i of the sweep gets the number `temporaries` + i.
+void noteTemporaries(const SweepSegment& sweep, const KernelPlan& plan, int32_t temporaries,
                      std::vector<StageLayout>& layouts, size_t first);
 
 }  // namespace heddle::codegen

@@ -72,8 +72,9 @@ bool hasWholeVectors(const Space& space, int64_t vector) {
 }
 
 // Returns the fewest vectors per row for which shifted rows (RowLayout::shifted) are faster.
-// The first and last vector of a shifted row are slow, because each pass over it needs their masks.
-int64_t shortestShifted(bool several_passes) { return several_passes ? 64 : 4; }
+// The first and last vector of a shifted row are slow, because each sweep over it needs their
+// masks.
+int64_t shortestShifted(bool several_sweeps) { return several_sweeps ? 64 : 4; }
 
 int64_t vectorsPerRow(const Space& space, int64_t vector) {
   int64_t vectors = ceilDiv(space.extents.back(), vector);
@@ -136,12 +137,12 @@ int64_t widestOf(const Space& space) {
 // Returns the longest vectors that suit the alignment of the rows and kMostUnrolled. `ops` is the
 // number of operations of the longest body. Rows with columns are never shifted: a thread adds the
 // same elements of all its rows, and shifted rows would give it different elements.
-Vectors vectorsOf(const Space& space, int64_t ops, bool several_passes) {
+Vectors vectorsOf(const Space& space, int64_t ops, bool several_sweeps) {
   int64_t length = std::min<int64_t>(16 / widestOf(space), 8);
   while (length > 1 && length * ops > kMostUnrolled) length /= 2;
   const bool one_axis = space.extents.size() == space.kept + 1;
   if (length > 1 && one_axis && !hasColumns(space) && !hasWholeVectors(space, length) &&
-      space.extents.back() >= shortestShifted(several_passes) * length) {
+      space.extents.back() >= shortestShifted(several_sweeps) * length) {
     return {length, true};
   }
   while (length > 1 && (length > space.extents.back() || !hasWholeVectors(space, length))) {
@@ -159,7 +160,7 @@ bool isLooped(const KernelChoice* choice) {
 // choice needs the earlier ones.
 std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& demand,
                                           const KernelChoice* choice) {
-  auto [vector, shifted] = vectorsOf(space, demand.ops, demand.several_passes);
+  auto [vector, shifted] = vectorsOf(space, demand.ops, demand.several_sweeps);
   // Loads at computed indices are not in RowDemand::loaded_bytes.
   const int64_t loaded_bytes = std::max(demand.loaded_bytes, widestOf(space));
   if (!shifted) vector = powerOf(choice, "vector", vector, vector);
@@ -177,7 +178,7 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
                most);
   // Few threads per row waste less time in the exchange of parts. If there are not enough rows for
   // all threads of the GPU, a warp per row is better.
-  const int64_t fewest = demand.several_passes ? kFewestThreads : 2 * kFewestThreads;
+  const int64_t fewest = demand.several_sweeps ? kFewestThreads : 2 * kFewestThreads;
   const int64_t least = space.keptCount() * fewest >= kManyThreads ? fewest : 32;
   // The threads of each row store sums of columns of their own. Blocks with one row store the
   // fewest sums.
@@ -193,7 +194,7 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
   int64_t threads = threadsFor(wanted);
   // A shifted row may have a few vectors more than its threads can hold. One more vector per thread
   // then wastes less than doubling the threads does.
-  const bool may_hold_more = shifted && demand.several_passes && threads <= kMostThreads;
+  const bool may_hold_more = shifted && demand.several_sweeps && threads <= kMostThreads;
   const int64_t held = most + (may_hold_more ? 1 : 0);
   threads = fuller(threads, vectors, std::min(held, 2 * wanted));
   // While a block of kMostThreads threads exchanges parts, its multiprocessor loads nothing.
@@ -289,10 +290,9 @@ std::optional<RowCandidate> inSharedMemory(RowCandidate loaded, const Space& row
   return loaded;
 }
 
-// Chooses the candidate for a row that is long for `chosen`. With the values that the kernel keeps,
-// such a row does not fit in registers, or needs too many of them (isHeavy()).
+// Chooses the candidate for a row that needs too many registers with the values that `chosen` keeps.
 // Without these values, a row needs fewer registers. The kernel reads the row once from memory, not
-// once per pass. Two blocks on a multiprocessor are better than one, because one loads while the
+// once per sweep. Two blocks on a multiprocessor are better than one, because one loads while the
 // other one computes.
 RowCandidate withLoadedRow(const RowCandidate& chosen, const std::optional<RowCandidate>& loaded,
                            const Space& rows, const RowDemand& demand) {
@@ -304,7 +304,7 @@ RowCandidate withLoadedRow(const RowCandidate& chosen, const std::optional<RowCa
   return chosen.looped && !loaded->looped ? *loaded : chosen;
 }
 
-// The values of the parameter "hold" of a choice, which says what a kernel holds for later passes
+// The values of the parameter "hold" of a choice, which says what a kernel holds for later sweeps
 // over a row: the values of RowVariant::Expensive, or the row, in registers or in shared memory.
 enum class Hold : uint8_t { Values, Row, Shared };
 

@@ -11,16 +11,16 @@ namespace heddle::codegen {
 
 // The layouts of kernels that process rows (codegen/families/rows.h), for given sizes.
 
-// Returns whether a segment with at most one pass over its rows gains from this family, because its
-// rows begin at unaligned addresses. Always false for Cpp, whose loops read any address equally
+// Returns whether a segment with at most one sweep over its rows gains from this family, because
+// its rows begin at unaligned addresses. Always false for Cpp, whose loops read any address equally
 // fast.
 bool hasUnalignedRows(const Space& space, Target target);
 
-// Which values a program keeps for later passes over the row.
+// Which values a program keeps for later sweeps over the row.
 enum class RowVariant : uint8_t {
   ManyOps,    // values whose computation takes several ops or is expensive; only with columns
   Expensive,  // values whose computation is expensive
-  Loaded,     // no values: each pass computes them again from the loaded tiles
+  Loaded,     // no values: each sweep computes them again from the loaded tiles
 };
 
 // One way to compute the rows, as plain data.
@@ -39,12 +39,12 @@ struct RowDemand {
   int64_t kept_bytes = 0;  // bytes of the tiles that maps make: in registers, or (Cpp) on the stack
   int64_t ops = 0;         // number of simple operations of the longest body (opsOf())
   int64_t accumulators = 0;     // accumulators of all reductions, per row
-  bool several_passes = false;  // needsSeveralPasses()
-  bool joined_passes = false;  // needsSeveralPasses(), with joint reductions if the target has them
+  bool several_sweeps = false;  // needsSeveralSweeps()
+  bool joined_sweeps = false;  // needsSeveralSweeps(), with joint reductions if the target has them
 };
 
 // What a kernel of rows does besides one reading of each row.
-struct RowPasses {
+struct RowSweeps {
   int32_t reads = 1;      // how often it reads a row that does not fit in registers
   int32_t exchanges = 0;  // how often the threads of a row exchange parts of their reductions
 };
@@ -54,13 +54,13 @@ struct RowPasses {
 struct RowDemands {
   std::optional<RowDemand> many_ops;  // set only for Cuda with columns
   RowDemand expensive;
-  std::optional<RowDemand> loaded;  // set only for Cuda without columns, with several passes
-  RowPasses passes;
+  std::optional<RowDemand> loaded;  // set only for Cuda without columns, with several sweeps
+  RowSweeps sweeps;
 };
 
 // Returns the best candidate for these sizes. Returns nullopt if the rows are too few, or if their
 // elements are not neighbours in memory and bundles do not suit them (codegen/families/bundles.h).
-// Several launches are then better (codegen/families/passes.h). `rows` must have a
+// Several launches are then better (codegen/families/sweeps.h). `rows` must have a
 // reduced axis (withRows()). A choice of the family "rows" changes the parameters that it names, as
 // far as the space permits. With such a choice, few rows are no reason for nullopt. A choice has no
 // effect on a space with columns.
@@ -71,10 +71,10 @@ std::optional<RowCandidate> chooseRows(const Space& rows, Target target, const R
 KernelChoice choiceOf(const RowCandidate& candidate, Target target);
 
 // Returns whether the family of rows plans a segment of one piece without column reductions.
-// `several_passes`: needsSeveralPasses(). `space` is that of the segment.
-inline bool plansRows(const KernelChoice* choice, bool several_passes, const Space& space,
+// `several_sweeps`: needsSeveralSweeps(). `space` is that of the segment.
+inline bool plansRows(const KernelChoice* choice, bool several_sweeps, const Space& space,
                       Target target) {
-  if (several_passes || isFamily(choice, "rows")) return true;
+  if (several_sweeps || isFamily(choice, "rows")) return true;
   return !isFamily(choice, "loops") && !isFamily(choice, "squares") &&
          hasUnalignedRows(space, target);
 }

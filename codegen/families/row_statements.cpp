@@ -35,7 +35,7 @@ class StatementWriter {
     loadInputs([&](ValueId id, const SpaceTensor& tensor) {
       return form_.ahead || values_.per_row[id] || (!form_.looped && changesWithRow(tensor));
     });
-    for (int pass = 0; pass < values_.passes(); ++pass) writePass(pass);
+    for (int sweep = 0; sweep < values_.sweeps(); ++sweep) writeSweep(sweep);
     storeRowOutputs();
     return std::move(result_);
   }
@@ -211,7 +211,7 @@ class StatementWriter {
     }
   }
 
-  // Returns the values per row that the pass reads along the row and that some op computes.
+  // Returns the values per row that the sweep reads along the row and that some op computes.
   std::vector<ValueId> rowValuesFor(const std::vector<ValueId>& along_row) const {
     std::vector<ValueId> found;
     for (ValueId id : along_row) {
@@ -239,15 +239,15 @@ class StatementWriter {
     out().push_back(std::move(map));
   }
 
-  // Writes the values per row first, because the pass reads them along the row. If the form is
-  // looped, the other statements of the pass run in a loop over the parts of the row.
-  void writePass(int pass) {
-    const auto p = static_cast<size_t>(pass);
-    const bool last = pass + 1 == values_.passes();
+  // Writes the values per row first, because the sweep reads them along the row. If the form is
+  // looped, the other statements of the sweep run in a loop over the parts of the row.
+  void writeSweep(int sweep) {
+    const auto p = static_cast<size_t>(sweep);
+    const bool last = sweep + 1 == values_.sweeps();
     if (last && values_.roots[p].empty()) return;
     IdVector<ValueId, bool> leaves(segment_.values().size(), false);
     for (ValueId id : segment_.values().ids()) leaves[id] = kept_[id] && tile_of_[id].valid();
-    const std::vector<ValueId> along_row = computedAlongRow(segment_, values_, pass, leaves);
+    const std::vector<ValueId> along_row = computedAlongRow(segment_, values_, sweep, leaves);
     writeMap(rowValuesFor(along_row), true);
     LoopOverRow loop;
     if (form_.looped) out_ = &loop.statements;
@@ -268,23 +268,23 @@ class StatementWriter {
     if (!last) out().push_back(CombineParts{accumulatorsOf(p)});
   }
 
-  std::vector<AccumulatorId> accumulatorsOf(size_t pass) const {
+  std::vector<AccumulatorId> accumulatorsOf(size_t sweep) const {
     std::vector<AccumulatorId> accumulators;
-    for (ExprId id : values_.reductions[pass]) {
+    for (ExprId id : values_.reductions[sweep]) {
       accumulators.push_back(accumulatorOf(analysis_, id));
     }
     return accumulators;
   }
 
-  void reduce(size_t pass) {
+  void reduce(size_t sweep) {
     ReduceTiles statement;
-    WrittenBody written = bodyOf(values_.roots[pass], statement.loads, false);
-    for (ExprId id : values_.reductions[pass]) {
+    WrittenBody written = bodyOf(values_.roots[sweep], statement.loads, false);
+    for (ExprId id : values_.reductions[sweep]) {
       const AccumulatorId a = accumulatorOf(analysis_, id);
       result_.accumulators[a].element = written.node_of[segment_.expr(id).inputs[0]];
     }
     statement.body = std::move(written.body);
-    statement.accumulators = accumulatorsOf(pass);
+    statement.accumulators = accumulatorsOf(sweep);
     out().push_back(std::move(statement));
   }
 
@@ -302,7 +302,7 @@ class StatementWriter {
     out().push_back(std::move(map));
   }
 
-  // Stores the outputs with one element per row. This comes after the last pass, because an output
+  // Stores the outputs with one element per row. This comes after the last sweep, because an output
   // may have the memory of an input.
   void storeRowOutputs() {
     std::vector<ValueId> outputs;

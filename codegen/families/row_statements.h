@@ -16,7 +16,7 @@ struct RowStatements {
 
 // How the statements of a row kernel are written.
 struct RowForm {
-  // true: every pass over the row is a loop, and no tile along the row lives from one pass to the
+  // true: every sweep over the row is a loop, and no tile along the row lives from one sweep to the
   // next. false: the kernel loads each tile once, and computes each value in `kept` only once.
   bool looped = false;
   // true: divisions by a value per row become multiplications by its reciprocal, with the same

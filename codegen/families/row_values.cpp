@@ -95,14 +95,14 @@ RowValues rowValuesOf(const Fusion& segment, const Analysis& analysis) {
   return values;
 }
 
-std::vector<ValueId> computedAlongRow(const Fusion& segment, const RowValues& values, int pass,
+std::vector<ValueId> computedAlongRow(const Fusion& segment, const RowValues& values, int sweep,
                                       const IdVector<ValueId, bool>& leaves) {
-  return closure(segment, values, values.roots[static_cast<size_t>(pass)], leaves);
+  return closure(segment, values, values.roots[static_cast<size_t>(sweep)], leaves);
 }
 
 namespace {
 
-// Decides which values to keep. The first pass that needs a kept value computes it.
+// Decides which values to keep. The first sweep that needs a kept value computes it.
 class KeptValues {
  public:
   KeptValues(const Fusion& segment, const RowValues& values, int64_t many_ops)
@@ -117,7 +117,7 @@ class KeptValues {
   std::vector<ValueId> choose() {
     for (ExprId id : segment_.exprs().ids().reversed()) {
       const ValueId value = segment_.expr(id).outputs[0];
-      if (values_.per_row[value] || passesThatNeed(value) < 2) continue;
+      if (values_.per_row[value] || sweepsThatNeed(value) < 2) continue;
       kept_[value] = pays(value);
     }
     std::vector<ValueId> kept;
@@ -133,11 +133,11 @@ class KeptValues {
   }
 
  private:
-  int passesThatNeed(ValueId value) const {
+  int sweepsThatNeed(ValueId value) const {
     IdVector<ValueId, bool> made(segment_.values().size(), false);
     int needed = 0;
-    for (int pass = 0; pass < values_.passes(); ++pass) {
-      const std::vector<ValueId> computed = computedAlongRow(segment_, values_, pass, made);
+    for (int sweep = 0; sweep < values_.sweeps(); ++sweep) {
+      const std::vector<ValueId> computed = computedAlongRow(segment_, values_, sweep, made);
       needed += static_cast<int>(std::count(computed.begin(), computed.end(), value));
       for (ValueId id : computed) made[id] = kept_[id];
     }

@@ -7,27 +7,27 @@
 
 namespace heddle::codegen {
 
-// Facts about the values of a segment whose kernel makes several passes. Pass i computes the
-// reductions whose operands have level i. The last pass computes the outputs. The second reduction
-// of a pair (Analysis::joint) belongs to the pass of the first one.
+// Facts about the values of a segment whose kernel makes several sweeps. Sweep i computes the
+// reductions whose operands have level i. The last sweep computes the outputs. The second reduction
+// of a pair (Analysis::joint) belongs to the sweep of the first one.
 struct RowValues {
   // The largest number of reductions on a path that ends with the value.
   IdVector<ValueId, int> level;
   // true: the value has no reduced axis, so it has one element per row. A segment without
   // reductions has no such values.
   IdVector<ValueId, bool> per_row;
-  // Per pass: the values that the pass must compute. These are the operands of its reductions. For
-  // the last pass, these are the outputs that are not per row.
+  // Per sweep: the values that the sweep must compute. These are the operands of its reductions.
+  // For the last sweep, these are the outputs that are not per row.
   std::vector<std::vector<ValueId>> roots;
-  // Per pass except the last; without the second reductions of pairs.
+  // Per sweep except the last; without the second reductions of pairs.
   std::vector<std::vector<ExprId>> reductions;
-  int passes() const { return static_cast<int>(roots.size()); }
+  int sweeps() const { return static_cast<int>(roots.size()); }
 };
 
 RowValues rowValuesOf(const Fusion& segment, const Analysis& analysis);
 
-// Returns the values along the row that a kernel should keep for later passes, in the order of the
-// segment. A value is kept if several passes need it, and if one of these conditions holds:
+// Returns the values along the row that a kernel should keep for later sweeps, in the order of the
+// segment. A value is kept if several sweeps need it, and if one of these conditions holds:
 // - Its computation is expensive. (Casts, sums and products are cheap.)
 // - Its computation takes at least `many_ops` pointwise ops.
 // - The value replaces tiles with more bytes.
@@ -35,9 +35,9 @@ constexpr int64_t kKeepExpensive = INT64_MAX;
 std::vector<ValueId> keptValues(const Fusion& segment, const RowValues& values,
                                 int64_t many_ops = kKeepExpensive);
 
-// Returns the values that `pass` computes along the row: its roots, and the values on which they
+// Returns the values that `sweep` computes along the row: its roots, and the values on which they
 // depend. Inputs, values per row and the values in `leaves` are not in the list.
-std::vector<ValueId> computedAlongRow(const Fusion& segment, const RowValues& values, int pass,
+std::vector<ValueId> computedAlongRow(const Fusion& segment, const RowValues& values, int sweep,
                                       const IdVector<ValueId, bool>& leaves);
 
 }  // namespace heddle::codegen

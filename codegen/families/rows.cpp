@@ -83,11 +83,11 @@ class RowBuilder {
     RowDemands demands;
     demands.expensive = demand(RowVariant::Expensive);
     if (loadsAhead()) demands.many_ops = demand(RowVariant::ManyOps);
-    const bool several = needsSeveralPasses(segment_, analysis_);
+    const bool several = needsSeveralSweeps(segment_, analysis_);
     if (target_ == Target::Cuda && columns_.empty() && several) {
       demands.loaded = demand(RowVariant::Loaded);
     }
-    demands.passes = passes();
+    demands.sweeps = sweeps();
     return demands;
   }
 
@@ -122,10 +122,10 @@ class RowBuilder {
     const RowStatements written = write(form, variant);
     RowDemand demand = demandOf(written, columns_);
     for (ValueId id : form.kept) demand.kept_bytes += sizeOf(segment_.tensor(id).dtype);
-    demand.several_passes = needsSeveralPasses(segment_, analysis_);
-    demand.joined_passes = target_ == Target::Cuda
-                               ? needsSeveralPasses(segment_, withJointReductions())
-                               : demand.several_passes;
+    demand.several_sweeps = needsSeveralSweeps(segment_, analysis_);
+    demand.joined_sweeps = target_ == Target::Cuda
+                               ? needsSeveralSweeps(segment_, withJointReductions())
+                               : demand.several_sweeps;
     if (!loadsAhead()) return demand;
     form.ahead = true;
     const RowStatements next = write(form, variant);
@@ -138,8 +138,8 @@ class RowBuilder {
     return writeRowStatements(segment_, analysis_, rows_, values_, form);
   }
 
-  // A pass that computes nothing along the row reads nothing.
-  RowPasses passes() const {
+  // A sweep that computes nothing along the row reads nothing.
+  RowSweeps sweeps() const {
     const RowValues values =
         target_ == Target::Cuda ? rowValuesOf(segment_, withJointReductions()) : values_;
     const auto reads =
@@ -155,7 +155,7 @@ class RowBuilder {
     return joined;
   }
 
-  // Writes fewer passes, because one pass computes two reductions (codegen/plan/joint.h).
+  // Writes fewer sweeps, because one sweep computes two reductions (codegen/plan/joint.h).
   RowStatements writeJoined(const RowForm& form) const {
     const Analysis joined = withJointReductions();
     return writeRowStatements(segment_, joined, rows_, rowValuesOf(segment_, joined), form);
@@ -171,10 +171,10 @@ class RowBuilder {
 
 }  // namespace
 
-bool needsSeveralPasses(const Fusion& segment, const Analysis& analysis) {
+bool needsSeveralSweeps(const Fusion& segment, const Analysis& analysis) {
   if (analysis.reductions.empty()) return false;
   const RowValues values = rowValuesOf(segment, analysis);
-  if (values.passes() > 2) return true;
+  if (values.sweeps() > 2) return true;
   const IdVector<ValueId, bool> leaves(segment.values().size(), false);
   const std::vector<ValueId> last = computedAlongRow(segment, values, 1, leaves);
   return std::any_of(last.begin(), last.end(), [&](ValueId id) { return values.level[id] > 0; });

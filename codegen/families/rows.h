@@ -13,14 +13,14 @@ namespace heddle::codegen {
 // The family of kernels that process rows. It serves two kinds of segments:
 // - Segments that reduce rows and use the results along the same rows, such as softmax and
 //   layer_norm. A row is read once and kept in registers if it fits. A longer row is read once per
-//   pass (rule 4 of ir/analysis/kernel_rules.h), and later passes find it in the cache.
+//   sweep (rule 4 of ir/analysis/kernel_rules.h), and later sweeps find it in the cache.
 //   If the elements of a row are far apart in memory, bundles of neighbouring rows take the place
 //   of rows (codegen/families/bundles.h).
 // - Segments whose rows begin at unaligned addresses, for example because their length is odd. The
 //   threads of a row then read vectors that begin at aligned addresses (RowLayout::shifted).
 
-// Returns whether the segment needs several passes over its rows.
-bool needsSeveralPasses(const Fusion& segment, const Analysis& analysis);
+// Returns whether the segment needs several sweeps over its rows.
+bool needsSeveralSweeps(const Fusion& segment, const Analysis& analysis);
 
 // Returns the demands. Takes long, because it writes the statements of all variants. `rows` must
 // have a reduced axis (withRows()).

@@ -28,8 +28,8 @@ SegmentParts::Needed SegmentParts::neededFor(const std::vector<ValueId>& wanted)
   return needed;
 }
 
-PassSegment SegmentParts::part(const std::vector<ValueId>& outputs,
-                               const std::vector<ValueId>& extra) {
+SweepSegment SegmentParts::part(const std::vector<ValueId>& outputs,
+                                const std::vector<ValueId>& extra) {
   std::vector<ValueId> wanted = outputs;
   wanted.insert(wanted.end(), extra.begin(), extra.end());
   const Needed needed = neededFor(wanted);
@@ -41,10 +41,10 @@ PassSegment SegmentParts::part(const std::vector<ValueId>& outputs,
     rewriter.fusion().mutableValue(copy).tensor.sharding = segment_.tensor(id).sharding;
     return copy;
   };
-  PassSegment pass;
+  SweepSegment sweep;
   for (ValueId id : outputs) {
     rewriter.builder().output(isKept(id) ? copyOf(id) : rewriter.at(id));
-    pass.outputs.push_back(outputOperand(id));
+    sweep.outputs.push_back(outputOperand(id));
   }
   const auto contains = [](const std::vector<ValueId>& list, ValueId id) {
     return std::find(list.begin(), list.end(), id) != list.end();
@@ -55,14 +55,14 @@ PassSegment SegmentParts::part(const std::vector<ValueId>& outputs,
                          extra.begin() + static_cast<ptrdiff_t>(i);
     const bool copied = earlier || contains(needed.inputs, id) || contains(outputs, id);
     rewriter.builder().output(copied ? copyOf(id) : rewriter.at(id));
-    pass.outputs.push_back({-1, static_cast<int>(temporaries_.size())});
+    sweep.outputs.push_back({-1, static_cast<int>(temporaries_.size())});
     stored_[id] = static_cast<int>(temporaries_.size());
     temporary_values_.push_back(id);
     temporaries_.push_back(denseDescOf(segment_, analysis_, extents_, id));
   }
-  pass.segment = std::move(rewriter).finishPart();
-  for (ValueId id : needed.inputs) pass.inputs.push_back(inputOperand(id));
-  return pass;
+  sweep.segment = std::move(rewriter).finishPart();
+  for (ValueId id : needed.inputs) sweep.inputs.push_back(inputOperand(id));
+  return sweep;
 }
 
 void SegmentParts::keep() { kept_.merge(stored_); }
@@ -80,14 +80,14 @@ FusionRewriter SegmentParts::rewriterFor(const Needed& needed) const {
   return rewriter;
 }
 
-PassSegment::Operand SegmentParts::inputOperand(ValueId id) const {
+SweepSegment::Operand SegmentParts::inputOperand(ValueId id) const {
   const auto found = kept_.find(id);
   if (found != kept_.end()) return {-1, found->second};
   const std::vector<ValueId>& inputs = segment_.inputs();
   return {static_cast<int>(std::find(inputs.begin(), inputs.end(), id) - inputs.begin()), -1};
 }
 
-PassSegment::Operand SegmentParts::outputOperand(ValueId id) const {
+SweepSegment::Operand SegmentParts::outputOperand(ValueId id) const {
   const std::vector<ValueId>& all = segment_.outputs();
   const auto position = std::find(all.begin(), all.end(), id) - all.begin();
   return {static_cast<int>(segment_.inputs().size()) + static_cast<int>(position), -1};

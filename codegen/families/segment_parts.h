@@ -3,7 +3,7 @@
 #include <map>
 #include <vector>
 
-#include "codegen/families/passes.h"
+#include "codegen/families/sweeps.h"
 #include "codegen/plan/space.h"
 #include "ir/graph/rewrite.h"
 
@@ -28,7 +28,7 @@ class SegmentParts {
   // Returns the part that computes `outputs` of the segment and stores the values `extra` as new
   // temporaries. An output that already is a temporary is copied. Later parts still compute the
   // values of `extra` again, until keep() is called.
-  PassSegment part(const std::vector<ValueId>& outputs, const std::vector<ValueId>& extra);
+  SweepSegment part(const std::vector<ValueId>& outputs, const std::vector<ValueId>& extra);
 
   // Lets later parts read the temporaries of all earlier parts.
   void keep();
@@ -41,8 +41,8 @@ class SegmentParts {
 
  private:
   FusionRewriter rewriterFor(const Needed& needed) const;
-  PassSegment::Operand inputOperand(ValueId id) const;
-  PassSegment::Operand outputOperand(ValueId id) const;
+  SweepSegment::Operand inputOperand(ValueId id) const;
+  SweepSegment::Operand outputOperand(ValueId id) const;
 
   const Fusion& segment_;
   const Analysis& analysis_;

@@ -12,7 +12,7 @@ namespace heddle::codegen {
 // after the reductions, in a loop over only the axes that are not reduced (kept axes).
 enum class StoredIn : uint8_t { Loop, Finish };
 
-// Two reductions that one accumulator computes in one pass (codegen/plan/joint.h).
+// Two reductions that one accumulator computes in one sweep (codegen/plan/joint.h).
 enum class JointKind : uint8_t { None, Exponentials, Moments };
 struct JointReductions {
   JointKind kind = JointKind::None;
@@ -54,7 +54,7 @@ struct Analysis {
   // Per value: true if the value matters only after it is rounded to 16 bits or less, so that
   // kernels may compute it with OpDef::rounded_text (ir/ops/op.h).
   IdVector<ValueId, bool> rounded;
-  // The pairs of reductions that the kernel computes in one pass. analyze() leaves the list empty.
+  // The pairs of reductions that the kernel computes in one sweep. analyze() leaves the list empty.
   // For kernels that can use such pairs, planKernel() fills it with the result of
   // jointReductions().
   std::vector<JointReductions> joint;

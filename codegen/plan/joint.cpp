@@ -97,7 +97,7 @@ class JointFinder {
   }
 
   // Returns whether a kernel can compute `value` per row from `result`, without the result of
-  // another reduction. The other reduction might be computed only in a later pass than the pair.
+  // another reduction. The other reduction might be computed only in a later sweep than the pair.
   bool dependsOnlyOn(ValueId result, ValueId value) const {
     IdVector<ValueId, bool> seen(segment_.values().size(), false);
     std::vector<ValueId> next{value};

@@ -7,7 +7,7 @@
 
 namespace heddle::codegen {
 
-// Two reductions along the same axes are *joint* if one pass over the elements x can compute both.
+// Two reductions along the same axes are *joint* if one sweep over the elements x can compute both.
 // The elements of the second reduction depend on the result of the first, so this is possible only
 // for two kinds of pairs:
 //   Exponentials  m = max(x) and sum(exp(x - m)). When a thread finds a much larger maximum, it

@@ -10,7 +10,7 @@
 
 namespace heddle::codegen {
 
-// All decisions about a segment for one set of shapes. Loops compute the segment in one pass over
+// All decisions about a segment for one set of shapes. Loops compute the segment in one sweep over
 // the space. If a reduction is split into ranges, `second` combines the partial results of `first`.
 struct Decision {
   Computation computation;

@@ -193,13 +193,15 @@ inline void stream(T* to, const T* from, long long count) {
     for (; i + line <= count; i += line) {
       for (int part = 0; part < 64 / (int)sizeof(Vector); ++part) {
         const Vector v = ((const Vector*)(from + i))[part];
-        float* const at = (float*)((Vector*)(to + i) + part);
-#if defined(__AVX512F__)
-        __builtin_ia32_movntps512(at, v);
+        Vector* const at = (Vector*)(to + i) + part;
+#if defined(__clang__)
+        __builtin_nontemporal_store(v, at);
+#elif defined(__AVX512F__)
+        __builtin_ia32_movntps512((float*)at, v);
 #elif defined(__AVX__)
-        __builtin_ia32_movntps256(at, v);
+        __builtin_ia32_movntps256((float*)at, v);
 #else
-        __builtin_ia32_movntps(at, v);
+        __builtin_ia32_movntps((float*)at, v);
 #endif
       }
     }

@@ -1,13 +1,13 @@
 // Maps the elements of a line (cuda_lines.h) to unsigned integers (keys) with the same order, and
-// loads and stores lines of keys. A *place* is the index of an element in its line. In a kernel
-// source, this text follows cuda_lines.h.
+// loads and stores lines of keys. The *index* of an element is its position in its line. In a
+// kernel source, this text follows cuda_lines.h.
 
 namespace hdl {
 
 constexpr int kDigits = 256;           // values of one digit of 8 bits
 constexpr int kWarpLine = 256;         // longest line that a warp sorts
 constexpr int kTile = 4096;            // elements that a block holds at a time
-constexpr U32 kNoPlace = 0xffffffffu;  // stored instead of a place after the end of a line
+constexpr U32 kNoIndex = 0xffffffffu;  // stored instead of an index after the end of a line
 constexpr U32 kAllLanes = 0xffffffffu;
 
 // The rule by which the bits of an element become a key K, which has 32 or 64 bits.
@@ -57,7 +57,7 @@ __device__ inline U64 keyOfIndex(const Args& args, U64 bits) {
 }
 
 // Where an unsorted line begins, and the stride of the line, in elements. The line consists of
-// elements of a tensor, of elements of an index tensor, or of keys with their places.
+// elements of a tensor, of elements of an index tensor, or of keys with their indices.
 struct Source {
   I64 begin;
   I64 stride;
@@ -113,16 +113,16 @@ __device__ __forceinline__ void takeElements(const Args& args, const Source& sou
   HDL_UNROLL
   for (int j = 0; j < J; ++j) key[j] = keyOf(rule, key[j]);
 }
-// Loads J elements of a line as keys, with their places: first, first + step, ... For positions at
+// Loads J elements of a line as keys, with their indices: first, first + step, ... For positions at
 // or after `end`, the key is the largest possible key, which sorts last. The function issues all
 // loads before it uses any of the loaded values.
 template <class K, int J>
 __device__ __forceinline__ void take(const Args& args, const Source& source, I64 first, int step,
-                                     I64 end, K (&key)[J], U32 (&place)[J]) {
+                                     I64 end, K (&key)[J], U32 (&index)[J]) {
   if (args.by_keys != 0) {
     const Source dense = {source.begin, 1};
     loadBits<K>(args.keys[args.from], dense, first, step, end, key);
-    loadBits<U32>(args.places[args.from], dense, first, step, end, place);
+    loadBits<U32>(args.indices[args.from], dense, first, step, end, index);
   } else if (args.by_index != 0) {
     takeTargets(args, source, first, step, end, key);
   } else {
@@ -133,16 +133,16 @@ __device__ __forceinline__ void take(const Args& args, const Source& source, I64
     const I64 i = first + j * step;
     if (i >= end) {
       key[j] = (K) ~(K)0;
-      place[j] = kNoPlace;
+      index[j] = kNoIndex;
     } else if (args.by_keys == 0) {
-      place[j] = (U32)i;
+      index[j] = (U32)i;
     }
   }
 }
 
 // Where a sorted line is stored, and the stride of the line, in elements. If Args::to_keys is not
-// 0, put() stores the keys and places of the line. Otherwise put() stores the first `extent` places
-// of the line as the result of argsort.
+// 0, put() stores the keys and indices of the line. Otherwise put() stores the first `extent`
+// indices of the line as the result of argsort.
 struct Target {
   I64 begin;
   I64 stride;
@@ -152,17 +152,17 @@ __device__ inline Target targetOf(const Args& args, I64 line) {
   return {offsetOf(args.lines, 0, args.first_line + line), args.axis_strides[0]};
 }
 template <class K>
-__device__ inline void put(const Args& args, const Target& target, I64 i, K key, U32 place) {
+__device__ inline void put(const Args& args, const Target& target, I64 i, K key, U32 index) {
   const I64 to = target.begin + i * target.stride;
   if (args.to_keys != 0) {
     ((K*)args.keys[args.from])[to] = key;
-    args.places[args.from][to] = place;
+    args.indices[args.from][to] = index;
   } else if (i < args.extent) {
-    ((I64*)args.out)[to] = (I64)place;
+    ((I64*)args.out)[to] = (I64)index;
   }
 }
 
-// Writes the keys and places of a group of lines to keys[0] and places[0].
+// Writes the keys and indices of a group of lines to keys[0] and indices[0].
 template <class K>
 __device__ void makeKeys(const Args& args) {
   constexpr int J = 4;
@@ -173,14 +173,14 @@ __device__ void makeKeys(const Args& args) {
     const Source source = sourceOf(args, line);
     for (I64 first = begin + threadIdx.x; first < end; first += J * kThreads) {
       K key[J];
-      U32 place[J];
-      take(args, source, first, kThreads, end, key, place);
+      U32 index[J];
+      take(args, source, first, kThreads, end, key, index);
       HDL_UNROLL
       for (int j = 0; j < J; ++j) {
         const I64 i = first + j * kThreads;
         if (i < end) {
           ((K*)args.keys[0])[line * args.n + i] = key[j];
-          args.places[0][line * args.n + i] = place[j];
+          args.indices[0][line * args.n + i] = index[j];
         }
       }
     }

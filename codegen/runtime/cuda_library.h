@@ -115,12 +115,12 @@ __device__ inline void findStarts(const Args& args) {
   }
 }
 
-// Computes one element of a scatter_add: its old value plus its sources. After the sort, the places
-// of these sources are `places[first]` to `places[last - 1]`, and the sources are in their original
-// order. The function issues kAtOnce loads at a time.
+// Computes one element of a scatter_add: its old value plus its sources. After the sort, the
+// indices of these sources are `indices[first]` to `indices[last - 1]`, and the sources are in
+// their original order. The function issues kAtOnce loads at a time.
 template <class V>
-__device__ __forceinline__ void addSources(const Args& args, I64 type, const U32* places, I64 first,
-                                           I64 last, I64 out, I64 value, I64 source) {
+__device__ __forceinline__ void addSources(const Args& args, I64 type, const U32* indices,
+                                           I64 first, I64 last, I64 out, I64 value, I64 source) {
   constexpr int kAtOnce = 4;
   const I64 stride = args.axis_strides[3];
   V sum = loadAs(V(), type, args.in[0], value);
@@ -129,13 +129,13 @@ __device__ __forceinline__ void addSources(const Args& args, I64 type, const U32
     V part[kAtOnce];
     HDL_UNROLL
     for (int j = 0; j < kAtOnce; ++j) {
-      part[j] = loadAs(V(), type, args.in[2], source + (I64)places[k + j] * stride);
+      part[j] = loadAs(V(), type, args.in[2], source + (I64)indices[k + j] * stride);
     }
     HDL_UNROLL
     for (int j = 0; j < kAtOnce; ++j) sum += part[j];
   }
   for (; k < last; ++k) {
-    sum += loadAs(V(), type, args.in[2], source + (I64)places[k] * stride);
+    sum += loadAs(V(), type, args.in[2], source + (I64)indices[k] * stride);
   }
   storeAs(type, args.out, out, sum);
 }
@@ -164,35 +164,35 @@ __device__ inline void combine(const Args& args) {
       if (k < 2) at[k] += target * args.axis_strides[k];
     }
     const U32* starts = args.starts + line * (args.extent + 1) + target;
-    const U32* places = args.places[args.from] + line * args.n;
+    const U32* indices = args.indices[args.from] + line * args.n;
     const I64 first = starts[0];
     const I64 last = starts[1];
     if (args.add == 0) {
       if (last > first) {
         copyElement(args.in_type, args.out, at[0], args.in[2],
-                    at[2] + (I64)places[last - 1] * args.axis_strides[3]);
+                    at[2] + (I64)indices[last - 1] * args.axis_strides[3]);
       } else {
         copyElement(args.in_type, args.out, at[0], args.in[0], at[1]);
       }
     } else if (args.in_type == kF32) {  // the type is a constant, so loads have no branch
-      addSources<double>(args, kF32, places, first, last, at[0], at[1], at[2]);
+      addSources<double>(args, kF32, indices, first, last, at[0], at[1], at[2]);
     } else if (args.in_type == kBF16) {
-      addSources<double>(args, kBF16, places, first, last, at[0], at[1], at[2]);
+      addSources<double>(args, kBF16, indices, first, last, at[0], at[1], at[2]);
     } else if (isFloatType(args.in_type)) {
-      addSources<double>(args, args.in_type, places, first, last, at[0], at[1], at[2]);
+      addSources<double>(args, args.in_type, indices, first, last, at[0], at[1], at[2]);
     } else {
-      addSources<U64>(args, args.in_type, places, first, last, at[0], at[1], at[2]);
+      addSources<U64>(args, args.in_type, indices, first, last, at[0], at[1], at[2]);
     }
   }
 }
 
-// Writes the first `extent` places of each sorted line to the result of argsort.
-__device__ inline void putPlaces(const Args& args) {
+// Writes the first `extent` indices of each sorted line to the result of argsort.
+__device__ inline void putIndices(const Args& args) {
   for (I64 item = firstItem(); item < args.group * args.extent; item += itemStep()) {
     const I64 line = item / args.extent;
     const I64 i = item - line * args.extent;
     const I64 to = offsetOf(args.lines, 0, args.first_line + line) + i * args.axis_strides[0];
-    ((I64*)args.out)[to] = (I64)args.places[args.from][line * args.n + i];
+    ((I64*)args.out)[to] = (I64)args.indices[args.from][line * args.n + i];
   }
 }
 
@@ -233,7 +233,7 @@ HDL_KERNEL(hdlScanColumns) {
 }
 HDL_KERNEL(hdlStarts) { hdl::findStarts(args); }
 HDL_KERNEL(hdlCombine) { hdl::combine(args); }
-HDL_KERNEL(hdlPlaces) { hdl::putPlaces(args); }
+HDL_KERNEL(hdlIndices) { hdl::putIndices(args); }
 #endif
 #if HDL_HAS(1)
 HDL_KERNEL(hdlKeys32) { hdl::makeKeys<hdl::U32>(args); }

@@ -21,7 +21,7 @@ struct Args {
   Lines lanes;
   I64 axis_strides[4];
   void* keys[2];
-  U32* places[2];
+  U32* indices[2];
   U32* starts;
   I64* counts;
   void* totals;

@@ -59,7 +59,7 @@ __device__ Chosen<K> chooseInTile(const Args& args, const K (&key)[J], int count
 // Writes the selected elements of a tile to the positions `to`, `to` + 1, ... The elements keep the
 // order that they have in the tile.
 template <class K, int J>
-__device__ void keepChosen(const Args& args, const K (&key)[J], const U32 (&place)[J], int count,
+__device__ void keepChosen(const Args& args, const K (&key)[J], const U32 (&index)[J], int count,
                            const Chosen<K>& chosen, I64 to, Choice& shared) {
   const int warp = (int)threadIdx.x / 32;
   const U32 lower_lanes = (1u << (threadIdx.x % 32)) - 1u;
@@ -88,7 +88,7 @@ __device__ void keepChosen(const Args& args, const K (&key)[J], const U32 (&plac
     equal_before += shared.equal[w];
   }
   K* keys = (K*)args.keys[1 - args.from] + to;
-  U32* places = args.places[1 - args.from] + to;
+  U32* indices = args.indices[1 - args.from] + to;
   HDL_UNROLL
   for (int j = 0; j < J; ++j) {
     const U32 equals = equal_before + (U32)__popc(equal[j] & lower_lanes);
@@ -98,7 +98,7 @@ __device__ void keepChosen(const Args& args, const K (&key)[J], const U32 (&plac
     const bool is_equal = (equal[j] & (lower_lanes + 1u)) != 0;
     if (is_less || (is_equal && equals < chosen.equals)) {
       keys[at] = key[j];
-      places[at] = place[j];
+      indices[at] = index[j];
     }
     less_before += (U32)__popc(less[j]);
     equal_before += (U32)__popc(equal[j]);
@@ -118,15 +118,15 @@ __device__ void selectTiles(const Args& args) {
     const int count = (int)(args.n - begin < kTile ? args.n - begin : kTile);
     const Source source = sourceOf(args, line);
     K key[J];
-    U32 place[J];
-    take(args, source, begin + tileItem<J>(0), 32, begin + count, key, place);
+    U32 index[J];
+    take(args, source, begin + tileItem<J>(0), 32, begin + count, key, index);
     const U32 keep = (U32)(count < args.keep ? count : args.keep);
     const Chosen<K> chosen = chooseInTile(args, key, count, keep, shared);
-    keepChosen(args, key, place, count, chosen, item * args.keep, shared);
+    keepChosen(args, key, index, count, chosen, item * args.keep, shared);
     for (I64 at = item * args.keep + keep + threadIdx.x; at < (item + 1) * args.keep;
          at += kThreads) {
       ((K*)args.keys[1 - args.from])[at] = (K) ~(K)0;
-      args.places[1 - args.from][at] = kNoPlace;
+      args.indices[1 - args.from][at] = kNoIndex;
     }
     __syncthreads();
   }

@@ -1,5 +1,5 @@
-// Sorts lines (cuda_lines.h) by key. Elements with equal keys are sorted by place, so the sort is
-// stable. cuda_keys.h defines keys and places. In a kernel source, this text follows cuda_keys.h.
+// Sorts lines (cuda_lines.h) by key. Elements with equal keys are sorted by index, so the sort is
+// stable. cuda_keys.h defines keys and indices. In a kernel source, this text follows cuda_keys.h.
 // - A warp sorts a line of up to kWarpLine elements.
 // - A block sorts a line of up to kTile elements.
 // - A line of more than kTile elements is sorted by digits of 8 bits, starting with the lowest
@@ -11,17 +11,17 @@
 
 namespace hdl {
 
-// --- one line per warp: bitonic sort by key and then by place ------------------------------------
+// --- one line per warp: bitonic sort by key and then by index ------------------------------------
 
 template <class K>
-__device__ inline bool isAbove(K key, U32 place, K other, U32 other_place) {
-  return key > other || (key == other && place > other_place);
+__device__ inline bool isAbove(K key, U32 index, K other, U32 other_index) {
+  return key > other || (key == other && index > other_index);
 }
 
 // Sorts the 32 * J elements of a warp. Afterwards thread t of the warp holds elements t * J to
 // t * J + J - 1 of the sorted line.
 template <class K, int J>
-__device__ void sortInWarp(K (&key)[J], U32 (&place)[J]) {
+__device__ void sortInWarp(K (&key)[J], U32 (&index)[J]) {
   const int first = (int)(threadIdx.x % 32) * J;
   for (int size = 2; size <= 32 * J; size *= 2) {
     for (int step = size / 2; step >= J; step /= 2) {  // the partner is in another thread
@@ -29,11 +29,11 @@ __device__ void sortInWarp(K (&key)[J], U32 (&place)[J]) {
       HDL_UNROLL
       for (int j = 0; j < J; ++j) {
         const K other = __shfl_xor_sync(kAllLanes, key[j], step / J);
-        const U32 other_place = __shfl_xor_sync(kAllLanes, place[j], step / J);
+        const U32 other_index = __shfl_xor_sync(kAllLanes, index[j], step / J);
         const bool up = ((first + j) & size) == 0;
-        if (isAbove(key[j], place[j], other, other_place) == (up == low)) {
+        if (isAbove(key[j], index[j], other, other_index) == (up == low)) {
           key[j] = other;
-          place[j] = other_place;
+          index[j] = other_index;
         }
       }
     }
@@ -45,13 +45,13 @@ __device__ void sortInWarp(K (&key)[J], U32 (&place)[J]) {
         if ((j & step) != 0) continue;
         const int k = j | step;
         const bool up = ((first + j) & size) == 0;
-        if (isAbove(key[j], place[j], key[k], place[k]) == up) {
+        if (isAbove(key[j], index[j], key[k], index[k]) == up) {
           const K other = key[j];
-          const U32 other_place = place[j];
+          const U32 other_index = index[j];
           key[j] = key[k];
-          place[j] = place[k];
+          index[j] = index[k];
           key[k] = other;
-          place[k] = other_place;
+          index[k] = other_index;
         }
       }
     }
@@ -67,14 +67,14 @@ __device__ void sortWarpLines(const Args& args) {
     const I64 line = own ? first + warp : first;
     const Source source = sourceOf(args, line);
     K key[J];
-    U32 place[J];
-    take(args, source, lane, 32, own ? args.n : 0, key, place);
-    sortInWarp(key, place);
+    U32 index[J];
+    take(args, source, lane, 32, own ? args.n : 0, key, index);
+    sortInWarp(key, index);
     const Target target = targetOf(args, line);
     HDL_UNROLL
     for (int j = 0; j < J; ++j) {
       const int i = lane * J + j;
-      if (own && i < args.n) put(args, target, i, key[j], place[j]);
+      if (own && i < args.n) put(args, target, i, key[j], index[j]);
     }
   }
 }
@@ -114,7 +114,7 @@ __device__ inline int digitOf(K key, I64 shift) {
 // Computes the rank of each element: its position after a stable sort of the tile by one digit.
 // During the call, Ranks::before first contains, by warp and digit, the number of elements of the
 // warp with this digit. After the call, it contains the rank of the first of these elements. The
-// function has no barrier at its start and end, so the caller must place a barrier between two
+// function has no barrier at its start and end, so the caller must put a barrier between two
 // calls.
 template <class K, int J>
 __device__ void rankByDigit(const K (&key)[J], I64 shift, U32 (&rank)[J], Ranks& shared) {
@@ -163,19 +163,19 @@ template <class K, int J>
 __device__ void sortTile(const Args& args, I64 line, K* moved, Ranks& shared) {
   const Source source = sourceOf(args, line);
   K key[J];
-  U32 place[J];
-  take(args, source, tileItem<J>(0), 32, args.n, key, place);
+  U32 index[J];
+  take(args, source, tileItem<J>(0), 32, args.n, key, index);
   for (I64 shift = args.first_bit; shift < args.bits; shift += 8) {
     U32 rank[J];
     rankByDigit(key, shift, rank, shared);
     moveToRanks(key, rank, moved);
-    moveToRanks(place, rank, (U32*)moved);
+    moveToRanks(index, rank, (U32*)moved);
   }
   const Target target = targetOf(args, line);
   HDL_UNROLL
   for (int j = 0; j < J; ++j) {
     const int i = tileItem<J>(j);
-    if (i < args.n) put(args, target, i, key[j], place[j]);
+    if (i < args.n) put(args, target, i, key[j], index[j]);
   }
 }
 
@@ -192,7 +192,8 @@ __device__ void sortTiles(const Args& args) {
   }
 }
 
-// --- long lines: steps move keys[from], places[from] to keys[1 - from], places[1 - from] ---------
+// --- long lines: steps move keys[from], indices[from] to keys[1 - from], indices[1 - from]
+// ---------
 
 // Sets counts[line][digit][chunk] to the number of elements of the chunk that have this digit. A
 // chunk consists of kTile neighbouring elements of a line.
@@ -240,12 +241,12 @@ __device__ void moveByDigit(const Args& args) {
     const I64 left = args.n - chunk * kTile;
     const int count = (int)(left < kTile ? left : kTile);
     K key[J];
-    U32 place[J];
+    U32 index[J];
     HDL_UNROLL
     for (int j = 0; j < J; ++j) {
       const int i = tileItem<J>(j);
       key[j] = i < count ? ((const K*)args.keys[args.from])[from + i] : (K) ~(K)0;
-      place[j] = i < count ? args.places[args.from][from + i] : kNoPlace;
+      index[j] = i < count ? args.indices[args.from][from + i] : kNoIndex;
     }
     U32 rank[J];
     rankByDigit(key, args.shift, rank, shared);
@@ -254,16 +255,16 @@ __device__ void moveByDigit(const Args& args) {
     // The difference may wrap. The addition below wraps back.
     base[threadIdx.x] = (first ? 0u : (U32)args.counts[at - 1]) - shared.before[0][threadIdx.x];
     moveToRanks(key, rank, moved);
-    moveToRanks(place, rank, (U32*)moved);
+    moveToRanks(index, rank, (U32*)moved);
     K* keys_to = (K*)args.keys[1 - args.from] + line * args.n;
-    U32* places_to = args.places[1 - args.from] + line * args.n;
+    U32* indices_to = args.indices[1 - args.from] + line * args.n;
     HDL_UNROLL
     for (int j = 0; j < J; ++j) {
       const int i = tileItem<J>(j);
       if (i < count) {
         const U32 to = base[digitOf(key[j], args.shift)] + (U32)i;
         keys_to[to] = key[j];
-        places_to[to] = place[j];
+        indices_to[to] = index[j];
       }
     }
     __syncthreads();

@@ -43,21 +43,22 @@ void checkHeartbeats(const JobView& job, Findings& found) {
   for (const RankSnapshot& entry : job.ranks) {
     const size_t at = entry.rank;
     if (!isAlive(entry) || job.in_process[at]) continue;
-    const JobPlaces::Place* place = &job.places.ranks[at];
-    const ProcessState process = job.on_machine[at] ? processState(place->pid) : ProcessState{};
-    if (job.on_machine[at] && (process.isGone() || process.started != place->started)) {
-      found.push_back({Rule::Gone, entry.rank, entry.rank, 0, 0, [place] {
+    const RankLocations::Location* location = &job.locations.ranks[at];
+    const ProcessState process = job.on_machine[at] ? processState(location->pid) : ProcessState{};
+    if (job.on_machine[at] && (process.isGone() || process.started != location->started)) {
+      found.push_back({Rule::Gone, entry.rank, entry.rank, 0, 0, [location] {
                          return fmt::format(
                              "its process ({}) is gone: killed, or ended without leaving",
-                             place->text());
+                             location->text());
                        }});
     } else if (entry.heartbeat != kUnwatched) {
       const double seconds = kSilentPart * job.deadline;
       const bool stopped = process.isStopped();
       found.push_back({Rule::Silent, entry.rank, entry.rank, seconds, entry.heartbeat, [=] {
-                         return stopped ? fmt::format("its process ({}) is stopped", place->text())
-                                        : fmt::format("no sign of life from {} for {:.1f} s",
-                                                      place->text(), seconds);
+                         return stopped
+                                    ? fmt::format("its process ({}) is stopped", location->text())
+                                    : fmt::format("no sign of life from {} for {:.1f} s",
+                                                  location->text(), seconds);
                        }});
     }
   }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/monitor/job_places.h"
+#include "comm/monitor/rank_locations.h"
 #include "comm/monitor/rank_status.h"
 
 // The rules by which a watcher (comm/monitor/watcher.h) finds failures. Each rule examines
@@ -59,7 +59,7 @@ namespace heddle::comm {
 
 // The input of the rules.
 struct JobView {
-  JobPlaces places;
+  RankLocations locations;
   double deadline = 0;           // JobMonitorOptions::deadline, in seconds
   double patience = 0;           // JobMonitorOptions::patience, in seconds; 0: no limit
   std::vector<bool> in_process;  // by rank: the rank is in the process of the watcher

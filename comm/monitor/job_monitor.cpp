@@ -75,16 +75,16 @@ JobMonitor::JobMonitor(World& world, JobMonitorOptions options)
                              [this](const std::string& text, int) {
                                world_.interrupt(fmt::format("rank {} ends: {}", rank_, text));
                              });
-  places_ = findPlaces(world, options_.machine_key);
+  locations_ = findLocations(world, options_.machine_key);
   checkTimeLimits();
-  const size_t ranks = places_.ranks.size();
-  statuses_ = shareArrayOnMachine<RankStatus>(world, places_, "status", ranks);
+  const size_t ranks = locations_.ranks.size();
+  statuses_ = shareArrayOnMachine<RankStatus>(world, locations_, "status", ranks);
   if (ranks <= PostedCounts::kMostRanks) {
-    counts_ = shareArrayOnMachine<PostedCounts>(world, places_, "status-counts", ranks);
+    counts_ = shareArrayOnMachine<PostedCounts>(world, locations_, "status-counts", ranks);
   }
   activity_ = std::make_unique<RankActivity>(mine());
-  std::unique_ptr<TcpLink> link = TcpLink::connect(world, places_, statuses_, options_.deadline);
-  watcher_ = Watcher::of(statuses_, places_, options_, rank_);
+  std::unique_ptr<TcpLink> link = TcpLink::connect(world, locations_, statuses_, options_.deadline);
+  watcher_ = Watcher::of(statuses_, locations_, options_, rank_);
   watcher_->add(*this, std::move(link));
   world_.addObserver(*this, options_.patience);
 }
@@ -150,7 +150,8 @@ void JobMonitor::compareCounts(uint64_t stamp, const std::vector<int>& members,
                                std::span<const int64_t> sends,
                                std::span<const int64_t> expects) const {
   if (counts_ == nullptr) return;
-  comm::compareCounts({counts_.get(), places_.ranks.size()}, rank_, stamp, members, sends, expects);
+  comm::compareCounts({counts_.get(), locations_.ranks.size()}, rank_, stamp, members, sends,
+                      expects);
 }
 
 void JobMonitor::compareRuns() const {
@@ -210,14 +211,14 @@ void JobMonitor::fail(const std::string& reason) noexcept {
 }
 
 bool JobMonitor::othersHaveReported() const {
-  const std::vector<int> here = places_.onMachineOf(rank_);
+  const std::vector<int> here = locations_.onMachineOf(rank_);
   for (int rank = 0; rank < size(); ++rank) {
     const RankStatus& status = statuses_[rank];
     const RankState state = status.state.get();
     const bool lost = state != RankState::Failed && isLost(state);
     if (rank == rank_ || lost || status.reported.load()) continue;
     const bool is_here = std::binary_search(here.begin(), here.end(), rank);
-    const int pid = places_[rank].pid;
+    const int pid = locations_[rank].pid;
     if (is_here ? !processState(pid).isGone() : state <= RankState::Writing) return false;
   }
   return true;
@@ -272,7 +273,7 @@ void JobMonitor::reportFailure(const RankSnapshots& ranks, int rank, int signal)
 }
 
 bool JobMonitor::isOneOfProcesses() const {
-  return places_.inProcessOf(rank_).size() < places_.ranks.size();
+  return locations_.inProcessOf(rank_).size() < locations_.ranks.size();
 }
 
 void JobMonitor::print() const {
@@ -300,10 +301,10 @@ std::string JobMonitor::instructionText(uint64_t program, int32_t instruction) c
 }
 
 std::string JobMonitor::positionOf(const RankSnapshots& ranks, const RankSnapshot& entry) const {
-  return placeInRuns(entry) + taskOf(ranks, entry);
+  return positionInRuns(entry) + taskOf(ranks, entry);
 }
 
-std::string JobMonitor::placeInRuns(const RankSnapshot& entry) const {
+std::string JobMonitor::positionInRuns(const RankSnapshot& entry) const {
   if (entry.phase == RankPhase::Idle) return "before its first run";
   if (entry.phase == RankPhase::Compiling) return fmt::format("before run {}", entry.run + 1);
   // Runs of programs that communicate on no rank have no number.
@@ -350,9 +351,9 @@ JobFailure JobMonitor::describeFailure(const RankSnapshots& ranks, int rank) con
 std::string JobMonitor::positions(const RankSnapshots& ranks) const {
   std::string text;
   for (const RankSnapshot& at : ranks) {
-    const JobPlaces::Place& place = places_[at.rank];
-    text += fmt::format("{}  rank {} ({}): {}, {}", at.rank == 0 ? "" : "\n", at.rank, place.text(),
-                        stateText(at), positionOf(ranks, at));
+    const RankLocations::Location& location = locations_[at.rank];
+    text += fmt::format("{}  rank {} ({}): {}, {}", at.rank == 0 ? "" : "\n", at.rank,
+                        location.text(), stateText(at), positionOf(ranks, at));
   }
   return text;
 }

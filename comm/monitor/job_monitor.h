@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "comm/monitor/job_places.h"
 #include "comm/monitor/options.h"
 #include "comm/monitor/posted_counts.h"
 #include "comm/monitor/rank_activity.h"
+#include "comm/monitor/rank_locations.h"
 #include "comm/monitor/rank_status.h"
 
 namespace heddle::comm {
@@ -42,7 +42,7 @@ class JobMonitor : public WorldMonitor, private WorldObserver {
   JobMonitor& operator=(const JobMonitor&) = delete;
 
   int rank() const { return rank_; }
-  int size() const { return static_cast<int>(places_.ranks.size()); }
+  int size() const { return static_cast<int>(locations_.ranks.size()); }
   // mine() and activity() belong to this rank. entry() returns a snapshot of the status of any
   // rank.
   RankStatus& mine() const { return statuses_[rank_]; }
@@ -101,7 +101,7 @@ class JobMonitor : public WorldMonitor, private WorldObserver {
   void beginWait(bool of_job) override;
   void endWait() override;
   void setTask(RankTask task) override;
-  std::span<RankStatus> statuses() const { return {statuses_.get(), places_.ranks.size()}; }
+  std::span<RankStatus> statuses() const { return {statuses_.get(), locations_.ranks.size()}; }
   int firstLost() const;  // -1: none
   void reportFailure(const RankSnapshots& ranks, int rank, int signal);
   bool setFailure(JobFailure failure);
@@ -112,7 +112,7 @@ class JobMonitor : public WorldMonitor, private WorldObserver {
   std::string positions(const RankSnapshots& ranks) const;
   std::string instructionText(uint64_t program, int32_t instruction) const;
   std::string positionOf(const RankSnapshots& ranks, const RankSnapshot& entry) const;
-  std::string placeInRuns(const RankSnapshot& entry) const;
+  std::string positionInRuns(const RankSnapshot& entry) const;
   bool isOneOfProcesses() const;
   void checkTimeLimits();
   void compareLastRuns();
@@ -122,7 +122,7 @@ class JobMonitor : public WorldMonitor, private WorldObserver {
   int rank_;
   JobMonitorOptions options_;
   int exceptions_;  // number of uncaught exceptions when the monitor was created
-  JobPlaces places_;
+  RankLocations locations_;
   std::shared_ptr<RankStatus[]> statuses_;
   std::shared_ptr<PostedCounts[]> counts_;  // nullptr in a large job
   std::unique_ptr<RankActivity> activity_;

@@ -53,11 +53,12 @@ std::shared_ptr<void> map(const std::string& what, const std::string& path, size
 
 // The first exchange tells the other ranks where the memory is. The second one tells them whether
 // a rank has failed.
-std::shared_ptr<void> shareOnMachine(World& world, const JobPlaces& places, const std::string& what,
-                                     size_t bytes, const std::function<void(void*)>& construct) {
+std::shared_ptr<void> shareOnMachine(World& world, const RankLocations& locations,
+                                     const std::string& what, size_t bytes,
+                                     const std::function<void(void*)>& construct) {
   using Handle = std::shared_ptr<void>;
-  const std::vector<int> here = places.onMachineOf(world.rank());
-  const bool one_process = places.inProcessOf(world.rank()) == here;
+  const std::vector<int> here = locations.onMachineOf(world.rank());
+  const bool one_process = locations.inProcessOf(world.rank()) == here;
   const bool creates = here.front() == world.rank();
   Handle memory;
   // If all ranks of the machine are in this process, they copy *handle on their own threads. If an

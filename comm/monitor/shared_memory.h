@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include "comm/communicator.h"
-#include "comm/monitor/job_places.h"
+#include "comm/monitor/rank_locations.h"
 
 namespace heddle::comm {
 
@@ -19,15 +19,16 @@ namespace heddle::comm {
 //
 // Collective over the job. If the call fails on one rank, every rank of the job throws UserError
 // with the reason.
-std::shared_ptr<void> shareOnMachine(World& world, const JobPlaces& places, const std::string& what,
-                                     size_t bytes, const std::function<void(void*)>& construct);
+std::shared_ptr<void> shareOnMachine(World& world, const RankLocations& locations,
+                                     const std::string& what, size_t bytes,
+                                     const std::function<void(void*)>& construct);
 
 // Returns shared memory with `count` default-constructed objects. Their destructors are not called.
 template <class T>
-std::shared_ptr<T[]> shareArrayOnMachine(World& world, const JobPlaces& places,
+std::shared_ptr<T[]> shareArrayOnMachine(World& world, const RankLocations& locations,
                                          const std::string& what, size_t count) {
   static_assert(std::is_trivially_destructible_v<T> && alignof(T) <= 64);
-  const auto memory = shareOnMachine(world, places, what, count * sizeof(T), [count](void* at) {
+  const auto memory = shareOnMachine(world, locations, what, count * sizeof(T), [count](void* at) {
     for (size_t i = 0; i < count; ++i) new (static_cast<T*>(at) + i) T;
   });
   return {memory, static_cast<T*>(memory.get())};

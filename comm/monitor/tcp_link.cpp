@@ -121,8 +121,8 @@ struct TcpLink::Wire {
   }
 };
 
-TcpLink::TcpLink(const JobPlaces& places, std::shared_ptr<RankStatus[]> statuses, int rank)
-    : places_(places),
+TcpLink::TcpLink(const RankLocations& locations, std::shared_ptr<RankStatus[]> statuses, int rank)
+    : locations_(locations),
       statuses_(std::move(statuses)),
       rank_(rank),
       wire_(std::make_unique<Wire>()) {}
@@ -130,9 +130,9 @@ TcpLink::~TcpLink() = default;
 
 // The first exchange distributes the invitation of rank 0. The second one tells all ranks whether
 // a rank has failed.
-std::unique_ptr<TcpLink> TcpLink::connect(World& world, const JobPlaces& places,
+std::unique_ptr<TcpLink> TcpLink::connect(World& world, const RankLocations& locations,
                                           std::shared_ptr<RankStatus[]> statuses, double deadline) {
-  const std::vector<int> leaders = places.leaders();
+  const std::vector<int> leaders = locations.leaders();
   if (leaders.size() == 1) return nullptr;
   const auto until =
       Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(1000 * deadline));
@@ -147,7 +147,7 @@ std::unique_ptr<TcpLink> TcpLink::connect(World& world, const JobPlaces& places,
     }
   };
   attempt([&] {
-    link.reset(new TcpLink(places, std::move(statuses), world.rank()));
+    link.reset(new TcpLink(locations, std::move(statuses), world.rank()));
     if (world.rank() == 0) invitation = link->listen();
   });
   invitation = world.exchange(invitation)[0];
@@ -168,7 +168,7 @@ std::string TcpLink::listen() {
 
 // Accepts a connection from every other machine. Closes connections that do not send the token.
 void TcpLink::acceptAll(Clock::time_point until) {
-  const size_t others = places_.leaders().size() - 1;
+  const size_t others = locations_.leaders().size() - 1;
   while (wire_->connections.size() < others) {
     tcp::socket socket(wire_->context);
     const error_code refused = wire_->await(wire_->acceptor, until, [&](const auto& done) {
@@ -244,15 +244,15 @@ void TcpLink::receive(Connection& connection) {
   for (RankSnapshot status; take(rest, status);) apply(connection, status);
   connection.in.erase(0, connection.in.size() - rest.size());
   if (connection.readable || connection.closed_well) return;
-  const JobPlaces::Place& place = places_[connection.leader];
+  const RankLocations::Location& location = locations_[connection.leader];
   statuses_[connection.leader].state.leave(
       RankState::Gone,
-      fmt::format("its process ({}) has closed its connection without leaving", place.text()));
+      fmt::format("its process ({}) has closed its connection without leaving", location.text()));
 }
 
 // Copies a status that has arrived to the statuses of this machine.
 void TcpLink::apply(Connection& connection, const RankSnapshot& status) {
-  if (status.rank < 0 || static_cast<size_t>(status.rank) >= places_.ranks.size()) return;
+  if (status.rank < 0 || static_cast<size_t>(status.rank) >= locations_.ranks.size()) return;
   if (status.rank == connection.leader && status.heartbeat == kUnwatched) {
     connection.closed_well = true;
   }
@@ -266,8 +266,8 @@ void TcpLink::apply(Connection& connection, const RankSnapshot& status) {
 void TcpLink::send(Connection& connection, bool last) {
   if (!connection.readable || !connection.writable) return;
   if (connection.out.empty() || last) {
-    const std::vector<int> machine = places_.onMachineOf(rank_ == 0 ? connection.leader : rank_);
-    for (int rank = 0; rank < static_cast<int>(places_.ranks.size()); ++rank) {
+    const std::vector<int> machine = locations_.onMachineOf(rank_ == 0 ? connection.leader : rank_);
+    for (int rank = 0; rank < static_cast<int>(locations_.ranks.size()); ++rank) {
       if (std::binary_search(machine.begin(), machine.end(), rank) == (rank_ == 0)) continue;
       RankSnapshot status = read(statuses_[rank], rank);
       if (last) status.heartbeat = kUnwatched;

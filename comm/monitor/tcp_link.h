@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>  // Asio needs it and does not include it
 
-#include "comm/monitor/job_places.h"
+#include "comm/monitor/rank_locations.h"
 #include "comm/monitor/rank_status.h"
 
 namespace heddle::comm {
@@ -24,7 +24,7 @@ class TcpLink {
   // ranks of this machine share it. Returns nullptr if the job has only one machine, or if this
   // rank is not the lowest rank of its machine. Throws UserError on all ranks if a machine does not
   // connect within `deadline` seconds.
-  static std::unique_ptr<TcpLink> connect(World& world, const JobPlaces& places,
+  static std::unique_ptr<TcpLink> connect(World& world, const RankLocations& locations,
                                           std::shared_ptr<RankStatus[]> statuses, double deadline);
   ~TcpLink();
 
@@ -39,7 +39,7 @@ class TcpLink {
   using Clock = std::chrono::steady_clock;
   struct Wire;
   struct Connection;
-  TcpLink(const JobPlaces& places, std::shared_ptr<RankStatus[]> statuses, int rank);
+  TcpLink(const RankLocations& locations, std::shared_ptr<RankStatus[]> statuses, int rank);
   std::string listen();
   void acceptAll(Clock::time_point until);
   void join(const std::string& invitation, Clock::time_point until);
@@ -47,7 +47,7 @@ class TcpLink {
   void apply(Connection& connection, const RankSnapshot& status);
   void send(Connection& connection, bool last);
 
-  const JobPlaces places_;
+  const RankLocations locations_;
   std::shared_ptr<RankStatus[]> statuses_;
   int rank_;
   std::unique_ptr<Wire> wire_;

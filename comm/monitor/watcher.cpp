@@ -50,28 +50,28 @@ std::vector<bool> maskOf(const std::vector<int>& ranks, size_t size) {
 }  // namespace
 
 std::shared_ptr<Watcher> Watcher::of(const std::shared_ptr<RankStatus[]>& statuses,
-                                     const JobPlaces& places, const JobMonitorOptions& options,
-                                     int rank) {
+                                     const RankLocations& locations,
+                                     const JobMonitorOptions& options, int rank) {
   static std::mutex mutex;
   static std::map<const RankStatus*, std::weak_ptr<Watcher>> watchers;
   std::lock_guard lock(mutex);
   std::erase_if(watchers, [](const auto& entry) { return entry.second.expired(); });
   std::weak_ptr<Watcher>& kept = watchers[statuses.get()];
   std::shared_ptr<Watcher> watcher = kept.lock();
-  if (!watcher) kept = watcher = std::make_shared<Watcher>(statuses, places, options, rank);
+  if (!watcher) kept = watcher = std::make_shared<Watcher>(statuses, locations, options, rank);
   return watcher;
 }
 
-Watcher::Watcher(std::shared_ptr<RankStatus[]> statuses, const JobPlaces& places,
+Watcher::Watcher(std::shared_ptr<RankStatus[]> statuses, const RankLocations& locations,
                  const JobMonitorOptions& options, int rank)
     : statuses_(std::move(statuses)),
       interval_(intervalFor(options.deadline)),
       end_signal_(options.end_signal),
-      job_{places,
+      job_{locations,
            options.deadline,
            options.patience,
-           maskOf(places.inProcessOf(rank), places.ranks.size()),
-           maskOf(places.onMachineOf(rank), places.ranks.size()),
+           maskOf(locations.inProcessOf(rank), locations.ranks.size()),
+           maskOf(locations.onMachineOf(rank), locations.ranks.size()),
            {}} {
   thread_ = startThread("the job monitor", [this] { serve(); });
 }
@@ -124,7 +124,7 @@ void Watcher::serve() {
 
 void Watcher::poll() {
   std::lock_guard lock(mutex_);
-  const size_t size = job_.places.ranks.size();
+  const size_t size = job_.locations.ranks.size();
   for (size_t rank = 0; rank < size; ++rank) {
     if (job_.in_process[rank]) statuses_[rank].heartbeat.fetch_add(1, std::memory_order_relaxed);
   }

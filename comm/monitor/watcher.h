@@ -25,9 +25,9 @@ class Watcher {
  public:
   // Returns the watcher of `statuses` in this process. The first call creates the watcher.
   static std::shared_ptr<Watcher> of(const std::shared_ptr<RankStatus[]>& statuses,
-                                     const JobPlaces& places, const JobMonitorOptions& options,
-                                     int rank);
-  Watcher(std::shared_ptr<RankStatus[]> statuses, const JobPlaces& places,
+                                     const RankLocations& locations,
+                                     const JobMonitorOptions& options, int rank);
+  Watcher(std::shared_ptr<RankStatus[]> statuses, const RankLocations& locations,
           const JobMonitorOptions& options, int rank);
   ~Watcher();
 

@@ -11,9 +11,9 @@
 namespace heddle::comm::nccl {
 
 CopyChannelTable::CopyChannelTable(World& world)
-    : places_(findPlaces(world, "")),
-      ranks_(places_.onMachineOf(world.rank())),
-      entries_(shareArrayOnMachine<Entry>(world, places_, "copy_channels", ranks_.size())) {}
+    : locations_(findLocations(world, "")),
+      ranks_(locations_.onMachineOf(world.rank())),
+      entries_(shareArrayOnMachine<Entry>(world, locations_, "copy_channels", ranks_.size())) {}
 
 int CopyChannelTable::takeBlock(int index) {
   std::atomic<uint64_t>& taken = entry(index).taken;
@@ -79,7 +79,7 @@ bool CopyChannelMember::allKnow() const {
   for (int index = 0; index < table_->size(); ++index) {
     if (table_->entry(index).state.get() != RankState::Alive) continue;
     const int rank = table_->ranks_[index];
-    const int pid = table_->places_[rank].pid;
+    const int pid = table_->locations_[rank].pid;
     const ProcessState process = processState(pid);
     if (!process.isGone() && !process.isStopped()) return false;
   }

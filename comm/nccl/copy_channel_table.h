@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "comm/monitor/job_places.h"
+#include "comm/monitor/rank_locations.h"
 #include "comm/monitor/rank_status.h"
 
 namespace heddle::comm::nccl {
@@ -48,7 +48,7 @@ class CopyChannelTable {
   Entry& entry(int index) const { return entries_[static_cast<size_t>(index)]; }
   int size() const { return static_cast<int>(ranks_.size()); }
 
-  JobPlaces places_;
+  RankLocations locations_;
   std::vector<int> ranks_;  // by index: the rank in the job
   std::shared_ptr<Entry[]> entries_;
 };

@@ -52,17 +52,17 @@ ncclComm_t initialise(Communicator& bootstrap, const FaultText& fault) {
   return comm;
 }
 
-// NCCL writes the handle of the new communicator to `place` when the split completes, possibly
-// after this function has thrown. In this case `place` leaks on purpose.
+// NCCL writes the handle of the new communicator to `handle` when the split completes, possibly
+// after this function has thrown. In this case `handle` leaks on purpose.
 ncclComm_t split(ncclComm_t parent, int color, int key, int ctas, const FaultText& fault) {
   ncclConfig_t config = configured(1);
   if (ctas > 0) config.maxCTAs = ctas;
-  auto* place = new ncclComm_t(nullptr);
+  auto* handle = new ncclComm_t(nullptr);
   const int mine = color < 0 ? NCCL_SPLIT_NOCOLOR : color;
-  check("ncclCommSplit", ncclCommSplit(parent, mine, key, place, &config), parent);
+  check("ncclCommSplit", ncclCommSplit(parent, mine, key, handle, &config), parent);
   settle("ncclCommSplit", parent, fault);
-  const std::unique_ptr<ncclComm_t> owned(place);
-  return *place;
+  const std::unique_ptr<ncclComm_t> owned(handle);
+  return *handle;
 }
 
 void destroy(ncclComm_t comm, int device, const FaultText& fault) {

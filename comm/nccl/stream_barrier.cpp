@@ -20,18 +20,18 @@ BatchMemOp batchMemOp() {
 // The largest number of operations that the driver accepts in one call.
 constexpr size_t kMostAtOnce = 256;
 
-CUstreamBatchMemOpParams storeTo(uint32_t* place) {
+CUstreamBatchMemOpParams storeTo(uint32_t* flag) {
   CUstreamBatchMemOpParams op = {};
   op.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
-  op.writeValue.address = reinterpret_cast<CUdeviceptr>(place);
+  op.writeValue.address = reinterpret_cast<CUdeviceptr>(flag);
   op.writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;  // includes a system-wide fence
   return op;
 }
 
-CUstreamBatchMemOpParams waitFor(uint32_t* place) {
+CUstreamBatchMemOpParams waitFor(uint32_t* flag) {
   CUstreamBatchMemOpParams op = {};
   op.waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
-  op.waitValue.address = reinterpret_cast<CUdeviceptr>(place);
+  op.waitValue.address = reinterpret_cast<CUdeviceptr>(flag);
   op.waitValue.flags = CU_STREAM_WAIT_VALUE_GEQ;
   return op;
 }
@@ -46,8 +46,8 @@ bool StreamBarrier::isAvailable(std::string& why) {
 
 StreamBarrier::StreamBarrier(std::span<uint32_t* const> theirs, std::span<uint32_t* const> mine)
     : stores_(theirs.size()) {
-  for (uint32_t* place : theirs) ops_.push_back(storeTo(place));
-  for (uint32_t* place : mine) ops_.push_back(waitFor(place));
+  for (uint32_t* flag : theirs) ops_.push_back(storeTo(flag));
+  for (uint32_t* flag : mine) ops_.push_back(waitFor(flag));
 }
 
 void StreamBarrier::arriveAndWait(cudaStream_t stream, uint32_t value) {

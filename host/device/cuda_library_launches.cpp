@@ -107,7 +107,7 @@ void scanLines(LibraryArgs args, LibraryLauncher& launcher) {
   // running sums of these totals. The third scans each chunk, starting from the running sum of the
   // chunks before it.
   launcher.launch(LibraryKernel::Totals, blocks, args);
-  LibraryArgs totals;  // one line per line of `args`: the totals of its chunks, scanned in place
+  LibraryArgs totals;  // one line per line of `args`: the totals of its chunks, scanned in index
   totals.in[0] = totals.out = args.totals;
   totals.in_type = totals.out_type =
       typeOf(isFloat(static_cast<DType>(args.in_type)) ? DType::F64 : DType::I64);
@@ -162,7 +162,7 @@ struct Sorter {
   // Returns how many of `n` candidates of a line remain after one step of selection.
   int64_t chosenOf(int64_t n) const { return ceilDiv(n, kTile) * args.keep; }
   // Returns whether the kernels that sort also write the result. No further launch is then needed.
-  bool putsPlaces() const { return args.by_index == 0 && isShort(); }
+  bool putsIndices() const { return args.by_index == 0 && isShort(); }
   void layOut(void* workspace);
   // Sets the arguments for a group.
   void beginGroup(int64_t index);
@@ -182,7 +182,7 @@ void Sorter::layOut(void* workspace) {
                     "lines of {} elements and {} targets: on CUDA a line may have up to {}", args.n,
                     args.extent, kMostElements);
   if (selects()) args.keep = std::max<int64_t>(args.extent, 1);
-  args.to_keys = putsPlaces() ? 0 : 1;
+  args.to_keys = putsIndices() ? 0 : 1;
   const int64_t held = selects() ? chosenOf(args.n) : args.n;
   const int64_t per_line = held + (args.by_index != 0 ? args.extent + 1 : 0);
   args.group = std::clamp<int64_t>(kGroupElements / std::max<int64_t>(per_line, 1), 1,
@@ -191,11 +191,11 @@ void Sorter::layOut(void* workspace) {
   args.chunks = ceilDiv(args.n, kTile);
   const int64_t elements = args.group * held;
   Carver carver(workspace);
-  const int buffers = putsPlaces() ? 0 : isShort() ? 1 : 2;
+  const int buffers = putsIndices() ? 0 : isShort() ? 1 : 2;
   for (int i = 0; i < buffers; ++i) {
     args.keys[i] = wide ? static_cast<void*>(carver.take<uint64_t>(elements))
                         : static_cast<void*>(carver.take<uint32_t>(elements));
-    args.places[i] = carver.take<uint32_t>(elements);
+    args.indices[i] = carver.take<uint32_t>(elements);
   }
   if (args.by_index != 0) args.starts = carver.take<uint32_t>(args.group * (args.extent + 1));
   if (!isShort() && !selects()) {
@@ -213,7 +213,7 @@ void Sorter::beginGroup(int64_t index) {
   args.from = 0;
 }
 
-// Sorts one group. If putsPlaces() is false, the result is in keys[from] and places[from].
+// Sorts one group. If putsIndices() is false, the result is in keys[from] and indices[from].
 void Sorter::sort(LibraryLauncher& launcher) {
   if (args.n == 0) return;
   if (isShort()) return sortShort(launcher);
@@ -326,8 +326,8 @@ void librarySteps(const LibraryCall& call, LibraryLauncher& launcher) {
     sorter.sort(launcher);
     LibraryArgs& args = sorter.args;
     if (!call.scatters()) {
-      if (all_groups.putsPlaces()) continue;
-      launcher.launch(LibraryKernel::Places, blocksFor(args.group * args.extent, kLibraryThreads),
+      if (all_groups.putsIndices()) continue;
+      launcher.launch(LibraryKernel::Indices, blocksFor(args.group * args.extent, kLibraryThreads),
                       args);
       continue;
     }

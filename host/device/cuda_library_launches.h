@@ -42,18 +42,18 @@ enum class LibraryKernel : uint8_t {
   Move64,
   Starts,
   Combine,
-  Places,
+  Indices,
 };
 inline constexpr const char* kLibraryEntries[] = {
     "hdlScan",       "hdlTotals",     "hdlScanColumns", "hdlKeys32",     "hdlKeys64",
     "hdlSortWarp32", "hdlSortWarp64", "hdlSortTile32",  "hdlSortTile64", "hdlSelect32",
     "hdlSelect64",   "hdlCount32",    "hdlCount64",     "hdlMove32",     "hdlMove64",
-    "hdlStarts",     "hdlCombine",    "hdlPlaces"};
+    "hdlStarts",     "hdlCombine",    "hdlIndices"};
 inline constexpr int kLibraryThreads = 256;  // threads per block, for all of these kernels
 
 // The argument struct of the kernels. Its members equal those of hdl::Args in the kernels' source.
-// A "place" is the index of an element in its line. The sort moves a place together with the key of
-// its element.
+// The *index* of an element is its position in its line. The sort moves the index of an element
+// together with the key of the element.
 struct LibraryArgs {
   void* out = nullptr;
   const void* in[3] = {};
@@ -61,7 +61,7 @@ struct LibraryArgs {
   LineSpace lanes;               // scatter: the axes along which the index does not change
   int64_t axis_strides[4] = {};  // strides along the axis of the call; operands as in LineSpace
   void* keys[2] = {};            // two arrays; a sort step moves keys from one to the other
-  uint32_t* places[2] = {};      // the places that belong to the keys
+  uint32_t* indices[2] = {};     // the indices that belong to the keys
   uint32_t* starts = nullptr;    // scatter: per target, where its sources start
   int64_t* counts = nullptr;     // radix sort: numbers of keys per digit
   void* totals = nullptr;        // totals of the chunks of a scan
@@ -73,7 +73,7 @@ struct LibraryArgs {
   int64_t chunk = 0;         // elements per chunk
   int64_t chunks = 0;        // chunks per line
   int64_t keep = 0;          // elements that each tile selects
-  int64_t from = 0;          // index of the arrays in `keys` and `places` that hold the lines now
+  int64_t from = 0;          // index of the arrays in `keys` and `indices` that hold the lines now
   int64_t shift = 0;         // lowest bit of the current digit
   int64_t first_bit = 0;     // lowest bit in which keys can differ
   int64_t bits = 0;          // one past the highest bit in which keys can differ
@@ -85,8 +85,8 @@ struct LibraryArgs {
   int64_t flip = 0;        // mask of the key bits to invert, for a descending sort
   int64_t add = 0;         // 1: scatter_add, 0: scatter
   int64_t by_index = 0;    // 1: sorts the index tensor of a scatter, 0: sorts tensor elements
-  int64_t by_keys = 0;     // 1: the input consists of keys and places, 0: of tensor elements
-  int64_t to_keys = 0;     // 1: a warp or block writes sorted keys and places, 0: it writes `out`
+  int64_t by_keys = 0;     // 1: the input consists of keys and indices, 0: of tensor elements
+  int64_t to_keys = 0;     // 1: a warp or block writes sorted keys and indices, 0: it writes `out`
 };
 
 // Enqueues one launch of a kernel.

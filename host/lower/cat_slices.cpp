@@ -18,17 +18,17 @@ Alias::Slice sliceOf(const Fusion& fusion, const Cat& cat, const Cat::Piece& pie
 }
 
 CatSlices::CatSlices(const SegmentedFusion& segmented)
-    : fusion_(segmented.fusion), places_(fusion_.values().size()) {
+    : fusion_(segmented.fusion), pieces_(fusion_.values().size()) {
   for (const Group& group : segmented.groups) {
     if (!group.cat) continue;
     for (const Cat::Piece& piece : group.cat->pieces) {
-      if (piece.why_copied.empty()) places_[piece.value] = {&*group.cat, &piece};
+      if (piece.why_copied.empty()) pieces_[piece.value] = {&*group.cat, &piece};
     }
   }
 }
 
 Alias::Slice CatSlices::sliceOf(ValueId id) const {
-  const auto& [cat, piece] = places_[id];
+  const auto& [cat, piece] = pieces_[id];
   return host::sliceOf(fusion_, *cat, *piece);
 }
 

@@ -20,13 +20,13 @@ class CatSlices {
   explicit CatSlices(const SegmentedFusion& segmented);
 
   // Returns the cat in whose result the value is stored. nullptr: the value has memory of its own.
-  const Cat* catOf(ValueId id) const { return places_[id].first; }
+  const Cat* catOf(ValueId id) const { return pieces_[id].first; }
   // Returns the slice in which the value is stored. Requires that catOf(id) is not nullptr.
   Alias::Slice sliceOf(ValueId id) const;
 
  private:
   const Fusion& fusion_;
-  IdVector<ValueId, std::pair<const Cat*, const Cat::Piece*>> places_;
+  IdVector<ValueId, std::pair<const Cat*, const Cat::Piece*>> pieces_;
 };
 
 }  // namespace heddle::host

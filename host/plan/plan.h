@@ -39,7 +39,7 @@ struct Plan {
   // A pointer that a run writes to an argument block.
   struct PointerPatch {
     int32_t at;  // offset in Plan::args
-    Place place;
+    Address address;
   };
   // A scalar that a run writes to an argument block.
   struct ScalarPatch {
@@ -48,9 +48,9 @@ struct Plan {
     DType dtype;  // the type that the kernel expects
   };
   // The memory of one operation of a collective.
-  struct OperationPlaces {
-    Place send;
-    Place recv;
+  struct OperationAddresses {
+    Address send;
+    Address recv;
   };
   // The counts of an AllToAllV. They are the numbers of elements that a rank sends to each rank of
   // the team, and the numbers that it receives from each rank.
@@ -63,27 +63,27 @@ struct Plan {
     int64_t recv_elements;  // size of the receive buffer, in elements
   };
   struct Matmul {
-    Place a;
-    Place b;
-    Place bias;  // invalid pointer: no bias
-    Place c;
+    Address a;
+    Address b;
+    Address bias;  // invalid pointer: no bias
+    Address c;
     std::shared_ptr<const PreparedMatmul> prepared;  // shared by calls with equal specs
     MatmulWork work = {};                            // work of one call
   };
   struct Library {
     LibraryCall call;  // without pointers; a run copies the call and adds the pointers
-    std::vector<Place> inputs;
-    Place output;
+    std::vector<Address> inputs;
+    Address output;
     std::vector<TensorDesc> descs;  // descriptors of all inputs, then that of the output
   };
   struct Attention {
     static constexpr size_t kMostOperands = 9;
-    std::array<Place, kMostOperands> operands;  // the tensors read, followed by those written
+    std::array<Address, kMostOperands> operands;  // the tensors read, followed by those written
     std::shared_ptr<const PreparedAttention> prepared;
   };
   // A tensor or a scalar.
   struct Operand {
-    Place place;
+    Address address;
     TensorDesc desc;
     RegisterId scalar = {};  // register of a scalar; invalid: the operand is a tensor
   };
@@ -146,7 +146,7 @@ struct Plan {
     StreamId stream;           // invalid: the step runs on the host only
     int32_t occurrence = 0;    // number of earlier executions; above 0 only in loops
     int64_t bytes = 0;         // bytes that the instruction reads and writes
-    Place output;              // the first memory that the instruction writes
+    Address output;            // the first memory that the instruction writes
     int64_t output_bytes = 0;  // bytes at `output`; 0: the instruction writes nothing
     // The team of a collective that no rank completes before all ranks of the team have begun it.
     // Invalid for every other step.
@@ -154,8 +154,8 @@ struct Plan {
   };
   struct Output {
     RegisterId scalar;  // register of a scalar; invalid: the output is a tensor
-    Place place;
-    BufferId buffer;  // the buffer that contains `place`; invalid: this rank holds no part
+    Address address;
+    BufferId buffer;  // the buffer that contains `address`; invalid: this rank holds no part
     TensorDesc desc;
     int32_t input = -1;         // position of the input whose memory the output shares; -1: none
     bool preallocated = false;  // true: the output is in the caller's tensor
@@ -179,7 +179,7 @@ struct Plan {
   std::vector<PointerPatch> pointer_patches;
   std::vector<ScalarPatch> scalar_patches;
   std::vector<comm::Operation> operations;
-  std::vector<OperationPlaces> operation_places;  // memory of each element of `operations`
+  std::vector<OperationAddresses> operation_addresses;  // memory of each element of `operations`
   IdVector<CountsId, Counts> counts;
   int32_t counts_size = 0;     // required length of RunState::counts
   int64_t staging_bytes = 16;  // required length of RunState::staging

@@ -130,14 +130,14 @@ void PlanBuilder::emitAttention(const CallLibrary& call, const UnrolledStep& ste
   std::vector<std::pair<Plan::Operand, Plan::Operand>> copied_back;
   for (size_t i = 0; i < parts.size(); ++i) {
     const View& view = parts[i].view;
-    const Plan::Operand given{placeOf(view), view.desc};
-    attention.operands[i] = given.place;
+    const Plan::Operand given{addressOf(view), view.desc};
+    attention.operands[i] = given.address;
     if (!parts[i].is_copied) continue;
     bytes = (bytes + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
     const TensorDesc desc = denseDesc(view.desc.dtype, view.desc.sizes);
     const Plan::Operand packed{{plan_->workspace(call.stream), bytes}, desc};
     bytes += desc.numel() * sizeOf(desc.dtype);
-    attention.operands[i] = packed.place;
+    attention.operands[i] = packed.address;
     if (i < step.inputs.size()) {
       emitCopy(packed, given, call.stream);
     } else {

@@ -83,7 +83,7 @@ Step& PlanBuilder::emit(Step step) {
   return plan_->steps.emplace_back(std::move(step));
 }
 
-Place PlanBuilder::placeOf(const View& view) {
+Address PlanBuilder::addressOf(const View& view) {
   if (view.late.empty()) return {pointerTo(view.buffer), view.byte_offset};
   return {latePointer(view), view.byte_offset};
 }
@@ -113,24 +113,24 @@ size_t PlanBuilder::firstLatePointer() const {
 // All memory of an Allocator has full alignment (host/device/device.h). A late address is as
 // aligned as its base and each of its terms. The function computes its alignment in each call,
 // because a tensor of the caller may replace the base after the late pointer was created.
-int32_t PlanBuilder::alignmentAt(const Place& place) const {
+int32_t PlanBuilder::alignmentAt(const Address& address) const {
   int32_t alignment = codegen::kFullAlignment;
-  if (place.pointer.valid() && place.pointer.index() >= firstLatePointer()) {
+  if (address.pointer.valid() && address.pointer.index() >= firstLatePointer()) {
     const Plan::LatePointer& late =
-        plan_->late_pointers[place.pointer.index() - firstLatePointer()];
+        plan_->late_pointers[address.pointer.index() - firstLatePointer()];
     alignment = alignmentAt({late.base, 0});
     for (const View::LateTerm& term : late.terms) {
       alignment = std::min(alignment, codegen::alignmentOf(static_cast<uint64_t>(term.bytes)));
     }
-  } else if (const auto found = alignments_.find(place.pointer); found != alignments_.end()) {
+  } else if (const auto found = alignments_.find(address.pointer); found != alignments_.end()) {
     alignment = found->second;
   }
-  return std::min(alignment, codegen::alignmentOf(static_cast<uint64_t>(place.offset)));
+  return std::min(alignment, codegen::alignmentOf(static_cast<uint64_t>(address.offset)));
 }
 
 Plan::Operand PlanBuilder::operandOf(const UnrolledStep& step, size_t input) {
   const View& view = step.inputs.at(input);
-  return {placeOf(view), view.desc, step.scalar_inputs.at(input)};
+  return {addressOf(view), view.desc, step.scalar_inputs.at(input)};
 }
 
 void PlanBuilder::useEvent(const EventKey& key, StreamId stream) {

@@ -44,7 +44,7 @@ class PlanBuilder {
   using EventKey = std::variant<EventId, TokenId>;
   // An operand of a kernel. The descriptor outlives the builder's work (ownDesc()).
   struct LaunchOperand {
-    Place place;
+    Address address;
     const TensorDesc* desc;
     RegisterId scalar = {};  // see Plan::Operand::scalar
   };
@@ -125,11 +125,11 @@ class PlanBuilder {
   Step& emit(Step step);
   DeviceEventId newEvent() { return DeviceEventId(plan_->events++); }
   const Slot& slot(SlotId id) const { return program_.slots.at(id); }
-  Place placeOf(const View& view);
+  Address addressOf(const View& view);
   PointerIndex latePointer(const View& view);
   size_t firstLatePointer() const;
   void setAlignment(PointerIndex pointer, const std::vector<int32_t>& alignments, size_t i);
-  int32_t alignmentAt(const Place& place) const;
+  int32_t alignmentAt(const Address& address) const;
   Plan::Operand operandOf(const UnrolledStep& step, size_t input);
 
   // plan_steps.cpp: all instructions that the files below do not handle. Exception: emit() of a
@@ -166,7 +166,7 @@ class PlanBuilder {
   void emitCounts(const UnrolledStep& step);
   void emit(const Send& op, const UnrolledStep& step);
   void emit(const Recv& op, const UnrolledStep& step);
-  void emitPeer(const Team& team, comm::Operation operation, Place place, const View& view,
+  void emitPeer(const Team& team, comm::Operation operation, Address address, const View& view,
                 StreamId stream, const std::optional<TokenId>& token, const UnrolledStep& step);
   void emit(const GroupBegin& op, const UnrolledStep& step);
   void emit(const GroupEnd& op, const UnrolledStep& step);

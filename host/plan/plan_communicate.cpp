@@ -75,21 +75,21 @@ void PlanBuilder::emit(const Communicate& op, const UnrolledStep& step) {
   operation.kind = op.kind;
   operation.reduce = op.reduce.value_or(ReduceOp::Sum);
   operation.root = static_cast<int>(step.peer);
-  const auto post = [&](const Plan::OperationPlaces& places) {
+  const auto post = [&](const Plan::OperationAddresses& addresses) {
     plan_->operations.push_back(operation);
-    plan_->operation_places.push_back(places);
+    plan_->operation_addresses.push_back(addresses);
   };
   const std::vector<Communicate::Pair> pairs = op.pairs();
   for (size_t i = 0; i < pairs.size(); ++i) {
     const View& in = step.inputs.at(i);
     const View& out = step.outputs.at(i);
-    Plan::OperationPlaces places = {placeOf(in), placeOf(out)};
+    Plan::OperationAddresses addresses = {addressOf(in), addressOf(out)};
     // If the root of a broadcast has no output, it receives into its input.
     if (op.kind == comm::CollectiveKind::Broadcast && !out.buffer.valid())
-      places.recv = places.send;
+      addresses.recv = addresses.send;
     operation.dtype = slot(pairs[i].in).tensor.dtype;
     operation.count = partOf(op.kind, in, out, communicator->size());
-    post(places);
+    post(addresses);
   }
   if (pairs.empty()) post({});  // a barrier has no tensors
   emitCollective(communicator, first, op.stream);
@@ -112,12 +112,12 @@ void PlanBuilder::emitOneWay(const Communicate& op, const UnrolledStep& step,
   operation.count = allocCount(view.desc) / (is_root ? communicator->size() - 1 : 1);
   const int64_t bytes = operation.count * sizeOf(operation.dtype);
   const auto first = static_cast<int32_t>(plan_->operations.size());
-  Place part = placeOf(view);
+  Address part = addressOf(view);
   for (int peer = 0; peer < communicator->size(); ++peer) {
     if (is_root ? peer == root : peer != root) continue;
     operation.peer = peer;
     plan_->operations.push_back(operation);
-    plan_->operation_places.push_back({sends ? part : Place{}, sends ? Place{} : part});
+    plan_->operation_addresses.push_back({sends ? part : Address{}, sends ? Address{} : part});
     part.offset += bytes;
   }
   emitCollective(communicator, first, op.stream);
@@ -139,7 +139,7 @@ void PlanBuilder::emit(const Send& op, const UnrolledStep& step) {
   operation.kind = comm::CollectiveKind::Send;
   const View& view = step.inputs.at(0);
   checkDense(view.desc, slot(op.slot).name);
-  emitPeer(op.team, operation, placeOf(view), view, op.stream, op.token, step);
+  emitPeer(op.team, operation, addressOf(view), view, op.stream, op.token, step);
 }
 
 void PlanBuilder::emit(const Recv& op, const UnrolledStep& step) {
@@ -147,12 +147,12 @@ void PlanBuilder::emit(const Recv& op, const UnrolledStep& step) {
   operation.kind = comm::CollectiveKind::Recv;
   const View& view = step.outputs.empty() ? step.inputs.at(0) : step.outputs[0];
   checkDense(view.desc, slot(op.slot).name);
-  emitPeer(op.team, operation, placeOf(view), view, op.stream, op.token, step);
+  emitPeer(op.team, operation, addressOf(view), view, op.stream, op.token, step);
 }
 
 // Emits a send or a receive. Between GroupBegin and GroupEnd, the function only adds the operation
 // to the group.
-void PlanBuilder::emitPeer(const Team& team, comm::Operation operation, Place place,
+void PlanBuilder::emitPeer(const Team& team, comm::Operation operation, Address address,
                            const View& view, StreamId stream, const std::optional<TokenId>& token,
                            const UnrolledStep& step) {
   comm::Communicator* communicator = communicatorOf(team, {});
@@ -163,7 +163,7 @@ void PlanBuilder::emitPeer(const Team& team, comm::Operation operation, Place pl
   const auto first = static_cast<int32_t>(plan_->operations.size());
   plan_->operations.push_back(operation);
   const bool sends = operation.kind == comm::CollectiveKind::Send;
-  plan_->operation_places.push_back({sends ? place : Place{}, sends ? Place{} : place});
+  plan_->operation_addresses.push_back({sends ? address : Address{}, sends ? Address{} : address});
   if (group_.open) {
     HEDDLE_USER_CHECK(group_.communicator == nullptr || group_.communicator == communicator,
                       "the operations of a group are on different teams");

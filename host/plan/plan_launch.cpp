@@ -37,7 +37,7 @@ const std::string& PlanBuilder::Launch::candidate() const {
 
 PlanBuilder::LaunchOperand PlanBuilder::launchOperand(const UnrolledStep& step, size_t input) {
   const View& view = step.inputs[input];
-  return {placeOf(view), &view.desc, step.scalar_inputs.at(input)};
+  return {addressOf(view), &view.desc, step.scalar_inputs.at(input)};
 }
 
 void PlanBuilder::emit(const LaunchKernel& op, const UnrolledStep& step) {
@@ -47,7 +47,7 @@ void PlanBuilder::emit(const LaunchKernel& op, const UnrolledStep& step) {
   launch.inputs.reserve(step.inputs.size());
   launch.outputs.reserve(step.outputs.size());
   for (size_t i = 0; i < step.inputs.size(); ++i) launch.inputs.push_back(launchOperand(step, i));
-  for (const View& view : step.outputs) launch.outputs.push_back({placeOf(view), &view.desc});
+  for (const View& view : step.outputs) launch.outputs.push_back({addressOf(view), &view.desc});
   emitLaunch(std::move(launch));
 }
 
@@ -80,7 +80,7 @@ void PlanBuilder::emitReference(const Launch& launch) {
   const auto operandsOf = [](const LaunchOperands& operands) {
     std::vector<Plan::Operand> copies;
     for (const LaunchOperand& each : operands) {
-      copies.push_back({each.place, *each.desc, each.scalar});
+      copies.push_back({each.address, *each.desc, each.scalar});
     }
     return copies;
   };
@@ -106,14 +106,14 @@ void PlanBuilder::emitStage(StageId id, const Launch& launch) {
   step.first_pointer = static_cast<int32_t>(plan_->pointer_patches.size());
   step.first_scalar = static_cast<int32_t>(plan_->scalar_patches.size());
   for (const auto& patch : stage.launch.pointers) {
-    Place place{plan_->workspace(launch.stream), patch.place};
+    Address address{plan_->workspace(launch.stream), patch.place};
     const size_t operand = patch.operand;
     if (patch.operand != codegen::LaunchStage::kWorkspace) {
-      place = operand < launch.inputs.size()
-                  ? launch.inputs[operand].place
-                  : launch.outputs.at(operand - launch.inputs.size()).place;
+      address = operand < launch.inputs.size()
+                    ? launch.inputs[operand].address
+                    : launch.outputs.at(operand - launch.inputs.size()).address;
     }
-    plan_->pointer_patches.push_back({stage.args + patch.offset, place});
+    plan_->pointer_patches.push_back({stage.args + patch.offset, address});
   }
   for (const auto& patch : stage.launch.scalars) {
     const RegisterId scalar = launch.inputs.at(patch.operand).scalar;
@@ -131,7 +131,7 @@ bool PlanBuilder::isPlannedFor(const PlannedKernel& kernel, const Launch& launch
                             const LaunchOperands& operands) {
     return std::equal(descs.begin(), descs.end(), operands.begin(), operands.end(),
                       [&](const TensorDesc* desc, const LaunchOperand& other) {
-                        return kernel.alignments[operand++] == alignmentAt(other.place) &&
+                        return kernel.alignments[operand++] == alignmentAt(other.address) &&
                                areEqual(desc, other.desc);
                       });
   };
@@ -168,7 +168,7 @@ PlanBuilder::PlannedKernel& PlanBuilder::planned(Launch& launch) {
     descs.reserve(operands.size());
     for (const LaunchOperand& operand : operands) {
       descs.push_back(operand.desc);
-      kernel.alignments.push_back(alignmentAt(operand.place));
+      kernel.alignments.push_back(alignmentAt(operand.address));
     }
   };
   kernel.alignments.reserve(launch.inputs.size() + launch.outputs.size());

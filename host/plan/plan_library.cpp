@@ -79,11 +79,11 @@ void PlanBuilder::emit(const CallLibrary& call, const UnrolledStep& step) {
   spec.tf32 = isTf32(call);
   spec.spare_sms = call.spare_sms;
   spec.alignment = {alignmentOf(a), alignmentOf(b), alignmentOf(c), 256};
-  Plan::Matmul matmul{placeOf(a), placeOf(b), {}, placeOf(c), nullptr, workOf(spec)};
+  Plan::Matmul matmul{addressOf(a), addressOf(b), {}, addressOf(c), nullptr, workOf(spec)};
   if (step.inputs.size() > 2) {
     spec.bias = step.inputs[2].desc;
     spec.alignment.bias = alignmentOf(step.inputs[2]);
-    matmul.bias = placeOf(step.inputs[2]);
+    matmul.bias = addressOf(step.inputs[2]);
   }
   matmul_uses_.emplace_back(plannedMatmul(std::move(spec), step), call.stream);
   emit(MatmulStep{plan_->matmuls.push_back(std::move(matmul)), call.stream});
@@ -115,10 +115,10 @@ void PlanBuilder::emitLines(const CallLibrary& call, const UnrolledStep& step) {
                "{} has {} operands, but a call holds {}", call.function, step.inputs.size(),
                LibraryCall::kMostInputs);
   for (const View& view : step.inputs) {
-    library.inputs.push_back(placeOf(view));
+    library.inputs.push_back(addressOf(view));
     library.descs.push_back(view.desc);
   }
-  library.output = placeOf(step.outputs[0]);
+  library.output = addressOf(step.outputs[0]);
   library.descs.push_back(step.outputs[0].desc);
   LibraryCall sizes = library.call;
   for (size_t i = 0; i < step.inputs.size(); ++i) sizes.in_descs[i] = &library.descs[i];

@@ -39,10 +39,10 @@ TensorDesc allocationOf(const TensorDesc& desc) {
 // - `given` has at least as many bytes as the buffer.
 // - No preallocated tensor of another output replaces the buffer.
 bool PlanBuilder::landsInPlace(const Plan::Output& output, const TensorDesc& given) const {
-  const BufferId id = bufferOf(output.place.pointer);
+  const BufferId id = bufferOf(output.address.pointer);
   if (!unrolled_.buffers.has(id)) return false;  // a view of an input with a late offset
   const Buffer& buffer = unrolled_.buffers.at(id);
-  return buffer.origin == Buffer::Origin::Allocated && output.place.offset == 0 &&
+  return buffer.origin == Buffer::Origin::Allocated && output.address.offset == 0 &&
          output.desc.strides == given.strides && output.desc.alloc == given.alloc &&
          buffer.bytes <= given.allocBytes() && !substituted_[id];
 }
@@ -83,7 +83,7 @@ void PlanBuilder::bindOutputs() {
     Plan::Output output;
     output.scalar = unrolled_.scalar_outputs.at(i);
     if (!output.scalar.valid()) {
-      output.place = placeOf(unrolled_.outputs[i]);
+      output.address = addressOf(unrolled_.outputs[i]);
       output.desc = unrolled_.outputs[i].desc;
       if (output.desc.held) {
         output.buffer = unrolled_.outputs[i].buffer;
@@ -101,11 +101,11 @@ void PlanBuilder::bindOutputs() {
     if (!output.desc.held) continue;
     output.preallocated = true;
     if (!landsInPlace(output, given)) continue;
-    substituted_[bufferOf(output.place.pointer)] = true;
-    plan_->preallocated.push_back({output.place.pointer, static_cast<int32_t>(i),
+    substituted_[bufferOf(output.address.pointer)] = true;
+    plan_->preallocated.push_back({output.address.pointer, static_cast<int32_t>(i),
                                    outputName(program_, i), given.allocBytes(),
                                    allocationOf(given)});
-    setAlignment(output.place.pointer, given_.output_alignments, i);
+    setAlignment(output.address.pointer, given_.output_alignments, i);
   }
 }
 
@@ -124,7 +124,7 @@ void PlanBuilder::finishOutputs() {
     plan_->preallocated.push_back({pointer, static_cast<int32_t>(i), outputName(program_, i),
                                    given.allocBytes(), allocationOf(given)});
     setAlignment(pointer, given_.output_alignments, i);
-    emitCopy({{pointer, 0}, given}, {output.place, output.desc}, kCallerStream);
+    emitCopy({{pointer, 0}, given}, {output.address, output.desc}, kCallerStream);
   }
   if (plan_->has_exclusive_input || !plan_->preallocated.empty()) {
     for (const TensorDesc& desc : unrolled_.input_descs) {

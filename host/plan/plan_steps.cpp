@@ -84,8 +84,8 @@ void PlanBuilder::emitApply(const Evaluate& op, const Evaluate::Apply& apply,
 }
 
 void PlanBuilder::emit(const Copy& op, const UnrolledStep& step) {
-  emitCopy({placeOf(step.outputs.at(0)), step.outputs[0].desc},
-           {placeOf(step.inputs.at(0)), step.inputs[0].desc}, op.stream);
+  emitCopy({addressOf(step.outputs.at(0)), step.outputs[0].desc},
+           {addressOf(step.inputs.at(0)), step.inputs[0].desc}, op.stream);
 }
 
 void PlanBuilder::emitCopy(const Plan::Operand& out, const Plan::Operand& in, StreamId stream) {
@@ -95,7 +95,7 @@ void PlanBuilder::emitCopy(const Plan::Operand& out, const Plan::Operand& in, St
   if (out.desc.numel() == 0) return;
   if (isPlainCopy(out.desc, in.desc)) {
     const int64_t bytes = validSpan(out.desc) * sizeOf(out.desc.dtype);
-    emit(CopyStep{out.place, in.place, bytes, stream});
+    emit(CopyStep{out.address, in.address, bytes, stream});
     return;
   }
   // Otherwise a generated kernel with a single `set` op copies the tensor. All of its sizes are
@@ -112,7 +112,7 @@ void PlanBuilder::emitCopy(const Plan::Operand& out, const Plan::Operand& in, St
     TensorDesc desc = given.desc;
     desc.global = desc.sizes;
     desc.offset.assign(desc.rank(), 0);
-    return LaunchOperand{given.place, ownDesc(std::move(desc))};
+    return LaunchOperand{given.address, ownDesc(std::move(desc))};
   };
   emitLaunch({&own_segments_.back(), {operand(in)}, {operand(out)}, stream});
 }
@@ -122,7 +122,7 @@ void PlanBuilder::emit(const ReadBack& op, const UnrolledStep& step) {
   const int64_t count = in.desc.numel();
   plan_->staging_bytes = std::max(plan_->staging_bytes, count * sizeOf(in.desc.dtype));
   if (!read_back_event_.valid()) read_back_event_ = newEvent();
-  emit(ReadBackStep{placeOf(in), step.scalar_out, read_back_event_, op.stream, in.desc.dtype,
+  emit(ReadBackStep{addressOf(in), step.scalar_out, read_back_event_, op.stream, in.desc.dtype,
                     slot(op.out).tensor.dtype, static_cast<int32_t>(count)});
 }
 
@@ -184,8 +184,8 @@ void PlanBuilder::addInspected(const UnrolledStep& step, Plan::Inspection& inspe
     if (!isFloat(slot(id).tensor.dtype)) return;
     if (const HostValue* value = valueOf(view)) scalar = value->scalar;
     if (!scalar.valid() && (!view.buffer.valid() || view.desc.numel() == 0)) return;
-    const Place place = scalar.valid() ? Place{} : placeOf(view);
-    list.push_back({slot(id).name, {place, view.desc, scalar}});
+    const Address address = scalar.valid() ? Address{} : addressOf(view);
+    list.push_back({slot(id).name, {address, view.desc, scalar}});
   };
   for (size_t i = 0; i < std::min(read.size(), step.inputs.size()); ++i) {
     add(read[i], step.inputs[i], step.scalar_inputs.at(i), inspection.read);

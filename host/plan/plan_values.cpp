@@ -63,8 +63,8 @@ void PlanBuilder::storeValues() {
     emit(AllocateStep{buffer, kCallerStream, plan_->buffers[buffer].bytes});
     own_segments_.push_back(scalarStoreSegment(value.dtype));
     emitLaunch({&own_segments_.back(),
-                {{Place{}, ownDesc({}), value.scalar}},
-                {{Place{pointerTo(buffer), 0}, ownDesc(denseDesc(value.dtype, {}))}},
+                {{Address{}, ownDesc({}), value.scalar}},
+                {{Address{pointerTo(buffer), 0}, ownDesc(denseDesc(value.dtype, {}))}},
                 kCallerStream});
   }
 }
@@ -75,11 +75,11 @@ void PlanBuilder::passValues(Launch& launch) {
   std::vector<bool> by_value(launch.inputs.size(), false);
   for (size_t i = 0; i < launch.inputs.size(); ++i) {
     LaunchOperand& operand = launch.inputs[i];
-    auto found = values_.find(bufferOf(operand.place.pointer));
+    auto found = values_.find(bufferOf(operand.address.pointer));
     if (operand.scalar.valid() || found == values_.end()) continue;
     if (!mayComeByValue(*launch.segment, i)) continue;
     by_value[i] = true;
-    operand = {Place{}, ownDesc({}), found->second.scalar};
+    operand = {Address{}, ownDesc({}), found->second.scalar};
   }
   if (std::find(by_value.begin(), by_value.end(), true) == by_value.end()) return;
   auto [rewritten, is_new] = by_value_segments_.try_emplace({launch.segment, by_value}, nullptr);

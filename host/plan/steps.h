@@ -34,7 +34,7 @@ using InspectionId = Id<struct InspectionTag>;
 using DeviceEventId = Id<struct DeviceEventTag>;  // index into RunState::events
 
 // An address: an offset from a pointer of the run.
-struct Place {
+struct Address {
   PointerIndex pointer;  // invalid: no memory
   int64_t offset = 0;    // in bytes
 };
@@ -74,8 +74,8 @@ struct AttentionStep {
   StreamId stream;
 };
 struct CopyStep {
-  Place dst;
-  Place src;
+  Address dst;
+  Address src;
   int64_t bytes;
   StreamId stream;
 };
@@ -108,7 +108,7 @@ struct ApplyStep {  // applies a scalar op on the host
   DType dtype;    // the type of the result
 };
 struct ReadBackStep {  // copies elements to the host, and waits for the copy
-  Place src;
+  Address src;
   RegisterId out;  // the register of element 0
   DeviceEventId event;
   StreamId stream;

@@ -16,9 +16,9 @@ namespace heddle::host {
 namespace {
 
 std::byte* pointerOf(const Plan::Operand& operand, const RunState& state) {
-  if (!operand.place.pointer.valid()) return nullptr;
-  std::byte* base = state.pointers[operand.place.pointer];
-  return base == nullptr ? nullptr : base + operand.place.offset;  // nullptr: a buffer of 0 bytes
+  if (!operand.address.pointer.valid()) return nullptr;
+  std::byte* base = state.pointers[operand.address.pointer];
+  return base == nullptr ? nullptr : base + operand.address.offset;  // nullptr: a buffer of 0 bytes
 }
 
 // Returns the number of elements in memory from the first to the last element of a tensor.

@@ -157,7 +157,7 @@ void Issuer::operator()(const LaunchStep& step) {
   std::byte* args = state_.args.data();
   const Plan::PointerPatch* patch = plan_.pointer_patches.data() + step.first_pointer;
   for (int32_t i = 0; i < step.pointers; ++i, ++patch) {
-    const std::byte* pointer = at(patch->place);
+    const std::byte* pointer = at(patch->address);
     std::memcpy(args + patch->at, &pointer, sizeof(pointer));
   }
   const Plan::ScalarPatch* value = plan_.scalar_patches.data() + step.first_scalar;
@@ -232,10 +232,10 @@ void Issuer::bindCounts(const CollectiveStep& step, comm::Operation& operation) 
 
 void Issuer::operator()(const CollectiveStep& step) {
   comm::Operation* operation = state_.operations.data() + step.first;
-  const Plan::OperationPlaces* places = plan_.operation_places.data() + step.first;
+  const Plan::OperationAddresses* addresses = plan_.operation_addresses.data() + step.first;
   for (int32_t i = 0; i < step.operations; ++i) {
-    operation[i].send = at(places[i].send);
-    operation[i].recv = at(places[i].recv);
+    operation[i].send = at(addresses[i].send);
+    operation[i].recv = at(addresses[i].recv);
   }
   if (step.counts.valid()) bindCounts(step, *operation);
   device_.communicate(*step.communicator, {operation, static_cast<size_t>(step.operations)},

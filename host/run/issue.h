@@ -50,10 +50,10 @@ class Issuer {
 
  private:
   Stream stream(StreamId id) const { return state_.streams[id]; }
-  std::byte* at(const Place& place) const {
-    if (!place.pointer.valid()) return nullptr;
-    std::byte* base = state_.pointers[place.pointer];
-    return base == nullptr ? nullptr : base + place.offset;  // nullptr: a buffer of 0 bytes
+  std::byte* at(const Address& address) const {
+    if (!address.pointer.valid()) return nullptr;
+    std::byte* base = state_.pointers[address.pointer];
+    return base == nullptr ? nullptr : base + address.offset;  // nullptr: a buffer of 0 bytes
   }
   Scalar& scalar(RegisterId id) const { return state_.registers[id]; }
   // Returns element `i` of a list of registers.

@@ -20,7 +20,7 @@ class ProfilerRange {
 
 // The memory that a step writes, for a fault that corrupts it.
 struct Written {
-  Place place;
+  Address address;
   int64_t bytes = 0;
 };
 
@@ -33,9 +33,9 @@ Written writtenBy(const Plan& plan, size_t step) {
   const auto* post = std::get_if<CollectiveStep>(&plan.steps[step]);
   for (int32_t i = 0; post != nullptr && i < post->operations; ++i) {
     const size_t at = post->first + i;
-    const Place place = plan.operation_places[at].recv;
+    const Address address = plan.operation_addresses[at].recv;
     const comm::Operation& operation = plan.operations[at];
-    if (place.pointer.valid()) return {place, operation.count * sizeOf(operation.dtype)};
+    if (address.pointer.valid()) return {address, operation.count * sizeOf(operation.dtype)};
   }
   return {};
 }
@@ -89,7 +89,7 @@ void Issuer::injectAfterStep(size_t step) {
   if (written.bytes == 0) return;
   const StreamId noted = plan_.notes[step].stream;
   const StreamId on = noted.valid() ? noted : kCallerStream;
-  injectAfter(*state_.fault, device_, at(written.place), written.bytes, stream(on), issue_);
+  injectAfter(*state_.fault, device_, at(written.address), written.bytes, stream(on), issue_);
 }
 
 void checkFault(const InjectedFault& fault, const Plan& plan, const RunResources& resources) {

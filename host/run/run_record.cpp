@@ -11,7 +11,7 @@ namespace {
 bool isWritten(const Plan& plan, size_t i) {
   return std::any_of(plan.preallocated.begin(), plan.preallocated.end(), [&](const auto& given) {
     return given.output == static_cast<int32_t>(i) &&
-           given.pointer == plan.outputs[i].place.pointer;
+           given.pointer == plan.outputs[i].address.pointer;
   });
 }
 
@@ -94,8 +94,8 @@ std::shared_ptr<RunResult> RunRecord::finish(RunState& state, Allocator& allocat
     }
     if (!output.desc.held) continue;
     const BufferId buffer = output.buffer;
-    std::byte* base = state.pointers[output.place.pointer];
-    tensor.data = base == nullptr ? nullptr : base + output.place.offset;  // nullptr: 0 bytes
+    std::byte* base = state.pointers[output.address.pointer];
+    tensor.data = base == nullptr ? nullptr : base + output.address.offset;  // nullptr: 0 bytes
     if (output.input >= 0) {
       const auto& owner = std::get<Tensor>(inputs[output.input]).owner;
       tensor.owner = stored_[i] ? borrow(owner, owners_[i]) : owner;

@@ -136,7 +136,7 @@ class InstructionPrinter {
   // also print instructions of illegal programs.
   template <class IdType, class Item>
   static const Item& item(const IdVector<IdType, Item>& items, IdType id) {
-    HEDDLE_USER_CHECK(items.has(id), "an instruction names item {}, there are {}", id,
+    HEDDLE_USER_CHECK(items.has(id), "an instruction refers to entry {}, there are {}", id,
                       items.size());
     return items[id];
   }

@@ -28,12 +28,12 @@ bool viewsOverlap(const View& a, const View& b) {
 class CollectiveChecker {
  public:
   CollectiveChecker(const Communicate& x, const UnrolledStep& step, size_t pair,
-                    const TeamPlace& place)
+                    const TeamPosition& position)
       : x_(x),
         in_(step.inputs[pair]),
         out_(step.outputs[pair]),
-        place_(place),
-        elsewhere_(place.elsewhere[pair]) {}
+        position_(position),
+        elsewhere_(position.elsewhere[pair]) {}
 
   void run() const {
     const std::string_view kind = collectiveName(x_.kind);
@@ -66,11 +66,11 @@ class CollectiveChecker {
     const int64_t in = has(in_) ? allocatedIn(in_) : *elsewhere_;
     const int64_t out = has(out_) ? allocatedIn(out_) : *elsewhere_;
     const bool fits =
-        in * (isGathered() ? place_.parts : 1) == out * (isScattered() ? place_.parts : 1);
+        in * (isGathered() ? position_.parts : 1) == out * (isScattered() ? position_.parts : 1);
     HEDDLE_USER_CHECK(
         fits,
         "{} in a team of {}: {} allocated elements of the operand do not fit {} of the result",
-        collectiveName(x_.kind), place_.size, in, out);
+        collectiveName(x_.kind), position_.size, in, out);
   }
 
   // Checks that the larger side consists of equal parts, one for each rank that has a part.
@@ -78,9 +78,9 @@ class CollectiveChecker {
     const bool exchanges = x_.kind == CollectiveKind::AllToAll;
     const View& whole = isGathered() ? out_ : in_;
     if (!has(whole) || (!exchanges && !isGathered() && !isScattered())) return;
-    HEDDLE_USER_CHECK(allocatedIn(whole) % place_.parts == 0,
+    HEDDLE_USER_CHECK(allocatedIn(whole) % position_.parts == 0,
                       "{} in a team of {}: {} allocated elements do not split into equal parts",
-                      collectiveName(x_.kind), place_.size, allocatedIn(whole));
+                      collectiveName(x_.kind), position_.size, allocatedIn(whole));
   }
 
   // Checks that the result does not overlap the operand, unless the part of this rank has the same
@@ -90,8 +90,8 @@ class CollectiveChecker {
     const int64_t out_end = out_.byte_offset + out_.desc.allocBytes();
     if (!viewsOverlap(in_, out_)) return;
     int64_t in_part = 0, out_part = 0;  // offset of this rank's part
-    if (isGathered()) out_part = place_.rank * in_.desc.allocBytes();
-    if (isScattered()) in_part = place_.rank * out_.desc.allocBytes();
+    if (isGathered()) out_part = position_.rank * in_.desc.allocBytes();
+    if (isScattered()) in_part = position_.rank * out_.desc.allocBytes();
     const bool exchanges =
         x_.kind == CollectiveKind::AllToAll || x_.kind == CollectiveKind::AllToAllV;
     HEDDLE_USER_CHECK(
@@ -108,7 +108,7 @@ class CollectiveChecker {
     const TensorDesc& in = in_.desc;
     const TensorDesc& out = out_.desc;
     if (in.rank() != out.rank()) return besideParts();
-    if (place_.size == 1) return sameOrder();
+    if (position_.size == 1) return sameOrder();
     if (x_.kind == CollectiveKind::AllToAll) return partsInOrder();
     for (size_t axis = 0; axis < in.rank(); ++axis) {
       if (in.alloc[axis] != out.alloc[axis]) {
@@ -126,7 +126,7 @@ class CollectiveChecker {
     const TensorDesc& in = in_.desc;
     const TensorDesc& out = out_.desc;
     if (x_.kind != CollectiveKind::AllToAll || out.rank() != in.rank() + 1) return;
-    if (out.alloc[0] != place_.size) return;
+    if (out.alloc[0] != position_.size) return;
     for (size_t axis = 0; axis < in.rank(); ++axis) {
       HEDDLE_USER_CHECK(
           out.alloc[axis + 1] == 1 || in.strides[axis] == out.strides[axis + 1],
@@ -157,8 +157,8 @@ class CollectiveChecker {
     const TensorDesc& in = in_.desc;
     const TensorDesc& out = out_.desc;
     for (size_t axis = 0; axis < in.rank(); ++axis) {
-      if (in.alloc[axis] == place_.size * out.alloc[axis]) outermost(in, axis);
-      if (out.alloc[axis] == place_.size * in.alloc[axis]) outermost(out, axis);
+      if (in.alloc[axis] == position_.size * out.alloc[axis]) outermost(in, axis);
+      if (out.alloc[axis] == position_.size * in.alloc[axis]) outermost(out, axis);
     }
     for (size_t axis = 0; axis < in.rank(); ++axis) {
       const int64_t part = std::min(in.alloc[axis], out.alloc[axis]);
@@ -181,15 +181,15 @@ class CollectiveChecker {
   const Communicate& x_;
   const View& in_;
   const View& out_;
-  const TeamPlace& place_;
+  const TeamPosition& position_;
   const std::optional<int64_t> elsewhere_;
 };
 
 }  // namespace
 
-void checkCollective(const Communicate& x, const UnrolledStep& step, const TeamPlace& place) {
+void checkCollective(const Communicate& x, const UnrolledStep& step, const TeamPosition& position) {
   for (size_t i = 0; i < step.outputs.size(); ++i) {
-    CollectiveChecker(x, step, i, place).run();
+    CollectiveChecker(x, step, i, position).run();
     for (size_t j = 0; j < step.outputs.size(); ++j) {
       const bool apart = i == j || (!viewsOverlap(step.outputs[i], step.outputs[j]) &&
                                     !viewsOverlap(step.outputs[i], step.inputs[j]));

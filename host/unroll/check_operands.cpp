@@ -320,8 +320,7 @@ std::vector<SizeGuard> knownGuards(const Fusion& segment, const SizeBindings& si
 
 void checkWritten(const Slot& slot, const View& view) {
   const std::optional<size_t> axis = repeatedAxis(view.desc);
-  HEDDLE_USER_CHECK(!axis,
-                    "%{} is written, but its {} elements along axis {} share one place in memory",
+  HEDDLE_USER_CHECK(!axis, "%{} is written, but its {} elements along axis {} share one address",
                     slot.name, view.desc.sizes[*axis], *axis);
 }
 

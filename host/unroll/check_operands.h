@@ -44,7 +44,7 @@ void checkWritten(const Slot& slot, const View& view);
 void checkCopy(const UnrolledStep& step);
 // The position of this rank in the team of a collective. A collective has two sides: its inputs and
 // its outputs. A part is the range of memory that one rank contributes or gets.
-struct TeamPlace {
+struct TeamPosition {
   int64_t rank;   // position of this rank in the team
   int64_t size;   // number of ranks of the team
   int64_t parts;  // number of ranks that have a part: `size`, or one less if the root has no part
@@ -57,7 +57,7 @@ struct TeamPlace {
 // Checks the dtypes, the numbers of allocated elements and the memory orders of both sides of a
 // collective. Also checks that the sides do not overlap, except in the ways that the transports
 // allow (comm/communicator.h). If this rank has no part on a side, the view of this side is empty.
-void checkCollective(const Communicate& x, const UnrolledStep& step, const TeamPlace& place);
+void checkCollective(const Communicate& x, const UnrolledStep& step, const TeamPosition& position);
 // Checks that the tensor has `elements` elements. If there are several, they must be dense in
 // row-major order.
 void checkReadBack(const Slot& slot, const UnrolledStep& step, int64_t elements);

@@ -35,11 +35,11 @@ void Unroller::advance() {
   try {
     instruction(x, index);
   } catch (const UserError& error) {
-    throw withText(error, place(x, index) + error.what());
+    throw withText(error, positionOf(x, index) + error.what());
   }
 }
 
-std::string Unroller::place(const Instruction& x, InstructionIndex index) const {
+std::string Unroller::positionOf(const Instruction& x, InstructionIndex index) const {
   return fmt::format("instruction {} `{}`: ", index, printInstruction(program_, x));
 }
 

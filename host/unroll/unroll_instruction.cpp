@@ -255,7 +255,7 @@ void Unroller::communicate(UnrolledStep& step, const Communicate& x) {
                     "send in a team of {}: it needs a team of two ranks, the root and the receiver",
                     size);
   step.root_apart = rootIsApart(x, team);
-  TeamPlace place{me, size, size - (step.root_apart ? 1 : 0), {}};
+  TeamPosition position{me, size, size - (step.root_apart ? 1 : 0), {}};
   for (const auto& [in, out] : x.pairs()) {
     bool sends = one_way ? root : comm::hasSend(x.kind, root);
     bool receives = one_way ? !root : comm::hasRecv(x.kind, root);
@@ -269,12 +269,12 @@ void Unroller::communicate(UnrolledStep& step, const Communicate& x) {
     sends ? step.inputs.push_back(tensor(in)) : step.inputs.appendEmpty();
     receives ? step.outputs.push_back(tensor(out)) : step.outputs.appendEmpty();
     const bool one_side = sends != receives;
-    place.elsewhere.push_back(one_side ? allocatedByType(sends ? out : in) : std::nullopt);
+    position.elsewhere.push_back(one_side ? allocatedByType(sends ? out : in) : std::nullopt);
   }
   if (x.kind == comm::CollectiveKind::AllToAllV) readCounts(step, x, size);
   // The counts of an all-to-all-v come from its lists, not from the allocation.
   if (x.kind != comm::CollectiveKind::AllToAllV) checkPosted(step);
-  checkCollective(x, step, place);
+  checkCollective(x, step, position);
 }
 
 void Unroller::readCounts(UnrolledStep& step, const Communicate& x, int64_t team_size) {

@@ -53,7 +53,7 @@ void Unroller::checkSteps() {
     return;
   }
   userError("{}program {} takes {}{} steps on rank {}, and at most {} are allowed",
-            place(*count.largest, count.largest_index), program_.name,
+            positionOf(*count.largest, count.largest_index), program_.name,
             count.at_least ? "more than " : "", count.steps, request_.rank, kMostSteps);
 }
 

@@ -79,7 +79,7 @@ class Unroller {
   Frame* innermostBranch();  // nullptr: not in a branch that the run decides
   // Returns the number of instructions of a body, with those of its inner bodies.
   int32_t lengthOf(const std::vector<Instruction>& body);
-  std::string place(const Instruction& x, InstructionIndex index) const;
+  std::string positionOf(const Instruction& x, InstructionIndex index) const;
 
   // unroll_reuse.cpp: values that share memory (Allocate::reuse).
   void findPreallocated();

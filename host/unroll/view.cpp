@@ -85,7 +85,7 @@ class ViewMaker {
                       out.name, name(out.tensor.dtype), in_slot.name, name(in_slot.tensor.dtype));
   }
 
-  View operator()(const Alias::Same&) const { return place(in_.desc, 0); }
+  View operator()(const Alias::Same&) const { return viewAt(in_.desc, 0); }
 
   View operator()(const Alias::Reshape&) const {
     TensorDesc desc = want_;
@@ -104,7 +104,7 @@ class ViewMaker {
         in_slot_.name, str(in_.desc.sizes), out_.name, str(want_.sizes), str(in_.desc.alloc),
         str(in_.desc.strides));
     desc.strides = *strides;
-    return place(desc, 0);
+    return viewAt(desc, 0);
   }
 
   View operator()(const Alias::Permute& x) const {
@@ -120,7 +120,7 @@ class ViewMaker {
       desc.alloc[i] = in_.desc.alloc[from];
       desc.strides[i] = in_.desc.strides[from];
     }
-    return place(desc, 0);
+    return viewAt(desc, 0);
   }
 
   View operator()(const Alias::Slice& x) const {
@@ -151,7 +151,7 @@ class ViewMaker {
       if (count > 1) desc.strides[i] *= step;
       desc.sizes[i] = desc.alloc[i] = count;
     }
-    View view = place(desc, begin);
+    View view = viewAt(desc, begin);
     view.byte_offset -= lateBytes(late) - lateBytes(in_.late);
     view.late = std::move(late);
     return view;
@@ -165,7 +165,7 @@ class ViewMaker {
                       in_slot_.name, in_.desc.sizes[0]);
     TensorDesc desc = in_.desc;
     for (auto* list : {&desc.sizes, &desc.alloc, &desc.strides}) list->erase(list->begin());
-    return place(desc, index * in_.desc.strides[0]);
+    return viewAt(desc, index * in_.desc.strides[0]);
   }
 
   View operator()(const Alias::Shard&) const {
@@ -183,7 +183,7 @@ class ViewMaker {
       if (want_.sizes[i] > 0) begin += from * desc.strides[i];
       desc.sizes[i] = desc.alloc[i] = want_.sizes[i];
     }
-    return place(desc, begin);
+    return viewAt(desc, begin);
   }
 
   View operator()(const Alias::Unpad&) const {
@@ -197,7 +197,7 @@ class ViewMaker {
       desc.sizes[i] = want_.sizes[i];
       desc.alloc[i] = std::min(desc.alloc[i], want_.alloc[i]);
     }
-    return place(desc, 0);
+    return viewAt(desc, 0);
   }
 
   View operator()(const Alias::Expand& x) const {
@@ -220,7 +220,7 @@ class ViewMaker {
       }
       if (!is_new) ++from;
     }
-    return place(desc, 0);
+    return viewAt(desc, 0);
   }
 
   View operator()(const Alias::Diagonal& x) const {
@@ -243,7 +243,7 @@ class ViewMaker {
     desc.sizes.push_back(size);
     desc.alloc.push_back(size);
     desc.strides.push_back(stride);
-    return place(desc, 0);
+    return viewAt(desc, 0);
   }
 
  private:
@@ -280,7 +280,7 @@ class ViewMaker {
 
   // Returns the view that begins at element `begin` of the operand. Throws UserError if the sizes
   // of `desc` are not those that the type of the result states.
-  View place(TensorDesc desc, int64_t begin) const {
+  View viewAt(TensorDesc desc, int64_t begin) const {
     HEDDLE_USER_CHECK(desc.sizes == want_.sizes, "%{} has the sizes {}, the view of %{} has {}",
                       out_.name, str(want_.sizes), in_slot_.name, str(desc.sizes));
     desc.global = want_.global;

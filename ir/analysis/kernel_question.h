@@ -97,7 +97,7 @@ class KernelQuestion {
     std::string why = checkIndexed();            // rule 6
     if (why.empty()) why = checkTwice();         // rule 2
     if (why.empty()) why = checkReductions();    // rule 3
-    if (why.empty()) why = checkPasses();        // rule 4
+    if (why.empty()) why = checkSweeps();        // rule 4
     if (why.empty()) why = checkStored(stored);  // rule 5
     return why;
   }
@@ -291,20 +291,20 @@ class KernelQuestion {
     return levels;
   }
 
-  std::string checkPasses() {
+  std::string checkSweeps() {
     if (reductions_.empty()) return {};
     const std::unordered_map<ValueId, int> levels = this->levels();
     const bool several = std::any_of(levels.begin(), levels.end(), [&](const auto& entry) {
       return entry.second > 1 || touchesReduced(entry.first);
     });
-    return several ? checkSeveralPasses(levels) : std::string();
+    return several ? checkSeveralSweeps(levels) : std::string();
   }
 
-  std::string checkSeveralPasses(const std::unordered_map<ValueId, int>& levels) {
-    if (axes_.count() > AxisSet().size()) return "a kernel of several passes has too many axes";
+  std::string checkSeveralSweeps(const std::unordered_map<ValueId, int>& levels) {
+    if (axes_.count() > AxisSet().size()) return "a kernel of several sweeps has too many axes";
     AxisSet all;
     for (size_t axis = 0; axis < axes_.count(); ++axis) all.set(axis);
-    // Per value: the axes of all tensors that a pass reads to compute the value.
+    // Per value: the axes of all tensors that a sweep reads to compute the value.
     std::unordered_map<ValueId, AxisSet> read;
     for (ExprId id : exprs_) {
       const Expression& expr = fusion_.expr(id);
@@ -318,12 +318,12 @@ class KernelQuestion {
       }
       const bool reduction = expr.op->kind == OpKind::Reduction;
       if (reduction && axes != all) {
-        return fmt::format("{} needs a pass that reads no tensor along one of its axes",
+        return fmt::format("{} needs a sweep that reads no tensor along one of its axes",
                            describe(fusion_, expr));
       }
-      if (reduction && !columns_.contains(id) && levels.at(expr.outputs[0]) > kMostKernelPasses) {
-        return fmt::format("{} would be pass {} over the data, of at most {} in one kernel",
-                           describe(fusion_, expr), levels.at(expr.outputs[0]), kMostKernelPasses);
+      if (reduction && !columns_.contains(id) && levels.at(expr.outputs[0]) > kMostKernelSweeps) {
+        return fmt::format("{} would be sweep {} over the data, of at most {} in one kernel",
+                           describe(fusion_, expr), levels.at(expr.outputs[0]), kMostKernelSweeps);
       }
       if (reduction) axes = axesOf(expr.outputs[0]);
       for (ValueId output : expr.outputs) read.emplace(output, axes);

@@ -30,7 +30,7 @@ using Axes = std::vector<int64_t>;
 
 // torch.mean. It accepts only float tensors.
 ValueId mean(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepdim = false);
-// torch.var: sum((x - mean)^2) / max(n - correction, 0), computed in two passes. n is the number of
+// torch.var: sum((x - mean)^2) / max(n - correction, 0), computed in two sweeps. n is the number of
 // elements that are averaged.
 ValueId var(FusionBuilder& b, ValueId x, const Axes& axes = {}, double correction = 1,
             bool keepdim = false);
@@ -46,7 +46,7 @@ VarMean varMean(FusionBuilder& b, ValueId x, const Axes& axes = {}, double corre
                 bool keepdim = false);
 // The results of welford(), which computes the quantities of Welford's method: the average, the sum
 // of squared differences from the average (m2), and the number of elements (i64). welford() needs
-// two passes over the data.
+// two sweeps over the data.
 struct Welford {
   ValueId average;
   ValueId m2;

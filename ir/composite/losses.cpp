@@ -13,7 +13,7 @@ using composite::Term;
 
 // The operands of cross_entropy, and terms that the forward and the gradient share. is_class
 // selects the logit of the target class. It is computed by comparing the target with the index
-// along the class axis. The comparison needs one pass over the logits, and also works if the class
+// along the class axis. The comparison needs one sweep over the logits, and also works if the class
 // axis is sharded.
 struct Entropy {
   Term x;                 // the logits

@@ -51,7 +51,7 @@ void IndexSet::add(const IndexSet& other) {
     for (const Range& range : other.ranges_) add(range);
     return;
   }
-  // Both lists are sorted, so one pass merges them.
+  // Both lists are sorted, so one loop merges them.
   std::vector<Range> all;
   all.reserve(ranges_.size() + other.ranges_.size());
   std::merge(ranges_.begin(), ranges_.end(), other.ranges_.begin(), other.ranges_.end(),

@@ -126,7 +126,7 @@ class OrderSettler {
       refused.push_back(id);
     }
     for (ValueId id : refused) {
-      remove(id, fmt::format("kernel g{} reads rows in several passes, and the elements of a row "
+      remove(id, fmt::format("kernel g{} reads rows in several sweeps, and the elements of a row "
                              "would not be neighbours",
                              index));
     }

@@ -10,8 +10,8 @@ namespace heddle {
 // orders never change. Notes (ir/passes/orders/order_notes.h) say which segment refused a hint.
 //
 // These segments refuse a hint:
-//  - A kernel of several passes over rows, for example a softmax. It refuses if the reduced axes
-//    would not be innermost in a value that it reads or stores. Each pass would then read elements
+//  - A kernel of several sweeps over rows, for example a softmax. It refuses if the reduced axes
+//    would not be innermost in a value that it reads or stores. Each sweep would then read elements
 //    that are not neighbours. The kernel refuses only if all its hints of this kind can be removed;
 //    if only some were removed, it would have to transpose.
 //  - A call that computes an attention. It refuses if the last axis of an operand would not be

@@ -36,7 +36,7 @@ TEST(KernelLegality, RowsAndColumnsCanBeOneKernel) {
   EXPECT_EQ(whyNotOneKernel(std::move(b).build()), "");
 }
 
-// A value that depends on sums of columns cannot be combined with the rows in the same pass.
+// A value that depends on sums of columns cannot be combined with the rows in the same sweep.
 TEST(KernelLegality, RowsCannotReadColumnsInTheSameKernel) {
   FusionBuilder b;
   ValueId x = b.input("x", DType::F32, sizes("ab"));
@@ -54,15 +54,15 @@ Fusion repeatedly(int count) {
   return std::move(b).build();
 }
 
-TEST(KernelLegality, KernelsHaveAtMostFourPasses) {
+TEST(KernelLegality, KernelsHaveAtMostFourSweeps) {
   EXPECT_EQ(whyNotOneKernel(repeatedly(1)), "");
   EXPECT_EQ(whyNotOneKernel(repeatedly(4)), "");
-  EXPECT_TRUE(contains(whyNotOneKernel(repeatedly(5)), "would be pass 5 over the data"));
+  EXPECT_TRUE(contains(whyNotOneKernel(repeatedly(5)), "would be sweep 5 over the data"));
 }
 
-// The second pass reads only values of one element per row, but reduces along the rows.
-// The second pass reads the expanded maximum, which no tensor holds.
-TEST(KernelLegality, PassMayReadAGeneratedValueAlone) {
+// The second sweep reads only values of one element per row, but reduces along the rows.
+// The second sweep reads the expanded maximum, which no tensor holds.
+TEST(KernelLegality, SweepMayReadAGeneratedValueAlone) {
   FusionBuilder b;
   ValueId x = b.input("x", DType::F32, sizes("ab"));
   ValueId most = b.reduce("max", x, {1}, true);
@@ -141,7 +141,7 @@ TEST(KernelLegality, PlanKernelReportsTheReason) {
     planKernel(f, {desc}, {desc}, Target::Cpp);
     FAIL() << "no error";
   } catch (const UserError& e) {
-    EXPECT_TRUE(contains(e.what(), "pass 5 over the data")) << e.what();
+    EXPECT_TRUE(contains(e.what(), "sweep 5 over the data")) << e.what();
   }
 }
 

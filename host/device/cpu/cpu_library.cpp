@@ -208,25 +208,25 @@ void argsortLine(const Work& work, int64_t in_at, int64_t out_at, std::byte* scr
   const auto* in = static_cast<const typename E::Stored*>(work.call.in[0]) + in_at;
   auto* out = static_cast<int64_t*>(work.call.out) + out_at;
   using Key = decltype(keyOfElement<E>(*in));
-  using Item = std::conditional_t<sizeof(Key) == 8, LongKey, uint64_t>;
-  auto* items = reinterpret_cast<Item*>(scratch);
+  using Entry = std::conditional_t<sizeof(Key) == 8, LongKey, uint64_t>;
+  auto* entries = reinterpret_cast<Entry*>(scratch);
   const Key flip = work.call.descending ? static_cast<Key>(~Key{0}) : Key{0};
   for (int64_t i = 0; i < work.shape.n; ++i) {
     const Key key = keyOfElement<E>(in[i * work.shape.strides[1]]) ^ flip;
     if constexpr (sizeof(Key) == 8) {
-      items[i] = {key, static_cast<uint64_t>(i)};
+      entries[i] = {key, static_cast<uint64_t>(i)};
     } else {
-      items[i] = uint64_t{key} << 32 | static_cast<uint64_t>(i);
+      entries[i] = uint64_t{key} << 32 | static_cast<uint64_t>(i);
     }
   }
   const int64_t ordered = work.shape.extent;
-  if (ordered < work.shape.n) std::nth_element(items, items + ordered, items + work.shape.n);
-  std::sort(items, items + ordered);
+  if (ordered < work.shape.n) std::nth_element(entries, entries + ordered, entries + work.shape.n);
+  std::sort(entries, entries + ordered);
   for (int64_t i = 0; i < ordered; ++i) {
     if constexpr (sizeof(Key) == 8) {
-      out[i * work.shape.strides[0]] = static_cast<int64_t>(items[i].index);
+      out[i * work.shape.strides[0]] = static_cast<int64_t>(entries[i].index);
     } else {
-      out[i * work.shape.strides[0]] = static_cast<int64_t>(items[i] & ~uint32_t{0});
+      out[i * work.shape.strides[0]] = static_cast<int64_t>(entries[i] & ~uint32_t{0});
     }
   }
 }

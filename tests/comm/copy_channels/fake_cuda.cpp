@@ -146,8 +146,8 @@ void memOp(const CUstreamBatchMemOpParams& op) {
     reinterpret_cast<std::atomic<uint32_t>*>(op.writeValue.address)->store(op.writeValue.value);
     return;
   }
-  const auto* place = reinterpret_cast<std::atomic<uint32_t>*>(op.waitValue.address);
-  waitUntil([&] { return static_cast<int32_t>(place->load() - op.waitValue.value) >= 0; });
+  const auto* flag = reinterpret_cast<std::atomic<uint32_t>*>(op.waitValue.address);
+  waitUntil([&] { return static_cast<int32_t>(flag->load() - op.waitValue.value) >= 0; });
 }
 
 CUresult batchMemOp(CUstream stream, unsigned count, CUstreamBatchMemOpParams* ops, unsigned) {

@@ -25,7 +25,7 @@ JobView idleJob(size_t ranks) {
   job.patience = 7;
   job.in_process.assign(ranks, true);
   job.on_machine.assign(ranks, true);
-  job.places.ranks.resize(ranks);
+  job.locations.ranks.resize(ranks);
   job.ranks.resize(ranks);
   for (size_t rank = 0; rank < ranks; ++rank) job.ranks[rank].rank = static_cast<int>(rank);
   return job;

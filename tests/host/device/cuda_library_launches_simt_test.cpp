@@ -45,7 +45,7 @@ using Entry = void (*)(hdl::Args);
 constexpr Entry kEntries[] = {
     hdlScan,       hdlTotals,     hdlScanColumns, hdlKeys32,   hdlKeys64,   hdlSortWarp32,
     hdlSortWarp64, hdlSortTile32, hdlSortTile64,  hdlSelect32, hdlSelect64, hdlCount32,
-    hdlCount64,    hdlMove32,     hdlMove64,      hdlStarts,   hdlCombine,  hdlPlaces};
+    hdlCount64,    hdlMove32,     hdlMove64,      hdlStarts,   hdlCombine,  hdlIndices};
 static_assert(std::size(kEntries) == std::size(kLibraryEntries));
 
 class HostLauncher : public LibraryLauncher {

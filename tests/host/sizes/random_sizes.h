@@ -90,6 +90,8 @@ inline constexpr Case kCases[] = {
      }},
 };
 
+inline constexpr int kCaseCount = static_cast<int>(std::size(kCases));
+
 // The arguments of a run.
 struct Arguments {
   int64_t t = 0, h = 0, n = 0, m = 0;
@@ -213,11 +215,11 @@ class Sequence {
   std::vector<Arguments> earlier_;
 };
 
-// Runs `sequences` sequences of `runs` runs each on the device.
-inline void expectRandomSizes(Device& device, int sequences, int runs) {
-  for (int i = 0; i < sequences && !::testing::Test::HasFailure(); ++i) {
-    Sequence sequence(kCases[static_cast<size_t>(i) % std::size(kCases)], device,
-                      static_cast<uint64_t>(i));
+// Runs the sequences first, first + step, ... below `sequences`, with `runs` runs each. Sequence i
+// runs the fusion of kCases[i % kCaseCount].
+inline void expectRandomSizes(Device& device, int first, int step, int sequences, int runs) {
+  for (int i = first; i < sequences && !::testing::Test::HasFailure(); i += step) {
+    Sequence sequence(kCases[i % kCaseCount], device, static_cast<uint64_t>(i));
     for (int run = 0; run < runs; ++run) sequence.run(fmt::format("sequence {}, run {}", i, run));
   }
 }

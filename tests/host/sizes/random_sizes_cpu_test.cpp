@@ -10,10 +10,19 @@ namespace {
 using random_sizes::Arguments;
 using random_sizes::Case;
 using random_sizes::Choices;
+using random_sizes::kCaseCount;
 
-TEST(RandomSizes, EveryResultEqualsThatOfANewExecutor) {
+// The parameter is one of kParts parts of the sequences. All sequences of a part run the same case.
+// ctest runs the parts at the same time.
+class RandomSizes : public ::testing::TestWithParam<int> {
+ public:
+  static constexpr int kParts = 4 * kCaseCount;
+};
+
+TEST_P(RandomSizes, EveryResultEqualsThatOfANewExecutor) {
   const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
-  random_sizes::expectRandomSizes(*device, heddle::testing::casesOf(2000, 12), 4);
+  random_sizes::expectRandomSizes(*device, GetParam(), kParts, heddle::testing::casesOf(2000, 12),
+                                  4);
 }
 
 // Returns this rank's block of %x, whose axis 0 is sharded.
@@ -73,16 +82,18 @@ void runSharded(const Case& one, comm::World& world, uint64_t seed) {
   }
 }
 
-TEST(RandomSizes, ShardedResultsEqualThoseOfANewExecutor) {
-  for (int i = 0; i < heddle::testing::casesOf(120, 4) && !::testing::Test::HasFailure(); ++i) {
-    const Case& one =
-        random_sizes::kCases[static_cast<size_t>(i) % std::size(random_sizes::kCases)];
-    if (one.broadcasts) continue;  // a sharded axis cannot be symbolic
+TEST_P(RandomSizes, ShardedResultsEqualThoseOfANewExecutor) {
+  const Case& one = random_sizes::kCases[GetParam() % kCaseCount];
+  if (one.broadcasts) GTEST_SKIP() << "a sharded axis cannot be symbolic";
+  const int sequences = heddle::testing::casesOf(120, 4);
+  for (int i = GetParam(); i < sequences && !HasFailure(); i += kParts) {
     const std::vector<std::string> errors = testing::onRanks(
         2, [&](comm::World& world) { runSharded(one, world, static_cast<uint64_t>(i)); });
     for (const std::string& error : errors) EXPECT_EQ(error, "") << "seed " << i;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Parts, RandomSizes, ::testing::Range(0, RandomSizes::kParts));
 
 }  // namespace
 }  // namespace heddle::host::random_sizes_cpu_test

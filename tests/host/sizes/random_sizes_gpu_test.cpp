@@ -7,7 +7,7 @@ namespace {
 using RandomSizesGpu = GpuDeviceFixture;
 
 TEST_F(RandomSizesGpu, EveryResultEqualsThatOfANewExecutor) {
-  random_sizes::expectRandomSizes(*device_, 150, 3);
+  random_sizes::expectRandomSizes(*device_, 0, 1, 150, 3);
 }
 
 }  // namespace

@@ -69,9 +69,9 @@ inline void expectMaximumOfExpandedVector(Device& device) {
   }
 }
 
-// The variance and the softmax of generated rows need several passes, and each pass computes the
+// The variance and the softmax of generated rows need several sweeps, and each sweep computes the
 // rows again.
-inline void expectSeveralPassesOverGeneratedRows(Device& device) {
+inline void expectSeveralSweepsOverGeneratedRows(Device& device) {
   Runner runner(device);
   const std::string variance =
       "fusion f(%n: i64) {\n  %i = iota(sizes=[%n], axis=0)\n  %f = cast(%i, dtype=f32)\n"

@@ -12,8 +12,8 @@ TEST(GeneratedOperands, MaximumOfAnExpandedVectorIsTheVector) {
   expectMaximumOfExpandedVector(*cpu());
 }
 TEST(GeneratedOperands, SumOfAnExpandedColumnIsAMultiple) { expectSumOfExpandedColumn(*cpu()); }
-TEST(GeneratedOperands, SeveralPassesOverGeneratedRowsNeedNoMemory) {
-  expectSeveralPassesOverGeneratedRows(*cpu());
+TEST(GeneratedOperands, SeveralSweepsOverGeneratedRowsNeedNoMemory) {
+  expectSeveralSweepsOverGeneratedRows(*cpu());
 }
 TEST(GeneratedOperands, CountOfIndicesIsTheLength) { expectCountOfIndices(*cpu()); }
 TEST(GeneratedOperands, GeneratedAxisMayHaveAnyPosition) { expectGeneratedAxes(*cpu()); }

@@ -13,8 +13,8 @@ TEST_F(GeneratedOperandsGpu, MaximumOfAnExpandedVectorIsTheVector) {
 TEST_F(GeneratedOperandsGpu, SumOfAnExpandedColumnIsAMultiple) {
   expectSumOfExpandedColumn(*device_);
 }
-TEST_F(GeneratedOperandsGpu, SeveralPassesOverGeneratedRowsNeedNoMemory) {
-  expectSeveralPassesOverGeneratedRows(*device_);
+TEST_F(GeneratedOperandsGpu, SeveralSweepsOverGeneratedRowsNeedNoMemory) {
+  expectSeveralSweepsOverGeneratedRows(*device_);
 }
 TEST_F(GeneratedOperandsGpu, CountOfIndicesIsTheLength) { expectCountOfIndices(*device_); }
 TEST_F(GeneratedOperandsGpu, GeneratedAxisMayHaveAnyPosition) { expectGeneratedAxes(*device_); }

@@ -250,7 +250,7 @@ inline void expectErrorOfWrittenRepeat(Device& device) {
     executable.run(
         {deviceFloats(device, {1, 2, 3}, {3}), deviceFloats(device, ramp(6, 0, 1), {2, 3})});
   });
-  EXPECT_NE(why.find("%e is written, but its 2 elements along axis 0 share one place in memory"),
+  EXPECT_NE(why.find("%e is written, but its 2 elements along axis 0 share one address"),
             std::string::npos)
       << why;
 }

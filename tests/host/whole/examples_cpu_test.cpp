@@ -5,7 +5,7 @@
 #include "host/device/cpu/cpu_device.h"
 #include "ir/base/check.h"
 #include "tests/host/example_files.h"
-#include "tests/host/run/loop_program.h"
+#include "tests/host/whole/loop_program.h"
 #include "tests/sanitized.h"
 
 namespace heddle::host::examples_cpu_test {

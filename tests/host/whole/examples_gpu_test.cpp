@@ -8,7 +8,7 @@
 #include "host/job/worlds.h"
 #include "ir/base/check.h"
 #include "tests/host/example_files.h"
-#include "tests/host/run/loop_program.h"
+#include "tests/host/whole/loop_program.h"
 
 namespace heddle::host::examples_gpu_test {
 namespace {

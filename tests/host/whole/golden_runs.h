@@ -100,12 +100,15 @@ inline std::vector<Golden> goldensToRun(const std::string& family) {
   return some;
 }
 
-inline void expectGoldens(Device& device, const std::string& family) {
+// Runs one part of the batches of a family.
+inline void expectGoldens(Device& device, const std::string& family, size_t part = 0,
+                          size_t parts = 1) {
   codegen::ImageCache images;
   const std::vector<Golden> goldens = goldensToRun(family);
   const std::vector<GoldenBatch> batches = batchesOf(goldens);
   EXPECT_FALSE(batches.empty());
-  for (size_t i = 0; i < batches.size(); i += heddle::testing::kOneIn) {
+  constexpr size_t step = heddle::testing::kOneIn;
+  for (size_t i = part * step; i < batches.size(); i += parts * step) {
     const GoldenBatch& batch = batches[i];
     try {
       expectBatch(device, images, batch);

@@ -102,11 +102,16 @@ void expectSharded(const Golden& golden, uint32_t seed) {
   }
 }
 
+// The parameter is one of kParts parts of the cases. ctest runs the parts at the same time.
+class SmallExtentsCpu : public ::testing::TestWithParam<size_t> {};
+constexpr size_t kParts = 4;
+
 // The reference evaluator runs the kernels of every case, but with sanitizers only of some cases.
-TEST(SmallExtentsCpu, ReferenceKernelsOnManyRanksMatchNumPy) {
+TEST_P(SmallExtentsCpu, ReferenceKernelsOnManyRanksMatchNumPy) {
   setenv("HEDDLE_CXX", "/nonexistent/compiler", 1);
   const std::vector<Golden> goldens = heddle::testing::readGoldens("small_extents");
-  for (size_t i = 0; i < goldens.size(); i += heddle::testing::kOneIn) {
+  constexpr size_t stride = heddle::testing::kOneIn;
+  for (size_t i = stride * GetParam(); i < goldens.size(); i += stride * kParts) {
     expectSharded(goldens[i], static_cast<uint32_t>(i + 1));
   }
   unsetenv("HEDDLE_CXX");
@@ -114,16 +119,18 @@ TEST(SmallExtentsCpu, ReferenceKernelsOnManyRanksMatchNumPy) {
 
 // Compiling takes long, so only every n-th case runs. HEDDLE_SMALL_STEP gives n.
 // HEDDLE_SMALL_FROM gives the first case, and changes the seeds.
-TEST(SmallExtentsCpu, CompiledKernelsOnManyRanksMatchNumPy) {
+TEST_P(SmallExtentsCpu, CompiledKernelsOnManyRanksMatchNumPy) {
   const char* from = std::getenv("HEDDLE_SMALL_FROM");
   const char* step = std::getenv("HEDDLE_SMALL_STEP");
   const size_t first = from == nullptr ? 0 : std::stoull(from);
   const size_t stride = step == nullptr ? 13 * heddle::testing::kOneIn : std::stoull(step);
   const std::vector<Golden> goldens = heddle::testing::readGoldens("small_extents");
-  for (size_t i = first % stride; i < goldens.size(); i += stride) {
+  for (size_t i = first % stride + stride * GetParam(); i < goldens.size(); i += stride * kParts) {
     expectSharded(goldens[i], static_cast<uint32_t>(first + i + 1));
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Parts, SmallExtentsCpu, ::testing::Range(size_t{0}, kParts));
 
 }  // namespace
 }  // namespace heddle::host::small_extents_cpu_test

@@ -48,6 +48,9 @@
 //             fusion that is lowered first
 //   verify    `legal`, or the error of verify(), of a fusion or a host program
 //   schedule  the schedule of each kernel, as `heddle dump --stage schedule`
+//   command   the exit code and the output of the command heddle, for each line of arguments after
+//             `--- each`. The input is the file case.fusion, or case.hostir if it contains a host
+//             program. The input has no `...`.
 //
 // Options:
 //

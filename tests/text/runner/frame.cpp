@@ -13,13 +13,16 @@ constexpr std::string_view kHole = "...";
 
 }  // namespace
 
+std::string Frame::with(const std::string& line) const {
+  const size_t hole = text.find(kHole);
+  HEDDLE_USER_CHECK(hole != std::string::npos, "the text before `--- each` has no `{}`", kHole);
+  return text.substr(0, hole) + line + text.substr(hole + kHole.size());
+}
+
 std::optional<Frame> frameOf(const std::string& input) {
   const size_t each = input.find(kEach);
   if (each == std::string::npos) return std::nullopt;
-  const std::string text = input.substr(0, each + 1);
-  const size_t hole = text.find(kHole);
-  HEDDLE_USER_CHECK(hole != std::string::npos, "the text before `--- each` has no `{}`", kHole);
-  Frame frame{text.substr(0, hole), text.substr(hole + kHole.size()), {}};
+  Frame frame{input.substr(0, each + 1), {}};
   std::istringstream in(input.substr(each + kEach.size()));
   for (std::string line; std::getline(in, line);) {
     if (!line.empty()) frame.lines.push_back(line);

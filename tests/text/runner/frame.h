@@ -18,13 +18,15 @@ namespace heddle::text_tests {
 //
 // The runner replaces `...` by one line after the other, and runs the stage on each text.
 struct Frame {
-  std::string before;              // the text before `...`
-  std::string after;               // the text after `...`
+  std::string text;                // the text before `--- each`
   std::vector<std::string> lines;  // the lines after `--- each`, without empty lines
+
+  // Returns the text with the line in place of `...`. Throws UserError if the text has no `...`.
+  std::string with(const std::string& line) const;
 };
 
 // Returns the frame of an input. Returns nothing if the input has no line `--- each`. Throws
-// UserError if there is no `...` before this line, or no line after it.
+// UserError if there is no line after it.
 std::optional<Frame> frameOf(const std::string& input);
 
 // Returns a text that contains the line and, indented below it, its outcome.

@@ -26,6 +26,7 @@
 #include "ir/passes/sharding/reshard_moves.h"
 #include "ir/segment/segment.h"
 #include "ir/text/fusion_text.h"
+#include "tests/text/runner/command.h"
 #include "tests/text/runner/frame.h"
 
 namespace heddle::text_tests {
@@ -367,17 +368,20 @@ Outcome outcomeOf(const std::string& stage, const std::string& input, const Opti
 }  // namespace
 
 Outcome runCase(const std::string& stage, const Case& test) {
-  constexpr std::string_view kStages[] = {"fusion", "segment", "lower",
-                                          "host",   "verify",  "schedule"};
+  constexpr std::string_view kStages[] = {"fusion", "segment",  "lower",  "host",
+                                          "verify", "schedule", "command"};
   HEDDLE_USER_CHECK(std::find(std::begin(kStages), std::end(kStages), stage) != std::end(kStages),
                     "tests/text/{}: there is no such stage", stage);
   const Options options = OptionReader(stage).read(test.options);
   const std::optional<Frame> frame = frameOf(test.input);
+  if (stage == "command") {
+    HEDDLE_USER_CHECK(frame, "a case of the stage command has no line `--- each`");
+    return {false, runCommands(frame->text, frame->lines)};
+  }
   if (!frame) return outcomeOf(stage, test.input, options);
   std::string text;
   for (const std::string& line : frame->lines) {
-    const std::string input = frame->before + line + frame->after;
-    text += outcomeOfLine(line, outcomeOf(stage, input, options).text);
+    text += outcomeOfLine(line, outcomeOf(stage, frame->with(line), options).text);
   }
   return {false, text};
 }

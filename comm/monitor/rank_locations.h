@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+
+namespace heddle::comm {
+
+// The machine and the process of each rank of a job.
+struct RankLocations {
+  struct Location {
+    std::string machine_key;  // equal for ranks that can share memory
+    std::string machine;      // name of the machine
+    int pid = 0;
+    uint64_t started = 0;  // ProcessState::started
+    std::string text() const { return "pid " + std::to_string(pid) + " on " + machine; }
+  };
+  std::vector<Location> ranks;
+  const Location& operator[](int rank) const { return ranks[static_cast<size_t>(rank)]; }
+
+  // Return the ranks on the machine of `rank`, and the ranks in the process of `rank`, in ascending
+  // order.
+  std::vector<int> onMachineOf(int rank) const;
+  std::vector<int> inProcessOf(int rank) const;
+  // Returns the lowest rank of each machine, in ascending order.
+  std::vector<int> leaders() const;
+};
+
+// Returns a text such as "rank 3" or "ranks 0, 2 and 5". If there are more than eight ranks, the
+// text ends with "and more". No ranks: "other ranks".
+std::string nameRanks(const std::vector<int>& ranks);
+
+// Gathers the locations of all ranks. Collective over the job. Ranks that pass equal texts as
+// `machine_key` count as ranks of one machine. Empty: machineKey() (comm/process/process_info.h) is
+// used.
+RankLocations findLocations(World& world, const std::string& machine_key);
+
+}  // namespace heddle::comm

@@ -1,0 +1,138 @@
+// Tests the lists of candidates, without running them.
+#include "codegen/bind/candidates.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "codegen/bind/segment_planner.h"
+#include "codegen/emit/plan_kernel.h"
+#include "ir/base/error.h"
+#include "tests/codegen/candidate_cases.h"
+
+namespace heddle::codegen::candidates_test {
+namespace {
+
+using testing::CandidateCase;
+using testing::candidateCases;
+using testing::CandidateTensors;
+
+class Candidates : public ::testing::TestWithParam<Target> {};
+
+bool areEqual(const KernelPlan& a, const KernelPlan& b) {
+  return a.source == b.source && a.stages == b.stages && a.workspace_bytes == b.workspace_bytes &&
+         a.candidate == b.candidate;
+}
+
+// Returns the operands to which the launches of a plan point, without the workspace.
+std::set<int32_t> operandsOf(const KernelPlan& plan) {
+  std::set<int32_t> operands;
+  for (const LaunchStage& stage : plan.stages) {
+    for (const LaunchStage::PointerPatch& patch : stage.pointers) operands.insert(patch.operand);
+    for (const LaunchStage::ScalarPatch& patch : stage.scalars) operands.insert(patch.operand);
+  }
+  operands.erase(LaunchStage::kWorkspace);
+  return operands;
+}
+
+TEST_P(Candidates, FirstIsThatOfTheModelAndAllDiffer) {
+  for (const CandidateCase& each : candidateCases()) {
+    CandidateTensors tensors(each);
+    const std::vector<TensorDesc> in = CandidateTensors::descsOf(tensors.inputs);
+    const std::vector<TensorDesc> out = CandidateTensors::descsOf(tensors.outputs);
+    const std::vector<Candidate> all = tensors.candidatesFor(GetParam());
+    const KernelPlan plain = planKernel(tensors.fusion, in, out, GetParam(), tensors.alignments());
+    ASSERT_TRUE(areEqual(all.at(0).plan, plain)) << each.text;
+    for (size_t i = 0; i < all.size(); ++i) {
+      EXPECT_EQ(print(all[i].choice), all[i].plan.candidate) << each.text;
+      for (size_t j = 0; j < i; ++j) {
+        const bool merged =
+            all[i].plan.source == all[j].plan.source && all[i].plan.stages == all[j].plan.stages;
+        EXPECT_FALSE(merged) << each.text << print(all[i].choice);
+      }
+    }
+  }
+}
+
+// A candidate is found again by its parameters, and the planner that needs no text makes the same
+// decisions.
+TEST_P(Candidates, ParametersGiveTheSameKernelAgain) {
+  for (const CandidateCase& each : candidateCases()) {
+    CandidateTensors tensors(each);
+    const std::vector<TensorDesc> in = CandidateTensors::descsOf(tensors.inputs);
+    const std::vector<TensorDesc> out = CandidateTensors::descsOf(tensors.outputs);
+    const RunSizes run = unshardedSizes(tensors.fusion, in, out);
+    const std::vector<int32_t> alignments = tensors.alignments();
+    SegmentPlanner planner(tensors.fusion, GetParam());
+    const std::vector<Candidate> all = tensors.candidatesFor(GetParam());
+    for (const Candidate& candidate : all) {
+      std::vector<StageLayout> layouts;
+      const KernelPlan again = planKernel(tensors.fusion, in, out, GetParam(), alignments, run,
+                                          nullptr, &layouts, &candidate.choice);
+      EXPECT_TRUE(areEqual(candidate.plan, again))
+          << each.text << candidate.plan.candidate << " became " << again.candidate;
+      const SegmentPlanner::Operands operands{in, out, alignments, run, &candidate.choice};
+      EXPECT_FALSE(planner.bind(operands).has_value()) << candidate.plan.candidate;
+      ASSERT_TRUE(planner.add(operands, again, std::move(layouts)).has_value());
+      const auto bound = planner.bind(operands);
+      ASSERT_TRUE(bound.has_value()) << candidate.plan.candidate;
+      EXPECT_EQ(bound->plan.stages, again.stages) << candidate.plan.candidate;
+    }
+  }
+}
+
+// The operands of a launch are those of the segment, so all candidates take the same list.
+TEST_P(Candidates, AllTakeTheSameArguments) {
+  for (const CandidateCase& each : candidateCases()) {
+    CandidateTensors tensors(each);
+    const size_t count = tensors.inputs.size() + tensors.outputs.size();
+    std::set<int32_t> every;
+    for (size_t i = 0; i < count; ++i) every.insert(static_cast<int32_t>(i));
+    for (const Candidate& candidate : tensors.candidatesFor(GetParam())) {
+      EXPECT_EQ(operandsOf(candidate.plan), every) << each.text << candidate.plan.candidate;
+    }
+  }
+}
+
+TEST_P(Candidates, EveryFamilyOccurs) {
+  std::set<std::string> families;
+  for (const CandidateCase& each : candidateCases()) {
+    for (const Candidate& one : CandidateTensors(each).candidatesFor(GetParam())) {
+      families.insert(one.choice.family);
+    }
+  }
+  EXPECT_EQ(families,
+            (std::set<std::string>{"columns", "loops", "parts", "sweeps", "rows", "squares"}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, Candidates, ::testing::Values(Target::Cpp, Target::Cuda),
+                         [](const auto& info) {
+                           return info.param == Target::Cpp ? "Cpp" : "Cuda";
+                         });
+
+TEST(CandidatesByName, IndexAndParametersNameACandidate) {
+  std::vector<Candidate> all(3);
+  all[0].choice = {"loops", {{"lanes", 4}, {"unroll", 2}}};
+  all[1].choice = {"loops", {{"lanes", 4}, {"unroll", 1}}};
+  all[2].choice = {"rows", {{"threads", 64}}};
+  EXPECT_EQ(findCandidate(all, "0", "k0"), 0u);
+  EXPECT_EQ(findCandidate(all, "2", "k0"), 2u);
+  EXPECT_EQ(findCandidate(all, "loops", "k0"), 0u);
+  EXPECT_EQ(findCandidate(all, "loops unroll=1", "k0"), 1u);
+  EXPECT_EQ(findCandidate(all, "unroll=1,lanes=4", "k0"), 1u);
+  EXPECT_EQ(findCandidate(all, "threads=64", "k0"), 2u);
+  const std::string list =
+      "; the candidates are\n  0: loops lanes=4 unroll=2\n  1: loops lanes=4 unroll=1\n  2: rows "
+      "threads=64";
+  for (const std::string asked : {"3", "sweeps", "unroll=4", "loops threads=64", "?", ""}) {
+    try {
+      findCandidate(all, asked, "k0");
+      ADD_FAILURE() << asked;
+    } catch (const UserError& error) {
+      EXPECT_EQ(error.what(), "kernel k0 has no candidate '" + asked + "' for these sizes" + list);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace heddle::codegen::candidates_test

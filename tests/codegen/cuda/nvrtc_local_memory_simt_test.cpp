@@ -1,0 +1,118 @@
+// Compiles the kernels of bench/workloads for GPUs, and bounds the local memory of a thread. NVRTC
+// needs no GPU. Local memory holds registers that do not fit (spills) and arrays with computed
+// indices. Both are slow.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "codegen/kernel.h"
+#include "host/compile.h"
+#include "host/inspect.h"
+#include "ir/base/check.h"
+#include "ir/text/fusion_text.h"
+#include "tests/codegen/simt/nvrtc.h"
+
+namespace heddle::codegen::nvrtc_local_memory_simt_test {
+namespace {
+
+template <class T>
+T at(const std::vector<std::byte>& bytes, size_t offset) {
+  T value;
+  HEDDLE_CHECK(offset + sizeof(T) <= bytes.size(), "the cubin ends early");
+  std::memcpy(&value, bytes.data() + offset, sizeof(T));
+  return value;
+}
+
+// Returns the largest frame, in bytes, of the functions of a cubin. A cubin is an ELF file. Its
+// section ".nv.info" has a list of attributes: one byte with the format, one byte with the number
+// of the attribute, two bytes with a size or a value, and the data. The attribute "frame size" has
+// the index of a function and the bytes.
+uint32_t largestFrame(const std::vector<std::byte>& cubin) {
+  constexpr uint32_t kInfoSection = 0x70000000;
+  constexpr uint8_t kWithData = 4;
+  constexpr uint8_t kFrameSize = 0x11;
+  const auto headers = at<uint64_t>(cubin, 40);
+  const auto header_bytes = at<uint16_t>(cubin, 58);
+  const auto count = at<uint16_t>(cubin, 60);
+  uint32_t largest = 0;
+  int frames = 0;
+  for (uint16_t i = 0; i < count; ++i) {
+    const size_t header = headers + size_t{i} * header_bytes;
+    // The section of a kernel names this kernel in `sh_info`.
+    if (at<uint32_t>(cubin, header + 4) != kInfoSection) continue;
+    if (at<uint32_t>(cubin, header + 44) != 0) continue;
+    size_t place = at<uint64_t>(cubin, header + 24);
+    const size_t end = place + at<uint64_t>(cubin, header + 32);
+    while (place < end) {
+      const auto format = at<uint8_t>(cubin, place);
+      const auto attribute = at<uint8_t>(cubin, place + 1);
+      const auto size = at<uint16_t>(cubin, place + 2);
+      if (format == kWithData && attribute == kFrameSize) {
+        largest = std::max(largest, at<uint32_t>(cubin, place + 8));
+        ++frames;
+      }
+      place += 4 + (format == kWithData ? size : 0);
+    }
+  }
+  EXPECT_GT(frames, 0) << "the cubin has no frame sizes";
+  return largest;
+}
+
+// Expects that the kernels of a fusion need at most a few words of local memory.
+void expectSmallFrames(const std::string& text, const std::string& name,
+                       const KernelCompiler& compiler) {
+  constexpr uint32_t kMostBytes = 16;
+  const host::Program program = host::compile(parseFusion(text, name), 1);
+  const SizeBindings sizes(program.size_defaults.begin(), program.size_defaults.end());
+  for (const host::KernelTexts& kernel :
+       host::kernelTexts(program, sizes, 0, 1, host::DeviceKind::Cuda)) {
+    const std::vector<std::byte> cubin = testing::cubinOf({Target::Cuda, kernel.source}, compiler);
+    EXPECT_LE(largestFrame(cubin), kMostBytes) << name << " " << kernel.name;
+  }
+}
+
+class NvrtcLocalMemorySimt : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(NvrtcLocalMemorySimt, WorkloadsNeedAtMostAFewWords) {
+  const std::unique_ptr<KernelCompiler> compiler = testing::nvrtc(GetParam());
+  if (compiler == nullptr) GTEST_SKIP() << "libheddle_cuda.so with NVRTC is not there";
+  const char* root = std::getenv("HEDDLE_SOURCE_DIR");
+  const auto folder = std::filesystem::path(root == nullptr ? "." : root) / "bench/workloads";
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    std::ifstream file(entry.path());
+    const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    expectSmallFrames(text, entry.path().string(), *compiler);
+  }
+}
+
+// Covers bundles of rows in registers and in shared memory, with one and with several inputs.
+TEST_P(NvrtcLocalMemorySimt, RowsAlongMiddleAxesNeedAtMostAFewWords) {
+  const std::unique_ptr<KernelCompiler> compiler = testing::nvrtc(GetParam());
+  if (compiler == nullptr) GTEST_SKIP() << "libheddle_cuda.so with NVRTC is not there";
+  for (const char* dtype : {"f32", "bf16"}) {
+    for (const int m : {20, 400, 1500}) {
+      for (const int k : {333, 1024}) {
+        const std::string sizes = fmt::format("with n = 64, m = {}, k = {}", m, k);
+        expectSmallFrames(fmt::format("heddle 1 fusion softmax(%x: {}[n, m, k]) {} {{ %y = "
+                                      "softmax(%x, axis=1) return %y }}",
+                                      dtype, sizes),
+                          "softmax " + sizes, *compiler);
+        expectSmallFrames(
+            fmt::format("heddle 1 fusion backward(%g: {0}[n, m, k], %y: {0}[n, m, k]) {1} {{ %p = "
+                        "mul(%g, %y) %s = sum(%p, axes=[1], keepdim=true) %d = sub(%g, %s) %x = "
+                        "mul(%d, %y) return %x, %s }}",
+                        dtype, sizes),
+            "backward " + sizes, *compiler);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Arch, NvrtcLocalMemorySimt, ::testing::Values("sm_80", "sm_90", "sm_100"));
+
+}  // namespace
+}  // namespace heddle::codegen::nvrtc_local_memory_simt_test
