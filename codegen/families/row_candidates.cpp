@@ -290,10 +290,10 @@ std::optional<RowCandidate> inSharedMemory(RowCandidate loaded, const Space& row
   return loaded;
 }
 
-// Chooses the candidate for a row that needs too many registers with the values that `chosen` keeps.
-// Without these values, a row needs fewer registers. The kernel reads the row once from memory, not
-// once per sweep. Two blocks on a multiprocessor are better than one, because one loads while the
-// other one computes.
+// Chooses the candidate for a row that needs too many registers with the values that `chosen`
+// keeps. Without these values, a row needs fewer registers. The kernel reads the row once from
+// memory, not once per sweep. Two blocks on a multiprocessor are better than one, because one loads
+// while the other one computes.
 RowCandidate withLoadedRow(const RowCandidate& chosen, const std::optional<RowCandidate>& loaded,
                            const Space& rows, const RowDemand& demand) {
   if (!loaded) return chosen;
