@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "codegen/families/bundles.h"
+#include "codegen/families/divide_rows.h"
 #include "codegen/families/row_limits.h"
 #include "ir/base/ceil_div.h"
 
@@ -354,8 +355,8 @@ bool hasUnalignedRows(const Space& space, Target target) {
          vectorsPerRow(rows, vectorsOf(rows, 1, false).length) >= shortest;
 }
 
-std::optional<RowCandidate> chooseRows(const Space& rows, Target target, const RowDemands& demands,
-                                       const KernelChoice* choice) {
+std::optional<RowCandidate> chooseWholeRows(const Space& rows, Target target,
+                                            const RowDemands& demands, const KernelChoice* choice) {
   if (!isContiguousAlongRow(rows)) return chooseBundles(rows, target, demands, choice);
   if (!isFamily(choice, "rows") || hasColumns(rows)) choice = nullptr;
   const auto best = [&](const RowDemand& demand, RowVariant variant) {
@@ -378,6 +379,7 @@ std::optional<RowCandidate> chooseRows(const Space& rows, Target target, const R
 }
 
 KernelChoice choiceOf(const RowCandidate& candidate, Target target) {
+  if (candidate.layout.divided.parts > 0) return dividedChoice(candidate.layout);
   KernelChoice choice{"rows", {}};
   if (target == Target::Cuda) {
     const RowLayout& layout = candidate.layout;

@@ -105,6 +105,35 @@ __device__ inline long long fromPartner(long long x, int mask) {
 // Returns x / y with an error of at most two units in the last place, for |y| below 2^126.
 __device__ inline float nearQuotient(float x, float y) { return __fdividef(x, y); }
 
+// --- blocks that wait for each other -------------------------------------------------------------
+// The counters are in global memory. They are 0 when the launch begins.
+
+// Returns the next ticket. Each ticket is given to one thread.
+__device__ inline unsigned takeTicket(unsigned* tickets) { return atomicAdd(tickets, 1u); }
+// Counts one more arrival. Whoever sees the arrival also sees what this thread has written before.
+__device__ inline void arrive(unsigned* arrivals) {
+  asm volatile("red.release.gpu.global.add.u32 [%0], 1;" : : "l"(arrivals) : "memory");
+}
+// Does the same. Returns whether this is arrival number `wanted`. The thread then sees what all
+// others have written before they arrived.
+__device__ inline bool arriveLast(unsigned* arrivals, unsigned wanted) {
+  unsigned before;
+  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;"
+               : "=r"(before)
+               : "l"(arrivals)
+               : "memory");
+  return before + 1 == wanted;
+}
+// Waits for arrival number `wanted`.
+__device__ inline void awaitArrivals(unsigned* arrivals, unsigned wanted) {
+  for (;;) {
+    unsigned now;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(now) : "l"(arrivals) : "memory");
+    if (now == wanted) return;
+    __nanosleep(32);
+  }
+}
+
 // --- shared memory -------------------------------------------------------------------------------
 // Kernel text accesses shared memory only by SharedArray, so that tests can observe the accesses.
 

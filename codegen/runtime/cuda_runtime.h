@@ -180,6 +180,27 @@ struct Round<Half> {
   __device__ static unsigned pair(float low, float high) { return f16Pair(low, high); }
 };
 
+// The start of the workspace of a launch whose blocks share rows (codegen/tile/divided_rows.h). A
+// row has an arrival counter per pass, and a state per accumulator and part.
+struct Board {
+  static constexpr int kFirstArrival = 32;
+  static constexpr int kStateBytes = 16;
+  unsigned* counters;
+  int passes;
+  long long rows, parts;
+  __device__ unsigned* arrivals(int pass, long long row) const {
+    return counters + kFirstArrival + (pass * rows + row);
+  }
+  template <class State>
+  __device__ State& state(int accumulator, long long row, long long part) const {
+    static_assert(sizeof(State) <= kStateBytes, "the state is too large");
+    const long long counter_bytes = 4 * (kFirstArrival + passes * rows);
+    const long long first = (counter_bytes + kStateBytes - 1) / kStateBytes;
+    const long long number = (accumulator * rows + row) * parts + part;
+    return *(State*)((unsigned char*)counters + (first + number) * kStateBytes);
+  }
+};
+
 // Returns whether 0 <= index < extent. One unsigned comparison checks both ends.
 __device__ inline bool inside(long long index, long long extent) {
   return (unsigned long long)index < (unsigned long long)extent;

@@ -40,6 +40,11 @@ class ProgramPrinter {
     }
     const char* one = layout.bundled ? "bundle" : "row";
     if (program_.target == Target::Cpp) return text + fmt::format("; one thread per {}", one);
+    if (layout.divided.parts > 0) {
+      text += fmt::format("; {} blocks share the rows, in {} parts per row", layout.blocks,
+                          layout.divided.parts);
+      one = "part";
+    }
     return text + fmt::format(
                       "; {} per block, {} threads per {}, {} vectors of {} elements per thread{}{}",
                       layout.rows, layout.threads, one, layout.registers, layout.vector,

@@ -29,9 +29,13 @@ class CudaTileEmitter {
                     launchBounds(), frame_.entry, args));
     out_.line(fmt::format("typedef {} Index;", frame_.wide_index ? "long long" : "int"));
     writeArguments(out_, frame_);
-    writeRoles();
-    if (layout_.shifted) writeShift();
-    for (const Statement& statement : program_.statements) write(statement);
+    if (isDivided()) {
+      writeItems();
+    } else {
+      writeRoles();
+      if (layout_.shifted) writeShift();
+      for (const Statement& statement : program_.statements) write(statement);
+    }
     if (!program_.columns.empty()) closeColumns();
     HEDDLE_CHECK(held_bytes_ == layout_.shared_bytes,
                  "the tiles take {} bytes of shared memory, but the layout has {}", held_bytes_,
@@ -49,15 +53,17 @@ class CudaTileEmitter {
   }
 
   void writeShift();
+  std::string launchBounds() const;
 
-  // Returns the arguments of __launch_bounds__. The grid of a program with columns assumes that
-  // `column_threads` threads run on each processor of the GPU at once. The bound makes the compiler
-  // use few enough registers for this.
-  std::string launchBounds() const {
-    const int32_t block = layout_.rows * layout_.threads;
-    if (program_.columns.empty()) return std::to_string(block);
-    return fmt::format("{}, {}", block, layout_.column_threads / block);
-  }
+  // Rows that blocks share (emit_divided_cuda.cpp).
+  bool isDivided() const { return layout_.divided.parts > 0; }
+  void writeItems();
+  void openItem();
+  void writePass(int pass);
+  void writeEarlier(const Statement& statement);
+  void fetch(const CombineParts& combine);
+  void publish(const CombineParts& combine, int pass);
+  void findLastItem();
 
   // Writes which row this thread processes, and which share of the vectors of the row.
   void writeRoles() {
@@ -120,7 +126,7 @@ class CudaTileEmitter {
     // Tiles in shared memory can be indexed at run time, so the code need not be long.
     openVectorLoop(layout_.shared_bytes > 0 ? "#pragma unroll 4" : "#pragma unroll");
     if (layout_.shifted) {
-      out_.open("if (reduced < vectors) {");
+      out_.open(isDivided() ? "if (reduced < row_end) {" : "if (reduced < vectors) {");
       writeComplete(loads, reads, body);
       out_.open("else {");
       writeIncomplete(loads, reads, body);

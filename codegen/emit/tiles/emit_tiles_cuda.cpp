@@ -26,6 +26,16 @@ void CudaTileEmitter::writeShift() {
                         layout_.vector - 1, layout_.vector));
 }
 
+// Returns the arguments of __launch_bounds__. The grid of a program with columns assumes that
+// `column_threads` threads run on each processor of the GPU at once. The bound makes the compiler
+// use few enough registers for this. The same holds for divided rows.
+std::string CudaTileEmitter::launchBounds() const {
+  const int32_t block = layout_.rows * layout_.threads;
+  if (isDivided()) return fmt::format("{}, {}", block, kDividedThreads / block);
+  if (program_.columns.empty()) return std::to_string(block);
+  return fmt::format("{}, {}", block, layout_.column_threads / block);
+}
+
 void CudaTileEmitter::openColumns() {
   out_.line(fmt::format("const Index split = (Index)hd::block() * {} + row;", layout_.rows));
   for (const ColumnSums& column : program_.columns) {
@@ -217,8 +227,9 @@ void CudaTileEmitter::write(const LoopOverRow& loop) {
     // Only a ReduceTiles adds to accumulators.
     if (const auto* reduce = std::get_if<ReduceTiles>(&statement)) declareAccumulators(*reduce);
   }
-  out_.open(fmt::format("for (Index part = 0; part < {}; part += {}) {{",
-                        layout_.shifted ? "vectors" : "reduced_items",
+  const char* end = isDivided() ? "row_end" : layout_.shifted ? "vectors" : "reduced_items";
+  out_.open(fmt::format("for (Index part = {}; part < {}; part += {}) {{",
+                        isDivided() ? "row_begin" : "0", end,
                         int64_t{layout_.threads} * layout_.registers));
   in_loop_ = true;
   for (const Statement& statement : loop.statements) write(statement);
@@ -232,7 +243,10 @@ void CudaTileEmitter::writeRowMap(const MapTiles& map) {
   for (const MapTiles::Result& result : map.results) {
     out_.line(fmt::format("{} tile{} = {{}};", storedType(tile(result.tile).dtype), result.tile));
   }
-  out_.open(map.body.stores.empty() ? "if (active) {" : "if (active && share == 0) {");
+  if (isDivided() && !map.body.stores.empty()) findLastItem();
+  out_.open(map.body.stores.empty() ? "if (active) {"
+            : isDivided()           ? "if (is_last) {"
+                                    : "if (active && share == 0) {");
   writeStates(out_, map.body, prefix);
   writeNodes(out_, map.body, frame_, leaves(), prefix);
   for (const MapTiles::Result& result : map.results) {
@@ -248,10 +262,13 @@ void CudaTileEmitter::writeRowMap(const MapTiles& map) {
 }
 
 // Writes a loop over the vectors of a thread, and in it a loop over lanes. The lanes write their
-// results to an array `out`, so that one instruction can store the vector.
+// results to an array `out`, so that one instruction can store the vector. If rows are divided, all
+// loads precede the first store, so that a thread begins several loads before it waits.
 void CudaTileEmitter::writeElementMap(const MapTiles& map) {
   for (const MapTiles::Result& result : map.results) declareTile(result.tile, layout_.registers);
-  writeVectors(map.loads, map.body, [&] { mapLanes(map); });
+  if (!isDivided()) return writeVectors(map.loads, map.body, [&] { mapLanes(map); });
+  for (const LoadTile& load : map.loads) write(load);
+  writeVectors({}, map.body, [&] { mapLanes(map); });
 }
 
 void CudaTileEmitter::mapLanes(const MapTiles& map) {

@@ -24,6 +24,8 @@ struct SimtHost {
   int (*shared_bytes)();           // dynamic shared memory of the launch
   long long (*barriers)();         // the number of barriers that this thread has passed
   void (*barrier)(int number);
+  void (*await)(int number, const unsigned* counter, unsigned wanted);
+  void (*own)(void* memory, unsigned long long bytes);  // shared memory of a block
   unsigned long long (*exchange)(unsigned long long value, int from);
   void (*fault)(const char* text);
   double (*erfinv)(double x);
@@ -113,6 +115,14 @@ inline int blockRow() { return simt_host->row(); }
 inline void barrierNumber(int number) { simt_host->barrier(number); }
 #define barrier() barrierNumber(__COUNTER__)
 
+inline unsigned takeTicket(unsigned* tickets) { return (*tickets)++; }
+inline void arrive(unsigned* arrivals) { ++*arrivals; }
+inline bool arriveLast(unsigned* arrivals, unsigned wanted) { return ++*arrivals == wanted; }
+#define awaitArrivals(arrivals, wanted) awaitNumber(__COUNTER__, arrivals, wanted)
+inline void awaitNumber(int number, unsigned* arrivals, unsigned wanted) {
+  simt_host->await(number, arrivals, wanted);
+}
+
 template <class T>
 inline T fromPartner(T x, int mask) {
   unsigned long long word = 0;
@@ -160,6 +170,7 @@ struct SharedBytes {
   void begin() {
     if (serial == simt_host->serial()) return;
     serial = simt_host->serial();
+    simt_host->own(this, sizeof(*this));
     memset(bytes, 0xff, sizeof(bytes));
     for (SharedUnit& unit : units) unit = {-1, -1, -1, -1};
   }

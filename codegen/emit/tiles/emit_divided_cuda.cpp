@@ -1,0 +1,126 @@
+// Writes the CUDA text of programs whose rows are divided among blocks
+// (codegen/tile/divided_rows.h).
+#include "codegen/emit/tiles/cuda_tile_emitter.h"
+#include "ir/base/overloaded.h"
+
+namespace heddle::codegen {
+
+// Writes the loop in which a block takes work items. Thread 0 takes the next ticket while the block
+// computes an item. Two elements of `ticket` take turns, so one barrier per item is enough.
+void CudaTileEmitter::writeItems() {
+  const int32_t passes = layout_.divided.passes;
+  out_.line("const int share = hd::thread();");
+  out_.line("constexpr int row = 0;");
+  out_.line(fmt::format("const hd::Board board{{(unsigned*)args.board, {}, kept_items, splits}};",
+                        passes));
+  out_.line(fmt::format("const Index distance = splits + ((Index)hd::blocks() + {}) / {};",
+                        passes - 1, passes));
+  out_.line(fmt::format("const Index tickets = (kept_items * splits + distance * {}) * {};",
+                        passes - 1, passes));
+  out_.line("__shared__ hd::SharedBytes<16> ticket_bytes;");
+  out_.line("const hd::SharedArray<unsigned> ticket(ticket_bytes);");
+  out_.line("unsigned next = share == 0 ? hd::takeTicket(board.counters) : 0;");
+  out_.open("for (int turn = 0;; turn ^= 1) {");
+  out_.line("if (share == 0) ticket[turn] = next;");
+  out_.line("hd::barrier();");
+  out_.line("const Index item = (Index)ticket[turn];");
+  out_.line("if (item >= tickets) break;");
+  out_.line("if (share == 0) next = hd::takeTicket(board.counters);");
+  openItem();
+  for (int pass = 0; pass < passes; ++pass) writePass(pass);
+  out_.close();
+  out_.close();
+}
+
+// Writes which part of which row the block computes. The first and the last tickets of a pass
+// belong to no part.
+void CudaTileEmitter::openItem() {
+  const int32_t passes = layout_.divided.passes;
+  out_.line(fmt::format("const int pass = (int)(item % {});", passes));
+  out_.line(fmt::format("const Index place = item / {} - pass * distance;", passes));
+  out_.line("const Index kept = place / splits;");
+  out_.open("if (place >= 0 && kept < kept_items) {");
+  out_.line("constexpr bool active = true;");
+  writeCoordinates(out_, frame_.kept);
+  if (layout_.shifted) writeShift();
+  out_.line("const Index number = place - kept * splits;");
+  out_.line(fmt::format("const Index vectors_of_row = {};",
+                        layout_.shifted ? "vectors" : "reduced_items"));
+  out_.line("const Index row_begin = number * span;");
+  out_.line(
+      "const Index row_end = number + 1 < splits ? hd::smaller<Index>(row_begin + span, "
+      "vectors_of_row) : vectors_of_row;");
+}
+
+// Writes the items of one pass. They need the results of earlier passes, and the tiles per row that
+// earlier passes have made.
+void CudaTileEmitter::writePass(int pass) {
+  out_.open(fmt::format("if (pass == {}) {{", pass));
+  if (pass > 0) {
+    out_.line(fmt::format(
+        "if (share == 0) hd::awaitArrivals(board.arrivals({}, kept), (unsigned)splits);",
+        pass - 1));
+    out_.line("hd::barrier();");
+  }
+  int at = 0;
+  for (const Statement& statement : program_.statements) {
+    // Only CombineParts ends a pass.
+    const auto* combine = std::get_if<CombineParts>(&statement);
+    if (at < pass) {
+      writeEarlier(statement);
+    } else if (at == pass) {
+      write(statement);
+      if (combine != nullptr) publish(*combine, pass);
+    }
+    if (combine != nullptr) ++at;
+  }
+  out_.close();
+}
+
+void CudaTileEmitter::writeEarlier(const Statement& statement) {
+  const Overloaded again{
+      [&](const CombineParts& combine) { fetch(combine); },
+      [&](const LoadTile& load) { write(load); },  // a tile per row
+      [&](const MapTiles& map) { write(map); },    // it computes tiles per row
+      [](const ExchangeTile&) {},
+      [](const ReduceTiles&) {},
+      [](const LoopOverRow&) {},
+  };
+  std::visit(again, statement);
+}
+
+// Combines the states of all parts of the row. Thread i begins with part i.
+void CudaTileEmitter::fetch(const CombineParts& combine) {
+  for (AccumulatorId a : combine.accumulators) {
+    const Accumulator& acc = accumulator(a);
+    const std::string into = fmt::format("acc{}[0]", a);
+    out_.line(fmt::format("{} acc{}[1] = {{{}}};", stateType(acc), a, identityText(acc)));
+    out_.line(fmt::format(
+        "for (Index i = share; i < splits; i += {}) {} = {};", layout_.threads, into,
+        combineText(acc, into, fmt::format("board.state<{}>({}, kept, i)", stateType(acc), a))));
+  }
+  combiner().threads(combine.accumulators);
+}
+
+// Stores the states of this part, and counts the item as complete.
+void CudaTileEmitter::publish(const CombineParts& combine, int pass) {
+  out_.open("if (share == 0) {");
+  for (AccumulatorId a : combine.accumulators) {
+    out_.line(fmt::format("board.state<{}>({}, kept, number) = acc{}[0];",
+                          stateType(accumulator(a)), a, a));
+  }
+  out_.line(fmt::format("hd::arrive(board.arrivals({}, kept));", pass));
+  out_.close();
+}
+
+// Writes whether all other items of the last pass have read what they need of the row. An output
+// per row may have the memory of an input per row, so the last item must store it. All threads of
+// this block have read their tiles per row before the barrier of CombineParts.
+void CudaTileEmitter::findLastItem() {
+  out_.line(
+      fmt::format("const bool is_last = share == 0 && hd::arriveLast(board.arrivals({}, kept), "
+                  "(unsigned)splits);",
+                  layout_.divided.passes - 1));
+}
+
+}  // namespace heddle::codegen

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+
+namespace heddle::codegen {
+
+// How the blocks of a launch share long rows (Cuda). A row is divided into parts, which consist of
+// neighbouring vectors. A *pass* of a program ends with a CombineParts or with the program. A *work
+// item* is one pass over one part of a row. Work items have numbers, their *tickets*:
+// - Ticket t belongs to pass t % passes. Within a pass, items have the order of rows and parts. A
+//   pass runs `distance` parts behind the pass before it (distanceOf()).
+// - Each block takes the next ticket, computes the item, and repeats this until no ticket is left.
+// - The block stores the states of the accumulators of its item, and then counts the item as
+//   complete. An item of a later pass begins when all items of the previous pass over the same row
+//   are complete. It combines the states of all parts in the order of the parts, so every run gives
+//   the same result.
+//
+// An item waits only for items with smaller tickets, and a running block holds each of these. All
+// items therefore complete, even if one block runs at a time. A later pass finds its part in the
+// L2 cache, because few parts lie between two passes over the same part.
+struct DividedRows {
+  int64_t parts = 0;         // parts of a row; 0: rows are not divided
+  int32_t passes = 0;        // number of CombineParts + 1
+  int32_t accumulators = 0;  // accumulators of the program
+};
+
+// The workspace of a launch begins with counters, which must be 0 when the launch begins: the next
+// ticket, and per pass and row the number of complete items. The states follow: one per
+// accumulator, row and part. hd::Board (codegen/runtime/cuda_runtime.h) has the same layout.
+constexpr int64_t kFirstArrival = 32;  // the ticket has a line of the cache of its own
+constexpr int64_t kStateBytes = 16;    // the largest state of an accumulator
+
+inline int64_t counterBytes(const DividedRows& divided, int64_t rows) {
+  const int64_t bytes = 4 * (kFirstArrival + divided.passes * rows);
+  return (bytes + kStateBytes - 1) / kStateBytes * kStateBytes;
+}
+inline int64_t boardBytes(const DividedRows& divided, int64_t rows) {
+  return counterBytes(divided, rows) + kStateBytes * divided.accumulators * rows * divided.parts;
+}
+
+// `blocks` is the number of blocks of the launch. If they run at the same time, no block waits.
+inline int64_t distanceOf(const DividedRows& divided, int64_t blocks) {
+  return divided.parts + (blocks + divided.passes - 1) / divided.passes;
+}
+
+// The number of threads that a multiprocessor runs at the same time, and the largest number of
+// blocks: as many as an H100 runs at the same time. The number of blocks has no influence on the
+// results.
+constexpr int32_t kDividedThreads = 1024;
+constexpr int64_t dividedBlocks(int32_t threads_per_block) {
+  constexpr int64_t kMultiprocessors = 132;
+  return kMultiprocessors * (kDividedThreads / threads_per_block);
+}
+
+}  // namespace heddle::codegen
