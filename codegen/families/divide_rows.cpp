@@ -43,18 +43,20 @@ std::optional<RowCandidate> divideRows(const RowCandidate& looped, const Space& 
   RowCandidate divided = looped;
   RowLayout& layout = divided.layout;
   layout.threads = std::min(layout.threads, kDividedThreads);
-  // A thread loads vectors of all inputs before it waits.
+  layout.divided.passes = demands.passes.exchanges + 1;
+  layout.divided.accumulators = static_cast<int32_t>(demands.expensive.accumulators);
+  // A thread loads vectors of all inputs before it waits. The addresses and the results of many
+  // passes need registers too.
   const int64_t vector_bytes = layout.vector * inputBytes(rows);
-  layout.registers =
-      static_cast<int32_t>(std::max<int64_t>(row_limits::kBytesInFlight / vector_bytes, 1));
+  const int64_t in_flight =
+      layout.divided.passes > 2 ? row_limits::kBytesInFlight / 2 : row_limits::kBytesInFlight;
+  layout.registers = static_cast<int32_t>(std::max<int64_t>(in_flight / vector_bytes, 1));
   const int64_t vectors = reducedItems(rowSchedule(layout, rows, Target::Cuda), rows);
   const int64_t step = int64_t{layout.threads} * layout.registers;
   const int64_t item = kItemBytes / vector_bytes;
   const int64_t parts = ceilDiv(vectors, std::max<int64_t>(item / step, 1) * step);
   if (parts < 2 && (choice == nullptr || !choice->find("parts"))) return std::nullopt;
   layout.divided.parts = numberOf(choice, "parts", vectors, parts);
-  layout.divided.passes = demands.passes.exchanges + 1;
-  layout.divided.accumulators = static_cast<int32_t>(demands.expensive.accumulators);
   layout.blocks = std::min(dividedBlocks(layout.threads), rows.keptCount() * layout.divided.parts);
   const int64_t behind = distanceOf(layout.divided, layout.blocks) * (layout.divided.passes - 1);
   const auto places = static_cast<double>(rows.keptCount() * layout.divided.parts + behind);

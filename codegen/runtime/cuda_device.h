@@ -106,16 +106,12 @@ __device__ inline long long fromPartner(long long x, int mask) {
 __device__ inline float nearQuotient(float x, float y) { return __fdividef(x, y); }
 
 // --- blocks that wait for each other -------------------------------------------------------------
-// The counters are in global memory. They are 0 when the launch begins.
+// These functions access memory that is 0 when the launch begins.
 
 // Returns the next ticket. Each ticket is given to one thread.
 __device__ inline unsigned takeTicket(unsigned* tickets) { return atomicAdd(tickets, 1u); }
-// Counts one more arrival. Whoever sees the arrival also sees what this thread has written before.
-__device__ inline void arrive(unsigned* arrivals) {
-  asm volatile("red.release.gpu.global.add.u32 [%0], 1;" : : "l"(arrivals) : "memory");
-}
-// Does the same. Returns whether this is arrival number `wanted`. The thread then sees what all
-// others have written before they arrived.
+// Counts one more arrival. Returns whether this is arrival number `wanted`. All other threads that
+// have arrived have then finished what they did before.
 __device__ inline bool arriveLast(unsigned* arrivals, unsigned wanted) {
   unsigned before;
   asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;"
@@ -124,14 +120,49 @@ __device__ inline bool arriveLast(unsigned* arrivals, unsigned wanted) {
                : "memory");
   return before + 1 == wanted;
 }
-// Waits for arrival number `wanted`.
-__device__ inline void awaitArrivals(unsigned* arrivals, unsigned wanted) {
+
+// The 32-bit words of a state.
+template <class State>
+union Words {
+  static constexpr int kCount = (int)(sizeof(State) + 3) / 4;
+  State state;
+  unsigned word[kCount];
+  __device__ Words() {
+    for (unsigned& each : word) each = 0;
+  }
+};
+// Each word of a published state is stored together with a mark. A reader that finds all marks has
+// the state, so it needs no fence.
+constexpr unsigned long long kPublished = 1ull << 32;
+template <class State>
+__device__ inline void publish(unsigned long long* slot, const State& state) {
+  Words<State> words;
+  words.state = state;
+#pragma unroll
+  for (int i = 0; i < Words<State>::kCount; ++i) {
+    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;"
+                 :
+                 : "l"(slot + i), "l"(kPublished | words.word[i])
+                 : "memory");
+  }
+}
+// Waits until a state is published, and returns it in `state`.
+template <class State>
+__device__ inline void awaitState(const unsigned long long* slot, State& state) {
+  Words<State> words;
   for (;;) {
-    unsigned now;
-    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(now) : "l"(arrivals) : "memory");
-    if (now == wanted) return;
+    unsigned long long marks = kPublished;
+#pragma unroll
+    for (int i = 0; i < Words<State>::kCount; ++i) {
+      unsigned long long word;
+      asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(word) : "l"(slot + i) : "memory");
+      words.word[i] = (unsigned)word;
+      marks &= word;
+    }
+    if (marks != 0) break;
     __nanosleep(32);
   }
+  state = words.state;
 }
 
 // --- shared memory -------------------------------------------------------------------------------

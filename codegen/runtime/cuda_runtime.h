@@ -180,24 +180,18 @@ struct Round<Half> {
   __device__ static unsigned pair(float low, float high) { return f16Pair(low, high); }
 };
 
-// The start of the workspace of a launch whose blocks share rows (codegen/tile/divided_rows.h). A
-// row has an arrival counter per pass, and a state per accumulator and part.
+// The workspace of a launch whose blocks share rows (codegen/tile/divided_rows.h): the next ticket,
+// a counter per row, and a state per accumulator, row and part.
 struct Board {
   static constexpr int kFirstArrival = 32;
-  static constexpr int kStateBytes = 16;
-  unsigned* counters;
-  int passes;
+  static constexpr int kSlotBytes = 32;
+  unsigned* tickets;
   long long rows, parts;
-  __device__ unsigned* arrivals(int pass, long long row) const {
-    return counters + kFirstArrival + (pass * rows + row);
-  }
-  template <class State>
-  __device__ State& state(int accumulator, long long row, long long part) const {
-    static_assert(sizeof(State) <= kStateBytes, "the state is too large");
-    const long long counter_bytes = 4 * (kFirstArrival + passes * rows);
-    const long long first = (counter_bytes + kStateBytes - 1) / kStateBytes;
+  __device__ unsigned* arrivals(long long row) const { return tickets + kFirstArrival + row; }
+  __device__ unsigned long long* slot(int accumulator, long long row, long long part) const {
+    const long long first = (4 * (kFirstArrival + rows) + kSlotBytes - 1) / kSlotBytes;
     const long long number = (accumulator * rows + row) * parts + part;
-    return *(State*)((unsigned char*)counters + (first + number) * kStateBytes);
+    return (unsigned long long*)tickets + (first + number) * (kSlotBytes / 8);
   }
 };
 

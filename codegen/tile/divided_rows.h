@@ -10,10 +10,9 @@ namespace heddle::codegen {
 // - Ticket t belongs to pass t % passes. Within a pass, items have the order of rows and parts. A
 //   pass runs `distance` parts behind the pass before it (distanceOf()).
 // - Each block takes the next ticket, computes the item, and repeats this until no ticket is left.
-// - The block stores the states of the accumulators of its item, and then counts the item as
-//   complete. An item of a later pass begins when all items of the previous pass over the same row
-//   are complete. It combines the states of all parts in the order of the parts, so every run gives
-//   the same result.
+// - The block stores the states of the accumulators of its item. An item of a later pass waits for
+//   the states of all items of the previous pass over the same row. It combines them in the order
+//   of the parts, so every run gives the same result.
 //
 // An item waits only for items with smaller tickets, and a running block holds each of these. All
 // items therefore complete, even if one block runs at a time. A later pass finds its part in the
@@ -24,18 +23,15 @@ struct DividedRows {
   int32_t accumulators = 0;  // accumulators of the program
 };
 
-// The workspace of a launch begins with counters, which must be 0 when the launch begins: the next
-// ticket, and per pass and row the number of complete items. The states follow: one per
-// accumulator, row and part. hd::Board (codegen/runtime/cuda_runtime.h) has the same layout.
+// The workspace of a launch, which must be 0 when the launch begins. It has the next ticket, a
+// counter per row, and a state per accumulator, row and part. The counter says how many items of
+// the last pass have read what the row has in memory. hd::Board (codegen/runtime/cuda_runtime.h)
+// has the same layout.
 constexpr int64_t kFirstArrival = 32;  // the ticket has a line of the cache of its own
-constexpr int64_t kStateBytes = 16;    // the largest state of an accumulator
-
-inline int64_t counterBytes(const DividedRows& divided, int64_t rows) {
-  const int64_t bytes = 4 * (kFirstArrival + divided.passes * rows);
-  return (bytes + kStateBytes - 1) / kStateBytes * kStateBytes;
-}
+constexpr int64_t kSlotBytes = 32;     // up to four words of 32 bits, each with a mark
 inline int64_t boardBytes(const DividedRows& divided, int64_t rows) {
-  return counterBytes(divided, rows) + kStateBytes * divided.accumulators * rows * divided.parts;
+  const int64_t counters = (4 * (kFirstArrival + rows) + kSlotBytes - 1) / kSlotBytes;
+  return kSlotBytes * (counters + divided.accumulators * rows * divided.parts);
 }
 
 // `blocks` is the number of blocks of the launch. If they run at the same time, no block waits.

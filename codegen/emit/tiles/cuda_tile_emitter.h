@@ -62,7 +62,10 @@ class CudaTileEmitter {
   void writePass(int pass);
   void writeEarlier(const Statement& statement);
   void fetch(const CombineParts& combine);
-  void publish(const CombineParts& combine, int pass);
+  void publish(const CombineParts& combine);
+  void loadEarly(int pass);
+  void loadEarly(const LoadTile& load);
+  void loadTogether(const std::vector<LoadTile>& loads);
   void findLastItem();
 
   // Writes which row this thread processes, and which share of the vectors of the row.
@@ -384,6 +387,7 @@ class CudaTileEmitter {
   std::set<TileId> one_lane_;    // tiles that hold the same element for all lanes
   std::set<TileId> one_vector_;  // tiles of which a thread holds one vector at a time
   std::set<TileId> held_;        // tiles in shared memory
+  std::set<TileId> early_;       // tiles that loadEarly() has loaded
   int64_t held_bytes_ = 0;       // number of bytes of these tiles
   bool is_copying_ = false;      // the text has begun copies to shared memory
   bool in_loop_ = false;

@@ -1,5 +1,7 @@
 // Writes the CUDA text of programs whose rows are divided among blocks
 // (codegen/tile/divided_rows.h).
+#include <algorithm>
+
 #include "codegen/emit/tiles/cuda_tile_emitter.h"
 #include "ir/base/overloaded.h"
 
@@ -11,21 +13,20 @@ void CudaTileEmitter::writeItems() {
   const int32_t passes = layout_.divided.passes;
   out_.line("const int share = hd::thread();");
   out_.line("constexpr int row = 0;");
-  out_.line(fmt::format("const hd::Board board{{(unsigned*)args.board, {}, kept_items, splits}};",
-                        passes));
+  out_.line("const hd::Board board{(unsigned*)args.board, kept_items, splits};");
   out_.line(fmt::format("const Index distance = splits + ((Index)hd::blocks() + {}) / {};",
                         passes - 1, passes));
   out_.line(fmt::format("const Index tickets = (kept_items * splits + distance * {}) * {};",
                         passes - 1, passes));
   out_.line("__shared__ hd::SharedBytes<16> ticket_bytes;");
   out_.line("const hd::SharedArray<unsigned> ticket(ticket_bytes);");
-  out_.line("unsigned next = share == 0 ? hd::takeTicket(board.counters) : 0;");
+  out_.line("unsigned next = share == 0 ? hd::takeTicket(board.tickets) : 0;");
   out_.open("for (int turn = 0;; turn ^= 1) {");
   out_.line("if (share == 0) ticket[turn] = next;");
   out_.line("hd::barrier();");
   out_.line("const Index item = (Index)ticket[turn];");
   out_.line("if (item >= tickets) break;");
-  out_.line("if (share == 0) next = hd::takeTicket(board.counters);");
+  out_.line("if (share == 0) next = hd::takeTicket(board.tickets);");
   openItem();
   for (int pass = 0; pass < passes; ++pass) writePass(pass);
   out_.close();
@@ -56,12 +57,8 @@ void CudaTileEmitter::openItem() {
 // earlier passes have made.
 void CudaTileEmitter::writePass(int pass) {
   out_.open(fmt::format("if (pass == {}) {{", pass));
-  if (pass > 0) {
-    out_.line(fmt::format(
-        "if (share == 0) hd::awaitArrivals(board.arrivals({}, kept), (unsigned)splits);",
-        pass - 1));
-    out_.line("hd::barrier();");
-  }
+  // With more passes, the states of the earlier ones need the registers.
+  if (pass == 1 && layout_.divided.passes == 2) loadEarly(pass);
   int at = 0;
   for (const Statement& statement : program_.statements) {
     // Only CombineParts ends a pass.
@@ -70,11 +67,54 @@ void CudaTileEmitter::writePass(int pass) {
       writeEarlier(statement);
     } else if (at == pass) {
       write(statement);
-      if (combine != nullptr) publish(*combine, pass);
+      if (combine != nullptr) publish(*combine);
     }
-    if (combine != nullptr) ++at;
+    if (combine == nullptr) continue;
+    ++at;
+    if (at == pass && pass + 1 == layout_.divided.passes) findLastItem();
   }
   out_.close();
+}
+
+// Writes the first loads of the loop of a pass. The threads then wait for these loads and for other
+// blocks at the same time.
+void CudaTileEmitter::loadEarly(int pass) {
+  int at = 0;
+  for (const Statement& statement : program_.statements) {
+    if (std::holds_alternative<CombineParts>(statement)) ++at;  // nothing else ends a pass
+    const auto* loop = std::get_if<LoopOverRow>(&statement);    // nothing else reads the row
+    if (at != pass || loop == nullptr) continue;
+    for (const Statement& inner : loop->statements) {
+      const auto* map = std::get_if<MapTiles>(&inner);
+      const auto* reduce = std::get_if<ReduceTiles>(&inner);
+      if (map == nullptr && reduce == nullptr) continue;  // only these have loads of their own
+      for (const LoadTile& load : map != nullptr ? map->loads : reduce->loads) loadEarly(load);
+    }
+  }
+}
+
+void CudaTileEmitter::loadEarly(const LoadTile& load) {
+  declareLoaded(load, "tile");
+  out_.open("{");
+  out_.line("const Index part = row_begin;");
+  in_loop_ = true;
+  loadInto(load, "tile");
+  in_loop_ = false;
+  out_.close();
+  early_.insert(load.tile);
+}
+
+// Writes the loads of all vectors of a thread. If they are early, the first ones have been written.
+void CudaTileEmitter::loadTogether(const std::vector<LoadTile>& loads) {
+  for (const LoadTile& load : loads) {
+    if (!early_.contains(load.tile)) {
+      write(load);
+      continue;
+    }
+    out_.open("if (part > row_begin) {");
+    loadInto(load, "tile");
+    out_.close();
+  }
 }
 
 void CudaTileEmitter::writeEarlier(const Statement& statement) {
@@ -95,32 +135,36 @@ void CudaTileEmitter::fetch(const CombineParts& combine) {
     const Accumulator& acc = accumulator(a);
     const std::string into = fmt::format("acc{}[0]", a);
     out_.line(fmt::format("{} acc{}[1] = {{{}}};", stateType(acc), a, identityText(acc)));
-    out_.line(fmt::format(
-        "for (Index i = share; i < splits; i += {}) {} = {};", layout_.threads, into,
-        combineText(acc, into, fmt::format("board.state<{}>({}, kept, i)", stateType(acc), a))));
+    out_.open(fmt::format("for (Index i = share; i < splits; i += {}) {{", layout_.threads));
+    out_.line(fmt::format("{} state;", stateType(acc)));
+    out_.line(fmt::format("hd::awaitState(board.slot({}, kept, i), state);", a));
+    out_.line(fmt::format("{} = {};", into, combineText(acc, into, "state")));
+    out_.close();
   }
   combiner().threads(combine.accumulators);
 }
 
-// Stores the states of this part, and counts the item as complete.
-void CudaTileEmitter::publish(const CombineParts& combine, int pass) {
-  out_.open("if (share == 0) {");
+// Stores the states of this part.
+void CudaTileEmitter::publish(const CombineParts& combine) {
   for (AccumulatorId a : combine.accumulators) {
-    out_.line(fmt::format("board.state<{}>({}, kept, number) = acc{}[0];",
-                          stateType(accumulator(a)), a, a));
+    out_.line(
+        fmt::format("if (share == 0) hd::publish(board.slot({}, kept, number), acc{}[0]);", a, a));
   }
-  out_.line(fmt::format("hd::arrive(board.arrivals({}, kept));", pass));
-  out_.close();
 }
 
 // Writes whether all other items of the last pass have read what they need of the row. An output
 // per row may have the memory of an input per row, so the last item must store it. All threads of
 // this block have read their tiles per row before the barrier of CombineParts.
 void CudaTileEmitter::findLastItem() {
+  const bool stores = std::any_of(
+      program_.statements.begin(), program_.statements.end(), [](const Statement& statement) {
+        const auto* map = std::get_if<MapTiles>(&statement);  // others store nothing per row
+        return map != nullptr && !map->body.stores.empty();
+      });
+  if (!stores) return;
   out_.line(
-      fmt::format("const bool is_last = share == 0 && hd::arriveLast(board.arrivals({}, kept), "
-                  "(unsigned)splits);",
-                  layout_.divided.passes - 1));
+      "const bool is_last = share == 0 && hd::arriveLast(board.arrivals(kept), "
+      "(unsigned)splits);");
 }
 
 }  // namespace heddle::codegen

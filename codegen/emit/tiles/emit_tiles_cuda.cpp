@@ -174,12 +174,10 @@ void CudaTileEmitter::declareAccumulators(const ReduceTiles& reduce) {
 
 void CudaTileEmitter::write(const ReduceTiles& reduce) {
   if (!in_loop_) declareAccumulators(reduce);
-  const bool together =
-      in_loop_ && std::any_of(reduce.accumulators.begin(), reduce.accumulators.end(),
-                              [this](AccumulatorId a) { return addsTogether(accumulator(a)); });
-  if (together) {
-    for (const LoadTile& load : reduce.loads) write(load);
-  }
+  const bool joint = std::any_of(reduce.accumulators.begin(), reduce.accumulators.end(),
+                                 [this](AccumulatorId a) { return addsTogether(accumulator(a)); });
+  const bool together = in_loop_ && (joint || isDivided());
+  if (together) loadTogether(reduce.loads);
   writeVectors(together ? std::vector<LoadTile>{} : reduce.loads, reduce.body,
                [&] { reduceLanes(reduce); });
 }
@@ -243,7 +241,6 @@ void CudaTileEmitter::writeRowMap(const MapTiles& map) {
   for (const MapTiles::Result& result : map.results) {
     out_.line(fmt::format("{} tile{} = {{}};", storedType(tile(result.tile).dtype), result.tile));
   }
-  if (isDivided() && !map.body.stores.empty()) findLastItem();
   out_.open(map.body.stores.empty() ? "if (active) {"
             : isDivided()           ? "if (is_last) {"
                                     : "if (active && share == 0) {");
@@ -267,7 +264,7 @@ void CudaTileEmitter::writeRowMap(const MapTiles& map) {
 void CudaTileEmitter::writeElementMap(const MapTiles& map) {
   for (const MapTiles::Result& result : map.results) declareTile(result.tile, layout_.registers);
   if (!isDivided()) return writeVectors(map.loads, map.body, [&] { mapLanes(map); });
-  for (const LoadTile& load : map.loads) write(load);
+  loadTogether(map.loads);
   writeVectors({}, map.body, [&] { mapLanes(map); });
 }
 

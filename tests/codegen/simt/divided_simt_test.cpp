@@ -161,7 +161,7 @@ TEST(DividedSimt, ABlockNeedsEachOfItsBarriersAndWaits) {
   add(cases, softmax("f32"), {{{5, 2000}}}, {{"n", 5}, {"m", 2000}}, 4);
   expectRightOnAnyGrid(cases);
   const auto [first, end] = cases.barriers(0);
-  EXPECT_EQ(end - first, 5);
+  EXPECT_EQ(end - first, 4);
   for (int barrier = first; barrier < end; ++barrier) {
     std::set<std::string> faults;
     for (uint64_t seed = 0; seed < 12; ++seed) {

@@ -24,7 +24,7 @@ struct SimtHost {
   int (*shared_bytes)();           // dynamic shared memory of the launch
   long long (*barriers)();         // the number of barriers that this thread has passed
   void (*barrier)(int number);
-  void (*await)(int number, const unsigned* counter, unsigned wanted);
+  void (*await)(int number, const unsigned long long* slot, int words);
   void (*own)(void* memory, unsigned long long bytes);  // shared memory of a block
   unsigned long long (*exchange)(unsigned long long value, int from);
   void (*fault)(const char* text);
@@ -116,11 +116,21 @@ inline void barrierNumber(int number) { simt_host->barrier(number); }
 #define barrier() barrierNumber(__COUNTER__)
 
 inline unsigned takeTicket(unsigned* tickets) { return (*tickets)++; }
-inline void arrive(unsigned* arrivals) { ++*arrivals; }
 inline bool arriveLast(unsigned* arrivals, unsigned wanted) { return ++*arrivals == wanted; }
-#define awaitArrivals(arrivals, wanted) awaitNumber(__COUNTER__, arrivals, wanted)
-inline void awaitNumber(int number, unsigned* arrivals, unsigned wanted) {
-  simt_host->await(number, arrivals, wanted);
+constexpr unsigned long long kPublished = 1ull << 32;
+template <class State>
+inline void publish(unsigned long long* slot, const State& state) {
+  unsigned words[(sizeof(State) + 3) / 4] = {};
+  memcpy(words, &state, sizeof(state));
+  for (unsigned word : words) *slot++ = kPublished | word;
+}
+#define awaitState(slot, state) awaitStateNumber(__COUNTER__, slot, state)
+template <class State>
+inline void awaitStateNumber(int number, const unsigned long long* slot, State& state) {
+  unsigned words[(sizeof(State) + 3) / 4];
+  simt_host->await(number, slot, (int)(sizeof(words) / 4));
+  for (unsigned& word : words) word = (unsigned)*slot++;
+  memcpy(&state, words, sizeof(state));
 }
 
 template <class T>

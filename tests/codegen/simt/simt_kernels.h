@@ -79,9 +79,10 @@ class SimtKernels {
           simt::grid().barrier();
           ++passed();
         },
-        [](int number, const unsigned* counter, unsigned wanted) {
+        [](int number, const unsigned long long* slot, int words) {
           if (number == run_.skipped) return;
-          simt::grid().await([&] { return *counter == wanted; });
+          const auto is_published = [](unsigned long long word) { return word >> 32 == 1; };
+          simt::grid().await([&] { return std::all_of(slot, slot + words, is_published); });
         },
         [](void* memory, unsigned long long bytes) { run_.shared[memory] = bytes; },
         [](unsigned long long value, int from) { return simt::grid().exchange(value, from); },
@@ -148,7 +149,7 @@ class SimtKernels {
     int (*shared_bytes)();
     long long (*barriers)();
     void (*barrier)(int number);
-    void (*await)(int number, const unsigned* counter, unsigned wanted);
+    void (*await)(int number, const unsigned long long* slot, int words);
     void (*own)(void* memory, unsigned long long bytes);
     unsigned long long (*exchange)(unsigned long long value, int from);
     void (*fault)(const char* text);
