@@ -57,7 +57,9 @@ std::vector<KernelChoice> variantsOf(const KernelChoice& first) {
   if (const auto threads = first.find("reduce_threads")) {
     with("reduce_threads", *threads > kWarp ? kWarp : kMostThreadsOfReduction);
   }
-  if (const auto looped = first.find("looped")) with("looped", *looped == 0 ? 1 : 0);
+  for (const char* flag : {"looped", "streams"}) {
+    if (const auto value = first.find(flag)) with(flag, *value == 0 ? 1 : 0);
+  }
   if (const auto hold = first.find("hold")) {
     for (int64_t other = 0; other < kHolds; ++other) {
       if (other != *hold) with("hold", other);

@@ -44,6 +44,7 @@ std::optional<RowCandidate> divideRows(const RowCandidate& looped, const Space& 
   RowLayout& layout = divided.layout;
   layout.threads = std::min(layout.threads, kDividedThreads);
   layout.divided.passes = demands.passes.exchanges + 1;
+  layout.divided.streams = choice == nullptr || choice->find("streams").value_or(1) != 0;
   layout.divided.accumulators = static_cast<int32_t>(demands.expensive.accumulators);
   // A thread loads vectors of all inputs before it waits. The addresses and the results of many
   // passes need registers too.
@@ -79,9 +80,11 @@ bool paysToDivide(const RowCandidate& divided, const Space& rows) {
 }
 
 KernelChoice dividedChoice(const RowLayout& layout) {
-  return {
-      "divided",
-      {{"vector", layout.vector}, {"threads", layout.threads}, {"parts", layout.divided.parts}}};
+  return {"divided",
+          {{"vector", layout.vector},
+           {"threads", layout.threads},
+           {"parts", layout.divided.parts},
+           {"streams", layout.divided.streams ? 1 : 0}}};
 }
 
 namespace {

@@ -12,8 +12,9 @@ namespace heddle::codegen {
 // leave multiprocessors idle.
 
 // Returns the candidate with the parameters of `looped`, whose blocks process one row each and read
-// it once per pass. A choice of the family "divided" changes the number of parts. Returns nullopt
-// if the segment needs only one pass, the rows are short, or the sizes do not permit the family.
+// it once per pass. A choice of the family "divided" changes the number of parts, and
+// DividedRows::streams. Returns nullopt if the segment needs only one pass, the rows are short, or
+// the sizes do not permit the family.
 std::optional<RowCandidate> divideRows(const RowCandidate& looped, const Space& rows,
                                        const RowDemands& demands, const KernelChoice* choice);
 

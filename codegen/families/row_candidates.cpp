@@ -228,14 +228,12 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
   if (candidate.looped && (hasColumns(space) || has_few)) return std::nullopt;
   if (hasColumns(space)) {
     // Separate launches divide the columns among all multiprocessors. They are faster in two cases:
-    // few blocks leave multiprocessors idle, and blocks with many rows store many sums of short
-    // columns.
+    // few blocks leave multiprocessors idle, or blocks with many rows store many short sums.
     constexpr int32_t kMostRows = 2;
     const int64_t groups = ceilDiv(space.keptCount(), layout.rows);
     const bool is_large = space.keptCount() * space.reducedCount() > kShortWork;
     if (is_large && (groups < kFewRows || layout.rows > kMostRows)) return std::nullopt;
     loopOverRows(space, demand, candidate);
-    return candidate;
   }
   return candidate;
 }

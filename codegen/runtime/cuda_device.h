@@ -105,6 +105,21 @@ __device__ inline long long fromPartner(long long x, int mask) {
 // Returns x / y with an error of at most two units in the last place, for |y| below 2^126.
 __device__ inline float nearQuotient(float x, float y) { return __fdividef(x, y); }
 
+// Access a word in memory. If kStreams is true, its line leaves the L2 cache before other lines.
+template <bool kStreams, class Word>
+__device__ inline Word loadWord(const Word* from) {
+  if constexpr (kStreams) return __ldcs(from);
+  return *from;
+}
+template <bool kStreams, class Word>
+__device__ inline void storeWord(Word* to, Word word) {
+  if constexpr (kStreams) {
+    __stcs(to, word);
+  } else {
+    *to = word;
+  }
+}
+
 // --- blocks that wait for each other -------------------------------------------------------------
 // These functions access memory that is 0 when the launch begins.
 

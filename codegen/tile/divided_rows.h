@@ -21,6 +21,9 @@ struct DividedRows {
   int64_t parts = 0;         // parts of a row; 0: rows are not divided
   int32_t passes = 0;        // number of CombineParts + 1
   int32_t accumulators = 0;  // accumulators of the program
+  // The last pass marks what it reads and writes as the first to leave the L2 cache. The parts
+  // between two passes then stay there longer.
+  bool streams = true;
 };
 
 // The workspace of a launch, which must be 0 when the launch begins. It has the next ticket, a

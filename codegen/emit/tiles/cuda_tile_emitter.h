@@ -67,6 +67,7 @@ class CudaTileEmitter {
   void loadEarly(const LoadTile& load);
   void loadTogether(const std::vector<LoadTile>& loads);
   void findLastItem();
+  const char* streams() const { return is_last_pass_ && layout_.divided.streams ? ", true" : ""; }
 
   // Writes which row this thread processes, and which share of the vectors of the row.
   void writeRoles() {
@@ -318,8 +319,9 @@ class CudaTileEmitter {
         out_.line(fmt::format("{}.set(0, *({}));", name, from));
         break;
       case LaneStride::One:
-        out_.line(fmt::format("hd::load{}<{}>({}, {}, {}, {});", loadsPairs(load) ? "Part" : part(),
-                              layout_.vector, name, from, alignmentOf(access),
+        out_.line(fmt::format("hd::load{}<{}{}>({}, {}, {}, {});",
+                              loadsPairs(load) ? "Part" : part(), layout_.vector, streams(), name,
+                              from, alignmentOf(access),
                               loadsPairs(load) ? "0, count" : elements()));
         break;
       case LaneStride::Any:
@@ -329,26 +331,7 @@ class CudaTileEmitter {
     }
   }
 
-  LeafText leaves() const {
-    LeafText leaves;
-    leaves.element = [this](int index) {
-      const TileId id(index);
-      const bool per_row = tile(id).per_row;
-      if (per_row && !layout_.bundled) return fmt::format("tile{}", id);
-      return fmt::format("tile{}[{}][{}]", id, per_row || one_vector_.contains(id) ? "0" : "u",
-                         one_lane_.contains(id) ? "0" : "lane");
-    };
-    leaves.result = [this](AccumulatorId a) {
-      return fmt::format("acc{}[{}]", a, layout_.bundled ? "lane" : "0");
-    };
-    leaves.is_one_for_lanes = [this](int index) {
-      const TileId id(index);
-      return (tile(id).per_row && !layout_.bundled) || one_lane_.contains(id);
-    };
-    leaves.lane = "lane";
-    leaves.rounds_at_stores = true;
-    return leaves;
-  }
+  LeafText leaves() const;
 
   std::string nextPrefix() { return fmt::format("b{}_", bodies_++); }
 
@@ -391,6 +374,7 @@ class CudaTileEmitter {
   int64_t held_bytes_ = 0;       // number of bytes of these tiles
   bool is_copying_ = false;      // the text has begun copies to shared memory
   bool in_loop_ = false;
+  bool is_last_pass_ = false;  // of divided rows
   int bodies_ = 0;
   TextWriter out_;
 };

@@ -56,9 +56,11 @@ void CudaTileEmitter::openItem() {
 // Writes the items of one pass. They need the results of earlier passes, and the tiles per row that
 // earlier passes have made.
 void CudaTileEmitter::writePass(int pass) {
+  is_last_pass_ = pass + 1 == layout_.divided.passes;
   out_.open(fmt::format("if (pass == {}) {{", pass));
-  // With more passes, the states of the earlier ones need the registers.
-  if (pass == 1 && layout_.divided.passes == 2) loadEarly(pass);
+  // In other programs, early loads would need too many registers: for the masks of shifted rows, or
+  // for the states of several passes.
+  if (pass == 1 && layout_.divided.passes == 2 && !layout_.shifted) loadEarly(pass);
   int at = 0;
   for (const Statement& statement : program_.statements) {
     // Only CombineParts ends a pass.
@@ -71,7 +73,7 @@ void CudaTileEmitter::writePass(int pass) {
     }
     if (combine == nullptr) continue;
     ++at;
-    if (at == pass && pass + 1 == layout_.divided.passes) findLastItem();
+    if (at == pass && is_last_pass_) findLastItem();
   }
   out_.close();
 }

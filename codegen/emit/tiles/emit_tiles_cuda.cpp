@@ -160,6 +160,27 @@ void CudaTileEmitter::hold(const LoadTile& load) {
   is_copying_ = true;
 }
 
+LeafText CudaTileEmitter::leaves() const {
+  LeafText leaves;
+  leaves.element = [this](int index) {
+    const TileId id(index);
+    const bool per_row = tile(id).per_row;
+    if (per_row && !layout_.bundled) return fmt::format("tile{}", id);
+    return fmt::format("tile{}[{}][{}]", id, per_row || one_vector_.contains(id) ? "0" : "u",
+                       one_lane_.contains(id) ? "0" : "lane");
+  };
+  leaves.result = [this](AccumulatorId a) {
+    return fmt::format("acc{}[{}]", a, layout_.bundled ? "lane" : "0");
+  };
+  leaves.is_one_for_lanes = [this](int index) {
+    const TileId id(index);
+    return (tile(id).per_row && !layout_.bundled) || one_lane_.contains(id);
+  };
+  leaves.lane = "lane";
+  leaves.rounds_at_stores = true;
+  return leaves;
+}
+
 void CudaTileEmitter::declareAccumulators(const ReduceTiles& reduce) {
   for (AccumulatorId a : reduce.accumulators) {
     const Accumulator& acc = accumulator(a);
@@ -316,8 +337,9 @@ void CudaTileEmitter::writeStore(int tensor, bool rounds) {
       out_.line(fmt::format("*({}) = out{}[0];", to, tensor));
       break;
     case LaneStride::One:
-      out_.line(fmt::format("hd::store{}{}<{}>({}, out{}, {}, {});", rounds ? "Rounded" : "",
-                            part(), layout_.vector, to, tensor, alignmentOf(access), elements()));
+      out_.line(fmt::format("hd::store{}{}<{}{}>({}, out{}, {}, {});", rounds ? "Rounded" : "",
+                            part(), layout_.vector, streams(), to, tensor, alignmentOf(access),
+                            elements()));
       break;
     case LaneStride::Any:
       out_.line(fmt::format("hd::storeStrided<{}>({}, out{}, {}, count);", layout_.vector, to,

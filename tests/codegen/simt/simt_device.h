@@ -115,6 +115,14 @@ inline int blockRow() { return simt_host->row(); }
 inline void barrierNumber(int number) { simt_host->barrier(number); }
 #define barrier() barrierNumber(__COUNTER__)
 
+template <bool kStreams, class Word>
+inline Word loadWord(const Word* from) {
+  return *from;
+}
+template <bool kStreams, class Word>
+inline void storeWord(Word* to, Word word) {
+  *to = word;
+}
 inline unsigned takeTicket(unsigned* tickets) { return (*tickets)++; }
 inline bool arriveLast(unsigned* arrivals, unsigned wanted) { return ++*arrivals == wanted; }
 constexpr unsigned long long kPublished = 1ull << 32;
