@@ -84,15 +84,28 @@ struct LaunchStage {
   int32_t grid_y = 1;
   int32_t block = 1;
   int32_t shared_bytes = 0;
+  // Cuda: the number of bytes at the start of the workspace that the device sets to 0 before the
+  // launch. If it is above 0, `pointers` has an entry for the start of the workspace.
+  int64_t cleared_bytes = 0;
   bool operator==(const LaunchStage&) const = default;
 };
+
+// Returns the offset of the pointer to the start of the workspace in the arguments of a launch, or
+// -1 if there is no such pointer.
+inline int32_t workspaceOffset(const LaunchStage& stage) {
+  for (const LaunchStage::PointerPatch& patch : stage.pointers) {
+    if (patch.operand == LaunchStage::kWorkspace && patch.place == 0) return patch.offset;
+  }
+  return -1;
+}
 
 // A kernel and its launches for one set of shapes. The stages run in order on one stream. If all
 // outputs are empty, there are no stages.
 struct KernelPlan {
   KernelSource source;
   std::vector<LaunchStage> stages;
-  int64_t workspace_bytes = 0;  // kernels do not read its initial contents
+  // Kernels do not read its initial contents, except the bytes that the device has cleared.
+  int64_t workspace_bytes = 0;
   // The kernel is one of the candidates of its segment (docs/kernels.md). These are the parameters
   // of the candidate. Only planKernel() sets this member.
   std::string candidate;

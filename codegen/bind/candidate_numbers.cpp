@@ -14,9 +14,11 @@ namespace {
 // first. Kernels with rows in shared memory join two reductions into one.
 std::string orderOf(const RowCandidate& rows) {
   const RowLayout& layout = rows.layout;
-  return fmt::format("rows {} {} {} {} {} {} {} {} {}", layout.vector, layout.threads,
+  const bool divided = layout.divided.parts > 0;
+  return fmt::format("rows {} {} {} {} {} {} {} {} {} {}", layout.vector, layout.threads,
                      layout.registers, layout.shifted, rows.looped, static_cast<int>(rows.variant),
-                     layout.blocks, layout.bundled ? layout.rows : 0, layout.shared_bytes > 0);
+                     divided ? 0 : layout.blocks, layout.bundled ? layout.rows : 0,
+                     layout.shared_bytes > 0, layout.divided.parts);
 }
 
 // A Cpp schedule adds the elements of an item in the order of its lanes and its chunk. A Cuda

@@ -25,6 +25,7 @@ constexpr Variation kVariations[] = {
     {"chunk", 1, 4},          {"chunk", 4, 1},          {"vector", 1, 2}, {"threads", 2, 1},
     {"threads", 1, 2},        {"rows", 2, 1},           {"rows", 1, 2},   {"edge", 1, 2},
     {"items_per_tile", 1, 4}, {"items_per_tile", 4, 1}, {"edge", 2, 1},   {"vector", 2, 1},
+    {"parts", 2, 1},          {"parts", 1, 2},
 };
 
 constexpr int64_t kMostThreadsOfReduction = 256;
@@ -43,17 +44,28 @@ std::vector<KernelChoice> variantsOf(const KernelChoice& first) {
     const std::optional<int64_t> value = first.find(each.parameter);
     if (value) with(each.parameter, std::max<int64_t>(*value * each.numerator / each.divisor, 1));
   }
+  const std::optional<int64_t> parts = first.find("parts");
+  const std::optional<int64_t> threads_of_part = first.find("threads");
+  if (parts && threads_of_part) {
+    // Twice as many blocks of half the size, with half as much work per item.
+    KernelChoice smaller = first;
+    smaller.set("parts", *parts * 2);
+    smaller.set("threads", *threads_of_part / 2);
+    variants.push_back(std::move(smaller));
+  }
   if (first.find("splits")) with("splits", 1);
   if (const auto threads = first.find("reduce_threads")) {
     with("reduce_threads", *threads > kWarp ? kWarp : kMostThreadsOfReduction);
   }
-  if (const auto looped = first.find("looped")) with("looped", *looped == 0 ? 1 : 0);
+  for (const char* flag : {"looped", "streams"}) {
+    if (const auto value = first.find(flag)) with(flag, *value == 0 ? 1 : 0);
+  }
   if (const auto hold = first.find("hold")) {
     for (int64_t other = 0; other < kHolds; ++other) {
       if (other != *hold) with("hold", other);
     }
   }
-  for (const char* family : {"rows", "squares", "loops", "sweeps"}) {
+  for (const char* family : {"rows", "divided", "squares", "loops", "sweeps"}) {
     if (first.family != family && first.family != "parts") variants.push_back({family, {}});
   }
   return variants;

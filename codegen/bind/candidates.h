@@ -22,12 +22,12 @@ struct Candidate {
 };
 
 // Returns the candidates of a segment. The first one is what planKernel() returns without a choice;
-// fixed rules choose it from the sizes. Each of the others differs in one parameter from the first
-// one, or has another family. Their order does not depend on the time model
-// (codegen/bind/time_model.h).
+// fixed rules choose it from the sizes. Most others differ in one parameter from the first one, or
+// have another family. Their order does not depend on the time model (codegen/bind/time_model.h).
 //   loops     each element is computed once (codegen/plan/schedule.h)
 //   rows      a row, or a bundle of rows, is kept or read again for several sweeps
 //             (codegen/families/rows.h)
+//   divided   CUDA blocks share long rows (codegen/families/divide_rows.h)
 //   sweeps    several launches with temporaries (codegen/families/sweeps.h)
 //   squares   transposes (codegen/families/squares.h)
 //   columns   rows and sums over rows in one launch; only one set of parameters

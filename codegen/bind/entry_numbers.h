@@ -21,7 +21,8 @@ struct EntryNumbers {
   int64_t squares = 0;
   int64_t grid = 1;  // LaunchStage::grid
   int32_t grid_y = 1;
-  int32_t block = 1;  // LaunchStage::block
+  int32_t block = 1;          // LaunchStage::block
+  int64_t cleared_bytes = 0;  // LaunchStage::cleared_bytes
   // Only the time model (codegen/bind/launch_work.h) uses the members below.
   std::optional<RowCandidate> rows = {};  // set: the entry point processes rows
   int32_t shared_bytes = 0;               // LaunchStage::shared_bytes

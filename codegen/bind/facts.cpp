@@ -51,7 +51,7 @@ void appendFacts(const EntryNumbers& entry, std::string& facts) {
 void appendFacts(const RowCandidate& candidate, std::string& facts) {
   const RowLayout& layout = candidate.layout;
   for (bool flag : {candidate.looped, candidate.ahead, layout.exact, layout.shifted, layout.full,
-                    layout.bundled}) {
+                    layout.bundled, layout.divided.parts > 0, layout.divided.streams}) {
     appendFlag(flag, facts);
   }
   for (int64_t number : {int64_t{layout.vector}, int64_t{layout.registers}, int64_t{layout.threads},

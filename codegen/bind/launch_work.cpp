@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codegen/families/divide_rows.h"
 #include "ir/base/ceil_div.h"
 
 namespace heddle::codegen {
@@ -69,10 +70,25 @@ int64_t loadedBytes(const Space& space, int64_t lanes) {
   return bytes;
 }
 
+// Blocks share the rows. An item waits for its ticket or for another item, and for the states of
+// the other items. Each of them takes about as long as a load.
+void addItems(const EntryNumbers& entry, const RowLayout& layout, int64_t elements,
+              LaunchWork& work) {
+  constexpr int64_t kWaits = 2;
+  const DividedRows& divided = layout.divided;
+  const int64_t items = ceilDiv(entry.space.keptCount() * divided.parts, layout.blocks);
+  const int64_t loads = ceilDiv(ceilDiv(entry.space.reducedCount(), divided.parts), elements);
+  work.steps = items * (loads * entry.sweeps.reads + kWaits * (divided.sweeps - 1));
+  work.exchanges = items * divided.sweeps;
+  work.thread_bytes = loadedBytes(entry.space, int64_t{layout.vector} * layout.registers);
+  work.live_bytes = bytesBetweenSweeps(layout, entry.space) / static_cast<double>(layout.blocks);
+}
+
 // A block of rows loads all vectors of a thread, or those of one step of the loop over the row.
 void addSteps(const EntryNumbers& entry, const RowCandidate& rows, LaunchWork& work) {
   const RowLayout& layout = rows.layout;
   const int64_t elements = int64_t{layout.threads} * layout.registers * layout.vector;
+  if (layout.divided.parts > 0) return addItems(entry, layout, elements, work);
   const int64_t groups = layout.blocks > 0
                              ? ceilDiv(entry.space.keptCount(), layout.blocks * layout.rows)
                              : int64_t{1};

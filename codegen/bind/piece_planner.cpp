@@ -101,6 +101,7 @@ void addRows(const RowCandidate& candidate, Space rows, Target target, const Row
   entry.grid = stage.grid;
   entry.block = stage.block;
   entry.shared_bytes = stage.shared_bytes;
+  entry.cleared_bytes = stage.cleared_bytes;
   entry.rows = candidate;
   entry.sweeps = sweeps;
   if (!candidate.looped) entry.sweeps.reads = 1;
@@ -221,10 +222,11 @@ int64_t PiecePlanner::decideRows(const Given& given, const AxisExtents& extents,
   if (chosen) {
     if (isEmpty(space)) {
       appendKind(FactKind::Empty, numbers.facts);
-    } else {
-      addRows(*chosen, std::move(rows), target_, sweeps, numbers);
+      return 0;
     }
-    return 0;
+    const int64_t bytes = workspaceOf(chosen->layout, rows);
+    addRows(*chosen, std::move(rows), target_, sweeps, numbers);
+    return bytes;
   }
   if (target_ == Target::Cuda && space.reducedCount() > 0) {
     if (!joined_) {

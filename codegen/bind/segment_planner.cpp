@@ -32,6 +32,7 @@ void write(const StageLayout& layout, const KernelNumbers& numbers, LaunchStage&
     }
     grid += entry.grid;
     stage.grid_y = entry.grid_y;
+    stage.cleared_bytes = entry.cleared_bytes;
   }
   if (layout.first >= 0) {
     putNumber(stage.args, static_cast<size_t>(layout.first) + sizeof(int32_t) * parts,

@@ -77,6 +77,7 @@ std::vector<double> predictedSeconds(const std::vector<Candidate>& all,
     // Parts of a shared launch have an entry each, so the plan tells the number of launches.
     double sum = static_cast<double>(all[i].plan.stages.size()) * machine.launch_seconds;
     for (const EntryNumbers& entry : numbers.at(i).entries) {
+      if (entry.cleared_bytes > 0) sum += machine.launch_seconds;
       sum += secondsOf(workOf(entry, machine.target), machine);
     }
     seconds.push_back(sum);

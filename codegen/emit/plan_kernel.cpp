@@ -113,7 +113,11 @@ class Planner {
     if (!isFamily(choice_, "sweeps")) {
       std::optional<TileProgram> program =
           buildRows(segment_, analysis_, space_, target_, "heddle_rows" + suffix_, choice_, made_);
-      if (program) return planTiles(*program);
+      if (program) {
+        planTiles(*program);
+        if (!isEmpty()) plan_.workspace_bytes = workspaceOf(program->layout, withRows(space_));
+        return;
+      }
     }
     if (target_ == Target::Cuda && space_.reducedCount() > 0) {
       analysis_.joint = jointReductions(segment_, analysis_);

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "codegen/families/bundles.h"
+#include "codegen/families/divide_rows.h"
 #include "codegen/families/row_limits.h"
 #include "ir/base/ceil_div.h"
 
@@ -228,14 +229,12 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
   if (candidate.looped && (hasColumns(space) || has_few)) return std::nullopt;
   if (hasColumns(space)) {
     // Separate launches divide the columns among all multiprocessors. They are faster in two cases:
-    // few blocks leave multiprocessors idle, and blocks with many rows store many sums of short
-    // columns.
+    // few blocks leave multiprocessors idle, or blocks with many rows store many short sums.
     constexpr int32_t kMostRows = 2;
     const int64_t groups = ceilDiv(space.keptCount(), layout.rows);
     const bool is_large = space.keptCount() * space.reducedCount() > kShortWork;
     if (is_large && (groups < kFewRows || layout.rows > kMostRows)) return std::nullopt;
     loopOverRows(space, demand, candidate);
-    return candidate;
   }
   return candidate;
 }
@@ -354,8 +353,8 @@ bool hasUnalignedRows(const Space& space, Target target) {
          vectorsPerRow(rows, vectorsOf(rows, 1, false).length) >= shortest;
 }
 
-std::optional<RowCandidate> chooseRows(const Space& rows, Target target, const RowDemands& demands,
-                                       const KernelChoice* choice) {
+std::optional<RowCandidate> chooseWholeRows(const Space& rows, Target target,
+                                            const RowDemands& demands, const KernelChoice* choice) {
   if (!isContiguousAlongRow(rows)) return chooseBundles(rows, target, demands, choice);
   if (!isFamily(choice, "rows") || hasColumns(rows)) choice = nullptr;
   const auto best = [&](const RowDemand& demand, RowVariant variant) {
@@ -378,6 +377,7 @@ std::optional<RowCandidate> chooseRows(const Space& rows, Target target, const R
 }
 
 KernelChoice choiceOf(const RowCandidate& candidate, Target target) {
+  if (candidate.layout.divided.parts > 0) return dividedChoice(candidate.layout);
   KernelChoice choice{"rows", {}};
   if (target == Target::Cuda) {
     const RowLayout& layout = candidate.layout;

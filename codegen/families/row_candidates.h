@@ -62,12 +62,17 @@ struct RowDemands {
 // elements are not neighbours in memory and bundles do not suit them (codegen/families/bundles.h).
 // Several launches are then better (codegen/families/sweeps.h). `rows` must have a
 // reduced axis (withRows()). A choice of the family "rows" changes the parameters that it names, as
-// far as the space permits. With such a choice, few rows are no reason for nullopt. A choice has no
-// effect on a space with columns.
+// far as the space permits. With such a choice, few rows are no reason for nullopt. The same holds
+// for a choice of the family "divided". A choice has no effect on a space with columns.
 std::optional<RowCandidate> chooseRows(const Space& rows, Target target, const RowDemands& demands,
                                        const KernelChoice* choice);
 
-// Returns the parameters of a candidate. Their family is "rows".
+// Does the same, but each block processes complete rows.
+std::optional<RowCandidate> chooseWholeRows(const Space& rows, Target target,
+                                            const RowDemands& demands, const KernelChoice* choice);
+
+// Returns the parameters of a candidate. Their family is "rows", or "divided" if blocks share rows
+// (codegen/families/divide_rows.h).
 KernelChoice choiceOf(const RowCandidate& candidate, Target target);
 
 // Returns whether the family of rows plans a segment of one piece without column reductions.

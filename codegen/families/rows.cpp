@@ -57,7 +57,8 @@ TileProgram assemble(const RowCandidate& candidate, RowStatements written, const
   program.statements = std::move(written.statements);
   const Schedule schedule = rowSchedule(candidate.layout, space, target);
   program.frame = buildFrame({entry, schedule, space, bodiesOf(program.statements),
-                              std::move(written.accumulators), space.reducedCount()});
+                              std::move(written.accumulators), space.reducedCount(),
+                              candidate.layout.divided.parts > 0});
   for (size_t t = 0; t < space.tensors.size(); ++t) {
     const int column = space.tensors[t].column;
     if (column < 0) continue;
@@ -196,6 +197,7 @@ Schedule rowSchedule(const RowLayout& layout, const Space& rows, Target target) 
     s.items_per_tile = layout.bundled ? cpuTileBundles(layout, rows) : cpuTileRows(rows);
   }
   if (hasColumns(rows)) s.splits = partsOf(layout, target, rows);
+  if (layout.divided.parts > 0) s.splits = layout.divided.parts;
   return s;
 }
 
@@ -209,6 +211,10 @@ std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& anal
   if (!chosen) return std::nullopt;
   made = choiceOf(*chosen, target);
   return assemble(*chosen, builder.statements(*chosen), rows, target, entry, columns);
+}
+
+int64_t workspaceOf(const RowLayout& layout, const Space& rows) {
+  return layout.divided.parts > 0 ? boardBytes(layout.divided, rows.keptCount()) : 0;
 }
 
 int64_t partsOf(const RowLayout& layout, Target target, const Space& space) {

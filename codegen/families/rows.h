@@ -39,6 +39,9 @@ std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& anal
                                      const KernelChoice* choice, KernelChoice& made,
                                      const IdVector<AccumulatorId, Accumulator>& columns = {});
 
+// Returns the bytes of the workspace of a program without columns.
+int64_t workspaceOf(const RowLayout& layout, const Space& rows);
+
 // Returns the number of parts of a program with columns (ColumnSums).
 int64_t partsOf(const RowLayout& layout, Target target, const Space& space);
 

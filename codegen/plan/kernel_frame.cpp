@@ -121,6 +121,7 @@ class FrameBuilder {
     for (size_t p = 0; p < space_.indexed.size(); ++p) {
       frame_.args.addPointer(fmt::format("p{}_data", p), space_.indexed[p].operand);
     }
+    if (request_.board) frame_.args.addPointer("board", LaunchStage::kWorkspace);
     std::vector<int> seen;
     for (const Body* body : request_.bodies) {
       for (const Node& node : body->nodes) {

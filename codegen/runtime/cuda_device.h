@@ -105,6 +105,81 @@ __device__ inline long long fromPartner(long long x, int mask) {
 // Returns x / y with an error of at most two units in the last place, for |y| below 2^126.
 __device__ inline float nearQuotient(float x, float y) { return __fdividef(x, y); }
 
+// Access a word in memory. If kStreams is true, its line leaves the L2 cache before other lines.
+template <bool kStreams, class Word>
+__device__ inline Word loadWord(const Word* from) {
+  if constexpr (kStreams) return __ldcs(from);
+  return *from;
+}
+template <bool kStreams, class Word>
+__device__ inline void storeWord(Word* to, Word word) {
+  if constexpr (kStreams) {
+    __stcs(to, word);
+  } else {
+    *to = word;
+  }
+}
+
+// --- blocks that wait for each other -------------------------------------------------------------
+// These functions access memory that is 0 when the launch begins.
+
+// Returns the next ticket. Each ticket is given to one thread.
+__device__ inline unsigned takeTicket(unsigned* tickets) { return atomicAdd(tickets, 1u); }
+// Counts one more arrival. Returns whether this is arrival number `wanted`. All other threads that
+// have arrived have then finished what they did before.
+__device__ inline bool arriveLast(unsigned* arrivals, unsigned wanted) {
+  unsigned before;
+  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;"
+               : "=r"(before)
+               : "l"(arrivals)
+               : "memory");
+  return before + 1 == wanted;
+}
+
+// The 32-bit words of a state.
+template <class State>
+union Words {
+  static constexpr int kCount = (int)(sizeof(State) + 3) / 4;
+  State state;
+  unsigned word[kCount];
+  __device__ Words() {
+    for (unsigned& each : word) each = 0;
+  }
+};
+// Each word of a published state is stored together with a mark. A reader that finds all marks has
+// the state, so it needs no fence.
+constexpr unsigned long long kPublished = 1ull << 32;
+template <class State>
+__device__ inline void publish(unsigned long long* slot, const State& state) {
+  Words<State> words;
+  words.state = state;
+#pragma unroll
+  for (int i = 0; i < Words<State>::kCount; ++i) {
+    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;"
+                 :
+                 : "l"(slot + i), "l"(kPublished | words.word[i])
+                 : "memory");
+  }
+}
+// Waits until a state is published, and returns it in `state`.
+template <class State>
+__device__ inline void awaitState(const unsigned long long* slot, State& state) {
+  Words<State> words;
+  for (;;) {
+    unsigned long long marks = kPublished;
+#pragma unroll
+    for (int i = 0; i < Words<State>::kCount; ++i) {
+      unsigned long long word;
+      asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(word) : "l"(slot + i) : "memory");
+      words.word[i] = (unsigned)word;
+      marks &= word;
+    }
+    if (marks != 0) break;
+    __nanosleep(32);
+  }
+  state = words.state;
+}
+
 // --- shared memory -------------------------------------------------------------------------------
 // Kernel text accesses shared memory only by SharedArray, so that tests can observe the accesses.
 

@@ -5,7 +5,7 @@ namespace hd {
 
 // --- memory --------------------------------------------------------------------------------------
 // load() and store() access the first `count` of kLanes neighbouring elements. If `whole` is true,
-// the address is aligned for words of up to 16 bytes (Pack).
+// the address is aligned for words of up to 16 bytes (Pack). kStreams: see loadWord().
 
 template <int kBytes>
 struct Word;
@@ -137,13 +137,15 @@ __device__ inline void storePairs(T* to, const Pack<kLanes, T>& from) {
   to[kLanes - 1] = from.lane[kLanes - 1];
 }
 
-template <int kLanes, class T>
+template <int kLanes, bool kStreams = false, class T>
 __device__ inline void load(Lanes<kLanes, T>& to, const T* from, bool whole, int count) {
   typedef Pack<kLanes, T> P;
   if (whole && count >= kLanes) {
     P pack;
 #pragma unroll
-    for (int w = 0; w < P::kWords; ++w) pack.word[w] = ((const typename P::Type*)from)[w];
+    for (int w = 0; w < P::kWords; ++w) {
+      pack.word[w] = loadWord<kStreams>((const typename P::Type*)from + w);
+    }
     to.set(pack);
   } else {
 #pragma unroll
@@ -153,7 +155,7 @@ __device__ inline void load(Lanes<kLanes, T>& to, const T* from, bool whole, int
   }
 }
 
-template <int kLanes, class T>
+template <int kLanes, bool kStreams = false, class T>
 __device__ inline void store(T* to, const T (&from)[kLanes], bool whole, int count) {
   typedef Pack<kLanes, T> P;
   if (whole && count >= kLanes) {
@@ -161,7 +163,8 @@ __device__ inline void store(T* to, const T (&from)[kLanes], bool whole, int cou
 #pragma unroll
     for (int i = 0; i < kLanes; ++i) pack.lane[i] = from[i];
 #pragma unroll
-    for (int w = 0; w < P::kWords; ++w) ((typename P::Type*)to)[w] = pack.word[w];
+    for (int w = 0; w < P::kWords; ++w)
+      storeWord<kStreams>((typename P::Type*)to + w, pack.word[w]);
     return;
   }
   if constexpr (kHasPairs<kLanes, T>) {
@@ -179,7 +182,7 @@ __device__ inline void store(T* to, const T (&from)[kLanes], bool whole, int cou
 }
 
 // Stores floats as elements of a 16-bit type, rounded to nearest even.
-template <int kLanes, class T>
+template <int kLanes, bool kStreams = false, class T>
 __device__ inline void storeRounded(T* to, const float (&from)[kLanes], bool whole, int count) {
   typedef Pack<kLanes, T> P;
   if (kLanes > 1 && count >= kLanes && (whole || kHasPairs<kLanes, T>)) {
@@ -190,7 +193,8 @@ __device__ inline void storeRounded(T* to, const float (&from)[kLanes], bool who
       if (!whole) return storePairs<kLanes>(to, pack);
     }
 #pragma unroll
-    for (int w = 0; w < P::kWords; ++w) ((typename P::Type*)to)[w] = pack.word[w];
+    for (int w = 0; w < P::kWords; ++w)
+      storeWord<kStreams>((typename P::Type*)to + w, pack.word[w]);
     return;
   }
 #pragma unroll
@@ -200,7 +204,7 @@ __device__ inline void storeRounded(T* to, const float (&from)[kLanes], bool who
 }
 
 // Access the elements `first` to `end` - 1 of kLanes neighbouring elements.
-template <int kLanes, class T>
+template <int kLanes, bool kStreams = false, class T>
 __device__ inline void loadPart(Lanes<kLanes, T>& to, const T* from, bool whole, int first,
                                 int end) {
   if constexpr (kHasPairs<kLanes, T>) {
@@ -210,7 +214,7 @@ __device__ inline void loadPart(Lanes<kLanes, T>& to, const T* from, bool whole,
       return to.set(pack);
     }
   }
-  if (first <= 0) return load<kLanes>(to, from, whole, end);
+  if (first <= 0) return load<kLanes, kStreams>(to, from, whole, end);
 #pragma unroll
   for (int i = 0; i < kLanes; ++i) {
     if (i >= first && i < end) to.set(i, from[i]);
@@ -227,18 +231,18 @@ __device__ inline void holdPart(const SharedArray<HeldLanes<kLanes, T>>& to, int
   loadPart<kLanes>(part.lanes, from, whole, first, end);
   to[at] = part;
 }
-template <int kLanes, class T>
+template <int kLanes, bool kStreams = false, class T>
 __device__ inline void storePart(T* to, const T (&from)[kLanes], bool whole, int first, int end) {
-  if (first <= 0) return store<kLanes>(to, from, whole, end);
+  if (first <= 0) return store<kLanes, kStreams>(to, from, whole, end);
 #pragma unroll
   for (int i = 0; i < kLanes; ++i) {
     if (i >= first && i < end) to[i] = from[i];
   }
 }
-template <int kLanes, class T>
+template <int kLanes, bool kStreams = false, class T>
 __device__ inline void storeRoundedPart(T* to, const float (&from)[kLanes], bool whole, int first,
                                         int end) {
-  if (first <= 0) return storeRounded<kLanes>(to, from, whole, end);
+  if (first <= 0) return storeRounded<kLanes, kStreams>(to, from, whole, end);
 #pragma unroll
   for (int i = 0; i < kLanes; ++i) {
     if (i >= first && i < end) to[i] = Round<T>::one(from[i]);
@@ -356,8 +360,7 @@ struct SquarePlace {
   }
 };
 
-// The word that stands for an element of type T in shared memory.
-template <int kBytes>
+template <int kBytes>  // the word that stands for an element in shared memory
 struct WordFor {
   typedef unsigned Type;
 };
@@ -383,8 +386,7 @@ struct Exchange {
     bits.word = word;
     return bits.value;
   }
-  // Returns the element in the form in which memory holds it.
-  __device__ static T stored(Word word) { return value(word); }
+  __device__ static T stored(Word word) { return value(word); }  // as memory holds the element
 };
 template <>
 struct Exchange<BFloat16> {

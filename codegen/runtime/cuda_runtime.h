@@ -180,6 +180,21 @@ struct Round<Half> {
   __device__ static unsigned pair(float low, float high) { return f16Pair(low, high); }
 };
 
+// The workspace of a launch whose blocks share rows (codegen/tile/divided_rows.h): the next ticket,
+// a counter per row, and a state per accumulator, row and part.
+struct Board {
+  static constexpr int kFirstArrival = 32;
+  static constexpr int kSlotBytes = 32;
+  unsigned* tickets;
+  long long rows, parts;
+  __device__ unsigned* arrivals(long long row) const { return tickets + kFirstArrival + row; }
+  __device__ unsigned long long* slot(int accumulator, long long row, long long part) const {
+    const long long first = (4 * (kFirstArrival + rows) + kSlotBytes - 1) / kSlotBytes;
+    const long long number = (accumulator * rows + row) * parts + part;
+    return (unsigned long long*)tickets + (first + number) * (kSlotBytes / 8);
+  }
+};
+
 // Returns whether 0 <= index < extent. One unsigned comparison checks both ends.
 __device__ inline bool inside(long long index, long long extent) {
   return (unsigned long long)index < (unsigned long long)extent;

@@ -40,14 +40,20 @@ class ProgramPrinter {
     }
     const char* one = layout.bundled ? "bundle" : "row";
     if (program_.target == Target::Cpp) return text + fmt::format("; one thread per {}", one);
-    return text + fmt::format(
-                      "; {} per block, {} threads per {}, {} vectors of {} elements per thread{}{}",
-                      layout.rows, layout.threads, one, layout.registers, layout.vector,
-                      layout.shared_bytes > 0 ? " in shared memory" : "",
-                      layout.full      ? ""
-                      : layout.shifted ? ", which begin at aligned addresses"
-                      : layout.exact   ? ", with a tail of vectors"
-                                       : ", with a tail of elements");
+    if (layout.divided.parts > 0) {
+      text += fmt::format("; {} blocks share the rows, in {} parts per row", layout.blocks,
+                          layout.divided.parts);
+      one = "part";
+    } else {
+      text += fmt::format("; {} per block", layout.rows);
+    }
+    return text + fmt::format(", {} threads per {}, {} vectors of {} elements per thread{}{}",
+                              layout.threads, one, layout.registers, layout.vector,
+                              layout.shared_bytes > 0 ? " in shared memory" : "",
+                              layout.full      ? ""
+                              : layout.shifted ? ", which begin at aligned addresses"
+                              : layout.exact   ? ", with a tail of vectors"
+                                               : ", with a tail of elements");
   }
 
   const std::string& name(TileId tile) const { return program_.tiles[tile].name; }

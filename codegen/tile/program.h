@@ -9,6 +9,7 @@
 #include "codegen/kernel.h"
 #include "codegen/plan/body.h"
 #include "codegen/plan/kernel_frame.h"
+#include "codegen/tile/divided_rows.h"
 
 namespace heddle::codegen {
 
@@ -87,8 +88,8 @@ struct ReduceTiles {
   std::vector<LoadTile> loads = {};         // see MapTiles::loads
 };
 
-// Combines the parts of accumulators, in a fixed order: lanes of a row, threads of a warp, warps.
-// Bodies may then read the results.
+// Combines the parts of accumulators, in a fixed order: lanes of a row, threads of a warp, warps,
+// and work items if rows are divided. Bodies may then read the results.
 struct CombineParts {
   std::vector<AccumulatorId> accumulators;
 };
@@ -133,11 +134,14 @@ struct RowLayout {
   int32_t shared_bytes = 0;
   int64_t capacity = 0;  // Cpp: elements of the arrays that hold tiles; 0: there are no such tiles
   // Cuda: the number of blocks, if the program has column sums. Each block then processes several
-  // groups of `rows` rows, one after another. 0: each block processes one group.
+  // groups of `rows` rows, one after another. 0: each block processes one group. See `divided` too.
   int64_t blocks = 0;
   // Cuda, with column sums: the number of threads of the program that a multiprocessor runs at the
   // same time. The compiler limits the registers of a thread accordingly.
   int32_t column_threads = 0;
+  // Cuda: blocks share each row (codegen/tile/divided_rows.h). Every statement along the row is in
+  // a LoopOverRow, which runs over one part of the row. `blocks` is the number of blocks.
+  DividedRows divided = {};
 };
 
 // How squares are processed. Cuda: a thread holds edge * edge / kSquareThreads elements of each
@@ -193,6 +197,7 @@ void setGrid(const SquareLayout& square, Target target, int64_t items_per_tile, 
 // - A statement reads a tile or an accumulator that no earlier statement has computed.
 // - A statement outside of a loop reads a tile along the row that a statement of the loop computes.
 // - A body that runs once per row reads a tile with more than one element per row.
+// - Rows are divided, but a sweep does not suit this (RowLayout::divided).
 void verify(const TileProgram& program);
 
 // Returns the largest number of bytes of tiles that a statement needs at once, per element of the

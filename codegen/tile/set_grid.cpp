@@ -12,6 +12,7 @@ void setGrid(const RowLayout& layout, Target target, int64_t rows, int64_t items
   stage.block = layout.rows * layout.threads;
   stage.shared_bytes = layout.shared_bytes;
   stage.grid = layout.blocks > 0 ? layout.blocks : ceilDiv(rows, layout.rows);
+  if (layout.divided.parts > 0) stage.cleared_bytes = boardBytes(layout.divided, rows);
 }
 
 void setGrid(const SquareLayout& square, Target target, int64_t items_per_tile,

@@ -191,6 +191,44 @@ class Uses {
   int count_ = 0;
 };
 
+// Checks a program whose rows are divided. A work item repeats the statements per row of earlier
+// sweeps, but not their loops. Values along the row therefore live only in the loop that makes
+// them.
+void verifyDivided(const TileProgram& program) {
+  const RowLayout& layout = program.layout;
+  HEDDLE_CHECK(program.target == Target::Cuda && program.columns.empty() && !layout.bundled &&
+                   layout.rows == 1 && layout.threads > 32 && layout.shared_bytes == 0 &&
+                   layout.blocks > 0,
+               "the layout does not suit divided rows");
+  int32_t sweeps = 1;
+  int32_t stores = 0;
+  const Overloaded count{
+      [&](const LoadTile& load) {
+        HEDDLE_CHECK(program.tiles[load.tile].per_row, "a tile holds a complete row");
+      },
+      [](const ExchangeTile&) { HEDDLE_CHECK(false, "divided rows exchange tiles"); },
+      [](const StoreExchanged&) { HEDDLE_CHECK(false, "divided rows exchange tiles"); },
+      [&](const MapTiles& map) {
+        HEDDLE_CHECK(map.per_row && stores == 0, "a map does not suit divided rows");
+        stores += map.body.stores.empty() ? 0 : 1;
+      },
+      [](const ReduceTiles&) { HEDDLE_CHECK(false, "a reduction of a complete row"); },
+      [&](const CombineParts&) {
+        HEDDLE_CHECK(stores == 0, "an output per row is stored before the last sweep");
+        ++sweeps;
+      },
+      [&](const LoopOverRow&) {
+        HEDDLE_CHECK(stores == 0, "an output per row is stored before a loop over the row");
+      },
+  };
+  for (const Statement& statement : program.statements) std::visit(count, statement);
+  HEDDLE_CHECK(sweeps == layout.divided.sweeps && sweeps > 1,
+               "the program has {} sweeps, but the layout has {}", sweeps, layout.divided.sweeps);
+  HEDDLE_CHECK(
+      program.frame.accumulators.size() == static_cast<size_t>(layout.divided.accumulators),
+      "the layout has {} accumulators", layout.divided.accumulators);
+}
+
 }  // namespace
 
 void verify(const TileProgram& program) {
@@ -204,6 +242,7 @@ void verify(const TileProgram& program) {
   HEDDLE_CHECK(
       !layout.bundled || (program.columns.empty() && !layout.shifted && layout.blocks == 0),
       "bundles of rows are shifted, or have sums of columns");
+  if (layout.divided.parts > 0) verifyDivided(program);
   ProgramVerifier(program).check(program.statements);
 }
 

@@ -60,6 +60,7 @@ inline std::vector<CandidateCase> candidateCases() {
       {softmax, {{3, 1500}}, {{"n", 3}, {"m", 1500}}},
       {norm, {{3, 7993}}, {{"n", 3}, {"m", 7993}}},
       {softmax, {{5, 61}}, {{"n", 5}, {"m", 61}}},
+      {softmax, {{2, 33000}}, {{"n", 2}, {"m", 33000}}},
       {backward, {{24, 160}, {24, 160}}, {{"n", 24}, {"m", 160}}},
       {"(%x: f32[n, m, k]) {\n  %y = softmax(%x, axis=1)\n  return %y\n}\n",
        {{3, 90, 24}},

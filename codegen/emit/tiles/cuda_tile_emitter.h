@@ -29,9 +29,13 @@ class CudaTileEmitter {
                     launchBounds(), frame_.entry, args));
     out_.line(fmt::format("typedef {} Index;", frame_.wide_index ? "long long" : "int"));
     writeArguments(out_, frame_);
-    writeRoles();
-    if (layout_.shifted) writeShift();
-    for (const Statement& statement : program_.statements) write(statement);
+    if (isDivided()) {
+      writeItems();
+    } else {
+      writeRoles();
+      if (layout_.shifted) writeShift();
+      for (const Statement& statement : program_.statements) write(statement);
+    }
     if (!program_.columns.empty()) closeColumns();
     HEDDLE_CHECK(held_bytes_ == layout_.shared_bytes,
                  "the tiles take {} bytes of shared memory, but the layout has {}", held_bytes_,
@@ -49,15 +53,21 @@ class CudaTileEmitter {
   }
 
   void writeShift();
+  std::string launchBounds() const;
 
-  // Returns the arguments of __launch_bounds__. The grid of a program with columns assumes that
-  // `column_threads` threads run on each processor of the GPU at once. The bound makes the compiler
-  // use few enough registers for this.
-  std::string launchBounds() const {
-    const int32_t block = layout_.rows * layout_.threads;
-    if (program_.columns.empty()) return std::to_string(block);
-    return fmt::format("{}, {}", block, layout_.column_threads / block);
-  }
+  // Rows that blocks share (emit_divided_cuda.cpp).
+  bool isDivided() const { return layout_.divided.parts > 0; }
+  void writeItems();
+  void openItem();
+  void writeSweep(int sweep);
+  void writeEarlier(const Statement& statement);
+  void fetch(const CombineParts& combine);
+  void publish(const CombineParts& combine);
+  void loadEarly(int sweep);
+  void loadEarly(const LoadTile& load);
+  void loadTogether(const std::vector<LoadTile>& loads);
+  void findLastItem();
+  const char* streams() const { return is_last_sweep_ && layout_.divided.streams ? ", true" : ""; }
 
   // Writes which row this thread processes, and which share of the vectors of the row.
   void writeRoles() {
@@ -120,7 +130,7 @@ class CudaTileEmitter {
     // Tiles in shared memory can be indexed at run time, so the code need not be long.
     openVectorLoop(layout_.shared_bytes > 0 ? "#pragma unroll 4" : "#pragma unroll");
     if (layout_.shifted) {
-      out_.open("if (reduced < vectors) {");
+      out_.open(isDivided() ? "if (reduced < row_end) {" : "if (reduced < vectors) {");
       writeComplete(loads, reads, body);
       out_.open("else {");
       writeIncomplete(loads, reads, body);
@@ -312,8 +322,9 @@ class CudaTileEmitter {
         out_.line(fmt::format("{}.set(0, *({}));", name, from));
         break;
       case LaneStride::One:
-        out_.line(fmt::format("hd::load{}<{}>({}, {}, {}, {});", loadsPairs(load) ? "Part" : part(),
-                              layout_.vector, name, from, alignmentOf(access),
+        out_.line(fmt::format("hd::load{}<{}{}>({}, {}, {}, {});",
+                              loadsPairs(load) ? "Part" : part(), layout_.vector, streams(), name,
+                              from, alignmentOf(access),
                               loadsPairs(load) ? "0, count" : elements()));
         break;
       case LaneStride::Any:
@@ -323,26 +334,7 @@ class CudaTileEmitter {
     }
   }
 
-  LeafText leaves() const {
-    LeafText leaves;
-    leaves.element = [this](int index) {
-      const TileId id(index);
-      const bool per_row = tile(id).per_row;
-      if (per_row && !layout_.bundled) return fmt::format("tile{}", id);
-      return fmt::format("tile{}[{}][{}]", id, per_row || one_vector_.contains(id) ? "0" : "u",
-                         one_lane_.contains(id) ? "0" : "lane");
-    };
-    leaves.result = [this](AccumulatorId a) {
-      return fmt::format("acc{}[{}]", a, layout_.bundled ? "lane" : "0");
-    };
-    leaves.is_one_for_lanes = [this](int index) {
-      const TileId id(index);
-      return (tile(id).per_row && !layout_.bundled) || one_lane_.contains(id);
-    };
-    leaves.lane = "lane";
-    leaves.rounds_at_stores = true;
-    return leaves;
-  }
+  LeafText leaves() const;
 
   std::string nextPrefix() { return fmt::format("b{}_", bodies_++); }
 
@@ -381,9 +373,11 @@ class CudaTileEmitter {
   std::set<TileId> one_lane_;    // tiles that hold the same element for all lanes
   std::set<TileId> one_vector_;  // tiles of which a thread holds one vector at a time
   std::set<TileId> held_;        // tiles in shared memory
+  std::set<TileId> early_;       // tiles that loadEarly() has loaded
   int64_t held_bytes_ = 0;       // number of bytes of these tiles
   bool is_copying_ = false;      // the text has begun copies to shared memory
   bool in_loop_ = false;
+  bool is_last_sweep_ = false;  // of divided rows
   int bodies_ = 0;
   TextWriter out_;
 };

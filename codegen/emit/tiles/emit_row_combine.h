@@ -25,11 +25,12 @@ class RowCombiner {
       : out_(out), layout_(layout), accumulators_(accumulators) {}
 
   void parts(const std::vector<AccumulatorId>& accumulators);
+  // Combines only element 0 of each array.
+  void threads(const std::vector<AccumulatorId>& accumulators);
 
  private:
   const Accumulator& accumulator(AccumulatorId a) const { return accumulators_[a]; }
   void lanes(AccumulatorId a);
-  void threads(const std::vector<AccumulatorId>& accumulators);
   void bundles(const std::vector<AccumulatorId>& accumulators);
   void forLanes(const std::string& statement);
   // Combines `into` with that of other threads of the warp, whose numbers differ in one of the bits

@@ -26,6 +26,16 @@ void CudaTileEmitter::writeShift() {
                         layout_.vector - 1, layout_.vector));
 }
 
+// Returns the arguments of __launch_bounds__. The grid of a program with columns assumes that
+// `column_threads` threads run on each processor of the GPU at once. The bound makes the compiler
+// use few enough registers for this. The same holds for divided rows.
+std::string CudaTileEmitter::launchBounds() const {
+  const int32_t block = layout_.rows * layout_.threads;
+  if (isDivided()) return fmt::format("{}, {}", block, kDividedThreads / block);
+  if (program_.columns.empty()) return std::to_string(block);
+  return fmt::format("{}, {}", block, layout_.column_threads / block);
+}
+
 void CudaTileEmitter::openColumns() {
   out_.line(fmt::format("const Index split = (Index)hd::block() * {} + row;", layout_.rows));
   for (const ColumnSums& column : program_.columns) {
@@ -150,6 +160,27 @@ void CudaTileEmitter::hold(const LoadTile& load) {
   is_copying_ = true;
 }
 
+LeafText CudaTileEmitter::leaves() const {
+  LeafText leaves;
+  leaves.element = [this](int index) {
+    const TileId id(index);
+    const bool per_row = tile(id).per_row;
+    if (per_row && !layout_.bundled) return fmt::format("tile{}", id);
+    return fmt::format("tile{}[{}][{}]", id, per_row || one_vector_.contains(id) ? "0" : "u",
+                       one_lane_.contains(id) ? "0" : "lane");
+  };
+  leaves.result = [this](AccumulatorId a) {
+    return fmt::format("acc{}[{}]", a, layout_.bundled ? "lane" : "0");
+  };
+  leaves.is_one_for_lanes = [this](int index) {
+    const TileId id(index);
+    return (tile(id).per_row && !layout_.bundled) || one_lane_.contains(id);
+  };
+  leaves.lane = "lane";
+  leaves.rounds_at_stores = true;
+  return leaves;
+}
+
 void CudaTileEmitter::declareAccumulators(const ReduceTiles& reduce) {
   for (AccumulatorId a : reduce.accumulators) {
     const Accumulator& acc = accumulator(a);
@@ -164,12 +195,10 @@ void CudaTileEmitter::declareAccumulators(const ReduceTiles& reduce) {
 
 void CudaTileEmitter::write(const ReduceTiles& reduce) {
   if (!in_loop_) declareAccumulators(reduce);
-  const bool together =
-      in_loop_ && std::any_of(reduce.accumulators.begin(), reduce.accumulators.end(),
-                              [this](AccumulatorId a) { return addsTogether(accumulator(a)); });
-  if (together) {
-    for (const LoadTile& load : reduce.loads) write(load);
-  }
+  const bool joint = std::any_of(reduce.accumulators.begin(), reduce.accumulators.end(),
+                                 [this](AccumulatorId a) { return addsTogether(accumulator(a)); });
+  const bool together = in_loop_ && (joint || isDivided());
+  if (together) loadTogether(reduce.loads);
   writeVectors(together ? std::vector<LoadTile>{} : reduce.loads, reduce.body,
                [&] { reduceLanes(reduce); });
 }
@@ -217,8 +246,9 @@ void CudaTileEmitter::write(const LoopOverRow& loop) {
     // Only a ReduceTiles adds to accumulators.
     if (const auto* reduce = std::get_if<ReduceTiles>(&statement)) declareAccumulators(*reduce);
   }
-  out_.open(fmt::format("for (Index part = 0; part < {}; part += {}) {{",
-                        layout_.shifted ? "vectors" : "reduced_items",
+  const char* end = isDivided() ? "row_end" : layout_.shifted ? "vectors" : "reduced_items";
+  out_.open(fmt::format("for (Index part = {}; part < {}; part += {}) {{",
+                        isDivided() ? "row_begin" : "0", end,
                         int64_t{layout_.threads} * layout_.registers));
   in_loop_ = true;
   for (const Statement& statement : loop.statements) write(statement);
@@ -232,7 +262,9 @@ void CudaTileEmitter::writeRowMap(const MapTiles& map) {
   for (const MapTiles::Result& result : map.results) {
     out_.line(fmt::format("{} tile{} = {{}};", storedType(tile(result.tile).dtype), result.tile));
   }
-  out_.open(map.body.stores.empty() ? "if (active) {" : "if (active && share == 0) {");
+  out_.open(map.body.stores.empty() ? "if (active) {"
+            : isDivided()           ? "if (is_last) {"
+                                    : "if (active && share == 0) {");
   writeStates(out_, map.body, prefix);
   writeNodes(out_, map.body, frame_, leaves(), prefix);
   for (const MapTiles::Result& result : map.results) {
@@ -248,10 +280,13 @@ void CudaTileEmitter::writeRowMap(const MapTiles& map) {
 }
 
 // Writes a loop over the vectors of a thread, and in it a loop over lanes. The lanes write their
-// results to an array `out`, so that one instruction can store the vector.
+// results to an array `out`, so that one instruction can store the vector. If rows are divided, all
+// loads precede the first store, so that a thread begins several loads before it waits.
 void CudaTileEmitter::writeElementMap(const MapTiles& map) {
   for (const MapTiles::Result& result : map.results) declareTile(result.tile, layout_.registers);
-  writeVectors(map.loads, map.body, [&] { mapLanes(map); });
+  if (!isDivided()) return writeVectors(map.loads, map.body, [&] { mapLanes(map); });
+  loadTogether(map.loads);
+  writeVectors({}, map.body, [&] { mapLanes(map); });
 }
 
 void CudaTileEmitter::mapLanes(const MapTiles& map) {
@@ -302,8 +337,9 @@ void CudaTileEmitter::writeStore(int tensor, bool rounds) {
       out_.line(fmt::format("*({}) = out{}[0];", to, tensor));
       break;
     case LaneStride::One:
-      out_.line(fmt::format("hd::store{}{}<{}>({}, out{}, {}, {});", rounds ? "Rounded" : "",
-                            part(), layout_.vector, to, tensor, alignmentOf(access), elements()));
+      out_.line(fmt::format("hd::store{}{}<{}{}>({}, out{}, {}, {});", rounds ? "Rounded" : "",
+                            part(), layout_.vector, streams(), to, tensor, alignmentOf(access),
+                            elements()));
       break;
     case LaneStride::Any:
       out_.line(fmt::format("hd::storeStrided<{}>({}, out{}, {}, count);", layout_.vector, to,

@@ -3,6 +3,7 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <cstdio>
+#include <cstring>
 
 #include "codegen/cuda/nvrtc.h"
 #include "comm/operation.h"
@@ -206,6 +207,12 @@ void CudaDevice::launch(KernelHandle kernel, const codegen::LaunchStage& stage,
   DeviceGuard guard(ordinal_);
   // The handle is const, but a launch may raise the kernel's limit of shared memory.
   auto* loaded = const_cast<CudaKernel*>(static_cast<const CudaKernel*>(kernel));
+  if (stage.cleared_bytes > 0) {
+    void* workspace = nullptr;
+    std::memcpy(&workspace, args + codegen::workspaceOffset(stage), sizeof(workspace));
+    HEDDLE_CUDA(cudaMemsetAsync, workspace, 0, static_cast<size_t>(stage.cleared_bytes),
+                native(stream));
+  }
   loaded->launch({stage.grid, stage.grid_y, stage.block, stage.shared_bytes}, args, native(stream));
 }
 

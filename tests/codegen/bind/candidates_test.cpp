@@ -101,8 +101,44 @@ TEST_P(Candidates, EveryFamilyOccurs) {
       families.insert(one.choice.family);
     }
   }
-  EXPECT_EQ(families,
-            (std::set<std::string>{"columns", "loops", "parts", "sweeps", "rows", "squares"}));
+  std::set<std::string> expected = {"columns", "loops", "parts", "sweeps", "rows", "squares"};
+  if (GetParam() == Target::Cuda) expected.insert("divided");
+  EXPECT_EQ(families, expected);
+}
+
+// Returns the candidates of a softmax in f32.
+std::vector<Candidate> candidatesOfSoftmax(int64_t rows, int64_t elements) {
+  const Fusion fusion =
+      parseFusion("heddle 1 fusion f(%x: f32[n, m]) { %y = softmax(%x, axis=1) return %y }", "f");
+  const std::vector<TensorDesc> x{denseDesc(DType::F32, {rows, elements})};
+  return candidates(fusion, x, x, Target::Cuda, {}, unshardedSizes(fusion, x, x));
+}
+bool hasFamily(const std::vector<Candidate>& all, const char* family) {
+  return std::any_of(all.begin(), all.end(),
+                     [&](const Candidate& each) { return each.choice.family == family; });
+}
+
+TEST(CandidatesOfLongRows, BlocksShareRowsThatNoBlockCanHold) {
+  for (const auto& [rows, elements] :
+       {std::pair<int64_t, int64_t>{128, 1 << 20}, {1000, 100000}, {50, 400000}, {40, 999999}}) {
+    const std::vector<Candidate> all = candidatesOfSoftmax(rows, elements);
+    EXPECT_EQ(all[0].choice.family, "divided") << rows << " " << elements;
+    EXPECT_EQ(all[0].plan.stages.size(), 1u);
+    EXPECT_GT(all[0].plan.stages[0].cleared_bytes, 0);
+    EXPECT_EQ(all[0].plan.workspace_bytes, all[0].plan.stages[0].cleared_bytes);
+    EXPECT_EQ(hasFamily(all, "sweeps"), true) << rows << " " << elements;
+  }
+}
+
+TEST(CandidatesOfLongRows, BlocksDoNotShareOtherRows) {
+  for (const int64_t elements : {3, 1024, 12000}) {
+    EXPECT_FALSE(hasFamily(candidatesOfSoftmax(4096, elements), "divided")) << elements;
+  }
+  // Other candidates come first: the row fits in shared memory, the tensor fits in the cache, or
+  // one row does not fit in the cache.
+  EXPECT_NE(candidatesOfSoftmax(4096, 25000)[0].choice.family, "divided");
+  EXPECT_NE(candidatesOfSoftmax(3, 100000)[0].choice.family, "divided");
+  EXPECT_NE(candidatesOfSoftmax(4, 100 << 20)[0].choice.family, "divided");
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, Candidates, ::testing::Values(Target::Cpp, Target::Cuda),

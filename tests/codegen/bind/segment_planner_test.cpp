@@ -227,6 +227,28 @@ TEST_P(SegmentPlanners, NewExtentsOfBundlesNeedNoText) {
   EXPECT_EQ(bound->plan.stages, planKernel(segment, second, second, GetParam()).stages);
 }
 
+// Rows that blocks share, with other numbers of rows and parts.
+TEST(SegmentPlanner, NewExtentsOfDividedRowsNeedNoText) {
+  const Fusion segment = parseFusion(
+      "heddle 1\nfusion f(%x: f32[a, b]) {\n  %y = softmax(%x, axis=1)\n  return %y\n}\n");
+  SegmentPlanner planner(segment, Target::Cuda);
+  const std::vector<TensorDesc> first{denseDesc(DType::F32, {128, 1 << 20})};
+  std::vector<StageLayout> layouts;
+  const KernelPlan plan =
+      planKernel(segment, first, first, Target::Cuda, {}, {}, nullptr, &layouts);
+  EXPECT_EQ(plan.candidate, "divided vector=4 threads=512 parts=64 streams=1");
+  planner.add({first, first, {}, {}}, plan, std::move(layouts));
+  for (const auto& [rows, elements] : {std::pair<int64_t, int64_t>{300, 100000}, {64, 700004}}) {
+    const std::vector<TensorDesc> second{denseDesc(DType::F32, {rows, elements})};
+    const auto bound = planner.bind({second, second, {}, {}});
+    ASSERT_TRUE(bound);
+    const KernelPlan expected = planKernel(segment, second, second, Target::Cuda);
+    EXPECT_NE(expected.candidate, plan.candidate);
+    EXPECT_EQ(bound->plan.stages, expected.stages);
+    EXPECT_EQ(bound->plan.workspace_bytes, expected.workspace_bytes);
+  }
+}
+
 TEST(SegmentPlanner, OperandsThatDisagreeAreReported) {
   SegmentPlanner planner(parseFusion("heddle 1\nfusion f" + kSegments[0]), Target::Cpp);
   const std::vector<TensorDesc> inputs = {denseDesc(DType::F32, {8, 64}),

@@ -122,6 +122,18 @@ TEST(TimeModel, RereadRowsTakeLonger) {
   }
 }
 
+// If blocks share a row, the second pass finds the row in the cache.
+TEST(TimeModel, LongRowsShouldBeShared) {
+  for (const auto& [rows, elements] : {std::pair<int64_t, int64_t>{128, 1 << 20}, {1000, 100000}}) {
+    const Predicted predicted = predict({kSoftmax, {{rows, elements}}, {{rows, elements}}}, kGpu);
+    EXPECT_EQ(predicted.all[0].choice.family, "divided");
+    EXPECT_LT(predicted.of("divided"), 0.95 * predicted.of("sweeps")) << rows;
+    EXPECT_LT(predicted.of("divided"), 0.95 * predicted.of("rows looped=1")) << rows;
+  }
+  const Predicted shorter = predict({kSoftmax, {{4000, 20000}}, {{4000, 20000}}}, kGpu);
+  EXPECT_GT(shorter.of("divided"), 1.05 * shorter.of("rows looped=0"));
+}
+
 // Without a split, one long row keeps one block or one thread busy.
 TEST(TimeModel, FewLongRowsNeedSplits) {
   for (const Machine& machine : {kGpu, kCpu}) {

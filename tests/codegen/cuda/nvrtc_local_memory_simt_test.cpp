@@ -112,6 +112,32 @@ TEST_P(NvrtcLocalMemorySimt, RowsAlongMiddleAxesNeedAtMostAFewWords) {
   }
 }
 
+// Covers rows that several blocks share: with two and three passes, with one and with several
+// inputs, and at unaligned addresses.
+TEST_P(NvrtcLocalMemorySimt, DividedRowsNeedAtMostAFewWords) {
+  const std::unique_ptr<KernelCompiler> compiler = testing::nvrtc(GetParam());
+  if (compiler == nullptr) GTEST_SKIP() << "libheddle_cuda.so with NVRTC is not there";
+  for (const char* dtype : {"f32", "bf16", "f64"}) {
+    for (const int m : {1000000, 999999}) {
+      const auto expect = [&](const std::string& inputs, const std::string& body) {
+        const std::string text =
+            fmt::format("heddle 1 fusion f({}) with n = 100, m = {} {{ {} }}",
+                        fmt::format(fmt::runtime(inputs), fmt::arg("t", dtype)), m, body);
+        expectSmallFrames(text, text, *compiler);
+      };
+      expect("%x: {t}[n, m]", "%y = log_softmax(%x, axis=1) return %y");
+      expect("%g: {t}[n, m], %y: {t}[n, m]",
+             "%p = mul(%g, %y) %s = sum(%p, axes=[1], keepdim=true) %d = sub(%g, %s) %x = mul(%d, "
+             "%y) return %x, %s");
+      expect("%x: {t}[n, m], %w: {t}[m], %b: {t}[m]", "%y = layer_norm(%x, %w, %b) return %y");
+      expect("%x: {t}[n, m]",
+             "%a = max(%x, axes=[1], keepdim=true) %b = sub(%x, %a) %c = min(%b, axes=[1], "
+             "keepdim=true) %d = sub(%b, %c) %e = sum(%d, axes=[1], keepdim=true) %y = mul(%d, "
+             "%e) return %y, %c");
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Arch, NvrtcLocalMemorySimt, ::testing::Values("sm_80", "sm_90", "sm_100"));
 
 }  // namespace

@@ -34,9 +34,10 @@ inline HostTensor valuesOf(const Buffer& buffer) {
 class Cases {
  public:
   // Adds a fusion whose text is one kernel. `layouts` are those of its inputs. Each output begins
-  // `output_shift` elements after an aligned address.
+  // `output_shift` elements after an aligned address. `choice` is that of planKernel().
   void add(const std::string& text, const std::vector<Layout>& layouts, const SizeBindings& sizes,
-           const std::vector<std::vector<int64_t>>& output_strides = {}, int64_t output_shift = 0) {
+           const std::vector<std::vector<int64_t>>& output_strides = {}, int64_t output_shift = 0,
+           const KernelChoice* choice = nullptr) {
     Case one;
     one.name = text + str(layouts.empty() ? std::vector<int64_t>{} : layouts[0].sizes);
     const Fusion fusion = parseFusion("heddle 1 fusion f(" + text + " }", "f");
@@ -58,7 +59,7 @@ class Cases {
           i < output_strides.size() ? output_strides[i] : std::vector<int64_t>{},
           static_cast<size_t>(output_shift * sizeOf(wanted.dtype))));
     }
-    one.kernel = kernels_.add(fusion, in, one.outputs);
+    one.kernel = kernels_.add(fusion, in, one.outputs, {}, choice);
     cases_.push_back(std::move(one));
   }
 
@@ -68,6 +69,11 @@ class Cases {
   std::pair<int, int> barriers(size_t number) const { return kernels_.barriers(number); }
   const std::string& entry(size_t number) const { return kernels_.plan(number).stages.at(0).entry; }
   const std::string& text(size_t number) const { return kernels_.plan(number).source.text; }
+  KernelChoice candidate(size_t number) const {
+    return parseKernelChoice(kernels_.plan(number).candidate).value();
+  }
+  // The first output, after a run.
+  const Buffer& output(size_t number) const { return *cases_[number].outputs.at(0); }
   size_t stages(size_t number) const { return kernels_.plan(number).stages.size(); }
   // Dynamic shared memory of the first launch.
   int32_t sharedBytes(size_t number) const {
@@ -78,12 +84,13 @@ class Cases {
   // value by `roundings` rounding errors of its type, and by those of 1 if it is smaller.
   // The kernel must not write to the bytes between the elements of an output, because they may
   // belong to another tensor.
-  std::string run(size_t number, uint64_t seed, double roundings = 0, int skipped = -1) {
+  std::string run(size_t number, uint64_t seed, double roundings = 0, int skipped = -1,
+                  int at_once = 3) {
     Case& one = cases_[number];
     for (Buffer* output : one.outputs) {
       std::fill(output->bytes.begin(), output->bytes.end(), kUntouched);
     }
-    std::string fault = kernels_.run(one.kernel, seed, skipped);
+    std::string fault = kernels_.run(one.kernel, seed, skipped, at_once);
     for (size_t i = 0; i < one.outputs.size() && fault.empty(); ++i) {
       fault = difference(valuesOf(*one.outputs[i]), one.wanted[i], roundings);
       if (fault.empty() && !hasUntouchedGaps(*one.outputs[i])) {
@@ -91,6 +98,20 @@ class Cases {
       }
     }
     return fault;
+  }
+
+  // Returns the first element that differs from the wanted one, or an empty text. `roundings` is
+  // that of run().
+  static std::string difference(const HostTensor& got, const HostTensor& wanted, double roundings) {
+    const double tolerance = roundings * roundingOf(wanted.dtype);
+    for (int64_t i = 0; i < wanted.numel(); ++i) {
+      const double a = toDouble(got.at(i));
+      const double b = toDouble(wanted.at(i));
+      if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+      if (std::abs(a - b) <= tolerance * std::max(1.0, std::abs(b))) continue;
+      return fmt::format("element {} is {}, expected {}", i, a, b);
+    }
+    return "";
   }
 
  private:
@@ -131,18 +152,6 @@ class Cases {
       default:
         return 0;
     }
-  }
-
-  static std::string difference(const HostTensor& got, const HostTensor& wanted, double roundings) {
-    const double tolerance = roundings * roundingOf(wanted.dtype);
-    for (int64_t i = 0; i < wanted.numel(); ++i) {
-      const double a = toDouble(got.at(i));
-      const double b = toDouble(wanted.at(i));
-      if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-      if (std::abs(a - b) <= tolerance * std::max(1.0, std::abs(b))) continue;
-      return fmt::format("element {} is {}, expected {}", i, a, b);
-    }
-    return "";
   }
 
   SimtKernels kernels_;

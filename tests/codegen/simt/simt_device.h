@@ -24,6 +24,8 @@ struct SimtHost {
   int (*shared_bytes)();           // dynamic shared memory of the launch
   long long (*barriers)();         // the number of barriers that this thread has passed
   void (*barrier)(int number);
+  void (*await)(int number, const unsigned long long* slot, int words);
+  void (*own)(void* memory, unsigned long long bytes);  // shared memory of a block
   unsigned long long (*exchange)(unsigned long long value, int from);
   void (*fault)(const char* text);
   double (*erfinv)(double x);
@@ -113,6 +115,32 @@ inline int blockRow() { return simt_host->row(); }
 inline void barrierNumber(int number) { simt_host->barrier(number); }
 #define barrier() barrierNumber(__COUNTER__)
 
+template <bool kStreams, class Word>
+inline Word loadWord(const Word* from) {
+  return *from;
+}
+template <bool kStreams, class Word>
+inline void storeWord(Word* to, Word word) {
+  *to = word;
+}
+inline unsigned takeTicket(unsigned* tickets) { return (*tickets)++; }
+inline bool arriveLast(unsigned* arrivals, unsigned wanted) { return ++*arrivals == wanted; }
+constexpr unsigned long long kPublished = 1ull << 32;
+template <class State>
+inline void publish(unsigned long long* slot, const State& state) {
+  unsigned words[(sizeof(State) + 3) / 4] = {};
+  memcpy(words, &state, sizeof(state));
+  for (unsigned word : words) *slot++ = kPublished | word;
+}
+#define awaitState(slot, state) awaitStateNumber(__COUNTER__, slot, state)
+template <class State>
+inline void awaitStateNumber(int number, const unsigned long long* slot, State& state) {
+  unsigned words[(sizeof(State) + 3) / 4];
+  simt_host->await(number, slot, (int)(sizeof(words) / 4));
+  for (unsigned& word : words) word = (unsigned)*slot++;
+  memcpy(&state, words, sizeof(state));
+}
+
 template <class T>
 inline T fromPartner(T x, int mask) {
   unsigned long long word = 0;
@@ -160,6 +188,7 @@ struct SharedBytes {
   void begin() {
     if (serial == simt_host->serial()) return;
     serial = simt_host->serial();
+    simt_host->own(this, sizeof(*this));
     memset(bytes, 0xff, sizeof(bytes));
     for (SharedUnit& unit : units) unit = {-1, -1, -1, -1};
   }

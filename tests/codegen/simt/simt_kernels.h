@@ -2,8 +2,10 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -71,27 +73,35 @@ class SimtKernels {
         [] { return simt::grid().row(); },
         [] { return static_cast<unsigned long long>(simt::grid().serial()); },
         [] { return run_.shared_bytes; },
-        [] { return run_.passed[simt::grid().thread()]; },
+        [] { return passed(); },
         [](int number) {
-          if (number == run_.skipped) return;
+          if (number == run_.skipped) return skip();
           simt::grid().barrier();
-          ++run_.passed[simt::grid().thread()];
+          ++passed();
         },
+        [](int number, const unsigned long long* slot, int words) {
+          if (number == run_.skipped) return;
+          const auto is_published = [](unsigned long long word) { return word >> 32 == 1; };
+          simt::grid().await([&] { return std::all_of(slot, slot + words, is_published); });
+        },
+        [](void* memory, unsigned long long bytes) { run_.shared[memory] = bytes; },
         [](unsigned long long value, int from) { return simt::grid().exchange(value, from); },
-        [](const char* text) {
-          if (run_.fault.empty()) run_.fault = text;
-        },
+        fail,
         [](double x) { return op_functions::erfinv(x); }};
     *symbol<const Host*>("simt_host") = &host;
   }
 
   // Runs a kernel. Returns the first misuse of shared memory, or an empty text. Threads do not wait
-  // at the barrier with the number `skipped`.
-  std::string run(size_t number, uint64_t seed, int skipped = -1) {
+  // at the barrier with the number `skipped`. If blocks of a launch wait for each other, a launch
+  // has at most `at_once` blocks, which run at the same time.
+  std::string run(size_t number, uint64_t seed, int skipped = -1, int at_once = 3) {
     const Case& one = cases_[number];
     std::vector<char> workspace(static_cast<size_t>(one.plan.workspace_bytes) + 16, '\x7f');
-    run_ = {skipped, {}, {}, 0};
+    run_ = {skipped, {}, {}, 0, 0, {}, {}};
     for (LaunchStage stage : one.plan.stages) {
+      const bool waits = stage.cleared_bytes > 0;
+      if (waits) stage.grid = std::min<int64_t>(stage.grid, at_once);
+      std::fill_n(workspace.begin(), stage.cleared_bytes, '\0');
       for (const LaunchStage::PointerPatch& p : stage.pointers) {
         void* pointer = p.operand == LaunchStage::kWorkspace
                             ? workspace.data() + p.place
@@ -103,10 +113,15 @@ class SimtKernels {
                      one.scalars.at(static_cast<size_t>(s.operand)));
       }
       run_.shared_bytes = stage.shared_bytes;
-      run_.passed.assign(static_cast<size_t>(stage.block), 0);
+      run_.passed.assign(static_cast<size_t>(stage.block * (waits ? at_once : 1)), 0);
       auto* entry = symbol<void(const void*)>(entryName(number, stage.entry));
-      simt::grid().run(
-          stage.grid, stage.block, seed, [&] { entry(stage.args.data()); }, stage.grid_y);
+      try {
+        simt::grid().run(
+            stage.grid, stage.block, seed, [&] { entry(stage.args.data()); }, stage.grid_y,
+            waits ? at_once : 1, exchangeShared);
+      } catch (const simt::Stuck& stuck) {
+        return run_.fault.empty() ? stuck.what() : run_.fault;
+      }
     }
     return run_.fault;
   }
@@ -134,16 +149,45 @@ class SimtKernels {
     int (*shared_bytes)();
     long long (*barriers)();
     void (*barrier)(int number);
+    void (*await)(int number, const unsigned long long* slot, int words);
+    void (*own)(void* memory, unsigned long long bytes);
     unsigned long long (*exchange)(unsigned long long value, int from);
     void (*fault)(const char* text);
     double (*erfinv)(double x);
   };
   struct Run {
     int skipped;                    // number of the barrier to leave out; -1: none
-    std::vector<long long> passed;  // per thread of the block: the barriers that it has passed
+    std::vector<long long> passed;  // per running thread: the barriers that it has passed
     std::string fault;
-    int shared_bytes;  // of the launch
+    int shared_bytes;                // of the launch
+    int skips;                       // how often a thread has left out the barrier `skipped`
+    std::map<void*, size_t> shared;  // the shared memory of a block
+    std::map<std::pair<int, void*>, std::vector<char>> contents;  // of blocks that do not run
   };
+
+  static void fail(const char* text) {
+    run_.fault = text;
+    simt::grid().fail();
+  }
+  // Without a barrier, a thread may repeat a loop forever.
+  static void skip() {
+    constexpr int kMost = 10000;
+    if (++run_.skips > kMost) fail("a thread repeats a loop too often");
+  }
+  static long long& passed() {
+    const simt::Grid& grid = simt::grid();
+    return run_.passed[static_cast<size_t>(grid.place()) * grid.threads() + grid.thread()];
+  }
+  // Replaces the shared memory of one block by that of another one.
+  static void exchangeShared(int from, int to) {
+    for (const auto& [memory, bytes] : run_.shared) {
+      std::vector<char>& kept = run_.contents[{from, memory}];
+      kept.resize(bytes);
+      std::memcpy(kept.data(), memory, bytes);
+      const auto found = run_.contents.find({to, memory});
+      if (found != run_.contents.end()) std::memcpy(memory, found->second.data(), bytes);
+    }
+  }
 
   // Runs the C++ compiler in the folder of the kernels. `launcher` is a program that runs the
   // compiler or finds an earlier result of it: ccache. Relative names of files let ccache find the
@@ -198,7 +242,7 @@ class SimtKernels {
     return reinterpret_cast<T*>(found);
   }
 
-  static inline thread_local Run run_{-1, {}, {}, 0};
+  static inline thread_local Run run_{-1, {}, {}, 0, 0, {}, {}};
   TempFolder folder_;
   std::vector<Case> cases_;
   void* library_ = nullptr;

@@ -1,0 +1,119 @@
+#include "codegen/families/divide_rows.h"
+
+#include <algorithm>
+
+#include "codegen/families/row_limits.h"
+#include "codegen/families/rows.h"
+#include "ir/base/ceil_div.h"
+
+namespace heddle::codegen {
+namespace {
+
+// Bytes of inputs per work item. A smaller item would spend too much time on its ticket and its
+// wait. With larger items, more bytes would lie between two sweeps over the same part.
+constexpr int64_t kItemBytes = 64 << 10;
+// Tickets and indices of states have 32 bits. The blocks take some tickets after the last one.
+constexpr int64_t kMostItems = 1 << 30;
+// One block per row is good enough for shorter rows.
+constexpr int64_t kShortestRowBytes = 256 << 10;
+// Smaller inputs stay in the L2 cache anyway.
+constexpr int64_t kFewestBytes = 16 << 20;
+// Half of the L2 cache of an H100. The other half is for outputs.
+constexpr double kMostBytesBetween = 25e6;
+
+// Returns the bytes of inputs per element of a row.
+int64_t inputBytes(const Space& rows) {
+  int64_t bytes = 0;
+  for (const SpaceTensor& tensor : rows.tensors) {
+    const bool along_row = std::any_of(tensor.strides.begin() + rows.kept, tensor.strides.end(),
+                                       [](int64_t stride) { return stride != 0; });
+    if (!tensor.output && along_row) bytes += sizeOf(tensor.dtype);
+  }
+  return std::max<int64_t>(bytes, 1);
+}
+
+}  // namespace
+
+std::optional<RowCandidate> divideRows(const RowCandidate& looped, const Space& rows,
+                                       const RowDemands& demands, const KernelChoice* choice) {
+  const bool suits = looped.looped && looped.layout.rows == 1 && !looped.layout.bundled &&
+                     looped.layout.threads > 32 && !hasColumns(rows) &&
+                     demands.expensive.joined_sweeps;
+  if (!suits || isEmpty(rows)) return std::nullopt;
+  RowCandidate divided = looped;
+  RowLayout& layout = divided.layout;
+  layout.threads = std::min(layout.threads, kDividedThreads);
+  layout.divided.sweeps = demands.sweeps.exchanges + 1;
+  layout.divided.streams = choice == nullptr || choice->find("streams").value_or(1) != 0;
+  layout.divided.accumulators = static_cast<int32_t>(demands.expensive.accumulators);
+  // A thread loads vectors of all inputs before it waits. The addresses and the results of many
+  // sweeps need registers too.
+  const int64_t vector_bytes = layout.vector * inputBytes(rows);
+  const int64_t in_flight =
+      layout.divided.sweeps > 2 ? row_limits::kBytesInFlight / 2 : row_limits::kBytesInFlight;
+  layout.registers = static_cast<int32_t>(std::max<int64_t>(in_flight / vector_bytes, 1));
+  const int64_t vectors = reducedItems(rowSchedule(layout, rows, Target::Cuda), rows);
+  const int64_t step = int64_t{layout.threads} * layout.registers;
+  const int64_t item = kItemBytes / vector_bytes;
+  const int64_t parts = ceilDiv(vectors, std::max<int64_t>(item / step, 1) * step);
+  if (parts < 2 && (choice == nullptr || !choice->find("parts"))) return std::nullopt;
+  layout.divided.parts = numberOf(choice, "parts", vectors, parts);
+  layout.blocks = std::min(dividedBlocks(layout.threads), rows.keptCount() * layout.divided.parts);
+  const int64_t behind = distanceOf(layout.divided, layout.blocks) * (layout.divided.sweeps - 1);
+  const auto places = static_cast<double>(rows.keptCount() * layout.divided.parts + behind);
+  if (places * layout.divided.sweeps >= kMostItems) return std::nullopt;
+  return divided;
+}
+
+double bytesBetweenSweeps(const RowLayout& divided, const Space& rows) {
+  const double part = static_cast<double>(rows.reducedCount() * inputBytes(rows)) /
+                      static_cast<double>(divided.divided.parts);
+  const int64_t distance = distanceOf(divided.divided, divided.blocks);
+  return part * static_cast<double>(distance * (divided.divided.sweeps - 1));
+}
+
+bool paysToDivide(const RowCandidate& divided, const Space& rows) {
+  const int64_t row_bytes = rows.reducedCount() * inputBytes(rows);
+  return row_bytes >= kShortestRowBytes && rows.keptCount() > 1 &&
+         row_bytes * rows.keptCount() >= kFewestBytes &&
+         bytesBetweenSweeps(divided.layout, rows) <= kMostBytesBetween;
+}
+
+KernelChoice dividedChoice(const RowLayout& layout) {
+  return {"divided",
+          {{"vector", layout.vector},
+           {"threads", layout.threads},
+           {"parts", layout.divided.parts},
+           {"streams", layout.divided.streams ? 1 : 0}}};
+}
+
+namespace {
+
+// Returns the candidate in which blocks share rows. `choice` is nullptr or has the family
+// "divided".
+std::optional<RowCandidate> dividedCandidate(const Space& rows, Target target,
+                                             const RowDemands& demands,
+                                             const KernelChoice* choice) {
+  if (target != Target::Cuda || hasColumns(rows)) return std::nullopt;
+  KernelChoice looped = choice == nullptr ? KernelChoice{} : *choice;
+  looped.family = "rows";
+  looped.set("looped", 1);
+  looped.set("rows", 1);
+  const std::optional<RowCandidate> one = chooseWholeRows(rows, target, demands, &looped);
+  return one ? divideRows(*one, rows, demands, choice) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<RowCandidate> chooseRows(const Space& rows, Target target, const RowDemands& demands,
+                                       const KernelChoice* choice) {
+  if (isFamily(choice, "divided")) {
+    if (auto divided = dividedCandidate(rows, target, demands, choice)) return divided;
+  }
+  const std::optional<RowCandidate> whole = chooseWholeRows(rows, target, demands, choice);
+  if (isFamily(choice, "rows") || (whole && !whole->looped)) return whole;
+  const std::optional<RowCandidate> divided = dividedCandidate(rows, target, demands, nullptr);
+  return divided && paysToDivide(*divided, rows) ? divided : whole;
+}
+
+}  // namespace heddle::codegen
