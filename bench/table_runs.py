@@ -5,10 +5,13 @@
 
 NOTES = {
     "kernels-nvidia-h200_2026-11-26": {
-        "title": "sums at odd sizes, permute, transpose and group_norm",
-        "remarks": "Measured at commit 4362f0b. The floor is the time that a copy of the same bytes took in the same "
-                   "run. The run also measured the previous commit: 0.0794 ms for the sums of 61 elements, 0.0799 ms for "
-                   "the sums over the middle axis, 0.1633 ms for permute and 0.0861 ms for group_norm.",
+        "title": "the workloads of bench/workloads",
+        "remarks": "Measured at commit 7d13329. The floor is the time that a copy of the same bytes took in the same "
+                   "run. The first run of the day, at commit 5b0c500, gave 0.3356 ms for batch_norm, 0.1589 ms for "
+                   "broadcast add and mul, 0.1228 ms for dropout + layer_norm, 0.0843 ms for group_norm, 0.2938 ms for "
+                   "softmax over the middle axis and 0.0815 ms for layer_norm over the middle axis. With the choices "
+                   "of `heddle tune`, at commit 06afed0: 0.0761 ms for group_norm, 0.0384 ms for rotary embedding, "
+                   "and a geometric mean of 0.994 of the times without.",
     },
     "nvidia-h200_2026-11-26": {
         "title": "host times of launches and runs",
