@@ -80,7 +80,12 @@ class KnownScalars {
   }
 
   void add(const UnrolledStep& step) {
-    if (step.known && step.scalar_out.valid()) registers_[step.scalar_out] = *step.known;
+    if (!step.scalar_out.valid()) return;
+    if (step.known) {
+      registers_[step.scalar_out] = *step.known;
+    } else {
+      registers_.erase(step.scalar_out);  // the slot has a value that only the run knows
+    }
   }
 
   // Returns LaunchedKernel::scalars.

@@ -196,16 +196,16 @@ std::unique_ptr<KernelCompiler> makeCppCompiler(std::string& why) {
   static std::mutex mutex;
   static std::map<std::pair<std::string, std::string>, FoundCompiler> found;
   why.clear();
-  const std::string chosen = environment("HEDDLE_CXX");
+  const std::pair key(environment("HEDDLE_CXX"), environment("PATH"));
   std::lock_guard lock(mutex);
-  auto entry = found.find({chosen, environment("PATH")});
+  auto entry = found.find(key);
   if (entry == found.end()) {
-    const std::optional<FoundCompiler> compiler = findCompiler(chosen, why);
+    const std::optional<FoundCompiler> compiler = findCompiler(key.first, why);
     if (!compiler) {
       why = "no C++ compiler works (set HEDDLE_CXX to one that does):\n" + why;
       return nullptr;
     }
-    entry = found.emplace(std::pair(chosen, environment("PATH")), *compiler).first;
+    entry = found.emplace(key, *compiler).first;
   }
   return std::make_unique<CppCompiler>(entry->second);
 }

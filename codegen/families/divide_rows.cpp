@@ -24,15 +24,21 @@ constexpr int64_t kFewestBytes = 16 << 20;
 // Half of the L2 cache of an H100. The other half is for outputs.
 constexpr double kMostBytesBetween = 25e6;
 
-// Returns the bytes of inputs per element of a row.
+// Returns the bytes of the inputs that have own elements for each row, per element of a row. All
+// rows share the elements of other inputs, which therefore stay in a cache.
 int64_t inputBytes(const Space& rows) {
+  const auto changes = [](auto begin, auto end) {
+    return std::any_of(begin, end, [](int64_t stride) { return stride != 0; });
+  };
   int64_t bytes = 0;
   for (const SpaceTensor& tensor : rows.tensors) {
-    const bool along_row = std::any_of(tensor.strides.begin() + rows.kept, tensor.strides.end(),
-                                       [](int64_t stride) { return stride != 0; });
-    if (!tensor.output && along_row) bytes += sizeOf(tensor.dtype);
+    const auto along_row = tensor.strides.begin() + rows.kept;
+    if (!tensor.output && changes(tensor.strides.begin(), along_row) &&
+        changes(along_row, tensor.strides.end())) {
+      bytes += sizeOf(tensor.dtype);
+    }
   }
-  return std::max<int64_t>(bytes, 1);
+  return bytes;
 }
 
 }  // namespace
@@ -42,7 +48,8 @@ std::optional<RowCandidate> divideRows(const RowCandidate& looped, const Space& 
   const bool suits = looped.looped && looped.layout.rows == 1 && !looped.layout.bundled &&
                      looped.layout.threads > 32 && !hasColumns(rows) &&
                      demands.expensive.joined_sweeps;
-  if (!suits || isEmpty(rows)) return std::nullopt;
+  const int64_t element_bytes = inputBytes(rows);
+  if (!suits || isEmpty(rows) || element_bytes == 0) return std::nullopt;
   RowCandidate divided = looped;
   RowLayout& layout = divided.layout;
   layout.threads = std::min(layout.threads, kDividedThreads);
@@ -51,10 +58,13 @@ std::optional<RowCandidate> divideRows(const RowCandidate& looped, const Space& 
   layout.divided.accumulators = static_cast<int32_t>(demands.expensive.accumulators);
   // A thread loads vectors of all inputs before it waits. The addresses and the results of many
   // sweeps need registers too.
-  const int64_t vector_bytes = layout.vector * inputBytes(rows);
+  const int64_t vector_bytes = layout.vector * element_bytes;
   const int64_t in_flight =
       layout.divided.sweeps > 2 ? row_limits::kBytesInFlight / 2 : row_limits::kBytesInFlight;
-  layout.registers = static_cast<int32_t>(std::max<int64_t>(in_flight / vector_bytes, 1));
+  const int64_t unrolled =
+      row_limits::kMostUnrolled / (layout.vector * std::max<int64_t>(demands.expensive.ops, 1));
+  layout.registers =
+      static_cast<int32_t>(std::max<int64_t>(std::min(in_flight / vector_bytes, unrolled), 1));
   const int64_t vectors = reducedItems(rowSchedule(layout, rows, Target::Cuda), rows);
   const int64_t step = int64_t{layout.threads} * layout.registers;
   const bool is_long = vectors * vector_bytes >= kLongRowBytes;

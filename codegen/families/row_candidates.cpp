@@ -37,9 +37,8 @@ constexpr int64_t kLoopThreads = 512;
 // With fewer rows than this, one row per block leaves multiprocessors idle.
 constexpr int64_t kFewRows = kMultiprocessors;
 // kFewestThreads threads that read neighbouring vectors of a row together use complete sectors of
-// memory. If the row is read only once, twice as many threads were faster on an H200, because each
-// of them computes less between its loads and its stores. With kManyThreads threads, each
-// multiprocessor has more work than it can start at once.
+// memory. If the row is read only once, twice as many threads were faster on an H200. With
+// kManyThreads threads, each multiprocessor has more work than it can start at once.
 constexpr int64_t kFewestThreads = 4;
 constexpr int64_t kManyThreads = kMultiprocessors * 2048 * 2;
 // Cpp: arrays hold at most kMostKept elements of a row, so that they stay in the L2 cache. All
@@ -51,7 +50,7 @@ constexpr int64_t kMostArrayBytes = 256 << 10;
 constexpr int64_t kFewCpuRows = 64;
 constexpr int64_t kShortestCpuColumns = 16;
 
-// Returns whether the elements of a row are neighbours in every tensor that changes along the row.
+// Returns whether the elements of a row are neighbours in each tensor that changes along it.
 bool isContiguousAlongRow(const Space& space) {
   const size_t lane = space.extents.size() - 1;
   if (space.extents[lane] == 1) return true;
@@ -281,7 +280,9 @@ std::optional<RowCandidate> inSharedMemory(RowCandidate loaded, const Space& row
   const int64_t vectors = mostVectors(rows, layout.vector, layout.shifted);
   const int64_t registers = ceilDiv(vectors, layout.threads);
   const int64_t bytes = layout.threads * registers * layout.vector * demand.loaded_bytes;
-  if (bytes > kSharedBytesOfTwo) return std::nullopt;
+  // A generated row (0 bytes) has no tile that could lie in shared memory.
+  const bool is_unrolled_far = registers * layout.vector * demand.ops > kMostUnrolled;
+  if (bytes == 0 || bytes > kSharedBytesOfTwo || is_unrolled_far) return std::nullopt;
   layout.registers = static_cast<int32_t>(registers);
   layout.full = layout.exact && vectors == layout.threads * registers;
   layout.shared_bytes = static_cast<int32_t>(bytes);
@@ -290,9 +291,8 @@ std::optional<RowCandidate> inSharedMemory(RowCandidate loaded, const Space& row
 }
 
 // Chooses the candidate for a row that needs too many registers with the values that `chosen`
-// keeps. Without these values, a row needs fewer registers. The kernel reads the row once from
-// memory, not once per sweep. Two blocks on a multiprocessor are better than one, because one loads
-// while the other one computes.
+// keeps. Without them, a row needs fewer. The kernel reads the row once from memory, not once per
+// sweep. Of two blocks on a multiprocessor, one loads while the other one computes.
 RowCandidate withLoadedRow(const RowCandidate& chosen, const std::optional<RowCandidate>& loaded,
                            const Space& rows, const RowDemand& demand) {
   if (!loaded) return chosen;

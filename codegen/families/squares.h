@@ -12,23 +12,24 @@
 
 namespace heddle::codegen {
 
-// The family of kernels that transpose: pointwise segments whose outputs are contiguous along one
-// axis, and some inputs along another one.
-// - CUDA: a block of threads reads a square of these inputs in vectors, exchanges it through shared
-//   memory, and stores the outputs in vectors.
-// - CPU: a thread transposes a square of these inputs into an array, and then computes the square
-//   row by row. It reads every cache line once, even if the rows of the inputs are so far apart
-//   that their lines evict each other from a cache.
+// The family of kernels that transpose: pointwise segments in which most tensors are contiguous
+// along one axis, and some inputs or outputs along another one. These are *exchanged*.
+// - CUDA: a block of threads reads a square of an exchanged input in vectors, and exchanges it
+//   through shared memory. It exchanges a square of results in the same way before it stores them
+//   in an exchanged output.
+// - CPU: a thread transposes a square of an exchanged input into an array, computes the square row
+//   by row, and transposes results into exchanged outputs. It accesses every cache line once, even
+//   if the rows of a tensor are so far apart that their lines evict each other from a cache.
 
 // How the squares of a space are laid out, without the program.
 struct SquarePlan {
   Space space;  // the two axes of the squares are the last ones
   Schedule schedule;
   SquareLayout layout;
-  std::vector<bool> aligned;  // ExchangeTile::aligned, per tensor of the space
+  std::vector<bool> aligned;  // of ExchangeTile or StoreExchanged, per tensor of the space
 };
-// Returns nullopt if no input needs an exchange, if the outputs or the exchanged inputs disagree
-// about their axis, or if an axis is short. A choice of the family "squares" changes the parameters
+// Returns nullopt if no tensor needs an exchange, if the exchanged tensors disagree about their
+// axis, or if an axis is short. A choice of the family "squares" changes the parameters
 // that it names, as far as the space permits.
 std::optional<SquarePlan> planSquares(const Space& space, Target target,
                                       const KernelChoice* choice);

@@ -216,7 +216,7 @@ void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split) {
   // With at most this many ranges, each thread still has a few items of each range. Two ranges cost
   // more than they gain, because their results must be combined.
   int64_t most = reduced / (int64_t{s.reduce_threads} * s.unroll * 2);
-  if (may_split && blocks * 2 < wanted && most > 2) {
+  if (may_split && blocks * 3 <= wanted && most > 2) {
     s.splits = std::clamp<int64_t>(wanted / blocks, 1, std::min<int64_t>(most, 1024));
   }
 }

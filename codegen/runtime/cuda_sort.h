@@ -192,8 +192,7 @@ __device__ void sortTiles(const Args& args) {
   }
 }
 
-// --- long lines: steps move keys[from], indices[from] to keys[1 - from], indices[1 - from]
-// ---------
+// --- long lines: steps move keys[from] and indices[from] to keys[1 - from], indices[1 - from]
 
 // Sets counts[line][digit][chunk] to the number of elements of the chunk that have this digit. A
 // chunk consists of kTile neighbouring elements of a line.

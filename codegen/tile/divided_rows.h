@@ -28,8 +28,8 @@ struct DividedRows {
 
 // The workspace of a launch, which must be 0 when the launch begins. It has the next ticket, a
 // counter per row, and a state per accumulator, row and part. The counter says how many items of
-// the last sweep have read what the row has in memory. hd::Board (codegen/runtime/cuda_runtime.h)
-// has the same layout.
+// the last sweep have read the inputs with one element per row. hd::Board
+// (codegen/runtime/cuda_runtime.h) has the same layout.
 constexpr int64_t kFirstArrival = 32;  // the ticket has a line of the cache of its own
 constexpr int64_t kSlotBytes = 32;     // up to four words of 32 bits, each with a mark
 inline int64_t boardBytes(const DividedRows& divided, int64_t rows) {
@@ -37,7 +37,7 @@ inline int64_t boardBytes(const DividedRows& divided, int64_t rows) {
   return kSlotBytes * (counters + divided.accumulators * rows * divided.parts);
 }
 
-// `blocks` is the number of blocks of the launch. If they run at the same time, no block waits.
+// `blocks` is the number of blocks of the launch. If they run at the same time, blocks rarely wait.
 inline int64_t distanceOf(const DividedRows& divided, int64_t blocks) {
   return divided.parts + (blocks + divided.sweeps - 1) / divided.sweeps;
 }

@@ -107,7 +107,7 @@ void scanLines(LibraryArgs args, LibraryLauncher& launcher) {
   // running sums of these totals. The third scans each chunk, starting from the running sum of the
   // chunks before it.
   launcher.launch(LibraryKernel::Totals, blocks, args);
-  LibraryArgs totals;  // one line per line of `args`: the totals of its chunks, scanned in index
+  LibraryArgs totals;  // one line per line of `args`: the totals of its chunks, scanned in place
   totals.in[0] = totals.out = args.totals;
   totals.in_type = totals.out_type =
       typeOf(isFloat(static_cast<DType>(args.in_type)) ? DType::F64 : DType::I64);

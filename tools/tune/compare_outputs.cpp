@@ -232,8 +232,8 @@ std::string differenceOf(const std::vector<HostTensor>& got, const std::vector<H
     const bool may_flip = !isFloat(wanted[i].dtype) && tolerances[i].of_float_sums;
     const Differences found = differencesOf(got[i], wanted[i], tolerances[i].relative);
     if (found.count <= (may_flip ? std::max<int64_t>(1, wanted[i].numel() / 100) : 0)) continue;
-    return fmt::format("element {} of output {} is {}, but {} with another candidate", found.first,
-                       i, printScalar(got[i].at(found.first)),
+    return fmt::format("element {} in the memory of output {} is {}, but {} with another candidate",
+                       found.first, i, printScalar(got[i].at(found.first)),
                        printScalar(wanted[i].at(found.first)));
   }
   return "";

@@ -122,7 +122,7 @@ TEST(TimeModel, RereadRowsTakeLonger) {
   }
 }
 
-// If blocks share a row, the second pass finds the row in the cache.
+// If blocks share a row, the second sweep finds the row in the cache.
 TEST(TimeModel, LongRowsShouldBeShared) {
   for (const auto& [rows, elements] : {std::pair<int64_t, int64_t>{128, 1 << 20}, {1000, 100000}}) {
     const Predicted predicted = predict({kSoftmax, {{rows, elements}}, {{rows, elements}}}, kGpu);

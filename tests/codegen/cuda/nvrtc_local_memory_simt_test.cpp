@@ -112,7 +112,7 @@ TEST_P(NvrtcLocalMemorySimt, RowsAlongMiddleAxesNeedAtMostAFewWords) {
   }
 }
 
-// Covers rows that several blocks share: with two and three passes, with one and with several
+// Covers rows that several blocks share: with two and three sweeps, with one and with several
 // inputs, and at unaligned addresses.
 TEST_P(NvrtcLocalMemorySimt, DividedRowsNeedAtMostAFewWords) {
   const std::unique_ptr<KernelCompiler> compiler = testing::nvrtc(GetParam());

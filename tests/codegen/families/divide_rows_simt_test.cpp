@@ -87,7 +87,7 @@ TEST(DivideRowsSimt, SeveralPassesAndSeveralOutputsAreRight) {
   expectRightOnAnyGrid(cases, 0);
 }
 
-// All outputs have one element per row, so the last pass reads nothing along the row.
+// All outputs have one element per row, so the last sweep reads nothing along the row.
 TEST(DivideRowsSimt, OutputsPerRowAreRight) {
   Cases cases;
   add(cases,
@@ -97,7 +97,7 @@ TEST(DivideRowsSimt, OutputsPerRowAreRight) {
   expectRightOnAnyGrid(cases, 0);
 }
 
-// As in a batch_norm: a row consists of two axes, a mean and a variance are one pass, and the
+// As in a batch_norm: a row consists of two axes, a mean and a variance are one sweep, and the
 // parameters have one element per row.
 TEST(DivideRowsSimt, RowsOfSeveralAxesAreRight) {
   Cases cases;
@@ -127,7 +127,8 @@ TEST(DivideRowsSimt, TheOrderOfBlocksDoesNotChangeTheResult) {
   EXPECT_EQ(results.size(), 1u);
 }
 
-// An output per row may have the memory of an input per row that the last pass reads along the row.
+// An output per row may have the memory of an input per row that the last sweep reads along the
+// row.
 TEST(DivideRowsSimt, OutputsMayHaveTheMemoryOfInputs) {
   testing::SimtKernels kernels;
   const Fusion fusion = parseFusion(

@@ -48,12 +48,12 @@ TEST(DividedRowsProgram, UnsuitableProgramsAreRejected) {
     const LoopOverRow loop = std::get<LoopOverRow>(p.statements.at(0));
     p.statements[0] = loop.statements.at(0);
   });
-  expectFault("an output per row before the last pass", [](TileProgram& p) {
+  expectFault("an output per row before the last sweep", [](TileProgram& p) {
     std::rotate(p.statements.rbegin(), p.statements.rbegin() + 1, p.statements.rend());
   });
 }
 
-// The number of items between two passes exceeds a row by the items that blocks compute at once.
+// The number of items between two sweeps exceeds a row by the items that blocks compute at once.
 TEST(DividedRowsProgram, PassesAreMoreThanARowApart) {
   EXPECT_EQ(distanceOf({64, 2, 2}, 264), 64 + 132);
   EXPECT_EQ(distanceOf({3, 3, 1}, 7), 3 + 3);

@@ -119,8 +119,9 @@ TEST(CompareOutputs, DifferencesAreFound) {
   };
   EXPECT_EQ(difference(tensor(DType::F32, 1), tensor(DType::F32, 1.0001)), "");
   EXPECT_EQ(difference(tensor(DType::F32, kNan), tensor(DType::F32, kNan)), "");
-  EXPECT_EQ(difference(tensor(DType::F32, 1), tensor(DType::F32, 1.01)),
-            "element 0 of output 0 is 1.0, but 1.0099999904632568 with another candidate");
+  EXPECT_EQ(
+      difference(tensor(DType::F32, 1), tensor(DType::F32, 1.01)),
+      "element 0 in the memory of output 0 is 1.0, but 1.0099999904632568 with another candidate");
   EXPECT_NE(difference(tensor(DType::F32, kNan), tensor(DType::F32, 1)), "");
   EXPECT_NE(difference(tensor(DType::I64, 2), tensor(DType::I64, 3)), "");
 }
