@@ -33,8 +33,8 @@ int64_t inputBytes(const Space& rows) {
   int64_t bytes = 0;
   for (const SpaceTensor& tensor : rows.tensors) {
     const auto along_row = tensor.strides.begin() + rows.kept;
-    if (!tensor.output && changes(tensor.strides.begin(), along_row) &&
-        changes(along_row, tensor.strides.end())) {
+    const bool has_own = rows.keptCount() == 1 || changes(tensor.strides.begin(), along_row);
+    if (!tensor.output && has_own && changes(along_row, tensor.strides.end())) {
       bytes += sizeOf(tensor.dtype);
     }
   }
