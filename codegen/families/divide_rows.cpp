@@ -34,9 +34,8 @@ int64_t inputBytes(const Space& rows) {
   for (const SpaceTensor& tensor : rows.tensors) {
     const auto along_row = tensor.strides.begin() + rows.kept;
     const bool has_own = rows.keptCount() == 1 || changes(tensor.strides.begin(), along_row);
-    if (!tensor.output && has_own && changes(along_row, tensor.strides.end())) {
-      bytes += sizeOf(tensor.dtype);
-    }
+    const bool has_row = rows.reducedCount() == 1 || changes(along_row, tensor.strides.end());
+    if (!tensor.output && has_own && has_row) bytes += sizeOf(tensor.dtype);
   }
   return bytes;
 }
