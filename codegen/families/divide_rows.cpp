@@ -24,17 +24,29 @@ constexpr int64_t kFewestBytes = 16 << 20;
 // Half of the L2 cache of an H100. The other half is for outputs.
 constexpr double kMostBytesBetween = 25e6;
 
+bool changes(const SpaceTensor& tensor, size_t first, size_t end) {
+  return std::any_of(tensor.strides.begin() + first, tensor.strides.begin() + end,
+                     [](int64_t stride) { return stride != 0; });
+}
+
+// Returns the bytes that a thread loads per element of a row.
+int64_t loadedBytes(const Space& rows) {
+  int64_t bytes = 0;
+  for (const SpaceTensor& tensor : rows.tensors) {
+    const bool has_row = changes(tensor, rows.kept, rows.extents.size());
+    if (!tensor.output && has_row) bytes += sizeOf(tensor.dtype);
+  }
+  return std::max<int64_t>(bytes, 1);
+}
+
 // Returns the bytes of the inputs that have own elements for each row, per element of a row. All
 // rows share the elements of other inputs, which therefore stay in a cache.
 int64_t inputBytes(const Space& rows) {
-  const auto changes = [](auto begin, auto end) {
-    return std::any_of(begin, end, [](int64_t stride) { return stride != 0; });
-  };
   int64_t bytes = 0;
   for (const SpaceTensor& tensor : rows.tensors) {
-    const auto along_row = tensor.strides.begin() + rows.kept;
-    const bool has_own = rows.keptCount() == 1 || changes(tensor.strides.begin(), along_row);
-    const bool has_row = rows.reducedCount() == 1 || changes(along_row, tensor.strides.end());
+    const bool has_own = rows.keptCount() == 1 || changes(tensor, 0, rows.kept);
+    const bool has_row =
+        rows.reducedCount() == 1 || changes(tensor, rows.kept, rows.extents.size());
     if (!tensor.output && has_own && has_row) bytes += sizeOf(tensor.dtype);
   }
   return bytes;
@@ -47,8 +59,7 @@ std::optional<RowCandidate> divideRows(const RowCandidate& looped, const Space& 
   const bool suits = looped.looped && looped.layout.rows == 1 && !looped.layout.bundled &&
                      looped.layout.threads > 32 && !hasColumns(rows) &&
                      demands.expensive.joined_sweeps;
-  const int64_t element_bytes = inputBytes(rows);
-  if (!suits || isEmpty(rows) || element_bytes == 0) return std::nullopt;
+  if (!suits || isEmpty(rows) || inputBytes(rows) == 0) return std::nullopt;
   RowCandidate divided = looped;
   RowLayout& layout = divided.layout;
   layout.threads = std::min(layout.threads, kDividedThreads);
@@ -57,7 +68,7 @@ std::optional<RowCandidate> divideRows(const RowCandidate& looped, const Space& 
   layout.divided.accumulators = static_cast<int32_t>(demands.expensive.accumulators);
   // A thread loads vectors of all inputs before it waits. The addresses and the results of many
   // sweeps need registers too.
-  const int64_t vector_bytes = layout.vector * element_bytes;
+  const int64_t vector_bytes = layout.vector * loadedBytes(rows);
   const int64_t in_flight =
       layout.divided.sweeps > 2 ? row_limits::kBytesInFlight / 2 : row_limits::kBytesInFlight;
   const int64_t unrolled =

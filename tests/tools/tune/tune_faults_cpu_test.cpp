@@ -180,7 +180,8 @@ program p(%x: f32[n, m]) -> (%y) with n = 4, m = 32 {
         KernelRuns(kernel, all, orders, device, images_, 0).faults();
     EXPECT_EQ(faults[0], "");
     for (size_t i = 1; i < faults.size(); ++i) {
-      EXPECT_TRUE(faults[i].starts_with("wrong results: element 0 of output 0 is ")) << faults[i];
+      EXPECT_TRUE(faults[i].starts_with("wrong results: element 0 in the memory of output 0 is "))
+          << faults[i];
     }
   };
   host::forEachLaunchedKernel(program, kSizes, 0, 1, device.kind(), host::Launches::First, visit);
