@@ -7,11 +7,9 @@ NOTES = {
     "kernels-nvidia-h200_2026-11-26": {
         "title": "the workloads of bench/workloads",
         "remarks": "Measured at commit 7d13329. The floor is the time that a copy of the same bytes took in the same "
-                   "run. The first run of the day, at commit 5b0c500, gave 0.3356 ms for batch_norm, 0.1589 ms for "
-                   "broadcast add and mul, 0.1228 ms for dropout + layer_norm, 0.0843 ms for group_norm, 0.2938 ms for "
-                   "softmax over the middle axis and 0.0815 ms for layer_norm over the middle axis. With the choices "
-                   "of `heddle tune`, at commit 06afed0: 0.0761 ms for group_norm, 0.0384 ms for rotary embedding, "
-                   "and a geometric mean of 0.994 of the times without.",
+                   "run. The choices of `heddle tune`, at commit 06afed0, gave 0.0761 ms for group_norm and 0.0384 ms for "
+                   "rotary embedding. With these choices, the geometric mean of all times was 0.994 of the times "
+                   "without.",
     },
     "nvidia-h200_2026-11-26": {
         "title": "host times of launches and runs",

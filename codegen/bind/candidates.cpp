@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "codegen/emit/plan_kernel.h"
+#include "codegen/families/row_candidates.h"
 #include "codegen/plan/analysis.h"
 #include "ir/base/check.h"
 
@@ -30,7 +31,6 @@ constexpr Variation kVariations[] = {
 
 constexpr int64_t kMostThreadsOfReduction = 256;
 constexpr int64_t kWarp = 32;
-constexpr int64_t kHolds = 3;  // the values of "hold" (codegen/families/row_candidates.cpp)
 
 // Returns the choices to try after the first candidate, which has the choice `first`.
 std::vector<KernelChoice> variantsOf(const KernelChoice& first) {
@@ -61,8 +61,8 @@ std::vector<KernelChoice> variantsOf(const KernelChoice& first) {
     if (const auto value = first.find(flag)) with(flag, *value == 0 ? 1 : 0);
   }
   if (const auto hold = first.find("hold")) {
-    for (int64_t other = 0; other < kHolds; ++other) {
-      if (other != *hold) with("hold", other);
+    for (const Hold other : kHolds) {
+      if (static_cast<int64_t>(other) != *hold) with("hold", static_cast<int64_t>(other));
     }
   }
   for (const char* family : {"rows", "divided", "squares", "loops", "sweeps"}) {

@@ -303,10 +303,6 @@ RowCandidate withLoadedRow(const RowCandidate& chosen, const std::optional<RowCa
   return chosen.looped && !loaded->looped ? *loaded : chosen;
 }
 
-// The values of the parameter "hold" of a choice, which says what a kernel holds for later sweeps
-// over a row: the values of RowVariant::Expensive, or the row, in registers or in shared memory.
-enum class Hold : uint8_t { Values, Row, Shared };
-
 // Returns the candidate that holds what the choice asks for, or `chosen` if that is impossible.
 RowCandidate withHold(const RowCandidate& chosen, const std::optional<RowCandidate>& loaded,
                       const Space& rows, const RowDemand& demand, Hold hold) {

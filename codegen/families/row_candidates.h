@@ -23,6 +23,11 @@ enum class RowVariant : uint8_t {
   Loaded,     // no values: each sweep computes them again from the loaded tiles
 };
 
+// The values of the parameter "hold" of a choice, which says what a kernel holds for later sweeps
+// over a row: the values of RowVariant::Expensive, or the row, in registers or in shared memory.
+enum class Hold : uint8_t { Values, Row, Shared };
+inline constexpr Hold kHolds[] = {Hold::Values, Hold::Row, Hold::Shared};
+
 // One way to compute the rows, as plain data.
 struct RowCandidate {
   RowLayout layout;

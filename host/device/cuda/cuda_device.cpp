@@ -208,9 +208,10 @@ void CudaDevice::launch(KernelHandle kernel, const codegen::LaunchStage& stage,
   // The handle is const, but a launch may raise the kernel's limit of shared memory.
   auto* loaded = const_cast<CudaKernel*>(static_cast<const CudaKernel*>(kernel));
   if (stage.cleared_bytes > 0) {
-    HEDDLE_CHECK(codegen::workspaceOffset(stage) >= 0, "{} clears no workspace", stage.entry);
+    const int32_t offset = codegen::workspaceOffset(stage);
+    HEDDLE_CHECK(offset >= 0, "{} has no workspace to clear", stage.entry);
     void* workspace = nullptr;
-    std::memcpy(&workspace, args + codegen::workspaceOffset(stage), sizeof(workspace));
+    std::memcpy(&workspace, args + offset, sizeof(workspace));
     HEDDLE_CUDA(cudaMemsetAsync, workspace, 0, static_cast<size_t>(stage.cleared_bytes),
                 native(stream));
   }
