@@ -61,7 +61,10 @@ if(HEDDLE_SANITIZE)
   if(HEDDLE_SANITIZE MATCHES "undefined")
     list(APPEND heddle_sanitize_flags -fno-sanitize-recover=undefined)
   endif()
-  target_compile_options(heddle_options INTERFACE ${heddle_sanitize_flags})
+  # The code of the tests is compiled without checks for undefined behaviour
+  # (tests/CMakeLists.txt). The last option about a check wins.
+  target_compile_options(heddle_options INTERFACE ${heddle_sanitize_flags}
+    $<$<BOOL:$<TARGET_PROPERTY:HEDDLE_TEST_CODE>>:-fno-sanitize=undefined>)
   target_compile_definitions(heddle_options INTERFACE HEDDLE_SANITIZED)
   if(HEDDLE_SANITIZE MATCHES "thread")
     target_compile_definitions(heddle_options INTERFACE HEDDLE_SANITIZED_THREADS)
