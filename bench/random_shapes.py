@@ -9,7 +9,7 @@
                                               elements with the reference; needs no GPU
   bench/random_shapes.py --check cuda         runs the large fusions on the GPU and compares a sample of the elements
 
-The ratio of a fusion is the time of a copy of the same bytes, divided by the time of the fusion. Files in
+The speed of a fusion is the time of a copy of the same bytes, divided by the time of the fusion. Files in
 bench/results/random appear in docs/benchmarks.md.
 """
 import argparse
@@ -103,7 +103,7 @@ def kind_table(results: List[dict]) -> List[str]:
         ratios = [result["of_copy"] for result in found]
         below = sum(result["of_copy"] < result["limit"] for result in found)
         rows.append([kind, str(len(found)), f"{statistics.median(ratios):.2f}", f"{min(ratios):.2f}", str(below)])
-    return table(["kind", "fusions", "median ratio", "lowest ratio", "below the limit"], rows, 1)
+    return table(["kind", "fusions", "median speed", "lowest speed", "below the limit"], rows, 1)
 
 
 def worst_table(results: List[dict]) -> List[str]:
@@ -111,16 +111,16 @@ def worst_table(results: List[dict]) -> List[str]:
     worst = sorted(limited, key=lambda result: result["of_copy"])[:WORST]
     rows = [[result["name"], result["shape"], f"{result['bytes'] / 1e6:.0f}", f"{result['gpu_ms']:.4f}",
              f"{result['copy_ms']:.4f}", f"{result['of_copy']:.2f}"] for result in worst]
-    return table(["fusion", "first input", "MB", "heddle, ms", "copy, ms", "ratio"], rows, 2)
+    return table(["fusion", "first input", "MB", "heddle, ms", "copy, ms", "speed"], rows, 2)
 
 
 def report(run_: dict) -> str:
     results, failures = run_["results"], run_["failures"]
     below = sum(result["of_copy"] < result["limit"] for result in results)
-    lines = [f"A fusion is too slow if its ratio is below its limit. The limit is {LIMIT}, and {ONE_ROW_LIMIT} for "
+    lines = [f"A fusion is too slow if its speed is below its limit. The limit is {LIMIT}, and {ONE_ROW_LIMIT} for "
              "softmax and norms of a single row. Lookups of fewer than 64 bytes at random places have no limit. "
              f"{below} of {len(results)} fusions are too slow. {len(failures)} fusions failed to run. Among the fusions "
-             "that have a limit, these have the lowest ratios:", ""]
+             "that have a limit, these have the lowest speeds:", ""]
     return "\n".join(lines + worst_table(results) + [""] + kind_table(results))
 
 
@@ -133,9 +133,9 @@ def random_section() -> str:
     return "\n".join([
         "## Random shapes", "",
         "`bench/random_shapes.py` measures fusions with random ops, dtypes and sizes. A seed decides all of them. Each "
-        "fusion has 16 MB to 600 MB of inputs and outputs. The *ratio* is the time of a copy of the same bytes, "
-        "divided by heddle's time. All bytes of inputs and outputs count once. A slice or lookup may skip part of its "
-        "input, so its ratio may exceed 1.", "", report(newest), "",
+        "fusion has 16 MB to 600 MB of inputs and outputs. The *speed* is the time of a copy of the same bytes, "
+        "divided by heddle's time. Below 1, heddle is slower than the copy. All bytes of inputs and outputs count once. A slice or lookup may skip part of its "
+        "input, so its speed may exceed 1.", "", report(newest), "",
         f"Measured on {newest['date']} on {newest['device']}: `{newest['command']}`."])
 
 

@@ -52,9 +52,9 @@ const CompositeDef kPlaces[] = {
     {"ones", "a new tensor of ones (f32)", 0, 0, kNew,
      [](B b, V, A a) { return Operands{ones(b, sizes(a), dtype(a))}; }},
     {"arange",
-     "start (0), start + step (1), ... before stop. The default type is i64 if all three are "
-     "integers, else f32. Computes in i64 or f64. Bounds may contain scalars, as in stop=%n; the "
-     "number of elements is then 0 if step does not lead from start to stop",
+     "the numbers start, start + step, ... before stop. Defaults: start 0, step 1. The type is i64 "
+     "if all three are integers, else f32. Computes in i64 or f64. Bounds may contain scalars, as "
+     "in stop=%n; the number of elements is then 0 if step does not lead from start to stop",
      0, 0, kArange, arangeRow},
     {"eye", "ones on the diagonal, zeros elsewhere (f32); one size gives a square, two a matrix", 0,
      0, kNew, [](B b, V, A a) { return Operands{eye(b, sizes(a), dtype(a))}; }},

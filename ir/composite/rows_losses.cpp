@@ -23,8 +23,8 @@ Operands embeddingBackwardRow(B b, V v, A a) {
 const CompositeDef kLosses[] = {
     {"cross_entropy",
      "(x, target[, weight]): logits x[n, c, ...]; target holds class indices, or probabilities in "
-     "the shape of x; weight[c] weights the classes. A class out of range that is not ignored "
-     "gives NaN; PyTorch raises an error",
+     "the shape of x; weight[c] weights the classes. A class that is out of range "
+     "gives NaN, unless it equals `ignore_index`; PyTorch raises an error",
      2, 1, kEntropy,
      [](B b, V v, A a) {
        return Operands{crossEntropy(b, v[0], v[1], entropyOptions("cross_entropy", a, at(v, 2)))};

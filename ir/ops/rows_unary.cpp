@@ -123,8 +123,8 @@ std::vector<OpDef> realOps() {
           [](D a) { return a[0] <= a[1] ? a[2] : a[0]; },
           [](I a) { return a[0] <= a[1] ? a[2] : a[0]; })
           .noBools()
-          .says("Operands: x, threshold, value. Gives x if it is above the threshold or NaN, else "
-                "value"),
+          .says("Operands: x, threshold, value. Gives `value` if x <= threshold, "
+                "and otherwise x, so NaN stays NaN"),
       Row("softplus", 3, R::PromoteFloat, "hd::softplus({0}, {1}, {2})",
           [](D a) {
             const double scaled = a[0] * a[1];

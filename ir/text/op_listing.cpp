@@ -201,8 +201,8 @@ in parentheses gives the operands in order.
 - `u8` with `i8` gives i32, because heddle has no i16.
 - A tensor without axes may have a wider type than the tensors with axes. If both types are of one
   category (bool, integer, float), the tensor without axes is first rounded to the other type. On
-  the CPU, PyTorch's `mul` and `div` do not round such a tensor if the others have a half type: they
-  compute with its f32 value. (The half types are `f16` and `bf16`.)
+  the CPU, PyTorch's `mul` and `div` use the f32 value of a tensor without axes, if the tensors with
+  axes have a half type. (The half types are `f16` and `bf16`.)
 - If an op has a tensor of a half type and an integer tensor, the integer tensor is first rounded to
   the half type.
 
