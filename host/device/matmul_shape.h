@@ -44,16 +44,17 @@ struct MatrixLayout {
   bool transposed = false;  // true: the columns are dense; false: the rows are dense
   int64_t ld = 1;           // elements from the start of a dense row (column) to the next one
 };
+// Returns the layout of a matrix. If rows and columns are both dense, `transposed` is false.
 MatrixLayout layoutOf(int64_t rows, int64_t columns, const MatmulShape::Matrix& matrix);
 
 // Checks the descriptors and returns the shape. Throws UserError if sizes or dtypes disagree. The
 // message names the wrong sizes or dtypes.
 //
-// A batch axis is merged into the rows of a and c if both conditions are true:
+// The innermost batch axis is merged into the rows of a and c if both conditions are true:
 // - b lacks the batch axis or is broadcast along it.
 // - The batch axis and the rows form one axis in the memory of a and of c.
-// The batch axis may be outside or inside of the rows. Thus [batch, m, k] x [k, n] becomes one
-// unbatched matrix product.
+// The batch axis may be outside or inside of the rows. The next batch axis is then treated in the
+// same way. Thus a dense [batch, m, k] x [k, n] becomes one unbatched matrix product.
 MatmulShape matmulShape(const MatmulSpec& spec);
 
 // Returns the transposed matrix product c^T = b^T a^T. If c has dense columns, the rows of c^T are

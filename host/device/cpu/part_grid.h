@@ -28,8 +28,10 @@ inline PartGrid partGrid(int64_t batches, int64_t m, int64_t n, int64_t k, int64
   // An axis with more elements is first split into ranges of at most this length. If each range is
   // divided into 4 parts along both axes, a part has at most kMostElements.
   constexpr int64_t kMostSplit = 4096;
+  // The search tries all divisions of a range into at most this many parts. It tries more divisions
+  // if there are many threads.
   constexpr int64_t kLeastTried = 16;
-  // A library copies the rows and the columns of a part before it multiplies them. To copy an
+  // A library copies the rows and the columns of a part before it multiplies them. Copying an
   // element takes about as long as this number of multiplications.
   constexpr double kCopyCost = 48;
   constexpr double kPartCost = 1 << 19;  // time to begin a part, in multiplications

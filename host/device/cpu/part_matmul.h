@@ -10,18 +10,18 @@
 
 namespace heddle::host::matmul {
 
-// A matrix product of f32 or bf16 that oneDNN computes from operands in place. The result of all
-// batches is divided into parts, and the threads of the pool compute the parts. A part gets its
-// bias and activation, and is rounded, while its sums are in the cache. An object never changes, so
-// several threads may call run().
+// A matrix product of f32 or bf16 whose operands oneDNN reads in place. The result of all batches
+// is divided into parts, and the threads of the pool compute the parts. The thread that computes a
+// part also applies bias and activation and rounds, while the sums are still in its cache. An
+// object never changes, so several threads may call run().
 class PartMatmul {
  public:
-  // Returns nullptr if oneDNN cannot compute the matrix product in this way. `shape` must have
-  // elements and must outlive the result.
+  // Returns nullptr if oneDNN cannot compute the matrix product in this way. c must have at least
+  // one element. `shape` must outlive the result.
   static std::unique_ptr<const PartMatmul> make(const MatmulShape& shape,
                                                 const MatmulLibrary& library, int threads);
 
-  // At most 8 MiB per thread.
+  // Returns at most 8 MiB per thread.
   int64_t workspaceBytes() const { return tile_bytes_ * (tile_bytes_ > 0 ? tiles_ : 0); }
   void run(const MatmulOperands& operands, TilePool& pool) const;
 
