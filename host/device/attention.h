@@ -27,7 +27,7 @@ namespace heddle::host {
 // Rounding. cuDNN and the ops accumulate in f32. cuDNN rounds the probabilities to the half type
 // before it multiplies them by v. The ops keep the probabilities in f32.
 // - cuDNN: the error of an element of o is at most 2 u max|v|.
-// - The ops: the error of an element of o is at most u times its magnitude.
+// - The ops: the error of an element of o is at most u times the magnitude of the element.
 // - Both bounds require that the scores are in the range of f32.
 // - The scores are rounded too. Let w be the width of q. Both bounds then increase by w 2^-22 times
 //   the largest product of a row of q and a row of k.
@@ -37,9 +37,9 @@ namespace heddle::host {
 // workspace holds copies of k and v in which each head is repeated.
 //
 // Log-sums. The log-sums are the log-sum-exps of the rows of scores. The backward pass needs o and
-// the log-sums. If the forward is a library call of the same program, it stores its log-sums, and
-// the backward reads them together with o. Otherwise the backward first computes both again, in its
-// workspace.
+// the log-sums. If the forward pass is a library call of the same program, it stores its log-sums.
+// The backward pass reads them together with o. Otherwise the backward pass first computes both
+// again, in its workspace.
 //
 // Backward pass. cuDNN rounds the following three values to the half type. The ops keep them in
 // f32.
@@ -71,8 +71,8 @@ struct AttentionSpec {
   TensorDesc k;
   TensorDesc v;
   TensorDesc o;
-  // The log-sums have dtype f32 and are dense and row-major. Their axes are those of o except the
-  // width. nullopt: the call stores no log-sums.
+  // The log-sums have dtype f32 and are dense and row-major. Their axes are the axes of o except
+  // the width. nullopt: the call stores no log-sums.
   std::optional<TensorDesc> log_sums;
   bool causal = false;  // true: row i of q uses only keys 0 to i
   float scale = 1;      // factor of the scores q k^T
@@ -84,8 +84,8 @@ struct AttentionBackwardSpec {
   TensorDesc q;
   TensorDesc k;
   TensorDesc v;
-  // The results of the forward. A call has both `o` and `log_sums`, or neither. nullopt: the call
-  // computes them again.
+  // The results of the forward pass. A call has both `o` and `log_sums`, or neither. nullopt: the
+  // call computes them again.
   std::optional<TensorDesc> o;
   std::optional<TensorDesc> log_sums;
   TensorDesc dq;

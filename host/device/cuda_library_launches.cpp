@@ -27,7 +27,7 @@ int64_t typeOf(DType dtype) { return static_cast<int64_t>(dtype); }
 
 bool isLong(DType dtype) { return sizeOf(dtype) == 8; }
 
-// Returns the number of bits in which keys of a dtype can differ, counted from bit 0.
+// Returns one past the highest bit in which keys of a dtype can differ.
 int keyBits(DType dtype) {
   if (isLong(dtype)) return 64;
   return !isFloat(dtype) && sizeOf(dtype) == 1 ? 8 : 32;

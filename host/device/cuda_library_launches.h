@@ -66,7 +66,7 @@ struct LibraryArgs {
   void* keys[2] = {};            // two arrays; a sort step moves keys from one to the other
   uint32_t* indices[2] = {};     // the indices that belong to the keys
   uint32_t* starts = nullptr;    // scatter: per target, where its sources start
-  int64_t* counts = nullptr;     // radix sort: numbers of keys per digit
+  int64_t* counts = nullptr;     // radix sort: number of keys per value of the digit and chunk
   void* totals = nullptr;        // totals of the chunks of a scan
   int64_t n = 0;                 // elements of a line; scatter: elements of a line of the source
   int64_t extent = 0;  // argsort: elements of a line of the result; scatter: number of targets

@@ -146,8 +146,8 @@ enum class Activation : uint8_t { None, Relu, GeluTanh };
 // Dtypes:     a, b and c have the same dtype, and the bias has the dtype of c. Exception: if a and
 //             b have f8 types, c may be f32, f16 or bf16. The types of a and b may then differ.
 // Arithmetic: sums of f64 elements are accumulated in f64, sums of all other floats in f32. The
-//             bias and the activation are applied to the accumulated element, which is then rounded
-//             once. Integers wrap. An element of a bool result is the OR of ANDs.
+//             bias and the activation are applied to the sum, which is then rounded once. Integers
+//             wrap. An element of a bool result is the OR of ANDs.
 // Gelu:       on CUDA, cuBLASLt computes gelu with an error of up to 2e-5 times the f32 sum. For a
 //             half type, cuBLASLt also rounds the sum before it applies gelu.
 struct MatmulSpec {
@@ -251,9 +251,10 @@ class Device {
 
   virtual Stream createStream() = 0;
   // Creates a stream with high priority. A GPU starts the waiting work of this stream before the
-  // waiting work of streams with normal priority.
+  // waiting work of streams with normal priority. On other devices, the stream is an ordinary
+  // stream.
   virtual Stream createUrgentStream() { return createStream(); }
-  // Waits for the work of the stream, then destroys the stream.
+  // Waits for the work of the stream, then destroys the stream. Does nothing for nullptr.
   virtual void destroyStream(Stream stream) noexcept = 0;
   virtual Event createEvent() = 0;
   virtual void destroyEvent(Event event) noexcept = 0;
@@ -282,7 +283,7 @@ class Device {
   // there is no compiler; whyNoCompiler() then returns the reason.
   virtual const codegen::KernelCompiler* compiler() const = 0;
   virtual std::string whyNoCompiler() const { return {}; }
-  // Keeps an object until the device is destroyed. A CUDA device has finished all work by then.
+  // Keeps an object until the device is destroyed. At that time, all work of the device is done.
   void keep(std::shared_ptr<void> object) {
     std::lock_guard lock(kept_mutex_);
     kept_.push_back(std::move(object));
@@ -332,8 +333,8 @@ class Device {
                     const Issue& issue) = 0;
   // Sets `bytes` bytes at `dst` to the value `byte`.
   virtual void fill(void* dst, int byte, int64_t bytes, Stream stream, const Issue& issue) = 0;
-  // Runs `task` on the host in stream order. The task must not call the device, and must not wait
-  // for other work of the device.
+  // Enqueues `task`, which runs on the host in stream order. The task must not call the device, and
+  // must not wait for other work of the device.
   virtual void hostTask(std::function<void()> task, Stream stream, const Issue& issue) = 0;
 
  private:

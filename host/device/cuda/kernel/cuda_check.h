@@ -22,7 +22,7 @@ void restoreCurrent(const Device::Current& before) noexcept;
 // restores the previous one. This is necessary because the application, and other ranks of the
 // process, may use other devices from the same thread.
 //
-// While a guard exists, no other code of the thread may change the current device. A second guard
+// While a guard exists, no other code of the thread may change the current device. A nested guard
 // for the same device can therefore skip all calls of CUDA.
 class DeviceGuard {
  public:
