@@ -70,7 +70,7 @@ struct ProgramBuilder::State {
   std::vector<SlotId> ids(const Slots& slots) const;
   // Returns the id of the token, or a new token with a default name.
   TokenId tokenOr(const std::optional<TokenRef>& token);
-  // Appends a name that is not in the list: the prefix and a number.
+  // Appends a name that is not in the list: the prefix and a number. Returns the id of the name.
   template <class IdType>
   static IdType addDefaultName(IdVector<IdType, std::string>& names, std::string_view prefix) {
     for (size_t n = names.size();; ++n) {

@@ -23,8 +23,8 @@ struct MatmulShape {
   int64_t m = 0;
   int64_t n = 0;
   int64_t k = 0;
-  // Sizes of the batch axes, outermost first. Adjacent axes that form one axis in memory are
-  // merged.
+  // Sizes of the batch axes, outermost first. Adjacent axes that form one axis in the memory of a,
+  // b and c are merged.
   List batch;
   Matrix a;
   Matrix b;
@@ -37,8 +37,8 @@ struct MatmulShape {
   int64_t batches() const;
 };
 
-// The layout of a matrix in the form of BLAS. Either the rows or the columns are dense, that is,
-// their elements have stride 1.
+// The layout of a matrix in the form of BLAS. If `fits` is true, the rows or the columns are dense,
+// that is, their elements have stride 1. Otherwise the other members have no meaning.
 struct MatrixLayout {
   bool fits = false;        // false: libraries cannot read the matrix in place
   bool transposed = false;  // true: the columns are dense; false: the rows are dense

@@ -177,7 +177,7 @@ class CpuDevice : public Device {
         streams_(*streams_holder_),
         allocator_(streams_, options.memory_limit, options.adversarial_seed.has_value()) {}
 
-  // The streams are destroyed first, because their tasks use the kernels and all other members.
+  // The streams are destroyed first, because their tasks use the other members.
   ~CpuDevice() override { streams_holder_.reset(); }
 
   DeviceKind kind() const override { return DeviceKind::Cpu; }

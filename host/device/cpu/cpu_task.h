@@ -27,8 +27,8 @@ struct StreamPoint {
 class TaskBody {
  public:
   virtual ~TaskBody() = default;
-  // The first call performs or starts the work. Returns whether the work is done. If it is not, the
-  // stream calls poll() again. Throws if the work has failed.
+  // Performs the work, starts it, or checks whether it is done. Returns whether the work is done.
+  // If it is not, the stream calls poll() again. Throws if the work has failed.
   virtual bool poll() = 0;
   // Ends the task without its work. After the run has failed, the stream calls skip() instead of
   // poll(), even if poll() has started the work. Returns false if skip() must be called again.

@@ -10,7 +10,7 @@ namespace heddle::host::matmul {
 
 // Divides the result of a matrix product into parts that threads compute independently.
 struct PartGrid {
-  static constexpr int64_t kMostElements = int64_t{1} << 20;  // per part
+  static constexpr int64_t kMostElements = int64_t{1} << 20;  // of a part
 
   int64_t rows = 0;     // per part; the last part may have fewer
   int64_t columns = 0;  // per part; the last part may have fewer
@@ -22,7 +22,8 @@ struct PartGrid {
 // Returns the grid with the least estimated time for all batches. The grid depends on the sizes
 // and on the number of threads only, so every run computes the same parts.
 inline PartGrid partGrid(int64_t batches, int64_t m, int64_t n, int64_t k, int64_t threads) {
-  // The sizes of parts are multiples of the tiles that the kernels of libraries compute.
+  // Except at the end of an axis, the sizes of parts are multiples of the tiles that the kernels of
+  // libraries compute.
   constexpr int64_t kRowStep = 16;
   constexpr int64_t kColumnStep = 64;
   // An axis with more elements is first split into ranges of at most this length. If each range is

@@ -43,8 +43,8 @@ class PartMatmul {
   MatrixLayout c_;
   PartGrid grid_;
   bool direct_ = false;  // true: oneDNN writes to c; false: it writes sums to the workspace
-  // For bf16: the products of parts. The indices tell whether the part is in the last row of parts
-  // and in the last column.
+  // For bf16: the matrix products of parts. The first index is 1 for parts in the last row of
+  // parts, otherwise 0. The second index is 1 for parts in the last column of parts, otherwise 0.
   std::array<std::array<std::unique_ptr<const PreparedBf16Matmul>, 2>, 2> products_;
   int64_t sum_bytes_ = 0;   // workspace of the sums of one part
   int64_t tile_bytes_ = 0;  // workspace of a tile
