@@ -8,7 +8,7 @@ namespace heddle::host {
 namespace {
 
 // Sorts the attributes of a library call by their positions in the op table. Unknown attributes
-// stay at the end, for verifyLibrary(). Throws UserError if an attribute occurs twice.
+// come last; verifyLibrary() reports them. Throws UserError if an attribute occurs twice.
 void sortAttrs(CallLibrary& call) {
   std::set<std::string_view> seen;
   for (const auto& [name, value] : call.attrs) {

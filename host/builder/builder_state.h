@@ -46,7 +46,7 @@ struct ProgramBuilder::State {
   static void refuse(const std::string& declaration, const std::string& violation) {
     HEDDLE_USER_CHECK(violation.empty(), "{}: {}", declaration, violation);
   }
-  // Checks and appends a slot. `declaration` is the position in errors.
+  // Checks and appends a slot. Errors begin with `declaration`.
   SlotRef declare(const std::string& declaration, Slot slot);
   // Replaces the meshes of a kernel by the meshes of the program with the same names.
   void adoptMeshes(const std::string& declaration, Fusion& segment) const;
@@ -70,7 +70,7 @@ struct ProgramBuilder::State {
   std::vector<SlotId> ids(const Slots& slots) const;
   // Returns the id of the token, or a new token with a default name.
   TokenId tokenOr(const std::optional<TokenRef>& token);
-  // Appends a name that is not in the list: the prefix and a number.
+  // Appends a name that is not in the list: the prefix and a number. Returns the id of the name.
   template <class IdType>
   static IdType addDefaultName(IdVector<IdType, std::string>& names, std::string_view prefix) {
     for (size_t n = names.size();; ++n) {
@@ -119,15 +119,17 @@ struct ProgramBuilder::State {
   // --- loop indices ----------------------------------------------------------------------------
 
   // In the sizes of the caller, the index of a loop is a symbol that no other loop of the process
-  // has. resolve() replaces it by the name of the index.
+  // has. resolved() replaces it by the name of the index.
   struct Loop {
     std::string symbol;
     std::string index;
   };
   // Opens a loop and returns its index. The Scope around the call closes the loop.
   Size beginLoop(const std::string& index);
-  // Throws UserError if the size contains the index of a loop that is not open.
+  // Returns the size with the names of loop indices in place of their symbols. Throws UserError if
+  // the size contains the index of a loop that is not open.
   Size resolved(const Size& size) const;
+  // Replaces the sizes of an instruction, but not those in its bodies, by their resolved() forms.
   void resolve(Instruction& x) const;
   static bool hasLoopIndex(const Size& size);
   // Returns a name for a loop index (i, j, ...) that is neither the index of an open loop nor in

@@ -35,8 +35,8 @@ using EventRef = Ref<EventId>;
 using KernelRef = Ref<KernelId>;
 using MeshRef = Ref<MeshId>;
 
-// The index of a loop, as a size: Size::mod(i + 1, 2). A builder throws UserError if a size with
-// this index is used outside of the body of the loop.
+// The index of a loop. Sizes may contain it, as in Size::mod(i + 1, 2). A builder throws UserError
+// if a size with this index is used outside of the body of the loop.
 using Index = Size;
 
 // The type of a tensor slot, such as `f32[t, h] shard(@m, 0: x) alloc=[ceildiv(t, 2), h]`. For a
@@ -72,7 +72,8 @@ struct TransferOptions {
   std::optional<TokenRef> token = {};  // nullopt: a new token; inside a group, no token
 };
 
-// The types that ProgramBuilder::evaluate() refuses, because they would be rounded to a size.
+// The types of values that ProgramBuilder::evaluate() refuses, because C++ would convert the value
+// to a size.
 template <class Value>
 concept IsNoSize = std::floating_point<Value> || std::same_as<Value, bool>;
 
@@ -80,8 +81,8 @@ concept IsNoSize = std::floating_point<Value> || std::same_as<Value, bool>;
 // declarations and instructions. The comment at each function shows the text form of what the
 // function adds.
 //
-// Errors:  UserError. The parser reports the same errors in the same words. In place of a line, the
-//          builder names the declaration or the instruction: "slot %y: ...",
+// Errors:  UserError. The parser reports the same errors in the same words. Where the parser names
+//          a line, the builder names the declaration or the instruction: "slot %y: ...",
 //          "instruction 3 `...`: ...". A function throws if its operands are wrong. build() throws
 //          if only the complete program shows the error. The builder does not look for races;
 //          verify() (host/verify/verify.h) and Executable do.
@@ -119,7 +120,7 @@ class ProgramBuilder {
   // mesh @m = [y=2, x=ranks]
   MeshRef mesh(DeviceMesh mesh);
   // kernel @k { fusion ... }
-  // The meshes of the fusion must be meshes of the program. Their names must be equal.
+  // For each mesh of the fusion, the program must already have an equal mesh with the same name.
   KernelRef kernel(std::string name, Fusion segment);
   // program main(%x: f32[t, h])
   SlotRef input(std::string name, TensorType type);

@@ -42,14 +42,15 @@ const Size& tokensOf(const Fusion& fusion, ValueId id) {
   return tensor.domain[tensor.rank() - 2].extent;
 }
 
-// Returns "" if heddle uses the backward pass of this version of cuDNN.
+// Returns "" if heddle uses the backward pass of this version of cuDNN, otherwise the reason why it
+// does not.
 std::string whyNotVersion(int64_t version) {
   if (version >= kVersionOfBackward) return {};
   return fmt::format("the backward needs cuDNN {}, found {}", kVersionOfBackward, version);
 }
 
-// Returns "" if the sizes that `sizes` gives allow the attention, otherwise the reason why they do
-// not.
+// Returns "" if the sizes that follow from `sizes` allow a library call, otherwise the reason why
+// they do not. Ignores sizes with a symbol that `sizes` lacks.
 std::string whyNotSizes(const Fusion& fusion, const Attention& attention, const SizeBindings& sizes,
                         int64_t version) {
   for (ValueId id : {attention.q, attention.v}) {
@@ -64,8 +65,8 @@ std::string whyNotSizes(const Fusion& fusion, const Attention& attention, const 
   return whyNotTokens(attention.causal, *queries, *keys, version);
 }
 
-// Returns "" if `sizes` gives all sizes that decide whether the attention is selected, otherwise
-// the first one that is missing.
+// Returns "" if all sizes that must be known for a library call follow from `sizes`. Otherwise
+// returns a message with the first size that does not.
 std::string missingSize(const Fusion& fusion, const Attention& attention,
                         const SizeBindings& sizes) {
   for (ValueId id : {attention.q, attention.v}) {

@@ -27,7 +27,7 @@ namespace heddle::host {
 // Rounding. cuDNN and the ops accumulate in f32. cuDNN rounds the probabilities to the half type
 // before it multiplies them by v. The ops keep the probabilities in f32.
 // - cuDNN: the error of an element of o is at most 2 u max|v|.
-// - The ops: the error of an element of o is at most u times its magnitude.
+// - The ops: the error of an element of o is at most u times the magnitude of the element.
 // - Both bounds require that the scores are in the range of f32.
 // - The scores are rounded too. Let w be the width of q. Both bounds then increase by w 2^-22 times
 //   the largest product of a row of q and a row of k.
@@ -37,9 +37,9 @@ namespace heddle::host {
 // workspace holds copies of k and v in which each head is repeated.
 //
 // Log-sums. The log-sums are the log-sum-exps of the rows of scores. The backward pass needs o and
-// the log-sums. If the forward is a library call of the same program, it stores its log-sums, and
-// the backward reads them together with o. Otherwise the backward first computes both again, in its
-// workspace.
+// the log-sums. If the forward pass is a library call of the same program, it stores its log-sums.
+// The backward pass reads them together with o. Otherwise the backward pass first computes both
+// again, in its workspace.
 //
 // Backward pass. cuDNN rounds the following three values to the half type. The ops keep them in
 // f32.
@@ -63,29 +63,29 @@ namespace heddle::host {
 // cuDNN. This costs memory: cuDNN stores ds of all heads, with 2 bytes per element of [batch...,
 // queries, keys]. The ops store several tensors of this size, with 4 bytes per element.
 
-// Describes the memory of each operand of a call on this rank. An operand has up to two batch axes
-// (usually batch and heads), then an axis of tokens and an axis of width. isReadable() describes
-// the strides that are allowed.
+// Describes a call of the forward pass: the memory of each operand on this rank. An operand has up
+// to two batch axes (usually batch and heads), then an axis of tokens and an axis of width.
+// isReadable() describes the strides that are allowed.
 struct AttentionSpec {
   TensorDesc q;
   TensorDesc k;
   TensorDesc v;
   TensorDesc o;
-  // The log-sums have dtype f32 and are dense and row-major. Their axes are those of o except the
-  // width. nullopt: the call stores no log-sums.
+  // The log-sums have dtype f32 and are dense and row-major. Their axes are the axes of o except
+  // the width. nullopt: the call stores no log-sums.
   std::optional<TensorDesc> log_sums;
   bool causal = false;  // true: row i of q uses only keys 0 to i
   float scale = 1;      // factor of the scores q k^T
 };
-// The members have the same meaning as in AttentionSpec. The name of a gradient is d, followed by
-// the name of the tensor: dq is the gradient of q.
+// Describes a call of the backward pass. The members have the same meaning as in AttentionSpec. The
+// name of a gradient is d, followed by the name of the tensor: dq is the gradient of q.
 struct AttentionBackwardSpec {
   TensorDesc grad;  // gradient of o
   TensorDesc q;
   TensorDesc k;
   TensorDesc v;
-  // The results of the forward. A call has both `o` and `log_sums`, or neither. nullopt: the call
-  // computes them again.
+  // The results of the forward pass. A call has both `o` and `log_sums`, or neither. nullopt: the
+  // call computes them again.
   std::optional<TensorDesc> o;
   std::optional<TensorDesc> log_sums;
   TensorDesc dq;
@@ -104,7 +104,8 @@ class PreparedAttention {
  public:
   // The addresses of a call.
   struct Memory {
-    // The tensors of the spec, in the order of its members. Members without a value are left out.
+    // The tensors of the spec, in the order of the members of the spec. A member without a value
+    // takes no element of this array.
     std::array<void*, 9> operands{};
     void* workspace = nullptr;  // workspaceBytes() bytes with 256-byte alignment
   };
@@ -118,11 +119,12 @@ class PreparedAttention {
 // areReadableLogSums() instead. If cuDNN cannot use the tensor, the plan
 // (host/plan/plan_attention.cpp) copies the tensor. The conditions are:
 // - The width axis has stride 1, or has only one element.
-// - Every other axis with several elements has a stride that is a positive multiple of 16 bytes.
+// - Every other axis with several elements has a stride that is a multiple of 16 bytes and is not
+//   0.
 // - `byte_offset`, the offset of the tensor in its allocation, is a multiple of 16.
 bool isReadable(const TensorDesc& desc, int64_t byte_offset);
-// Returns the same for log-sums. They must be dense and row-major, and `byte_offset` a multiple of
-// 16.
+// Returns whether cuDNN can use log-sums in place. They must be dense and row-major, and
+// `byte_offset` must be a multiple of 16.
 bool areReadableLogSums(const TensorDesc& desc, int64_t byte_offset);
 
 // The entry points of the module libheddle_cudnn. The module exports `extern "C" const CudnnModule*
@@ -136,7 +138,7 @@ struct CudnnModule {
                                                               int device);
 };
 
-// Returns the module, or nullptr with the reason in `why`.
+// Returns the entry points of the module, or nullptr with the reason in `why`.
 const CudnnModule* findCudnnModule(std::string& why);
 
 // Returns options for segment(). They select the attentions of a fusion that become library calls
@@ -153,15 +155,16 @@ const CudnnModule* findCudnnModule(std::string& why);
 SegmentOptions attentionOptions(DeviceKind kind, SizeBindings sizes);
 
 // Returns "" if heddle uses cuDNN's backward pass for these numbers of tokens, otherwise the reason
-// why it does not. heddle avoids some numbers of tokens because of these errors in cuDNN:
+// why it does not. Both numbers must be positive. heddle has not been tested with the backward pass
+// of versions before 9.14, and does not use it. heddle avoids some numbers of tokens because of
+// these errors in cuDNN:
 // - The kernels process keys in tiles of 128. If the last tile is incomplete, its missing keys have
-//   score 0. Its probability is exp(0 - log-sum of the row). If all scores of a row are below -88,
-//   this number exceeds the range of f32, and the gradient becomes NaN. A causal mask that covers
-//   the missing keys prevents this.
+//   score 0. The probability of a missing key is exp(0 - log-sum of the row). If all scores of a
+//   row are below -88, this number exceeds the range of f32, and the gradient becomes NaN. A causal
+//   mask prevents this if there are no more queries than keys, because it covers the missing keys.
 // - If there is a single query, the missing queries of its tile cause the same error.
 // - If the last tile is incomplete, kernels of cuDNN 9.15.0 and earlier may read memory after the
 //   last key.
-// - Versions before 9.14 have not been tested.
 std::string whyNotTokens(bool causal, int64_t queries, int64_t keys, int64_t cudnn_version);
 
 // Returns the properties of `sizes` that decide whether attentionOptions() selects an attention. If

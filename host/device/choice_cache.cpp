@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kLargestFile = 1 << 20;
 
-// Returns the contents of the file without the choice and the hash.
+// Returns the first lines of a file: the identity and the key.
 std::string headOf(const std::string& identity, const std::string& key) {
   return identity + '\n' + key + '\n';
 }

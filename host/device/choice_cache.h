@@ -13,11 +13,13 @@ namespace heddle::host {
 // Stores the chosen algorithms of a library and the chosen candidates of kernels, in memory and in
 // files. A key is a text that describes a problem, for example the sizes and dtypes of a matrix
 // product.
-// - Each key has one file. Its name is a SHA-256 hash of identity and key. Its lines are the
-//   identity, the key, the choice, and a SHA-256 hash of the lines before.
+// - Each key has one file. The name of the file is a SHA-256 hash of identity and key, with the
+//   suffix ".algorithm". The lines of the file are the identity, the key, the choice, and a SHA-256
+//   hash of these lines.
 // - A file that is damaged or belongs to another key is ignored.
-// - If the folder is not private (codegen/compile/private_folder.h) or cannot be written, choices
-//   last only as long as the process.
+// - If the folder is not private (codegen/compile/private_folder.h), a temporary folder replaces
+//   it. That folder is removed when the process ends.
+// - If a file cannot be written, its choice lasts only as long as the process.
 // - The cache is thread-safe. Several processes may share the folder.
 class ChoiceCache {
  public:

@@ -17,8 +17,8 @@ constexpr int64_t kTile = 4096;     // elements that a block holds
 constexpr int64_t kWarps = kLibraryThreads / 32;
 constexpr int64_t kMostChosen = kTile / 4;  // argsort: longest result for which tiles select
 constexpr int64_t kDigits = 256;            // values of a digit of the radix sort
-// Largest number of elements and targets in a group of lines that are sorted together. It bounds
-// the workspace.
+// Largest number of elements and targets in a group of several lines that are sorted together. This
+// limit bounds the workspace. A longer line forms a group of its own.
 constexpr int64_t kGroupElements = int64_t{1} << 25;
 
 // Returns the number of a dtype in hdl::Type, the enum of the kernels. Both enums list the dtypes
@@ -27,6 +27,7 @@ int64_t typeOf(DType dtype) { return static_cast<int64_t>(dtype); }
 
 bool isLong(DType dtype) { return sizeOf(dtype) == 8; }
 
+// Returns one past the highest bit in which keys of a dtype can differ.
 int keyBits(DType dtype) {
   if (isLong(dtype)) return 64;
   return !isFloat(dtype) && sizeOf(dtype) == 1 ? 8 : 32;
@@ -77,7 +78,7 @@ int64_t blocksFor(int64_t items, int64_t items_per_block) {
 
 // --- cumsum --------------------------------------------------------------------------------------
 
-constexpr int64_t kColumnLines = 4096;  // lines that fill the GPU with one thread per line
+constexpr int64_t kColumnLines = 4096;  // lines that fill the GPU if each has one thread
 constexpr int64_t kShortScan = 64;      // longest line that one thread scans, whatever its strides
 
 // Returns whether one thread scans each line.
@@ -141,7 +142,8 @@ int64_t cumsumWorkspace(const LibraryCall& call) {
 
 // --- sorting -------------------------------------------------------------------------------------
 
-// Sorts lines of keys in groups of lines, and divides the workspace.
+// Launches the kernels that sort the lines of a call, one group of lines after another. Also
+// divides the workspace into parts.
 struct Sorter {
   LibraryArgs args;
   bool wide = false;   // true: keys have 64 bits; false: 32 bits
@@ -155,7 +157,7 @@ struct Sorter {
     launcher.launch(wide ? static_cast<LibraryKernel>(static_cast<int>(narrow) + 1) : narrow,
                     blocks, what);
   }
-  // Returns whether a warp or a block sorts a line.
+  // Returns whether one warp or one block sorts a whole line.
   bool isShort() const { return args.n <= kTile; }
   // Returns whether tiles select candidates, because the result is much shorter than the line.
   bool selects() const { return !isShort() && args.by_index == 0 && args.extent <= kMostChosen; }
@@ -164,7 +166,7 @@ struct Sorter {
   // Returns whether the kernels that sort also write the result. No further launch is then needed.
   bool putsIndices() const { return args.by_index == 0 && isShort(); }
   void layOut(void* workspace);
-  // Sets the arguments for a group.
+  // Sets the arguments for a group. Requires that the arguments are those of layOut().
   void beginGroup(int64_t index);
   void sort(LibraryLauncher& launcher);
 

@@ -7,21 +7,24 @@ namespace heddle::host {
 // Translates library functions (Device::library()) into launches of CUDA kernels
 // (codegen/runtime/cuda_library.h).
 // The code in this file does not use CUDA, so that tests can run it without a GPU.
-// A line consists of the elements along the axis of the call (host/device/library_call.h).
+// A line consists of the elements along the axis of the call (host/device/library_call.h). Two
+// lines are adjacent in memory if the result's stride from line to line is less than its stride
+// along a line.
 //   cumsum: a scan computes the running sums of a line. Usually, one block of threads scans each
 //     line. If there are many lines, and they are short or adjacent in memory, one thread scans
 //     each line. If there are few long lines, each line is split into chunks. The totals of the
 //     chunks are computed before the chunks are scanned.
-//   argsort: each element gets an integer key, and the keys have the same order as the elements.
+//   argsort: each element gets an integer key. The keys have the same order as the elements.
 //     The keys of each line are sorted. A warp or a block sorts a short line. A radix sort with
-//     digits of 8 bits sorts a long line. If the result needs only the first k elements of a long
-//     line, the line is split into tiles. Each tile selects its first k elements as candidates.
-//     This step is repeated on the candidates until one block can hold them.
-//   scatter: a target is an element of the result. Its sources are the elements that the index
-//     tensor assigns to it. The sources are sorted by their targets, as in argsort. The sources of
-//     one target thus become neighbours. They stay in row-major order, because the sort is stable.
-//     Then each target is replaced by its last source (scatter), or its sources are added to it
-//     (scatter_add).
+//     digits of 8 bits sorts a long line. If the result contains only the first k elements of a
+//     long line, and k is at most 1024, the line is split into tiles. Each tile selects its first k
+//     elements as candidates. This step is repeated on the candidates until one block can hold
+//     them.
+//   scatter: a target is an index along the axis of the result. The sources of a target are the
+//     source elements that the index tensor assigns to it. The elements of the index tensor are
+//     sorted, as in argsort. The sources of one target thus become neighbours. They stay in
+//     row-major order, because the sort is stable. Then the last source of a target replaces the
+//     element of the result (scatter), or all sources are added to the element (scatter_add).
 
 // The kernels. A suffix 32 or 64 is the number of bits of a key.
 enum class LibraryKernel : uint8_t {
@@ -58,12 +61,12 @@ struct LibraryArgs {
   void* out = nullptr;
   const void* in[3] = {};
   LineSpace lines;
-  LineSpace lanes;               // scatter: the axes along which the index does not change
+  LineSpace lanes;               // scatter: the axes along which the index tensor does not change
   int64_t axis_strides[4] = {};  // strides along the axis of the call; operands as in LineSpace
   void* keys[2] = {};            // two arrays; a sort step moves keys from one to the other
   uint32_t* indices[2] = {};     // the indices that belong to the keys
   uint32_t* starts = nullptr;    // scatter: per target, where its sources start
-  int64_t* counts = nullptr;     // radix sort: numbers of keys per digit
+  int64_t* counts = nullptr;     // radix sort: number of keys per value of the digit and chunk
   void* totals = nullptr;        // totals of the chunks of a scan
   int64_t n = 0;                 // elements of a line; scatter: elements of a line of the source
   int64_t extent = 0;  // argsort: elements of a line of the result; scatter: number of targets
@@ -97,8 +100,10 @@ class LibraryLauncher {
 };
 
 // Returns the number of workspace bytes that a call needs. The pointers of the call are ignored.
-// Throws UserError if the kernels cannot compute the call: a line has 2^32 - 1 or more elements or
-// targets, or an f8 type would be summed or sorted.
+// Throws UserError if the kernels cannot compute the call:
+// - argsort and scatter: a line has 2^32 - 1 or more elements or targets;
+// - an f8 type would be summed or sorted;
+// - lineSpaceOf() finds too many axes.
 int64_t libraryStepsWorkspace(const LibraryCall& call);
 // Launches the kernels of a call in order. The result must have at least one element.
 void librarySteps(const LibraryCall& call, LibraryLauncher& launcher);

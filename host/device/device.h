@@ -30,10 +30,10 @@ std::string saidBy(const std::bad_alloc& why);
 enum class DeviceKind : uint8_t { Null, Cpu, Cuda };
 std::string_view name(DeviceKind kind);
 
-// Opaque handles. On CUDA they are cudaStream_t and cudaEvent_t, so that a caller may pass its own
-// stream. On the CPU and the null device they are pointers that the device created. nullptr as a
-// Stream is the default stream of the device. On CUDA this is CUDA's default stream. On the CPU and
-// the null device it is an ordinary stream.
+// Opaque handles of streams, events and loaded kernels. On CUDA, a Stream is a cudaStream_t and an
+// Event is a cudaEvent_t, so that a caller may pass its own stream. On the CPU and the null device,
+// the device defines the handles. nullptr as a Stream is the default stream of the device. On CUDA
+// this is CUDA's default stream. On the CPU and the null device it is an ordinary stream.
 using Stream = void*;
 using Event = void*;
 using KernelHandle = const void*;
@@ -43,8 +43,8 @@ using LoadedKernel = std::shared_ptr<const void>;
 
 class WorkObserver;
 
-// Holds the first error of one run. After an error, the devices skip all work of the run that has
-// not begun. Thread-safe.
+// Holds the first error of one run. After an error, the devices skip further work of the run (see
+// Issue). Thread-safe.
 class ErrorSink {
  public:
   ErrorSink() = default;
@@ -59,6 +59,7 @@ class ErrorSink {
   // comes before the message, with its text if `instruction_texts` contains it. UserError remains
   // UserError, std::bad_alloc becomes UserError, and every other exception becomes InternalError.
   void rethrow(const std::vector<std::string>* instruction_texts = nullptr) const;
+  // Removes the stored error. Does not change `any_error`.
   void clear();
 
  private:
@@ -71,9 +72,12 @@ class ErrorSink {
 
 // Identifies the run and the instruction to which a piece of work belongs.
 //
-// Errors:    if the work fails after the enqueuing call has returned, the error is reported to
-//            `errors`. The device then skips all other work with the same `errors` that has not
-//            begun. If `errors` is nullptr, the error is printed to stderr.
+// Errors:    if the work fails on the CPU device, the device reports the error to `errors`. If
+//            `errors` is nullptr, it prints the error to stderr. A CUDA device does the same for
+//            host tasks only. If other work fails on a CUDA device, a later call throws the error
+//            (host/device/cuda/cuda_device.h). Once `errors` contains an error, the devices skip
+//            work with the same `errors`. The CPU device skips all work that has not begun. A CUDA
+//            device skips host tasks that have not begun, and enqueues no more work.
 // Lifetimes: `errors` and `observer` must outlive the work.
 struct Issue {
   ErrorSink* errors = nullptr;
@@ -87,8 +91,9 @@ struct Issue {
 class WorkObserver {
  public:
   virtual ~WorkObserver() = default;
-  // The device calls begin() before a piece of work and end() after it. `communicates` says whether
-  // the work waits for other ranks. The result of begin() is passed to end() as `begun`.
+  // The device calls begin() before a piece of work and end() after it, even if it skips the work
+  // after an error. `communicates` says whether the work is a group of communication operations.
+  // The device passes the result of begin() to end() as `begun`.
   virtual int64_t begin(const Issue& issue, bool communicates) noexcept = 0;
   virtual void end(const Issue& issue, bool communicates, int64_t begun) noexcept = 0;
 };
@@ -108,7 +113,8 @@ class Allocator {
   virtual void deallocate(void* memory, int64_t bytes, Stream stream) noexcept = 0;
 };
 
-// Forwards calls to the allocator `inner` and counts the allocated bytes. Thread-safe.
+// Forwards calls to the allocator `inner`. Counts the bytes that are allocated now (heldBytes())
+// and their maximum (peakBytes()). Thread-safe.
 class TrackingAllocator : public Allocator {
  public:
   explicit TrackingAllocator(Allocator& inner) : inner_(inner) {}
@@ -138,10 +144,10 @@ enum class Activation : uint8_t { None, Relu, GeluTanh };
 // Strides:    any strides are allowed. If the library of a device cannot read an operand in place,
 //             the device copies the operand.
 // Dtypes:     a, b and c have the same dtype, and the bias has the dtype of c. Exception: if a and
-//             b have f8 types, these may differ, and c may be f32, f16 or bf16.
+//             b have f8 types, c may be f32, f16 or bf16. The types of a and b may then differ.
 // Arithmetic: sums of f64 elements are accumulated in f64, sums of all other floats in f32. The
-//             bias and the activation are applied to the accumulated element, which is then rounded
-//             once. Integers wrap. An element of a bool result is the OR of ANDs.
+//             bias and the activation are applied to the sum, which is then rounded once. Integers
+//             wrap. An element of a bool result is the OR of ANDs.
 // Gelu:       on CUDA, cuBLASLt computes gelu with an error of up to 2e-5 times the f32 sum. For a
 //             half type, cuBLASLt also rounds the sum before it applies gelu.
 struct MatmulSpec {
@@ -167,7 +173,7 @@ struct MatmulSpec {
   bool operator==(const MatmulSpec&) const = default;
 };
 
-// The work of a matrix product, which decides how fast it can be.
+// The properties of a matrix product from which its shortest possible time is estimated.
 struct MatmulWork {
   double operations = 0;  // multiplications and additions of elements
   DType a = DType::F32;
@@ -237,17 +243,18 @@ class Device {
     int device = -1;  // the current CUDA device of the thread
     int known = -1;   // the device that an outer makeCurrent() has set; -1: none
   };
-  // Makes this device the current CUDA device of the calling thread. Until restoreCurrent(), the
-  // calls of this thread need not ask CUDA for the current device, which saves host time. Does
-  // nothing on a device of another kind. Call it through CurrentDevice (below).
+  // Makes this device the current CUDA device of the calling thread. Until restoreCurrent(), calls
+  // of this device on this thread need not ask CUDA for the current device. This saves host time.
+  // Does nothing on devices that are not CUDA devices. Call it through CurrentDevice (below).
   virtual Current makeCurrent() { return {}; }
   virtual void restoreCurrent(const Current&) noexcept {}
 
   virtual Stream createStream() = 0;
   // Creates a stream with high priority. A GPU starts the waiting work of this stream before the
-  // waiting work of streams with normal priority.
+  // waiting work of streams with normal priority. On other devices, the stream is an ordinary
+  // stream.
   virtual Stream createUrgentStream() { return createStream(); }
-  // Waits for the work of the stream, then destroys the stream.
+  // Waits for the work of the stream, then destroys the stream. Does nothing for nullptr.
   virtual void destroyStream(Stream stream) noexcept = 0;
   virtual Event createEvent() = 0;
   virtual void destroyEvent(Event event) noexcept = 0;
@@ -261,8 +268,8 @@ class Device {
   virtual bool eventDone(Event event) = 0;
   // Blocks the calling thread until eventDone() is true.
   virtual void synchronize(Event event) = 0;
-  // Creates a timer: an event for secondsBetween(). On CUDA, it also stores the time at which it
-  // happens.
+  // Creates a timer: an event for secondsBetween(). On CUDA, the event also stores the time at
+  // which it happens.
   virtual Event createTimer() { return createEvent(); }
   // Returns the seconds between two timers. Requires that both timers are done. Returns 0 on all
   // devices except CUDA.
@@ -276,7 +283,7 @@ class Device {
   // there is no compiler; whyNoCompiler() then returns the reason.
   virtual const codegen::KernelCompiler* compiler() const = 0;
   virtual std::string whyNoCompiler() const { return {}; }
-  // Keeps an object until the device is destroyed. A CUDA device has finished all work by then.
+  // Keeps an object until the device is destroyed. At that time, all work of the device is done.
   void keep(std::shared_ptr<void> object) {
     std::lock_guard lock(kept_mutex_);
     kept_.push_back(std::move(object));
@@ -298,15 +305,15 @@ class Device {
   // product.
   virtual std::shared_ptr<const PreparedMatmul> prepareMatmul(const MatmulSpec& spec,
                                                               const AlgorithmChoices& choices) = 0;
-  // Returns the questions (see AlgorithmChoices) that prepareMatmul() looks up in `choices`.
-  // Returns an empty set if there is nothing to choose.
+  // Returns the questions (see AlgorithmChoices) for which the caller should pass choices to
+  // prepareMatmul(). Returns an empty set if there is nothing to choose.
   virtual std::set<std::string> algorithmQuestions(const MatmulSpec&) { return {}; }
   // Returns the chosen algorithm for one question, or "" if the device makes no choice. The
   // question may come from the device of another rank. If no choice is stored, the call measures
-  // algorithms on `stream`.
+  // algorithms on `stream`, unless a CUDA graph is being captured from this stream.
   virtual std::string chooseAlgorithm(const std::string&, Stream) { return {}; }
-  // Returns false if algorithmQuestions() always returns an empty set. The result must be the same
-  // on every rank of a job.
+  // If the result is false, algorithmQuestions() always returns an empty set. The result must be
+  // the same on every rank of a job.
   virtual bool choosesAlgorithms() const { return false; }
 
   // Returns the number of workspace bytes that library() needs for this call. The pointers of the
@@ -318,7 +325,7 @@ class Device {
   virtual void library(const LibraryCall& call, Stream stream, const Issue& issue) = 0;
   // Enqueues a group of operations that are posted together. The group and its lists of counts are
   // copied before the call returns. Throws UserError if the transport cannot access this device's
-  // memory.
+  // memory. On CUDA, a team of one rank needs no transport and does not throw.
   virtual void communicate(comm::Communicator& communicator, std::span<const comm::Operation> group,
                            Stream stream, const Issue& issue) = 0;
   // Copies contiguous bytes. `dst` and `src` may each be device memory or host memory.
@@ -326,8 +333,8 @@ class Device {
                     const Issue& issue) = 0;
   // Sets `bytes` bytes at `dst` to the value `byte`.
   virtual void fill(void* dst, int byte, int64_t bytes, Stream stream, const Issue& issue) = 0;
-  // Runs `task` on the host in stream order. The task must not call the device, and must not wait
-  // for other work of the device.
+  // Enqueues `task`, which runs on the host in stream order. The task must not call the device, and
+  // must not wait for other work of the device.
   virtual void hostTask(std::function<void()> task, Stream stream, const Issue& issue) = 0;
 
  private:

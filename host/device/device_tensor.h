@@ -10,10 +10,11 @@ namespace heddle::host {
 // A rank's block of a tensor, in device memory. On a rank outside of the tensor's mesh, `desc.held`
 // is false and there is no data.
 struct Tensor {
-  void* data = nullptr;  // a multiple of the size of an element
+  void* data = nullptr;  // the address must be a multiple of the size of an element
   TensorDesc desc;
-  // Keeps the memory alive. Empty: the caller owns the memory. An output also has an owner if it is
-  // stored in a tensor of the caller: the owner then says which run has written the memory.
+  // Keeps the memory alive. Empty: the caller owns the memory. An output that is stored in a tensor
+  // of the caller also has an owner. From this owner, heddle can tell which run has written the
+  // memory.
   std::shared_ptr<void> owner;
   // true: `data` is in host memory. This is allowed only for inputs without axes. run() reads the
   // single element before it returns, also on a CPU device.

@@ -10,8 +10,8 @@ namespace {
 
 constexpr int64_t kProductTile = 64;           // rows and columns of c per block
 constexpr int64_t kMostProductBlocks = 65536;  // limit of a grid; blocks loop over further work
-// The extent of an f8 matrix along its axis of stride 1 must be a multiple of this number. The
-// other extent may have any value.
+// cuBLASLt requires that the extent of an f8 matrix along its axis of stride 1 is a multiple of
+// this number. The other extent may have any value.
 constexpr int64_t kFloat8Multiple = 16;
 
 // Returns the arguments for a shape, without addresses.

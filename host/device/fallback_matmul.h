@@ -53,12 +53,14 @@ struct ProductLaunch {
 };
 
 // Returns the part of a matrix product that cuBLASLt computes. The part is the full matrix product,
-// or it lacks the bias, the activation or both. Returns nullopt if cuBLASLt computes no part.
-// cuBLASLt computes an f8 matrix product if all of these conditions are true:
+// or it lacks the bias, the activation or both. Returns nullopt if cuBLASLt computes no part, as
+// for all integers and bools. cuBLASLt computes an f8 matrix product if all of these conditions are
+// true:
 // - The GPU has f8 tensor cores (`has_float8`: sm_89 and later).
 // - The dtype of a or b is e4m3, and c is wider than f8.
 // - k is a positive multiple of 16.
-// - The extent of c along its axis of stride 1 is a multiple of 16.
+// - n is a multiple of 16. Exception: if the columns of c are dense and cuBLASLt adds no bias,
+//   cuBLASLt computes c^T, and m must be a multiple of 16 instead.
 std::optional<MatmulSpec> libraryPart(const MatmulSpec& spec, bool has_float8);
 
 // Returns the launch that computes the full matrix product. Batch axes that form one axis in memory

@@ -25,14 +25,14 @@ class KeptBlocks {
   // Returns the size that an allocation of `bytes` must have, so that its block fits all
   // allocations of similar sizes.
   static int64_t rounded(int64_t bytes) { return (bytes + kUnit - 1) / kUnit * kUnit; }
-  // Returns a kept block of rounded(bytes), or nullptr if there is none.
+  // Removes a kept block of rounded(bytes) and returns it. Returns nullptr if there is none.
   void* take(int64_t bytes, uint64_t stream);
-  // Keeps a block of rounded(bytes). Returns false if the limits forbid this. The caller then frees
-  // the block.
+  // Keeps a block of rounded(bytes). Returns false if the limits forbid this. In this case, the
+  // caller must free the block.
   bool keep(void* memory, int64_t bytes, uint64_t stream);
-  // Gives up all blocks of a stream, and returns them. The caller frees them.
+  // Removes all blocks of a stream and returns them. The caller must free them.
   std::vector<void*> drop(uint64_t stream);
-  // Gives up all blocks, and returns them. The caller frees them.
+  // Removes all blocks and returns them. The caller must free them.
   std::vector<void*> dropAll();
   // Returns the number of bytes of all kept blocks.
   int64_t heldBytes();
@@ -41,8 +41,8 @@ class KeptBlocks {
   static constexpr int64_t kUnit = 512;
 
   std::mutex mutex_;  // guards all members below
-  // The blocks of each stream and rounded size. A list stays here when it becomes empty, so that a
-  // repeated run allocates no heap memory.
+  // The blocks of each stream and rounded size. Empty lists are kept, so that a repeated run
+  // allocates no heap memory.
   std::map<std::pair<uint64_t, int64_t>, std::vector<void*>> blocks_;
   int64_t held_ = 0;
 };

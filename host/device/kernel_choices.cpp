@@ -9,8 +9,8 @@ namespace {
 // Increase this number when the meaning of stored choices changes.
 constexpr int kVersion = 1;
 
-// Returns the description without the number of a GPU, such as "cuda:0 ", because equal GPUs share
-// choices.
+// Returns the description of the device. For a GPU, leaves out the prefix with its number, such as
+// "cuda:0 ", because equal GPUs share choices.
 std::string modelOf(const Device& device) {
   const std::string text = device.description();
   return device.kind() == DeviceKind::Cuda ? text.substr(text.find(' ') + 1) : text;

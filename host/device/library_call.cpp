@@ -12,8 +12,8 @@ const TensorDesc* descOf(const LibraryCall& call, size_t operand) {
   return operand == 0 ? call.out_desc : call.in_descs[operand - 1];
 }
 
-// Returns the stride of an operand along an axis. The stride is 0 if the operand has one element
-// there, because the element is broadcast.
+// Returns the stride of an operand along an axis. Returns 0 if the operand has one element along
+// the axis, because the element is broadcast. Also returns 0 if the call has no such operand.
 int64_t strideOf(const TensorDesc* desc, size_t axis) {
   if (desc == nullptr || desc->sizes[axis] == 1) return 0;
   return desc->strides[axis];
@@ -35,7 +35,7 @@ bool continues(const LineSpace& space, size_t outer, size_t inner) {
   return true;
 }
 
-// Adds an axis to the space, after the axes with larger strides in the result.
+// Adds an axis to the space. The axes stay ordered by their strides in the result, largest first.
 void insert(LineSpace& space, const LibraryCall& call, size_t axis) {
   HEDDLE_USER_CHECK(static_cast<size_t>(space.axes) < LineSpace::kMostAxes,
                     "a library function on {} has more than {} axes besides axis {}",
@@ -52,6 +52,7 @@ void insert(LineSpace& space, const LibraryCall& call, size_t axis) {
   }
 }
 
+// Merges adjacent axes that form one axis in the memory of every operand.
 void merge(LineSpace& space) {
   size_t kept = 0;
   for (size_t i = 1; i < static_cast<size_t>(space.axes); ++i) {

@@ -42,12 +42,13 @@ struct LibraryCall {
 };
 
 // The lines of a call: their number, and the offset of the first element of each line. Operand 0 is
-// the result; operand i + 1 is input i. The axes of a LineSpace are all axes of the result except
-// the axis of the call, with these changes:
+// the result; operand i + 1 is input i. The axes of a LineSpace are the axes of the result that
+// lineSpaceOf() selects. They never include the axis of the call. The list of axes changes as
+// follows:
 // - Axes of one element are left out.
-// - Adjacent axes that form one axis in the memory of every operand are merged.
 // - Axes are ordered by the strides of the result, largest first. Lines with neighbouring numbers
 //   are therefore neighbours in the result's memory.
+// - Then adjacent axes that form one axis in the memory of every operand are merged.
 struct LineSpace {
   static constexpr size_t kMostAxes = 8;
   static constexpr size_t kMostOperands = LibraryCall::kMostInputs + 1;
@@ -61,11 +62,11 @@ struct LineSpace {
 };
 
 // Selects axes for lineSpaceOf().
-// - All: all axes of the lines.
+// - All: all axes except the axis of the call.
 // - OfIndex: only axes along which the index tensor of a scatter has several elements in memory.
 // - NotOfIndex: only axes along which the index tensor has one element or stride 0.
 enum class LineAxes : uint8_t { All, OfIndex, NotOfIndex };
-// Returns the lines of a call along the selected axes. Throws UserError if more than
+// Returns the lines of a call, restricted to the selected axes. Throws UserError if more than
 // LineSpace::kMostAxes axes with several elements are selected. This limit counts axes before they
 // are merged.
 LineSpace lineSpaceOf(const LibraryCall& call, LineAxes which = LineAxes::All);

@@ -18,7 +18,7 @@ std::string folderOfThisLibrary() {
   return slash == std::string::npos ? "" : file.substr(0, slash);
 }
 
-// Returns the paths at which a module is searched for, in order.
+// Returns the paths that findModuleEntry() tries, in order.
 std::vector<std::string> pathsOf(const char* library) {
   std::vector<std::string> paths;
   const std::string own = folderOfThisLibrary();

@@ -8,9 +8,9 @@
 namespace heddle::host {
 
 // The functions in this file load the optional modules: the parts of heddle that need CUDA, cuDNN,
-// NCCL or MPI. A module is a shared library that is loaded on first use and never unloaded. It is
-// searched for in the folder of libheddle.so, then in $HEDDLE_MODULE_DIR, then on the loader's
-// search path. All functions are thread-safe.
+// oneDNN, NCCL or MPI. A module is a shared library that is loaded on first use and never unloaded.
+// The functions search for it in the folder of libheddle.so, then in $HEDDLE_MODULE_DIR, then on
+// the loader's search path. All functions are thread-safe.
 
 // Return a module. Throw UserError if the module cannot be loaded. The error names the file and
 // contains the loader's message for each path.

@@ -14,7 +14,8 @@ int64_t fromRight(const std::vector<int64_t>& values, size_t position, int64_t a
 }
 
 // Returns the stride of the batch axis at `position` from the right, where the last axis has
-// position 0. The stride is 0 if the operand is broadcast along this batch axis.
+// position 0. The stride is 0 if the operand lacks this batch axis or is broadcast along it. Throws
+// UserError if the operand does not fit `extent`, the size of the result.
 int64_t batchStride(const TensorDesc& desc, size_t position, int64_t extent, const char* operand) {
   const int64_t size = fromRight(desc.sizes, position, 1);
   HEDDLE_USER_CHECK(size == extent || size == 1,
@@ -24,6 +25,7 @@ int64_t batchStride(const TensorDesc& desc, size_t position, int64_t extent, con
   return size == 1 && extent != 1 ? 0 : fromRight(desc.strides, position, 0);
 }
 
+// Returns the strides of rows and columns, without batch strides.
 MatmulShape::Matrix matrixOf(const TensorDesc& desc) {
   return {fromRight(desc.strides, 1, 0), fromRight(desc.strides, 0, 0), {}};
 }
@@ -78,14 +80,15 @@ void mergeBatches(MatmulShape& shape) {
   }
 }
 
-// Returns whether the batch axis is inside of the rows, without gaps. The memory order is then [m,
-// batch], which is one axis of rows.
+// Returns whether the batch axis is inside of the rows, without gaps. The memory order of these two
+// axes is then [m, batch], and they form one axis of rows.
 bool isWithinRows(const MatmulShape::Matrix& matrix, size_t axis, int64_t extent) {
   return matrix.batch_strides[axis] > 0 && matrix.row_stride == matrix.batch_strides[axis] * extent;
 }
 
-// Merges batch axes into the rows of a and c, innermost first. After an axis is merged, the next
-// batch axis may form one axis with the merged rows.
+// Merges batch axes into the rows of a and c, innermost first, and stops at the first axis that
+// cannot be merged. After an axis is merged, the next batch axis may form one axis with the merged
+// rows.
 void mergeBatchesIntoRows(MatmulShape& shape) {
   while (!shape.batch.empty()) {
     const size_t last = shape.batch.size() - 1;

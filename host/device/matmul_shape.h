@@ -23,8 +23,8 @@ struct MatmulShape {
   int64_t m = 0;
   int64_t n = 0;
   int64_t k = 0;
-  // Sizes of the batch axes, outermost first. Adjacent axes that form one axis in memory are
-  // merged.
+  // Sizes of the batch axes, outermost first. Adjacent axes that form one axis in the memory of a,
+  // b and c are merged.
   List batch;
   Matrix a;
   Matrix b;
@@ -37,23 +37,24 @@ struct MatmulShape {
   int64_t batches() const;
 };
 
-// The layout of a matrix in the form of BLAS. Either the rows or the columns are dense, that is,
-// their elements have stride 1.
+// The layout of a matrix in the form of BLAS. If `fits` is true, the rows or the columns are dense,
+// that is, their elements have stride 1. Otherwise the other members have no meaning.
 struct MatrixLayout {
   bool fits = false;        // false: libraries cannot read the matrix in place
   bool transposed = false;  // true: the columns are dense; false: the rows are dense
   int64_t ld = 1;           // elements from the start of a dense row (column) to the next one
 };
+// Returns the layout of a matrix. If rows and columns are both dense, `transposed` is false.
 MatrixLayout layoutOf(int64_t rows, int64_t columns, const MatmulShape::Matrix& matrix);
 
 // Checks the descriptors and returns the shape. Throws UserError if sizes or dtypes disagree. The
 // message names the wrong sizes or dtypes.
 //
-// A batch axis is merged into the rows of a and c if both conditions are true:
+// The innermost batch axis is merged into the rows of a and c if both conditions are true:
 // - b lacks the batch axis or is broadcast along it.
 // - The batch axis and the rows form one axis in the memory of a and of c.
-// The batch axis may be outside or inside of the rows. Thus [batch, m, k] x [k, n] becomes one
-// unbatched matrix product.
+// The batch axis may be outside or inside of the rows. The next batch axis is then treated in the
+// same way. Thus a dense [batch, m, k] x [k, n] becomes one unbatched matrix product.
 MatmulShape matmulShape(const MatmulSpec& spec);
 
 // Returns the transposed matrix product c^T = b^T a^T. If c has dense columns, the rows of c^T are

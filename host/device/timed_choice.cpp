@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 // host/device/timed_choice.h explains the short heats and the final.
-constexpr double kNear = 1.15;    // algorithms within this factor of the best time run again
+constexpr double kNear = 1.15;    // a round skips algorithms above this factor of the best time
 constexpr double kClear = 1.005;  // algorithm 0 wins within this factor of the best time
 constexpr int kRounds = 4;        // number of rounds of short heats
 constexpr double kHeatMs = 2;     // duration of a short heat, in milliseconds
@@ -46,7 +46,7 @@ class TimedChoice {
   }
 
   // Returns algorithm 0, if it can run, followed by the other algorithms whose time is at most
-  // `near`, fastest first.
+  // `near`, fastest first. Returns at most kFinalists algorithms.
   std::vector<size_t> finalists(double near) const {
     std::vector<size_t> all(times_.size());
     std::iota(all.begin(), all.end(), size_t{0});
@@ -61,7 +61,8 @@ class TimedChoice {
     return all;
   }
 
-  // Measures the finalists. Replaces all times, because only the times of the final decide.
+  // Measures the finalists. The new times replace all earlier times, because only the final
+  // decides. Does nothing if there is only one finalist.
   void runFinal(const std::vector<size_t>& finalists) {
     if (finalists.size() < 2) return;
     std::vector<double> sustained(times_.size(), kNever);

@@ -8,8 +8,8 @@ namespace heddle::host {
 // different algorithms. Choices that a different version has stored are ignored.
 inline constexpr int kTimedChoice = 2;
 
-// Measures the time of algorithms in milliseconds per run. Each call first runs the algorithm once
-// without measuring.
+// Measures the time of algorithms in milliseconds per run. Each function first runs the algorithm
+// once without measuring.
 class AlgorithmStopwatch {
  public:
   virtual ~AlgorithmStopwatch() = default;
@@ -20,27 +20,27 @@ class AlgorithmStopwatch {
 };
 
 // Returns the index of the fastest of `count` algorithms. The caller orders the algorithms by
-// expected speed, fastest first. Algorithm 0 is preferred: another algorithm must be at least 0.5 %
-// faster to be chosen. Returns 0 if no algorithm can run.
+// expected speed, fastest first. Algorithm 0 is preferred: the function chooses it if its time is
+// at most 0.5 % longer than the best time. Returns 0 if no algorithm can run.
 //
 // The measurement has two parts: short heats and a final. A heat is a series of consecutive runs of
 // one algorithm, timed as a whole.
 //
-// Short heats. After one run of each algorithm there are four rounds. In each round, the algorithms
-// run one after another, each for about 2 ms, at most 50 times and at least once. A round skips
-// algorithms that are more than 15 % slower than the best one. Rounds prevent a changing GPU clock
-// from favouring one algorithm. The result of an algorithm is its best time.
+// Short heats. After one measured run of each algorithm there are four rounds. In each round, the
+// algorithms run one after another, each for about 2 ms, at most 50 times and at least once. A
+// round skips algorithms that are more than 15 % slower than the best one. Rounds prevent a
+// changing GPU clock from favouring one algorithm. The result of an algorithm is its best time.
 //
 // Final. The final takes place if the best time is at least 0.1 ms and less than 25 ms per run.
 // - Reason: consecutive matrix products of this size bring a GPU to its power limit. The clock then
 //   falls, within 100 ms, until the algorithm stays within the limit. An algorithm that needs less
-//   power may therefore be faster in the end. Short heats cannot show this, because there the clock
-//   depends on the mean power of all algorithms.
+//   power may therefore be faster in the end. Short heats cannot show this, because in a round the
+//   clock depends on the mean power of all algorithms.
 // - Finalists: algorithm 0 if it can run, and the best other algorithms within 15 % of the best
 //   time. There are at most 4 finalists. If there is only one, the final is skipped.
 // - Heats: the first finalist runs for 100 ms to warm up the GPU. Then each finalist runs alone for
 //   100 ms, and only the second half of this time is measured. Only these times decide.
-// - Cost: half a second. `without_final` skips the final.
+// - Cost: up to half a second. `without_final` skips the final.
 // - Below 0.1 ms there is no final, because matrix products of this size seldom run often enough to
 //   reach the power limit.
 // - From 25 ms there is no final, because the short heats already take as long as a final.

@@ -98,8 +98,8 @@ std::string textOf(const DLDevice& device) {
   }
 }
 
-// Returns the DLPack device of the memory that a device allocates. While a GPU is current,
-// makeCurrent() returns its number.
+// Returns the DLPack device of the memory that a device allocates. `current` makes the GPU current.
+// The second call of makeCurrent() therefore returns the number of this GPU.
 DLDevice deviceOf(Device& device) {
   if (device.kind() != DeviceKind::Cuda) return {dlpack::kCpu, 0};
   const CurrentDevice current(device);

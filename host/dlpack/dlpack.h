@@ -15,8 +15,8 @@ struct DLManagedTensorVersioned;
 //
 // Elements: all dtypes of heddle, with one lane. F8E4M3 is DLPack's float8_e4m3fn.
 // Devices:  a CPU device accepts memory of the CPU and pinned memory. A CUDA device accepts memory
-//           of its own GPU and CUDA managed memory. A null device accepts memory of the CPU;
-//           toDLPack() throws for it.
+//           of its own GPU and CUDA managed memory. A null device accepts the same memory as a CPU
+//           device. toDLPack() throws for a null device.
 // Threads:  all functions are thread-safe. Any thread may release a tensor or call a deleter.
 // Errors:   UserError, which states what was found and what was expected. Its code is Type for a
 //           dtype, ShapeMismatch for sizes or strides, Unsupported for a device or a version, and

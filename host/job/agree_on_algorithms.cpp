@@ -20,8 +20,8 @@ AlgorithmChoices answersOf(const std::set<std::string>& questions,
   return choices;
 }
 
-// Joins lines to one text. A line must not contain a line break; questions and choices contain
-// none.
+// Concatenates the lines, each followed by a line break. A line must not contain a line break.
+// Questions and choices contain none.
 std::string joinLines(const std::set<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) text += line + '\n';
@@ -52,10 +52,10 @@ void AlgorithmAgreement::exchange(const std::set<std::string>& questions, const 
   const std::set<std::string> all = allLines(world_->exchange(joinLines(questions)));
   std::string mine;
   // CUDA loads a kernel at its first launch, and the load waits for all running work of the GPU. In
-  // the middle of a run, this could be a deadlock. The work could be a collective that waits for
-  // another rank, while the other rank waits to load a kernel. Therefore every rank with a GPU
-  // loads its kernels here, by asking its own questions. At this time, all ranks have posted the
-  // collectives of their earlier runs.
+  // the middle of a run, this could be a deadlock. The running work could be a collective that
+  // waits for another rank, while the other rank waits to load a kernel. Therefore every rank with
+  // a GPU loads its kernels here, by asking its own questions. At this time, all ranks have posted
+  // the collectives of their earlier runs.
   if (world_->rank() != 0 && world_->transport() == "nccl") answersOf(questions, ask);
   if (world_->rank() == 0) {
     for (const auto& [question, choice] : answersOf(all, ask)) {

@@ -23,8 +23,8 @@ namespace heddle::host {
 //                one rank change later, this rank may have a new question. The rank then uses the
 //                library's first proposal, because the ranks have agreed on no choice for this
 //                question.
-// No exchange:   if a program does not communicate, its ranks need not agree. They exchange nothing
-//                and use the library's first proposal.
+// No exchange:   if a program does not communicate, its ranks need not agree. In a job of several
+//                ranks, they then exchange nothing and use the library's first proposal.
 // Threads:       thread-safe. All ranks of a job must call choose() in the same order.
 class AlgorithmAgreement {
  public:
@@ -36,19 +36,21 @@ class AlgorithmAgreement {
   //   library, and that the devices choose algorithms.
   AlgorithmAgreement(comm::World* world, bool exchanges) : world_(world), exchanges_(exchanges) {}
 
-  // Returns the choices for a plan with these questions and unsharded sizes. If the sizes are new,
-  // and the ranks exchange questions, the call is collective over the job.
+  // Returns choices for a plan. `questions` are the questions of the plan, `sizes` its unsharded
+  // sizes. The result may lack choices, and may contain choices for other questions. If `exchanges`
+  // is true and the sizes are new, the call is collective over the job.
   AlgorithmChoices choose(const std::set<std::string>& questions, const SizeBindings& sizes,
                           const Ask& ask);
 
  private:
+  // Sends the questions to rank 0 and adds the choices of rank 0 to `choices_`.
   void exchange(const std::set<std::string>& questions, const Ask& ask);
 
   comm::World* world_;
   bool exchanges_;
   std::mutex mutex_;
-  std::set<SizeBindings> agreed_;
-  AlgorithmChoices choices_;  // the choices on which the ranks have agreed so far
+  std::set<SizeBindings> agreed_;  // the sizes for which the ranks have exchanged questions
+  AlgorithmChoices choices_;       // the choices on which the ranks have agreed so far
 };
 
 }  // namespace heddle::host

@@ -106,7 +106,8 @@ bool hasKernels(const Program& program) {
          std::any_of(program.callees.begin(), program.callees.end(), hasKernels);
 }
 
-// Returns "" if the device has a compiler, else the reason why not.
+// Returns "" if the device has a compiler. Otherwise returns the reason why it has none, which is
+// never an empty text.
 std::string whyNoCompilerOf(const Device& device) {
   try {
     return device.compiler() != nullptr ? "" : device.whyNoCompiler() + " ";

@@ -27,12 +27,13 @@ class Communicators {
   void add(const Program& program, comm::World& world);
 
   // Returns the communicator for the pair of the team `members` and `carrier`. Throws InternalError
-  // if no added program needs this pair.
+  // if add() has created no communicator for this pair on this rank.
   comm::Communicator& of(const std::vector<int>& members, const comm::Carrier& carrier) const;
 
   // Returns the number of communicators of this rank.
   int64_t made() const { return static_cast<int64_t>(communicators_.size()); }
-  // Returns the time spent in add(), in seconds. It includes the time of waiting for other ranks.
+  // Returns the time spent in add(), in seconds, including the time in which add() waited for other
+  // ranks.
   double seconds() const { return seconds_; }
 
  private:
@@ -43,13 +44,15 @@ class Communicators {
 };
 
 // Checks that every rank of the job holds the same program. The call is collective over the job,
-// and does nothing in a job of one rank. If programs differ, every rank throws UserError with the
-// first line that differs.
+// and does nothing in a job of one rank. If programs differ, every rank throws UserError. The
+// message contains the first line in which the program of another rank differs from the program of
+// rank 0.
 void checkAgreement(const Program& program, comm::World& world);
 
 // Checks that either all ranks have a compiler for the kernels of the program or none has one.
-// Otherwise every rank throws UserError: ranks with a compiler would wait for a rank that runs its
-// kernels in the slow reference evaluator. The call is collective over the job.
+// Otherwise every rank throws UserError, because ranks with a compiler would wait for a rank that
+// runs its kernels in the slow reference evaluator. If the program has kernels and the job has
+// several ranks, the call is collective over the job. Otherwise it does nothing.
 void checkCompilers(const Program& program, const Device& device, comm::World& world);
 
 }  // namespace heddle::host

@@ -171,8 +171,8 @@ void TaskFault::setTask(comm::RankTask task) {
     case InjectedFault::Kind::Throw:
       userError("injected: throw");
     case InjectedFault::Kind::Stall:
-      // The stall must not end with an error, because the error would hide the message that the job
-      // monitor prints before it ends this process.
+      // If the rank has its own process, the stall must not end with an error. The error would hide
+      // the message that the job monitor prints before it ends this process.
       if (fault_.is_process) ended_ = [] { return false; };
       return waitUntilEnded(0, true, ended_);
     case InjectedFault::Kind::Delay:

@@ -11,14 +11,15 @@
 
 namespace heddle::host {
 
-// A deliberate fault, for tests of how a job ends after a failure. It acts when `rank` issues
-// `instruction`, or when `rank` begins `task`.
+// A deliberate fault, for tests of how a job ends after a failure. The fault takes effect when
+// `rank` issues `instruction`, or when `rank` begins `task`.
 struct InjectedFault {
   enum class Kind : uint8_t {
     Die,      // kills the process; if the rank is a thread: throws instead
-    Throw,    // the instruction fails
-    Stall,    // the stream of the instruction stops until the job has failed
-    Delay,    // the stream of the instruction stops for `seconds`
+    Throw,    // the instruction or task fails
+    Stall,    // the stream of the instruction, or the thread of the task, stops until the job has
+              // failed
+    Delay,    // the stream of the instruction, or the thread of the task, stops for `seconds`
     Corrupt,  // inverts every bit of the first MiB that the instruction writes
   };
   Kind kind = Kind::Throw;
@@ -30,12 +31,12 @@ struct InjectedFault {
 };
 
 // Parses a text such as `rank=2,instr=7,die` or `rank=2,task=programs,stall`. The kinds are die,
-// throw, stall, delay=5s and, for an instruction, corrupt. Throws UserError that names the wrong
-// field.
+// throw, stall, delay=5s and, for an instruction, corrupt. Throws UserError that names the wrong or
+// missing field.
 InjectedFault parseFault(std::string_view spec);
 
-// Performs a fault that acts before the instruction. Call this before the work of the instruction
-// is enqueued on `stream`.
+// Performs a fault that takes effect before the instruction. Call this before the work of the
+// instruction is enqueued on `stream`.
 // - Die and Throw do not return.
 // - Stall and Delay enqueue host work that blocks the stream. If ended() returns true, the host
 //   work ends with an error. ended() must return whether the job has failed.
@@ -43,14 +44,15 @@ InjectedFault parseFault(std::string_view spec);
 void injectBefore(const InjectedFault& fault, Device& device, Stream stream, const Issue& issue,
                   std::function<bool()> ended);
 // Performs a Corrupt fault: inverts the first MiB of the `bytes` bytes at `memory`, which the
-// instruction writes. Call this after the work of the instruction was enqueued on `stream`. Other
-// kinds do nothing here.
+// instruction writes. Throws UserError if `bytes` is 0 or `memory` is nullptr. Does nothing for
+// other kinds of faults. Call this after the work of the instruction was enqueued on `stream`.
 void injectAfter(const InjectedFault& fault, Device& device, void* memory, int64_t bytes,
                  Stream stream, const Issue& issue);
 
 // While this object exists, injects the fault when rank `fault.rank` begins `fault.task` for the
-// first time. Does nothing on other ranks. A Stall blocks the thread that begins the task. If the
-// rank is a thread, the Stall ends with an error when the job has failed.
+// first time. Does nothing on other ranks. A Stall or Delay blocks the thread that begins the task,
+// and ends with an error when the job has failed. Exception: a Stall never ends if the rank has a
+// process of its own.
 class TaskFault : public comm::WorldObserver {
  public:
   // `world` must outlive this object. `ended` must return whether the job has failed.
@@ -59,9 +61,9 @@ class TaskFault : public comm::WorldObserver {
   TaskFault(const TaskFault&) = delete;
   TaskFault& operator=(const TaskFault&) = delete;
 
-  // Throws UserError if this is the rank of the fault and it has not begun the task. A fault
-  // without any effect is thus noticed. Ignores the task Leaving, which begins later. Call this
-  // when the rank has done its work and leaves the job.
+  // Throws UserError if this rank is the rank of the fault and has not begun the task. Users thus
+  // notice a fault without any effect. Ignores the task Leaving, which begins later. Call this when
+  // the rank has done its work and leaves the job.
   void requireInjected() const;
 
  private:

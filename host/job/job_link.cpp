@@ -69,9 +69,9 @@ int64_t JobLink::beginRun(uint64_t sizes, bool communicates, int64_t chain) {
   return monitor_->activity().beginRun(program_, plan, chain);
 }
 
-// A rank compares its runs with those of the next rank after each of its first 16 runs, and later
-// after every kKeptRuns-th run. A comparison after every run would be too slow, because each
-// comparison reads memory that the next rank writes.
+// A rank compares its communicating runs with those of the next rank after each of the first 16
+// runs, and later after every kKeptRuns-th run. A comparison after every run would be too slow,
+// because each comparison reads memory that the next rank writes.
 void JobLink::endRun(int64_t run) {
   if (isLocal()) return;
   constexpr int64_t kFirst = 16;

@@ -12,15 +12,17 @@
 
 namespace heddle::host {
 
-// If another rank of the job has failed, throws `error` with the code of that failure. If `error`
-// only says that a rank was lost, also adds the text of the failure. Otherwise does nothing.
+// If another rank of the job has failed, throws UserError with the code of that failure. The text
+// is the text of `error`. Exception: if `error` has the code RankLost and its text does not contain
+// the text of the failure, the text is the text of the failure. Does nothing if no other rank has
+// failed.
 void throwIfOtherRankFailed(const comm::JobMonitor& monitor, const UserError& error);
-// Reports that this rank has failed, so that the other ranks stop waiting for it. Does nothing in a
-// job of one rank, in which `monitor` is nullptr.
+// Reports that this rank has failed, so that the other ranks stop waiting for it. Waiting calls of
+// this rank end too. Does nothing in a job of one rank, in which `monitor` is nullptr.
 void failJob(comm::JobMonitor* monitor, comm::World* world, const char* reason) noexcept;
-// Reports the exception that is being handled to the job, and throws it again. If it is a UserError
-// and another rank has failed, throws it with the code of that failure, and reports nothing. Call
-// this function in a catch block.
+// Reports the exception that is being handled to the job, and throws it again. If the exception is
+// a UserError and another rank has failed, calls throwIfOtherRankFailed() instead. Exceptions that
+// are not std::exception are not reported. Call this function in a catch block.
 [[noreturn]] void failJobAndRethrow(comm::JobMonitor* monitor, comm::World* world);
 
 // Reports the runs of one Executable to the job monitor (comm/monitor/job_monitor.h). All reports
@@ -54,7 +56,7 @@ class JobLink {
   int64_t beginRun(uint64_t sizes, bool communicates, int64_t chain);
   // Reports the end of the run with the number `run`, which beginRun() returned. Does nothing if
   // `run` is 0. Also does nothing if the job has failed, so that the status still shows the last
-  // instruction. Some calls compare the runs of this rank with those of the next rank, and throw
+  // instruction. Some calls compare the runs of this rank with the runs of the next rank, and throw
   // UserError if the runs differ.
   void endRun(int64_t run);
 
@@ -69,12 +71,13 @@ class JobLink {
   bool failed() const;
   // Returns the failure of the job, or an empty string if failed() is false.
   std::string failure() const;
-  // Returns the code of this failure. Requires failed().
+  // Returns the code of the failure of the job. Requires failed().
   ErrorCode failureCode() const;
+  // Calls the function of this name above with the job monitor. Does nothing in a job of one rank.
   void throwIfOtherRankFailed(const UserError& error) const;
 
  private:
-  // Returns whether open() was never called. The reports of a job of one rank then take no lock.
+  // Returns whether open() was never called. In this case, the reports take no lock.
   bool isLocal() const { return !opened_.load(std::memory_order_acquire); }
 
   std::atomic<bool> opened_{false};

@@ -10,9 +10,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Tasks run if no task has been enqueued for this time: the short time after hurry(), otherwise the
-// long time. Both times are longer than the usual time between two tasks of a busy host thread, and
-// much shorter than a test.
+// Tasks run if no task has been enqueued for one of these times: the short time after hurry(),
+// otherwise the long time. Both times are longer than the usual time between two tasks of a busy
+// host thread, and much shorter than a test.
 constexpr milliseconds kShortIdle{2};
 constexpr milliseconds kLongIdle{50};
 // Tasks also run if more tasks than this are queued, even if the host never waits.
@@ -135,8 +135,10 @@ bool AdversarialScheduler::runOne(std::vector<Entry*>& fresh, std::vector<Entry*
 
 // A burst is a series of tasks of one stream. This function continues or starts a burst:
 // - If the current burst can continue, it returns the stream of the burst.
-// - Otherwise it starts a burst on a random stream that is not starved. In half of these cases, it
-//   first selects again which streams are starved.
+// - Otherwise it starts a burst on a random stream that is not starved. If all streams of `fresh`
+//   are starved, it selects one of these.
+// - In half of the cases in which it starts a burst, it first selects at random which streams are
+//   starved.
 // - A third of the bursts have no limit of length.
 AdversarialScheduler::Entry* AdversarialScheduler::pick(const std::vector<Entry*>& fresh) {
   const bool can_continue = std::find(fresh.begin(), fresh.end(), burst_) != fresh.end();

@@ -13,8 +13,8 @@
 namespace heddle::host {
 
 // Runs all streams of a device on one thread, for tests. If a program lacks a wait, the order of
-// the tasks probably makes the test fail. The order is random with a given seed. Only the order
-// within each stream and the waits of the tasks restrict this random order.
+// the tasks probably makes the test fail. The order is random with a given seed. It respects only
+// the order within each stream and the points for which tasks wait.
 // - The scheduler often runs many tasks of one stream in a row, and none of other streams.
 // - The scheduler delays work as long as it can. Usually it runs tasks only while a host thread
 //   waits for a point of a stream (StreamPoint in host/device/cpu/cpu_task.h).
@@ -29,11 +29,12 @@ class AdversarialScheduler {
   // Runs all queued tasks. Requires that the streams still exist.
   ~AdversarialScheduler();
 
+  // Adds a stream. The scheduler runs the tasks of this stream from now on.
   void add(CpuStream& stream);
-  // Announces that a task will be enqueued. Call this before the task is enqueued.
+  // Tells the scheduler that a task will be enqueued. Call this before the task is enqueued.
   void taskComes();
-  // Makes the scheduler wait for a shorter time without new tasks before it runs tasks. Call this
-  // if a host thread polls, or if other ranks depend on the work.
+  // Shortens the time without new tasks after which the scheduler runs tasks. The effect ends when
+  // no task is queued. Call this if a host thread polls, or if other ranks depend on the work.
   void hurry();
   // Blocks the calling host thread until the stream has passed the point.
   void wait(const StreamPoint& point);
@@ -41,17 +42,18 @@ class AdversarialScheduler {
  private:
   struct Entry {
     CpuStream* stream;
-    bool starved;  // true: new tasks of this stream wait while other streams have new tasks
+    bool starved;  // true: tasks of this stream begin only if all ready streams are starved
   };
   using Clock = std::chrono::steady_clock;
 
   void serve();
   // Blocks until there is a reason to run a task. Returns false if the worker must end.
   bool awaitReason(std::unique_lock<std::mutex>& lock);
-  // Wakes the host threads whose points have been passed.
+  // Wakes the host threads in wait() whose points have been passed.
   void releaseWaiters();
   // Polls the first task of one stream. `fresh` contains the streams whose first task has not been
-  // polled yet, `begun` those whose first task has. Returns whether the polled task has finished.
+  // polled yet. `begun` contains the streams whose first task has been polled but is not done.
+  // Returns true if a task has finished.
   bool runOne(std::vector<Entry*>& fresh, std::vector<Entry*>& begun);
   // Returns the stream of `fresh` whose task runs next.
   Entry* pick(const std::vector<Entry*>& fresh);
@@ -67,7 +69,7 @@ class AdversarialScheduler {
   int64_t pending_ = 0;               // number of announced tasks that have not finished
   Clock::time_point last_came_;       // time of the latest announcement
   bool hurry_ = false;
-  bool draining_ = false;  // true: no new task for some time; tasks run until one comes
+  bool draining_ = false;  // true: tasks run until a new task is announced
   bool stop_ = false;
 
   // Only the worker uses these.

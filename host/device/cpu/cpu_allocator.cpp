@@ -11,8 +11,7 @@ namespace heddle::host {
 namespace {
 
 constexpr int64_t kAlignment = 256;
-// Largest number of free bytes in the pool. If more bytes are free, trim() returns blocks to the
-// system.
+// If more bytes than this are free in the pool, deallocate() returns free blocks to the system.
 constexpr int64_t kMostCached = int64_t{4} << 30;
 
 class PoisonTask : public TaskBody {
@@ -40,7 +39,7 @@ CpuAllocator::~CpuAllocator() {
 }
 
 // Size classes are multiples of 256 bytes up to 2 KiB. Above that there are four classes between
-// two powers of two. Less than a fifth of a block above 1 KiB is unused.
+// two powers of two. In a block of more than 1 KiB, less than a fifth of the bytes are unused.
 int64_t CpuAllocator::classOf(int64_t bytes) {
   if (bytes <= 0 || bytes > std::numeric_limits<int64_t>::max() / 2) throw std::bad_alloc();
   const auto value = static_cast<uint64_t>(bytes);
@@ -99,9 +98,8 @@ std::vector<StreamPoint> CpuAllocator::freePoints() {
 void* CpuAllocator::allocate(int64_t bytes, Stream stream) {
   const int64_t size = classOf(bytes);
   const CpuStream& user = streams_.stream(stream);
-  // There are three attempts. The second attempt first returns unused blocks of other sizes to the
-  // system. The third attempt first waits until the streams have passed the points at which blocks
-  // were freed.
+  // There are three attempts. The second attempt first returns free blocks to the system. The third
+  // attempt first waits until the streams have passed the points at which blocks were freed.
   for (int attempt = 0; attempt < 3; ++attempt) {
     if (attempt == 2) {
       for (const StreamPoint& point : freePoints()) point.stream->wait(point.tasks);

@@ -44,10 +44,11 @@ class CpuAllocator : public Allocator {
   static int64_t classOf(int64_t bytes);
   // Returns a free block that `stream` may use now, or nullptr.
   void* reuse(int64_t size, const CpuStream& stream);
-  // Returns a block from the system, or nullptr if there is no memory or the limit is reached.
+  // Returns a new block from the system, or nullptr if the system has no memory or the block would
+  // exceed the limit.
   void* fresh(int64_t size);
-  // Gives free blocks back to the system, if no stream can still access them. Returns whether there
-  // was such a block.
+  // Returns free blocks to the system, except blocks that a stream may still access. Returns
+  // whether there was such a block.
   bool trim();
   // Returns the points at which the free blocks were freed.
   std::vector<StreamPoint> freePoints();

@@ -65,9 +65,9 @@ class CommunicateTask : public TaskBody {
   bool communicates() const override { return true; }
 
   // A posted group must be awaited, because the transport uses its buffers. When the job has
-  // failed, World::interrupt() ends this wait: test() then throws. A group that is skipped before
-  // it is posted still waits for its turn and increases `posted`. Otherwise later groups would wait
-  // forever.
+  // failed, World::interrupt() ends this wait: test() then throws. A group that is not posted yet
+  // still waits until all earlier groups are posted, and then increases `posted`. Otherwise later
+  // groups would wait forever.
   bool skip() override {
     if (posted_) return poll();
     std::lock_guard lock(order_->mutex);
@@ -82,7 +82,7 @@ class CommunicateTask : public TaskBody {
   }
 
   std::shared_ptr<PostOrder> order_;
-  int64_t number_;  // number of this group in the order of `order_`
+  int64_t number_;  // PostOrder::issued when the group was enqueued
   comm::Communicator& communicator_;
   std::vector<std::byte> group_;
   size_t operations_;

@@ -15,17 +15,18 @@ namespace heddle::host {
 // could post in different orders. This order cannot cause a deadlock with streams that wait for
 // events. Groups and streams both wait only for work that was enqueued earlier.
 struct PostOrder {
-  std::mutex mutex;    // held while a thread posts or tests a group; only one may do so at a time
+  std::mutex mutex;    // locked while a thread posts or tests a group
   int64_t issued = 0;  // number of groups that have been enqueued
   int64_t posted = 0;  // number of groups that have been posted or skipped
 };
 
 // Holds one PostOrder for each communicator that a device uses. A new communicator may have the
 // address of a destroyed communicator. It then continues with the counts of the destroyed
-// communicator. This is correct, because `issued` and `posted` are equal after all groups are done.
-// Thread-safe.
+// communicator. This is correct, because `issued` and `posted` are equal when all groups of the
+// destroyed communicator are done. Thread-safe.
 class PostOrders {
  public:
+  // Returns the counts of a communicator, and creates them if they do not exist.
   std::shared_ptr<PostOrder> of(const comm::Communicator& communicator);
 
  private:
@@ -34,7 +35,8 @@ class PostOrders {
 };
 
 // Enqueues a group of operations that are posted together. The group and its lists of counts are
-// copied before the call returns. Throws UserError if the communicator requires device memory.
+// copied before the call returns. Does nothing for an empty group. Throws UserError if the
+// communicator is stream-ordered, that is, works on GPU memory and GPU streams.
 void enqueueCommunicate(PostOrders& orders, comm::Communicator& communicator,
                         std::span<const comm::Operation> group, CpuStream& stream,
                         const Issue& issue);

@@ -81,8 +81,8 @@ struct CpuKernel {
   CpuKernelFunction function = nullptr;
 };
 
-// Owns the streams of a device. A destroyed stream is kept, because stream points refer to it.
-// createStream() uses it again.
+// Owns the streams of a device. Does not delete a destroyed stream, because stream points refer to
+// it. A later createStream() returns this stream again.
 class CpuStreams : public StreamTable {
  public:
   explicit CpuStreams(std::optional<uint64_t> seed) {
@@ -140,7 +140,7 @@ int threadsOf(const CpuOptions& options) {
   return usableCpus();
 }
 
-// Returns the name of the widest vector instructions of the CPU.
+// Returns the name of the widest vector instructions of the CPU that heddle knows.
 const char* vectorUnit() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f")) return "avx512";
@@ -177,7 +177,7 @@ class CpuDevice : public Device {
         streams_(*streams_holder_),
         allocator_(streams_, options.memory_limit, options.adversarial_seed.has_value()) {}
 
-  // The streams are destroyed first, because their tasks use the kernels and all other members.
+  // The streams are destroyed first, because their tasks use the other members.
   ~CpuDevice() override { streams_holder_.reset(); }
 
   DeviceKind kind() const override { return DeviceKind::Cpu; }
@@ -214,8 +214,8 @@ class CpuDevice : public Device {
     CpuStreams::waitFor(static_cast<CpuEvent*>(event)->get());
   }
 
-  // The first call searches for a compiler. The constructor does not, because the search starts
-  // processes.
+  // The first call searches for a compiler. The constructor of the device does not search, because
+  // the search starts processes.
   const codegen::KernelCompiler* compiler() const override {
     std::call_once(compiler_once_,
                    [this] { compiler_ = codegen::makeCppCompiler(why_no_compiler_); });

@@ -104,8 +104,8 @@ struct Distribution {
   int64_t scratch = 0;  // workspace per tile, in bytes
 };
 
-// Returns the workspace of a tile in bytes. An argsort stores the keys of one line. A scatter
-// stores the sums of all lines of a block.
+// Returns the workspace of a tile in bytes. An argsort stores the keys and indices of one line. A
+// scatter stores the elements of all result lines of a block, as sums.
 int64_t scratchOf(const LibraryCall& call, const LineShape& shape, int64_t lanes) {
   constexpr int64_t kSum = 8;
   if (call.function == LibraryFunction::Cumsum) return 0;
@@ -243,8 +243,9 @@ int64_t indexAt(const void* index, bool narrow, int64_t at) {
 }
 
 // Computes sums[target][lane] in the workspace. Each sum begins with the element of the tensor.
-// Then the sources are added, in their order along the axis. If `kAdds` is false, a source replaces
-// the sum instead. The sums are stored at the end, so that they are rounded once.
+// Then the function adds the sources to the sums, in their order along the axis. If `kAdds` is
+// false, a source replaces the sum instead. The function stores the sums at the end, so that it
+// rounds each sum once.
 template <class E, bool kAdds>
 void scatterBlock(const Work& work, const Block& block, std::byte* scratch) {
   using Stored = typename E::Stored;

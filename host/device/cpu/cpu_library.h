@@ -9,7 +9,8 @@ namespace heddle::host {
 // lines in parallel. The result does not depend on the number of threads.
 
 // Returns the number of bytes that LibraryCall::workspace needs for a pool of `threads` threads.
-// Throws UserError if an f8 type would be summed or sorted.
+// Throws UserError if an f8 type would be summed or sorted, or if lineSpaceOf() finds too many
+// axes.
 int64_t cpuLibraryWorkspace(const LibraryCall& call, int threads);
 // Computes the call on the calling thread and the pool, and returns when the result is complete.
 // Allocates no memory. The result must have at least one element.

@@ -47,7 +47,8 @@ void blas(const Operand<double>& a, const Operand<double>& b, double beta, doubl
               static_cast<blasint>(ldc));
 }
 
-// The threads of the pool compute the parts of the result.
+// Does the same as multiplyBlock(), with oneDNN. The threads of the pool compute parts of the
+// result.
 void multiplyParts(const MatmulLibrary& library, TilePool& pool, const Operand<float>& a,
                    const Operand<float>& b, bool adds, float* c, int64_t ldc, int64_t m, int64_t n,
                    int64_t k) {
@@ -68,7 +69,8 @@ void multiplyParts(const MatmulLibrary& library, TilePool& pool, const Operand<f
 }
 
 // Computes c = a x b, or c += a x b if `adds` is true. c is row-major. The sizes must fit blasint.
-// OpenBLAS computes products of floats if `library` is null, and products of doubles.
+// `library` is oneDNN; if it is null, OpenBLAS multiplies f32. OpenBLAS always multiplies f64.
+// Loops multiply integers and bools.
 template <class T>
 void multiplyBlock(const MatmulLibrary* library, TilePool& pool, const Operand<T>& a,
                    const Operand<T>& b, bool adds, T* c, int64_t ldc, int64_t m, int64_t n,
@@ -157,9 +159,9 @@ class Multiplication {
     }
   }
 
-  // Computes one block of c. If c has the type of the sums and a layout that BLAS supports, BLAS
-  // writes the sums directly to c. Otherwise BLAS writes the sums to the workspace. They are
-  // rounded once, when they are copied to c.
+  // Computes one block of c. If c has the type of the sums and a layout that BLAS supports,
+  // multiplyBlock() writes the sums directly to c. Otherwise it writes the sums to the workspace.
+  // The sums are rounded once, when they are copied to c.
   void block(TilePool& pool, const A* a, const B* b, const C* bias, C* c, int64_t i, int64_t rows,
              int64_t j, int64_t columns) {
     int64_t ld = columns;

@@ -11,11 +11,12 @@
 namespace heddle::host {
 
 // A matrix product on the CPU. An object never changes, so several threads may call run().
-// - oneDNN computes f32 and bf16, if it is present (host/device/cpu/part_matmul.h). The threads of
-//   the pool call it for parts of the result. Half and f8 types, and operands whose strides oneDNN
-//   cannot read, are first copied to blocks of f32.
-// - OpenBLAS computes f64, and without oneDNN all other floats. It multiplies f64 in f64 and others
-//   in f32, with its own threads. Operands that it cannot read are copied to blocks.
+// - If oneDNN is present, it computes all floats except f64. The threads of the pool call it for
+//   parts of the result. It reads operands of f32 and bf16 in place if it can
+//   (host/device/cpu/part_matmul.h). All other operands are first copied to blocks of f32.
+// - OpenBLAS computes f64, and without oneDNN all other floats. OpenBLAS multiplies f64 in f64 and
+//   other floats in f32, with its own threads. Operands that OpenBLAS cannot read in place are
+//   first copied to blocks.
 // - Integers are computed in 64 bits and wrap when they are stored. An element of a bool result is
 //   the OR of ANDs.
 // - The bias and the activation are applied to sums before they are rounded. Integers wrap before
@@ -30,11 +31,11 @@ class CpuMatmul {
   CpuMatmul(MatmulShape shape, const matmul::MatmulLibrary* library, int threads);
   CpuMatmul(const CpuMatmul&) = delete;  // `parts_` refers to `shape_`
   CpuMatmul& operator=(const CpuMatmul&) = delete;
-  // The size of the workspace for converted and packed blocks and for sums: at most 48 MiB for f32
-  // sums, 96 MiB for f64 sums, and 8 MiB per thread for oneDNN.
+  // Returns the size of the workspace for copied blocks and for sums: at most 48 MiB for f32 sums
+  // and 96 MiB for f64 sums. If oneDNN reads all operands in place: at most 8 MiB per thread.
   int64_t workspaceBytes() const { return workspace_bytes_; }
-  // Computes the matrix product and returns when the result is complete. heddle itself allocates no
-  // memory here.
+  // Computes the matrix product and returns when the result is complete. Only the libraries may
+  // allocate memory in this call.
   void run(MatmulOperands operands, TilePool& pool) const;
 
  private:

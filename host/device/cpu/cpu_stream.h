@@ -44,7 +44,7 @@ class CpuStream {
 
   // Returns the point after all tasks that have been enqueued.
   StreamPoint end();
-  // Returns whether the first `tasks` tasks are done.
+  // Returns whether the first `tasks` tasks since the stream was created are done.
   bool passed(uint64_t tasks) const { return completed_.load(std::memory_order_acquire) >= tasks; }
   // Blocks the calling thread until the first `tasks` tasks are done.
   void wait(uint64_t tasks);
@@ -52,16 +52,16 @@ class CpuStream {
   // Returns a buffer with a copy of the bytes. Uses memory that was passed to recycle(), if there
   // is any.
   std::vector<std::byte> buffer(const void* bytes, size_t count);
-  // Takes back a buffer for later use.
+  // Takes back a buffer that buffer() returned, for later use.
   void recycle(std::vector<std::byte> buffer) noexcept;
 
   // Returns the first task, or nullptr if the queue is empty.
   Task* head();
-  // Destroys the first task and removes it.
+  // Destroys `task`, which must be the first task, and removes it.
   void finishHead(Task& task);
 
  private:
-  void announce();  // notifies the scheduler, if there is one, that a task will be enqueued
+  void announce();  // tells the scheduler, if there is one, that a task will be enqueued
   void serve();     // the loop of the stream's own thread
 
   AdversarialScheduler* scheduler_;

@@ -14,33 +14,33 @@ namespace heddle::host {
 class CpuStream;
 
 // A point in a stream: the end of the first `tasks` tasks since the stream was created. A stream
-// has passed the point when these tasks are done. A point is valid as long as the device exists,
-// because the device keeps destroyed streams. A destroyed stream may be used again as a new stream;
-// it then continues to count its tasks.
+// has passed the point when these tasks are done. A point is valid as long as the device exists.
+// The device does not delete a destroyed stream; a later createStream() returns it again, and its
+// task count continues.
 struct StreamPoint {
   CpuStream* stream = nullptr;  // nullptr: passed() returns true
   uint64_t tasks = 0;
   bool passed() const;
 };
 
-// A piece of work on a stream. Only one thread at a time may call its functions.
+// A piece of work on a stream. Only one thread at a time may call the functions of a body.
 class TaskBody {
  public:
   virtual ~TaskBody() = default;
-  // Performs the work, or starts the work and later checks whether it is done. Returns false if the
-  // work is not done yet; poll() is then called again. Throws if the work has failed.
+  // Performs the work, starts it, or checks whether it is done. Returns whether the work is done.
+  // If it is not, the stream calls poll() again. Throws if the work has failed.
   virtual bool poll() = 0;
-  // Ends the task without its work. It is called instead of poll() if the run has failed. Returns
-  // false if skip() must be called again.
+  // Ends the task without its work. After the run has failed, the stream calls skip() instead of
+  // poll(), even if poll() has started the work. Returns false if skip() must be called again.
   virtual bool skip() { return true; }
-  // Returns whether poll() waits for other ranks.
+  // Returns whether the work is a group of communication operations.
   virtual bool communicates() const { return false; }
   // Returns the point that must be passed before the first call of poll().
   virtual StreamPoint waitsFor() const { return {}; }
 };
 
-// An entry of a queue. Queues use their entries again, and an entry contains its body, so that
-// enqueuing allocates no memory.
+// An entry of a queue. An entry contains its body, and a queue reuses its entries. Enqueuing
+// therefore allocates memory only when the queue becomes longer than ever before.
 class Task {
  public:
   static constexpr size_t kBytes = 128;  // largest size of a body
@@ -60,8 +60,9 @@ class Task {
   // Returns whether step() was called.
   bool polled() const { return polled_; }
   StreamPoint waitsFor() const { return body_->waitsFor(); }
-  // Calls poll() or skip() of the body once, and reports an exception to Issue::errors. Returns
-  // true if the task is done or has failed.
+  // Calls poll() or skip() of the body once, and reports an exception to Issue::errors (without it,
+  // to stderr). Calls the observer before the first poll and after the last one. Returns true if
+  // the task is done or has failed.
   bool step() noexcept;
 
  private:
@@ -110,8 +111,8 @@ class TaskQueue {
   size_t size_ = 0;
 };
 
-// Pauses between polls. The pauses become longer, up to a limit. Without pauses, polling could
-// occupy the core that the awaited rank needs.
+// Pauses a thread between polls. The pauses become longer, up to a limit. Without pauses, polling
+// could occupy the core that another rank needs to finish the awaited work.
 class Backoff {
  public:
   void pause();

@@ -22,7 +22,8 @@ struct F8e4m3 {
 struct F8e5m2 {
   uint8_t bits;
 };
-// An element of an f8 operand, for both f8 types. A table maps its bits to a number.
+// An element of an f8 operand, for both f8 types. float8Table() (matmul_operand.h) maps its bits to
+// a number.
 struct F8 {
   uint8_t bits;
 };
@@ -72,8 +73,8 @@ T sumOf(T a, T b) {
 }
 inline uint8_t sumOf(uint8_t a, uint8_t b) { return a | b; }
 
-// Returns the value that x would have after it is stored as `Stored`: integers wrap. Activations
-// are applied to this value.
+// Returns the value that x would have after it is stored as `Stored`, if this is an integer type:
+// integers wrap. Otherwise returns x. Activations are applied to the returned value.
 template <class Stored, class T>
 T wrapped(T x) {
   if constexpr (std::is_integral_v<Stored>) {

@@ -10,7 +10,7 @@
 
 namespace heddle::host::matmul {
 
-// A product c[m, n] = a[m, k] x b[k, n] of bf16 matrices, with sums in f32. c is row-major.
+// A matrix product c[m, n] = a[m, k] x b[k, n] of bf16 matrices, with sums in f32. c is row-major.
 struct Bf16Matmul {
   int64_t m = 0;
   int64_t n = 0;
@@ -44,12 +44,13 @@ struct MatmulLibrary {
   std::unique_ptr<const PreparedBf16Matmul> (*prepare)(const Bf16Matmul& product);
 };
 
-// Returns the module, or nullptr with the reason in `why`.
+// Returns the entry points of the module, or nullptr with the reason in `why`.
 const MatmulLibrary* findOneDnn(std::string& why);
 
 // Returns oneDNN, or nullptr if OpenBLAS is to compute all floats. `Any` means the library that
-// $HEDDLE_CPU_MATMUL names, or else oneDNN if its module can be loaded. Throws UserError if oneDNN
-// is wanted and its module cannot be loaded, or if the variable has another value.
+// $HEDDLE_CPU_MATMUL names, or else oneDNN if its module can be loaded. Throws UserError if
+// `wanted` or the variable names oneDNN and its module cannot be loaded. Also throws UserError if
+// the variable has a value that is neither onednn nor openblas.
 const MatmulLibrary* matmulLibrary(CpuMatmulLibrary wanted);
 
 }  // namespace heddle::host::matmul

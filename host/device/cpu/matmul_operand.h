@@ -10,7 +10,8 @@
 
 namespace heddle::host::matmul {
 
-// A block of a matrix in memory that BLAS can read.
+// A matrix, or a block of a matrix, in a layout that BLAS can read. See MatrixLayout for
+// `transposed` and `ld`.
 template <class T>
 struct Operand {
   const T* data = nullptr;
@@ -35,8 +36,8 @@ inline const float* float8Table(DType dtype) {
 }
 
 // Returns blocks of an operand in a form that BLAS can read. A block stays in place if possible.
-// Otherwise it is copied to `packed`, which the caller provides; the threads of the pool share this
-// work. The block that was copied last is not copied again.
+// Otherwise the threads of the pool copy it to the memory of packTo(). If at() is called again for
+// the block that was copied last, it is not copied again.
 template <class Stored, class Compute>
 class Reader {
  public:
@@ -47,6 +48,7 @@ class Reader {
     in_place_ = std::is_same_v<Stored, Compute> && layout_.fits && layout_.ld <= most_ld;
   }
   bool inPlace() const { return in_place_; }
+  // Sets the memory for copied blocks.
   void packTo(Compute* packed) { packed_ = packed; }
 
   Operand<Compute> at(TilePool& pool, const Stored* data, int64_t row, int64_t rows, int64_t column,

@@ -10,7 +10,7 @@ namespace heddle::host::matmul {
 
 // Divides the result of a matrix product into parts that threads compute independently.
 struct PartGrid {
-  static constexpr int64_t kMostElements = int64_t{1} << 20;  // per part
+  static constexpr int64_t kMostElements = int64_t{1} << 20;  // of a part
 
   int64_t rows = 0;     // per part; the last part may have fewer
   int64_t columns = 0;  // per part; the last part may have fewer
@@ -22,14 +22,17 @@ struct PartGrid {
 // Returns the grid with the least estimated time for all batches. The grid depends on the sizes
 // and on the number of threads only, so every run computes the same parts.
 inline PartGrid partGrid(int64_t batches, int64_t m, int64_t n, int64_t k, int64_t threads) {
-  // The sizes of parts are multiples of the tiles that the kernels of libraries compute.
+  // Except at the end of an axis, the sizes of parts are multiples of the tiles that the kernels of
+  // libraries compute.
   constexpr int64_t kRowStep = 16;
   constexpr int64_t kColumnStep = 64;
   // An axis with more elements is first split into ranges of at most this length. If each range is
   // divided into 4 parts along both axes, a part has at most kMostElements.
   constexpr int64_t kMostSplit = 4096;
+  // The search tries all divisions of a range into at most this many parts. It tries more divisions
+  // if there are many threads.
   constexpr int64_t kLeastTried = 16;
-  // A library copies the rows and the columns of a part before it multiplies them. To copy an
+  // A library copies the rows and the columns of a part before it multiplies them. Copying an
   // element takes about as long as this number of multiplications.
   constexpr double kCopyCost = 48;
   constexpr double kPartCost = 1 << 19;  // time to begin a part, in multiplications

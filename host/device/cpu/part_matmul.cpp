@@ -26,7 +26,7 @@ struct PartMatmul::Part {
   int64_t columns = 0;
   bool last_row = false;
   bool last_column = false;
-  // Offsets of the batch in elements.
+  // Offsets of the batch in a, b and c, in elements.
   int64_t a = 0;
   int64_t b = 0;
   int64_t c = 0;
@@ -51,7 +51,8 @@ PartMatmul::PartMatmul(const MatmulShape& shape, const MatmulLibrary& library, i
       b_(layoutOf(shape.k, shape.n, shape.b)),
       c_(layoutOf(shape.m, shape.n, shape.c)),
       grid_(partGrid(shape.batches(), shape.m, shape.n, shape.k, threads)) {
-  // A bias and an activation are applied to sums of f32.
+  // A bias and an activation are applied to f32 sums. A bf16 result with a bias or an activation
+  // therefore needs the workspace.
   const bool finished = !shape.has_bias && shape.activation == Activation::None;
   direct_ = c_.fits && !c_.transposed && (finished || shape.c_dtype == DType::F32);
   if (!direct_) sum_bytes_ = aligned(grid_.rows * grid_.columns * int64_t{sizeof(float)});

@@ -10,18 +10,18 @@
 
 namespace heddle::host::matmul {
 
-// A matrix product of f32 or bf16 that oneDNN computes from operands in place. The result of all
-// batches is divided into parts, and the threads of the pool compute the parts. A part gets its
-// bias and activation, and is rounded, while its sums are in the cache. An object never changes, so
-// several threads may call run().
+// A matrix product of f32 or bf16 whose operands oneDNN reads in place. The result of all batches
+// is divided into parts, and the threads of the pool compute the parts. The thread that computes a
+// part also applies bias and activation and rounds, while the sums are still in its cache. An
+// object never changes, so several threads may call run().
 class PartMatmul {
  public:
-  // Returns nullptr if oneDNN cannot compute the matrix product in this way. `shape` must have
-  // elements and must outlive the result.
+  // Returns nullptr if oneDNN cannot compute the matrix product in this way. c must have at least
+  // one element. `shape` must outlive the result.
   static std::unique_ptr<const PartMatmul> make(const MatmulShape& shape,
                                                 const MatmulLibrary& library, int threads);
 
-  // At most 8 MiB per thread.
+  // Returns at most 8 MiB per thread.
   int64_t workspaceBytes() const { return tile_bytes_ * (tile_bytes_ > 0 ? tiles_ : 0); }
   void run(const MatmulOperands& operands, TilePool& pool) const;
 
@@ -43,8 +43,8 @@ class PartMatmul {
   MatrixLayout c_;
   PartGrid grid_;
   bool direct_ = false;  // true: oneDNN writes to c; false: it writes sums to the workspace
-  // For bf16: the products of parts. The indices tell whether the part is in the last row of parts
-  // and in the last column.
+  // For bf16: the matrix products of parts. The first index is 1 for parts in the last row of
+  // parts, otherwise 0. The second index is 1 for parts in the last column of parts, otherwise 0.
   std::array<std::array<std::unique_ptr<const PreparedBf16Matmul>, 2>, 2> products_;
   int64_t sum_bytes_ = 0;   // workspace of the sums of one part
   int64_t tile_bytes_ = 0;  // workspace of a tile

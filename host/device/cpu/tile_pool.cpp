@@ -14,8 +14,8 @@ namespace {
 // The number of parts per thread into which the tiles of a job are split. Several parts per thread
 // balance the load if tiles have different costs.
 constexpr int64_t kPartsPerThread = 4;
-// The size of the blocks that the pool keeps for asio's queue. A block is large enough for the
-// queue entry of one Helper. Larger blocks are not kept.
+// The size of the blocks that the pool keeps for asio's queue, in bytes. A block is large enough
+// for the queue entry of one Helper. The pool does not keep blocks of more bytes.
 constexpr size_t kBlockBytes = 256;
 
 }  // namespace
@@ -71,7 +71,7 @@ struct TilePool::Recycler {
   bool operator==(const Recycler& other) const { return pool == other.pool; }
 };
 
-// The work of one thread of the pool for a job.
+// A queue entry: the work of one thread of the pool for a job.
 struct TilePool::Helper {
   TilePool* pool;
   Job* job;
@@ -167,7 +167,7 @@ void TilePool::run(CpuKernelFunction function, const void* args, int64_t tiles) 
   for (int i = 0; i < helpers; ++i) boost::asio::post(queue_, Helper{this, job});
   job->work();
   // All tiles have been taken now, so a helper that begins later finds no tile. run() therefore
-  // waits only for running tiles. It does not wait until every helper has begun.
+  // waits only for running tiles. It does not wait for helpers that have not begun.
   job->awaitAll();
   const std::exception_ptr error = job->error;
   giveBack(job);

@@ -25,8 +25,8 @@ class TilePool {
   ~TilePool();
 
   int threads() const { return threads_; }
-  // Runs all tiles and returns when they are done. If a tile throws, run() skips the tiles that
-  // have not begun and throws the first exception.
+  // Runs all tiles and returns when they are done. If a call of `function` throws, run() starts no
+  // further calls of `function`, and rethrows the first exception.
   void run(CpuKernelFunction function, const void* args, int64_t tiles);
 
  private:
@@ -36,10 +36,10 @@ class TilePool {
   struct Recycler;
 
   Job* take();
-  void giveBack(Job* job);  // every thread that works on a job calls this when it is finished
+  void giveBack(Job* job);  // every thread that has worked on a job calls this
   void* takeBlock(size_t bytes);
   void giveBackBlock(void* block, size_t bytes) noexcept;
-  void stop() noexcept;  // returns when the queue is empty and all threads have ended
+  void stop() noexcept;  // ends all threads, after the queue is empty
 
   const int threads_;
   std::mutex mutex_;

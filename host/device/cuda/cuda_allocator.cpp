@@ -24,8 +24,9 @@ class CudaOutOfMemory : public std::bad_alloc {
 
 // Returns the id of a stream. CUDA gives each id to one stream only, even if streams are destroyed.
 // Returns 0 for the default streams, because their handles mean different streams on different
-// devices or threads. Every allocation of a run calls this function. It therefore asks the driver,
-// which answers in a quarter of the time of cudaStreamGetId().
+// devices or threads. Also returns 0 if CUDA does not tell the id. Every allocation of a run calls
+// this function. The function therefore asks the driver, which answers in a quarter of the time of
+// cudaStreamGetId().
 uint64_t idOf(Stream stream) noexcept {
   constexpr uintptr_t kLastDefault = 2;  // cudaStreamPerThread
   if (reinterpret_cast<uintptr_t>(stream) <= kLastDefault) return 0;
@@ -58,8 +59,8 @@ CudaAllocator::~CudaAllocator() {
   for (void* memory : kept_.dropAll()) cudaFree(memory);
 }
 
-// Waits for the device, then frees all kept blocks. It cannot free them in stream order, because
-// the streams of some blocks may be destroyed. Returns whether there were any blocks.
+// The function waits for the device, because it cannot free the blocks in stream order. KeptBlocks
+// stores only the ids of their streams, and some of the streams may be destroyed.
 bool CudaAllocator::freeAllKept() {
   const std::vector<void*> blocks = kept_.dropAll();
   if (blocks.empty()) return false;

@@ -24,8 +24,8 @@ struct HostTask {
 };
 
 // Runs a host task on a thread of the CUDA driver. CUDA does not call this function after the
-// device has failed. The function catches all exceptions, because an exception must not reach the
-// driver.
+// device has failed; the task then leaks. The function catches all exceptions, because an exception
+// must not reach the driver.
 void CUDART_CB runHostTask(void* argument) {
   const std::unique_ptr<HostTask> task(static_cast<HostTask*>(argument));
   if (failed(task->issue)) return;
@@ -127,8 +127,8 @@ Stream CudaDevice::createUrgentStream() {
   return stream;
 }
 
-// The status of both calls is ignored. If work of the stream has failed, CUDA also returns the
-// error from the next call, which then throws.
+// The function ignores the status of the last two calls. If work of the stream has failed, CUDA
+// also returns the error from later calls, and these throw.
 void CudaDevice::destroyStream(Stream stream) noexcept {
   if (stream == nullptr) return;
   allocator_->freeKept(stream);

@@ -130,10 +130,10 @@ BackwardGraph::BackwardGraph(const AttentionBackwardSpec& spec, const TensorDesc
   addGradients(addProbabilities(maskedScores(q_, k_)), totals, spec.k);
 }
 
-// Adds operations that compute the row sums of p dp (elementwise). Here p are the probabilities, g
-// is the gradient of o, and dp = g v^T is the gradient of p. The operations compute the row sums of
-// g o instead, which are equal and take less work. cuDNN also expects a multiplication by the
-// factor of a dropout, which is 1 here.
+// Adds the row sums of the elementwise product p dp. Here p are the probabilities, g is the
+// gradient of o, and dp = g v^T is the gradient of p. The added operations compute the row sums of
+// the elementwise product g o, which are equal and take less work. cuDNN also expects a
+// multiplication by the factor of a dropout. This factor is 1 here.
 Graph::Tensor BackwardGraph::addRowTotals(const TensorDesc& o) {
   const Graph::Tensor products = graph_.inner(CUDNN_DATA_FLOAT, FourAxes(o).sizes);
   const Graph::Tensor sums = rows(), totals = rows();
@@ -152,8 +152,8 @@ Graph::Tensor BackwardGraph::addProbabilities(Graph::Tensor in) {
   return probabilities;
 }
 
-// Adds ds = p (g v^T - totals) scale, the gradient of q k^T. Also adds the gradient of k, which is
-// ds^T q, and the gradient of q, which is ds k.
+// Adds ds = p (g v^T - totals) scale (elementwise products), the gradient of q k^T. Also adds the
+// gradient of k, which is ds^T q, and the gradient of q, which is ds k.
 void BackwardGraph::addGradients(Graph::Tensor probabilities, Graph::Tensor totals,
                                  const TensorDesc& k) {
   const Graph::Tensor raw = scores(), kept = scores(), less = scores(), weighted = scores();
@@ -170,7 +170,7 @@ void BackwardGraph::addGradients(Graph::Tensor probabilities, Graph::Tensor tota
   graph_.matmul(scaled, k_rows, dq_);
 }
 
-// Adds the transposed scores [keys, queries], rounded to the half type.
+// Adds the transposed tensor [keys, queries] of `in`, rounded to the half type.
 Graph::Tensor BackwardGraph::transposed(Graph::Tensor in) {
   Graph::Sizes sizes = score_sizes_;
   std::swap(sizes[2], sizes[3]);

@@ -17,15 +17,16 @@ constexpr uintptr_t kVectorBytes = 16;  // the alignment that cuDNN needs for op
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-// Returns the number of bytes from the first to the last element of a tensor.
+// Returns the number of bytes from the start of the first element to the end of the last element of
+// a tensor.
 int64_t spanBytes(const TensorDesc& desc) {
   int64_t last = 0;
   for (size_t i = 0; i < desc.rank(); ++i) last += (desc.sizes[i] - 1) * desc.strides[i];
   return (last + 1) * sizeOf(desc.dtype);
 }
 
-// An operand with the alignment that cuDNN needs: the given memory if it is aligned, otherwise a
-// temporary copy.
+// An operand with the alignment that cuDNN needs: the given memory if it is aligned, otherwise
+// temporary memory. The constructor copies an operand that is read; copyBack() copies a result.
 class AlignedOperand {
  public:
   AlignedOperand(void* memory, const TensorDesc& desc, bool is_read, cudaStream_t stream)
@@ -133,8 +134,9 @@ std::vector<TensorDesc> tensorsOf(const AttentionSpec& spec) {
   return tensors;
 }
 
-// If the spec has log-sums, the workspace is that of the graph. Otherwise the workspace begins with
-// the log-sums, because cuDNN must compute them even if nothing reads them.
+// A forward pass. If the spec has log-sums, the workspace is the workspace of the graph. Otherwise
+// the workspace begins with the log-sums, because cuDNN must compute them even if nothing reads
+// them.
 class PreparedForward : public PreparedCall {
  public:
   PreparedForward(const AttentionSpec& spec, int device)
@@ -157,7 +159,7 @@ class PreparedForward : public PreparedCall {
   const int64_t own_bytes_;  // size of the log-sums in the workspace
 };
 
-// A backward that reads o and the log-sums. The workspace is that of the graph.
+// A backward pass that reads o and the log-sums. The workspace is the workspace of the graph.
 class PreparedBackward : public PreparedCall {
  public:
   PreparedBackward(const AttentionBackwardSpec& spec, int device)
@@ -184,8 +186,9 @@ TensorDesc resultFor(const AttentionBackwardSpec& spec) {
   return denseDesc(spec.grad.dtype, spec.grad.sizes);
 }
 
-// A backward that first computes o and the log-sums. The workspace has three parts: the log-sums,
-// o, and the workspace of the graphs. Both graphs use the third part, one after the other.
+// A backward pass that first computes o and the log-sums. The workspace has three parts: the
+// log-sums, o, and the workspace of the graphs. Both graphs use the third part, one after the
+// other.
 class PreparedForwardAndBackward : public PreparedCall {
  public:
   PreparedForwardAndBackward(const AttentionBackwardSpec& spec, int device)

@@ -6,8 +6,9 @@
 
 namespace heddle::host::cudnn {
 
-// Throws UserError if `status`, the result of the call `what` of cuDNN, is an error. The message
-// contains `what`, the text of the status, and the version and the last error message of cuDNN.
+// Throws UserError if `status` is an error. `status` is the result of a call of cuDNN, and `what`
+// describes this call. The message contains `what`, the text of the status, and the version and the
+// last error message of cuDNN.
 void check(cudnnStatus_t status, std::string_view what);
 
 // The constructor makes `device` the current CUDA device of the calling thread. The destructor

@@ -27,7 +27,8 @@ void setAttributes(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeNam
 // A graph of operations on tensors with four axes. cuDNN compiles it to one or a few kernels.
 //
 // Use:       add tensors and operations, call plan() once, then execute().
-// Threads:   only one thread may add tensors and operations and call plan().
+// Threads:   only one thread may add tensors and operations and call plan(). A thread that calls
+//            execute() must lock the handle (SharedHandle::mutex).
 class Graph {
  public:
   using Sizes = std::vector<int64_t>;
@@ -38,7 +39,7 @@ class Graph {
 
   // Adds a tensor in device memory with 16-byte alignment. Strides are in elements.
   Tensor tensor(cudnnDataType_t type, const Sizes& sizes, const Sizes& strides);
-  // Adds an f32 number in host memory.
+  // Adds an f32 number. execute() reads its value from host memory.
   Tensor number();
   // Add an intermediate tensor, for which the caller provides no memory. The overload without
   // strides is row-major.

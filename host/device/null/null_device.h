@@ -30,8 +30,8 @@ struct NullCounts {
   std::atomic<int64_t> host_task{0};
 };
 
-// Creates a device that does no work and counts calls. Use it to measure the host's share of the
-// costs of a run, and to test programs without a device.
+// Creates a device that does no work and counts calls. Use it to measure the host time of a run,
+// and to test programs without a GPU.
 // - Allocations return distinct addresses that are not valid and must not be accessed.
 // - Events are always done.
 // - Host tasks are counted and do not run.

@@ -15,7 +15,8 @@ using matmul::Operand;
 using matmul::PreparedBf16Matmul;
 
 // Makes oneDNN compute on the calling thread. heddle distributes the work over its own threads.
-// OpenMP stores the number of threads per calling thread.
+// OpenMP stores the number of threads separately for each calling thread, so other threads are not
+// affected.
 class OneThread {
  public:
   OneThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
@@ -88,7 +89,7 @@ dnnl::matmul::primitive_desc primitiveOf(const Bf16Matmul& product) {
   // The caller provides the scratchpad. With a scratchpad of the library, only the thread that
   // created the primitive could execute it.
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  constexpr bool kAllowsEmpty = true;  // instead of an exception
+  constexpr bool kAllowsEmpty = true;  // an unsupported product gives an empty description
 #if DNNL_VERSION_MAJOR >= 3
   return {cpu(), a, b, c, attributes, kAllowsEmpty};
 #else
@@ -100,7 +101,7 @@ std::unique_ptr<const PreparedBf16Matmul> prepare(const Bf16Matmul& product) {
   const OneThread one;
   const dnnl::matmul::primitive_desc desc = primitiveOf(product);
   if (!desc) return nullptr;
-  // The implementation `ref` is a plain loop.
+  // The implementation `ref` is a plain loop, and slow.
   if (std::string_view(desc.impl_info_str()).starts_with("ref")) return nullptr;
   return std::make_unique<OneDnnMatmul>(desc);
 }

@@ -14,7 +14,7 @@ using comm::checkCuda;
 // text and name of the error.
 void checkCublas(cublasStatus_t status, const char* api);
 
-// Device::makeCurrent() and restoreCurrent() for the GPU `device`.
+// Implement Device::makeCurrent() and Device::restoreCurrent() for the GPU `device`.
 Device::Current makeCurrent(int device);
 void restoreCurrent(const Device::Current& before) noexcept;
 
@@ -22,7 +22,7 @@ void restoreCurrent(const Device::Current& before) noexcept;
 // restores the previous one. This is necessary because the application, and other ranks of the
 // process, may use other devices from the same thread.
 //
-// While a guard exists, no other code of the thread may change the current device. A further guard
+// While a guard exists, no other code of the thread may change the current device. A nested guard
 // for the same device can therefore skip all calls of CUDA.
 class DeviceGuard {
  public:

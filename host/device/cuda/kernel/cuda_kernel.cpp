@@ -51,8 +51,8 @@ CudaKernel::CudaKernel(const std::vector<std::byte>& cubin, const std::string& e
   }
 }
 
-// Makes the kernel's device current first. Runs release kernels on any thread, so any device may be
-// current.
+// The destructor makes the kernel's device current before it unloads the kernel. A run may destroy
+// a kernel on any thread, so any device may be current there.
 CudaKernel::~CudaKernel() {
   int before = device_;
   cudaGetDevice(&before);
@@ -104,7 +104,8 @@ void CudaKernel::launch(const Shape& shape, const void* args, cudaStream_t strea
 }
 
 CudaKernel::Resources CudaKernel::resources(int32_t block, int32_t shared_bytes) {
-  // Without this call, CUDA counts no block for a kernel that needs more than the default limit.
+  // Without this call, CUDA would report 0 blocks per SM for a kernel that needs more shared memory
+  // than the default limit.
   allowShared(shared_bytes);
   const auto* function = reinterpret_cast<const void*>(kernel_);
   cudaFuncAttributes attributes{};

@@ -47,7 +47,7 @@ class CudaKernel {
   cudaLibrary_t library_ = nullptr;
   cudaKernel_t kernel_ = nullptr;
   int device_ = 0;
-  std::mutex mutex_;                         // held while a thread raises `shared_allowed_`
+  std::mutex mutex_;                         // locked while a thread raises `shared_allowed_`
   std::atomic<int32_t> shared_allowed_ = 0;  // limit of dynamic shared memory per block
 };
 

@@ -10,8 +10,8 @@ namespace heddle::host {
 namespace {
 
 // The kernel identifies dtypes and ops by the numbers of DType and ReduceOp; static_asserts below
-// check these numbers. A thread computes either products or sums, so the compiler cannot use fused
-// multiply-adds, which would change the rounding.
+// check these numbers. A launch computes either products or sums of elements. The compiler
+// therefore cannot use fused multiply-adds, which would change the rounding.
 constexpr const char* kReduceSource = R"cuda(
 struct HeddleReduceArgs {
   void* dst;
@@ -80,8 +80,8 @@ __device__ typename E::Value heddleCombine(int op, typename E::Value a, typename
   }
 }
 
-// Reduces 16 bytes at a time and returns the number of elements that it has reduced. Returns 0 if
-// a buffer is not aligned to 16 bytes.
+// Reduces 16 bytes of each buffer at a time. Returns the number of elements that all threads of the
+// grid together reduce in this way. Returns 0 if a buffer is not aligned to 16 bytes.
 template <class E>
 __device__ long long heddleReduceWide(const HeddleReduceArgs& args) {
   constexpr int kWide = 16 / (int)sizeof(typename E::Stored);
@@ -171,8 +171,8 @@ struct Reducer {
     HEDDLE_USER_CHECK(!srcs.empty() && srcs.size() <= kMostReduced,
                       "a reduction on one GPU takes 1 to {} buffers, found {}", kMostReduced,
                       srcs.size());
-    HEDDLE_USER_CHECK(op != ReduceOp::Avg || isFloat(dtype), "an average of {} needs a float type",
-                      name(dtype));
+    HEDDLE_USER_CHECK(op != ReduceOp::Avg || isFloat(dtype),
+                      "average needs a float type, found {}; use sum instead", name(dtype));
     HEDDLE_USER_CHECK(!isFloat8(dtype), "{} cannot be reduced: f8 types can only be moved",
                       name(dtype));
     if (count <= 0) return;

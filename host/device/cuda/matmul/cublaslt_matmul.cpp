@@ -95,8 +95,9 @@ int32_t smCount() {
   return count;
 }
 
-// Returns whether the relu of the algorithm turns NaN into 0. Of the algorithms that cuBLASLt 13.0
-// proposes on an H200 for small and large matrix products in f32 and bf16, only number 20 does so.
+// Returns whether the relu of the algorithm turns NaN into 0. Algorithm number 20 does so. We
+// tested all algorithms that cuBLASLt 13.0 proposes on an H200 for small and large matrix products
+// in f32 and bf16, and found no other.
 bool losesNan(const cublasLtMatmulAlgo_t& algorithm) {
   constexpr int32_t kLosesNan = 20;
   int32_t number = 0;

@@ -13,7 +13,7 @@ namespace heddle::host {
 
 // One call of cublasLtMatmul: its descriptors, without addresses and algorithm. cuBLASLt expects
 // column-major matrices. To get a row-major c, this class computes c^T = b^T a^T. The first operand
-// of cuBLASLt is therefore b. The object is immutable. The handle must outlive it.
+// of cuBLASLt is therefore b. The object is immutable. `handle` must outlive the object.
 class LtMatmul {
  public:
   struct Algorithm {
@@ -26,8 +26,8 @@ class LtMatmul {
   LtMatmul(cublasLtHandle_t handle, const MatmulProblem& problem);
 
   // Returns up to `most` algorithms that the heuristic of cuBLASLt proposes, the most promising
-  // first. They need at most `workspace_bytes` of workspace. The result is empty if there is no
-  // such algorithm.
+  // first. Each needs at most `workspace_bytes` of workspace. If the activation is relu, leaves out
+  // algorithms that turn NaN into 0. The result is empty if there is no suitable algorithm.
   std::vector<Algorithm> candidates(int most, size_t workspace_bytes) const;
   // Returns the algorithm that a result of text() describes. Returns nullopt if the algorithm
   // cannot compute this matrix product on this GPU with `workspace_bytes` of workspace.

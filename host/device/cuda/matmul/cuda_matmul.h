@@ -28,18 +28,18 @@ namespace heddle::host {
 // - the bias and the activation, as epilogues of these matrix products. There are two exceptions:
 //   the gelu of f64, and the bias and activation of f8 with an f32 result. In these cases, one of
 //   heddle's own kernels runs after cuBLASLt.
-// Operands whose strides cuBLASLt cannot read are packed into the workspace.
+// Operands that cuBLASLt cannot use in place are packed into the workspace (matmul_layout.h).
 //
 // heddle's own kernels compute the matrix products of integers and bools, and the f8 matrix
 // products that cuBLASLt does not compute.
 //
 // Choice of algorithms. choose() measures the first kCandidates algorithms that the heuristic of
-// cuBLASLt proposes, and stores the fastest one in memory and on disk. It does so once per problem
-// (MatmulProblem) and kind of device. For a large matrix product, the measurement takes about half
-// a second (host/device/timed_choice.h).
+// cuBLASLt proposes, and stores the fastest one in memory and on disk. A second call for the same
+// problem (MatmulProblem) and kind of device returns the stored choice. For a large matrix product,
+// the measurement takes about half a second (host/device/timed_choice.h).
 // - If the environment variable HEDDLE_MATMUL_TIMING is 0, questions() returns an empty set, so
 //   nothing is measured or chosen.
-// - While the stream is captured, choose() only uses stored choices.
+// - While a CUDA graph is captured from the stream, choose() only uses stored choices.
 // - If there is no choice, prepare() uses the first proposal of the heuristic.
 class CudaMatmul {
  public:
@@ -47,7 +47,8 @@ class CudaMatmul {
   static constexpr size_t kWorkspaceBytes = size_t{32} << 20;
 
   // `compiler` must outlive this object. `device` must be the current CUDA device in the
-  // constructor and in every call. PreparedMatmul::run() has no such condition.
+  // constructor and in every call of this class. It need not be current when PreparedMatmul::run()
+  // is called.
   CudaMatmul(int device, const codegen::KernelCompiler& compiler);
   ~CudaMatmul();
   CudaMatmul(const CudaMatmul&) = delete;

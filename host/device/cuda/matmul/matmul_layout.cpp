@@ -181,8 +181,8 @@ class Layouting {
         addCall(offsets, begin, std::min(kMostBatches, inner - begin));
       }
     }
-    // The alignments are set last, because addCall() reduces them to those of the least aligned
-    // call.
+    // The alignments are set last, because addCall() reduces them to the alignments of the least
+    // aligned call.
     for (MatmulProblem& problem : layout_.problems) {
       problem.a.alignment = alignment_.a;
       problem.b.alignment = alignment_.b;

@@ -14,7 +14,7 @@ struct Packing {
   std::vector<int64_t> sizes;
   std::vector<int64_t> strides;         // strides of the operand
   std::vector<int64_t> packed_strides;  // strides of the packed operand
-  int64_t bytes = 0;                    // size of the packed operand, rounded up to 256
+  int64_t bytes = 0;                    // size of the packed operand, a multiple of 256
   int64_t workspace = 0;                // offset of the packed operand in the workspace, in bytes
   int64_t element_bytes = 0;
   bool wanted = false;  // true: the operand is packed; false: it is used in place

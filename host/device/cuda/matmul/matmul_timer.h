@@ -12,23 +12,24 @@
 
 namespace heddle::host {
 
-// Measures algorithms for matrix products. The timer allocates the operands and fills them with
-// random numbers between -1 and 1. Zeros would draw less power, and would allow a higher clock than
-// real data. Thread-safe.
+// Measures algorithms for matrix products. The timer allocates all operands, and fills a, b and the
+// bias with random numbers between -1 and 1. Zeros would draw less power, and would allow a higher
+// clock than real data. Thread-safe.
 class AlgorithmTimer {
  public:
   AlgorithmTimer();
 
-  // Largest number of finals (host/device/timed_choice.h) for matrix products that differ only in
-  // their number of rows. Without this limit, a job whose sizes change often would spend half a
-  // second on each new size.
+  // Among matrix products that differ only in their number of rows, only the first kFinals
+  // measurements may include a final (host/device/timed_choice.h). Without this limit, a job whose
+  // sizes change often would spend half a second on each new size.
   static constexpr int kFinals = 8;
 
   // Returns the index of the fastest algorithm (host/device/timed_choice.h). Returns 0 if no
   // algorithm can run, or if there is not enough memory for the operands.
   // - The measurement takes about half a second if it includes a final. An algorithm that takes
   //   more than 1 ms runs at most ten times before the final.
-  // - The call waits until all work on `stream` is done. The stream must not be captured.
+  // - The call waits until all work on `stream` is done. No CUDA graph may be captured from the
+  //   stream.
   size_t fastest(const LtMatmul& matmul, const MatmulProblem& problem,
                  const std::vector<LtMatmul::Algorithm>& algorithms,
                  const codegen::KernelCompiler& compiler, cudaStream_t stream);
@@ -39,12 +40,12 @@ class AlgorithmTimer {
                    const LtMatmul::Algorithm& algorithm, cudaStream_t stream);
 
  private:
-  // Returns whether the limit kFinals allows another final for this problem, and counts the final.
+  // Counts the measurement of a problem. Returns whether kFinals allows a final in it.
   bool mayHaveFinal(MatmulProblem problem);
 
   LazyKernel fill_;
   std::mutex mutex_;
-  // Number of finals so far. The key is MatmulProblem::text() of the problem with m = 0.
+  // Number of measurements so far. The key is MatmulProblem::text() of the problem with m = 0.
   std::map<std::string, int> finals_;
 };
 

@@ -46,8 +46,8 @@ PreparedCudaMatmul::PreparedCudaMatmul(int device, cublasLtHandle_t handle, Stri
   masks_[3] = mask(problem.c.alignment);
 }
 
-// Creates the descriptors for operands whose alignments are at most `alignment` bytes, and selects
-// algorithms.
+// Creates the descriptors and selects algorithms. The descriptors state no alignment larger than
+// `alignment` bytes.
 PreparedCudaMatmul::Variant PreparedCudaMatmul::bind(int64_t alignment, size_t workspace_bytes,
                                                      const AlgorithmChoices& choices) const {
   Variant variant;

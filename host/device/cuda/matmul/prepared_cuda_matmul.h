@@ -10,10 +10,10 @@
 
 namespace heddle::host {
 
-// A matrix product with its descriptors and algorithms. They are created for the alignments in
-// MatmulSpec::alignment. If an address in run() is less aligned, run() uses other descriptors. The
-// first run with this smaller alignment creates them, with the first algorithm that the heuristic
-// of cuBLASLt proposes.
+// A matrix product with its descriptors and algorithms. The constructor creates them for the
+// alignments in MatmulSpec::alignment. If an address in run() is less aligned, run() uses other
+// descriptors. The first run with this smaller alignment creates these descriptors. It uses the
+// first algorithm that the heuristic of cuBLASLt proposes.
 class PreparedCudaMatmul : public PreparedMatmul {
  public:
   // Throws UserError if cuBLASLt has no algorithm for this matrix product. `handle`, `copy` and
@@ -35,7 +35,7 @@ class PreparedCudaMatmul : public PreparedMatmul {
   using Variant = std::deque<Bound>;
   // The descriptors for smaller alignments. The first run that needs them creates them.
   struct Fallback {
-    int64_t bytes;  // every address of the operands is a multiple of this
+    int64_t bytes;  // every address of the operands is a multiple of this number
     std::once_flag once;
     Variant variant;
   };
