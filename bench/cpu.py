@@ -25,7 +25,8 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BENCH = "bench_cpu_workloads"
-# The largest time as a multiple of a copy of f32 [8192, 4096], and as a multiple of PyTorch's time.
+# The targets. COPIES: the largest time as a multiple of the time of a copy of f32 [8192, 4096]. PEERS: the largest time
+# as a multiple of PyTorch's time.
 COPIES = {"softmax": 1.7, "layer_norm": 1.7, "gelu (tanh)": 1.3, "transpose + add": 3.0, "row sums": 0.5,
           "column sums": 0.5}
 PEERS = {"matmul f32": 1 / 0.95, "matmul bf16": 1 / 0.95}
@@ -33,7 +34,7 @@ SYSTEM = re.compile(r"^(linux-vdso|ld-linux|libc|libm|libmvec|libdl|libpthread|l
 
 
 def chosen_cpus(count):
-    """Returns CPUs that this process may use: first one CPU per core, then their siblings."""
+    """Returns CPUs that this process may use: first one CPU of each core, then the other CPUs of the cores."""
     by_core = {}
     for cpu in sorted(os.sched_getaffinity(0)):
         path = pathlib.Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares tuned with untuned kernels on CPUs: the fusions of bench/workloads, or those given. Uses no network.
+"""Compares tuned with untuned kernels on CPUs: the fusions of bench/workloads, or the given files. Uses no network.
 
     bench/cpu_tuned.py                        full sizes, 2 threads
     bench/cpu_tuned.py --elements 4000000     halves the first size of a fusion, then the next ones, until no input has
@@ -35,8 +35,8 @@ DEFAULTS = re.compile(r"(\) with )([^{]*)( \{)")
 
 
 def scaled(text, most):
-    """Returns the text with smaller default sizes, and these sizes. `most` 0: the sizes stay. A fusion without such
-    sizes stays as it is."""
+    """Returns the text with smaller default sizes, and these sizes. If `most` is 0, the sizes do not change. A text
+    without default sizes does not change either."""
     found = DEFAULTS.search(text)
     if not found:
         return text, {}
@@ -56,7 +56,7 @@ def scaled(text, most):
 
 
 class Heddle:
-    """Runs the command on some CPUs, with a cache of its own."""
+    """Runs the heddle command on the given CPUs, with the given folder as kernel cache."""
 
     def __init__(self, program, cpus, cache):
         self.program = str(program)

@@ -1,10 +1,11 @@
-// Times collectives of a host program and the same collectives as plain NCCL calls. The two are
-// measured alternately, on all GPUs of the machine, with one thread and one rank per GPU. Prints
-// one JSON object per kind and size:
+// Times collectives of a host program and the same collectives as plain NCCL calls. Measures both
+// alternately, on all GPUs of the machine, with one thread and one rank per GPU. Prints one JSON
+// object per kind and size:
 // - gpu_us: GPU time of one collective in a program of several collectives, measured by events
 // - alone_us: GPU time of a program with only this collective, including the start of the run
 // - host_us: host time of one Communicate instruction with its Wait
-// - nccl_*: the same for plain calls of NCCL
+// - nccl_us, nccl_alone_us, nccl_host_us: the same for plain calls of NCCL
+// - of_nccl: nccl_us / gpu_us
 //
 //   bench_cuda_collectives [BYTES ...]     default 16 KiB to 1 GiB; bytes of the larger buffer
 #include <cuda_runtime_api.h>
@@ -65,7 +66,8 @@ void rawAllToAll(const void* in, void* out, size_t part, int ranks, ncclComm_t c
 }
 #endif
 
-// Sizes are in parts. A full tensor consists of one part per rank.
+// The size `c` and the argument `part` of `raw` are the number of elements of one part. An
+// unsharded tensor consists of one part per rank.
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all = {
       {"allreduce", "f32[@m.x, c] shard(@m)", "f32[@m.x, c] shard(@m)", " op=sum",

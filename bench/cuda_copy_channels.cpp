@@ -39,7 +39,7 @@ constexpr int kCollectives = 8;
 struct Kind {
   const char* name;
   bool cuts_in, cuts_out;  // true: the input (output) holds only the part of one rank
-  const char* more;
+  const char* more;        // attributes in the text of the instruction
 };
 constexpr Kind kKinds[] = {{"allreduce", false, false, " op=sum"},
                            {"allgather", true, false, ""},
@@ -144,7 +144,7 @@ int main(int argc, char** argv) {
   CLI::App app("Matrix products beside collectives on several GPUs.");
   std::vector<int64_t> rows = {1024}, mib = {16};
   app.add_option("rows", rows, "rows of a matrix product with [3584, 8192]");
-  app.add_option("--mib", mib, "MiB of the longer buffer")->delimiter(',');
+  app.add_option("--mib", mib, "MiB of the larger buffer")->delimiter(',');
   CLI11_PARSE(app, argc, argv);
   std::vector<Sizes> sizes;
   for (int64_t each : rows) {

@@ -43,7 +43,8 @@ class GpuTimer {
   cudaEvent_t end_ = nullptr;
 };
 
-// Returns the median GPU time in milliseconds of one of `repeats` consecutive calls.
+// Returns the median GPU time per call in milliseconds. Each round times `repeats` consecutive
+// calls together.
 template <class Work>
 double medianMs(cudaStream_t stream, int rounds, int repeats, const Work& work) {
   GpuTimer timer(stream);
@@ -56,8 +57,8 @@ double medianMs(cudaStream_t stream, int rounds, int repeats, const Work& work) 
          repeats;
 }
 
-// `issue` makes `calls` calls. Returns the median host time in nanoseconds of one of these calls.
-// The stream is idle before each measurement.
+// Returns the median host time per call in nanoseconds. `issue` makes `calls` calls. The stream is
+// idle before each measurement.
 template <class Issue>
 double medianIssueNs(cudaStream_t stream, int rounds, int calls, const Issue& issue) {
   const auto idle = [&] { check(cudaStreamSynchronize(stream), "cudaStreamSynchronize"); };

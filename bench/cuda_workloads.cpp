@@ -33,7 +33,7 @@ namespace {
 using namespace heddle;
 using bench::check;
 
-// Memory on the GPU that is larger than its L2 cache.
+// Each call overwrites memory that is larger than the L2 cache of the GPU.
 class Flush {
  public:
   explicit Flush(cudaStream_t stream) : stream_(stream) {
@@ -64,7 +64,7 @@ double coldMs(cudaStream_t stream, const Flush& flush, const Work& work) {
   });
 }
 
-// Returns the milliseconds of a copy that reads and writes `bytes` together.
+// Returns the milliseconds of a copy that reads half of `bytes` and writes the other half.
 double copyMs(cudaStream_t stream, const Flush& flush, size_t bytes) {
   void* memory = nullptr;
   const size_t half = bytes / 32 * 16;
@@ -87,8 +87,8 @@ AxisOrder orderOf(const TensorDesc& desc) {
   return order;
 }
 
-// Returns a tensor of random values on the device, in the memory order of `desc`. Integers are
-// class numbers. All inputs share a few seeds, because each seed needs a compilation.
+// Returns a tensor of random values on the device, in the memory order of `desc`. Integers are from
+// 0 to `classes` - 1. All inputs share a few seeds, because each seed needs a compilation.
 host::Argument randomInput(host::Device& device, const TensorDesc& desc, int64_t classes,
                            int64_t input) {
   constexpr int64_t kSeeds = 8;

@@ -121,7 +121,8 @@ void measureRuns(host::Device& device, int kernels, int inputs, int rounds) {
   reportRun("fusion executor", kernels, inputs, rounds, [&] { executor.run(arguments); });
 }
 
-// An optimizer step has hundreds of inputs. A prepared run does not compare them.
+// Reports the time of runs with many inputs, such as a step of an optimizer. A prepared run does
+// not compare its inputs with the inputs of earlier runs.
 void measureManyInputs(host::Device& device, int rounds) {
   constexpr int kInputs = 200;
   const std::vector<host::Argument> arguments = tensorsOf(kInputs, 16);

@@ -8,7 +8,8 @@
   bench/growth.py --store                also stores the figures in bench/results/growth and runs bench/make_table.py
 
 The time is the user time of one command from reading the text to the plan, on the null device or without a device. No
-kernel is compiled. The time to start the command is subtracted. Of several repetitions the shortest time counts.
+kernel is compiled. The user time of a command with a single op is subtracted. Of several repetitions the shortest time
+counts.
 
 Other programs on the machine can double a time. --instructions therefore also counts the instructions of the last two
 sizes with valgrind, and computes the exponents from these counts.
@@ -52,8 +53,8 @@ def command_of(pattern: Pattern, size: int, options: argparse.Namespace, folder:
 
 
 def environment_of(folder: str) -> dict:
-    # The tests verify after every pass; users do not. Threads of the BLAS library that wait for work would add user
-    # time.
+    # The tests verify the result of every pass; users do not. Threads of the BLAS library that wait for work would add
+    # user time.
     return {**os.environ, "HEDDLE_VERIFY_EACH": "0", "HEDDLE_CACHE_DIR": folder, "OPENBLAS_NUM_THREADS": "1"}
 
 

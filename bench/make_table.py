@@ -6,7 +6,7 @@
   bench/make_table.py --add BENCH.jsonl DEVICE DATE CMD   stores the lines of a benchmark as a new result file, then
                                                           writes all files
 
-The page keeps its own text. The script replaces what is between <!-- begin NAME --> and <!-- end NAME -->.
+The script replaces the text between <!-- begin NAME --> and <!-- end NAME -->. All other text of the page stays.
 """
 import json
 import pathlib

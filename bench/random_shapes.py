@@ -9,8 +9,8 @@
                                               elements with the reference; needs no GPU
   bench/random_shapes.py --check cuda         runs the large fusions on the GPU and compares a sample of the elements
 
-The speed of a fusion is the time of a copy of the same bytes, divided by the time of the fusion. Files in
-bench/results/random appear in docs/benchmarks.md.
+The speed of a fusion is the time of a copy of the same bytes, divided by the time of the fusion. docs/benchmarks.md
+shows the newest file in bench/results/random.
 """
 import argparse
 import concurrent.futures

@@ -1,7 +1,11 @@
 """Computes the fraction of a hardware limit that a result of heddle reaches.
 
-The limit of a workload is the least time that the hardware needs for it: the larger one of the time to move its bytes
-and the time to compute its matrix products. The fraction is this time divided by heddle's time.
+The limit of a workload is the least time that the hardware needs for it. The fraction is this time divided by heddle's
+time. The limit is:
+- for a kernel, a matrix product or an MLP: the larger one of the time to move its bytes and the time to compute its
+  matrix products
+- for a collective: the time to send its bytes over NVLink
+- for a collective beside matrix products: the time of the matrix products alone
 """
 from typing import Optional, Tuple
 

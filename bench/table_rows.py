@@ -3,7 +3,8 @@
 The figure of heddle has the newest date. Further rules:
 - If one run measured several settings, the table shows overlap auto (if measured) and the faster form of gelu.
 - If one run repeated a pair of measurements, the table shows the pair with the median ratio.
-- If several runs have the newest date, the table shows the largest ratio.
+- If several runs have the newest date, the table shows the largest ratio. If a peer was measured in some of these runs,
+  only these count.
 
 The peer is the fastest one of the same run. If this run has no peer, it is the fastest one of all other runs.
 """

@@ -132,8 +132,8 @@ def group_of(result: dict, name: str) -> str:
 def samples_of(run: Run) -> Tuple[List[Sample], List[Sample]]:
     """Returns the samples of heddle and those of peers. A peer's sample has its times in `peers`.
 
-    The fields of a result tell its kind. The tests are ordered: results of peers come before results of heddle, because
-    both may have the fields nccl_us and gpu_ms.
+    The fields of a result determine its kind. The function tests for results of peers before it tests for results of
+    heddle, because both may have the fields nccl_us and gpu_ms.
     """
     ours, theirs = [], []
     for result in run.results:

@@ -17,7 +17,7 @@
 // count, because they plan, compile and fill memory pools.
 namespace heddle::bench {
 
-constexpr int kWarm = 3;
+constexpr int kWarm = 3;  // number of first rounds that do not count
 
 // Returns the number of rounds that the first argument of a benchmark gives, or `usual` if there is
 // no argument. Throws an exception if the argument is not a whole number of at least 1.

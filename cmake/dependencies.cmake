@@ -57,8 +57,8 @@ if(HEDDLE_WITH_MPI)
   endif()
 endif()
 
-# oneDNN computes on the thread that calls it, if OpenMP distributes its work. Versions for other
-# processors contain no fast implementations.
+# Requires a oneDNN that distributes its work by OpenMP, because the module then makes oneDNN compute
+# on the calling thread only. On processors other than x86-64, oneDNN has no fast implementations.
 set(heddle_have_onednn OFF)
 if(HEDDLE_WITH_ONEDNN AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   find_path(ONEDNN_INCLUDE_DIR oneapi/dnnl/dnnl.hpp)

@@ -31,7 +31,7 @@ shift 4
       sub(/[(=;{\[].*/, "", name); sub(/ *$/, "", name); sub(/.*[ *&]/, "", name); public[space "::" name] = 1
     }
   }
-  # Returns whether the program may use a symbol. A mangled name is a list of lengths and words:
+  # Returns whether a public header declares a symbol. A mangled name is a list of lengths and words:
   # 6heddle4host10Executable3runE... The words are namespaces, classes and a function.
   function isPublic(symbol,    rest, word, outer) {
     rest = substr(symbol, index(symbol, "6heddle") + 7)

@@ -1,5 +1,5 @@
 # Rules of `cmake --install`, the package for find_package(heddle), and heddle.pc for pkg-config. The
-# fuzzer and the examples are not installed.
+# fuzzer, the load test and the examples are not installed.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS ${heddle_installed} EXPORT heddle_targets LIBRARY DESTINATION lib)

@@ -1,6 +1,6 @@
 # Chooses Clang for builds with sanitizers, before project() chooses a compiler. With sanitizers,
 # GCC needs more than twice the time of Clang. If the user names a compiler, the build uses that one.
-# Without Clang or its sanitizer libraries, it uses the default compiler.
+# If Clang or its sanitizer libraries are missing, the build uses the default compiler.
 if(HEDDLE_SANITIZE AND NOT CMAKE_CXX_COMPILER AND NOT DEFINED ENV{CXX}
    AND NOT CMAKE_C_COMPILER AND NOT DEFINED ENV{CC} AND NOT CMAKE_TOOLCHAIN_FILE)
   find_program(HEDDLE_CLANG clang++)

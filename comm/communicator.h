@@ -68,13 +68,13 @@ std::string_view name(CollectiveKind kind);
 // needs a float type. Elements of f8 types can be moved, but not reduced.
 //
 // Three transports reduce in rank order: in-process on host memory, MPI, and in-process on one
-// GPU. On these transports, a reduction has the same bits in every run and on every transport. f16
-// and bf16 are combined in f32, and the result is rounded once. A minimum or maximum is NaN if any
-// input is NaN.
+// GPU. Copy channels (Carrier::copy_channel) do so too. In all of them and in every run, a
+// reduction has the same bits. They combine f16 and bf16 in f32, and round the result once. A
+// minimum or maximum is NaN if any input is NaN.
 //
-// NCCL reduces in an order that depends on sizes and topology, and may round at every step. Its
-// results may therefore differ from the results of the other transports by rounding errors. If an
-// input is NaN, NCCL does not specify the minimum or maximum.
+// NCCL's kernels reduce in an order that depends on sizes and topology, and may round at every
+// step. Their results may therefore differ from the results above by rounding errors. If an input
+// is NaN, NCCL does not specify the minimum or maximum.
 struct Operation {
   CollectiveKind kind = CollectiveKind::Allreduce;
   const void* send = nullptr;
@@ -119,9 +119,12 @@ class Communicator {
   // waiting for other ranks.
   virtual Ticket post(std::span<const Operation> group, void* stream) = 0;
 
-  // Advances the operations of the group, and returns whether all of them have completed. Throws
-  // UserError if another rank has failed or the transport reports an error. For an error of the
-  // transport, the message has the name of the failed call and the text of the error.
+  // Advances the operations of the group, and returns whether all of them have completed. A
+  // stream-ordered communicator may not support this function. Throws UserError in these cases:
+  // - Another rank has failed.
+  // - The transport detects that the ranks posted different operations.
+  // - The transport reports an error. The message has the name of the failed call and the text of
+  //   the error.
   virtual bool test(Ticket ticket) = 0;
 
   // Returns whether a collective of this communicator occupies SMs while it waits for other ranks.
@@ -134,7 +137,9 @@ class Communicator {
 
   // Checks whether the posted work of a stream-ordered communicator can still complete. If another
   // rank has failed or the transport reports an error, probe() ends the posted work and throws
-  // UserError. Call probe() repeatedly while you wait for a stream. Thread-safe; never blocks.
+  // UserError. Call probe() repeatedly while you wait for a stream. Thread-safe. Blocks only after
+  // such a failure, for a few seconds at most. The default implementation does nothing. This
+  // suffices if post() returns only after all ranks have posted.
   virtual void probe() {}
 };
 
@@ -146,15 +151,15 @@ struct Carrier {
   int32_t ctas = 0;
   // 0: kernels move the data. 1 or more: the number of a copy channel, which is a communicator
   // whose data copy engines move. A collective on a copy channel uses no SMs, except briefly for
-  // sums and for copies within a GPU. If some GPU of the team cannot access the memory of some
-  // other GPU of the team, kernels move the data instead. Collectives on different copy channels
-  // of a team may run at the same time. Copy channels accept only Allreduce, Allgather and
-  // ReduceScatter.
+  // sums and for copies within a GPU. If the team cannot have a copy channel, kernels move the data
+  // instead. For example, some GPU may be unable to access the memory of another GPU of the team.
+  // Collectives on different copy channels of a team may run at the same time. Copy channels accept
+  // only Allreduce, Allgather and ReduceScatter.
   int32_t copy_channel = 0;
   auto operator<=>(const Carrier&) const = default;
 };
 
-// The functions of the job monitor that its World calls. The job monitor reads the status of each
+// The job monitor, as seen by the World that owns it. The job monitor reads the status of each
 // rank, and makes the waiting calls of the other ranks fail when a rank is lost.
 class WorldMonitor {
  public:
@@ -164,7 +169,7 @@ class WorldMonitor {
 };
 
 // The functions by which a World tells the job monitor what its rank does: the current task, and
-// waits in collective calls of the World. A World makes one call at a time.
+// waits in collective calls of the World. A World makes one of these calls at a time.
 class WorldObserver {
  public:
   virtual ~WorldObserver() = default;
@@ -197,7 +202,7 @@ class World {
 
   // Creates the communicator of one team. `members` are the world ranks of the team in team order,
   // and include this rank. Collective over `members`. All members must create their communicators
-  // in the same order. The call ends with a barrier of the members.
+  // in the same order.
   virtual std::unique_ptr<Communicator> communicator(const std::vector<int>& members) = 0;
 
   // Creates the communicators of all teams of a partition of the job. Collective over the whole
@@ -229,13 +234,17 @@ class World {
     RankTask before_ = RankTask::None;
   };
 
-  // Adds an observer, which must be removed before it is destroyed. `patience` is the patience of a
-  // job monitor in seconds (JobMonitorOptions); 0: no limit.
+  // Adds an observer, which must be removed before it is destroyed. `patience` is
+  // JobMonitorOptions::patience, in seconds; 0: no limit; nullopt: the previous value stays. An MPI
+  // World limits the duration of MPI_Finalize to this time.
   void addObserver(WorldObserver& observer, std::optional<double> patience = std::nullopt);
   void removeObserver(WorldObserver& observer) noexcept;
 
-  // Reports that this rank cannot continue. On the other ranks, every call that waits now or later
-  // throws UserError with `reason` and the number of this rank. Thread-safe; never blocks.
+  // Reports that this rank cannot continue. Thread-safe; does not wait for other ranks.
+  // - In-process: on the other ranks, every call that waits now or later throws UserError with
+  //   `reason` and the number of this rank.
+  // - MPI: prints `reason` and ends all processes of the job by MPI_Abort.
+  // - NCCL: does the same as the World on host memory that the NCCL World uses.
   virtual void abort(const std::string& reason) noexcept = 0;
 
   // Returns why the job has failed. Empty: this rank knows of no failure. A caller that waits
@@ -269,8 +278,9 @@ class World {
   std::optional<std::string> failure() const;
 
   // Reports a wait to the observers while the object exists. Every exchange(), communicator() and
-  // split() of a derived class must hold an object of this class. If these calls are nested, only
-  // the outermost object reports. `of_job` is as in WorldObserver::beginWait().
+  // split() of a derived class must hold an object of this class, unless it only forwards the call
+  // to another World. If these calls are nested, only the outermost object reports. `of_job` is as
+  // in WorldObserver::beginWait().
   class Wait {
    public:
     Wait(World& world, bool of_job);

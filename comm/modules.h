@@ -12,13 +12,13 @@ namespace heddle::comm {
 
 // Entry points of the optional transports. Each transport is a shared library (a module), which
 // host/device/load_module.h loads on first use. libheddle.so does not link the modules. The
-// comment of each struct names the C symbol of the entry point.
+// comment of each type names the C function that is the entry point of its module.
 
 // libheddle_mpi: `extern "C" const MpiModule* heddleMpiModule()`.
 struct MpiModule {
   // Returns the World of the job that mpirun started. Initialises MPI unless the program has done
   // so. One thread of this module makes all MPI calls. If the module initialised MPI, it finalises
-  // MPI when the last World is destroyed.
+  // MPI when the last World and its communicators are destroyed, unless the job has failed.
   std::unique_ptr<World> (*makeWorld)();
 };
 
@@ -33,14 +33,15 @@ struct NcclModule {
   // Creates a World whose communicators use NCCL on CUDA device `device`. `bootstrap` is an MPI or
   // in-process World, which executes exchange(). The communicator of a copy channel
   // (Carrier::copy_channel) uses copy engines instead of NCCL, if the GPUs of the team can access
-  // each other's memory. `reduce` sums the data that copy engines moved to `device`. If `reduce`
-  // is nullptr, copy channels also use NCCL.
+  // each other's memory. `reduce` reduces the data that copy engines moved to `device`. If
+  // `reduce` is nullptr, copy channels also use NCCL.
   std::unique_ptr<World> (*makeWorld)(std::unique_ptr<World> bootstrap, int device,
                                       DeviceReduce reduce);
 };
 
-// The type of the function in libheddle_cuda that creates `size` in-process ranks on one GPU. The
-// ranks exchange data by device copies, events and `reduce`.
+// libheddle_cuda: `extern "C" MakeInProcessCudaWorlds heddleInProcessCudaWorlds()`. It returns a
+// function that creates `size` in-process ranks on one GPU. The ranks exchange data by device
+// copies, events and `reduce`.
 using MakeInProcessCudaWorlds = std::vector<std::unique_ptr<World>> (*)(int size, int device,
                                                                         DeviceReduce reduce);
 

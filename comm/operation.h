@@ -16,7 +16,8 @@ namespace heddle::comm {
 // - A count is negative or too large, or a list of counts has the wrong length.
 // - An all-to-all-v has different send and receive counts for this rank itself.
 // - A buffer that this rank needs is null.
-// - An all-to-all is in place, integers are averaged, or elements of an f8 type are reduced.
+// - An all-to-all or all-to-all-v is in place.
+// - Integers are averaged, or elements of an f8 type are reduced.
 void checkGroup(std::span<const Operation> group, int rank, int size);
 
 bool isPointToPoint(CollectiveKind kind);
@@ -45,8 +46,8 @@ int64_t offsetOf(std::span<const int64_t> counts, int rank);
 // Returns for example `allreduce(sum) of 8 f32`, `broadcast of 8 f32 from 0`, `send of 3 i64 to 1`.
 std::string describe(const Operation& operation);
 
-// Compares the operation `a` of one rank with the operation `b` of another rank. Returns whether
-// they can be the same collective, or the send and the receive of one transfer.
+// Compares the operation `a` of rank `rank_a` with the operation `b` of rank `rank_b`. Returns
+// whether they can be the same collective, or the send and the receive of one transfer.
 bool agree(const Operation& a, int rank_a, const Operation& b, int rank_b);
 
 // Returns for example `[0, 2, 5]`.

@@ -6,7 +6,8 @@
 
 namespace heddle::comm {
 
-// What a rank does outside of its runs. Messages about a failure or a signal contain this task.
+// What a rank does outside of its runs. A run is one execution of a host program. Messages about a
+// failure or a signal contain this task.
 enum class RankTask : uint32_t {
   None,  // unknown, for example work of the program that uses heddle
   Reading,
@@ -29,7 +30,8 @@ constexpr uint32_t kRankTasks = static_cast<uint32_t>(RankTask::Leaving) + 1;
 
 // Returns a text that continues "the rank ...", for example "reads its files". None: empty.
 std::string_view describe(RankTask task);
-// Returns the task with this short name, which `heddle run --inject` takes, for example "read".
+// Returns the task with this short name, for example "read", or nullopt if there is none. The
+// option --inject of `heddle run` takes short names.
 std::optional<RankTask> rankTaskOf(std::string_view short_name);
 
 }  // namespace heddle::comm

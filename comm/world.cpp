@@ -8,7 +8,7 @@ namespace heddle::comm {
 struct World::Observers {
   std::mutex mutex;  // held during each call of an observer
   std::vector<WorldObserver*> list;
-  int waits = 0;  // nested
+  int waits = 0;  // number of Wait objects that exist
   RankTask task = RankTask::None;
   double patience = 600;  // seconds; equal to the default of JobMonitorOptions::patience
 };

@@ -110,7 +110,7 @@ void expect(bool condition, const std::string& what) {
   std::printf("ok: %s\n", what.c_str());
 }
 
-// Calls body(world) on one thread per rank. Throws the error of the first rank that failed.
+// Calls body(world) on one thread per rank. Throws the error of the lowest rank that failed.
 template <class Body>
 void onRanks(host::DeviceKind kind, const Body& body) {
   const auto worlds = host::makeInProcessWorldsFor(kind, kRanks);

@@ -163,9 +163,9 @@ int main(int argc, char** argv) {
     }
   } catch (const std::exception& e) {
     // End a failed job with MPI_Abort. MPI_Finalize would wait for the other ranks, but these may
-    // wait for this rank in their own MPI calls. The destructor of the World has already notified
-    // the other ranks, so their run() or wait() throws. The other ranks print their errors during
-    // the second before MPI_Abort.
+    // wait for this rank in their own MPI calls. World::fail() has already notified the other
+    // ranks, so their run() or wait() throws. The other ranks print their errors during the second
+    // before MPI_Abort.
     std::fprintf(stderr, "mpi_job: rank %d: %s\n", rank, e.what());
     std::this_thread::sleep_for(std::chrono::seconds(1));
     MPI_Abort(MPI_COMM_WORLD, 1);

@@ -6,8 +6,8 @@ Rules:
    tests/folder_order.txt. tools, tests, bench and examples come after all of them.
  - comm and codegen do not include each other.
  - The core includes no header of an optional module, because modules are loaded at run time.
- - Headers of CUDA, cuDNN, NCCL, MPI and oneDNN are included by modules only.
- - ir includes the C++ standard library, Boost and fmt only.
+ - Only modules and comm/cuda_call include headers of CUDA, cuDNN, NCCL, MPI and oneDNN.
+ - ir includes the C++ standard library, Boost and fmt only. ir/system also includes POSIX headers.
  - No file includes CCCL: NVRTC needs seconds to compile it.
  - Project headers are included in quotes and exist.
  - A folder holds at most 25 sources.

@@ -23,7 +23,7 @@ except ImportError:
     torch = None
 
 KINDS = ("legacy", "versioned")
-# The names of a capsule before and after a consumer has taken its managed tensor.
+# The name of a capsule before a consumer takes its managed tensor. USED has the names after that.
 NAMES = {"legacy": b"dltensor", "versioned": b"dltensor_versioned"}
 DTYPES = {"bool": "bool", "uint8": "u8", "int8": "i8", "int32": "i32", "int64": "i64",
           "float16": "f16", "float32": "f32", "float64": "f64"}
@@ -82,7 +82,7 @@ class HeddleTensor:
         return self.capsule(kind)
 
     def capsule(self, kind, read_only=False):
-        """Returns a capsule without a destructor. It must reach a consumer."""
+        """Returns a capsule without a destructor. Pass it to a consumer, because otherwise its tensor leaks."""
         managed = LIBRARY.heddle_export(self.handle, kind == "versioned", read_only)
         if not managed:
             raise HeddleError(LIBRARY.heddle_text().decode())

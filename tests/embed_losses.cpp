@@ -1,6 +1,6 @@
-// A C++ program that runs as one rank of a job. Another rank is lost; this program catches the
-// exception and continues. tests/mpi_losses.sh runs it. Arguments: a host program, and a fault as
-// for `heddle run --inject`.
+// A C++ program that runs as every rank of a job. A fault ends or stops one rank. On each remaining
+// rank, the program catches an exception and continues. tests/mpi_losses.sh runs it. Arguments: a
+// host program, and a fault as for `heddle run --inject`.
 #include <chrono>
 #include <cstdio>
 #include <fstream>

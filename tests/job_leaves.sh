@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Runs a C++ program in which one rank throws its own exception, leaves early, or stays longer than
-# the other ranks. Its catch block must run, and the other ranks must report which rank failed and
-# why. The job must end with an error, and no process may be left. Arguments: the program of
-# job_leaves.cpp, the number of ranks, their device. Skipped (77) if there are fewer GPUs than
-# ranks.
+# the other ranks. If it throws, the catch block of this rank must run, and the other ranks must
+# report which rank failed and why. The job must then end with an error, and no process may be left.
+# Arguments: the program of job_leaves.cpp, the number of ranks, their device. Skipped (77) if there
+# are fewer GPUs than ranks.
 set -euo pipefail
 program=$1
 ranks=$2

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests mistakes of the user in a job of several processes. mpirun must return 2, and stderr must
-# contain the reason once. Arguments: the heddle command, the number of ranks.
+# Tests mistakes of the user in a job of several processes. mpirun must return 2, stderr must contain
+# the reason once, and stdout must be empty. Arguments: the heddle command, the number of ranks.
 set -euo pipefail
 export heddle=$1
 ranks=$2

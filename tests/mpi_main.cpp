@@ -10,7 +10,7 @@
 
 namespace {
 
-// The exit code if no test ran. ctest then counts the test as skipped (SKIP_RETURN_CODE).
+// The exit code if every test was skipped. ctest then counts the job as skipped (SKIP_RETURN_CODE).
 constexpr int kAllSkipped = 77;
 
 std::string rankOfJob() {

@@ -48,8 +48,8 @@ build_idle() {
 fixed_layout=()
 if setarch "$(uname -m)" -R true 2>/dev/null; then fixed_layout=(setarch "$(uname -m)" -R); fi
 
-# run_ctest LOG PRESET ARGUMENTS...: runs ctest and writes its output to the log. On two cores it runs
-# three tests at a time, because some tests mostly wait. The arguments may change this with -j.
+# run_ctest LOG PRESET ARGUMENTS...: runs ctest and writes its output to the log. Runs three tests at a
+# time, even on two cores, because some tests mostly wait. The arguments may change this with -j.
 run_ctest() {
   local log=$1 preset=$2 wrapper=()
   shift 2

@@ -1,7 +1,7 @@
 #pragma once
 
 // A sanitizer makes a test about ten times slower. With a sanitizer, tests of many similar cases
-// therefore run fewer of them. Without one, they run all cases.
+// therefore run only some of the cases. Without a sanitizer, they run all cases.
 namespace heddle::testing {
 
 #ifdef HEDDLE_SANITIZED

@@ -10,7 +10,7 @@ from typing import Callable, List, Sequence, Tuple
 class Pattern:
     name: str
     axis: str  # what grows: ops, instructions, ...
-    suffix: str  # of the file
+    suffix: str  # of the file with the text
     text: Callable[[int], str]
     sizes: Sequence[int]
     arguments: Tuple[str, ...] = ("run", "--device", "null")
@@ -97,7 +97,7 @@ def stored(count: int) -> str:
 
 
 def stored_and_read(count: int) -> str:
-    """Results that are stored in inputs. Many later products read the old value of the first input."""
+    """Results that are stored in inputs. Many later matrix products read the old value of the first input."""
     body = [f"%a{i} = mul(%x{i}, 2.0)" for i in range(count)]
     body += [f"%p{i} = matmul(%x0, %x{i})" for i in range(count)]
     outputs_of = [f"%a{i} in %x{i}, %p{i}" for i in range(count)]
@@ -126,7 +126,7 @@ def views(ops: int) -> str:
 
 
 def chain(*forms: str, more_inputs: Sequence[str] = ()) -> Callable[[int], str]:
-    """Returns the text of a chain of ops. The ops have these forms in turn."""
+    """Returns a function that writes a chain of ops. The ops have the given forms in turn."""
     def text(ops: int) -> str:
         values = ["%x"] + [f"%a{i}" for i in range(ops)]
         body = [f"{values[i + 1]} = {forms[i % len(forms)].format(values[i])}" for i in range(ops)]
@@ -156,7 +156,7 @@ def pieces(count: int) -> str:
 
 
 def cats(ops: int) -> str:
-    """Each op doubles the tensor. Sizes are symbols, because the last constant size would exceed 64 bits."""
+    """Each op doubles the tensor. The size of the input is a symbol."""
     values = ["%x"] + [f"%a{i}" for i in range(ops)]
     body = [f"{values[i + 1]} = cat({values[i]}, {values[i]}, axis=0)" for i in range(ops)]
     return fusion(["%x: f32[n]"], body, [values[-1]], sizes=" with n = 1")
@@ -275,7 +275,7 @@ def small_allreduces(count: int) -> str:
 
 
 def symbols(count: int) -> str:
-    """Inputs each of which has a symbol of its own."""
+    """Inputs whose sizes are different symbols."""
     sizes = " with " + ", ".join(f"n{i} = {i % 7 + 1}" for i in range(count))
     body = [f"%a{i} = sum(%x{i}, axes=[0])" for i in range(count)]
     body += ["%s1 = add(%a0, %a1)"] + [f"%s{i} = add(%s{i - 1}, %a{i})" for i in range(2, count)]
@@ -283,7 +283,7 @@ def symbols(count: int) -> str:
 
 
 def symbolic_sizes(count: int) -> str:
-    """Pairs of inputs with own sizes, one of which is 1 and broadcasts."""
+    """Pairs of inputs whose sizes are different symbols. In each pair, one of the two sizes is 1 and broadcasts."""
     body = [f"%a{i} = add(%x{i}, %y{i})" for i in range(count)]
     pairs = [text for i in range(count) for text in (f"%x{i}: f32[n{i}?]", f"%y{i}: f32[m{i}?]")]
     sizes = ", ".join(f"n{i} = {i % 2 * 3 + 1}, m{i} = {(i + 1) % 2 * 3 + 1}" for i in range(count))

@@ -46,8 +46,8 @@ def curves_of(results: List[dict]) -> Dict[str, List[dict]]:
 
 
 def exponent_of(results: List[dict]) -> float:
-    """Returns e if the work grows as size**e between the last two sizes. The work is the number of instructions if it was
-    counted, otherwise the time. Times below SHORTEST count as SHORTEST, also if instructions were counted."""
+    """Returns e if the work grows as size**e between the last two sizes. The work is the number of instructions. If it
+    was not counted, or if the last time is at most SHORTEST, the work is the time."""
     before, last = results[-2], results[-1]
     if "instructions" not in last or last["seconds"] <= SHORTEST:
         return time_exponent_of(results)
@@ -55,7 +55,7 @@ def exponent_of(results: List[dict]) -> float:
 
 
 def time_exponent_of(results: List[dict]) -> float:
-    """Returns e if the time grows as size**e between the last two sizes."""
+    """Returns e if the time grows as size**e between the last two sizes. Times below SHORTEST count as SHORTEST."""
     before, last = results[-2], results[-1]
     ratio = max(last["seconds"], SHORTEST) / max(before["seconds"], SHORTEST)
     return math.log(ratio) / math.log(last["size"] / before["size"])

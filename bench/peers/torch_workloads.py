@@ -63,7 +63,7 @@ def adam(w, m, v, g):
 
 
 def workloads():
-    """Yields the name, the function and a function that makes its inputs."""
+    """Yields the name of the workload, its function, and a function that creates the inputs."""
     for h in (1024, 4096, 8192, 16384):
         yield (f"layer_norm_{h}", lambda x, w, b: F.layer_norm(x, [x.shape[1]], w, b, 1e-5),
                lambda h=h: (rand(16384, h), rand(h), rand(h)))

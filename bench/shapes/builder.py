@@ -57,7 +57,7 @@ class Builder:
     ops: random.Random
     sizes: random.Random
     elements: Optional[float]  # of the largest tensor; None: the sizes are small
-    limit: float  # of the ratio of copy time to time
+    limit: float  # the lowest accepted ratio: time of a copy of the same bytes / time of the fusion
     inputs: List[Value] = field(default_factory=list)
     body: List[str] = field(default_factory=list)
     outputs: List[Value] = field(default_factory=list)

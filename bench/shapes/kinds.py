@@ -12,7 +12,7 @@ from shapes.builder import BYTES, FLOATS, Builder, Value, listed, promoted
 
 LEAST, MOST = 16_000_000, 600_000_000  # bytes of inputs and outputs together
 BUDGET = (20_000_000, 450_000_000)  # bytes that the sizes aim at
-LIMIT = 0.7  # fusions with a lower ratio of copy time to their own time are reported
+LIMIT = 0.7  # a fusion is too slow if its ratio (time of a copy of the same bytes / its time) is lower
 ONE_ROW_LIMIT = 0.5  # the same for softmax and norms of a single row
 
 
@@ -23,7 +23,7 @@ class Fusion:
     text: str
     bytes: int
     shape: str  # of the first input
-    limit: float  # of the ratio; 0: none
+    limit: float  # the lowest accepted ratio; 0: no limit
 
 
 # Each function below makes the fusions of one kind or of several similar kinds.
@@ -145,7 +145,7 @@ def reduce_full(b: Builder) -> None:
 
 
 def rows(b: Builder, rank: int, axes: Sequence[int]) -> Value:
-    """Returns the operand of a softmax or a norm along the axes: an input, or a sum of two."""
+    """Returns the operand of a softmax or a norm along the axes: an input, or the sum or product of two inputs."""
     shape = b.shape(rank)
     if math.prod(size for axis, size in enumerate(shape) if axis not in axes) == 1:
         b.limit = ONE_ROW_LIMIT

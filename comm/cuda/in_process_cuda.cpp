@@ -1,8 +1,9 @@
-// The transport of in-process ranks that share one GPU. An operation is split into one part per
-// rank (comm/in_process/operation_parts.h), which the rank enqueues on its own stream. Before the
-// part, the stream waits until the earlier work of every rank has ended (event `ready`), because
-// this work may use the same buffers. After the part, the stream waits until the parts of all
-// ranks have ended (event `finished`).
+// The transport of in-process ranks that share one GPU. A collective is split into one part per
+// rank (comm/in_process/operation_parts.h), which the rank enqueues on its own stream. A send with
+// its receive has one part, which the receiver enqueues. Before the part, the stream waits until
+// the earlier work of every participating rank has ended (event `ready`), because this work may use
+// the same buffers. After the part, the stream waits until the parts of all participating ranks
+// have ended (event `finished`).
 #include "comm/cuda/in_process_cuda.h"
 
 #include "comm/cuda/event_pool.h"

@@ -11,12 +11,12 @@ namespace heddle::comm {
 // own, with its own streams. Communicators are stream-ordered and work on device memory. `reduce`
 // must also work if `dst` is one of `srcs` (DeviceReduce).
 //
-// For each operation, post() waits on the host twice. The first wait ends when all ranks have
-// posted the operation. The second wait ends when all ranks have enqueued their parts of the data
-// movement. post() does not wait for the device. If another rank aborts or leaves, post() throws
-// UserError.
+// For each operation, post() waits on the host twice. The first wait ends when all participating
+// ranks have posted the operation. The second wait ends when they have enqueued their parts of the
+// data movement. post() does not wait for the device. If another rank aborts or leaves, post()
+// throws UserError.
 //
-// Throws UserError if the device cannot be used.
+// Throws UserError if CUDA has no device with the number `device`.
 std::vector<std::unique_ptr<World>> makeInProcessCudaWorlds(int size, int device,
                                                             DeviceReduce reduce);
 

@@ -38,7 +38,7 @@ inline std::string cudaErrorText(cudaError_t status) {
                                       : "");
 }
 
-// Returns the code of heddle's error.
+// Returns the ErrorCode of the UserError that reports a CUDA error.
 inline ErrorCode codeOf(cudaError_t status) {
   if (losesGpu(status)) return ErrorCode::DeviceLost;
   if (status == cudaErrorMemoryAllocation) return ErrorCode::OutOfMemory;

@@ -6,7 +6,7 @@ namespace heddle::comm {
 
 // Returns a function of the CUDA driver, for example cuCtxGetDevice, or nullptr if the driver does
 // not have it. heddle does not link the driver, so it looks the function up at run time. `Function`
-// must be the type of the function in this version of CUDA.
+// must be the type that the function has in CUDA 12.0.
 template <class Function>
 Function driverFunction(const char* name) {
   constexpr unsigned kVersion = 12000;

@@ -42,14 +42,16 @@ struct MatchedOperation {
   std::vector<bool> present;  // by participant: it has posted
   int missing = 0;            // number of participants that have not posted
 
-  // Used by the transport. A part is a piece of the data movement
-  // (comm/in_process/operation_parts.h). `claimed` is indexed by part, and is true if a rank has
-  // started to move the part. `running` is the number of parts that are being moved now. `done` is
-  // the number of parts that have been moved.
+  // The progress of the data movement, which consists of parts (comm/in_process/operation_parts.h).
+  // Host memory: `claimed` is indexed by part, and is true if a rank has started to move the part.
+  // `running` is the number of parts that are being moved now. `done` is the number of parts that
+  // have been moved.
+  // One GPU: `done` is the number of participants that have enqueued their parts. The other two
+  // members are not used.
   std::vector<bool> claimed;
   int running = 0;
   int done = 0;
-  std::string cancelled;  // why a rank withdrew its buffers; empty: no rank withdrew them
+  std::string cancelled;  // why a rank cancelled the operation; empty: not cancelled
   // CUDA events by participant, if the ranks share one GPU. After the event `ready`, other ranks
   // may use the buffers of the participant. After the event `finished`, the part of the participant
   // has been moved.
@@ -81,7 +83,7 @@ class Team {
   Participant post(int member, const Operation& operation, std::shared_ptr<void> ready = nullptr);
 
   // Throws UserError if the operation can never complete: the job was aborted, the team has failed,
-  // a rank withdrew its buffers, or a rank left before it posted.
+  // a rank cancelled the operation, or a rank left before it posted.
   void check(const MatchedOperation& matched) const;
 
   // Declares that `member` will post nothing more. Calls of other ranks that wait for an operation

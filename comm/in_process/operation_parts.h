@@ -28,6 +28,7 @@ int partsOf(const MatchedOperation& matched);
 //   accesses chunk r.
 // - Part r of a gather moves the input of rank r.
 // - Part r of every other collective fills the result of rank r.
+// - The only part of a send with its receive fills the buffer of the receiver.
 void movePart(const MatchedOperation& matched, int part, Mover& mover);
 
 }  // namespace heddle::comm

@@ -20,8 +20,8 @@ using Findings = std::vector<Finding>;
 // the other ranks must stop waiting for it.
 constexpr double kSilentPart = 0.6;
 // Delays in seconds before a finding is reported, because the blamed rank itself may still report a
-// better reason. kLongGrace applies if this can take longer. This is the case if the blamed rank is
-// on another machine than the watcher, or if an exception is unwinding its stack.
+// better reason. kLongGrace applies if this can take longer. For example, the blamed rank may be on
+// another machine than the watcher, or an exception may be unwinding its stack.
 constexpr double kGrace = 0.3;
 constexpr double kLongGrace = 1.5;
 // While worksLong() is true for some rank, the patience is this multiple of JobView::patience.
@@ -162,8 +162,9 @@ std::string describeAlone(const JobView& job, const RankSnapshot& waiter) {
                      nameRanks(past), past.size() == 1 ? "has" : "have");
 }
 
-// Finds a rank that waits in a run that all other ranks have finished. The rule waits for the full
-// deadline, because one rank may legitimately finish a collective later than the others.
+// Finds a rank that waits in a run that all other ranks have finished or will never begin. The rule
+// waits for the full deadline, because one rank may legitimately finish a collective later than the
+// others.
 void checkAlone(const JobView& job, Findings& found) {
   const RankSnapshot* waiter = nullptr;
   for (const RankSnapshot& entry : job.ranks) {
@@ -207,7 +208,8 @@ const RankSnapshot* mostDelayed(const JobView& job) {
   return found;
 }
 
-// Returns a text that says which rank waits for `blamed`, and where.
+// Returns a text that says which rank waits for `blamed`, and where. If `blamed` itself waits for
+// ranks that have finished its run, the text says this instead.
 std::string describeWaiter(const JobView& job, const RankSnapshot& blamed) {
   if (waitsInRun(blamed)) {
     const std::string alone = describeAlone(job, blamed);

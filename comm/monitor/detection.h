@@ -20,12 +20,13 @@
 //
 // failure                                        fact that reveals it              reported after
 // ---------------------------------------------  --------------------------------  ---------------
-// A rank throws, or an exception destroys its    state Failed, with the reason     one poll
-//   World or monitor, or it calls World::fail.
+// A run throws, or an exception destroys the     state Failed, with the reason     one poll
+//   World or monitor, or a rank calls
+//   World::fail.
 // The process of the lowest rank of another      state Gone: its TCP connection    one poll
 //   machine is killed.                           closes without a last message
-// A process of this machine is killed or exits.  heartbeat: no process has its     one poll
-//                                                pid and start time any more
+// A process of this machine is killed or exits.  no process has its pid and start  one poll
+//                                                time any more
 // A process is stopped, or its machine is        heartbeat does not change         0.6 deadline
 //   silent.
 // Two ranks executed different runs, or the      run: the hashes of a run differ   one poll, or
@@ -43,6 +44,7 @@
 //   another rank has begun a later run.          run: number
 // On the CPU device, a rank waits alone for a    instruction does not change;      the deadline
 //   collective.                                  run: all others have finished it
+//                                                or will never begin it
 // A rank has left without making a call of the   calls of the World; state Left    1.5 s
 //   World in which another rank waits.
 // Nothing moves in the job.                      run, instruction, task and calls  the patience;

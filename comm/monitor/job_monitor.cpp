@@ -16,7 +16,7 @@ namespace heddle::comm {
 namespace {
 
 constexpr double kLongest = 1e8;  // the largest time limit, in seconds: about three years
-// How long a failed rank waits in its destructor for the other processes.
+// The longest time for which the destructor of a failed rank's monitor waits for the other ranks.
 constexpr std::chrono::milliseconds kLongestLeave{2000};
 
 void check(const JobMonitorOptions& options) {
@@ -63,8 +63,8 @@ std::string taskOf(const std::vector<RankSnapshot>& ranks, const RankSnapshot& e
 
 }  // namespace
 
-// The World gets its observer last, because the calls of the observer write to the status of this
-// rank.
+// Adds the observer to the World last, because the functions of the observer write to the status of
+// this rank.
 JobMonitor::JobMonitor(World& world, JobMonitorOptions options)
     : world_(world),
       rank_(world.rank()),
@@ -89,8 +89,8 @@ JobMonitor::JobMonitor(World& world, JobMonitorOptions options)
   world_.addObserver(*this, options_.patience);
 }
 
-// The limits must be equal. A rank with a shorter limit would report other ranks as lost although
-// they may still wait. All ranks throw the same error.
+// The limits must be equal on all ranks. A rank with a shorter limit would report other ranks as
+// lost although they may still wait. If the limits differ, all ranks throw the same error.
 void JobMonitor::checkTimeLimits() {
   const auto mine = fmt::format("a deadline of {} s and a patience of {} s", options_.deadline,
                                 options_.patience);
@@ -252,10 +252,10 @@ bool JobMonitor::setFailure(JobFailure failure) {
   return true;
 }
 
-// Handles a failure that the watcher reports: `rank` has failed, or a signal (`signal` is not 0)
-// asked this process to end. `ranks` are the statuses of all ranks at that time. After the failure
-// of another rank, this rank becomes Left, so that it is not reported as a second failure. After a
-// signal, it becomes Failed.
+// Handles a failure that the watcher reports: `rank` has failed or left too early, or a signal
+// (`signal` is not 0) asked this process to end. `ranks` are the statuses of all ranks at that
+// time. If another rank is to blame, the state of this rank becomes Left, so that this rank is not
+// reported as a second failure. After a signal, the state becomes Failed.
 void JobMonitor::reportFailure(const RankSnapshots& ranks, int rank, int signal) {
   JobFailure failure;
   if (signal == 0) {

@@ -21,9 +21,9 @@ namespace heddle::comm {
 
 class Watcher;
 
-// Publishes the status of one rank (RankStatus) and detects failures of the other ranks. The
-// monitor needs neither MPI nor NCCL. The ranks of a machine share the statuses in memory that
-// continues to exist if a process is killed. TCP carries the statuses between machines.
+// Publishes the status of one rank (RankStatus) and detects failures of the other ranks. After its
+// construction, the monitor uses neither MPI nor NCCL. The ranks of a machine share the statuses in
+// memory that continues to exist if a process is killed. TCP carries the statuses between machines.
 // comm/monitor/detection.h lists the failures. Thread-safe. Functions that change the status of a
 // rank do not wait for other ranks.
 class JobMonitor : public WorldMonitor, private WorldObserver {
@@ -66,8 +66,9 @@ class JobMonitor : public WorldMonitor, private WorldObserver {
   std::shared_ptr<void> shared(const std::function<std::shared_ptr<void>()>& make);
 
   // Compares the latest kKeptRuns runs of this rank (RankStatus::run_hashes) with the runs of the
-  // next higher rank. The highest rank compares its runs with the runs of rank 0. Throws UserError
-  // if the two ranks executed different runs.
+  // next higher rank. The highest rank compares its runs with the runs of rank 0. If the two ranks
+  // executed different runs, the state of the rank to blame becomes Lost, and the function throws
+  // UserError.
   void compareRuns() const;
 
   // Reports that this rank cannot continue: its state becomes Failed. If another rank failed first,

@@ -13,7 +13,7 @@ struct JobFailure {
   int rank = -1;      // the rank to blame; -1: none
   bool told = false;  // true: `rank` itself reported the failure
   int signal = 0;     // the signal that asked this process to end; 0: none
-  // RankLost, or Deadlock if the ranks wait for each other.
+  // RankLost, or Deadlock if the job makes no progress although no rank is lost.
   ErrorCode code = ErrorCode::RankLost;
   std::string text;  // the rank, its instruction, the reason; then one line per rank
 };
@@ -26,7 +26,7 @@ struct JobMonitorOptions {
   // waits for other ranks, and for this time no rank begins an instruction, a task or a call of
   // its World. A single computation must therefore not take longer while another rank waits for
   // it. The limit is 10 times as long while a rank compiles, reads its files, copies its inputs or
-  // tunes kernels. It also applies to MPI_Finalize, if heddle initialised MPI.
+  // tunes kernels. `patience` also limits the duration of MPI_Finalize, if heddle initialised MPI.
   double patience = 600;
   // Time limit in seconds for the start; 0: no limit. The constructor of the monitor waits until
   // all other ranks create their monitors. After this time, the constructor throws UserError.
@@ -38,8 +38,8 @@ struct JobMonitorOptions {
   // MPI might end the process before the program reports an exception.
   std::function<void(const JobFailure&)> on_failure;
   // A signal handler stores the number of a signal here; nullptr: there is no handler. After 0.1 s
-  // the monitor reports the signal as the failure of the job. If it detects the failure of a rank
-  // in this time, it reports that rank instead, because its failure probably caused the signal.
+  // the monitor reports the signal as the failure of the job. If the monitor detects the failure of
+  // a rank in this time, it reports that failure instead, which probably caused the signal.
   const std::atomic<int>* end_signal = nullptr;
   // A key that is equal for ranks that share memory. Empty: the ranks of one machine share memory.
   std::string machine_key;

@@ -28,8 +28,8 @@ struct RankLocations {
   std::vector<int> leaders() const;
 };
 
-// Returns a text such as "rank 3" or "ranks 0, 2 and 5". If there are more than eight ranks, the
-// text ends with "and more". No ranks: "other ranks".
+// Returns a text such as "rank 3" or "ranks 0, 2 and 5". If there are more than nine ranks, the
+// text names eight of them and ends with "and more". No ranks: "other ranks".
 std::string nameRanks(const std::vector<int>& ranks);
 
 // Gathers the locations of all ranks. Collective over the job. Ranks that pass equal texts as

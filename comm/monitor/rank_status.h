@@ -59,9 +59,9 @@ constexpr uint64_t kUnwatched = UINT64_MAX;
 // other ranks which collectives they will post (host/run/match_collectives_across_ranks.h).
 constexpr int32_t kMatchingPosts = -2;
 
-// The state of a rank and the reason for the state. The state changes only once, from Alive to
-// another state. Several processes may map the memory of this object. Thread-safe; no function
-// waits.
+// The state of a rank and the reason for the state. The state changes only once, from Alive through
+// Writing to a final state. Several processes may map the memory of this object. Thread-safe; no
+// function waits.
 class StateWithReason {
  public:
   static constexpr size_t kReasonBytes = 1024;
@@ -92,7 +92,7 @@ struct RankNumbers {
   Field<int32_t> issued{-1};         // latest that the host issued; -1: none; or kMatchingPosts
   Field<int32_t> computing{-1};      // latest that a CPU stream began and executes now; -1: none
   Field<int32_t> communicating{-1};  // like `computing`, for collectives, sends and receives
-  Field<uint64_t> progress{0};       // instructions that streams began; tasks begun again
+  Field<uint64_t> progress{0};       // counts instructions that streams begin and tasks begun again
 
   // Run: numbers of runs. They count only runs of programs that communicate on some rank.
   Field<RankPhase> phase{RankPhase::Idle};
@@ -108,11 +108,13 @@ struct RankNumbers {
 
 // The facts of one rank, in memory that outlives its process. The rank and its streams write all
 // fields except `heartbeat`, which the watcher writes, and `state`, which any rank may change.
-// No reader or writer locks or waits. Any thread may read.
+// On other machines, mirror() writes a copy. No reader or writer locks or waits. Any thread may
+// read.
 struct alignas(64) RankStatus : RankNumbers<std::atomic> {
   alignas(64) std::atomic<uint64_t> heartbeat{0};  // written by the watcher of the process
   StateWithReason state;
-  std::atomic<bool> reported{false};  // the process has printed why it ends; known on its machine
+  // The process has printed why it ends. Other machines do not get this field.
+  std::atomic<bool> reported{false};
 
   // Begins a run. If `counts` is true, adds the run to `run` and `run_hashes`. Pass true if the
   // program communicates on some rank. RankActivity (comm/monitor/rank_activity.h) writes

@@ -17,7 +17,7 @@ namespace heddle::comm {
 namespace {
 
 // A file in memory. It has no name in any folder, so nothing remains if its processes are killed.
-// Another process of this user opens it by path(), while this object exists.
+// Another process of the same user can open it by path() while this object exists.
 class MemoryFile {
  public:
   // Allocates all pages now. Otherwise, if memory is short, a later access would raise SIGBUS.
@@ -51,8 +51,8 @@ std::shared_ptr<void> map(const std::string& what, const std::string& path, size
 
 }  // namespace
 
-// The first exchange tells the other ranks where the memory is. The second one tells them whether
-// a rank has failed.
+// The first exchange tells the other ranks where the memory is. The second exchange tells them
+// whether a rank has failed.
 std::shared_ptr<void> shareOnMachine(World& world, const RankLocations& locations,
                                      const std::string& what, size_t bytes,
                                      const std::function<void(void*)>& construct) {

@@ -128,8 +128,8 @@ TcpLink::TcpLink(const RankLocations& locations, std::shared_ptr<RankStatus[]> s
       wire_(std::make_unique<Wire>()) {}
 TcpLink::~TcpLink() = default;
 
-// The first exchange distributes the invitation of rank 0. The second one tells all ranks whether
-// a rank has failed.
+// The first exchange distributes the invitation of rank 0. The second exchange tells all ranks
+// whether a rank has failed.
 std::unique_ptr<TcpLink> TcpLink::connect(World& world, const RankLocations& locations,
                                           std::shared_ptr<RankStatus[]> statuses, double deadline) {
   const std::vector<int> leaders = locations.leaders();

@@ -44,9 +44,9 @@ class Watcher {
     int64_t grace_polls = 0;  // number of polls for which the report has been delayed
     bool reported = false;
   };
-  struct Held {
+  struct Held {  // a finding of the previous poll
     uint64_t evidence;
-    int64_t polls;
+    int64_t polls;  // number of polls for which the finding has lasted with this evidence
   };
 
   void serve();

@@ -31,7 +31,7 @@ class MpiThread {
   // Returns the MPI thread of this process, and starts the thread if there is none. All Worlds
   // share the thread, because a process can initialise MPI only once. If heddle initialised MPI,
   // the destruction of the last reference finalises MPI. The start throws UserError if MPI has been
-  // finalised, or if interrupt() was called earlier in this process.
+  // finalised or offers a lower thread level, or if interrupt() was called earlier in this process.
   static std::shared_ptr<MpiThread> get();
 
   explicit MpiThread();

@@ -40,7 +40,7 @@ class CopyChannelTable {
  private:
   friend class CopyChannelMember;
   struct alignas(64) Entry {
-    // Failed: the rank has given up. Left: the rank has destroyed its communicators.
+    // Failed: the rank has given up. Left: the rank has destroyed its World and communicators.
     StateWithReason state;
     std::atomic<uint64_t> taken{0};             // bit i: number i is in use
     std::atomic<int32_t> closed[kBlocks] = {};  // by block: number of ranks that have closed it
@@ -53,8 +53,8 @@ class CopyChannelTable {
   std::shared_ptr<Entry[]> entries_;
 };
 
-// Owns the entry of one rank in the CopyChannelTable of its machine. The object exists as long as
-// the rank has communicators.
+// Owns the entry of one rank in the CopyChannelTable of its machine. The World and the
+// communicators of the rank share the object.
 //
 // A rank that gives up writes this fact to the table before its streams continue with invalid
 // data. Every rank reads the table after its own streams have ended. It then knows whether it may
@@ -78,9 +78,9 @@ class CopyChannelMember {
   // Returns an empty text if no rank of the machine has given up. Otherwise returns a text with the
   // number of a rank that has given up and its reason, if the table contains them.
   std::string fault() const;
-  // Returns whether every rank of the machine has given up. Ignores ranks without communicators,
-  // and ranks whose process has ended or is stopped. A stopped rank will read the table when it
-  // continues.
+  // Returns whether every rank of the machine has given up. Ignores ranks that have destroyed their
+  // CopyChannelMember, and ranks whose process has ended or is stopped. A stopped rank will read
+  // the table when it continues.
   bool allKnow() const;
 
  private:

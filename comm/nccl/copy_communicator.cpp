@@ -17,8 +17,8 @@ constexpr auto kGracePoll = std::chrono::milliseconds(10);
 // failure yet.
 constexpr auto kGrace = std::chrono::milliseconds(500);
 constexpr auto kMostGrace = std::chrono::seconds(5);
-// For how long releaseWaits() repeats its writes to the flags. One write is not enough, because
-// another rank with more posted work may overwrite the flags.
+// releaseWaits() repeats its writes to the flags for at most this time. One write is not enough,
+// because another rank with more posted work may overwrite the flags.
 constexpr auto kReleaseLimit = std::chrono::seconds(15);
 // releaseWaits() writes this constant plus the number of the latest barrier to the flags. The sum
 // exceeds every number for which a stream waits.
@@ -112,8 +112,8 @@ Ticket CopyCommunicator::post(std::span<const Operation> group, void* native_str
       cudaEventRecord(latest_post_, stream);  // marks the end of the work that was enqueued
     }
     is_posting_.store(false);
-    // If giveUp() was called during this post, its waits may have ended before the data has
-    // arrived. The post must then throw.
+    // If giveUp() was called during this post, the waits of the post may have ended before the data
+    // has arrived. The post must then throw.
     if (why.empty()) why = failure();
     if (why.empty()) return next_++;
   }

@@ -38,8 +38,8 @@ namespace heddle::comm::nccl {
 //
 // One rank computes each sum, in rank order, and adds 16-bit floats in f32. The result therefore
 // has the same bits on all ranks. The transports that reduce on host memory produce the same bits.
-// post() never waits for other ranks. Errors and failures of the job are handled as in
-// NcclCommunicator (comm/nccl/nccl_communicator.h).
+// post() waits for other ranks only while the queue of its stream is full. Errors and failures of
+// the job are handled as in NcclCommunicator (comm/nccl/nccl_communicator.h).
 //
 // If a rank gives up (NcclJob::giveUp() in comm/nccl/nccl_job.h), the waits in its streams end.
 // The streams then continue with invalid data, which may spread to all ranks. The rank therefore
@@ -47,7 +47,7 @@ namespace heddle::comm::nccl {
 // rank of the machine reads this table.
 class CopyCommunicator : public Communicator, public JobMember {
  public:
-  // Requires that SharedArena::reach() of `arena` has succeeded on all ranks.
+  // Requires that SharedArena::reach() has succeeded on all ranks of the team.
   CopyCommunicator(std::unique_ptr<SharedArena> arena, int rank, int size, int device,
                    DeviceReduce reduce, std::shared_ptr<NcclJob> job);
   // Requires that all posted operations have completed, or that the job has failed. Waits up to

@@ -11,7 +11,8 @@ class JobMember {
   virtual ~JobMember() = default;
 
   // Ends the posted work of this communicator on the device of this rank. The results of this work
-  // are invalid. Every later call of the communicator throws UserError with `why`. Thread-safe.
+  // are invalid. Every later post(), test() and probe() throws UserError with the reason of the
+  // failure. Thread-safe.
   virtual void giveUp(const std::string& why) noexcept = 0;
   // If a call that may wait on the host for other ranks is running, returns its start time in ns
   // of the steady clock. Otherwise returns 0.

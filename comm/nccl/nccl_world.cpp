@@ -64,8 +64,8 @@ class NcclWorld : public World {
     return wrap(comm, host->rank(), host->size());
   }
 
-  // The first call creates job_comm_, an NCCL communicator of all ranks of the job. Every call
-  // splits it.
+  // Splits job_comm_, an NCCL communicator of all ranks of the job, unless all teams get copy
+  // channels. The first split creates job_comm_.
   std::unique_ptr<Communicator> split(const std::vector<int>& members,
                                       const Carrier& carrier) override {
     const Wait wait(*this, true);
@@ -82,8 +82,8 @@ class NcclWorld : public World {
     return has_channel ? std::move(copy_channel.mine) : std::move(made);
   }
 
-  // Only records the failure. The kernels of this rank end when the caller destroys the
-  // communicators of this rank.
+  // Records the failure and forwards the call, but aborts no NCCL communicator. probe() or the
+  // destructor of a communicator later ends the kernels of this rank.
   void abort(const std::string& reason) noexcept override {
     job_->setFault(reason);
     bootstrap_->abort(reason);
@@ -127,7 +127,8 @@ class NcclWorld : public World {
     bool everywhere = true;              // all teams have a copy channel
   };
   // Opens a copy channel for each team whose GPUs can access each other's memory. Collective over
-  // the job.
+  // the job. The first exchange distributes the offers of all ranks. The second exchange tells all
+  // ranks whether a rank cannot access the memory of its team.
   CopyChannel openCopyChannel(const std::vector<int>& members, int position) {
     std::string why;
     std::unique_ptr<SharedArena> arena = makeArena(members, why);

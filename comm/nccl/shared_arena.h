@@ -48,8 +48,8 @@ class SharedArena {
   // position of this rank in the team. Returns an empty string on success. Otherwise closes all
   // opened blocks and returns the reason.
   std::string reach(const std::vector<std::string>& offers, int rank);
-  // Records which ranks have opened the block of this rank. `offers` are the offers of the team,
-  // and `reasons` are the results of reach() on each rank, both in team order.
+  // Records how many ranks of other processes have opened the block of this rank. `offers` are the
+  // offers of the team, and `reasons` are the results of reach() on each rank, both in team order.
   void setReached(const std::vector<std::string>& offers, const std::vector<std::string>& reasons);
 
   // Return addresses in half `half` of the block of `rank`. in() returns the address of the part

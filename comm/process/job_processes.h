@@ -4,15 +4,15 @@
 
 namespace heddle::comm {
 
-// The name of the thread that a process runs while it waits for its job to start (StartTimeout in
-// comm/process/start_timeout.h). From a thread with this name in /proc, other processes know that
-// the process waits.
+// The name of a thread that exists while its process waits for its job to start or to end
+// (StartTimeout in comm/process/start_timeout.h). Other processes find this name in /proc, and
+// thereby know that the process waits.
 constexpr const char* kStartThread = "heddle-start";
 
 // Returns one line per rank of the job to which this process belongs. The line gives the state of
-// the process of the rank: stopped, waiting for the job to start, running, or absent on this
-// machine. The call only asks the operating system, and does not communicate. The result is empty
-// if no launcher (such as mpirun) has given this process a rank.
+// the process of the rank: stopped, waiting for the other ranks (kStartThread), running, or absent
+// on this machine. The call only asks the operating system, and does not communicate. The result
+// is empty if no launcher (such as mpirun) has given this process a rank.
 std::string describeJobProcesses();
 
 }  // namespace heddle::comm

@@ -21,7 +21,7 @@ ProcessState processState(int pid);
 std::string machineKey();
 std::string machineName();
 // Returns a key that is equal for processes that share a steady clock. The key is the id of the
-// boot of the machine.
+// boot of the machine, or the name of the machine if the id cannot be read.
 std::string machineClock();
 
 }  // namespace heddle::comm

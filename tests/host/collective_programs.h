@@ -70,8 +70,8 @@ inline float sumOver(const std::vector<int>& team, int64_t i) {
   return sum;
 }
 
-// Returns element i of what rank `me` receives in an all-to-all-v, or -1 if it receives at most i
-// elements. Each sender stores its parts in the order of the receivers.
+// Returns the i-th element that rank `me` receives in an all-to-all-v, or -1 if it receives at most
+// i elements. Each sender stores its parts in the order of the receivers.
 inline float exchangedTo(const std::vector<int>& team, int me, int64_t i) {
   int from = 0;
   const int size = static_cast<int>(team.size());

@@ -124,8 +124,8 @@ TEST_F(FusionExecutorCpu, FullCachesDropTheLeastRecentlyUsed) {
   EXPECT_EQ(floatsOf(*device, outputs.tensor(1)), (std::vector<float>{4, 4}));
 }
 
-// The table of the plans of all programs has dropped the first shape, but its program still has the
-// plan.
+// The table of the plans of all programs has dropped the first shape, but the program of this shape
+// still has the plan.
 TEST_F(FusionExecutorCpu, ShapesArePreparedIfTheirProgramHasThePlan) {
   CompileOptions options;
   options.caches.plans = 2;
@@ -154,7 +154,7 @@ TEST_F(FusionExecutorCpu, WrongShapesAreNotPrepared) {
   EXPECT_FALSE(executor.isPrepared({shapeOf({2, 3})}));
 }
 
-// Each executor has caches of its own.
+// Each executor has its own programs and plans. Both use one image cache.
 TEST_F(FusionExecutorCpu, OtherExecutorsPrepareNothing) {
   FusionExecutor executor(parseFusion(kFusion), context);
   FusionExecutor other(parseFusion(kFusion), context);

@@ -23,7 +23,7 @@ constexpr int64_t kLarge = 20011;
 constexpr int64_t kMegabyte = 131073;  // one element more than 1 MiB of f64
 #endif
 
-// Returns whether the environment has HEDDLE_CONFORMANCE=full. If so, every case runs a hundred
+// Returns whether the environment has HEDDLE_CONFORMANCE=full. If so, every case runs kRepeats
 // times on the same buffers. Otherwise allCases() selects a subset that takes little time.
 inline bool isFullSuite() {
   static const bool full = [] {
@@ -198,7 +198,7 @@ inline void addReductions(std::vector<Case>& cases, DType dtype, int64_t count, 
 // - Successive rooted collectives have different roots.
 // - Many repeats: only cases of 37 elements that move data, or compute a sum or a maximum.
 // - A team of more than three ranks has fewer repeats, because its ranks share few cores.
-// - The full suite has a hundred repeats of each case.
+// - The full suite has kRepeats repeats of each case.
 inline std::vector<Case> allCases(int size) {
   const bool full = isFullSuite();
   const int many = size <= 3 || full ? kRepeats : kRepeats / 4;

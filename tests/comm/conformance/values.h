@@ -10,8 +10,8 @@
 #include "ir/types/sharding.h"
 
 // The inputs of the ranks and the expected reductions, computed without the tested code. The
-// numbers are so small that every sum and every product of them is exact in every type and in any
-// order.
+// numbers are so small that sums and products of up to 8 ranks are exact in every type and in any
+// order. Only products in 8-bit integers may wrap around.
 namespace heddle::comm::conformance {
 
 inline uint32_t mix(uint32_t rank, uint32_t index) {

@@ -1,5 +1,5 @@
-// Tests copy channels: communicators that move data by the copy engines of GPUs (comm::Carrier).
-// Here they fail, cannot be created, or are destroyed at different times on different ranks.
+// Tests copy channels (comm::Carrier) that fail, that cannot be created, or that ranks destroy at
+// different times.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -98,8 +98,8 @@ TEST(CopyChannelFaults, RankThatGivesUpIsKnownBeforeItsStreamsContinue) {
       world->barrier();
       if (rank == 0) return;
       EXPECT_EQ(seat->fault(), "rank 0 has given up: out of paper");
-      // Processes that have ended need no notification. In the case Processes the pretended process
-      // numbers belong to no process, so rank 0 counts as ended.
+      // Processes that have ended need no notification. In the case Processes, the number that
+      // getpid() returns to rank 1 belongs to no process, so rank 1 counts as ended.
       EXPECT_EQ(seat->allKnow(), where == Where::Processes);
       job->setCopyChannelMember(seat);
       EXPECT_EQ(job->fault(), "rank 0 has given up: out of paper");
@@ -164,8 +164,8 @@ TEST(CopyChannelFaults, RankThatGaveUpGetsNoCommunicators) {
   EXPECT_EQ(fake::counts().blocks, 0);
 }
 
-// Rank 3 cannot access the memory of all other ranks. Teams with rank 3 must use NCCL, and the
-// other team must get a copy channel.
+// Rank 3 can first access the memory of no other rank, and later of two of the other three ranks.
+// Teams with rank 3 must use NCCL, and the other team must get a copy channel.
 TEST(CopyChannelFaults, TeamWithoutAccessUsesNccl) {
   for (const Where where : {Where::OneProcess, Where::Processes}) {
     onRanks(

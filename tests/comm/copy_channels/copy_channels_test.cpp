@@ -27,7 +27,7 @@ std::vector<Case> copyChannelCases(int ranks) {
         }
       }
     }
-    // The count is larger than one step of a copy channel (HEDDLE_COPY_CHANNEL_PIECE_BYTES), and
+    // The count is larger than one piece of a copy channel (HEDDLE_COPY_CHANNEL_PIECE_BYTES), and
     // not a multiple of it.
     cases.push_back({kind, DType::I64, ReduceOp::Sum, 29'003, false, 1});
   }

@@ -11,8 +11,9 @@ namespace heddle::comm::fake {
 // Runs `work` on a stream of fake_cuda.cpp, as a kernel would.
 void launch(cudaStream_t stream, std::function<void()> work);
 
-// Sets the process number that getpid() returns to the calling thread; 0: the real one. Threads
-// with another number can open the memory of this thread only by IPC handles.
+// Makes getpid() return a different process number for each `process`, on the calling thread only;
+// 0: the real number. Threads with another number can open the memory of this thread only by IPC
+// handles.
 void setProcess(int process);
 
 // Counters of the fake CUDA and the fake NCCL, over all threads.
@@ -21,7 +22,7 @@ struct Counts {
   int64_t opened = 0;      // open IPC handles
   int64_t freed_open = 0;  // blocks that were freed while another thread had them open
   int64_t aborts = 0;      // aborts of NCCL communicators
-  int64_t bad_aborts = 0;  // aborts of an NCCL communicator that no longer existed
+  int64_t bad_aborts = 0;  // aborts and destructions of NCCL communicators that no longer existed
   int64_t nccl = 0;        // existing NCCL communicators
 };
 Counts counts();

@@ -189,7 +189,7 @@ TEST(Detection, SignalIsReportedWithTheTaskOfTheRank) {
 }
 
 // A rank that leaves because of the failure can end a wait of another rank before the monitor of
-// the other rank reports the failure. Its monitor must therefore know the failure at once.
+// the other rank reports the failure. findFailure() must therefore return the failure at once.
 TEST(Detection, FailureIsKnownBeforeTheOwnMonitorReportsIt) {
   JobMonitorOptions options;
   options.on_failure = [](const JobFailure&) {};

@@ -7,7 +7,7 @@
 namespace heddle::comm::job_monitor_progress_test {
 namespace {
 
-// Otherwise the other ranks would lose their patience with a rank that tunes many kernels.
+// Without this rule, JobMonitorOptions::patience could expire while a rank tunes many kernels.
 TEST(JobMonitorProgress, TaskThatBeginsAgainIsProgress) {
   const std::unique_ptr<World> world = makeSingleWorld();
   JobMonitor monitor(*world, {});

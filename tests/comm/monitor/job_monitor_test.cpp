@@ -147,8 +147,8 @@ TEST(JobMonitor, RankThatLeavesAfterTheLastRunIsNotReported) {
   });
 }
 
-// Before run 1, rank 0 waits to compare its collectives with those of rank 1. Rank 1 has begun run
-// 2 without comparing.
+// At the beginning of run 1, rank 0 waits to compare its collectives with those of rank 1. Rank 1
+// has begun run 2 without comparing.
 TEST(JobMonitor, RankThatSkipsTheMatchOfPostsIsReported) {
   JobMonitorOptions options;
   options.deadline = 0.5;

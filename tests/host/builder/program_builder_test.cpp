@@ -10,7 +10,7 @@
 #include "tests/host/builder/built_examples.h"
 #include "tests/host/example_files.h"
 
-// Builds the programs of texts. The built and the parsed program must be equal.
+// Builds programs that also exist as text. The built program and the parsed text must be equal.
 namespace heddle::host::program_builder_test {
 namespace {
 

@@ -106,9 +106,9 @@ void addQuery(const HeadOperands& in, int64_t row, int64_t first_key, int64_t se
   }
 }
 
-// Requires that the error of each element is at most its bound `off`. If `in_the_mean`, also
-// requires that the root mean square error is at most four units in the last place, which is far
-// below the bounds.
+// Requires that the error of each element is at most its bound `off` plus one unit in the last
+// place, with a small margin. If `in_the_mean`, also requires that the root mean square error is at
+// most four units in the last place, which is far below the bounds.
 void expectGradient(const std::vector<double>& exact, const std::vector<double>& off, double unit,
                     bool in_the_mean, const HostTensor& got, const std::string& what) {
   const std::vector<double> ys = attentionNumbers(got);

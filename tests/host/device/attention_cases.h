@@ -17,6 +17,7 @@
 // Operands of attention on a GPU, and the expected results in double.
 namespace heddle::host {
 
+// How an operand lies in memory.
 enum class AttentionLies : uint8_t {
   Plain,       // row-major
   TokensOut,   // [batch, tokens, heads, width] in memory, viewed as [batch, heads, tokens, width]

@@ -78,7 +78,7 @@ void runSteps(LibraryRun& run, uint64_t seed) {
 
 class CudaLibraryLaunchesSimt : public ::testing::TestWithParam<DType> {};
 
-// Leaves out the longest lines, which would take minutes.
+// Leaves out cumsum and argsort of the largest tensors, which would take minutes.
 TEST_P(CudaLibraryLaunchesSimt, EveryCaseMatchesTheDefinition) {
   const auto seed = static_cast<uint64_t>(GetParam());
   checkEveryLibraryCase(

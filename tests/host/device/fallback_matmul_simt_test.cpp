@@ -168,8 +168,8 @@ TEST(FallbackMatmulSimtEpilogue, IntegersWrapAfterBiasAndBeforeRelu) {
   }
 }
 
-// The columns of c are dense, as after a call of cuBLASLt. The kernel adds the bias to c and then
-// applies gelu.
+// The columns of c are dense, as after a call of cuBLASLt. The kernel adds the bias to c, unless
+// the library has already added it, and then applies gelu.
 TEST(FallbackMatmulSimtEpilogue, GeluOfF64AndF32IsExact) {
   for (const DType dtype : {DType::F64, DType::F32}) {
     Matrix a(dtype, {3, 1}, {}), b(dtype, {1, 4}, {}), c(dtype, {3, 4}, {1, 3}),

@@ -259,7 +259,7 @@ inline void checkScatterCase(DType dtype, const ScatterCase& c, bool narrow, std
   }
 }
 
-// Runs all cases, except for lines of more than `large` elements.
+// Runs all cases, except cumsum and argsort of tensors with more than `large` elements.
 inline void checkEveryLibraryCase(DType dtype, const RunLibrary& device,
                                   int64_t large = INT64_MAX) {
   std::mt19937 random(static_cast<unsigned>(dtype) + 5);

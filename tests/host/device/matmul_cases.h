@@ -58,8 +58,8 @@ inline void fillRandom(Matrix& matrix, std::mt19937& random) {
   } while (nextIndex(index, matrix.desc.sizes));
 }
 
-// Returns the place of an element of an operand, for an index of the result. Batch axes are aligned
-// at the right, and the index along an axis of extent 1 is always 0.
+// Returns the index in memory of an element of an operand, for an index of the result. Batch axes
+// are aligned at the right, and the index along an axis of extent 1 is always 0.
 inline int64_t operandPlace(const Matrix& x, const std::vector<int64_t>& c_index, int64_t row,
                             int64_t column) {
   const size_t rank = x.desc.rank();

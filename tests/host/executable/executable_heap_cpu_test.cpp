@@ -72,8 +72,8 @@ program p(%x: f32[n, n], %batch: f32[b, n, n]) -> (%y) with n = 4, b = 3 {{
                           {device.get(), nullptr, nullptr});
     const std::vector<Argument> inputs{deviceFloats(*device, ramp(16, 1, 1), {4, 4}),
                                        deviceFloats(*device, ramp(48, 1, 1), {3, 4, 4})};
-    // The queues of a device grow when its threads are delayed. The smallest number of the last
-    // runs does not contain this.
+    // The queues of a device grow when its threads are delayed. The smallest count of the last runs
+    // excludes this growth.
     for (int i = 0; i < 40; ++i) {
       const int64_t now = allocationsOfAGatedRun(*device, executable, inputs, stream);
       made = i <= 30 ? now : std::min(made, now);

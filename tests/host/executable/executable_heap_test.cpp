@@ -84,8 +84,8 @@ TEST(ExecutableHeap, RunWithDonatedInputsAllocatesNoHeapMemory) {
             0);
 }
 
-// A run must find the program and the plan of known sizes without heap memory. A run after other
-// sizes therefore allocates nothing, as a run that repeats the sizes.
+// A run must find the program and the plan of known sizes without heap memory. Therefore a run
+// allocates no memory, whether the previous run had the same sizes or others.
 TEST(ExecutableHeap, FindingAProgramAllocatesNoHeapMemory) {
   const auto device = makeNullDevice();
   FusionBuilder b("twice");
@@ -145,7 +145,8 @@ TEST(ExecutableHeap, RepeatedRunAllocatesNoHeapMemory) {
   }
 }
 
-// Each Outputs that the caller keeps costs memory, and no longer does once it is destroyed.
+// Each Outputs that the caller keeps needs memory. After the caller has destroyed them, later runs
+// reuse this memory.
 TEST(ExecutableHeap, KeptOutputsCostMemoryOnlyOnce) {
   const auto device = makeNullDevice();
   FusionBuilder b("twice");

@@ -250,8 +250,8 @@ program two(%x: f32[n]) -> (%a, %b) with n = 4 {
             "preallocated output 1 (%b) overlaps the memory of preallocated output 0 (%a)");
 }
 
-// One tensor holds the real and the imaginary parts of complex numbers. Each output gets one of
-// both.
+// One tensor holds the real and the imaginary parts of complex numbers. One output is written to
+// the real parts, the other one to the imaginary parts.
 TEST_F(ExecutableMemory, PreallocatedTensorsMayInterleave) {
   Executable executable(programOf(R"(
 kernel @k {
@@ -296,7 +296,8 @@ program two(%x: f32[n]) -> (%a, %b) with n = 4 {
             "preallocated output 1 (%b) overlaps the memory of input 0 (%x)");
 }
 
-// The strides of the outputs fit no grid, so only a long search could show that no elements meet.
+// The strides of the outputs fit no grid, so only a long search could show that no elements share
+// memory.
 TEST_F(ExecutableMemory, UndecidedOverlapIsAnErrorOfItsOwn) {
   Executable executable(programOf(R"(
 program two(%x: f32[n, n]) -> (%a, %b) with n = 40 {

@@ -311,7 +311,8 @@ TEST(ExecutableRanks, MonitorOfAWorldOutlivesItsExecutables) {
   EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
-// A run is unfinished until it has completed, even if other runs of the rank have completed.
+// Rank 1 leaves after its first run. Rank 0 must report this in its second run, although its first
+// run has completed.
 TEST(ExecutableRanks, RankThatLeavesIsReportedInUnfinishedRuns) {
   const auto errors = onRanks(2, [&](comm::World& world) {
     const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});

@@ -72,7 +72,7 @@ TEST(ForcedCandidates, EveryPairOfCandidatesGivesTheRightNumbers) {
       outputs.wait();
       EXPECT_EQ(floatsOf(*device, outputs[0]), y) << a << b;
       EXPECT_EQ(floatsOf(*device, outputs[1]), z) << a << b;
-      // Kernels with one candidate share their text, all others do not.
+      // Two kernels that use the same candidate share their text. Other kernels do not.
       EXPECT_EQ(executable.stats().kernel_texts, a == b ? 1 : 2) << a << b;
     }
   }

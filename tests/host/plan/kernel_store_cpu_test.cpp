@@ -248,7 +248,7 @@ TEST_F(KernelStoreCpu, ImagesOnDiskAreLoaded) {
   }
 }
 
-// A pad of another width needs another kernel, even if all shapes are equal.
+// The widths of a pad change the arguments of its kernel, even if all shapes are equal.
 TEST_F(KernelStoreCpu, WidthsOfPadsAreNotConfused) {
   FusionExecutor executor(parseFusion("heddle 1\nfusion f(%x: f32[n], %a: i64, %b: i64) {\n"
                                       "  %y = pad(%x, 9.0, lows=[%a], highs=[%b])\n"

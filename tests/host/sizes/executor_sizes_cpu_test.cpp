@@ -129,7 +129,7 @@ TEST(ExecutorSizes, ChunksFollowTheSizesOfTheRun) {
 }
 
 // inputDescs() describes the blocks of this rank for the sizes of a run. The memory of each block
-// must have room for the largest block of any rank.
+// must be large enough for the largest block of any rank.
 TEST(ExecutorSizes, InputDescsFollowTheSizesOfTheRun) {
   const Fusion fusion = parseFusion(R"(heddle 1
 mesh @m = [x=ranks]

@@ -1,5 +1,5 @@
-// Tests scalars that decide only where a slice begins. All steps of a loop over
-// a cache then share a plan.
+// Tests scalars that decide only where a slice begins. All steps of a loop over a cache then share
+// a plan.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -67,8 +67,7 @@ TEST(LateScalars, WindowOfOneLengthNeedsOnePlan) {
   EXPECT_NE(userErrorOf([&] { executor.run({x, integer(5), integer(5)}); }), "");
 }
 
-// The start is a multiple of %i, and a view of the slice is permuted and sliced
-// again.
+// The start is a multiple of %i, and a view of the slice is permuted and sliced again.
 TEST(LateScalars, OffsetsOfNestedSlicesAdd) {
   const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
   FusionExecutor executor(fusionOf("fusion f(%x: f32[t, u], %i: i64, %j: i64) {\n"
@@ -114,7 +113,7 @@ TEST(LateScalars, HostProgramWritesOneRowPerStep) {
             std::string::npos);
 }
 
-// The cache is computed in the run, and its row is also an output and an operand of a product.
+// The cache is computed in the run, and its row is also an output and an operand of a kernel.
 TEST(LateScalars, RowsOfUnalignedOutputsAreRead) {
   const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
   late_scalars::expectRowsOfUnalignedOutputsAreRead(*device);

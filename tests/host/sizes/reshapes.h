@@ -110,7 +110,7 @@ inline void expectErrorsOfInvalidValues(Device& device) {
   }
 }
 
-// Tests that the value -1 of an expression is an error, and no size that heddle computes.
+// Tests that an expression with the value -1 is an error. heddle must not compute a size for it.
 inline void expectErrorsOfNegativeExpressions(Device& device) {
   FusionExecutor reshaped(reshapeOf("a, b", "a, %n - 3, %m - 3"), {&device});
   FusionExecutor expanded(fusionOf("fusion f(%x: f32[1, b], %n: i64, %m: i64) {\n"

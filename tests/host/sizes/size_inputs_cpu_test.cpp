@@ -38,8 +38,7 @@ int64_t product(const std::vector<int64_t>& sizes) {
 // Each pair is a shape and the shape to which it is reshaped. A reshape keeps the row-major order
 // of the elements. Cases are counted from 1. Cases 1, 2 and 4 have the same splits and merges, so
 // they share a program. Cases 3 and 9 share one too: case 3 keeps all axes, and case 9 has no
-// elements. Every new shape or
-// value needs a plan.
+// elements. Every new shape or value needs a plan.
 TEST(SizeInputs, ReshapeTakesSizesFromScalars) {
   const auto device = cpu();
   FusionExecutor executor(

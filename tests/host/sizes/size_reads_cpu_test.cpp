@@ -109,7 +109,8 @@ TEST(SizeReads, QuestionsAreComparedByTheirAnswers) {
   EXPECT_FALSE(reads.holdFor({}));
 }
 
-// Counts how often a pass of the lowering runs.
+// The ranks need a new plan for each size, but must lower the fusion only once. The test counts how
+// often the pass `lower` runs.
 TEST(SizeReads, RanksReachNewPlansWithoutLowering) {
   const Fusion fusion = parseFusion(
       "heddle 1\nmesh @m = [x=2]\nfusion f(%x: f32[n, k] shard(@m, 0: x)) {\n"

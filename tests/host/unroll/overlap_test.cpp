@@ -66,7 +66,8 @@ TEST(Overlap, ElementsOfDifferentTypesAreComparedByBytes) {
   EXPECT_EQ(sharingOf({narrow, 3}, {wide, 0}), Sharing::Bytes);
 }
 
-// The offsets fit no grid, and no two elements meet. The search ends at its limit before it knows.
+// The offsets fit no grid, and no two elements share a byte. The search ends at its limit before it
+// knows.
 TEST(Overlap, LongSearchHasNoAnswer) {
   const TensorDesc a = descOf(DType::U8, {30, 30}, {1000003, 999983});
   const TensorDesc b = descOf(DType::U8, {30, 30}, {1000033, 999979});

@@ -129,7 +129,7 @@ TEST(CombinedFeatures, RunDecidesAgainstTheDefaultOfAScalar) {
   EXPECT_EQ(testing::floatsOf(*device, outputs[0]), (std::vector<float>{11, 22, 31, 42}));
 }
 
-// No size of %z except that of the run fits %k and %y.
+// Whether %k is valid depends on the sizes of %y and %z in the run.
 TEST(CombinedFeatures, ProgramIsVerifiedForTheSizesOfTheRun) {
   const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
   FusionExecutor executor(

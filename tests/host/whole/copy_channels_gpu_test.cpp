@@ -27,7 +27,7 @@ const bool kQueues = setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0) == 0;
 
 constexpr Carrier kFirst{8, 1}, kSecond{16, 2};
 
-// This many bytes need three steps of a copy channel, which moves at most 64 MiB per step.
+// A copy channel moves this many bytes in three pieces of at most 64 MiB.
 constexpr int64_t kPieces = (int64_t{160} << 20) + 24;
 
 std::vector<Case> copyChannelCases(int size) {

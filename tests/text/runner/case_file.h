@@ -41,7 +41,8 @@
 // The folder is the stage of the compiler. Each stage prints:
 //
 //   fusion    the fusion after the passes of ir/passes. Comments after it describe each move
-//             (change of a sharding) and each guard (size check) that the passes added.
+//             (change of a sharding), each guard (size check) that the passes added, and each
+//             request to compute a value in several parts, as in `stream(0: 4)`.
 //   segment   the segments with their reasons, as `heddle dump --stage segments`
 //   lower     the host program that lowering produces
 //   host      the host program after the passes of host/passes; the input is a host program, or a
@@ -63,11 +64,13 @@
 //   skip=a,b      runs all passes except these
 //   overlap=off   like `heddle --overlap off`
 //   chunks=3      like `heddle --overlap 3`
+//   attention=library  a library computes every attention for which Attention::why_not is empty
 //   show=decisions  fusion: the decisions about the default sizes, and the fusion after them
 //   show=body     host, lower: the program without kernels and slots
 //   show=posts    host, lower: only the lines that post a collective
+//   show=groups   segment: the text from the first segment on
 //   show=why      fusion: what each move costs, and the alternatives; host: only the decisions of
-//                 chunk_collectives
+//                 chunk_collectives, and for each output in an input why it is copied or not
 //   format=dot    segment: dot or json instead of text
 //   device=cuda   schedule: cpu (default) or cuda
 //   twice         fusion, host: runs the passes again on their result and requires the same text

@@ -114,8 +114,8 @@ TEST(AdversarialScheduler, EveryStreamRunsFirstUnderSomeSeed) {
   EXPECT_EQ(whole_first.size(), 3U);
 }
 
-// Two streams exchange data by ring buffers of two slots. Events make each stream wait for the
-// other one.
+// Two streams exchange data through a ring buffer of two slots. Events make each stream wait for
+// the other one.
 TEST(AdversarialScheduler, LegalPipelineIsRightUnderEverySeed) {
   constexpr int kSteps = 20;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {

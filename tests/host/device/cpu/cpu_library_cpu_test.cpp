@@ -25,7 +25,7 @@ void runOn(Device& device, LibraryRun& run) {
 class CpuLibrary : public ::testing::TestWithParam<DType> {};
 
 TEST_P(CpuLibrary, EveryCaseMatchesTheDefinition) {
-  // With a sanitizer, only one dtype runs the lines that take most of the time.
+  // With a sanitizer, only one dtype runs the largest tensors, which take most of the time.
   const int64_t large =
       GetParam() == DType::F32 ? INT64_MAX : heddle::testing::casesOf<int64_t>(INT64_MAX, 100'000);
   for (int threads : {1, 3}) {

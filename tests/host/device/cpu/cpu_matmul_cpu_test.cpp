@@ -189,7 +189,7 @@ TEST(CpuMatmulFinish, BiasAndGeluAreAppliedToEveryPart) {
   }
 }
 
-// Several threads run one prepared product at the same time.
+// Several threads run one prepared matrix product at the same time.
 TEST(CpuMatmulThreads, StreamsShareAPreparedMatmul) {
   for (const CpuMatmulLibrary library : libraries()) {
     const auto device = deviceWith(library, 2);

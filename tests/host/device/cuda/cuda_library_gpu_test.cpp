@@ -71,7 +71,7 @@ TEST_F(CudaLibraryGpu, LineOfAMillionElementsIsRight) {
   }
 }
 
-// There are more lines than are sorted together.
+// There are more lines than the library sorts together in one group.
 TEST_F(CudaLibraryGpu, LinesBeyondOneGroupAreSorted) {
   std::mt19937 random(9);
   LibraryRun sort{LibraryFunction::Argsort,

@@ -117,7 +117,8 @@ program p(%x: f32[n], %v: f32[n]) -> (%y, %z) with n = 3 {
 }
 
 TEST(NumericsCheck, BadResultOfALoopNamesTheExecution) {
-  // 1e20 times itself is finite in f32 in no execution except the first ones: 1e5, 1e10, 1e20, inf.
+  // Each iteration squares the first element: 1e5 becomes 1e10, 1e20 and infinity. Only the third
+  // execution writes infinity although it reads finite values.
   const std::string report = reportOf(R"(
 kernel @square {
   fusion square(%a: f32[n]) {
