@@ -40,7 +40,7 @@ Computation combineComputation(const Computation& whole, size_t first_partial) {
   return second;
 }
 
-// Collects the entries of `all` that are used, in the order of their first use, and gives them new
+// Collects the tensors of `all` that are used, in the order of their first use, and gives them new
 // indices.
 template <class Tensor>
 class UsedTensors {
