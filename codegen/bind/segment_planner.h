@@ -33,7 +33,7 @@ class SegmentPlanner {
   // Throws UserError if the segment cannot be one kernel.
   SegmentPlanner(Fusion segment, Target target);
 
-  // Does not depend on shapes.
+  // Returns the analysis of the segment. It does not depend on shapes.
   const Analysis& analysis() const { return analysis_; }
 
   // The operands of a kernel, as for planKernel() (codegen/emit/plan_kernel.h).
@@ -53,9 +53,10 @@ class SegmentPlanner {
   // Otherwise returns nullopt. Throws UserError as planKernel() does.
   std::optional<Bound> bind(const Operands& operands);
 
-  // Adds the form of `plan`, which planKernel() has returned for these operands, with `layouts`.
-  // Returns the number of the form. Forms are numbered from 0. Returns nullopt if the plan has no
-  // stages, or when kMostForms exist.
+  // Adds the form of `plan` and returns the number of the form. planKernel() must have returned
+  // `plan` and `layouts` for these operands. Forms are numbered from 0. If the form already exists,
+  // returns its number. Returns nullopt if the plan has no stages, or if kMostForms other forms
+  // exist.
   std::optional<int64_t> add(const Operands& operands, const KernelPlan& plan,
                              std::vector<StageLayout> layouts);
   static constexpr size_t kMostForms = 64;
@@ -65,18 +66,19 @@ class SegmentPlanner {
 
  private:
   struct Form {
-    // Grids, places and the arguments that depend on shapes have arbitrary values.
+    // The launches for some shapes. bind() replaces grids, places of temporaries
+    // (PointerPatch::place) and the arguments that depend on shapes.
     std::vector<LaunchStage> stages;
     std::vector<StageLayout> layouts;  // per stage
   };
   // An independent part of the segment (Analysis::parts).
   struct Part {
     PiecePlanner planner;
-    std::vector<int> operands;  // operands of the segment
+    std::vector<int> operands;  // SegmentPart::operands
     PartSizes sizes;
   };
 
-  // Returns the bytes of the workspace.
+  // Adds the numbers of the kernel to `numbers`. Returns the bytes of the workspace.
   int64_t decide(const Operands& operands, KernelNumbers& numbers);
   int64_t decidePart(const Operands& operands, Part& part, KernelNumbers& numbers) const;
   static KernelPlan bound(const Form& form, const KernelNumbers& numbers, int64_t workspace_bytes,
@@ -89,7 +91,7 @@ class SegmentPlanner {
   KernelNumbers bound_;  // result of the latest bind(); the next bind() reuses the memory
   std::optional<PiecePlanner> whole_;
   std::deque<Part> parts_;
-  std::unordered_map<std::string, int64_t> numbers_;  // numbers of forms, by their facts
+  std::unordered_map<std::string, int64_t> numbers_;  // KernelNumbers::facts -> number of the form
   std::deque<Form> forms_;
 };
 
