@@ -23,7 +23,8 @@ struct EntryNumbers {
   int32_t grid_y = 1;
   int32_t block = 1;          // LaunchStage::block
   int64_t cleared_bytes = 0;  // LaunchStage::cleared_bytes
-  // Only the time model (codegen/bind/launch_work.h) uses the members below.
+  // Only the time model (codegen/bind/launch_work.h) and reductionOrder()
+  // (codegen/bind/candidate_numbers.h) use the members below.
   std::optional<RowCandidate> rows = {};  // set: the entry processes rows
   int32_t shared_bytes = 0;               // LaunchStage::shared_bytes
   int64_t ops = 0;                        // opsOf() of the segment, or of the sweep

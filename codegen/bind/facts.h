@@ -12,7 +12,8 @@ namespace heddle::codegen {
 // (KernelNumbers::facts). The text depends on no other numbers: IndexExpr::str() prints the names
 // of arguments, not their values.
 
-// Says which kind of entry the next facts describe, or that sweeps or columns follow.
+// Says what the next facts describe: one entry (EntryNumbers), or all entries of a kernel with
+// sweeps or columns. Empty: there is no entry.
 enum class FactKind : char { Empty, Loop, SharedLoop, Rows, Squares, Sweeps, Columns };
 inline void appendKind(FactKind kind, std::string& facts) { facts += static_cast<char>(kind); }
 

@@ -19,7 +19,7 @@ struct LaunchWork {
   double bytes = 0;            // bytes that the launch moves if it accesses each element once
   double again_bytes = 0;      // bytes that later sweeps over the same rows read again
   double live_bytes = 0;       // bytes of one block or tile that a cache must hold for this
-  double operations = 0;       // operations on elements (opsOf())
+  double operations = 0;       // number of operations on all elements (opsOf())
   double serial_elements = 0;  // Cpp: additions that wait for the previous one to an accumulator
   double loops = 0;            // Cpp: starts of inner loops
 };

@@ -40,7 +40,7 @@ void keep(const std::vector<int>& used, Tensors& tensors) {
 }  // namespace
 
 // Numbers the tensors, drops unused tensors and splits the reduction in the same way as
-// planKernel(). Then looks which numbers remain.
+// planKernel(). Then checks which numbers remain.
 LoopTensors loopTensors(const Computation& computation, Space space) {
   for (size_t i = 0; i < space.tensors.size(); ++i) {
     space.tensors[i].base = static_cast<int64_t>(i);

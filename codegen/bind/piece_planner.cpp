@@ -361,7 +361,7 @@ std::optional<int64_t> PiecePlanner::decideTogether(const Given& given, const Ax
   return split.bytes;
 }
 
-// All sweeps use the same range of the workspace as their own. The temporaries follow after it.
+// Each sweep may use the start of the workspace. The temporaries lie after the longest such range.
 int64_t PiecePlanner::decideSweeps(const Given& given, const AxisExtents& extents,
                                    Children& children, KernelNumbers& numbers) const {
   appendKind(FactKind::Sweeps, numbers.facts);

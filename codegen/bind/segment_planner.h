@@ -20,10 +20,10 @@
 
 namespace heddle::codegen {
 
-// Plans the kernels of one segment for many shapes. Planning a kernel has two parts: the choice of
-// a schedule, which is cheap, and the text, which is not. The text depends only on yes/no facts
-// about the shapes, such as which strides are 1, and on the schedule. These facts are the *form* of
-// a kernel. All shapes with the same form share the text, the compiled image and the layout of the
+// Plans the kernels of one segment for many shapes. To plan a kernel means to choose a schedule,
+// which is cheap, and to write the text, which is not. The text depends only on the schedule and on
+// yes/no facts about the shapes, such as which strides are 1. Together, these are the *form* of a
+// kernel. All shapes with the same form share the text, the compiled image and the layout of the
 // arguments. For further shapes of a form, bind() computes only the numbers of the arguments and
 // the grid. Loops, tile programs, kernels of several launches and shared launches have forms.
 //
@@ -45,12 +45,12 @@ class SegmentPlanner {
     const KernelChoice* choice = nullptr;
   };
   struct Bound {
-    KernelPlan plan;       // equal to the result of planKernel(), but without the source
+    KernelPlan plan;       // the result of planKernel() without source text and candidate
     int64_t form = kNone;  // number of the form; kNone: the plan has no stages
   };
   static constexpr int64_t kNone = -1;
-  // Returns the kernel for these operands, if add() has been called for a kernel of the same form.
-  // Otherwise returns nullopt. Throws UserError as planKernel() does.
+  // Returns the kernel for these operands, if the kernel has no launches, or if add() has added a
+  // kernel of the same form. Otherwise returns nullopt. Throws UserError as planKernel() does.
   std::optional<Bound> bind(const Operands& operands);
 
   // Adds the form of `plan` and returns the number of the form. planKernel() must have returned

@@ -47,7 +47,7 @@ constexpr int64_t kRegister = 4;  // bytes; a vector in shared memory has at lea
 constexpr int64_t kFewBlocks = kMultiprocessors;
 // Cpp: with fewer bundles, the threads of a pool are idle.
 constexpr int64_t kFewBundles = 64;
-// Cpp: all arrays of a bundle together. They stay in the L2 cache of a core.
+// Cpp: the largest size of all arrays of a bundle together. They stay in the L2 cache of a core.
 constexpr int64_t kMostArrayBytes = 640 << 10;
 constexpr int64_t kLineBytes = 64;
 constexpr int64_t kMostCpuLanes = 128;
@@ -59,7 +59,7 @@ int64_t powerBelow(int64_t n) {
   return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(n, 1))));
 }
 
-// Facts about the *full* tensors. These have own elements for each element of each row.
+// Facts about the *full* tensors, which change both from row to row and along the rows.
 struct Elements {
   int64_t rows = 1;          // extent of the axis along which rows are neighbours
   int64_t narrowest = 8;     // bytes of the smallest element
@@ -67,7 +67,7 @@ struct Elements {
   bool has_repeats = false;  // a full tensor has the same element for all rows of a bundle
 };
 
-// Returns whether the tensor changes along a kept axis and along a reduced axis.
+// Returns whether the tensor is full: it changes along a kept axis and along a reduced axis.
 bool changesEverywhere(const SpaceTensor& tensor, const Space& space) {
   const auto changes = [](int64_t stride) { return stride != 0; };
   const auto kept = tensor.strides.begin() + static_cast<ptrdiff_t>(space.kept);
@@ -75,7 +75,7 @@ bool changesEverywhere(const SpaceTensor& tensor, const Space& space) {
          std::any_of(kept, tensor.strides.end(), changes);
 }
 
-// Returns nullopt if neighbouring rows are not neighbours in memory.
+// Returns the facts, or nullopt if neighbouring rows are not neighbours in memory.
 std::optional<Elements> elementsOf(const Space& space) {
   if (space.kept == 0 || !space.hasReduced() || space.extents[space.kept - 1] < 2) {
     return std::nullopt;

@@ -14,14 +14,14 @@ namespace heddle::codegen {
 
 // Returns the candidate with the vectors of `looped` and at most as many threads. The blocks of
 // `looped` process one row each, and read it once per sweep. `choice` is nullptr or has the family
-// "divided". Its parameters `parts` and `streams` replace the values of the model. Returns nullopt
-// in these cases:
+// "divided". If the choice names `parts` or `streams`, its value replaces the value of the model.
+// Returns nullopt in these cases:
 // - The segment needs only one sweep. Joint reductions (codegen/plan/joint.h) count as one sweep.
 // - The kernel adds elements to columns (hasColumns()), or reads no input that has own elements for
 //   each row.
 // - At most one warp shares a row, or a row is so short that it would be one part and `choice` does
 //   not name `parts`.
-// - Tickets would not fit in 32 bits, or nothing is to be computed.
+// - There would be more than 2^30 work items, or the tensors are empty.
 std::optional<RowCandidate> divideRows(const RowCandidate& looped, const Space& rows,
                                        const RowDemands& demands, const KernelChoice* choice);
 

@@ -90,9 +90,9 @@ int64_t mostVectors(const Space& space, int64_t vector, bool shifted) {
                  : vectorsPerRow(space, vector);
 }
 
-// Returns `threads`, or a smaller number if this wastes far fewer registers. For example, 16
-// threads with registers for 3 vectors each could hold 48 vectors, of which a row of 34 vectors
-// leaves 14 empty.
+// Returns `threads`, or a smaller number if clearly fewer registers then stay empty. For example,
+// 16 threads with registers for 3 vectors each can hold 48 vectors. A row of 34 vectors leaves the
+// registers for 14 of them empty.
 int64_t fuller(int64_t threads, int64_t vectors, int64_t most) {
   constexpr double kGain = 1.12;
   const int64_t fewest = std::min<int64_t>(threads, 8);  // pieces of 128 bytes
@@ -343,7 +343,7 @@ bool hasUnalignedRows(const Space& space, Target target) {
   const int64_t shortest = space.hasReduced() ? 16 : 32;
   if (target != Target::Cuda || space.extents.size() < 2) return false;
   const Space rows = withRows(space);
-  // Loops load elements at computed indices one by one. For elements of 4 bytes, this is fast.
+  // Loops load elements at computed indices one by one. Elements of 4 bytes or more suit this.
   if (!space.hasReduced() && !space.indexed.empty() && widestOf(rows) >= 4) return false;
   return isContiguousAlongRow(rows) && rows.keptCount() >= kFewRows &&
          vectorsOf(rows, 1, false).shifted &&

@@ -51,8 +51,8 @@ struct RowDemand {
   bool joined_sweeps = false;   // the same, if joint reductions of the target count as one sweep
 };
 
-// How often a kernel does something for each row. Only Cuda kernels have joint reductions
-// (codegen/plan/joint.h), which save sweeps.
+// Counts what a kernel does for each row. Joint reductions (codegen/plan/joint.h), which only Cuda
+// kernels have, make both numbers smaller.
 struct RowSweeps {
   int32_t reads = 1;      // sweeps that read the row, if the kernel cannot hold it
   int32_t exchanges = 0;  // times that the threads of a row combine their accumulators
@@ -75,7 +75,7 @@ struct RowDemands {
 //   (codegen/families/bundles.h).
 // - The kernel adds elements to columns. Cuda: a block cannot hold a row, or there are many
 //   elements in rows so short that a block would process more than two at a time. Cpp: the rows
-//   have less than 16 elements.
+//   have fewer than 16 elements.
 //
 // `choice`: a choice of the family "rows" changes the parameters that it names, as far as the space
 // permits. With such a choice, few rows are no reason for nullopt. A choice of the family "divided"

@@ -20,9 +20,11 @@ struct RowStatements {
 // How the statements of such a kernel are written. A *sweep* is one pass over the elements of a
 // row.
 struct RowForm {
-  // true: every sweep is a loop (LoopOverRow), and no tile along the row lives from one sweep to
-  // the next. `kept` must then be empty. false: if an input differs both between rows and along the
-  // row, the kernel loads it once per row. It computes each value in `kept` once per row.
+  // A tile *along the row* has one element per element of the row.
+  // - true: every sweep is a loop (LoopOverRow), and no tile along the row lives from one sweep to
+  //   the next. `kept` must be empty.
+  // - false: the kernel loads each input that differs both between rows and along the row once per
+  //   row. It computes each value in `kept` once per row.
   bool looped = false;
   // true: divisions by a value per row become calls of hd::divided() or hd::nearDivided()
   // (codegen/runtime/cuda_math.h). These multiply by the reciprocal, which is computed once per

@@ -25,9 +25,9 @@ namespace heddle::codegen {
 // Returns whether the segment needs several sweeps over its rows.
 bool needsSeveralSweeps(const Fusion& segment, const Analysis& analysis);
 
-// Returns the demands of the segment on a layout. The call takes long, because it writes the
-// statements of all variants. `rows` must have a reduced axis (withRows()). `columns` contains the
-// accumulators to which SpaceTensor::column refers.
+// Returns the facts besides sizes on which the candidates depend. The call takes long, because it
+// writes the statements of all variants. `rows` must have a reduced axis (withRows()). `columns`
+// contains the accumulators to which SpaceTensor::column refers.
 RowDemands rowDemands(const Fusion& segment, const Analysis& analysis, const Space& rows,
                       Target target, const IdVector<AccumulatorId, Accumulator>& columns);
 

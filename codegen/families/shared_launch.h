@@ -15,13 +15,13 @@ namespace heddle::codegen {
 // *body* is a function that computes parts. The argument struct of the kernel has these fields,
 // each aligned to 8 bytes:
 //   parts   an i64: the number of parts of the launch
-//   begin   an i64 per body: the number of its first part
-//   offset  an i64 per body: the byte of `table` at which the arguments of its parts begin
+//   begin   an i64 per body: the number of the first part that the body computes
+//   offset  an i64 per body: the byte of `table` at which the arguments of these parts begin
 //   first   an i32 per part: its first block (Cpp: tile). The next i32 is the number of all blocks.
 //   table   the argument struct of each part
 // The parts are sorted by body. A block finds its part by a search in `first`.
 struct SharedKernel {
-  std::string entry;
+  std::string entry;                // name of the entry point
   std::vector<std::string> bodies;  // names of the functions
   size_t most_parts = 0;            // length of `first`, with the number of all blocks and padding
   size_t table_bytes = 0;           // size of `table`, with padding

@@ -20,15 +20,15 @@ namespace heddle::codegen {
 //   before they store it in an exchanged output.
 // - CPU: a thread transposes a square of an exchanged input into an array, computes the square row
 //   by row, and transposes results into exchanged outputs. It uses all elements of a cache line
-//   together. The line may therefore leave the cache afterwards: lines of rows that are far apart
-//   often evict each other.
+//   together. Lines of rows that are far apart often evict each other from the cache, but the
+//   thread does not need a line again.
 
 // The decisions about a kernel with squares, from which buildSquares() creates the program.
 struct SquarePlan {
   Space space;  // the two axes of the squares are the last ones
   Schedule schedule;
   SquareLayout layout;
-  std::vector<bool> aligned;  // per tensor of the space: ExchangeTile::aligned or StoreExchanged's
+  std::vector<bool> aligned;  // per tensor: ExchangeTile::aligned or StoreExchanged::aligned
 };
 // Returns the plan for a space. A choice of the family "squares" changes the parameters that it
 // names, as far as the space permits. Returns nullopt in these cases:
@@ -45,8 +45,8 @@ KernelChoice choiceOf(const SquarePlan& plan);
 
 // Returns the program. Returns nullopt if the kernel would exchange no tile, if the exchanged tiles
 // do not fit in shared memory (CUDA) or in the cache (CPU), or if the body has too many operations
-// (CUDA). Sizes do not decide this. Of a plan, only the target, the number and order of the axes,
-// and the strides that are 0 or 1 do.
+// (CUDA). Whether there is a program depends on the segment, the target, the number and order of
+// the axes, and which strides are 0 or 1. It does not depend on sizes.
 std::optional<TileProgram> buildSquares(const Fusion& segment, const Analysis& analysis,
                                         const SquarePlan& plan, const std::string& entry);
 

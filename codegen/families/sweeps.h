@@ -25,16 +25,16 @@ struct SweepSegment {
   std::vector<Operand> outputs;
 };
 
-// Returns what operand `operand` of the sweep is: an operand of the complete segment, or a
-// temporary.
+// Returns the operand of the complete segment, or the temporary, to which operand `operand` of the
+// sweep refers.
 inline const SweepSegment::Operand& operandOf(const SweepSegment& sweep, int32_t operand) {
   const auto i = static_cast<size_t>(operand);
   return i < sweep.inputs.size() ? sweep.inputs[i] : sweep.outputs[i - sweep.inputs.size()];
 }
 
 // Returns a sweep with the operands of an independent part of a segment
-// (ir/analysis/independent_parts.h). It has no temporaries. SweepSegment::segment is empty, so that
-// the function need not copy the segment of the part.
+// (ir/analysis/independent_parts.h). The sweep has no temporaries. SweepSegment::segment is empty,
+// so that the function need not copy the segment of the part.
 SweepSegment sweepOf(const SegmentPart& part);
 
 // The operands of a segment, as planKernel() (codegen/emit/plan_kernel.h) receives them.
@@ -65,9 +65,9 @@ struct Sweeps {
   std::vector<ValueId> temporary_values;  // per temporary: the value of the complete segment
 };
 
-// Divides a segment into sweeps. Each sweep becomes one or several segments. Outputs come last,
-// because an output may have the memory of an input: no segment reads an input that an earlier
-// segment has overwritten.
+// Divides a segment into sweeps. Each sweep becomes one or several segments. The segments that
+// store outputs come last. An output may have the memory of an input, and no segment may read an
+// input that an earlier segment has overwritten.
 Sweeps divideIntoSweeps(const Fusion& segment, const Analysis& analysis,
                         const AxisExtents& extents);
 

@@ -97,7 +97,7 @@ class JointFinder {
   }
 
   // Returns whether `value` has one element per row, and depends on `result` but on no other
-  // reduction. A later sweep might compute another reduction only after the sweep of the pair.
+  // reduction. Another reduction might belong to a later sweep than the pair.
   bool dependsOnlyOn(ValueId result, ValueId value) const {
     IdVector<ValueId, bool> seen(segment_.values().size(), false);
     std::vector<ValueId> next{value};

@@ -18,7 +18,7 @@ AxisNumbers keptStrides(const Space& space) {
   return strides;
 }
 
-// Returns the computation of the second stage. Its loop body loads the partial results of each
+// Returns the computation of the second launch. The loop body loads the partial results of each
 // accumulator as elements.
 Computation combineComputation(const Computation& whole, size_t first_partial) {
   Computation second;
