@@ -112,7 +112,8 @@ bool hasColumns(const Space& space);
 // `space` has none, the innermost kept axis becomes a reduced axis.
 Space withRows(Space space);
 
-// Cpp: returns the number of elements of an item, which one inner loop computes.
+// Cpp: returns the number of elements of an item (codegen/plan/schedule.h), which one inner loop
+// computes.
 int64_t cpuChunk(const Space& space);
 
 // Cpp: returns the number of rows in a tile of the grid (LaunchStage::grid). With columns there are

@@ -144,7 +144,9 @@ struct FrameRequest {
   std::vector<const Body*> bodies;  // all bodies of the kernel
   IdVector<AccumulatorId, Accumulator> accumulators;
   int64_t reduced_count = 1;  // KernelFrame::reduced_count
-  bool board = false;         // adds the argument `board`, a pointer to the workspace
+  // true: adds the argument `board`, a pointer to the workspace of divided rows
+  // (codegen/tile/divided_rows.h).
+  bool board = false;
 };
 
 KernelFrame buildFrame(const FrameRequest& request);
